@@ -1,0 +1,309 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every way a run can fail, as an exception that says what to do next.
+
+All derive from `HarnessError`. `str(error)` is a report that fits one screen: what happened, in which stage,
+how long was waited for what (wall time and the emulator's CPU time, seconds), the end of the device's console,
+the last bytes on the wire, and the next thing to try. `error.message` is the first line of it alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import ClassVar, Self
+
+_WIDTH = 110
+_CONSOLE_LINES = 8
+_DETAIL_LINES = 8
+_WIRE_BYTES = 48
+_WIRE_LINES = 4
+
+
+class HarnessError(Exception):
+    """Base of all failures.
+
+    Every keyword is optional, and what is not known where the error is raised can be added further out by
+    `add_context`: the client knows the wire, the device's owner knows its console.
+
+    stage: what was being done, "build", "boot", "session", "call add".
+    waited_for: what should have come, in words that follow "waited for".
+    wall_s, cpu_s: seconds that passed, and seconds of CPU time the emulator used of them.
+    console_tail: the device's console, text; only its end is shown.
+    wire_tail: the last bytes that came over the link, or an already formatted trace.
+    next_step: what the user should try; each class has a default.
+    details: further lines, the most important first.
+    """
+
+    default_next_step: ClassVar[str] = "run `minrpc doctor` and look at the log file"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        stage: str | None = None,
+        waited_for: str | None = None,
+        wall_s: float | None = None,
+        cpu_s: float | None = None,
+        console_tail: str | None = None,
+        wire_tail: bytes | str | None = None,
+        next_step: str | None = None,
+        details: Sequence[str] = (),
+    ) -> None:
+        super().__init__(message)
+        self.stage = stage
+        self.waited_for = waited_for
+        self.wall_s = wall_s
+        self.cpu_s = cpu_s
+        self.console_tail = console_tail
+        self.wire_tail = wire_tail
+        self.next_step = next_step or self.default_next_step
+        self.details = tuple(details)
+
+    @property
+    def message(self) -> str:
+        """The one line that says what happened."""
+        return str(self.args[0])
+
+    def add_context(
+        self,
+        *,
+        stage: str | None = None,
+        waited_for: str | None = None,
+        wall_s: float | None = None,
+        cpu_s: float | None = None,
+        console_tail: str | None = None,
+        wire_tail: bytes | str | None = None,
+    ) -> Self:
+        """Fill in what is not known yet, and return the error itself. What was set before stays."""
+        self.stage = self.stage or stage
+        self.waited_for = self.waited_for or waited_for
+        self.wall_s = wall_s if self.wall_s is None else self.wall_s
+        self.cpu_s = cpu_s if self.cpu_s is None else self.cpu_s
+        self.console_tail = self.console_tail or console_tail
+        self.wire_tail = self.wire_tail or wire_tail
+        return self
+
+    def __str__(self) -> str:
+        return "\n".join(_clip(line) for line in self._report())
+
+    def _report(self) -> list[str]:
+        lines = self.message.splitlines() or [""]
+        lines += _indent(self.details[:_DETAIL_LINES])
+        if self.stage:
+            lines.append(f"  stage: {self.stage}")
+        if self.waited_for or self.wall_s is not None:
+            lines.append(f"  waited: {self._waited()}")
+        lines += _console_lines(self.console_tail)
+        lines += _wire_lines(self.wire_tail)
+        lines.append(f"  next: {self.next_step}")
+        return lines
+
+    def _waited(self) -> str:
+        parts = [f"for {self.waited_for}"] if self.waited_for else []
+        if self.wall_s is not None:
+            parts.append(f"{self.wall_s:.1f} s")
+        if self.cpu_s is not None:
+            parts.append(f"(the emulator ran for {self.cpu_s:.1f} s of it)")
+        return " ".join(parts)
+
+
+def _clip(line: str) -> str:
+    return line if len(line) <= _WIDTH else line[: _WIDTH - 1] + "…"
+
+
+def _indent(lines: Sequence[str]) -> list[str]:
+    return ["  " + line for line in lines]
+
+
+def _console_lines(text: str | None) -> list[str]:
+    if text is None:
+        return []
+    lines = text.strip().splitlines()
+    if not lines:
+        return ["  console: nothing was printed"]
+    return ["  console, last lines:", *("    | " + line for line in lines[-_CONSOLE_LINES:])]
+
+
+def _wire_lines(wire: bytes | str | None) -> list[str]:
+    if wire is None:
+        return []
+    if isinstance(wire, str):
+        return ["  wire:", *("    " + line for line in wire.splitlines()[-_WIRE_LINES:])]
+    if not wire:
+        return ["  wire: no byte came"]
+    rows = [wire[-_WIRE_BYTES:][i : i + 24].hex(" ") for i in range(0, min(len(wire), _WIRE_BYTES), 24)]
+    return ["  wire, last bytes received:", *("    " + row for row in rows)]
+
+
+class ConfigurationError(HarnessError):
+    """An option, an environment variable or a platform file does not make sense."""
+
+    default_next_step = "correct it, or run `minrpc platforms` for the names that are known"
+
+
+class BuildError(HarnessError):
+    """The firmware did not build. `log_path` holds the tool's whole output, `details` its first errors."""
+
+    default_next_step = "correct the first error above; the whole output is in the log file"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        log_path: Path | None = None,
+        details: Sequence[str] = (),
+        next_step: str | None = None,
+    ) -> None:
+        super().__init__(message, stage="build", details=details, next_step=next_step)
+        self.log_path = log_path
+
+    def _report(self) -> list[str]:
+        lines = super()._report()
+        if self.log_path is not None:
+            lines.insert(-1, f"  log: {self.log_path}")
+        return lines
+
+
+class MissingError(HarnessError):
+    """Something that must be installed is not, or is too old."""
+
+    default_next_step = "run `minrpc doctor`: it prints the command that installs what is missing"
+
+
+class ToolchainMissingError(MissingError):
+    """No compiler for the platform's processor."""
+
+
+class ZephyrMissingError(MissingError):
+    """No Zephyr workspace was found, or it can't be used."""
+
+    default_next_step = "run `west init -l . && west update` in the project, or set ZEPHYR_BASE"
+
+
+class QemuMissingError(MissingError):
+    """The QEMU program that the platform needs is not installed, or is too old."""
+
+
+class EmulatorExitedError(HarnessError):
+    """The emulator, or the posix device, ended by itself.
+
+    status: its exit status, negative for a signal (as in `subprocess.Popen.returncode`); None when not known.
+    """
+
+    default_next_step = "read the lines that it printed above; run the command of the log file by hand"
+
+    def __init__(self, message: str, *, status: int | None = None, details: Sequence[str] = ()) -> None:
+        super().__init__(message, details=details)
+        self.status = status
+
+
+class NothingHeardError(HarnessError):
+    """Not one byte came over the link after boot."""
+
+    default_next_step = "check that the firmware was built for this platform and which UART carries RPC"
+
+
+class SessionError(HarnessError):
+    """The device refused the session or never answered its start."""
+
+    default_next_step = "reset the device; check that nothing else talks to it and that baud rates agree"
+
+
+class SessionTerminatedError(SessionError):
+    """The device ended the running session: it rebooted, or another client took over."""
+
+    default_next_step = "open the device again; if it reboots by itself, its console says why"
+
+
+class RemoteError(HarnessError):
+    """The device answered a request with an exception. `text` is what the device said."""
+
+    default_next_step = "check the call's arguments against the function's signature; the session goes on"
+
+    @property
+    def text(self) -> str:
+        """The device's text."""
+        return self.message
+
+
+class DeviceMemoryError(RemoteError):
+    """The device has not enough memory for an allocation."""
+
+    default_next_step = "free arrays that are no longer used, or build with a larger arena"
+
+
+class LinkError(HarnessError):
+    """Bytes were lost or damaged on the link. `counts` says what was counted, by name."""
+
+    default_next_step = "lower the baud rate, check the cable, or send smaller pieces"
+
+    def __init__(
+        self, message: str, *, counts: Mapping[str, int] | None = None, wire_tail: bytes | str | None = None
+    ) -> None:
+        self.counts = dict(counts or {})
+        shown = ", ".join(f"{name} {count}" for name, count in self.counts.items())
+        super().__init__(message, wire_tail=wire_tail, details=[f"counted: {shown}"] if shown else [])
+
+
+class LinkClosedError(HarnessError):
+    """The far end of the link is gone: the emulator ended, or the socket or terminal was closed."""
+
+    default_next_step = "see why the device went away: its console and the emulator's status say more"
+
+
+class PortGoneError(LinkClosedError):
+    """The serial port does not exist, or it vanished while in use (unplugged, or the board's USB reset)."""
+
+    default_next_step = "plug the board in again; `ls /dev/serial/by-id` names the ports that are there"
+
+
+class PortBusyError(HarnessError):
+    """Another process holds the serial port.
+
+    holders: each as "name (pid N)"; empty when they may not be seen.
+    """
+
+    default_next_step = "end the process that holds it, or wait until it has finished"
+
+    def __init__(self, message: str, *, holders: Sequence[str] = ()) -> None:
+        shown = ", ".join(holders) or "a process of another user"
+        super().__init__(message, stage="open link", details=[f"held by {shown}"])
+        self.holders = tuple(holders)
+
+
+class AmbiguousBoardError(HarnessError):
+    """Several boards match. `candidates` lists them."""
+
+    default_next_step = "name one by its path under /dev/serial/by-id"
+
+    def __init__(self, message: str, *, candidates: Sequence[str] = ()) -> None:
+        super().__init__(message, stage="find board", details=candidates)
+        self.candidates = tuple(candidates)
+
+
+class FlashError(HarnessError):
+    """The flash runner failed. `details` holds its last lines."""
+
+    default_next_step = "run `west flash` by hand in the build directory and read what the runner says"
+
+
+class DialectError(HarnessError):
+    """Host and device do not speak the same dialect of the protocol."""
+
+    default_next_step = "say which TVM version the device was built from, or rebuild its firmware"
+
+
+class TimerError(HarnessError):
+    """The device's timer does not advance, or it went back."""
+
+    default_next_step = "check the platform's clock source; under QEMU use `--timing exact`"
+
+
+class DeadlineError(HarnessError):
+    """Time ran out. `stage`, `wall_s` and `cpu_s` say in what and after how long.
+
+    written: for a write that was cut short, how many bytes had gone out (8-bit bytes).
+    """
+
+    default_next_step = "look at the console; if the work is only slow, raise the stage's limit"
+    written: int = 0

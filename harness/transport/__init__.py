@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Byte links to a device.
+
+A transport moves bytes and knows nothing of frames. `base` says what one can do; `fd` holds the ones over a
+file descriptor (terminal, pseudo-terminal, Unix socket), `serial_port` the one for boards, `memory` the pair
+for tests.
+"""
+
+from harness.transport.base import MAX_READ, Transport
+from harness.transport.fd import FdTransport, SocketTransport, open_terminal, set_raw
+from harness.transport.memory import MemoryTransport, memory_pair
+from harness.transport.serial_port import SerialTransport
+
+__all__ = [
+    "MAX_READ",
+    "FdTransport",
+    "MemoryTransport",
+    "SerialTransport",
+    "SocketTransport",
+    "Transport",
+    "memory_pair",
+    "open_terminal",
+    "set_raw",
+]
