@@ -1,0 +1,66 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Arena allocator over one buffer that the port hands in. First fit in address order, neighbours merged on
+ * free. Every pointer handed back is looked up, so a foreign pointer or a double free is an error, not damage.
+ */
+#ifndef MINRPC_ARENA_H_
+#define MINRPC_ARENA_H_
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <tvm/runtime/crt/error_codes.h>
+
+/* Block sizes and headers are multiples of this; the buffer is aligned to it by the arena itself. */
+#define MINRPC_ARENA_GRANULE 16U
+
+/* Tensors start on this boundary unless the client asks for another: what TVM's generators assume. */
+#ifndef MINRPC_TENSOR_ALIGNMENT
+#define MINRPC_TENSOR_ALIGNMENT 64U
+#endif
+
+/* What a block is for: who may name it, and when it is freed. */
+enum minrpc_arena_kind {
+	MINRPC_ARENA_FREE = 0,
+	MINRPC_ARENA_DATA = 1,      /* allocated by the client; lives until freed or the session ends */
+	MINRPC_ARENA_EVALUATOR = 2, /* a time evaluator; likewise */
+	MINRPC_ARENA_NDARRAY = 3,   /* an array returned by a function; likewise */
+	MINRPC_ARENA_WORKSPACE = 4, /* of the running function; lives until the call returns */
+	MINRPC_ARENA_RESULT = 5,    /* a reply under way; lives until it is sent */
+	MINRPC_ARENA_LIBRARY = 6,   /* kept by a function between calls; never freed for it */
+};
+
+struct minrpc_arena {
+	uint8_t *base;
+	uint32_t size;
+	uint32_t used;
+	uint32_t peak;
+};
+
+/* Buffers under two granules leave an arena in which every allocation fails. */
+void minrpc_arena_init(struct minrpc_arena *arena, void *buffer, uint32_t size);
+
+/*
+ * alignment: a power of two. Zero bytes are allocated as one.
+ * Returns kTvmErrorPlatformNoMemory when no free block is large enough.
+ */
+tvm_crt_error_t minrpc_arena_alloc(struct minrpc_arena *arena, uint32_t size, uint32_t alignment,
+				   enum minrpc_arena_kind kind, void **out);
+
+/* Frees a live block of `kind` by the pointer that alloc gave. Returns kTvmErrorPlatformCheckFailure for any other. */
+tvm_crt_error_t minrpc_arena_free(struct minrpc_arena *arena, const void *pointer,
+				  enum minrpc_arena_kind kind);
+
+/* True when `pointer` is what alloc gave for a live block of `kind`; *size is then what was asked for. */
+bool minrpc_arena_find(const struct minrpc_arena *arena, uintptr_t pointer,
+		       enum minrpc_arena_kind kind, uint32_t *size);
+
+/* Frees every block of `kind`. */
+void minrpc_arena_release(struct minrpc_arena *arena, enum minrpc_arena_kind kind);
+
+/* Bytes of the largest allocation that would succeed now at the granule's alignment. */
+uint32_t minrpc_arena_largest_free(const struct minrpc_arena *arena);
+
+#endif /* MINRPC_ARENA_H_ */

@@ -1,0 +1,78 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * microTVM's transport framing: ff fd, u32 length, payload, u16 CRC, with ff escaped.
+ */
+#ifndef MINRPC_FRAME_H_
+#define MINRPC_FRAME_H_
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define MINRPC_ESCAPE 0xffU
+#define MINRPC_NOP    0xfeU
+#define MINRPC_START  0xfdU
+
+/* CRC-16 with polynomial 0x1021 and no reflection, over the bytes as they are on the wire. */
+#define MINRPC_CRC_INIT 0xffffU
+uint16_t minrpc_crc16(uint16_t crc, uint8_t byte);
+
+/* ------------------------------------------------------------------ reading */
+
+enum minrpc_reader_event {
+	MINRPC_READER_MORE,     /* all input consumed, nothing to report */
+	MINRPC_READER_LENGTH,   /* a frame begins, `length` is known: the owner sets the sink */
+	MINRPC_READER_FULL,     /* the sink is full before the payload's end: the owner sets the next */
+	MINRPC_READER_FRAME,    /* a frame ended with a good CRC */
+	MINRPC_READER_BAD_CRC,
+	MINRPC_READER_SHORT,    /* a new frame began before the last had ended */
+	MINRPC_READER_ESCAPE,   /* ff followed by something else than fd, fe, ff */
+};
+
+struct minrpc_reader {
+	uint8_t *sink;      /* where payload goes; NULL: count and discard */
+	uint32_t sink_left;
+	uint32_t length;    /* of the payload */
+	uint32_t left;      /* payload bytes, or bytes of the field being read, still to come */
+	uint16_t crc;
+	uint16_t crc_field;
+	uint8_t state;
+	bool escape;
+};
+
+void minrpc_reader_init(struct minrpc_reader *reader);
+
+/*
+ * Takes bytes from *data until something is to be reported; *data and *size are advanced past what was taken.
+ * Between LENGTH or FULL and the next call the owner gives the sink by minrpc_reader_sink.
+ */
+enum minrpc_reader_event minrpc_reader_feed(struct minrpc_reader *reader, const uint8_t **data,
+					    uint32_t *size);
+
+void minrpc_reader_sink(struct minrpc_reader *reader, uint8_t *sink, uint32_t size);
+
+/* ------------------------------------------------------------------ writing */
+
+struct minrpc_writer {
+	int (*write)(void *context, const uint8_t *data, uint32_t size);
+	void *context;
+	uint8_t *buffer; /* bytes are gathered here, so that the port is not called for each */
+	uint32_t capacity;
+	uint32_t fill;
+	uint16_t crc;
+	bool fresh;  /* nothing sent since reset: a lone fe ends an ff that an earlier sender left */
+	bool open;   /* between begin and end */
+	bool failed; /* the port refused bytes of this frame */
+};
+
+void minrpc_writer_init(struct minrpc_writer *writer, uint8_t *buffer, uint32_t capacity,
+			int (*write)(void *context, const uint8_t *data, uint32_t size),
+			void *context);
+
+/* A frame: begin with the payload's length, put exactly that many bytes, end. */
+void minrpc_writer_begin(struct minrpc_writer *writer, uint32_t length);
+void minrpc_writer_put(struct minrpc_writer *writer, const void *data, uint32_t size);
+/* Returns 0, or -1 when the port did not take the frame whole; the next frame then starts afresh. */
+int minrpc_writer_end(struct minrpc_writer *writer);
+
+#endif /* MINRPC_FRAME_H_ */

@@ -1,0 +1,39 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * What a port supplies. Each callback gets the port's own context; NULL is allowed only where said.
+ */
+#ifndef MINRPC_PLATFORM_H_
+#define MINRPC_PLATFORM_H_
+
+#include <stdint.h>
+
+#include <minrpc/timer.h>
+
+struct minrpc_platform {
+	/* Sends all `size` bytes, waiting as long as that takes. Returns 0, or a negative number when the link is gone. */
+	int (*write)(void *context, const uint8_t *data, uint32_t size);
+
+	/* Describes the clock. Called at each start of the timer and whenever the rate is asked for. */
+	void (*clock_describe)(void *context, struct minrpc_clock *clock);
+
+	/* Readies the clock for one interval: wrap counting on, pin up. Returns 0, or a negative number. NULL: nothing to do. */
+	int (*clock_begin)(void *context);
+
+	/* Reads the clock. The time that is measured lies between two of these. */
+	void (*clock_sample)(void *context, struct minrpc_clock_sample *sample);
+
+	/* Undoes clock_begin. NULL: nothing to do. */
+	void (*clock_end)(void *context);
+
+	/* Waits for the time evaluator's cool-down. */
+	void (*sleep_ms)(void *context, uint32_t milliseconds);
+
+	/* Restarts the device and does not return. NULL: the device can't. */
+	void (*reset)(void *context);
+
+	/* Bytes lost on reception since boot (ring full, UART overrun). NULL: none can be. */
+	uint32_t (*receive_overruns)(void *context);
+};
+
+#endif /* MINRPC_PLATFORM_H_ */

@@ -1,0 +1,81 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * The platform timer's arithmetic. Pure: the port supplies readings, nothing here reads a clock.
+ */
+#ifndef MINRPC_TIMER_H_
+#define MINRPC_TIMER_H_
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <tvm/runtime/crt/error_codes.h>
+
+/* A narrow counter made 64 bits wide by looking at it at least once per wrap. */
+struct minrpc_wide_counter {
+	uint64_t total;
+	uint32_t last;
+};
+
+static inline void minrpc_wide_counter_start(struct minrpc_wide_counter *counter, uint32_t now)
+{
+	counter->total = 0U;
+	counter->last = now;
+}
+
+/* Unsigned subtraction is right across a wrap as it stands. Returns cycles since start. */
+static inline uint64_t minrpc_wide_counter_update(struct minrpc_wide_counter *counter, uint32_t now)
+{
+	counter->total += (uint32_t)(now - counter->last);
+	counter->last = now;
+	return counter->total;
+}
+
+/* What the port's clock is. */
+struct minrpc_clock {
+	uint64_t cycles_hz; /* rate of the cycle counter, read at run time; never 0 */
+	uint64_t coarse_hz; /* rate of a second, slower clock that is trusted over long times; 0: none */
+	uint8_t bits;       /* width of the cycle counter: 64 where the port widens it itself */
+};
+
+/* One reading of both clocks. */
+struct minrpc_clock_sample {
+	uint64_t cycles;
+	uint64_t coarse;
+};
+
+/*
+ * Cycles from `start` to `stop`. Where there is a coarse clock it supplies the wraps that the counter lost,
+ * and takes over altogether where the counter stood still or ran at another rate (*fell_back is then true,
+ * and the resolution is the coarse clock's).
+ */
+uint64_t minrpc_clock_elapsed(const struct minrpc_clock *clock,
+			      const struct minrpc_clock_sample *start,
+			      const struct minrpc_clock_sample *stop, bool *fell_back);
+
+/* value * to / from without a 64-bit overflow on the way, as long as the result fits. */
+uint64_t minrpc_clock_convert(uint64_t value, uint64_t from, uint64_t to);
+
+/* Seconds, rounded once. */
+double minrpc_clock_seconds(uint64_t cycles, uint64_t cycles_hz);
+
+struct minrpc_platform;
+
+/* TVM's platform timer: start, stop, elapsed. */
+struct minrpc_timer {
+	struct minrpc_clock clock;
+	struct minrpc_clock_sample start;
+	bool running;
+	bool fell_back; /* at the last stop */
+};
+
+/* kTvmErrorPlatformTimerBadState when it runs already; the port's own number when its clock can't start. */
+tvm_crt_error_t minrpc_timer_start(struct minrpc_timer *timer,
+				   const struct minrpc_platform *platform, void *context);
+
+/* kTvmErrorPlatformTimerBadState when it does not run. Whatever it returns, the timer is stopped. */
+tvm_crt_error_t minrpc_timer_stop(struct minrpc_timer *timer,
+				  const struct minrpc_platform *platform, void *context,
+				  uint64_t *cycles);
+
+#endif /* MINRPC_TIMER_H_ */

@@ -1,0 +1,27 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * A module as generated code defines it; its entry point is how the system library finds it.
+ */
+#ifndef TVM_RUNTIME_CRT_MODULE_H_
+#define TVM_RUNTIME_CRT_MODULE_H_
+
+#include <tvm/runtime/c_backend_api.h>
+#include <tvm/runtime/crt/func_registry.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct TVMModule {
+	const TVMFuncRegistry *registry;
+} TVMModule;
+
+/* Defined by generated code; absent (NULL) when only the built-in functions are linked. */
+TVM_WEAK const TVMModule *TVMSystemLibEntryPoint(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* TVM_RUNTIME_CRT_MODULE_H_ */

@@ -1,0 +1,86 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <minrpc/text.h>
+
+struct out {
+	char *at;
+	char *last; /* where the terminator goes at the latest */
+};
+
+static void put(struct out *out, char c)
+{
+	if (out->at < out->last) {
+		*out->at++ = c;
+	}
+}
+
+static void put_string(struct out *out, const char *string)
+{
+	while (*string != '\0') {
+		put(out, *string++);
+	}
+}
+
+static void put_number(struct out *out, unsigned int value, unsigned int base)
+{
+	char digits[10];
+	int count = 0;
+
+	do {
+		digits[count++] = "0123456789abcdef"[value % base];
+		value /= base;
+	} while (value != 0U);
+	while (count > 0) {
+		put(out, digits[--count]);
+	}
+}
+
+static void put_signed(struct out *out, int value)
+{
+	if (value < 0) {
+		put(out, '-');
+		put_number(out, 0U - (unsigned int)value, 10U);
+		return;
+	}
+	put_number(out, (unsigned int)value, 10U);
+}
+
+void minrpc_text_list(char *buffer, uint32_t capacity, const char *format, va_list list)
+{
+	struct out out = {buffer, buffer + capacity - 1U};
+
+	for (; *format != '\0'; format++) {
+		if (*format != '%') {
+			put(&out, *format);
+			continue;
+		}
+		switch (*++format) {
+		case 's':
+			put_string(&out, va_arg(list, const char *));
+			break;
+		case 'u':
+			put_number(&out, va_arg(list, unsigned int), 10U);
+			break;
+		case 'x':
+			put_number(&out, va_arg(list, unsigned int), 16U);
+			break;
+		case 'd':
+			put_signed(&out, va_arg(list, int));
+			break;
+		default:
+			put(&out, *format);
+			break;
+		}
+	}
+	*out.at = '\0';
+}
+
+void minrpc_text(char *buffer, uint32_t capacity, const char *format, ...)
+{
+	va_list list;
+
+	va_start(list, format);
+	minrpc_text_list(buffer, capacity, format, list);
+	va_end(list);
+}

@@ -1,0 +1,79 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <minrpc/timer.h>
+
+#include <stddef.h>
+
+#include <minrpc/platform.h>
+
+uint64_t minrpc_clock_convert(uint64_t value, uint64_t from, uint64_t to)
+{
+	return value / from * to + value % from * to / from;
+}
+
+double minrpc_clock_seconds(uint64_t cycles, uint64_t cycles_hz)
+{
+	return (double)cycles / (double)cycles_hz;
+}
+
+uint64_t minrpc_clock_elapsed(const struct minrpc_clock *clock,
+			      const struct minrpc_clock_sample *start,
+			      const struct minrpc_clock_sample *stop, bool *fell_back)
+{
+	uint64_t mask = clock->bits < 64U ? (1ULL << clock->bits) - 1U : UINT64_MAX;
+	uint64_t counted = (stop->cycles - start->cycles) & mask;
+	uint64_t expected;
+	uint64_t slack;
+
+	*fell_back = false;
+	if (clock->coarse_hz == 0U) {
+		return counted;
+	}
+	expected = minrpc_clock_convert(stop->coarse - start->coarse, clock->coarse_hz,
+					clock->cycles_hz);
+	/* Two coarse ticks, because each reading is cut to one, and 1/64 for two oscillators. */
+	slack = 2U * minrpc_clock_convert(1U, clock->coarse_hz, clock->cycles_hz) + expected / 64U + 2U;
+	if (clock->bits < 64U && expected > counted) {
+		counted += ((expected - counted + (mask >> 1)) >> clock->bits) << clock->bits;
+	}
+	if (counted > expected ? counted - expected > slack : expected - counted > slack) {
+		*fell_back = true;
+		return expected;
+	}
+	return counted;
+}
+
+tvm_crt_error_t minrpc_timer_start(struct minrpc_timer *timer,
+				   const struct minrpc_platform *platform, void *context)
+{
+	if (timer->running) {
+		return kTvmErrorPlatformTimerBadState;
+	}
+	if (platform->clock_begin != NULL && platform->clock_begin(context) < 0) {
+		return kTvmErrorPlatformCheckFailure;
+	}
+	platform->clock_describe(context, &timer->clock);
+	timer->running = true;
+	platform->clock_sample(context, &timer->start);
+	return kTvmErrorNoError;
+}
+
+tvm_crt_error_t minrpc_timer_stop(struct minrpc_timer *timer,
+				  const struct minrpc_platform *platform, void *context,
+				  uint64_t *cycles)
+{
+	struct minrpc_clock_sample stop;
+
+	*cycles = 0U;
+	if (!timer->running) {
+		return kTvmErrorPlatformTimerBadState;
+	}
+	platform->clock_sample(context, &stop);
+	timer->running = false;
+	if (platform->clock_end != NULL) {
+		platform->clock_end(context);
+	}
+	*cycles = minrpc_clock_elapsed(&timer->clock, &timer->start, &stop, &timer->fell_back);
+	return kTvmErrorNoError;
+}
