@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -167,7 +167,7 @@ class Deadline:
         self._clock = charge or WallClock()
         self._total = total
         self._begin_s = time.monotonic()
-        self._start = self._clock.sample(_SAMPLE_AGE_S)
+        self._start = replace(self._clock.sample(_SAMPLE_AGE_S), wall_s=self._begin_s)
 
     @property
     def wall_s(self) -> float:

@@ -2,8 +2,8 @@
 """Every way a run can fail, as an exception that says what to do next.
 
 All derive from `HarnessError`. `str(error)` is a report that fits one screen: what happened, in which stage,
-how long was waited for what (wall time and the emulator's CPU time, seconds), the end of the device's console,
-the last bytes on the wire, and the next thing to try. `error.message` is the first line of it alone.
+how long was waited for what (wall time and the emulator's CPU time, seconds), the end of the device's
+console, the last bytes on the wire, and the next thing to try. `error.message` is the first line of it alone.
 """
 
 from __future__ import annotations

@@ -107,7 +107,7 @@ class FdTransport:
             rest = rest[self._write_some(rest) :]
 
     def _wait_for_room(self, timeout_s: float) -> bool:
-        """Until the far end may take more or has sent something, which is kept; False when time has passed."""
+        """Until there may be room, or something came, which is kept; False when the time has passed."""
         poll = self._both if self._kept_bytes < _MAX_KEPT else self._writable
         events = poll.poll(_milliseconds(timeout_s))
         if events and events[0][1] & (select.POLLIN | select.POLLHUP | select.POLLERR):

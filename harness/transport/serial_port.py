@@ -45,7 +45,8 @@ def _process_name(pid: int) -> str:
 class SerialTransport(FdTransport):
     """The serial port at `path`, 8N1 without flow control, held alone until `close`.
 
-    The lock is flock(2) on the device itself: it holds for every path that leads there and ends with the process.
+    The lock is flock(2) on the device itself: it holds for every path that leads there, and it ends with
+    the process.
     """
 
     def __init__(self, path: str, baud: int) -> None:
