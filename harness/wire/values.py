@@ -3,18 +3,18 @@
 
     i32 count | i32 type code x count | the values back to back, not aligned          (little-endian)
 
-A Python value stands for each type code: int, float, str, bytes and None for themselves, the classes below for
-the rest. A bool is sent as an int: type code 15 is known to the newest devices only and stops older ones for
-good. Text is UTF-8; bytes that are not survive as surrogates, both ways.
+A Python value stands for each type code: int, float, str, bytes and None for themselves, the classes below
+for the rest. A bool is sent as an int: type code 15 is known to the newest devices only and stops older ones
+for good. Text is UTF-8; bytes that are not survive as surrogates, both ways.
 """
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Sequence
 from enum import Enum, IntEnum
 from math import prod
 from struct import Struct, pack, unpack_from
-from struct import error as StructError
 from typing import NamedTuple
 
 from harness.wire.dtypes import DataType
@@ -187,7 +187,7 @@ _ENCODERS: dict[type, Callable[..., _Encoded]] = {
 
 
 def encode_sequence(values: Sequence[Argument], dialect: Dialect) -> bytes:
-    """The packed sequence. Raises TypeError for a class without a type code, ValueError for one out of range."""
+    """The packed sequence. Raises TypeError for a class without a type code, ValueError for bad values."""
     codes = [len(values)]
     parts = [b""]
     try:
@@ -197,7 +197,7 @@ def encode_sequence(values: Sequence[Argument], dialect: Dialect) -> bytes:
             parts.append(data)
     except KeyError:
         raise TypeError(f"a {type(value).__name__} has no type code") from None
-    except Exception as error:
+    except (struct.error, ValueError) as error:
         raise ValueError(f"{value!r} does not fit its type on the wire: {error}") from error
     parts[0] = pack(f"<{len(codes)}i", *codes)
     return b"".join(parts)
@@ -271,7 +271,7 @@ def decode_sequence(data: Buffer, offset: int, dialect: Dialect) -> tuple[list[V
             values.append(value)
     except KeyError:
         raise MalformedError(f"type code {code} is unknown") from None
-    except StructError:
+    except struct.error:
         raise MalformedError("the message ends inside a value") from None
     return values, offset
 
