@@ -116,8 +116,7 @@ tvm_crt_error_t minrpc_arena_alloc(struct minrpc_arena *arena, uint32_t size, ui
 	return kTvmErrorPlatformNoMemory;
 }
 
-static struct header *find(const struct minrpc_arena *arena, uintptr_t pointer,
-			   enum minrpc_arena_kind kind)
+static struct header *find(const struct minrpc_arena *arena, uintptr_t pointer, uint32_t kinds)
 {
 	uint32_t offset = 0U;
 
@@ -125,19 +124,18 @@ static struct header *find(const struct minrpc_arena *arena, uintptr_t pointer,
 		struct header *block = at(arena, offset);
 
 		if ((uintptr_t)(block + 1) == pointer) {
-			return block->kind == (uint32_t)kind ? block : NULL;
+			return (block->kind & kinds) != 0U ? block : NULL;
 		}
 		offset += block->span;
 	}
 	return NULL;
 }
 
-tvm_crt_error_t minrpc_arena_free(struct minrpc_arena *arena, const void *pointer,
-				  enum minrpc_arena_kind kind)
+tvm_crt_error_t minrpc_arena_free(struct minrpc_arena *arena, uintptr_t pointer, uint32_t kinds)
 {
-	struct header *block = find(arena, (uintptr_t)pointer, kind);
+	struct header *block = find(arena, pointer, kinds);
 
-	if (block == NULL || kind == MINRPC_ARENA_FREE) {
+	if (block == NULL) {
 		return kTvmErrorPlatformCheckFailure;
 	}
 	block->kind = MINRPC_ARENA_FREE;
@@ -146,10 +144,10 @@ tvm_crt_error_t minrpc_arena_free(struct minrpc_arena *arena, const void *pointe
 	return kTvmErrorNoError;
 }
 
-bool minrpc_arena_find(const struct minrpc_arena *arena, uintptr_t pointer,
-		       enum minrpc_arena_kind kind, uint32_t *size)
+bool minrpc_arena_find(const struct minrpc_arena *arena, uintptr_t pointer, uint32_t kinds,
+		       uint32_t *size)
 {
-	const struct header *block = find(arena, pointer, kind);
+	const struct header *block = find(arena, pointer, kinds);
 
 	if (block == NULL) {
 		return false;
@@ -158,14 +156,14 @@ bool minrpc_arena_find(const struct minrpc_arena *arena, uintptr_t pointer,
 	return true;
 }
 
-void minrpc_arena_release(struct minrpc_arena *arena, enum minrpc_arena_kind kind)
+void minrpc_arena_release(struct minrpc_arena *arena, uint32_t kinds)
 {
 	uint32_t offset = 0U;
 
 	while (offset < arena->size) {
 		struct header *block = at(arena, offset);
 
-		if (block->kind == (uint32_t)kind) {
+		if ((block->kind & kinds) != 0U) {
 			block->kind = MINRPC_ARENA_FREE;
 			arena->used -= block->span;
 		}

@@ -36,9 +36,14 @@ typedef struct {
 	int device_id;
 } DLDevice;
 
+typedef DLDevice DLContext; /* the name until v0.7 */
+
 typedef struct {
 	void *data;
-	DLDevice device;
+	union {
+		DLDevice device;
+		DLDevice ctx; /* the name until v0.7 */
+	};
 	int32_t ndim;
 	DLDataType dtype;
 	int64_t *shape;

@@ -21,15 +21,15 @@
 #define MINRPC_TENSOR_ALIGNMENT 64U
 #endif
 
-/* What a block is for: who may name it, and when it is freed. */
+/* What a block is for: who may name it, and when it is freed. Bits, so that a set of kinds can be given. */
 enum minrpc_arena_kind {
-	MINRPC_ARENA_FREE = 0,
-	MINRPC_ARENA_DATA = 1,      /* allocated by the client; lives until freed or the session ends */
-	MINRPC_ARENA_EVALUATOR = 2, /* a time evaluator; likewise */
-	MINRPC_ARENA_NDARRAY = 3,   /* an array returned by a function; likewise */
-	MINRPC_ARENA_WORKSPACE = 4, /* of the running function; lives until the call returns */
-	MINRPC_ARENA_RESULT = 5,    /* a reply under way; lives until it is sent */
-	MINRPC_ARENA_LIBRARY = 6,   /* kept by a function between calls; never freed for it */
+	MINRPC_ARENA_FREE = 0x00,
+	MINRPC_ARENA_DATA = 0x01,      /* allocated by the client; lives until freed or the session ends */
+	MINRPC_ARENA_EVALUATOR = 0x02, /* a time evaluator; likewise */
+	MINRPC_ARENA_NDARRAY = 0x04,   /* the header of an array that a function returned; likewise */
+	MINRPC_ARENA_WORKSPACE = 0x08, /* of the running function; lives until the call returns */
+	MINRPC_ARENA_RESULT = 0x10,    /* a reply under way; lives until it is sent */
+	MINRPC_ARENA_LIBRARY = 0x20,   /* kept by a function between calls; never freed for it */
 };
 
 struct minrpc_arena {
@@ -49,16 +49,15 @@ void minrpc_arena_init(struct minrpc_arena *arena, void *buffer, uint32_t size);
 tvm_crt_error_t minrpc_arena_alloc(struct minrpc_arena *arena, uint32_t size, uint32_t alignment,
 				   enum minrpc_arena_kind kind, void **out);
 
-/* Frees a live block of `kind` by the pointer that alloc gave. Returns kTvmErrorPlatformCheckFailure for any other. */
-tvm_crt_error_t minrpc_arena_free(struct minrpc_arena *arena, const void *pointer,
-				  enum minrpc_arena_kind kind);
+/* Frees a live block of one of `kinds` by the pointer that alloc gave. kTvmErrorPlatformCheckFailure for any other. */
+tvm_crt_error_t minrpc_arena_free(struct minrpc_arena *arena, uintptr_t pointer, uint32_t kinds);
 
-/* True when `pointer` is what alloc gave for a live block of `kind`; *size is then what was asked for. */
-bool minrpc_arena_find(const struct minrpc_arena *arena, uintptr_t pointer,
-		       enum minrpc_arena_kind kind, uint32_t *size);
+/* True when `pointer` is what alloc gave for a live block of one of `kinds`; *size is then what was asked for. */
+bool minrpc_arena_find(const struct minrpc_arena *arena, uintptr_t pointer, uint32_t kinds,
+		       uint32_t *size);
 
-/* Frees every block of `kind`. */
-void minrpc_arena_release(struct minrpc_arena *arena, enum minrpc_arena_kind kind);
+/* Frees every block of these kinds. */
+void minrpc_arena_release(struct minrpc_arena *arena, uint32_t kinds);
 
 /* Bytes of the largest allocation that would succeed now at the granule's alignment. */
 uint32_t minrpc_arena_largest_free(const struct minrpc_arena *arena);

@@ -7,6 +7,7 @@
 #define TVM_RUNTIME_C_RUNTIME_API_H_
 
 #include <dlpack/dlpack.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

@@ -1,0 +1,191 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * A device that is a process. It speaks on a tty that it opens (--link TTY) or on an open descriptor that it
+ * inherits (--fd N, a pty's master for instance), and ends when the other end is closed.
+ */
+#define _DEFAULT_SOURCE
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <termios.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <minrpc/server.h>
+
+#include "operators.h"
+
+#define ARENA_SIZE  (16U * 1024U * 1024U)
+#define LINK_BUFFER 65536U
+
+struct posix_port {
+	int link;
+	char **arguments;
+};
+
+static int port_write(void *context, const uint8_t *data, uint32_t size)
+{
+	const struct posix_port *port = context;
+
+	while (size != 0U) {
+		ssize_t written = write(port->link, data, size);
+
+		if (written < 0 && errno == EINTR) {
+			continue;
+		}
+		if (written <= 0) {
+			return -1;
+		}
+		data += written;
+		size -= (uint32_t)written;
+	}
+	return 0;
+}
+
+static void port_clock_describe(void *context, struct minrpc_clock *clock)
+{
+	(void)context;
+	*clock = (struct minrpc_clock){.cycles_hz = 1000000000U, .bits = 64U};
+}
+
+static void port_clock_sample(void *context, struct minrpc_clock_sample *sample)
+{
+	struct timespec now;
+
+	(void)context;
+	(void)clock_gettime(CLOCK_MONOTONIC, &now);
+	sample->cycles = (uint64_t)now.tv_sec * 1000000000U + (uint64_t)now.tv_nsec;
+	sample->coarse = 0U;
+}
+
+static void port_sleep_ms(void *context, uint32_t milliseconds)
+{
+	struct timespec left = {.tv_sec = milliseconds / 1000U,
+				.tv_nsec = (long)(milliseconds % 1000U) * 1000000L};
+
+	(void)context;
+	while (nanosleep(&left, &left) != 0 && errno == EINTR) {
+	}
+}
+
+/* A process restarts by becoming itself again. */
+static void port_reset(void *context)
+{
+	const struct posix_port *port = context;
+
+	(void)execv("/proc/self/exe", port->arguments);
+	perror("minrpc_posix: reset");
+	exit(EXIT_FAILURE);
+}
+
+static const struct minrpc_platform platform = {
+	.write = port_write,
+	.clock_describe = port_clock_describe,
+	.clock_sample = port_clock_sample,
+	.sleep_ms = port_sleep_ms,
+	.reset = port_reset,
+};
+
+static uint8_t nonce_seed(void)
+{
+	struct timespec now;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint8_t)((uint32_t)now.tv_nsec / 1000U);
+}
+
+static int open_link(const char *path)
+{
+	struct termios settings;
+	int link = open(path, O_RDWR | O_NOCTTY | O_CLOEXEC);
+
+	if (link < 0 || tcgetattr(link, &settings) != 0) {
+		return -1;
+	}
+	cfmakeraw(&settings);
+	return tcsetattr(link, TCSANOW, &settings) == 0 ? link : -1;
+}
+
+/* The number of an open descriptor, or -1. */
+static int inherited_link(const char *text)
+{
+	char *end;
+	long number = strtol(text, &end, 10);
+
+	if (end == text || *end != '\0' || number < 0 || number > INT_MAX) {
+		errno = EINVAL;
+		return -1;
+	}
+	return fcntl((int)number, F_GETFD) < 0 ? -1 : (int)number;
+}
+
+static int link_from(int argc, char **argv)
+{
+	if (argc == 3 && strcmp(argv[1], "--link") == 0) {
+		return open_link(argv[2]);
+	}
+	if (argc == 3 && strcmp(argv[1], "--fd") == 0) {
+		return inherited_link(argv[2]);
+	}
+	(void)fprintf(stderr, "usage: %s --link TTY | --fd N\n", argv[0]);
+	exit(2);
+}
+
+/* Serves until the link is closed (0) or fails (errno). */
+static int serve(struct minrpc_server *server, int link)
+{
+	static uint8_t received[LINK_BUFFER];
+
+	for (;;) {
+		ssize_t size = read(link, received, sizeof(received));
+
+		if (size > 0) {
+			minrpc_server_receive(server, received, (uint32_t)size);
+		} else if (size == 0 || errno == EIO) {
+			return 0; /* a pty reads EIO when its other end is closed */
+		} else if (errno != EINTR) {
+			return errno;
+		}
+	}
+}
+
+int main(int argc, char **argv)
+{
+	static _Alignas(8) uint8_t receive_buffer[MINRPC_MAX_PACKET];
+	static uint8_t send_buffer[LINK_BUFFER];
+	static _Alignas(64) uint8_t arena[ARENA_SIZE];
+	static struct minrpc_server server;
+	struct posix_port port = {.arguments = argv};
+	struct minrpc_config config = {
+		.platform = &platform,
+		.context = &port,
+		.receive_buffer = receive_buffer,
+		.receive_size = sizeof(receive_buffer),
+		.send_buffer = send_buffer,
+		.send_size = sizeof(send_buffer),
+		.arena = arena,
+		.arena_size = sizeof(arena),
+		.library = operators_library(),
+		.nonce_seed = nonce_seed(),
+	};
+	int error;
+
+	port.link = link_from(argc, argv);
+	if (port.link < 0) {
+		(void)fprintf(stderr, "%s: %s: %s\n", argv[0], argv[2], strerror(errno));
+		return EXIT_FAILURE;
+	}
+	operators_bind(&server);
+	minrpc_server_init(&server, &config);
+	error = serve(&server, port.link);
+	if (error != 0) {
+		(void)fprintf(stderr, "%s: %s: %s\n", argv[0], argv[2], strerror(error));
+		return EXIT_FAILURE;
+	}
+	return EXIT_SUCCESS;
+}

@@ -1,0 +1,215 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Copies. Each end must be the start of a live allocation, and every byte touched inside it.
+ */
+#include <string.h>
+
+#include "rpc.h"
+
+/* What clients may name: their own data, and data that a function keeps and returned an array over. */
+#define NAMEABLE ((uint32_t)MINRPC_ARENA_DATA | (uint32_t)MINRPC_ARENA_LIBRARY)
+
+/* One end of a copy, both dialects alike. */
+struct span {
+	uint64_t data;
+	uint64_t offset;
+	uint32_t size;
+};
+
+static tvm_crt_error_t locate(struct minrpc_server *server, const struct span *span, uint8_t **at)
+{
+	uint8_t *data = minrpc_wire_pointer(span->data);
+	uint32_t allocated = 0U;
+
+	if (!minrpc_arena_find(&server->arena, (uintptr_t)data, NAMEABLE, &allocated)) {
+		return minrpc_server_fail(server, kTvmErrorPlatformCheckFailure,
+					  "no allocation at address 0x%x", (unsigned int)span->data);
+	}
+	if (span->offset > allocated || span->size > allocated - (uint32_t)span->offset) {
+		return minrpc_server_fail(server, kTvmErrorPlatformCheckFailure,
+					  "%u bytes at offset %u do not fit the allocation of %u bytes",
+					  (unsigned int)span->size,
+					  (unsigned int)(span->offset > UINT32_MAX ? UINT32_MAX
+										   : span->offset),
+					  (unsigned int)allocated);
+	}
+	*at = data + span->offset;
+	return kTvmErrorNoError;
+}
+
+static tvm_crt_error_t fail_shape(struct minrpc_server *server)
+{
+	return minrpc_server_fail(server, kTvmErrorPlatformCheckFailure,
+				  "a tensor's shape is negative or over 4 GiB");
+}
+
+static bool span_of(const DLTensor *tensor, struct span *span)
+{
+	span->data = (uintptr_t)tensor->data;
+	span->offset = tensor->byte_offset;
+	return minrpc_tensor_size(tensor, &span->size);
+}
+
+tvm_crt_error_t minrpc_bind_tensor(struct minrpc_server *server, DLTensor *tensor)
+{
+	struct span span;
+	uint8_t *at;
+	tvm_crt_error_t error;
+
+	if (!span_of(tensor, &span)) {
+		return fail_shape(server);
+	}
+	if (span.size == 0U) {
+		return kTvmErrorNoError;
+	}
+	error = locate(server, &span, &at);
+	if (error == kTvmErrorNoError) {
+		tensor->data = at;
+		tensor->byte_offset = 0U;
+	}
+	return error;
+}
+
+/* v0.7's fixed header: data, offset, size, device, dtype. */
+#define HEADER_0_7 36U
+
+/* Told by the length. In v0.8's form the third field holds ndim and dtype: never a plausible size. */
+static bool take_0_7(struct minrpc_cursor *body, uint32_t total, bool carries_data,
+		     struct span *span)
+{
+	struct minrpc_cursor cursor = *body;
+
+	span->data = minrpc_take_u64(&cursor);
+	span->offset = minrpc_take_u64(&cursor);
+	span->size = minrpc_take_size(&cursor);
+	(void)minrpc_take(&cursor, sizeof(DLDevice) + sizeof(DLDataType));
+	if (cursor.bad || total - HEADER_0_7 != (carries_data ? span->size : 0U)) {
+		return false;
+	}
+	*body = cursor;
+	return true;
+}
+
+/* Reads a copy's header out of a body of `total` bytes, which ends with the data where it carries any. */
+static tvm_crt_error_t take_header(struct minrpc_server *server, struct minrpc_cursor *body,
+				   uint32_t total, bool carries_data, struct span *span)
+{
+	const uint8_t *start = body->at;
+	struct minrpc_wire_tensor tensor;
+	uint32_t tensor_bytes;
+
+	if (take_0_7(body, total, carries_data, span)) {
+		server->dialect = MINRPC_DIALECT_0_7;
+		return kTvmErrorNoError;
+	}
+	minrpc_take_tensor(body, MINRPC_DIALECT_0_8, &tensor);
+	span->data = tensor.data;
+	span->offset = tensor.byte_offset;
+	span->size = minrpc_take_size(body);
+	if (body->bad || total - (uint32_t)(body->at - start) != (carries_data ? span->size : 0U)) {
+		return minrpc_server_fail(server, kTvmErrorFramingPayloadIncomplete,
+					  "a copy whose lengths do not add up");
+	}
+	server->dialect = MINRPC_DIALECT_0_8;
+	if (!minrpc_wire_tensor_size(&tensor, &tensor_bytes)) {
+		return fail_shape(server);
+	}
+	return kTvmErrorNoError;
+}
+
+tvm_crt_error_t minrpc_copy_from_remote(struct minrpc_server *server, struct minrpc_cursor *body)
+{
+	struct span span;
+	uint8_t *at;
+	tvm_crt_error_t error =
+		take_header(server, body, minrpc_cursor_left(body), false, &span);
+
+	if (error == kTvmErrorNoError && span.size == 0U) {
+		minrpc_reply_data(server, NULL, 0U);
+		return kTvmErrorNoError;
+	}
+	if (error == kTvmErrorNoError) {
+		error = locate(server, &span, &at);
+	}
+	if (error == kTvmErrorNoError) {
+		minrpc_reply_data(server, at, span.size);
+	}
+	return error;
+}
+
+tvm_crt_error_t minrpc_copy_stream(struct minrpc_server *server, struct minrpc_cursor *body,
+				   uint32_t total, uint8_t **destination)
+{
+	struct span span;
+	tvm_crt_error_t error = take_header(server, body, total, true, &span);
+
+	return error == kTvmErrorNoError ? locate(server, &span, destination) : error;
+}
+
+tvm_crt_error_t minrpc_copy_to_remote(struct minrpc_server *server, struct minrpc_cursor *body)
+{
+	uint8_t *destination = NULL;
+	tvm_crt_error_t error =
+		minrpc_copy_stream(server, body, minrpc_cursor_left(body), &destination);
+
+	if (error == kTvmErrorNoError) {
+		memcpy(destination, body->at, minrpc_cursor_left(body));
+		minrpc_reply_void(server);
+	}
+	return error;
+}
+
+static tvm_crt_error_t copy_between(struct minrpc_server *server, const struct span *from,
+				    const struct span *to)
+{
+	uint8_t *source = NULL;
+	uint8_t *destination = NULL;
+	tvm_crt_error_t error = locate(server, from, &source);
+
+	if (error == kTvmErrorNoError) {
+		error = locate(server, to, &destination);
+	}
+	if (error == kTvmErrorNoError) {
+		memmove(destination, source, from->size);
+		minrpc_reply_void(server);
+	}
+	return error;
+}
+
+tvm_crt_error_t minrpc_copy_among_remote(struct minrpc_server *server, const struct minrpc_args *args)
+{
+	static const char name[] = "CopyAmongRemote";
+	const TVMValue *values = args->values;
+	struct span from;
+	struct span to;
+	tvm_crt_error_t error;
+
+	if (args->count == 9) {
+		error = minrpc_check_args(server, name, args, "hihiiddph");
+		if (error != kTvmErrorNoError) {
+			return error;
+		}
+		from.data = (uint64_t)values[0].v_int64;
+		from.offset = (uint64_t)values[1].v_int64;
+		to.data = (uint64_t)values[2].v_int64;
+		to.offset = (uint64_t)values[3].v_int64;
+		from.size = (uint64_t)values[4].v_int64 > UINT32_MAX ? UINT32_MAX
+								     : (uint32_t)values[4].v_int64;
+	} else {
+		error = minrpc_check_args(server, name, args, "tth");
+		if (error != kTvmErrorNoError) {
+			return error;
+		}
+		if (!span_of(values[0].v_handle, &from) || !span_of(values[1].v_handle, &to)) {
+			return fail_shape(server);
+		}
+		if (from.size != to.size) {
+			return minrpc_server_fail(server, kTvmErrorPlatformCheckFailure,
+						  "%s: %u bytes into %u", name,
+						  (unsigned int)from.size, (unsigned int)to.size);
+		}
+	}
+	to.size = from.size;
+	return copy_between(server, &from, &to);
+}

@@ -1,0 +1,190 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Global functions: what TVM's clients look up by name, and what this device adds.
+ */
+#include <string.h>
+
+#include "rpc.h"
+
+typedef tvm_crt_error_t (*global_function)(struct minrpc_server *server, struct minrpc_call *call);
+
+static tvm_crt_error_t return_int(struct minrpc_call *call, int type_code, int64_t value)
+{
+	call->value.v_int64 = value;
+	call->type_code = type_code;
+	return kTvmErrorNoError;
+}
+
+static tvm_crt_error_t system_lib(struct minrpc_server *server, struct minrpc_call *call)
+{
+	(void)server;
+	return return_int(call, kTVMModuleHandle, MINRPC_HANDLE_MODULE);
+}
+
+static tvm_crt_error_t module_get_function(struct minrpc_server *server, struct minrpc_call *call)
+{
+	const TVMValue *values = call->args.values;
+	uint32_t index;
+	tvm_crt_error_t error =
+		minrpc_check_args(server, "ModuleGetFunction", &call->args, "msi");
+
+	if (error != kTvmErrorNoError) {
+		return error;
+	}
+	if (values[0].v_int64 != MINRPC_HANDLE_MODULE) {
+		return minrpc_server_fail(server, kTvmErrorFunctionIndexInvalid,
+					  "no module has handle 0x%x",
+					  (unsigned int)values[0].v_int64);
+	}
+	if (minrpc_library_find(&server->config->library, values[1].v_str, &index) !=
+	    kTvmErrorNoError) {
+		return kTvmErrorNoError; /* null: not found is not a failure */
+	}
+	return return_int(call, kTVMPackedFuncHandle, MINRPC_HANDLE_FUNCTION + index);
+}
+
+static tvm_crt_error_t max_packet_size(struct minrpc_server *server, struct minrpc_call *call)
+{
+	return return_int(call, kTVMArgInt,
+			  server->config->receive_size - MINRPC_SESSION_HEADER - MINRPC_PACKET_LENGTH);
+}
+
+/* xorshift32: the same bytes in each session. */
+static uint32_t next_random(struct minrpc_server *server)
+{
+	uint32_t x = server->random_state;
+
+	x ^= x << 13;
+	x ^= x >> 17;
+	x ^= x << 5;
+	server->random_state = x;
+	return x;
+}
+
+/* Floats get the exponent of 1 <= x < 2: no infinities, no NaN, no denormals. All kinds keep it in the top two bytes. */
+static void fill_exponent(uint8_t *element_end, DLDataType dtype)
+{
+	uint16_t base = dtype.bits == 64U ? 0x3ff0U : 0x3f80U;
+	uint16_t top;
+
+	if (dtype.code == kDLFloat && dtype.bits == 16U) {
+		base = 0x3c00U;
+	}
+	memcpy(&top, element_end - sizeof(top), sizeof(top));
+	/* Below the exponent is the fraction: as many bits as `base` has zeros at its low end. */
+	top = (uint16_t)(base | (top & ((base & -base) - 1)));
+	memcpy(element_end - sizeof(top), &top, sizeof(top));
+}
+
+static tvm_crt_error_t random_fill(struct minrpc_server *server, struct minrpc_call *call)
+{
+	tvm_crt_error_t error = minrpc_check_args(server, "random_fill", &call->args, "t");
+	const DLTensor *tensor = call->args.values[0].v_handle;
+	uint32_t size = 0U;
+	uint8_t *at;
+
+	if (error != kTvmErrorNoError) {
+		return error;
+	}
+	at = tensor->data;
+	(void)minrpc_tensor_size(tensor, &size);
+	for (uint32_t i = 1U; i <= size; i++) {
+		at[i - 1U] = (uint8_t)(next_random(server) >> 24);
+		if ((tensor->dtype.code == kDLFloat || tensor->dtype.code == kDLBfloat) &&
+		    tensor->dtype.bits >= 16U && i % (tensor->dtype.bits / 8U) == 0U) {
+			fill_exponent(at + i, tensor->dtype);
+		}
+	}
+	return kTvmErrorNoError;
+}
+
+static tvm_crt_error_t reset_server(struct minrpc_server *server, struct minrpc_call *call)
+{
+	const struct minrpc_config *config = server->config;
+
+	(void)call;
+	if (config->platform->reset != NULL) {
+		config->platform->reset(config->context);
+	}
+	return minrpc_server_fail(server, kTvmErrorFunctionCallNotImplemented,
+				  "this device can't reset itself");
+}
+
+/* All little-endian; later versions append. */
+struct device_info {
+	uint32_t version;
+	uint32_t max_packet;
+	uint32_t arena_size;
+	uint32_t arena_used;
+	uint32_t arena_peak;
+	uint32_t arena_largest_free;
+	uint64_t timer_hz;
+	struct minrpc_link_counters counters;
+	uint32_t receive_overruns;
+};
+
+/* No arguments, so the receive buffer is free to hold the answer. */
+static tvm_crt_error_t device_info(struct minrpc_server *server, struct minrpc_call *call)
+{
+	struct reply {
+		TVMByteArray bytes;
+		struct device_info info;
+	} *reply = server->config->receive_buffer;
+	const struct minrpc_platform *platform = server->config->platform;
+	struct minrpc_clock clock;
+
+	platform->clock_describe(server->config->context, &clock);
+	reply->info = (struct device_info){
+		.version = 1U,
+		.max_packet = server->config->receive_size,
+		.arena_size = server->arena.size,
+		.arena_used = server->arena.used,
+		.arena_peak = server->arena.peak,
+		.arena_largest_free = minrpc_arena_largest_free(&server->arena),
+		.timer_hz = clock.cycles_hz,
+		.counters = server->counters,
+	};
+	if (platform->receive_overruns != NULL) {
+		reply->info.receive_overruns = platform->receive_overruns(server->config->context);
+	}
+	reply->bytes = (TVMByteArray){(const char *)&reply->info, sizeof(reply->info)};
+	call->value.v_handle = &reply->bytes;
+	call->type_code = kTVMBytes;
+	return kTvmErrorNoError;
+}
+
+static const struct {
+	const char *name;
+	global_function function;
+} globals[] = {
+	{"runtime.SystemLib", system_lib},
+	{"tvm.rpc.server.ModuleGetFunction", module_get_function},
+	{"tvm.rpc.server.GetCRTMaxPacketSize", max_packet_size},
+	{"runtime.RPCTimeEvaluator", minrpc_evaluator_create},
+	{"tvm.contrib.random.random_fill", random_fill},
+	{"tvm.testing.reset_server", reset_server},
+	{"minrpc.device_info", device_info},
+};
+
+#define GLOBAL_COUNT (sizeof(globals) / sizeof(globals[0]))
+
+tvm_crt_error_t minrpc_global_find(const char *name, uint32_t *index)
+{
+	for (*index = 0U; *index < GLOBAL_COUNT; (*index)++) {
+		if (strcmp(globals[*index].name, name) == 0) {
+			return kTvmErrorNoError;
+		}
+	}
+	return kTvmErrorFunctionNameNotFound;
+}
+
+tvm_crt_error_t minrpc_global_call(struct minrpc_server *server, uint32_t index,
+				   struct minrpc_call *call)
+{
+	if (index >= GLOBAL_COUNT) {
+		return minrpc_server_fail(server, kTvmErrorFunctionIndexInvalid,
+					  "no global function has index %u", (unsigned int)index);
+	}
+	return globals[index].function(server, call);
+}

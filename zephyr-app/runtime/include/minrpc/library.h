@@ -1,0 +1,25 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * The system library: one or more function registries, searched in order.
+ */
+#ifndef MINRPC_LIBRARY_H_
+#define MINRPC_LIBRARY_H_
+
+#include <stdint.h>
+
+#include <tvm/runtime/crt/func_registry.h>
+
+struct minrpc_library {
+	const TVMFuncRegistry *const *registries;
+	uint32_t count;
+};
+
+/* Functions are numbered through all registries. kTvmErrorFunctionNameNotFound when there is none of that name. */
+tvm_crt_error_t minrpc_library_find(const struct minrpc_library *library, const char *name,
+				    uint32_t *index);
+
+/* NULL when `index` is no function's. */
+TVMBackendPackedCFunc minrpc_library_at(const struct minrpc_library *library, uint32_t index);
+
+#endif /* MINRPC_LIBRARY_H_ */

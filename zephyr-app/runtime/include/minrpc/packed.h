@@ -1,0 +1,94 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Packed values as they travel: u32 count, i32 type codes, values back to back.
+ */
+#ifndef MINRPC_PACKED_H_
+#define MINRPC_PACKED_H_
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <tvm/runtime/c_runtime_api.h>
+
+/* Which DLTensor a client speaks: TVM v0.7 sends no byte offset. */
+enum minrpc_dialect {
+	MINRPC_DIALECT_UNKNOWN = 0,
+	MINRPC_DIALECT_0_7,
+	MINRPC_DIALECT_0_8,
+};
+
+/* Bytes being read. Reading past the end gives zeros and sets `bad`, so one check after several reads is enough. */
+struct minrpc_cursor {
+	uint8_t *at;
+	uint8_t *end;
+	bool bad;
+};
+
+static inline uint32_t minrpc_cursor_left(const struct minrpc_cursor *cursor)
+{
+	return (uint32_t)(cursor->end - cursor->at);
+}
+
+/* The next `size` bytes, or NULL. */
+uint8_t *minrpc_take(struct minrpc_cursor *cursor, uint32_t size);
+uint32_t minrpc_take_u32(struct minrpc_cursor *cursor);
+uint64_t minrpc_take_u64(struct minrpc_cursor *cursor);
+/* A u64 that counts bytes: above 32 bits it becomes UINT32_MAX, which no buffer holds. */
+uint32_t minrpc_take_size(struct minrpc_cursor *cursor);
+
+/* An address off the wire. What does not fit becomes one that is never allocated. */
+static inline void *minrpc_wire_pointer(uint64_t address)
+{
+	return (void *)(address > UINTPTR_MAX ? UINTPTR_MAX : (uintptr_t)address);
+}
+
+/* A tensor header as it was on the wire, unchecked. */
+struct minrpc_wire_tensor {
+	uint64_t data;
+	uint64_t byte_offset;
+	DLDevice device;
+	DLDataType dtype;
+	uint32_t ndim;
+	const uint8_t *shape; /* ndim i64, unaligned */
+};
+
+void minrpc_take_tensor(struct minrpc_cursor *cursor, enum minrpc_dialect dialect,
+			struct minrpc_wire_tensor *tensor);
+
+/* Bytes that the elements need, byte offset not included; false when an extent is negative or it is over 32 bits. */
+bool minrpc_wire_tensor_size(const struct minrpc_wire_tensor *tensor, uint32_t *bytes);
+bool minrpc_tensor_size(const DLTensor *tensor, uint32_t *bytes);
+
+/* Decoded arguments. Everything they point to lies in the receive buffer. */
+struct minrpc_args {
+	TVMValue *values;
+	int *type_codes;
+	int count;
+};
+
+enum minrpc_packed_status {
+	MINRPC_PACKED_OK,
+	MINRPC_PACKED_SHORT,   /* it does not end where the packet ends */
+	MINRPC_PACKED_TYPE,    /* a type code that has no form on the wire; `culprit` is the code */
+	MINRPC_PACKED_SCRATCH, /* no room for the decoded form */
+};
+
+struct minrpc_scratch {
+	uint8_t *at;
+	uint8_t *end;
+};
+
+/*
+ * Decodes the whole of `cursor` in place (strings move to make room for their NUL), in the dialect whose length
+ * fits; *dialect is set where a tensor tells it. What a tensor's numbers mean is the caller's to check.
+ */
+enum minrpc_packed_status minrpc_packed_decode(struct minrpc_cursor *cursor,
+					       struct minrpc_scratch *scratch,
+					       enum minrpc_dialect *dialect,
+					       struct minrpc_args *args, uint32_t *culprit);
+
+/* "int", "tensor", ...: for messages. */
+const char *minrpc_type_name(int type_code);
+
+#endif /* MINRPC_PACKED_H_ */

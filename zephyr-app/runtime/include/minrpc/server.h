@@ -1,0 +1,89 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * The MinRPC server. A port owns one of these, feeds it the bytes that arrive, and it answers through the
+ * port's write callback. Nothing here blocks, allocates outside the arena, or keeps state anywhere else.
+ */
+#ifndef MINRPC_SERVER_H_
+#define MINRPC_SERVER_H_
+
+#include <minrpc/arena.h>
+#include <minrpc/frame.h>
+#include <minrpc/library.h>
+#include <minrpc/packed.h>
+#include <minrpc/platform.h>
+#include <minrpc/session.h>
+#include <minrpc/timer.h>
+
+/* What TVM's clients are told at the most: their own buffer. */
+#define MINRPC_MAX_PACKET 8192U
+#define MINRPC_ERROR_TEXT 160U
+
+struct minrpc_config {
+	const struct minrpc_platform *platform;
+	void *context; /* handed to each callback */
+
+	/* One whole session message; the decoded arguments of a call share it. 8-byte aligned, 512 bytes to 8192. */
+	void *receive_buffer;
+	uint32_t receive_size;
+
+	/* Gathers bytes for the write callback. 1 byte up; larger means fewer calls. */
+	void *send_buffer;
+	uint32_t send_size;
+
+	/* Tensors, evaluators, workspace, results. */
+	void *arena;
+	uint32_t arena_size;
+
+	struct minrpc_library library;
+
+	/* Where the session nonces start. Any value; a different one after each reset keeps old messages out. */
+	uint8_t nonce_seed;
+};
+
+struct minrpc_evaluator;
+
+/* What went wrong on the link since boot. */
+struct minrpc_link_counters {
+	uint32_t crc_errors;
+	uint32_t short_packets;
+	uint32_t invalid_escapes;
+	uint32_t oversize_frames;
+	uint32_t stale_messages;
+};
+
+struct minrpc_server {
+	const struct minrpc_config *config;
+	struct minrpc_reader reader;
+	struct minrpc_writer writer;
+	struct minrpc_session session;
+	struct minrpc_arena arena;
+	struct minrpc_timer timer;
+	struct minrpc_link_counters counters;
+	enum minrpc_dialect dialect;
+	uint32_t oversize;          /* length of the frame being received, when it is over the buffer */
+	bool streaming;             /* ... and its payload goes straight to its destination */
+	uint32_t evaluator_serial;  /* of the last time evaluator made */
+	struct minrpc_evaluator *evaluators;
+	uint32_t random_state;
+	void *result;               /* freed once the reply is sent */
+	char error[MINRPC_ERROR_TEXT];
+};
+
+/* Announces the device (a terminate message). `config` stays the caller's and must outlive the server. */
+void minrpc_server_init(struct minrpc_server *server, const struct minrpc_config *config);
+
+/* Takes received bytes, whatever they are; runs and answers the requests among them. */
+void minrpc_server_receive(struct minrpc_server *server, const uint8_t *data, uint32_t size);
+
+/*
+ * Sends text to the client's log, cut at MINRPC_LOG_MAX bytes; empty text is not sent. Call from where
+ * receive runs (functions do). Returns 0, or -1 when a frame is under way or the link is gone.
+ */
+int minrpc_server_log(struct minrpc_server *server, const char *text, uint32_t size);
+
+/* Makes `format` (see minrpc_text) the text of the exception that the running request ends with. */
+__attribute__((format(printf, 3, 4))) tvm_crt_error_t
+minrpc_server_fail(struct minrpc_server *server, tvm_crt_error_t error, const char *format, ...);
+
+#endif /* MINRPC_SERVER_H_ */

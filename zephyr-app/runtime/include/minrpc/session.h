@@ -1,0 +1,47 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * The device's half of microTVM's session protocol. The client always starts; a new start replaces what was.
+ */
+#ifndef MINRPC_SESSION_H_
+#define MINRPC_SESSION_H_
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* u16 session id, u8 type. */
+#define MINRPC_SESSION_HEADER 3U
+#define MINRPC_SESSION_VERSION 1U
+
+/* Clients lose every later reply after a longer log, or an empty one. */
+#define MINRPC_LOG_MAX 1023U
+
+enum minrpc_message_type {
+	MINRPC_MESSAGE_START_INIT = 0x00,
+	MINRPC_MESSAGE_START_REPLY = 0x01,
+	MINRPC_MESSAGE_TERMINATE = 0x02,
+	MINRPC_MESSAGE_LOG = 0x03,
+	MINRPC_MESSAGE_NORMAL = 0x10,
+};
+
+struct minrpc_session {
+	uint16_t id; /* initiator's nonce, responder's nonce << 8 */
+	uint8_t nonce;
+	bool established;
+};
+
+enum minrpc_session_action {
+	MINRPC_SESSION_IGNORE,
+	MINRPC_SESSION_STARTED, /* established anew: everything of the last session goes, a start reply is due */
+	MINRPC_SESSION_ENDED,
+	MINRPC_SESSION_DELIVER, /* an RPC packet follows the header */
+	MINRPC_SESSION_STALE,   /* a normal message of another session: drop */
+};
+
+void minrpc_session_init(struct minrpc_session *session, uint8_t seed);
+
+/* What the message of `length` bytes at `message` means now. */
+enum minrpc_session_action minrpc_session_take(struct minrpc_session *session,
+					       const uint8_t *message, uint32_t length);
+
+#endif /* MINRPC_SESSION_H_ */

@@ -1,0 +1,305 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <minrpc/packed.h>
+
+#include <string.h>
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "values are copied as they are on the wire");
+
+uint8_t *minrpc_take(struct minrpc_cursor *cursor, uint32_t size)
+{
+	uint8_t *at = cursor->at;
+
+	if (minrpc_cursor_left(cursor) < size) {
+		cursor->bad = true;
+		cursor->at = cursor->end;
+		return NULL;
+	}
+	cursor->at += size;
+	return at;
+}
+
+static void take_copy(struct minrpc_cursor *cursor, void *out, uint32_t size)
+{
+	const uint8_t *at = minrpc_take(cursor, size);
+
+	memset(out, 0, size);
+	if (at != NULL) {
+		memcpy(out, at, size);
+	}
+}
+
+uint32_t minrpc_take_u32(struct minrpc_cursor *cursor)
+{
+	uint32_t value;
+
+	take_copy(cursor, &value, sizeof(value));
+	return value;
+}
+
+uint64_t minrpc_take_u64(struct minrpc_cursor *cursor)
+{
+	uint64_t value;
+
+	take_copy(cursor, &value, sizeof(value));
+	return value;
+}
+
+uint32_t minrpc_take_size(struct minrpc_cursor *cursor)
+{
+	uint64_t value = minrpc_take_u64(cursor);
+
+	return value > UINT32_MAX ? UINT32_MAX : (uint32_t)value;
+}
+
+void minrpc_take_tensor(struct minrpc_cursor *cursor, enum minrpc_dialect dialect,
+			struct minrpc_wire_tensor *tensor)
+{
+	tensor->data = minrpc_take_u64(cursor);
+	take_copy(cursor, &tensor->device, sizeof(tensor->device));
+	tensor->ndim = minrpc_take_u32(cursor);
+	take_copy(cursor, &tensor->dtype, sizeof(tensor->dtype));
+	if (tensor->ndim > minrpc_cursor_left(cursor) / sizeof(int64_t)) {
+		cursor->bad = true;
+		tensor->ndim = 0U;
+	}
+	tensor->shape = minrpc_take(cursor, tensor->ndim * (uint32_t)sizeof(int64_t));
+	tensor->byte_offset = dialect == MINRPC_DIALECT_0_7 ? 0U : minrpc_take_u64(cursor);
+}
+
+bool minrpc_wire_tensor_size(const struct minrpc_wire_tensor *tensor, uint32_t *bytes)
+{
+	uint32_t total = ((uint32_t)tensor->dtype.bits * tensor->dtype.lanes + 7U) / 8U;
+	bool empty = false;
+
+	for (uint32_t i = 0U; i < tensor->ndim; i++) {
+		uint64_t extent;
+
+		memcpy(&extent, tensor->shape + i * sizeof(extent), sizeof(extent));
+		if (extent > INT32_MAX) {
+			return false;
+		}
+		if (extent == 0U) {
+			empty = true;
+		} else if (__builtin_mul_overflow(total, (uint32_t)extent, &total)) {
+			return false;
+		}
+	}
+	*bytes = empty ? 0U : total;
+	return true;
+}
+
+bool minrpc_tensor_size(const DLTensor *tensor, uint32_t *bytes)
+{
+	struct minrpc_wire_tensor wire = {
+		.dtype = tensor->dtype,
+		.ndim = (uint32_t)tensor->ndim,
+		.shape = (const uint8_t *)tensor->shape,
+	};
+
+	return minrpc_wire_tensor_size(&wire, bytes);
+}
+
+/* Bytes that a value takes; 0 is also "varies" or "none". */
+static uint32_t fixed_size(uint32_t type_code)
+{
+	switch (type_code) {
+	case kTVMObjectHandle:
+		return sizeof(uint32_t) + sizeof(uint64_t);
+	case kTVMArgInt:
+	case kTVMArgUInt:
+	case kTVMArgFloat:
+	case kTVMOpaqueHandle:
+	case kTVMDataType:
+	case kDLDevice:
+	case kTVMModuleHandle:
+	case kTVMPackedFuncHandle:
+	case kTVMArgBool:
+		return sizeof(uint64_t);
+	default:
+		return 0U;
+	}
+}
+
+/* Walks the values without touching them. */
+static enum minrpc_packed_status measure(struct minrpc_cursor cursor, enum minrpc_dialect dialect,
+					 bool *tensors, uint32_t *culprit)
+{
+	uint32_t count = minrpc_take_u32(&cursor);
+	struct minrpc_cursor codes = cursor;
+
+	*tensors = false;
+	if (count > minrpc_cursor_left(&cursor) / sizeof(int32_t)) {
+		return MINRPC_PACKED_SHORT;
+	}
+	(void)minrpc_take(&cursor, count * (uint32_t)sizeof(int32_t));
+	while (count-- != 0U && !cursor.bad) {
+		struct minrpc_wire_tensor tensor;
+		uint32_t code = minrpc_take_u32(&codes);
+
+		switch (code) {
+		case kTVMNullptr:
+			break;
+		case kTVMDLTensorHandle:
+			*tensors = true;
+			minrpc_take_tensor(&cursor, dialect, &tensor);
+			break;
+		case kTVMStr:
+		case kTVMBytes:
+			(void)minrpc_take(&cursor, minrpc_take_size(&cursor));
+			break;
+		default:
+			if (fixed_size(code) == 0U) {
+				*culprit = code;
+				return MINRPC_PACKED_TYPE;
+			}
+			(void)minrpc_take(&cursor, fixed_size(code));
+			break;
+		}
+	}
+	return cursor.bad || cursor.at != cursor.end ? MINRPC_PACKED_SHORT : MINRPC_PACKED_OK;
+}
+
+static void *reserve(struct minrpc_scratch *scratch, uint32_t size)
+{
+	uint8_t *at = scratch->at + (-(uintptr_t)scratch->at & (sizeof(uint64_t) - 1U));
+
+	if (at > scratch->end || (uint32_t)(scratch->end - at) < size) {
+		return NULL;
+	}
+	scratch->at = at + size;
+	return at;
+}
+
+static bool decode_tensor(struct minrpc_cursor *cursor, struct minrpc_scratch *scratch,
+			  enum minrpc_dialect dialect, TVMValue *value)
+{
+	struct minrpc_wire_tensor wire;
+	DLTensor *tensor = reserve(scratch, sizeof(*tensor));
+	int64_t *shape;
+
+	minrpc_take_tensor(cursor, dialect, &wire);
+	shape = reserve(scratch, wire.ndim * (uint32_t)sizeof(*shape));
+	if (tensor == NULL || shape == NULL) {
+		return false;
+	}
+	if (wire.ndim != 0U) {
+		memcpy(shape, wire.shape, wire.ndim * sizeof(*shape));
+	}
+	*tensor = (DLTensor){
+		.data = minrpc_wire_pointer(wire.data),
+		.device = wire.device,
+		.ndim = (int32_t)wire.ndim,
+		.dtype = wire.dtype,
+		.shape = shape,
+		.byte_offset = wire.byte_offset,
+	};
+	value->v_handle = tensor;
+	return true;
+}
+
+/* The bytes move over their own length field: the NUL then has room. */
+static bool decode_string(struct minrpc_cursor *cursor, struct minrpc_scratch *scratch, bool bytes,
+			  TVMValue *value)
+{
+	uint32_t size = minrpc_take_size(cursor);
+	char *at = (char *)minrpc_take(cursor, size) - sizeof(uint64_t);
+	TVMByteArray *array;
+
+	memmove(at, at + sizeof(uint64_t), size);
+	at[size] = '\0';
+	value->v_str = at;
+	if (!bytes) {
+		return true;
+	}
+	array = reserve(scratch, sizeof(*array));
+	if (array == NULL) {
+		return false;
+	}
+	*array = (TVMByteArray){at, size};
+	value->v_handle = array;
+	return true;
+}
+
+static bool decode_value(struct minrpc_cursor *cursor, struct minrpc_scratch *scratch,
+			 enum minrpc_dialect dialect, int code, TVMValue *value)
+{
+	value->v_int64 = 0;
+	switch (code) {
+	case kTVMNullptr:
+		return true;
+	case kTVMDLTensorHandle:
+		return decode_tensor(cursor, scratch, dialect, value);
+	case kTVMStr:
+	case kTVMBytes:
+		return decode_string(cursor, scratch, code == kTVMBytes, value);
+	case kTVMObjectHandle:
+		(void)minrpc_take_u32(cursor);
+		break;
+	default:
+		break;
+	}
+	value->v_int64 = (int64_t)minrpc_take_u64(cursor);
+	return true;
+}
+
+static enum minrpc_packed_status decode(struct minrpc_cursor *cursor, struct minrpc_scratch *scratch,
+					enum minrpc_dialect dialect, struct minrpc_args *args)
+{
+	uint32_t count = minrpc_take_u32(cursor);
+	const uint8_t *codes = minrpc_take(cursor, count * (uint32_t)sizeof(int32_t));
+
+	args->count = (int)count;
+	args->values = reserve(scratch, count * (uint32_t)sizeof(*args->values));
+	args->type_codes = reserve(scratch, count * (uint32_t)sizeof(*args->type_codes));
+	if (args->values == NULL || args->type_codes == NULL) {
+		return MINRPC_PACKED_SCRATCH;
+	}
+	memcpy(args->type_codes, codes, count * sizeof(*args->type_codes));
+	for (uint32_t i = 0U; i < count; i++) {
+		if (!decode_value(cursor, scratch, dialect, args->type_codes[i], &args->values[i])) {
+			return MINRPC_PACKED_SCRATCH;
+		}
+	}
+	return MINRPC_PACKED_OK;
+}
+
+enum minrpc_packed_status minrpc_packed_decode(struct minrpc_cursor *cursor,
+					       struct minrpc_scratch *scratch,
+					       enum minrpc_dialect *dialect,
+					       struct minrpc_args *args, uint32_t *culprit)
+{
+	enum minrpc_dialect fits = MINRPC_DIALECT_0_8;
+	enum minrpc_packed_status status;
+	bool tensors;
+
+	status = measure(*cursor, fits, &tensors, culprit);
+	if (status == MINRPC_PACKED_SHORT && tensors) {
+		fits = MINRPC_DIALECT_0_7;
+		status = measure(*cursor, fits, &tensors, culprit);
+	}
+	if (status != MINRPC_PACKED_OK) {
+		return status;
+	}
+	if (tensors) {
+		*dialect = fits;
+	}
+	return decode(cursor, scratch, fits, args);
+}
+
+const char *minrpc_type_name(int type_code)
+{
+	/* One string instead of a table of pointers: on a 32-bit device that halves it. */
+	static const char names[] = "int\0uint\0float\0handle\0null\0dtype\0device\0tensor\0object\0module\0"
+				    "function\0string\0bytes\0ndarray\0rvalue\0bool";
+	const char *name = names;
+
+	if (type_code < kTVMArgInt || type_code > kTVMArgBool) {
+		return "unknown";
+	}
+	while (type_code-- > 0) {
+		name += strlen(name) + 1U;
+	}
+	return name;
+}

@@ -1,0 +1,258 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * RPC packets: what each code carries and what it is answered.
+ */
+#include <string.h>
+
+#include "rpc.h"
+
+/* Names for messages, from GetGlobalFunc (9) on. */
+static const char *syscall_name(uint32_t code)
+{
+	static const char names[] = "GetGlobalFunc\0FreeHandle\0SetDevice\0GetAttr\0DevAllocData\0"
+				    "DevFreeData\0DevStreamSync\0CopyAmongRemote\0"
+				    "DevAllocDataWithScope\0DevCreateStream\0DevFreeStream\0"
+				    "DevSetStream\0DevGetCurrentStream";
+	const char *name = names;
+
+	while (code-- > MINRPC_RPC_GET_GLOBAL_FUNC) {
+		name += strlen(name) + 1U;
+	}
+	return name;
+}
+
+/* What each of them takes, as minrpc_check_args reads it; NULL: more than one form. */
+static const char *const syscall_args[] = {
+	"s", "hi", "d", "di", "diip", "dh", "dh", NULL, "tn", "d", "dh", "dh", "d",
+};
+
+static tvm_crt_error_t decode(struct minrpc_server *server, struct minrpc_cursor *body,
+			      struct minrpc_args *args)
+{
+	uint8_t *buffer = server->config->receive_buffer;
+	struct minrpc_scratch scratch = {body->end, buffer + server->config->receive_size};
+	uint32_t culprit = 0U;
+
+	switch (minrpc_packed_decode(body, &scratch, &server->dialect, args, &culprit)) {
+	case MINRPC_PACKED_OK:
+		return kTvmErrorNoError;
+	case MINRPC_PACKED_TYPE:
+		return minrpc_server_fail(server, kTvmErrorFunctionCallWrongArgType,
+					  "type code %u can't be an argument", (unsigned int)culprit);
+	case MINRPC_PACKED_SCRATCH:
+		return minrpc_server_fail(server, kTvmErrorBufferTooSmall,
+					  "the arguments do not fit the receive buffer of %u bytes",
+					  (unsigned int)server->config->receive_size);
+	default:
+		return minrpc_server_fail(server, kTvmErrorFramingPayloadIncomplete,
+					  "the arguments do not end where the packet ends");
+	}
+}
+
+static void free_result(struct minrpc_server *server)
+{
+	if (server->result != NULL) {
+		(void)minrpc_arena_free(&server->arena, (uintptr_t)server->result,
+					MINRPC_ARENA_RESULT);
+		server->result = NULL;
+	}
+}
+
+static tvm_crt_error_t call_function(struct minrpc_server *server, struct minrpc_cursor *body)
+{
+	uint64_t handle = minrpc_take_u64(body);
+	struct minrpc_call call;
+	tvm_crt_error_t error = decode(server, body, &call.args);
+
+	if (error == kTvmErrorNoError) {
+		error = minrpc_call_handle(server, handle, &call);
+	}
+	if (error == kTvmErrorNoError) {
+		error = minrpc_reply_call(server, &call);
+	}
+	free_result(server);
+	return error;
+}
+
+static tvm_crt_error_t init_server(struct minrpc_server *server, struct minrpc_cursor *body)
+{
+	uint32_t size = minrpc_take_size(body);
+	const uint8_t *version = minrpc_take(body, size);
+
+	if (version == NULL || size != 5U || memcmp(version, "0.", 2U) != 0 ||
+	    memcmp(version + 3, ".0", 2U) != 0 || (version[2] != '7' && version[2] != '8')) {
+		return minrpc_server_fail(server, kTvmErrorSessionInvalidState,
+					  "InitServer: expected protocol 0.7.0 or 0.8.0");
+	}
+	server->dialect = version[2] == '7' ? MINRPC_DIALECT_0_7 : MINRPC_DIALECT_0_8;
+	minrpc_reply_void(server);
+	return kTvmErrorNoError;
+}
+
+static void get_global_function(struct minrpc_server *server, const char *name)
+{
+	uint32_t index;
+
+	/* Unknown: handle 0, which clients of all versions take for "no such function". */
+	minrpc_reply_handle(server, minrpc_global_find(name, &index) == kTvmErrorNoError
+					    ? MINRPC_HANDLE_GLOBAL + index
+					    : 0U);
+}
+
+static tvm_crt_error_t free_handle(struct minrpc_server *server, uint64_t handle, int64_t type)
+{
+	tvm_crt_error_t error = kTvmErrorNoError;
+
+	switch (type) {
+	case kTVMNDArrayHandle:
+		error = minrpc_arena_free(&server->arena, (uintptr_t)minrpc_wire_pointer(handle),
+					  MINRPC_ARENA_NDARRAY);
+		break;
+	case kTVMPackedFuncHandle:
+		if (handle >= MINRPC_HANDLE_EVALUATOR) {
+			error = minrpc_evaluator_free(server, handle);
+		}
+		break;
+	case kTVMObjectHandle:
+	case kTVMModuleHandle: /* the system library stays */
+		break;
+	default:
+		return minrpc_server_fail(server, kTvmErrorFunctionCallWrongArgType,
+					  "FreeHandle: type code %d has no handles", (int)type);
+	}
+	if (error != kTvmErrorNoError) {
+		return minrpc_server_fail(server, error, "FreeHandle: 0x%x is not live",
+					  (unsigned int)handle);
+	}
+	minrpc_reply_void(server);
+	return error;
+}
+
+static tvm_crt_error_t allocate(struct minrpc_server *server, uint64_t size, uint64_t alignment)
+{
+	struct minrpc_arena *arena = &server->arena;
+	void *data = NULL;
+	tvm_crt_error_t error = kTvmErrorPlatformNoMemory;
+
+	if (alignment == 0U || alignment > UINT16_MAX || (alignment & (alignment - 1U)) != 0U) {
+		return minrpc_server_fail(server, error, "alignment must be a power of two up to 32768");
+	}
+	if (size <= UINT32_MAX) {
+		error = minrpc_arena_alloc(arena, (uint32_t)size, (uint32_t)alignment,
+					   MINRPC_ARENA_DATA, &data);
+	}
+	if (error != kTvmErrorNoError) {
+		return minrpc_server_fail(
+			server, error,
+			"out of device memory: asked for %u bytes, largest free %u of %u; free "
+			"arrays or enlarge the arena",
+			(unsigned int)(size > UINT32_MAX ? UINT32_MAX : size),
+			(unsigned int)minrpc_arena_largest_free(arena), (unsigned int)arena->size);
+	}
+	minrpc_reply_handle(server, (uintptr_t)data);
+	return error;
+}
+
+static tvm_crt_error_t allocate_tensor(struct minrpc_server *server, const DLTensor *tensor)
+{
+	uint32_t size;
+
+	if (!minrpc_tensor_size(tensor, &size)) {
+		return minrpc_server_fail(server, kTvmErrorPlatformNoMemory,
+					  "a tensor's shape is negative or over 4 GiB");
+	}
+	return allocate(server, size, MINRPC_TENSOR_ALIGNMENT);
+}
+
+static tvm_crt_error_t free_data(struct minrpc_server *server, uint64_t handle)
+{
+	tvm_crt_error_t error =
+		minrpc_arena_free(&server->arena, (uintptr_t)minrpc_wire_pointer(handle),
+				  MINRPC_ARENA_DATA);
+
+	if (error != kTvmErrorNoError) {
+		return minrpc_server_fail(server, error, "DevFreeData: no allocation at address 0x%x",
+					  (unsigned int)handle);
+	}
+	minrpc_reply_void(server);
+	return error;
+}
+
+static tvm_crt_error_t system_call(struct minrpc_server *server, uint32_t code,
+				   struct minrpc_cursor *body)
+{
+	struct minrpc_args args;
+	const char *letters = syscall_args[code - MINRPC_RPC_GET_GLOBAL_FUNC];
+	tvm_crt_error_t error = decode(server, body, &args);
+	const TVMValue *values = args.values;
+
+	if (error == kTvmErrorNoError && letters != NULL) {
+		error = minrpc_check_args(server, syscall_name(code), &args, letters);
+	}
+	if (error != kTvmErrorNoError) {
+		return error;
+	}
+	switch (code) {
+	case MINRPC_RPC_GET_GLOBAL_FUNC:
+		get_global_function(server, values[0].v_str);
+		return kTvmErrorNoError;
+	case MINRPC_RPC_FREE_HANDLE:
+		return free_handle(server, (uint64_t)values[0].v_int64, values[1].v_int64);
+	case MINRPC_RPC_DEV_ALLOC_DATA:
+		if (server->dialect == MINRPC_DIALECT_UNKNOWN) {
+			server->dialect = MINRPC_DIALECT_0_7;
+		}
+		return allocate(server, (uint64_t)values[1].v_int64, (uint64_t)values[2].v_int64);
+	case MINRPC_RPC_DEV_ALLOC_DATA_WITH_SCOPE:
+		return allocate_tensor(server, values[0].v_handle);
+	case MINRPC_RPC_DEV_FREE_DATA:
+		return free_data(server, (uint64_t)values[1].v_int64);
+	case MINRPC_RPC_COPY_AMONG_REMOTE:
+		return minrpc_copy_among_remote(server, &args);
+	case MINRPC_RPC_DEV_CREATE_STREAM:
+	case MINRPC_RPC_DEV_GET_CURRENT_STREAM:
+		minrpc_reply_handle(server, 0U);
+		return kTvmErrorNoError;
+	case MINRPC_RPC_DEV_SET_DEVICE:
+	case MINRPC_RPC_DEV_GET_ATTR:
+		return minrpc_server_fail(server, kTvmErrorFunctionCallNotImplemented,
+					  "%s not supported", syscall_name(code));
+	default: /* the streams, of which there is one */
+		minrpc_reply_void(server);
+		return kTvmErrorNoError;
+	}
+}
+
+static tvm_crt_error_t carry_out(struct minrpc_server *server, struct minrpc_cursor *packet)
+{
+	uint32_t code = minrpc_take_u32(packet);
+
+	switch (code) {
+	case MINRPC_RPC_SHUTDOWN:
+		/* No answer is expected. Only the session ends: the next one is served. */
+		server->session.established = false;
+		return kTvmErrorNoError;
+	case MINRPC_RPC_INIT_SERVER:
+		return init_server(server, packet);
+	case MINRPC_RPC_CALL_FUNC:
+		return call_function(server, packet);
+	case MINRPC_RPC_COPY_FROM_REMOTE:
+		return minrpc_copy_from_remote(server, packet);
+	case MINRPC_RPC_COPY_TO_REMOTE:
+		return minrpc_copy_to_remote(server, packet);
+	default:
+		if (code >= MINRPC_RPC_GET_GLOBAL_FUNC && code <= MINRPC_RPC_DEV_GET_CURRENT_STREAM) {
+			return system_call(server, code, packet);
+		}
+		return minrpc_server_fail(server, kTvmErrorFunctionCallNotImplemented,
+					  "no request has RPC code %u", (unsigned int)code);
+	}
+}
+
+void minrpc_request(struct minrpc_server *server, struct minrpc_cursor *packet)
+{
+	if (carry_out(server, packet) != kTvmErrorNoError) {
+		minrpc_reply_exception(server);
+	}
+}

@@ -1,0 +1,115 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Between the files of the server; not for ports.
+ */
+#ifndef MINRPC_RPC_H_
+#define MINRPC_RPC_H_
+
+#include <minrpc/server.h>
+
+enum minrpc_rpc_code {
+	MINRPC_RPC_SHUTDOWN = 1,
+	MINRPC_RPC_INIT_SERVER = 2,
+	MINRPC_RPC_CALL_FUNC = 3,
+	MINRPC_RPC_RETURN = 4,
+	MINRPC_RPC_EXCEPTION = 5,
+	MINRPC_RPC_COPY_FROM_REMOTE = 6,
+	MINRPC_RPC_COPY_TO_REMOTE = 7,
+	MINRPC_RPC_COPY_ACK = 8,
+	MINRPC_RPC_GET_GLOBAL_FUNC = 9,
+	MINRPC_RPC_FREE_HANDLE = 10,
+	MINRPC_RPC_DEV_SET_DEVICE = 11,
+	MINRPC_RPC_DEV_GET_ATTR = 12,
+	MINRPC_RPC_DEV_ALLOC_DATA = 13,
+	MINRPC_RPC_DEV_FREE_DATA = 14,
+	MINRPC_RPC_DEV_STREAM_SYNC = 15,
+	MINRPC_RPC_COPY_AMONG_REMOTE = 16,
+	MINRPC_RPC_DEV_ALLOC_DATA_WITH_SCOPE = 17,
+	MINRPC_RPC_DEV_CREATE_STREAM = 18,
+	MINRPC_RPC_DEV_FREE_STREAM = 19,
+	MINRPC_RPC_DEV_SET_STREAM = 20,
+	MINRPC_RPC_DEV_GET_CURRENT_STREAM = 21,
+};
+
+/* u64 n before the packet, i32 code in it. */
+#define MINRPC_PACKET_LENGTH 8U
+#define MINRPC_PACKET_CODE   4U
+
+/* A call under way: what it was given and what it gave. */
+struct minrpc_call {
+	struct minrpc_args args;
+	TVMValue value;
+	int type_code;
+};
+
+/* Handles have TVM's shape; all are looked up, none is a pointer but data addresses. */
+#define MINRPC_HANDLE_MODULE    0x8000U
+#define MINRPC_HANDLE_FUNCTION  0x80008000U /* + index in the system library */
+#define MINRPC_HANDLE_GLOBAL    0x80028000U /* + index in the global functions */
+#define MINRPC_HANDLE_EVALUATOR 0xffff00000000U /* + serial */
+
+/* ------------------------------------------------------------------ reply.c */
+
+void minrpc_reply_void(struct minrpc_server *server);
+void minrpc_reply_handle(struct minrpc_server *server, uint64_t handle);
+void minrpc_reply_exception(struct minrpc_server *server);
+void minrpc_reply_data(struct minrpc_server *server, const void *data, uint32_t size);
+/* Fails, with nothing sent, when the function returned what can't travel. */
+tvm_crt_error_t minrpc_reply_call(struct minrpc_server *server, const struct minrpc_call *call);
+
+/* ---------------------------------------------------------------- request.c */
+
+/* Carries out the packet (code and rest) and replies. */
+void minrpc_request(struct minrpc_server *server, struct minrpc_cursor *packet);
+
+/* ------------------------------------------------------------------- copy.c */
+
+tvm_crt_error_t minrpc_copy_from_remote(struct minrpc_server *server, struct minrpc_cursor *body);
+tvm_crt_error_t minrpc_copy_to_remote(struct minrpc_server *server, struct minrpc_cursor *body);
+tvm_crt_error_t minrpc_copy_among_remote(struct minrpc_server *server, const struct minrpc_args *args);
+
+/*
+ * For a packet that is not all there yet: the destination of a CopyToRemote whose body's first part is in
+ * `body` and whose whole is `total` bytes. On success body->at is at the first data byte.
+ */
+tvm_crt_error_t minrpc_copy_stream(struct minrpc_server *server, struct minrpc_cursor *body,
+				   uint32_t total, uint8_t **destination);
+
+/*
+ * Fails unless the tensor's elements lie within a live allocation. Folds the byte offset into `data`: generated
+ * code does not look at it.
+ */
+tvm_crt_error_t minrpc_bind_tensor(struct minrpc_server *server, DLTensor *tensor);
+
+/* ------------------------------------------------------------------- call.c */
+
+/* Runs what `handle` names. On failure server->error has the text. */
+tvm_crt_error_t minrpc_call_handle(struct minrpc_server *server, uint64_t handle,
+				   struct minrpc_call *call);
+
+/* The running function returned `status`: its own message, or one that says so. */
+tvm_crt_error_t minrpc_call_failed(struct minrpc_server *server, int status);
+
+/*
+ * One letter an argument: d device, h handle or null, i int or bool, m module, s string, n string or null,
+ * p dtype, t tensor. Fails with what was expected and what came.
+ */
+tvm_crt_error_t minrpc_check_args(struct minrpc_server *server, const char *function,
+				  const struct minrpc_args *args, const char *letters);
+
+/* ---------------------------------------------------------------- globals.c */
+
+/* kTvmErrorFunctionNameNotFound when there is none of that name. */
+tvm_crt_error_t minrpc_global_find(const char *name, uint32_t *index);
+tvm_crt_error_t minrpc_global_call(struct minrpc_server *server, uint32_t index,
+				   struct minrpc_call *call);
+
+/* -------------------------------------------------------------- evaluator.c */
+
+tvm_crt_error_t minrpc_evaluator_create(struct minrpc_server *server, struct minrpc_call *call);
+tvm_crt_error_t minrpc_evaluator_call(struct minrpc_server *server, uint64_t handle,
+				      struct minrpc_call *call);
+tvm_crt_error_t minrpc_evaluator_free(struct minrpc_server *server, uint64_t handle);
+
+#endif /* MINRPC_RPC_H_ */

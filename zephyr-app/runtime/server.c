@@ -1,0 +1,209 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <minrpc/server.h>
+
+#include <string.h>
+
+#include <minrpc/text.h>
+
+#include "rpc.h"
+
+static void send_message(struct minrpc_server *server, enum minrpc_message_type type, uint16_t id,
+			 const void *body, uint32_t size)
+{
+	const uint8_t header[] = {(uint8_t)id, (uint8_t)(id >> 8), (uint8_t)type};
+
+	minrpc_writer_begin(&server->writer, (uint32_t)sizeof(header) + size);
+	minrpc_writer_put(&server->writer, header, sizeof(header));
+	minrpc_writer_put(&server->writer, body, size);
+	(void)minrpc_writer_end(&server->writer);
+}
+
+static void forget_session(struct minrpc_server *server)
+{
+	minrpc_arena_release(&server->arena, MINRPC_ARENA_DATA | MINRPC_ARENA_EVALUATOR |
+						     MINRPC_ARENA_NDARRAY);
+	server->evaluators = NULL;
+	server->dialect = MINRPC_DIALECT_UNKNOWN;
+	server->random_state = 1U;
+}
+
+void minrpc_server_init(struct minrpc_server *server, const struct minrpc_config *config)
+{
+	memset(server, 0, sizeof(*server));
+	server->config = config;
+	minrpc_reader_init(&server->reader);
+	minrpc_writer_init(&server->writer, config->send_buffer, config->send_size,
+			   config->platform->write, config->context);
+	minrpc_session_init(&server->session, config->nonce_seed);
+	minrpc_arena_init(&server->arena, config->arena, config->arena_size);
+	forget_session(server);
+	send_message(server, MINRPC_MESSAGE_TERMINATE, 0U, NULL, 0U);
+}
+
+int minrpc_server_log(struct minrpc_server *server, const char *text, uint32_t size)
+{
+	if (server->writer.open) {
+		return -1;
+	}
+	if (size > MINRPC_LOG_MAX) {
+		size = MINRPC_LOG_MAX;
+	}
+	if (size != 0U) {
+		send_message(server, MINRPC_MESSAGE_LOG, 0U, text, size);
+	}
+	return server->writer.fresh ? -1 : 0;
+}
+
+tvm_crt_error_t minrpc_server_fail(struct minrpc_server *server, tvm_crt_error_t error,
+				   const char *format, ...)
+{
+	va_list list;
+
+	va_start(list, format);
+	minrpc_text_list(server->error, sizeof(server->error), format, list);
+	va_end(list);
+	return error;
+}
+
+static tvm_crt_error_t fail_oversize(struct minrpc_server *server)
+{
+	return minrpc_server_fail(server, kTvmErrorFramingPayloadOverflow,
+				  "skipped a message of %u bytes: the receive buffer holds %u",
+				  (unsigned int)server->oversize,
+				  (unsigned int)server->config->receive_size);
+}
+
+/* The RPC packet of the message in the receive buffer, of which `held` bytes are there. */
+static struct minrpc_cursor packet_in(const struct minrpc_server *server, uint32_t held)
+{
+	uint8_t *message = server->config->receive_buffer;
+
+	return (struct minrpc_cursor){.at = message + MINRPC_SESSION_HEADER, .end = message + held};
+}
+
+static void deliver(struct minrpc_server *server, uint32_t length)
+{
+	struct minrpc_cursor packet = packet_in(server, length);
+	uint32_t size = minrpc_take_size(&packet);
+
+	server->error[0] = '\0';
+	if (server->oversize != 0U) {
+		if (server->streaming) {
+			minrpc_reply_void(server);
+			return;
+		}
+		(void)fail_oversize(server);
+	} else if (packet.bad || size != minrpc_cursor_left(&packet)) {
+		(void)minrpc_server_fail(server, kTvmErrorFramingPayloadIncomplete,
+					 "packet says %u bytes, its message holds %u",
+					 (unsigned int)size, (unsigned int)minrpc_cursor_left(&packet));
+	} else if (size == 0U) {
+		return;
+	} else {
+		minrpc_request(server, &packet);
+		return;
+	}
+	minrpc_reply_exception(server);
+}
+
+static void handle_message(struct minrpc_server *server, uint32_t length)
+{
+	static const uint8_t version = MINRPC_SESSION_VERSION;
+
+	switch (minrpc_session_take(&server->session, server->config->receive_buffer, length)) {
+	case MINRPC_SESSION_STARTED:
+		forget_session(server);
+		send_message(server, MINRPC_MESSAGE_START_REPLY, server->session.id, &version,
+			     sizeof(version));
+		break;
+	case MINRPC_SESSION_ENDED:
+		forget_session(server);
+		break;
+	case MINRPC_SESSION_DELIVER:
+		deliver(server, length);
+		break;
+	case MINRPC_SESSION_STALE:
+		server->counters.stale_messages++;
+		break;
+	default:
+		break;
+	}
+}
+
+static void begin_frame(struct minrpc_server *server)
+{
+	uint32_t length = server->reader.length;
+	uint32_t room = server->config->receive_size;
+
+	server->streaming = false;
+	server->oversize = length > room ? length : 0U;
+	server->counters.oversize_frames += length > room;
+	minrpc_reader_sink(&server->reader, server->config->receive_buffer, room);
+}
+
+/* The buffer is full, the frame is not over: a copy to the device can go on to where it belongs. */
+static void continue_oversize(struct minrpc_server *server)
+{
+	uint32_t held = server->config->receive_size;
+	struct minrpc_cursor packet = packet_in(server, held);
+	uint32_t total = server->oversize - MINRPC_SESSION_HEADER - MINRPC_PACKET_LENGTH;
+	uint8_t *destination;
+	uint32_t here;
+
+	if (server->streaming ||
+	    minrpc_session_take(&server->session, server->config->receive_buffer, held) !=
+		    MINRPC_SESSION_DELIVER ||
+	    minrpc_take_size(&packet) != total ||
+	    minrpc_take_u32(&packet) != MINRPC_RPC_COPY_TO_REMOTE ||
+	    minrpc_copy_stream(server, &packet, total - MINRPC_PACKET_CODE, &destination) !=
+		    kTvmErrorNoError) {
+		minrpc_reader_sink(&server->reader, NULL, UINT32_MAX);
+		return;
+	}
+	here = minrpc_cursor_left(&packet);
+	memcpy(destination, packet.at, here);
+	minrpc_reader_sink(&server->reader, destination + here, UINT32_MAX);
+	server->streaming = true;
+}
+
+/* An oversize frame that came to nothing is told: nobody waits for an answer to it. */
+static void drop_frame(struct minrpc_server *server, uint32_t *counter)
+{
+	(*counter)++;
+	if (server->oversize != 0U) {
+		(void)fail_oversize(server);
+		(void)minrpc_server_log(server, server->error, (uint32_t)strlen(server->error));
+		server->oversize = 0U;
+	}
+}
+
+void minrpc_server_receive(struct minrpc_server *server, const uint8_t *data, uint32_t size)
+{
+	while (size != 0U) {
+		switch (minrpc_reader_feed(&server->reader, &data, &size)) {
+		case MINRPC_READER_LENGTH:
+			begin_frame(server);
+			break;
+		case MINRPC_READER_FULL:
+			continue_oversize(server);
+			break;
+		case MINRPC_READER_FRAME:
+			handle_message(server, server->oversize != 0U ? server->config->receive_size
+								      : server->reader.length);
+			break;
+		case MINRPC_READER_BAD_CRC:
+			drop_frame(server, &server->counters.crc_errors);
+			break;
+		case MINRPC_READER_SHORT:
+			drop_frame(server, &server->counters.short_packets);
+			break;
+		case MINRPC_READER_ESCAPE:
+			drop_frame(server, &server->counters.invalid_escapes);
+			break;
+		default:
+			break;
+		}
+	}
+}

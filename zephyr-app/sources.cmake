@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+# The portable sources, for every port: MINRPC_SOURCES and MINRPC_INCLUDES.
+
+set(MINRPC_APP ${CMAKE_CURRENT_LIST_DIR})
+
+set(MINRPC_SOURCES
+  ${MINRPC_APP}/runtime/arena.c
+  ${MINRPC_APP}/runtime/call.c
+  ${MINRPC_APP}/runtime/copy.c
+  ${MINRPC_APP}/runtime/evaluator.c
+  ${MINRPC_APP}/runtime/frame_reader.c
+  ${MINRPC_APP}/runtime/frame_writer.c
+  ${MINRPC_APP}/runtime/globals.c
+  ${MINRPC_APP}/runtime/library.c
+  ${MINRPC_APP}/runtime/packed.c
+  ${MINRPC_APP}/runtime/reply.c
+  ${MINRPC_APP}/runtime/request.c
+  ${MINRPC_APP}/runtime/server.c
+  ${MINRPC_APP}/runtime/session.c
+  ${MINRPC_APP}/runtime/text.c
+  ${MINRPC_APP}/runtime/timer.c
+  ${MINRPC_APP}/operators/backend.c
+  ${MINRPC_APP}/operators/check.c
+  ${MINRPC_APP}/operators/operators.c
+)
+
+set(MINRPC_INCLUDES
+  ${MINRPC_APP}/runtime/include
+  ${MINRPC_APP}/operators
+)
+
+# More C sources of the user's, generated ones too: -DMINRPC_EXTRA_SOURCES="a.c;b.c". Their warnings are their own.
+set(MINRPC_EXTRA_SOURCES "" CACHE STRING "Further C sources to link into the firmware")
+
+set(MINRPC_WARNINGS -Wall -Wextra -Werror)
