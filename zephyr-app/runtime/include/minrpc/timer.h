@@ -31,6 +31,19 @@ static inline uint64_t minrpc_wide_counter_update(struct minrpc_wide_counter *co
 	return counter->total;
 }
 
+/*
+ * Cycles since start of a down-counter of `period` cycles whose overflows an interrupt counts. `pending`: it has
+ * overflowed and the interrupt has not been taken yet. A value of 0 is the first cycle of the new period: the
+ * interrupt is raised on reaching it.
+ */
+static inline uint64_t minrpc_down_counter(uint32_t overflows, bool pending, uint32_t value,
+					   uint32_t period)
+{
+	uint32_t within = value == 0U ? 0U : period - value;
+
+	return ((uint64_t)overflows + pending) * period + within;
+}
+
 /* What the port's clock is. */
 struct minrpc_clock {
 	uint64_t cycles_hz; /* rate of the cycle counter, read at run time; never 0 */

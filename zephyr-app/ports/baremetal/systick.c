@@ -1,0 +1,39 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * The cycle counter: SysTick counts 24 bits down, its interrupt counts the overflows.
+ */
+#include <minrpc/timer.h>
+
+#include "board.h"
+
+static volatile uint32_t overflows;
+
+void systick_init(void)
+{
+	SYSTICK_RELOAD = SYSTICK_PERIOD - 1U;
+	SYSTICK_VALUE = 0U;
+	SYSTICK_CTRL = SYSTICK_CTRL_RUN;
+}
+
+void systick_isr(void)
+{
+	overflows++;
+}
+
+uint64_t systick_cycles(void)
+{
+	uint32_t counted;
+	uint32_t before;
+	uint32_t after;
+	uint32_t value;
+
+	/* Again when an overflow happened, or was counted, in between. */
+	do {
+		counted = overflows;
+		before = SCB_ICSR & ICSR_SYSTICK_PENDING;
+		value = SYSTICK_VALUE;
+		after = SCB_ICSR & ICSR_SYSTICK_PENDING;
+	} while (before != after || counted != overflows);
+	return minrpc_down_counter(counted, before != 0U, value, SYSTICK_PERIOD);
+}
