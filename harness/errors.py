@@ -8,6 +8,7 @@ console, the last bytes on the wire, and the next thing to try. `error.message` 
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar, Self
@@ -79,23 +80,23 @@ class HarnessError(Exception):
         self.waited_for = self.waited_for or waited_for
         self.wall_s = wall_s if self.wall_s is None else self.wall_s
         self.cpu_s = cpu_s if self.cpu_s is None else self.cpu_s
-        self.console_tail = self.console_tail or console_tail
-        self.wire_tail = self.wire_tail or wire_tail
+        self.console_tail = console_tail if self.console_tail is None else self.console_tail
+        self.wire_tail = wire_tail if self.wire_tail is None else self.wire_tail
         return self
 
     def __str__(self) -> str:
-        return "\n".join(_clip(line) for line in self._report())
+        return "\n".join(self._report())
 
     def _report(self) -> list[str]:
-        lines = self.message.splitlines() or [""]
-        lines += _indent(self.details[:_DETAIL_LINES])
+        lines = _wrap(self.message)
+        lines += [_clip("  " + line) for line in self.details[:_DETAIL_LINES]]
         if self.stage:
             lines.append(f"  stage: {self.stage}")
         if self.waited_for or self.wall_s is not None:
-            lines.append(f"  waited: {self._waited()}")
+            lines += _wrap(f"  waited: {self._waited()}")
         lines += _console_lines(self.console_tail)
         lines += _wire_lines(self.wire_tail)
-        lines.append(f"  next: {self.next_step}")
+        lines += _wrap(f"  next: {self.next_step}")
         return lines
 
     def _waited(self) -> str:
@@ -111,8 +112,9 @@ def _clip(line: str) -> str:
     return line if len(line) <= _WIDTH else line[: _WIDTH - 1] + "…"
 
 
-def _indent(lines: Sequence[str]) -> list[str]:
-    return ["  " + line for line in lines]
+def _wrap(text: str) -> list[str]:
+    """`text` in as many lines as it takes: of a message or a command nothing may be lost."""
+    return textwrap.wrap(text, _WIDTH, subsequent_indent="    ", break_on_hyphens=False) or [""]
 
 
 def _console_lines(text: str | None) -> list[str]:
@@ -121,14 +123,14 @@ def _console_lines(text: str | None) -> list[str]:
     lines = text.strip().splitlines()
     if not lines:
         return ["  console: nothing was printed"]
-    return ["  console, last lines:", *("    | " + line for line in lines[-_CONSOLE_LINES:])]
+    return ["  console, last lines:", *(_clip("    | " + line) for line in lines[-_CONSOLE_LINES:])]
 
 
 def _wire_lines(wire: bytes | str | None) -> list[str]:
     if wire is None:
         return []
     if isinstance(wire, str):
-        return ["  wire:", *("    " + line for line in wire.splitlines()[-_WIRE_LINES:])]
+        return ["  wire:", *(_clip("    " + line) for line in wire.splitlines()[-_WIRE_LINES:])]
     if not wire:
         return ["  wire: no byte came"]
     rows = [wire[-_WIRE_BYTES:][i : i + 24].hex(" ") for i in range(0, min(len(wire), _WIRE_BYTES), 24)]
@@ -224,6 +226,12 @@ class RemoteError(HarnessError):
     def text(self) -> str:
         """The device's text."""
         return self.message
+
+
+class FunctionNotFoundError(HarnessError, LookupError):
+    """The device, or a module on it, has no function of that name."""
+
+    default_next_step = "check the name, and that the function is linked into the firmware"
 
 
 class DeviceMemoryError(RemoteError):

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The text that a device says over the RPC link: its session logs, and what it prints between frames."""
+
+from __future__ import annotations
+
+import logging
+
+device_log = logging.getLogger("minrpc.device")
+
+
+class ConsoleTail:
+    """The last `limit` characters of a device's text, for failures.
+
+    Session logs also go to the `minrpc.device` logger.
+    """
+
+    def __init__(self, limit: int = 16384) -> None:
+        self._limit = limit
+        self._text = ""
+
+    @property
+    def text(self) -> str:
+        """What is kept, in the order in which it came."""
+        return self._text
+
+    def log(self, line: str) -> None:
+        """A session log."""
+        device_log.info("%s", line)
+        newline = "" if not self._text or self._text.endswith("\n") else "\n"
+        self._append(f"{newline}{line}\n")
+
+    def noise(self, data: bytes) -> None:
+        """Bytes between frames: text such as a boot banner, or the rest of a damaged frame."""
+        self._append(data.decode("utf-8", "backslashreplace").replace("\r\n", "\n"))
+
+    def _append(self, text: str) -> None:
+        self._text = (self._text + text)[-self._limit :]

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a device of this project tells of itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from struct import Struct
+
+from harness.errors import DialectError
+
+_LAYOUT = Struct("<6IQ6I")
+
+
+@dataclass(frozen=True)
+class DeviceInfo:
+    """The answer of the global function `minrpc.device_info`: memory in bytes, and counts since boot.
+
+    version: of this answer; later versions append fields.
+    max_packet: what the device's receive buffer holds of one session message.
+    arena_size, arena_used, arena_peak, arena_largest_free: the memory that arrays are in.
+    timer_hz: counts per second of the platform timer.
+    crc_errors, short_packets, invalid_escapes, oversize_frames: frames that reached the device damaged, or
+        were longer than it takes.
+    rx_overruns: bytes that the device lost because it did not read them in time.
+    stale_messages: messages of sessions that had ended.
+    """
+
+    version: int
+    max_packet: int
+    arena_size: int
+    arena_used: int
+    arena_peak: int
+    arena_largest_free: int
+    timer_hz: int
+    crc_errors: int
+    short_packets: int
+    invalid_escapes: int
+    oversize_frames: int
+    rx_overruns: int
+    stale_messages: int
+
+    @classmethod
+    def parse(cls, answer: bytes) -> DeviceInfo:
+        """From the bytes of the answer. Raises DialectError when they are too few."""
+        if len(answer) < _LAYOUT.size:
+            raise DialectError(f"the device's info has {len(answer)} bytes, {_LAYOUT.size} are due")
+        return cls(*_LAYOUT.unpack_from(answer))
+
+    def __str__(self) -> str:
+        return ", ".join(f"{field.name} {getattr(self, field.name)}" for field in fields(self))

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The device's memory: allocations, and copies cut to what the device can take in one packet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from harness.client.rpc import RpcClient
+from harness.errors import DeviceMemoryError, DialectError, RemoteError
+from harness.wire.replies import CopyAck
+from harness.wire.requests import (
+    CopyFromRemote,
+    CopyToRemote,
+    RpcCode,
+    Syscall,
+    alloc_data,
+    alloc_data_with_scope,
+    copy_overhead,
+    encode_request,
+)
+from harness.wire.values import Argument, Dialect, DLTensor, Handle, Value
+
+MAX_PACKET_SIZE = "tvm.rpc.server.GetCRTMaxPacketSize"
+
+# What n may count where the device can't be asked: the smallest receive buffer in use is 2048 bytes, and it
+# must also hold the session header, the length, and what is left over of the session's start.
+_CAUTIOUS_PACKET = 2048 - 11 - 7
+
+# The slowest link, 9600 baud: copies may take as long as it needs.
+_BYTES_PER_S = 960.0
+
+_NOT_RECOGNIZED = "not recognized"
+
+
+def allocate(rpc: RpcClient, tensor: DLTensor) -> int:
+    """Memory for `tensor`: its address on the device. The first allocation finds out the dialect.
+
+    Raises DeviceMemoryError with the device's text.
+    """
+    stage = f"allocate {tensor.nbytes} bytes"
+    try:
+        address = _allocate(rpc, tensor, stage)
+    except RemoteError as error:
+        failure = DeviceMemoryError(error.text, stage=stage, console_tail=error.console_tail)
+        raise failure from error
+    if not isinstance(address, Handle) or not address.value:
+        raise DeviceMemoryError(f"the device has no {tensor.nbytes} bytes left", stage=stage)
+    return address.value
+
+
+def _allocate(rpc: RpcClient, tensor: DLTensor, stage: str) -> Value:
+    if rpc.facts.dialect is not Dialect.V0_7_0:
+        try:
+            address = rpc.syscall(alloc_data_with_scope(tensor), stage)
+        except RemoteError as error:
+            if rpc.facts.dialect is not None or _NOT_RECOGNIZED not in error.text:
+                raise
+        else:
+            rpc.facts.dialect = Dialect.V0_8_0
+            return address
+    rpc.facts.dialect = Dialect.V0_7_0
+    return rpc.syscall(alloc_data(tensor.nbytes, tensor.dtype, device=tensor.device), stage)
+
+
+def upload(rpc: RpcClient, tensor: DLTensor, data: memoryview) -> None:
+    """Copy `data` into the tensor's memory, from its byte offset on."""
+    for offset, size in _pieces(len(data), _block(rpc, tensor)):
+        request = CopyToRemote(_at(tensor, offset), data[offset : offset + size])
+        rpc.syscall(request, "copy to the device", _time_for(rpc, size))
+
+
+def download(rpc: RpcClient, tensor: DLTensor, nbytes: int) -> bytes | memoryview:
+    """`nbytes` of the tensor's memory. Our own device sends any number at once, TVM's are asked in pieces."""
+    block = nbytes if rpc.ours else _block(rpc, tensor)
+    parts = [_copied(rpc, _at(tensor, offset), size) for offset, size in _pieces(nbytes, block)]
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def copy_among(rpc: RpcClient, source: DLTensor, target: DLTensor, nbytes: int) -> None:
+    """Copy between two tensors on the device."""
+    stream = Handle(0)
+    args: tuple[Argument, ...] = (source, target, stream)
+    if rpc.dialect is Dialect.V0_7_0:
+        places = (Handle(source.data), source.byte_offset, Handle(target.data), target.byte_offset)
+        args = (*places, nbytes, source.device, target.device, source.dtype, stream)
+    rpc.syscall(Syscall(RpcCode.COPY_AMONG_REMOTE, args), "copy on the device")
+
+
+def _at(tensor: DLTensor, offset: int) -> DLTensor:
+    return tensor._replace(byte_offset=tensor.byte_offset + offset) if offset else tensor
+
+
+def _time_for(rpc: RpcClient, nbytes: int) -> float:
+    return rpc.call_timeout_s + nbytes / _BYTES_PER_S
+
+
+def _block(rpc: RpcClient, tensor: DLTensor) -> int:
+    """How many bytes of data a packet may carry."""
+    if rpc.facts.max_packet is None:
+        rpc.facts.max_packet = _ask_max_packet(rpc)
+    block = rpc.facts.max_packet - copy_overhead(len(tensor.shape), rpc.dialect)
+    if block < 1:
+        raise DialectError(f"the device takes packets of {rpc.facts.max_packet} bytes: too small for a copy")
+    return block
+
+
+def _ask_max_packet(rpc: RpcClient) -> int:
+    handle = rpc.global_function(MAX_PACKET_SIZE)
+    size = rpc.call(handle, (), "ask for the packet size") if handle else _CAUTIOUS_PACKET
+    if not isinstance(size, int):
+        raise DialectError(f"{MAX_PACKET_SIZE} answered {size!r}, which is no number")
+    return size
+
+
+def _copied(rpc: RpcClient, tensor: DLTensor, nbytes: int) -> memoryview:
+    stage = "copy from the device"
+    packet = encode_request(CopyFromRemote(tensor, nbytes), rpc.dialect)
+    reply = rpc.exchange(packet, stage, _time_for(rpc, nbytes))
+    if not isinstance(reply, CopyAck) or len(reply.data) != nbytes:
+        raise DialectError(f"{nbytes} bytes were asked for, another answer came", stage=stage)
+    return reply.data
+
+
+def _pieces(nbytes: int, block: int) -> Iterator[tuple[int, int]]:
+    """Offset and size of each."""
+    for offset in range(0, nbytes, max(block, 1)):
+        yield offset, min(block, nbytes - offset)

@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Requests and their answers over a session, and what is known of the device while it lasts.
+
+Handles that are no longer used are queued, from any thread and from the garbage collector too, and given back
+before the next request.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from threading import RLock
+from typing import TYPE_CHECKING
+from weakref import WeakSet
+
+from harness.client.link import SessionLink
+from harness.errors import DialectError, HarnessError, RemoteError
+from harness.wire.replies import CopyAck, RemoteException, Reply, Result, Return, call_result, decode_reply
+from harness.wire.requests import Request, Syscall, encode_call, encode_request, get_global_func
+from harness.wire.values import Argument, Dialect, Handle, MalformedError, Value
+
+if TYPE_CHECKING:
+    from harness.client.handle import RemoteHandle
+
+log = logging.getLogger("minrpc.client")
+
+DEVICE_INFO = "minrpc.device_info"
+
+
+@dataclass
+class Facts:
+    """What is known of the device in the running session.
+
+    dialect: None until the first allocation has told it.
+    max_packet: what n of a packet may count; None until asked.
+    functions: handles of global functions by name, 0 for those that it does not have.
+    evaluator_arity: how many arguments its time evaluator takes; None until asked.
+    """
+
+    dialect: Dialect | None = None
+    max_packet: int | None = None
+    functions: dict[str, int] = field(default_factory=dict)
+    evaluator_arity: int | None = None
+
+
+class RpcClient:
+    """All requests of one client. Operations of several requests hold `lock`.
+
+    live: the objects on the device that somebody references.
+
+    session_timeout_s, call_timeout_s: limits in seconds as `Deadline` charges them.
+    """
+
+    def __init__(self, link: SessionLink, *, session_timeout_s: float, call_timeout_s: float) -> None:
+        self.link = link
+        self.lock = RLock()
+        self.facts = Facts()
+        self.call_timeout_s = call_timeout_s
+        self._session_timeout_s = session_timeout_s
+        self.live: WeakSet[RemoteHandle] = WeakSet()
+        self._unused: deque[tuple[int, Syscall]] = deque()
+
+    @property
+    def generation(self) -> int:
+        """Which session runs; handles of another are worth nothing."""
+        return self.link.generation
+
+    @property
+    def idle(self) -> bool:
+        """Whether the next request can be sent at once: a session runs and nothing waits to be freed."""
+        return self.link.usable and not self._unused
+
+    @property
+    def dialect(self) -> Dialect:
+        """The one in use. As long as no tensor was sent it makes no difference."""
+        return self.facts.dialect or Dialect.V0_8_0
+
+    @property
+    def ours(self) -> bool:
+        """Whether the device runs this project's runtime."""
+        return self.global_function(DEVICE_INFO) != 0
+
+    def ready(self) -> None:
+        """Have a session, and give back what is no longer used. Raises what `SessionLink.start` does."""
+        with self.lock:
+            if not self.link.usable:
+                self.link.start(self._session_timeout_s)
+                self.facts = Facts()
+                # A session must begin with a small request: some devices have less room for the first.
+                self.global_function(DEVICE_INFO)
+            if self._unused:
+                self._give_back()
+
+    def release(self, generation: int, request: Syscall | None) -> None:
+        """Queue the request that gives a handle back. It sends nothing and takes no lock."""
+        if request is not None:
+            self._unused.append((generation, request))
+
+    def call(
+        self, handle: int, args: Sequence[Argument], stage: str, timeout_s: float | None = None
+    ) -> Result:
+        """Call a function. Raises RemoteError with the device's text when it fails."""
+        reply = self.exchange(encode_call(handle, args, self.dialect), stage, timeout_s)
+        try:
+            return call_result(_values(reply, stage))
+        except MalformedError as error:
+            raise DialectError(f"{stage}: {error}", stage=stage) from error
+
+    def global_function(self, name: str) -> int:
+        """The handle of a global function, 0 when there is none. Asked once a session."""
+        with self.lock:
+            if name not in self.facts.functions:
+                self.facts.functions[name] = self.find_global(name)
+            return self.facts.functions[name]
+
+    def find_global(self, name: str) -> int:
+        """As `global_function`, but asks each time: the handle is the caller's own to give back."""
+        try:
+            found = self.syscall(get_global_func(name), f"look up {name}")
+        except RemoteError:
+            return 0  # So the oldest devices answer when they don't know the name.
+        return found.value if isinstance(found, Handle) else 0
+
+    def syscall(self, request: Request, stage: str, timeout_s: float | None = None) -> Value:
+        """Send any request but a call or a CopyFromRemote; the value that it returns."""
+        values = _values(self.exchange(encode_request(request, self.dialect), stage, timeout_s), stage)
+        if len(values) != 1:
+            raise DialectError(f"{stage}: {len(values)} values came back, not one", stage=stage)
+        return values[0]
+
+    def exchange(self, packet: bytes, stage: str, timeout_s: float | None = None) -> Reply:
+        """Send a packet; what came back. Raises RemoteError for an exception, and what the link raises."""
+        with self.lock:
+            body = self.link.request(packet, stage, timeout_s or self.call_timeout_s)
+        try:
+            reply = decode_reply(body, self.dialect)
+        except MalformedError as error:
+            raise DialectError(f"{stage}: the answer can't be read: {error}", stage=stage) from error
+        if isinstance(reply, RemoteException):
+            text = reply.text or "the device gave no reason"
+            raise RemoteError(text, stage=stage, console_tail=self.link.console_text())
+        return reply
+
+    def _give_back(self) -> None:
+        while self._unused:
+            generation, request = self._unused.popleft()
+            if generation != self.generation:
+                continue
+            try:
+                self.syscall(request, "free")
+            except RemoteError as error:
+                log.warning("the device did not free a handle: %s", error.text)
+
+    def close(self) -> None:
+        """Give back everything, where the end of the session does not do that, and close the link."""
+        with self.lock:
+            try:
+                if self.link.usable and not self.ours:
+                    for handle in list(self.live):
+                        handle.free()
+                    self._give_back()
+            except HarnessError as error:
+                log.debug("not everything was given back: %s", error.message)
+            finally:
+                self.link.close()
+
+
+def _values(reply: Reply, stage: str) -> list[Value]:
+    if isinstance(reply, Return):
+        return reply.values
+    size = len(reply.data) if isinstance(reply, CopyAck) else 0
+    raise DialectError(f"{stage}: {size} bytes of a copy came where values were due", stage=stage)
