@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Starts a firmware, or attaches to one that runs already."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from harness.deadline import Deadline, WallClock
+from harness.errors import ConfigurationError
+from harness.platforms.device import RunningDevice, Timing
+from harness.platforms.firmware import Firmware
+from harness.platforms.qemu import start_qemu
+from harness.platforms.qemu_command import Icount
+from harness.platforms.simulators import start_native, start_process
+from harness.transport import SerialTransport
+
+Link = Literal["pty", "socket"]
+
+
+def launch(
+    firmware: Firmware,
+    *,
+    link: Link = "pty",
+    timing: Timing | None = None,
+    icount_shift: int | None = None,
+    icount_sleep: bool = True,
+    total: Deadline | None = None,
+) -> RunningDevice:
+    """Start `firmware`; its link is open before its first instruction, so nothing that it says is lost.
+
+    link: what carries RPC, a pseudo-terminal or a Unix socket.
+    timing: "exact" counts instructions (QEMU only, and the default there), "wall" follows the host's clock.
+    icount_shift: overrides the platform's own; one instruction takes 2 ** icount_shift ns.
+    icount_sleep: False lets virtual time jump while the guest idles, which may stall the link meanwhile.
+    total: a deadline above the start's own.
+
+    Raises QemuMissingError, EmulatorExitedError, ConfigurationError, DeadlineError.
+    """
+    platform = firmware.platform
+    if platform.starts == "qemu":
+        shift = _first(icount_shift, platform.icount_shift, firmware.icount_shift)
+        icount = _icount(platform.name, timing, shift, icount_sleep)
+        return start_qemu(firmware, link, icount, total)
+    if timing == "exact":
+        raise ConfigurationError(f"{platform.name} does not run under QEMU: its times can't be exact")
+    if platform.starts == "process":
+        return start_process(firmware, link)
+    if platform.starts == "native":
+        return start_native(firmware, total)
+    raise ConfigurationError(
+        f"{platform.name} is a board and can't be started from here",
+        next_step="flash it, connect it, and name its port with --serial-port",
+    )
+
+
+def attach_serial(path: str, baud: int = 115200) -> RunningDevice:
+    """A board, or `minrpc serve`, on the serial port or terminal `path`, whose firmware runs already.
+
+    Raises PortBusyError (by whom), PortGoneError, ConfigurationError for a baud rate that the port can't do.
+    """
+    return RunningDevice(name=path, transport=SerialTransport(path, baud), clock=WallClock(), timing="board")
+
+
+def _icount(name: str, timing: Timing | None, shift: int | None, sleep: bool) -> Icount | None:
+    if timing == "board":
+        raise ConfigurationError(f"{name} runs under QEMU: its timing is exact or wall")
+    if timing == "exact" and shift is None:
+        step = f"put icount_shift = N under [platforms.{name}] in minrpc.toml, or use --timing wall"
+        raise ConfigurationError(f"nothing says how fast {name} runs by instruction count", next_step=step)
+    return None if timing == "wall" or shift is None else Icount(shift, sleep)
+
+
+def _first(*shifts: int | None) -> int | None:
+    return next((shift for shift in shifts if shift is not None), None)

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Child processes that can't outlive us, and what they print.
+
+A child has a process group of its own, so that it is stopped with all its children, and it gets SIGKILL from
+the kernel when the thread that started it ends (PR_SET_PDEATHSIG): a harness that is killed leaves nothing
+behind. That thread is therefore one that lives as long as this process. Output goes through a pipe into a
+bounded buffer in memory; there is no file to remove.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+import signal
+import subprocess
+import threading
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import IO, Final
+
+from harness.deadline import Deadline
+
+_PR_SET_PDEATHSIG: Final = 1
+_TAIL_BYTES: Final = 256 * 1024
+_libc = ctypes.CDLL(None, use_errno=True)
+_launcher = ThreadPoolExecutor(max_workers=1, thread_name_prefix="minrpc-launcher")
+
+
+class TextTail:
+    """The end of what comes out of a pipe, read by a thread so that the writer never blocks for long."""
+
+    def __init__(self, pipe: IO[bytes], name: str) -> None:
+        self._pipe = pipe
+        self._bytes = bytearray()
+        self._ended = False
+        self._changed = threading.Condition()
+        self._thread = threading.Thread(target=self._drain, name=f"minrpc-{name}", daemon=True)
+        self._thread.start()
+
+    def text(self) -> str:
+        """What came so far, at most the last 256 KiB; a byte that is not UTF-8 shows as an escape."""
+        with self._changed:
+            return self._bytes.decode("utf-8", "backslashreplace").replace("\r\n", "\n")
+
+    def wait_for(self, pattern: str, deadline: Deadline) -> re.Match[str] | None:
+        """The first match of `pattern`, or None when the pipe ended before one. Raises DeadlineError."""
+        while True:
+            with self._changed:
+                ended = self._ended
+                match = re.search(pattern, self.text())
+                if match is None and not ended:
+                    self._changed.wait(deadline.remaining())
+            if match is not None or ended:
+                return match
+            if deadline.expired():
+                raise deadline.error(f"{pattern!r} on the console").add_context(console_tail=self.text())
+
+    def close(self) -> None:
+        """Wait for the end of the pipe, whose writers must be gone, and close it."""
+        self._thread.join()
+        self._pipe.close()
+
+    def _drain(self) -> None:
+        while data := os.read(self._pipe.fileno(), 65536):
+            with self._changed:
+                self._bytes += data
+                del self._bytes[:-_TAIL_BYTES]
+                self._changed.notify_all()
+        with self._changed:
+            self._ended = True
+            self._changed.notify_all()
+
+
+def output_tail(process: subprocess.Popen[bytes], name: str) -> TextTail:
+    """The output of a process that `spawn` started."""
+    assert process.stdout is not None
+    return TextTail(process.stdout, name)
+
+
+def spawn(
+    argv: Sequence[str],
+    *,
+    pass_fds: Sequence[int] = (),
+    cwd: Path | None = None,
+    env: Mapping[str, str] | None = None,
+) -> subprocess.Popen[bytes]:
+    """Start `argv` in its own process group; the kernel kills it when this process ends.
+
+    It has no input; what it prints, to standard output and error alike, goes to its `stdout` pipe.
+    """
+    parent = os.getpid()
+
+    def start() -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            pass_fds=pass_fds,
+            cwd=cwd,
+            env=env,
+            process_group=0,
+            preexec_fn=lambda: _die_with(parent),
+        )
+
+    return _launcher.submit(start).result()
+
+
+def _die_with(parent: int) -> None:
+    """Runs in the child, between fork and exec."""
+    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def stop_group(process: subprocess.Popen[bytes], grace_s: float = 0.0) -> int:
+    """Wait `grace_s` seconds for the end of `process`, then kill it with its group; its exit status."""
+    exited_within(process, grace_s)
+    _kill_group(process.pid)
+    return process.wait()
+
+
+def _kill_group(group: int) -> None:
+    try:
+        os.killpg(group, signal.SIGKILL)
+    except ProcessLookupError:
+        return
+
+
+def describe_status(status: int) -> str:
+    """An exit status in words, as `subprocess.Popen.returncode` gives it."""
+    if status >= 0:
+        return f"exit status {status}"
+    try:
+        return f"killed by {signal.Signals(-status).name}"
+    except ValueError:
+        return f"killed by signal {-status}"
+
+
+def exited_within(process: subprocess.Popen[bytes], seconds: float) -> int | None:
+    """The exit status, waiting up to `seconds` for it; None while the process runs on."""
+    try:
+        return process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        return None

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""QEMU's command line: taken from Zephyr's build, and made ours. No I/O here."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+# What Zephyr's run target wires and we wire ourselves, or what would end QEMU when the guest resets. Each
+# takes one argument, except those in _FLAGS.
+_REPLACED: Final = frozenset(
+    {"-serial", "-chardev", "-mon", "-monitor", "-qmp", "-icount", "-pidfile", "-display", "-gdb", "-action"}
+)
+_FLAGS: Final = frozenset({"-nographic", "-no-reboot", "-no-shutdown", "-S", "-s", "-daemonize"})
+
+# The id that Zephyr gives its console's chardev; other options of its command line refer to it.
+CONSOLE_ID: Final = "con"
+LINK_ID: Final = "link"
+QMP_ID: Final = "minrpc-qmp"
+
+
+@dataclass(frozen=True, slots=True)
+class Icount:
+    """QEMU's instruction counting: one instruction takes 2 ** shift ns of virtual time.
+
+    sleep: while the guest idles, virtual time passes at host speed (True) or jumps to the next timer (False).
+    """
+
+    shift: int
+    sleep: bool = True
+
+    def argument(self) -> str:
+        """As `-icount` takes it."""
+        return f"shift={self.shift},align=off,sleep={'on' if self.sleep else 'off'}"
+
+
+@dataclass(frozen=True, slots=True)
+class Wiring:
+    """What is plugged in where.
+
+    link, console: backends as `-chardev` takes them, without an id; "null" for none.
+    qmp_fd: descriptor of the connected socket for the monitor.
+    """
+
+    link: str
+    link_uart: int
+    console: str
+    console_uart: int | None
+    qmp_fd: int
+
+
+def find_qemu(commands: str) -> list[str]:
+    """QEMU's arguments, the program first, in the shell `commands` of a run target; [] when there are none.
+
+    commands: as `ninja -t commands run_qemu` prints them: lines of "cd DIR && COMMAND ...", QEMU's the last.
+    """
+    for line in reversed(commands.splitlines()):
+        words = shlex.split(line)
+        for index, word in enumerate(words):
+            if word.rpartition("/")[2].startswith("qemu-system-"):
+                return _until_separator(words[index:])
+    return []
+
+
+def _until_separator(words: Sequence[str]) -> list[str]:
+    ends = [index for index, word in enumerate(words) if word in ("&&", "||", ";", "|")]
+    return list(words[: ends[0]] if ends else words)
+
+
+def strip(argv: Sequence[str]) -> list[str]:
+    """`argv` without the options that `wire` gives itself."""
+    kept: list[str] = []
+    words = iter(argv)
+    for word in words:
+        option = "-" + word.lstrip("-") if word.startswith("--") else word
+        if option in _REPLACED:
+            next(words, None)
+        elif option not in _FLAGS:
+            kept.append(word)
+    return kept
+
+
+def wire(argv: Sequence[str], wiring: Wiring, icount: Icount | None) -> list[str]:
+    """`argv` with our serial ports, our monitor and our clock; QEMU then starts paused."""
+    words = [*strip(argv), "-display", "none", "-S"]
+    words += ["-chardev", f"socket,id={QMP_ID},fd={wiring.qmp_fd}", "-mon", f"chardev={QMP_ID},mode=control"]
+    words += ["-chardev", _with_id(wiring.link, LINK_ID), "-chardev", _with_id(wiring.console, CONSOLE_ID)]
+    for uart in range(max(wiring.link_uart, wiring.console_uart or 0) + 1):
+        words += ["-serial", _serial(uart, wiring)]
+    if icount is not None:
+        words += ["-icount", icount.argument()]
+    return words
+
+
+def _serial(uart: int, wiring: Wiring) -> str:
+    if uart == wiring.link_uart:
+        return f"chardev:{LINK_ID}"
+    return f"chardev:{CONSOLE_ID}" if uart == wiring.console_uart else "null"
+
+
+def _with_id(backend: str, name: str) -> str:
+    kind, comma, rest = backend.partition(",")
+    return f"{kind},id={name}{comma}{rest}"
