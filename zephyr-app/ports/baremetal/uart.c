@@ -23,6 +23,11 @@ void uart_init(void)
 	enable(CONSOLE_UART, UART_CTRL_TX);
 	enable(LINK_UART, UART_CTRL_TX | UART_CTRL_RX | UART_CTRL_RX_IRQ);
 	NVIC_ENABLE = 1U << LINK_RX_IRQ;
+	/*
+	 * QEMU stops looking at a link whose receiver is off, and looks again when DATA is read, not when the
+	 * receiver is turned on. Without this a boot now and then never hears a byte.
+	 */
+	(void)LINK_UART->data;
 }
 
 static void put(struct uart *uart, uint8_t byte)
