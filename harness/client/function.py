@@ -156,7 +156,7 @@ class SystemLibrary(RemoteModule):
 
 
 def _argument(rpc: RpcClient, value: object) -> Argument:
-    """`value` as it is sent. Raises TypeError for what no type code stands for, ValueError for a dead handle."""
+    """`value` as it is sent. Raises TypeError for what has no type code, ValueError for a dead handle."""
     if isinstance(value, RemoteArray | RemoteFunction | RemoteModule):
         if not value.usable_on(rpc):
             value.check(rpc)
