@@ -6,6 +6,7 @@
         device.transport.write(...)
 """
 
+from harness.platforms.build import build
 from harness.platforms.config import find_platform, load_platforms
 from harness.platforms.device import RunningDevice, Timing
 from harness.platforms.firmware import Firmware, Sizes
@@ -23,6 +24,7 @@ __all__ = [
     "Sizes",
     "Timing",
     "attach_serial",
+    "build",
     "find_platform",
     "launch",
     "load_platforms",

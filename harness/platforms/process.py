@@ -12,6 +12,7 @@ from __future__ import annotations
 import ctypes
 import os
 import re
+import shlex
 import signal
 import subprocess
 import threading
@@ -79,24 +80,39 @@ def output_tail(process: subprocess.Popen[bytes], name: str) -> TextTail:
     return TextTail(process.stdout, name)
 
 
-def spawn(
-    argv: Sequence[str],
-    *,
-    pass_fds: Sequence[int] = (),
-    cwd: Path | None = None,
-    env: Mapping[str, str] | None = None,
-) -> subprocess.Popen[bytes]:
+def spawn(argv: Sequence[str], *, pass_fds: Sequence[int] = ()) -> subprocess.Popen[bytes]:
     """Start `argv` in its own process group; the kernel kills it when this process ends.
 
     It has no input; what it prints, to standard output and error alike, goes to its `stdout` pipe.
     """
+    return _start(argv, output=subprocess.PIPE, pass_fds=pass_fds)
+
+
+def spawn_logged(
+    argv: Sequence[str], log: Path, *, cwd: Path, env: Mapping[str, str], pass_fds: Sequence[int] = ()
+) -> subprocess.Popen[bytes]:
+    """As `spawn`, with the output added to the file `log`, below the command."""
+    with log.open("ab") as output:
+        output.write(f"$ {shlex.join(argv)}\n".encode())
+        output.flush()
+        return _start(argv, output=output, pass_fds=pass_fds, cwd=cwd, env=env)
+
+
+def _start(
+    argv: Sequence[str],
+    *,
+    output: int | IO[bytes],
+    pass_fds: Sequence[int],
+    cwd: Path | None = None,
+    env: Mapping[str, str] | None = None,
+) -> subprocess.Popen[bytes]:
     parent = os.getpid()
 
     def start() -> subprocess.Popen[bytes]:
         return subprocess.Popen(
             argv,
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
+            stdout=output,
             stderr=subprocess.STDOUT,
             pass_fds=pass_fds,
             cwd=cwd,

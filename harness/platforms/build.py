@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Builds firmware, once: what was built from the same sources, tools and options is taken from the cache."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from harness.errors import BuildError
+from harness.platforms.cache import cache_home, filled, locked, mark_used, remove_unused
+from harness.platforms.firmware import Firmware
+from harness.platforms.process import spawn_logged, stop_group
+from harness.platforms.recipes import BUILD_DIR, Outcome, Recipe, files_in, outcome_of, recipe_for
+from harness.platforms.sources import content_hash, firmware_root, option_files, source_files
+from harness.platforms.table import Platform
+
+_BUILD_S: Final = 30 * 60.0
+_ERROR: Final = re.compile(
+    r"error:|CMake Error|Error:|undefined reference|overflowed|multiple definition|No such file|"
+    r"FATAL ERROR|cannot find|not found|aborting|ninja: error"
+)
+_ERROR_LINES: Final = 6
+# A checkout that is edited while it builds is built again, so that a name always means what it says.
+_ROUNDS: Final = 3
+
+
+def build(platform: Platform, *, options: Sequence[str] = (), root: Path | None = None) -> Firmware:
+    """The firmware of `platform`.
+
+    options: further CMake options, each "-DNAME=VALUE".
+    root: the checkout with the sources; found when None.
+
+    Several processes may build at once: one works, the others wait and take what it made.
+    Raises BuildError (with the compiler's first errors), ToolchainMissingError, ZephyrMissingError.
+    """
+    begin = time.monotonic()
+    root = root or firmware_root()
+    recipe = recipe_for(platform, root, options)
+    name = _content(platform, root, recipe, options)
+    firmware = _cached(platform, name) or _build(platform, root, recipe, options)
+    return replace(firmware, seconds=time.monotonic() - begin)
+
+
+def _content(platform: Platform, root: Path, recipe: Recipe, options: Sequence[str]) -> str:
+    files = [*source_files(root, platform.port), *option_files([*platform.cmake_options, *options])]
+    return content_hash(root, files, recipe.identity)
+
+
+def _store(platform: Platform, name: str) -> Path:
+    return cache_home() / "firmware" / f"{platform.name}-{name[:16]}"
+
+
+def _cached(platform: Platform, name: str) -> Firmware | None:
+    directory = _store(platform, name)
+    try:
+        about = json.loads((directory / "firmware.json").read_text())
+    except FileNotFoundError:
+        return None
+    mark_used(directory)
+    return Firmware(
+        platform=platform,
+        elf=directory / platform.elf,
+        build_dir=directory,
+        content_hash=name,
+        cached=True,
+        seconds=0.0,
+        qemu_argv=tuple(word.replace(BUILD_DIR, str(directory)) for word in about["qemu_argv"]),
+        icount_shift=about["icount_shift"],
+    )
+
+
+def _build(platform: Platform, root: Path, recipe: Recipe, options: Sequence[str]) -> Firmware:
+    key = hashlib.sha256("\0".join(recipe.identity).encode()).hexdigest()[:16]
+    work = cache_home() / "work" / f"{platform.name}-{key}"
+    with locked(work.with_suffix(".lock")) as lock:
+        for _ in range(_ROUNDS):
+            name = _content(platform, root, recipe, options)
+            made_by_other = _cached(platform, name)
+            if made_by_other:
+                return made_by_other
+            _run_recipe(platform, recipe, work, lock)
+            if _content(platform, root, recipe, options) == name:
+                return _keep(platform, name, work)
+    raise BuildError(f"the sources of {platform.name} change while they are built", next_step="try again")
+
+
+def _keep(platform: Platform, name: str, work: Path) -> Firmware:
+    """Put what a run of the firmware needs into the store."""
+    outcome = outcome_of(platform, work)
+    elf = work / platform.elf
+    if not elf.is_file():
+        raise BuildError(
+            f"the build of {platform.name} made no {platform.elf}",
+            log_path=_log(work),
+            next_step="correct the platform's `elf`, the program's path below the build directory",
+        )
+    with filled(_store(platform, name)) as directory:
+        for file in {elf, *files_in(outcome.qemu_argv, work), *_records(work)}:
+            _copy(file, directory / file.relative_to(work))
+        (directory / "firmware.json").write_text(_about(outcome, work))
+    remove_unused(cache_home() / "firmware")
+    kept = _cached(platform, name)
+    assert kept is not None
+    return replace(kept, cached=False)
+
+
+def _about(outcome: Outcome, work: Path) -> str:
+    argv = [word.replace(str(work), BUILD_DIR) for word in outcome.qemu_argv]
+    return json.dumps({"qemu_argv": argv, "icount_shift": outcome.icount_shift}, indent=1)
+
+
+def _records(work: Path) -> list[Path]:
+    """What a person wants to see later: the configuration and the devicetree that it was built with."""
+    names = ("zephyr/.config", "zephyr/zephyr.dts", "zephyr/zephyr.map")
+    return [work / name for name in names if (work / name).is_file()]
+
+
+def _copy(source: Path, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy2(source, target)
+
+
+def _log(work: Path) -> Path:
+    return work.with_suffix(".log")
+
+
+def _run_recipe(platform: Platform, recipe: Recipe, work: Path, lock: int) -> None:
+    """Configure where that was not done, then compile; the log has both."""
+    work.mkdir(parents=True, exist_ok=True)
+    log = _log(work)
+    log.unlink(missing_ok=True)
+    configured = (work / "build.ninja").exists() or (work / "Makefile").exists()
+    for command in (recipe.configure, recipe.compile) if not configured else (recipe.compile,):
+        words = [str(work) if word == BUILD_DIR else word for word in command]
+        _run(platform, words, recipe.cwd, recipe.environment, log, lock)
+
+
+def _run(
+    platform: Platform, argv: Sequence[str], cwd: Path, environment: Mapping[str, str], log: Path, lock: int
+) -> None:
+    process = spawn_logged(argv, log, cwd=cwd, env={**os.environ, **environment}, pass_fds=(lock,))
+    try:
+        status = process.wait(_BUILD_S)
+    except subprocess.TimeoutExpired as error:
+        message = f"the build of {platform.name} did not end within {_BUILD_S / 60:.0f} minutes"
+        raise BuildError(message, log_path=log) from error
+    finally:
+        stop_group(process)
+    if status != 0:
+        raise BuildError(
+            f"the firmware of {platform.name} did not build",
+            log_path=log,
+            details=first_errors(log.read_text(errors="backslashreplace")),
+        )
+
+
+def first_errors(log: str) -> list[str]:
+    """The lines of a build's log that say what is wrong first, else its last lines."""
+    lines = [line.rstrip() for line in log.splitlines() if line.strip()]
+    errors = [index for index, line in enumerate(lines) if _ERROR.search(line)]
+    if not errors:
+        return lines[-_ERROR_LINES:]
+    return lines[errors[0] : errors[0] + _ERROR_LINES]
