@@ -7,6 +7,7 @@ set(MINRPC_SOURCES
   ${MINRPC_APP}/runtime/arena.c
   ${MINRPC_APP}/runtime/call.c
   ${MINRPC_APP}/runtime/copy.c
+  ${MINRPC_APP}/runtime/crc32.c
   ${MINRPC_APP}/runtime/evaluator.c
   ${MINRPC_APP}/runtime/frame_reader.c
   ${MINRPC_APP}/runtime/frame_writer.c

@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * The built-in functions: add, mul, exp (also as myexpf), inc.
+ * The built-in functions: add, mul, exp (also as myexpf), inc, spin.
  */
 #include "operators.h"
 
@@ -194,11 +194,34 @@ static int inc(TVMValue *args, int *type_codes, int count, TVMValue *value, int 
 	return 0;
 }
 
+/* -------------------------------------------------------------------- spin */
+
+/* int -> nothing: goes round that often. Work whose length is known and linear, to hold the timer against. */
+static int spin(TVMValue *args, int *type_codes, int count, TVMValue *value, int *value_code,
+		void *resource)
+{
+	const struct operator_call call = {"spin", args, type_codes, count};
+
+	(void)value;
+	(void)value_code;
+	(void)resource;
+	if (operator_expect_count(&call, 1) != 0 || operator_expect_type(&call, 0, kTVMArgInt) != 0) {
+		return -1;
+	}
+	if (args[0].v_int64 < 0 || args[0].v_int64 > UINT32_MAX) {
+		return operator_fail("spin: expected 0 to 4294967295 rounds");
+	}
+	for (uint32_t left = (uint32_t)args[0].v_int64; left != 0U; left--) {
+		__asm__ volatile("");
+	}
+	return 0;
+}
+
 /* ---------------------------------------------------------------- registry */
 
-static const TVMBackendPackedCFunc functions[] = {add, exp_function, inc, mul, exp_function};
+static const TVMBackendPackedCFunc functions[] = {add, exp_function, inc, mul, exp_function, spin};
 
 const TVMFuncRegistry operators_registry = {
-	.names = "\005\000add\0exp\0inc\0mul\0myexpf\0",
+	.names = "\006\000add\0exp\0inc\0mul\0myexpf\0spin\0",
 	.funcs = functions,
 };

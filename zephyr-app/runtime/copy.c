@@ -126,16 +126,12 @@ tvm_crt_error_t minrpc_copy_from_remote(struct minrpc_server *server, struct min
 		take_header(server, body, minrpc_cursor_left(body), false, &span);
 
 	if (error == kTvmErrorNoError && span.size == 0U) {
-		minrpc_reply_data(server, NULL, 0U);
-		return kTvmErrorNoError;
+		return minrpc_reply_data(server, NULL, 0U);
 	}
 	if (error == kTvmErrorNoError) {
 		error = locate(server, &span, &at);
 	}
-	if (error == kTvmErrorNoError) {
-		minrpc_reply_data(server, at, span.size);
-	}
-	return error;
+	return error == kTvmErrorNoError ? minrpc_reply_data(server, at, span.size) : error;
 }
 
 tvm_crt_error_t minrpc_copy_stream(struct minrpc_server *server, struct minrpc_cursor *body,
@@ -155,7 +151,7 @@ tvm_crt_error_t minrpc_copy_to_remote(struct minrpc_server *server, struct minrp
 
 	if (error == kTvmErrorNoError) {
 		memcpy(destination, body->at, minrpc_cursor_left(body));
-		minrpc_reply_void(server);
+		return minrpc_reply_void(server);
 	}
 	return error;
 }
@@ -172,7 +168,7 @@ static tvm_crt_error_t copy_between(struct minrpc_server *server, const struct s
 	}
 	if (error == kTvmErrorNoError) {
 		memmove(destination, source, from->size);
-		minrpc_reply_void(server);
+		return minrpc_reply_void(server);
 	}
 	return error;
 }

@@ -23,7 +23,36 @@ struct minrpc_evaluator {
 	uint32_t limit_zero_time_iterations;
 	uint32_t cooldown_interval_ms;
 	uint32_t repeats_to_cooldown;
+	bool counting; /* the result is in cycles */
 };
+
+/* One repeat as it was measured: its last batch. */
+struct sample {
+	uint64_t cycles;
+	uint32_t number;
+	uint32_t batches; /* that it took to get there; top bit: timed by the coarse clock */
+};
+
+#define COARSE_CLOCK (1U << 31)
+
+/* A counting evaluator's result. All little-endian. */
+struct counting_result {
+	uint64_t cycles_hz;
+	struct sample samples[];
+};
+
+/* The function of the empty name: a counting evaluator times the call itself, and with number 0 the timer. */
+static int empty_function(TVMValue *args, int *type_codes, int num_args, TVMValue *out_ret_value,
+			  int *out_ret_tcode, void *resource_handle)
+{
+	(void)args;
+	(void)type_codes;
+	(void)num_args;
+	(void)out_ret_value;
+	(void)out_ret_tcode;
+	(void)resource_handle;
+	return 0;
+}
 
 /* Arguments between repeat and the last, by how many there are: TVM v0.8, v0.9, v0.10, v0.14. */
 static const char *letters_for(int count)
@@ -50,7 +79,7 @@ static bool take_range(const TVMValue *value, uint32_t least, uint32_t most, uin
 static bool take_options(const struct minrpc_args *args, struct minrpc_evaluator *evaluator)
 {
 	const TVMValue *at = &args->values[4];
-	bool good = take_range(at++, 1U, NUMBER_MAX, &evaluator->number);
+	bool good = take_range(at++, evaluator->counting ? 0U : 1U, NUMBER_MAX, &evaluator->number);
 
 	good = take_range(at++, 1U, INT32_MAX, &evaluator->repeat) && good;
 	good = take_range(at++, 0U, INT32_MAX, &evaluator->min_repeat_ms) && good;
@@ -67,7 +96,7 @@ static bool take_options(const struct minrpc_args *args, struct minrpc_evaluator
 }
 
 static tvm_crt_error_t find_function(struct minrpc_server *server, const TVMValue *values,
-				     TVMBackendPackedCFunc *function)
+				     bool counting, TVMBackendPackedCFunc *function)
 {
 	uint32_t index;
 
@@ -75,6 +104,10 @@ static tvm_crt_error_t find_function(struct minrpc_server *server, const TVMValu
 		return minrpc_server_fail(server, kTvmErrorFunctionIndexInvalid,
 					  "time evaluator: no module has handle 0x%x",
 					  (unsigned int)values[0].v_int64);
+	}
+	if (counting && values[1].v_str[0] == '\0') {
+		*function = empty_function;
+		return kTvmErrorNoError;
 	}
 	if (minrpc_library_find(&server->config->library, values[1].v_str, &index) !=
 	    kTvmErrorNoError) {
@@ -94,15 +127,15 @@ static tvm_crt_error_t fail_memory(struct minrpc_server *server, uint32_t size)
 				  (unsigned int)minrpc_arena_largest_free(&server->arena));
 }
 
-tvm_crt_error_t minrpc_evaluator_create(struct minrpc_server *server, struct minrpc_call *call)
+static tvm_crt_error_t create(struct minrpc_server *server, struct minrpc_call *call, bool counting)
 {
-	struct minrpc_evaluator made = {.next = server->evaluators};
+	struct minrpc_evaluator made = {.next = server->evaluators, .counting = counting};
 	tvm_crt_error_t error = minrpc_check_args(server, "time evaluator", &call->args,
 						  letters_for(call->args.count));
 	void *block;
 
 	if (error == kTvmErrorNoError) {
-		error = find_function(server, call->args.values, &made.function);
+		error = find_function(server, call->args.values, counting, &made.function);
 	}
 	if (error != kTvmErrorNoError) {
 		return error;
@@ -122,6 +155,17 @@ tvm_crt_error_t minrpc_evaluator_create(struct minrpc_server *server, struct min
 	call->value.v_int64 = (int64_t)(MINRPC_HANDLE_EVALUATOR + made.serial);
 	call->type_code = kTVMPackedFuncHandle;
 	return kTvmErrorNoError;
+}
+
+tvm_crt_error_t minrpc_evaluator_create(struct minrpc_server *server, struct minrpc_call *call)
+{
+	return create(server, call, false);
+}
+
+tvm_crt_error_t minrpc_evaluator_create_counting(struct minrpc_server *server,
+						 struct minrpc_call *call)
+{
+	return create(server, call, true);
 }
 
 /* Where the evaluator of this handle is linked, or NULL. */
@@ -195,35 +239,53 @@ static uint32_t grow(uint32_t number, uint64_t cycles, uint64_t wanted)
 	return next > NUMBER_MAX ? NUMBER_MAX : (uint32_t)next;
 }
 
-static tvm_crt_error_t time_repeat(struct minrpc_server *server, const struct minrpc_evaluator *evaluator,
-				   struct minrpc_call *call, double *seconds)
+static tvm_crt_error_t time_repeat(struct minrpc_server *server,
+				   const struct minrpc_evaluator *evaluator,
+				   struct minrpc_call *call, struct sample *sample)
 {
-	uint32_t number = evaluator->number;
 	uint32_t zeros = 0U;
-	uint64_t cycles;
 	uint64_t wanted;
 
+	*sample = (struct sample){.number = evaluator->number};
 	for (;;) {
-		tvm_crt_error_t error = time_batch(server, evaluator, number, call, &cycles);
+		tvm_crt_error_t error =
+			time_batch(server, evaluator, sample->number, call, &sample->cycles);
 
 		if (error != kTvmErrorNoError) {
 			return error;
 		}
+		sample->batches++;
+		zeros += sample->cycles == 0U;
 		wanted = minrpc_clock_convert(evaluator->min_repeat_ms, 1000U,
 					      server->timer.clock.cycles_hz);
-		zeros += cycles == 0U;
-		if (cycles >= wanted || number == NUMBER_MAX ||
-		    (cycles == 0U && zeros >= evaluator->limit_zero_time_iterations)) {
+		if (sample->cycles >= wanted || sample->number == 0U || sample->number == NUMBER_MAX ||
+		    (sample->cycles == 0U && zeros >= evaluator->limit_zero_time_iterations)) {
 			break;
 		}
-		number = grow(number, cycles, wanted);
+		sample->number = grow(sample->number, sample->cycles, wanted);
 	}
-	*seconds = minrpc_clock_seconds(cycles, server->timer.clock.cycles_hz) / number;
+	sample->batches |= server->timer.fell_back ? COARSE_CLOCK : 0U;
 	return kTvmErrorNoError;
 }
 
-static tvm_crt_error_t time_repeats(struct minrpc_server *server, const struct minrpc_evaluator *evaluator,
-				    struct minrpc_call *call, double *results)
+static void store(const struct minrpc_server *server, const struct minrpc_evaluator *evaluator,
+		  uint32_t index, const struct sample *sample, void *out)
+{
+	uint64_t cycles_hz = server->timer.clock.cycles_hz;
+	struct counting_result *counts = out;
+	double *seconds = out;
+
+	if (evaluator->counting) {
+		counts->cycles_hz = cycles_hz;
+		counts->samples[index] = *sample;
+	} else {
+		seconds[index] = minrpc_clock_seconds(sample->cycles, cycles_hz) / sample->number;
+	}
+}
+
+static tvm_crt_error_t time_repeats(struct minrpc_server *server,
+				    const struct minrpc_evaluator *evaluator,
+				    struct minrpc_call *call, void *out)
 {
 	const struct minrpc_config *config = server->config;
 	/* One untimed call first: caches warm, and what fails fails here. */
@@ -231,7 +293,10 @@ static tvm_crt_error_t time_repeats(struct minrpc_server *server, const struct m
 	tvm_crt_error_t error = status == 0 ? kTvmErrorNoError : minrpc_call_failed(server, status);
 
 	for (uint32_t i = 0U; i < evaluator->repeat && error == kTvmErrorNoError; i++) {
-		error = time_repeat(server, evaluator, call, &results[i]);
+		struct sample sample;
+
+		error = time_repeat(server, evaluator, call, &sample);
+		store(server, evaluator, i, &sample, out);
 		if (evaluator->cooldown_interval_ms != 0U && evaluator->repeats_to_cooldown != 0U &&
 		    i % evaluator->repeats_to_cooldown == 0U) {
 			config->platform->sleep_ms(config->context, evaluator->cooldown_interval_ms);
@@ -246,9 +311,9 @@ tvm_crt_error_t minrpc_evaluator_call(struct minrpc_server *server, uint64_t han
 	struct minrpc_evaluator **link = find(server, handle);
 	struct result {
 		TVMByteArray bytes;
-		double seconds[];
+		uint64_t values[];
 	} *result;
-	uint32_t size;
+	uint64_t size;
 	tvm_crt_error_t error;
 
 	if (link == NULL) {
@@ -256,15 +321,17 @@ tvm_crt_error_t minrpc_evaluator_call(struct minrpc_server *server, uint64_t han
 					  "time evaluator: handle %u is not live",
 					  (unsigned int)handle);
 	}
-	size = (*link)->repeat > UINT16_MAX * 1024U ? UINT32_MAX
-						    : (*link)->repeat * (uint32_t)sizeof(double);
-	if (minrpc_arena_alloc(&server->arena, size + (uint32_t)offsetof(struct result, seconds), 1U,
+	size = (*link)->counting ? sizeof(struct counting_result) +
+					   (uint64_t)(*link)->repeat * sizeof(struct sample)
+				 : (uint64_t)(*link)->repeat * sizeof(double);
+	if (size > UINT32_MAX - sizeof(*result) ||
+	    minrpc_arena_alloc(&server->arena, (uint32_t)(sizeof(*result) + size), 1U,
 			       MINRPC_ARENA_RESULT, &server->result) != kTvmErrorNoError) {
-		return fail_memory(server, size);
+		return fail_memory(server, (uint32_t)(size > UINT32_MAX ? UINT32_MAX : size));
 	}
 	result = server->result;
-	result->bytes = (TVMByteArray){(const char *)result->seconds, size};
-	error = time_repeats(server, *link, call, result->seconds);
+	result->bytes = (TVMByteArray){(const char *)result->values, (size_t)size};
+	error = time_repeats(server, *link, call, result->values);
 	call->value.v_handle = &result->bytes;
 	call->type_code = kTVMBytes;
 	return error;

@@ -122,15 +122,18 @@ struct device_info {
 	uint64_t timer_hz;
 	struct minrpc_link_counters counters;
 	uint32_t receive_overruns;
+	uint32_t stack_size; /* 0: not known */
+	uint32_t stack_peak;
 };
 
-/* No arguments, so the receive buffer is free to hold the answer. */
+/* No arguments, so the receive buffer is free to hold the answer: at its end, where no copy of this request reaches. */
 static tvm_crt_error_t device_info(struct minrpc_server *server, struct minrpc_call *call)
 {
 	struct reply {
 		TVMByteArray bytes;
 		struct device_info info;
-	} *reply = server->config->receive_buffer;
+	} *reply = (void *)((uint8_t *)server->config->receive_buffer +
+			    ((server->config->receive_size - sizeof(*reply)) & ~7U));
 	const struct minrpc_platform *platform = server->config->platform;
 	struct minrpc_clock clock;
 
@@ -149,9 +152,20 @@ static tvm_crt_error_t device_info(struct minrpc_server *server, struct minrpc_c
 		reply->info.receive_overruns = platform->receive_overruns(server->config->context);
 	}
 	reply->bytes = (TVMByteArray){(const char *)&reply->info, sizeof(reply->info)};
+	if (platform->stack_use != NULL) {
+		platform->stack_use(server->config->context, &reply->info.stack_size,
+				    &reply->info.stack_peak);
+	}
 	call->value.v_handle = &reply->bytes;
 	call->type_code = kTVMBytes;
 	return kTvmErrorNoError;
+}
+
+/* Being there says that numbered messages are understood; the value is their version. */
+static tvm_crt_error_t resend(struct minrpc_server *server, struct minrpc_call *call)
+{
+	(void)server;
+	return return_int(call, kTVMArgInt, 1);
 }
 
 static const struct {
@@ -165,6 +179,8 @@ static const struct {
 	{"tvm.contrib.random.random_fill", random_fill},
 	{"tvm.testing.reset_server", reset_server},
 	{"minrpc.device_info", device_info},
+	{"minrpc.resend", resend},
+	{"minrpc.time_evaluator", minrpc_evaluator_create_counting},
 };
 
 #define GLOBAL_COUNT (sizeof(globals) / sizeof(globals[0]))

@@ -50,15 +50,6 @@ static tvm_crt_error_t decode(struct minrpc_server *server, struct minrpc_cursor
 	}
 }
 
-static void free_result(struct minrpc_server *server)
-{
-	if (server->result != NULL) {
-		(void)minrpc_arena_free(&server->arena, (uintptr_t)server->result,
-					MINRPC_ARENA_RESULT);
-		server->result = NULL;
-	}
-}
-
 static tvm_crt_error_t call_function(struct minrpc_server *server, struct minrpc_cursor *body)
 {
 	uint64_t handle = minrpc_take_u64(body);
@@ -71,7 +62,6 @@ static tvm_crt_error_t call_function(struct minrpc_server *server, struct minrpc
 	if (error == kTvmErrorNoError) {
 		error = minrpc_reply_call(server, &call);
 	}
-	free_result(server);
 	return error;
 }
 
@@ -86,18 +76,17 @@ static tvm_crt_error_t init_server(struct minrpc_server *server, struct minrpc_c
 					  "InitServer: expected protocol 0.7.0 or 0.8.0");
 	}
 	server->dialect = version[2] == '7' ? MINRPC_DIALECT_0_7 : MINRPC_DIALECT_0_8;
-	minrpc_reply_void(server);
-	return kTvmErrorNoError;
+	return minrpc_reply_void(server);
 }
 
-static void get_global_function(struct minrpc_server *server, const char *name)
+static tvm_crt_error_t get_global_function(struct minrpc_server *server, const char *name)
 {
 	uint32_t index;
 
 	/* Unknown: handle 0, which clients of all versions take for "no such function". */
-	minrpc_reply_handle(server, minrpc_global_find(name, &index) == kTvmErrorNoError
-					    ? MINRPC_HANDLE_GLOBAL + index
-					    : 0U);
+	return minrpc_reply_handle(server, minrpc_global_find(name, &index) == kTvmErrorNoError
+						   ? MINRPC_HANDLE_GLOBAL + index
+						   : 0U);
 }
 
 static tvm_crt_error_t free_handle(struct minrpc_server *server, uint64_t handle, int64_t type)
@@ -125,8 +114,7 @@ static tvm_crt_error_t free_handle(struct minrpc_server *server, uint64_t handle
 		return minrpc_server_fail(server, error, "FreeHandle: 0x%x is not live",
 					  (unsigned int)handle);
 	}
-	minrpc_reply_void(server);
-	return error;
+	return minrpc_reply_void(server);
 }
 
 static tvm_crt_error_t allocate(struct minrpc_server *server, uint64_t size, uint64_t alignment)
@@ -150,8 +138,7 @@ static tvm_crt_error_t allocate(struct minrpc_server *server, uint64_t size, uin
 			(unsigned int)(size > UINT32_MAX ? UINT32_MAX : size),
 			(unsigned int)minrpc_arena_largest_free(arena), (unsigned int)arena->size);
 	}
-	minrpc_reply_handle(server, (uintptr_t)data);
-	return error;
+	return minrpc_reply_handle(server, (uintptr_t)data);
 }
 
 static tvm_crt_error_t allocate_tensor(struct minrpc_server *server, const DLTensor *tensor)
@@ -175,8 +162,7 @@ static tvm_crt_error_t free_data(struct minrpc_server *server, uint64_t handle)
 		return minrpc_server_fail(server, error, "DevFreeData: no allocation at address 0x%x",
 					  (unsigned int)handle);
 	}
-	minrpc_reply_void(server);
-	return error;
+	return minrpc_reply_void(server);
 }
 
 static tvm_crt_error_t system_call(struct minrpc_server *server, uint32_t code,
@@ -195,8 +181,7 @@ static tvm_crt_error_t system_call(struct minrpc_server *server, uint32_t code,
 	}
 	switch (code) {
 	case MINRPC_RPC_GET_GLOBAL_FUNC:
-		get_global_function(server, values[0].v_str);
-		return kTvmErrorNoError;
+		return get_global_function(server, values[0].v_str);
 	case MINRPC_RPC_FREE_HANDLE:
 		return free_handle(server, (uint64_t)values[0].v_int64, values[1].v_int64);
 	case MINRPC_RPC_DEV_ALLOC_DATA:
@@ -212,19 +197,17 @@ static tvm_crt_error_t system_call(struct minrpc_server *server, uint32_t code,
 		return minrpc_copy_among_remote(server, &args);
 	case MINRPC_RPC_DEV_CREATE_STREAM:
 	case MINRPC_RPC_DEV_GET_CURRENT_STREAM:
-		minrpc_reply_handle(server, 0U);
-		return kTvmErrorNoError;
+		return minrpc_reply_handle(server, 0U);
 	case MINRPC_RPC_DEV_SET_DEVICE:
 	case MINRPC_RPC_DEV_GET_ATTR:
 		return minrpc_server_fail(server, kTvmErrorFunctionCallNotImplemented,
 					  "%s not supported", syscall_name(code));
 	default: /* the streams, of which there is one */
-		minrpc_reply_void(server);
-		return kTvmErrorNoError;
+		return minrpc_reply_void(server);
 	}
 }
 
-static tvm_crt_error_t carry_out(struct minrpc_server *server, struct minrpc_cursor *packet)
+tvm_crt_error_t minrpc_request(struct minrpc_server *server, struct minrpc_cursor *packet)
 {
 	uint32_t code = minrpc_take_u32(packet);
 
@@ -247,12 +230,5 @@ static tvm_crt_error_t carry_out(struct minrpc_server *server, struct minrpc_cur
 		}
 		return minrpc_server_fail(server, kTvmErrorFunctionCallNotImplemented,
 					  "no request has RPC code %u", (unsigned int)code);
-	}
-}
-
-void minrpc_request(struct minrpc_server *server, struct minrpc_cursor *packet)
-{
-	if (carry_out(server, packet) != kTvmErrorNoError) {
-		minrpc_reply_exception(server);
 	}
 }

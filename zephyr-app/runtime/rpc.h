@@ -51,17 +51,18 @@ struct minrpc_call {
 
 /* ------------------------------------------------------------------ reply.c */
 
-void minrpc_reply_void(struct minrpc_server *server);
-void minrpc_reply_handle(struct minrpc_server *server, uint64_t handle);
-void minrpc_reply_exception(struct minrpc_server *server);
-void minrpc_reply_data(struct minrpc_server *server, const void *data, uint32_t size);
-/* Fails, with nothing sent, when the function returned what can't travel. */
+/* Each describes the reply and returns kTvmErrorNoError; minrpc_reply_send sends it, as often as it is called. */
+tvm_crt_error_t minrpc_reply_void(struct minrpc_server *server);
+tvm_crt_error_t minrpc_reply_handle(struct minrpc_server *server, uint64_t handle);
+tvm_crt_error_t minrpc_reply_data(struct minrpc_server *server, void *data, uint32_t size);
+/* Fails when the function returned what can't travel. */
 tvm_crt_error_t minrpc_reply_call(struct minrpc_server *server, const struct minrpc_call *call);
+void minrpc_reply_send(struct minrpc_server *server);
 
 /* ---------------------------------------------------------------- request.c */
 
-/* Carries out the packet (code and rest) and replies. */
-void minrpc_request(struct minrpc_server *server, struct minrpc_cursor *packet);
+/* Carries out the packet (code and rest) and describes the reply; on failure server->error has the text. */
+tvm_crt_error_t minrpc_request(struct minrpc_server *server, struct minrpc_cursor *packet);
 
 /* ------------------------------------------------------------------- copy.c */
 
@@ -108,6 +109,9 @@ tvm_crt_error_t minrpc_global_call(struct minrpc_server *server, uint32_t index,
 /* -------------------------------------------------------------- evaluator.c */
 
 tvm_crt_error_t minrpc_evaluator_create(struct minrpc_server *server, struct minrpc_call *call);
+/* The same arguments; the evaluator's result is in cycles, with the number of calls and batches of each repeat. */
+tvm_crt_error_t minrpc_evaluator_create_counting(struct minrpc_server *server,
+						 struct minrpc_call *call);
 tvm_crt_error_t minrpc_evaluator_call(struct minrpc_server *server, uint64_t handle,
 				      struct minrpc_call *call);
 tvm_crt_error_t minrpc_evaluator_free(struct minrpc_server *server, uint64_t handle);

@@ -23,7 +23,11 @@ static void send_message(struct minrpc_server *server, enum minrpc_message_type 
 static void forget_session(struct minrpc_server *server)
 {
 	minrpc_arena_release(&server->arena, MINRPC_ARENA_DATA | MINRPC_ARENA_EVALUATOR |
-						     MINRPC_ARENA_NDARRAY);
+						     MINRPC_ARENA_NDARRAY | MINRPC_ARENA_RESULT);
+	server->result = NULL;
+	server->reply.kind = MINRPC_REPLY_NONE;
+	server->numbered = false;
+	server->sequence = 0U;
 	server->evaluators = NULL;
 	server->dialect = MINRPC_DIALECT_UNKNOWN;
 	server->random_state = 1U;
@@ -67,12 +71,12 @@ tvm_crt_error_t minrpc_server_fail(struct minrpc_server *server, tvm_crt_error_t
 	return error;
 }
 
-static tvm_crt_error_t fail_oversize(struct minrpc_server *server)
+static tvm_crt_error_t fail_oversize(struct minrpc_server *server, char *text)
 {
-	return minrpc_server_fail(server, kTvmErrorFramingPayloadOverflow,
-				  "skipped a message of %u bytes: the receive buffer holds %u",
-				  (unsigned int)server->oversize,
-				  (unsigned int)server->config->receive_size);
+	minrpc_text(text, MINRPC_ERROR_TEXT,
+		    "skipped a message of %u bytes: the receive buffer holds %u",
+		    (unsigned int)server->oversize, (unsigned int)server->config->receive_size);
+	return kTvmErrorFramingPayloadOverflow;
 }
 
 /* The RPC packet of the message in the receive buffer, of which `held` bytes are there. */
@@ -83,29 +87,142 @@ static struct minrpc_cursor packet_in(const struct minrpc_server *server, uint32
 	return (struct minrpc_cursor){.at = message + MINRPC_SESSION_HEADER, .end = message + held};
 }
 
+static void free_result(struct minrpc_server *server)
+{
+	if (server->result != NULL) {
+		(void)minrpc_arena_free(&server->arena, (uintptr_t)server->result,
+					MINRPC_ARENA_RESULT);
+		server->result = NULL;
+	}
+}
+
+/* Carries out the packet and describes the reply. */
+static tvm_crt_error_t process(struct minrpc_server *server, struct minrpc_cursor *packet)
+{
+	uint32_t size = minrpc_take_size(packet);
+
+	if (server->streaming) {
+		return minrpc_reply_void(server);
+	}
+	if (server->oversize != 0U) {
+		return fail_oversize(server, server->error);
+	}
+	if (packet->bad || size != minrpc_cursor_left(packet)) {
+		return minrpc_server_fail(server, kTvmErrorFramingPayloadIncomplete,
+					  "packet says %u bytes, its message holds %u",
+					  (unsigned int)size,
+					  (unsigned int)minrpc_cursor_left(packet));
+	}
+	return size == 0U ? kTvmErrorNoError : minrpc_request(server, packet);
+}
+
+/* What the reply points to outlives a second copy of the request. */
+static tvm_crt_error_t keep_result(struct minrpc_server *server, uint32_t length)
+{
+	const uint8_t *message = server->config->receive_buffer;
+	TVMByteArray *bytes = server->reply.value.v_handle;
+	bool string = server->reply.type_code == kTVMStr;
+	const char *data = string ? server->reply.value.v_str : bytes->data;
+	uint32_t size = string ? (uint32_t)strlen(data) + 1U : (uint32_t)bytes->size;
+
+	if ((uintptr_t)data - (uintptr_t)message >= length) {
+		return kTvmErrorNoError;
+	}
+	if (minrpc_arena_alloc(&server->arena, size, 1U, MINRPC_ARENA_RESULT, &server->result) !=
+	    kTvmErrorNoError) {
+		return minrpc_server_fail(server, kTvmErrorPlatformNoMemory,
+					  "out of device memory for a result of %u bytes",
+					  (unsigned int)size);
+	}
+	memcpy(server->result, data, size);
+	if (string) {
+		server->reply.value.v_str = server->result;
+	} else {
+		bytes->data = server->result;
+	}
+	return kTvmErrorNoError;
+}
+
+static void answer(struct minrpc_server *server, struct minrpc_cursor *packet, uint32_t length)
+{
+	tvm_crt_error_t error;
+
+	free_result(server);
+	server->error[0] = '\0';
+	server->reply.kind = MINRPC_REPLY_NONE;
+	error = process(server, packet);
+	if (error == kTvmErrorNoError && server->numbered &&
+	    server->reply.kind == MINRPC_REPLY_CALL &&
+	    (server->reply.type_code == kTVMStr || server->reply.type_code == kTVMBytes)) {
+		error = keep_result(server, length);
+	}
+	if (error != kTvmErrorNoError) {
+		server->reply.kind = MINRPC_REPLY_EXCEPTION;
+	}
+	minrpc_reply_send(server);
+	if (!server->numbered) {
+		free_result(server);
+	}
+}
+
+static void ask_again(struct minrpc_server *server)
+{
+	send_message(server, MINRPC_MESSAGE_RESEND, server->session.id, &server->sequence,
+		     sizeof(server->sequence));
+}
+
 static void deliver(struct minrpc_server *server, uint32_t length)
 {
 	struct minrpc_cursor packet = packet_in(server, length);
-	uint32_t size = minrpc_take_size(&packet);
 
-	server->error[0] = '\0';
-	if (server->oversize != 0U) {
-		if (server->streaming) {
-			minrpc_reply_void(server);
-			return;
-		}
-		(void)fail_oversize(server);
-	} else if (packet.bad || size != minrpc_cursor_left(&packet)) {
-		(void)minrpc_server_fail(server, kTvmErrorFramingPayloadIncomplete,
-					 "packet says %u bytes, its message holds %u",
-					 (unsigned int)size, (unsigned int)minrpc_cursor_left(&packet));
-	} else if (size == 0U) {
-		return;
-	} else {
-		minrpc_request(server, &packet);
+	server->numbered = false;
+	answer(server, &packet, length);
+}
+
+/* True when it is whole: the frame's own CRC lets one broken message in 65,536 through. */
+static bool check_numbered(const struct minrpc_server *server, uint32_t length)
+{
+	uint32_t body = length - (uint32_t)sizeof(uint32_t);
+	uint8_t *message = server->config->receive_buffer;
+	struct minrpc_cursor check = {.at = message + body, .end = message + length};
+
+	return length >= MINRPC_SESSION_HEADER + MINRPC_NUMBERED_EXTRA && server->oversize == 0U &&
+	       minrpc_take_u32(&check) == minrpc_crc32(0U, message, body);
+}
+
+/* Runs a request once, however often it arrives. */
+static void deliver_numbered(struct minrpc_server *server, uint32_t length)
+{
+	struct minrpc_cursor packet = packet_in(server, length);
+	uint8_t sequence;
+
+	server->numbered = true;
+	if (!check_numbered(server, length)) {
+		server->counters.crc_errors++;
+		ask_again(server);
 		return;
 	}
-	minrpc_reply_exception(server);
+	packet.end -= sizeof(uint32_t);
+	sequence = *packet.at++;
+	if (sequence == server->sequence) {
+		minrpc_reply_send(server);
+	} else if (sequence == (uint8_t)(server->sequence + 1U)) {
+		server->sequence = sequence;
+		answer(server, &packet, length);
+	}
+}
+
+/* The client waits for a reply: it gets it, or learns that the request never came. */
+static void probed(struct minrpc_server *server, uint32_t length)
+{
+	const uint8_t *message = server->config->receive_buffer;
+
+	server->numbered = true;
+	if (length > MINRPC_SESSION_HEADER && message[MINRPC_SESSION_HEADER] == server->sequence) {
+		minrpc_reply_send(server);
+	} else {
+		ask_again(server);
+	}
 }
 
 static void handle_message(struct minrpc_server *server, uint32_t length)
@@ -123,6 +240,12 @@ static void handle_message(struct minrpc_server *server, uint32_t length)
 		break;
 	case MINRPC_SESSION_DELIVER:
 		deliver(server, length);
+		break;
+	case MINRPC_SESSION_NUMBERED:
+		deliver_numbered(server, length);
+		break;
+	case MINRPC_SESSION_PROBE:
+		probed(server, length);
 		break;
 	case MINRPC_SESSION_STALE:
 		server->counters.stale_messages++;
@@ -146,15 +269,16 @@ static void begin_frame(struct minrpc_server *server)
 /* The buffer is full, the frame is not over: a copy to the device can go on to where it belongs. */
 static void continue_oversize(struct minrpc_server *server)
 {
+	const uint8_t *message = server->config->receive_buffer;
 	uint32_t held = server->config->receive_size;
 	struct minrpc_cursor packet = packet_in(server, held);
 	uint32_t total = server->oversize - MINRPC_SESSION_HEADER - MINRPC_PACKET_LENGTH;
 	uint8_t *destination;
 	uint32_t here;
 
-	if (server->streaming ||
-	    minrpc_session_take(&server->session, server->config->receive_buffer, held) !=
-		    MINRPC_SESSION_DELIVER ||
+	/* Of messages whose CRC is not known yet, only a normal one may be looked at: others change the session. */
+	if (message[2] != MINRPC_MESSAGE_NORMAL ||
+	    minrpc_session_take(&server->session, message, held) != MINRPC_SESSION_DELIVER ||
 	    minrpc_take_size(&packet) != total ||
 	    minrpc_take_u32(&packet) != MINRPC_RPC_COPY_TO_REMOTE ||
 	    minrpc_copy_stream(server, &packet, total - MINRPC_PACKET_CODE, &destination) !=
@@ -171,11 +295,16 @@ static void continue_oversize(struct minrpc_server *server)
 /* An oversize frame that came to nothing is told: nobody waits for an answer to it. */
 static void drop_frame(struct minrpc_server *server, uint32_t *counter)
 {
+	char text[MINRPC_ERROR_TEXT]; /* not server->error: that may have to be sent again */
+
 	(*counter)++;
 	if (server->oversize != 0U) {
-		(void)fail_oversize(server);
-		(void)minrpc_server_log(server, server->error, (uint32_t)strlen(server->error));
+		(void)fail_oversize(server, text);
+		(void)minrpc_server_log(server, text, (uint32_t)strlen(text));
 		server->oversize = 0U;
+	}
+	if (server->numbered && server->session.established) {
+		ask_again(server);
 	}
 }
 

@@ -29,6 +29,7 @@ static enum minrpc_session_action start(struct minrpc_session *session, uint8_t 
 enum minrpc_session_action minrpc_session_take(struct minrpc_session *session,
 					       const uint8_t *message, uint32_t length)
 {
+	enum minrpc_session_action action;
 	uint16_t id;
 
 	if (length < MINRPC_SESSION_HEADER) {
@@ -45,9 +46,16 @@ enum minrpc_session_action minrpc_session_take(struct minrpc_session *session,
 		session->established = false;
 		return MINRPC_SESSION_ENDED;
 	case MINRPC_MESSAGE_NORMAL:
-		return session->established && id == session->id ? MINRPC_SESSION_DELIVER
-								 : MINRPC_SESSION_STALE;
+		action = MINRPC_SESSION_DELIVER;
+		break;
+	case MINRPC_MESSAGE_NUMBERED:
+		action = MINRPC_SESSION_NUMBERED;
+		break;
+	case MINRPC_MESSAGE_PROBE:
+		action = MINRPC_SESSION_PROBE;
+		break;
 	default:
 		return MINRPC_SESSION_IGNORE;
 	}
+	return session->established && id == session->id ? action : MINRPC_SESSION_STALE;
 }

@@ -79,6 +79,10 @@ void systick_init(void);
 uint64_t systick_cycles(void);
 void systick_isr(void);
 
+/* stack.c */
+void stack_paint(void);
+void stack_use(uint32_t *size, uint32_t *peak);
+
 /* main.c */
 __attribute__((noreturn)) void fault_report(const char *text);
 

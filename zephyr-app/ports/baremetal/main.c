@@ -63,6 +63,12 @@ static uint32_t port_receive_overruns(void *context)
 	return link_overruns();
 }
 
+static void port_stack_use(void *context, uint32_t *size, uint32_t *peak)
+{
+	(void)context;
+	stack_use(size, peak);
+}
+
 static const struct minrpc_platform platform = {
 	.write = port_write,
 	.clock_describe = port_clock_describe,
@@ -70,6 +76,7 @@ static const struct minrpc_platform platform = {
 	.sleep_ms = port_sleep_ms,
 	.reset = port_reset,
 	.receive_overruns = port_receive_overruns,
+	.stack_use = port_stack_use,
 };
 
 /* A count of restarts in memory that a reset leaves alone: no two in a row start with the same nonce. */
@@ -102,6 +109,7 @@ int main(void)
 		.arena_size = sizeof(arena),
 	};
 
+	stack_paint();
 	config.library = operators_library();
 	config.nonce_seed = ++restarts;
 	uart_init();

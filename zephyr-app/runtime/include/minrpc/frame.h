@@ -17,6 +17,9 @@
 #define MINRPC_CRC_INIT 0xffffU
 uint16_t minrpc_crc16(uint16_t crc, uint8_t byte);
 
+/* CRC-32 as in IEEE 802.3 and zlib. Start with 0; feed the result back in to continue. */
+uint32_t minrpc_crc32(uint32_t crc, const void *data, uint32_t size);
+
 /* ------------------------------------------------------------------ reading */
 
 enum minrpc_reader_event {

@@ -34,6 +34,9 @@ struct minrpc_platform {
 
 	/* Bytes lost on reception since boot (ring full, UART overrun). NULL: none can be. */
 	uint32_t (*receive_overruns)(void *context);
+
+	/* Bytes of the stack that requests run on, and the most of it that was ever used. NULL: not known. */
+	void (*stack_use)(void *context, uint32_t *size, uint32_t *peak);
 };
 
 #endif /* MINRPC_PLATFORM_H_ */

@@ -43,6 +43,22 @@ struct minrpc_config {
 
 struct minrpc_evaluator;
 
+enum minrpc_reply_kind {
+	MINRPC_REPLY_NONE,
+	MINRPC_REPLY_VALUE,     /* of a system call: null or a handle */
+	MINRPC_REPLY_CALL,      /* what a function returned */
+	MINRPC_REPLY_DATA,      /* `size` bytes at value.v_handle */
+	MINRPC_REPLY_EXCEPTION, /* the error text */
+};
+
+/* The last reply, kept until the next request so that it can be sent again. */
+struct minrpc_reply {
+	TVMValue value;
+	int type_code;
+	uint32_t size;
+	uint8_t kind;
+};
+
 /* What went wrong on the link since boot. */
 struct minrpc_link_counters {
 	uint32_t crc_errors;
@@ -66,7 +82,11 @@ struct minrpc_server {
 	uint32_t evaluator_serial;  /* of the last time evaluator made */
 	struct minrpc_evaluator *evaluators;
 	uint32_t random_state;
-	void *result;               /* freed once the reply is sent */
+	struct minrpc_reply reply;
+	void *result;               /* what the reply points to, when that is in the arena */
+	uint32_t check;             /* CRC-32 of the numbered message being sent */
+	uint8_t sequence;           /* of the last numbered request */
+	bool numbered;              /* the request being answered was numbered */
 	char error[MINRPC_ERROR_TEXT];
 };
 

@@ -22,7 +22,18 @@ enum minrpc_message_type {
 	MINRPC_MESSAGE_TERMINATE = 0x02,
 	MINRPC_MESSAGE_LOG = 0x03,
 	MINRPC_MESSAGE_NORMAL = 0x10,
+
+	/*
+	 * Our own, for links that lose bytes. The client begins, after it has found the global function
+	 * "minrpc.resend", so that no other client or device ever sees one.
+	 */
+	MINRPC_MESSAGE_NUMBERED = 0x11, /* u8 sequence, RPC packet, u32 CRC-32 of all before it; both ways */
+	MINRPC_MESSAGE_RESEND = 0x12,   /* device: u8 sequence of the last request that arrived; send the next again */
+	MINRPC_MESSAGE_PROBE = 0x13,    /* client: u8 sequence; send that reply again, or RESEND if there is none */
 };
+
+/* What a numbered message has more than a normal one: the sequence and the check. */
+#define MINRPC_NUMBERED_EXTRA (1U + 4U)
 
 struct minrpc_session {
 	uint16_t id; /* initiator's nonce, responder's nonce << 8 */
@@ -35,6 +46,8 @@ enum minrpc_session_action {
 	MINRPC_SESSION_STARTED, /* established anew: everything of the last session goes, a start reply is due */
 	MINRPC_SESSION_ENDED,
 	MINRPC_SESSION_DELIVER, /* an RPC packet follows the header */
+	MINRPC_SESSION_NUMBERED,
+	MINRPC_SESSION_PROBE,
 	MINRPC_SESSION_STALE,   /* a normal message of another session: drop */
 };
 

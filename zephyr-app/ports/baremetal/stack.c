@@ -1,0 +1,37 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * How deep the stack went: it is painted at the start, and what is not paint any more was used.
+ */
+#include "board.h"
+
+#define PAINT 0x5ac35ac3U
+
+extern uint32_t __stack[];      /* its top, from the linker script */
+extern uint8_t __stack_size[]; /* an address that is the size */
+
+static uint32_t *bottom(void)
+{
+	return __stack - (uintptr_t)__stack_size / sizeof(uint32_t);
+}
+
+void stack_paint(void)
+{
+	/* Below this function's own frame; what interrupts push over it is paint lost, not damage. */
+	uint32_t *end = (uint32_t *)__builtin_frame_address(0) - 16;
+
+	for (volatile uint32_t *at = bottom(); at < end; at++) {
+		*at = PAINT;
+	}
+}
+
+void stack_use(uint32_t *size, uint32_t *peak)
+{
+	const uint32_t *at = bottom();
+
+	while (*at == PAINT) {
+		at++;
+	}
+	*size = (uint32_t)(uintptr_t)__stack_size;
+	*peak = (uint32_t)((uintptr_t)__stack - (uintptr_t)at);
+}

@@ -1,0 +1,23 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <minrpc/frame.h>
+
+uint32_t minrpc_crc32(uint32_t crc, const void *data, uint32_t size)
+{
+	/* Half a byte at a time: 64 bytes of table instead of 1,024. */
+	static const uint32_t table[16] = {
+		0x00000000U, 0x1db71064U, 0x3b6e20c8U, 0x26d930acU, 0x76dc4190U, 0x6b6b51f4U,
+		0x4db26158U, 0x5005713cU, 0xedb88320U, 0xf00f9344U, 0xd6d6a3e8U, 0xcb61b38cU,
+		0x9b64c2b0U, 0x86d3d2d4U, 0xa00ae278U, 0xbdbdf21cU,
+	};
+	const uint8_t *at = data;
+
+	crc = ~crc;
+	while (size-- != 0U) {
+		crc ^= *at++;
+		crc = (crc >> 4) ^ table[crc & 0xfU];
+		crc = (crc >> 4) ^ table[crc & 0xfU];
+	}
+	return ~crc;
+}
