@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How each port is built, as data: commands, their environment, and what makes one build differ from another."""
+"""How each port is built, as data: commands, environment, and what makes one build differ from another."""
 
 from __future__ import annotations
 
@@ -86,11 +86,11 @@ def configured_shift(config: str) -> int | None:
 
 def _cmake_recipe(platform: Platform, root: Path, options: Sequence[str]) -> Recipe:
     source = root / "zephyr-app" / "ports" / platform.port
-    toolchain = debian_toolchain(platform.arch)
+    toolchain = debian_toolchain(platform.arch, bare=platform.port == "baremetal")
     generator = _generator()
     defines = [*platform.cmake_options, *options]
     return Recipe(
-        configure=(_tool("cmake"), "-S", str(source), "-B", BUILD_DIR, "-G", generator, *defines),
+        configure=(find_tool("cmake"), "-S", str(source), "-B", BUILD_DIR, "-G", generator, *defines),
         compile=_compile(generator),
         identity=(str(root), platform.name, toolchain.description, generator, *defines, *_user_environment()),
         cwd=root,
@@ -103,7 +103,7 @@ def _zephyr_recipe(platform: Platform, root: Path, options: Sequence[str]) -> Re
     defines = [*platform.cmake_options, *options]
     return Recipe(
         configure=_zephyr_configure(platform, root, workspace, defines),
-        compile=(_tool("ninja"), "-C", BUILD_DIR),
+        compile=(find_tool("ninja"), "-C", BUILD_DIR),
         identity=(
             str(root),
             platform.name,
@@ -124,7 +124,8 @@ def _zephyr_configure(
     """By west in a west workspace, else by CMake: a bare tree with ZEPHYR_BASE has no modules."""
     board = platform.zephyr_board
     if workspace.topdir is None:
-        return (_tool("cmake"), "-S", str(root), "-B", BUILD_DIR, "-G", "Ninja", f"-DBOARD={board}", *defines)
+        cmake = (find_tool("cmake"), "-S", str(root), "-B", BUILD_DIR, "-G", "Ninja")
+        return (*cmake, f"-DBOARD={board}", *defines)
     west = (sys.executable, "-m", "west", "build", "--cmake-only", "--pristine", "never")
     return (*west, "-b", board, "-d", BUILD_DIR, str(root), "--", "-G", "Ninja", *defines)
 
@@ -147,14 +148,15 @@ def _generator() -> str:
 
 def _compile(generator: str) -> tuple[str, ...]:
     if generator == "Ninja":
-        return _tool("ninja"), "-C", BUILD_DIR
-    return _tool("make"), "-C", BUILD_DIR, f"-j{os.cpu_count() or 1}"
+        return find_tool("ninja"), "-C", BUILD_DIR
+    return find_tool("make"), "-C", BUILD_DIR, f"-j{os.cpu_count() or 1}"
 
 
-def _tool(name: str) -> str:
+def find_tool(name: str) -> str:
+    """The path of a build tool. Raises ToolchainMissingError with the command that installs it."""
     path = shutil.which(name)
     if path is None:
-        package = {"ninja": "ninja-build"}.get(name, name)
+        package = {"ninja": "ninja-build", "dtc": "device-tree-compiler"}.get(name, name)
         step = f"run `sudo apt-get install {package}`"
         raise ToolchainMissingError(f"{name} is not installed", stage="build", next_step=step)
     return path
@@ -165,6 +167,6 @@ def _user_environment() -> list[str]:
 
 
 def _ninja(build_dir: Path, *words: str) -> str:
-    command = [_tool("ninja"), "-C", str(build_dir), *words]
+    command = [find_tool("ninja"), "-C", str(build_dir), *words]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=_NINJA_S, check=False)
     return ran.stdout

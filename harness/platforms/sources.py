@@ -21,7 +21,7 @@ def firmware_root() -> Path:
 
     Raises ConfigurationError when there is neither.
     """
-    for root in (_PACKAGE / "firmware", _PACKAGE.parent):
+    for root in (_PACKAGE.parent, _PACKAGE / "firmware"):
         if (root / "zephyr-app").is_dir():
             return root
     raise ConfigurationError(

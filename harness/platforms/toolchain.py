@@ -77,17 +77,25 @@ def compiler_version(compiler: str) -> str | None:
     return ran.stdout.partition("\n")[0] or None
 
 
-def debian_toolchain(arch: str) -> Toolchain:
-    """Debian's compiler for `arch`. Raises ToolchainMissingError with the command that installs it."""
+def debian_toolchain(arch: str, *, bare: bool = False) -> Toolchain:
+    """Debian's compiler for `arch`; with `bare` its picolibc must be there too.
+
+    Raises ToolchainMissingError with the command that installs it.
+    """
     known = DEBIAN.get(arch)
     if known is None:
         step = "install the Zephyr SDK: `west sdk install`, or set ZEPHYR_TOOLCHAIN_VARIANT"
         raise ToolchainMissingError(f"no compiler is known for arch {arch!r}", stage="build", next_step=step)
     version = compiler_version(known.compiler)
-    if version is None:
+    missing = known.compiler if version is None else "picolibc" if bare and not _has_picolibc(known) else ""
+    if version is None or missing:
         step = f"run `sudo apt-get install {known.packages}`"
-        raise ToolchainMissingError(f"{known.compiler} is not installed", stage="build", next_step=step)
+        raise ToolchainMissingError(f"{missing} is not installed", stage="build", next_step=step)
     return Toolchain(version, known.zephyr)
+
+
+def _has_picolibc(toolchain: DebianToolchain) -> bool:
+    return Path(_file_of(toolchain.compiler, "picolibc.specs")).is_absolute()
 
 
 def zephyr_toolchain(arch: str) -> Toolchain:
@@ -102,7 +110,7 @@ def zephyr_toolchain(arch: str) -> Toolchain:
     sdk = find_sdk() if arch != "host" else None
     if sdk is not None:
         environment = {"ZEPHYR_TOOLCHAIN_VARIANT": "zephyr", "ZEPHYR_SDK_INSTALL_DIR": str(sdk)}
-        return Toolchain(f"Zephyr SDK {_sdk_version(sdk)}", environment)
+        return Toolchain(f"Zephyr SDK {sdk_version(sdk)}", environment)
     found = debian_toolchain(arch)
     return Toolchain(found.description, {**found.environment, **_limits_header(DEBIAN[arch].compiler)})
 
@@ -113,7 +121,7 @@ def find_sdk() -> Path | None:
     if named:
         return Path(named)
     found = [path for path in _sdk_candidates() if (path / "sdk_version").is_file()]
-    return max(found, key=lambda path: _version_key(_sdk_version(path)), default=None)
+    return max(found, key=lambda path: _version_key(sdk_version(path)), default=None)
 
 
 def _sdk_candidates() -> list[Path]:
@@ -124,7 +132,8 @@ def _sdk_candidates() -> list[Path]:
     return [path.parent for path in listed] + [path for home in homes for path in home.glob("zephyr-sdk-*")]
 
 
-def _sdk_version(sdk: Path) -> str:
+def sdk_version(sdk: Path) -> str:
+    """The version of the Zephyr SDK at `sdk`."""
     try:
         return (sdk / "sdk_version").read_text().strip()
     except OSError:

@@ -9,6 +9,7 @@ for tests.
 from harness.transport.base import MAX_READ, Transport
 from harness.transport.fd import FdTransport, SocketTransport, open_terminal, set_raw
 from harness.transport.memory import MemoryTransport, memory_pair
+from harness.transport.ports import find_port
 from harness.transport.serial_port import SerialTransport
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "SerialTransport",
     "SocketTransport",
     "Transport",
+    "find_port",
     "memory_pair",
     "open_terminal",
     "set_raw",

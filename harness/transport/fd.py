@@ -164,7 +164,7 @@ class FdTransport:
 
 
 def open_terminal(path: str | Path, name: str | None = None) -> FdTransport:
-    """Open the terminal or pseudo-terminal at `path`, raw. Raises LinkClosedError when it can't be opened."""
+    """Open the terminal or pseudo-terminal at `path`, raw. Raises LinkClosedError when that can't be done."""
     try:
         fd = os.open(path, os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
@@ -172,6 +172,9 @@ def open_terminal(path: str | Path, name: str | None = None) -> FdTransport:
     try:
         set_raw(fd)
         return FdTransport(fd, name or f"pty {path}")
+    except termios.error as error:
+        os.close(fd)
+        raise LinkClosedError(f"{path} is not a terminal", stage="open link") from error
     except BaseException:
         os.close(fd)
         raise

@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Deadlines: the arithmetic with made-up clocks, the reading with real processes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from harness import deadline as module
+from harness.deadline import (
+    Deadline,
+    ProcessClock,
+    Sample,
+    ThreadTimes,
+    WallClock,
+    charged_between,
+    parse_schedstat,
+    parse_stat,
+    read_before,
+    read_threads,
+    write_before,
+)
+from harness.errors import DeadlineError
+from harness.transport import memory_pair
+
+
+class Now:
+    """The monotonic clock, set by hand."""
+
+    def __init__(self) -> None:
+        self.s = 1000.0
+
+    def monotonic(self) -> float:
+        return self.s
+
+
+class FakeClock:
+    """A device's clock, set by hand; counts its readings."""
+
+    def __init__(self, now: Now) -> None:
+        self.now = now
+        self.cpu_s = 0.0
+        self.queued_s: float | None = 0.0
+        self.runnable = False
+        self.readings = 0
+
+    def sample(self, max_age_s: float = 0.0) -> Sample:
+        self.readings += 1
+        return Sample(self.now.s, self.cpu_s, self.queued_s, self.runnable)
+
+
+@pytest.fixture
+def now(monkeypatch: pytest.MonkeyPatch) -> Now:
+    now = Now()
+    monkeypatch.setattr(module, "time", now)
+    return now
+
+
+@pytest.fixture
+def clock(now: Now) -> FakeClock:
+    return FakeClock(now)
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "charged"),
+    [
+        pytest.param(Sample(0.0), Sample(5.0), 5.0, id="wall"),
+        pytest.param(Sample(0.0, 0.0, 0.0), Sample(5.0, 0.0, 0.0), 5.0, id="asleep"),
+        pytest.param(Sample(0.0, 0.0, 0.0), Sample(5.0, 5.0, 0.0, True), 5.0, id="running alone"),
+        pytest.param(Sample(0.0, 0.0, 0.0), Sample(5.0, 1.0, 4.0, True), 1.0, id="running, host busy"),
+        pytest.param(Sample(0.0, 2.0, 7.0), Sample(5.0, 2.5, 9.0), 3.0, id="part of each"),
+        pytest.param(Sample(0.0, 0.0, 0.0), Sample(5.0, 0.0, 6.0), 0.0, id="two queues at once"),
+        pytest.param(Sample(5.0), Sample(4.0), 0.0, id="clock stepped back"),
+        pytest.param(Sample(0.0, 0.0, None), Sample(5.0, 1.5, None, True), 1.5, id="not counted, running"),
+        pytest.param(Sample(0.0, 0.0, None), Sample(5.0, 1.5, None), 5.0, id="not counted, asleep"),
+        pytest.param(Sample(0.0, 0.0, None), Sample(1.0, 4.0, None, True), 1.0, id="several threads ran"),
+    ],
+)
+def test_charge(start: Sample, end: Sample, charged: float) -> None:
+    assert charged_between(start, end) == pytest.approx(charged)
+
+
+def test_the_clock_is_not_read_while_wall_time_is_left(now: Now, clock: FakeClock) -> None:
+    deadline = Deadline("boot", 10.0, clock)
+    now.s += 9.0
+    assert deadline.remaining() == pytest.approx(1.0)
+    assert not deadline.expired()
+    assert clock.readings == 1
+
+
+def test_time_in_the_queue_is_given_back(now: Now, clock: FakeClock) -> None:
+    deadline = Deadline("boot", 10.0, clock)
+    now.s += 100.0
+    clock.queued_s = 97.0
+    assert deadline.remaining() == pytest.approx(7.0)
+    now.s += 7.0
+    assert deadline.expired()
+
+
+def test_a_starved_emulator_never_expires_but_the_total_does(now: Now, clock: FakeClock) -> None:
+    total = Deadline("all", 600.0)
+    deadline = Deadline("boot", 1.0, clock, total)
+    now.s += 599.0
+    clock.queued_s = 599.0
+    assert deadline.remaining() == pytest.approx(1.0)
+    now.s += 1.0
+    clock.queued_s = 600.0
+    assert deadline.expired()
+    assert "total time limit of 600 s" in deadline.error("a reply").message
+
+
+def test_the_error_tells_stage_and_times(now: Now, clock: FakeClock) -> None:
+    deadline = Deadline("session", 2.0, clock)
+    now.s += 3.0
+    clock.cpu_s = 1.5
+    error = deadline.error("the reply")
+    assert (error.stage, error.waited_for, error.wall_s, error.cpu_s) == ("session", "the reply", 3.0, 1.5)
+    assert "2 s" in error.message
+
+
+def test_on_a_board_no_cpu_time_is_claimed() -> None:
+    assert Deadline("call", 1.0).error("a reply").cpu_s is None
+
+
+def test_an_old_sample_does_not_charge_what_was_before(now: Now) -> None:
+    class Stale(FakeClock):
+        def sample(self, max_age_s: float = 0.0) -> Sample:
+            age = 0.2 if max_age_s else 0.0
+            return Sample(self.now.s - age, 0.0, 0.0)
+
+    deadline = Deadline("call", 1.0, Stale(now))
+    now.s += 1.0 - 1e-6
+    assert not deadline.expired()
+    now.s += 1e-6
+    assert deadline.expired()
+
+
+def test_parse_stat_with_a_name_that_misleads() -> None:
+    fields = "S 1 1 1 0 -1 0 0 0 0 0 " + "250 150" + " 0" * 30
+    times = parse_stat(f"42 (a) R (b) {fields}".encode())
+    assert times == ThreadTimes(400 / os.sysconf("SC_CLK_TCK"), None, runnable=False)
+    assert parse_stat(f"42 (x) R{fields[1:]}".encode()).runnable
+
+
+def test_parse_schedstat() -> None:
+    assert parse_schedstat(b"1500000000 250000000 17\n") == ThreadTimes(1.5, 0.25)
+
+
+@pytest.fixture
+def busy() -> Iterator[subprocess.Popen[str]]:
+    """A process that computes when it is told to, and says when it has."""
+    script = "import sys\nfor line in sys.stdin:\n sum(range(3_000_000)); print('done', flush=True)"
+    process = subprocess.Popen(
+        [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    yield process
+    process.kill()
+    process.communicate()
+
+
+def test_process_clock_counts_what_a_process_ran(busy: subprocess.Popen[str]) -> None:
+    assert busy.stdin is not None
+    assert busy.stdout is not None
+    clock = ProcessClock(busy.pid)
+    start = clock.sample()
+    print("go", file=busy.stdin, flush=True)
+    assert busy.stdout.readline() == "done\n"
+    end = clock.sample()
+    assert end.cpu_s > start.cpu_s
+    assert 0.0 <= charged_between(start, end) <= end.wall_s - start.wall_s
+
+
+def test_process_clock_after_the_end(busy: subprocess.Popen[str]) -> None:
+    clock = ProcessClock(busy.pid)
+    before = clock.sample()
+    busy.kill()
+    busy.wait()
+    assert charged_between(before, clock.sample()) >= 0.0
+    assert read_threads(busy.pid) == {}
+
+
+def test_only_the_longest_queue_of_a_process_counts() -> None:
+    queueing = module._Queueing()
+    queueing.add({1: ThreadTimes(0, 1.0), 2: ThreadTimes(0, 5.0)})
+    threads = {1: ThreadTimes(0, 1.5), 2: ThreadTimes(0, 5.2), 3: ThreadTimes(0, 9.0)}
+    assert queueing.add(threads) == pytest.approx(0.5)
+    assert queueing.add({3: ThreadTimes(0, 9.3)}) == pytest.approx(0.8)
+    assert queueing.add({3: ThreadTimes(0, None)}) is None
+
+
+def test_wall_clock_charges_all() -> None:
+    sample = WallClock().sample()
+    assert (sample.cpu_s, sample.queued_s) == (0.0, 0.0)
+
+
+def test_what_came_in_time_is_read_even_after_the_end() -> None:
+    host, device = memory_pair()
+    device.write(b"late", 0.0)
+    assert read_before(host, Deadline("call", 0.0), "a reply") == b"late"
+    with pytest.raises(DeadlineError, match="call"):
+        read_before(host, Deadline("call", 0.0), "a reply")
+
+
+def test_read_before_waits_for_the_first_byte() -> None:
+    host, device = memory_pair()
+    writer = threading.Thread(target=device.write, args=(b"x", 10.0))
+    writer.start()
+    assert read_before(host, Deadline("call", 60.0), "a byte") == b"x"
+    writer.join()
+
+
+def test_a_write_cut_short_says_how_much_went_out() -> None:
+    host, _ = memory_pair(capacity=3)
+    with pytest.raises(DeadlineError, match="copy") as caught:
+        write_before(host, b"abcdefgh", Deadline("copy", 0.0))
+    assert caught.value.written == 3
+
+
+def test_a_write_goes_on_where_it_was_cut() -> None:
+    class ThreeAtATime:
+        sent = b""
+
+        def write(self, data: bytes, timeout_s: float) -> None:
+            self.sent += data[:3]
+            if len(data) > 3:
+                error = DeadlineError("slow")
+                error.written = 3
+                raise error
+
+        def read(self, timeout_s: float) -> bytes:
+            return b""
+
+    link = ThreeAtATime()
+    write_before(link, b"abcdefgh", Deadline("copy", 60.0))
+    assert link.sent == b"abcdefgh"

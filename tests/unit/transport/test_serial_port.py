@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Serial ports, with a pty's slave as the port: the same terminal layer, and no board needed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from serial.tools.list_ports_common import ListPortInfo
+
+from harness.errors import AmbiguousBoardError, ConfigurationError, PortBusyError, PortGoneError
+from harness.transport import SerialTransport, find_port
+from harness.transport.ports import choose
+from harness.transport.serial_port import processes_with_open
+
+
+@pytest.fixture
+def port() -> Iterator[tuple[int, str]]:
+    """The board's end as a descriptor, and the port's path."""
+    master, slave = os.openpty()
+    path = os.ttyname(slave)
+    os.close(slave)
+    yield master, path
+    os.close(master)
+
+
+def test_bytes_pass_both_ways(port: tuple[int, str]) -> None:
+    board, path = port
+    link = SerialTransport(path, 115200)
+    assert link.name == path
+    link.write(bytes(range(256)), 1.0)
+    assert os.read(board, 1000) == bytes(range(256))
+    os.write(board, bytes(range(256)))
+    assert link.read(10.0) == bytes(range(256))
+    link.close()
+    link.close()
+
+
+def test_one_harness_at_a_time(port: tuple[int, str]) -> None:
+    _, path = port
+    link = SerialTransport(path, 115200)
+    with pytest.raises(PortBusyError, match="in use"):
+        SerialTransport(path, 115200)
+    link.close()
+    SerialTransport(path, 115200).close()
+
+
+def test_the_holder_is_named(port: tuple[int, str], tmp_path: Path) -> None:
+    _, path = port
+    alias = tmp_path / "by-id"
+    alias.symlink_to(path)
+    script = (
+        "import sys; from harness.transport import SerialTransport\n"
+        "link = SerialTransport(sys.argv[1], 9600); print('held', flush=True); sys.stdin.read()"
+    )
+    command = [sys.executable, "-c", script, path]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        assert any(f"(pid {holder.pid})" in one for one in processes_with_open(alias))
+        with pytest.raises(PortBusyError) as caught:
+            SerialTransport(str(alias), 9600)
+        holder.communicate("")
+    assert f"(pid {holder.pid})" in str(caught.value)
+    SerialTransport(path, 9600).close()
+
+
+def test_no_such_port(tmp_path: Path) -> None:
+    with pytest.raises(PortGoneError, match="not there"):
+        SerialTransport(str(tmp_path / "ttyACM9"), 115200)
+
+
+def test_unplugged_in_use(port: tuple[int, str]) -> None:
+    master, slave = os.openpty()
+    link = SerialTransport(os.ttyname(slave), 115200)
+    os.close(slave)
+    os.close(master)
+    with pytest.raises(PortGoneError):
+        link.read(10.0)
+    link.close()
+
+
+def test_a_baud_rate_that_makes_no_sense(port: tuple[int, str]) -> None:
+    with pytest.raises(ConfigurationError, match="baud"):
+        SerialTransport(port[1], -5)
+
+
+def board(device: str, serial_number: str, pid: int = 0x374B) -> ListPortInfo:
+    info = ListPortInfo(device)
+    info.vid, info.pid, info.serial_number, info.product = 0x0483, pid, serial_number, "ST-Link"
+    return info
+
+
+PORTS = [board("/dev/ttyACM0", "066A"), board("/dev/ttyACM1", "066B"), board("/dev/ttyACM2", "77", 0x5740)]
+
+
+def test_a_board_by_number_or_id() -> None:
+    assert choose("066B", PORTS) == "/dev/ttyACM1"
+    assert choose("0483:5740", PORTS) == "/dev/ttyACM2"
+    assert choose("ttyACM0", PORTS) == "/dev/ttyACM0"
+    assert find_port("/dev/serial/by-id/x") == "/dev/serial/by-id/x"
+
+
+def test_several_boards_are_listed() -> None:
+    with pytest.raises(AmbiguousBoardError, match="2 serial ports") as caught:
+        choose("0483:374b", PORTS)
+    assert len(caught.value.candidates) == 2
+    assert "066A" in str(caught.value)
+    assert "066B" in str(caught.value)
+
+
+def test_no_board_matches() -> None:
+    with pytest.raises(PortGoneError, match="'none'"):
+        choose("none", PORTS)

@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What every transport promises, over real ptys and sockets."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from harness.errors import DeadlineError, LinkClosedError
+from harness.transport import (
+    MAX_READ,
+    FdTransport,
+    SocketTransport,
+    Transport,
+    memory_pair,
+    open_terminal,
+    set_raw,
+)
+
+Pair = tuple[Transport, Transport]
+ALL_BYTES = bytes(range(256)) * 4
+
+
+def pty_pair() -> Pair:
+    master, slave = os.openpty()
+    set_raw(slave)
+    return FdTransport(master, "pty, master"), FdTransport(slave, "pty, slave")
+
+
+def reversed_pty_pair() -> Pair:
+    host, device = pty_pair()
+    return device, host
+
+
+def socket_pair() -> Pair:
+    host, device = socket.socketpair()
+    return SocketTransport(host, "socket, host"), SocketTransport(device, "socket, device")
+
+
+ALL = (pty_pair, reversed_pty_pair, socket_pair, memory_pair)
+
+
+def over(*kinds: Callable[[], Pair]) -> pytest.MarkDecorator:
+    """Run the test over these kinds of link only, where the others can't do what it asks for."""
+    return pytest.mark.parametrize("ends", kinds, indirect=True)
+
+
+@pytest.fixture(params=ALL)
+def ends(request: pytest.FixtureRequest) -> Iterator[Pair]:
+    make: Callable[[], Pair] = request.param
+    host, device = make()
+    yield host, device
+    host.close()
+    device.close()
+
+
+def read_exactly(link: Transport, size: int) -> bytes:
+    received = b""
+    while len(received) < size:
+        data = link.read(30.0)
+        assert data, f"{len(received)} of {size} bytes came"
+        received += data
+    return received
+
+
+def test_all_byte_values_pass_both_ways(ends: Pair) -> None:
+    for source, sink in (ends, ends[::-1]):
+        source.write(ALL_BYTES, 10.0)
+        assert read_exactly(sink, len(ALL_BYTES)) == ALL_BYTES
+
+
+def test_read_returns_nothing_when_nothing_came(ends: Pair) -> None:
+    assert ends[0].read(0.0) == b""
+    assert ends[0].read(0.001) == b""
+
+
+# The kernel drops what a pty's slave has not read when its master is closed.
+@over(pty_pair, socket_pair, memory_pair)
+def test_what_arrived_before_the_end_is_read_then_the_end_shows(ends: Pair) -> None:
+    host, device = ends
+    device.write(b"last words", 10.0)
+    device.close()
+    assert read_exactly(host, 10) == b"last words"
+    with pytest.raises(LinkClosedError, match="far end"):
+        host.read(30.0)
+
+
+# A pty's master may write before anybody opens its slave.
+@over(reversed_pty_pair, socket_pair, memory_pair)
+def test_writing_to_nobody_is_an_error(ends: Pair) -> None:
+    host, device = ends
+    device.close()
+    with pytest.raises(LinkClosedError):
+        host.write(b"x", 1.0)
+
+
+def test_a_closed_link_says_so(ends: Pair) -> None:
+    host, _ = ends
+    host.close()
+    host.close()
+    with pytest.raises(LinkClosedError):
+        host.read(1.0)
+    with pytest.raises(LinkClosedError):
+        host.write(b"x", 1.0)
+
+
+def test_a_full_link_times_out_and_says_what_went_out(ends: Pair) -> None:
+    host, device = ends
+    data = bytes(8 << 20)
+    with pytest.raises(DeadlineError) as caught:
+        host.write(data, 0.0)
+    written = caught.value.written
+    assert 0 < written < len(data)
+    assert read_exactly(device, written) == bytes(written)
+
+
+# A memory link is given room for what a test needs.
+@over(pty_pair, reversed_pty_pair, socket_pair)
+def test_two_that_write_first_and_read_later_do_not_block(ends: Pair) -> None:
+    """Each side fills the other's buffers many times before it reads a byte: in mid-copy this must go on."""
+    data = {0: os.urandom(1 << 20), 1: os.urandom(1 << 20)}
+    received: dict[int, bytes] = {}
+
+    def talk(index: int, link: Transport) -> None:
+        link.write(data[index], 60.0)
+        received[index] = read_exactly(link, 1 << 20)
+
+    threads = [threading.Thread(target=talk, args=(index, link)) for index, link in enumerate(ends)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert received == {0: data[1], 1: data[0]}
+
+
+def test_a_read_is_bounded(ends: Pair) -> None:
+    host, device = ends
+    with pytest.raises(DeadlineError):
+        device.write(bytes(4 << 20), 0.0)
+    assert 0 < len(host.read(10.0)) <= MAX_READ
+
+
+def test_a_small_message_is_one_system_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    host, device = pty_pair()
+    calls: list[int] = []
+    write = os.write
+
+    def counted(fd: int, data: bytes) -> int:
+        calls.append(len(data))
+        return write(fd, data)
+
+    monkeypatch.setattr("harness.transport.fd.os.write", counted)
+    host.write(b"request", 1.0)
+    assert calls == [7]
+    assert device.read(10.0) == b"request"
+    host.close()
+    device.close()
+
+
+def test_the_far_end_hangs_up_in_mid_write() -> None:
+    host, device = socket_pair()
+    writing = threading.Event()
+
+    def hang_up() -> None:
+        writing.wait(30.0)
+        device.read(30.0)
+        device.close()
+
+    thread = threading.Thread(target=hang_up)
+    thread.start()
+    writing.set()
+    with pytest.raises(LinkClosedError):
+        host.write(bytes(64 << 20), 60.0)
+    thread.join()
+    host.close()
+
+
+def test_open_terminal_makes_it_raw() -> None:
+    master, slave = os.openpty()
+    link = open_terminal(os.ttyname(slave))
+    os.close(slave)
+    os.write(master, b"\x03\r\n\x04\x11\x13\xff")
+    assert link.read(10.0) == b"\x03\r\n\x04\x11\x13\xff"
+    link.write(b"\n", 1.0)
+    assert os.read(master, 10) == b"\n"
+    link.close()
+    os.close(master)
+
+
+def test_open_terminal_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(LinkClosedError, match="No such file"):
+        open_terminal(tmp_path / "ttyACM0")
+
+
+def test_a_file_is_no_terminal(tmp_path: Path) -> None:
+    (tmp_path / "plain").touch()
+    with pytest.raises(LinkClosedError, match="not a terminal"):
+        open_terminal(tmp_path / "plain")
+
+
+def test_connect_to_a_unix_socket(tmp_path: Path) -> None:
+    path = tmp_path / "link"
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(path))
+        server.listen()
+        link = SocketTransport.connect(path, 10.0)
+        connection, _ = server.accept()
+    with connection:
+        link.write(b"hello", 1.0)
+        assert connection.recv(5) == b"hello"
+    with pytest.raises(LinkClosedError):
+        link.read(10.0)
+    link.close()
+    with pytest.raises(LinkClosedError, match="refused"):
+        SocketTransport.connect(path, 1.0)
