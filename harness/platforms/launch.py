@@ -9,9 +9,9 @@ from harness.deadline import Deadline, WallClock
 from harness.errors import ConfigurationError
 from harness.platforms.device import RunningDevice, Timing
 from harness.platforms.firmware import Firmware
+from harness.platforms.local import start_process
 from harness.platforms.qemu import start_qemu
 from harness.platforms.qemu_command import Icount
-from harness.platforms.simulators import start_native, start_process
 from harness.transport import SerialTransport
 
 Link = Literal["pty", "socket"]
@@ -45,8 +45,6 @@ def launch(
         raise ConfigurationError(f"{platform.name} does not run under QEMU: its times can't be exact")
     if platform.starts == "process":
         return start_process(firmware, link)
-    if platform.starts == "native":
-        return start_native(firmware, total)
     raise ConfigurationError(
         f"{platform.name} is a board and can't be started from here",
         next_step="flash it, connect it, and name its port with --serial-port",

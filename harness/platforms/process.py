@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import re
 import shlex
 import signal
 import subprocess
@@ -20,8 +19,6 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import IO, Final
-
-from harness.deadline import Deadline
 
 _PR_SET_PDEATHSIG: Final = 1
 _TAIL_BYTES: Final = 256 * 1024
@@ -35,28 +32,14 @@ class TextTail:
     def __init__(self, pipe: IO[bytes], name: str) -> None:
         self._pipe = pipe
         self._bytes = bytearray()
-        self._ended = False
-        self._changed = threading.Condition()
+        self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._drain, name=f"minrpc-{name}", daemon=True)
         self._thread.start()
 
     def text(self) -> str:
         """What came so far, at most the last 256 KiB; a byte that is not UTF-8 shows as an escape."""
-        with self._changed:
+        with self._lock:
             return self._bytes.decode("utf-8", "backslashreplace").replace("\r\n", "\n")
-
-    def wait_for(self, pattern: str, deadline: Deadline) -> re.Match[str] | None:
-        """The first match of `pattern`, or None when the pipe ended before one. Raises DeadlineError."""
-        while True:
-            with self._changed:
-                ended = self._ended
-                match = re.search(pattern, self.text())
-                if match is None and not ended:
-                    self._changed.wait(deadline.remaining())
-            if match is not None or ended:
-                return match
-            if deadline.expired():
-                raise deadline.error(f"{pattern!r} on the console").add_context(console_tail=self.text())
 
     def close(self) -> None:
         """Wait for the end of the pipe, whose writers must be gone, and close it."""
@@ -65,13 +48,9 @@ class TextTail:
 
     def _drain(self) -> None:
         while data := os.read(self._pipe.fileno(), 65536):
-            with self._changed:
+            with self._lock:
                 self._bytes += data
                 del self._bytes[:-_TAIL_BYTES]
-                self._changed.notify_all()
-        with self._changed:
-            self._ended = True
-            self._changed.notify_all()
 
 
 def output_tail(process: subprocess.Popen[bytes], name: str) -> TextTail:

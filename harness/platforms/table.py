@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Final, Literal
 
 Port = Literal["posix", "baremetal", "zephyr"]
-Start = Literal["process", "native", "qemu", "board"]
+Start = Literal["process", "qemu", "board"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,8 +21,8 @@ class Platform:
     """One kind of device.
 
     port: which of the firmware's ports it is built from.
-    starts: "process" (a program that takes the link's path), "native" (a program that makes its own pty and
-        prints the path), "qemu", or "board" (attached by a serial port).
+    starts: "process" (the firmware is a program of this machine), "qemu", or "board" (attached by a port).
+    arguments: of a process; "{path}" stands for the link's terminal, "{fd}" for a descriptor of it.
     description: one line for lists.
     default: tested where no platform is named.
     arch: processor family, which says what compiler is needed: "host", "x86", "arm", "riscv", ...
@@ -45,6 +45,7 @@ class Platform:
     arch: str = ""
     zephyr_board: str = ""
     elf: str = "zephyr/zephyr.elf"
+    arguments: tuple[str, ...] = ()
     cmake_options: tuple[str, ...] = ()
     qemu: str = ""
     qemu_args: tuple[str, ...] = ()
@@ -63,6 +64,7 @@ _TABLE = (
         default=True,
         arch="host",
         elf="minrpc_posix",
+        arguments=("--fd", "{fd}"),
     ),
     Platform(
         name="bare_mps2_an385",
@@ -115,11 +117,12 @@ _TABLE = (
     Platform(
         name="native_sim",
         port="zephyr",
-        starts="native",
+        starts="process",
         description="Zephyr as a process of this machine",
         arch="host",
         zephyr_board="native_sim",
         elf="zephyr/zephyr.exe",
+        arguments=("--minrpc_uart_port={path}",),
     ),
 )
 

@@ -40,7 +40,7 @@ DEBIAN: Final[Mapping[str, DebianToolchain]] = {
     "host": DebianToolchain("gcc gcc-multilib", "gcc", {"ZEPHYR_TOOLCHAIN_VARIANT": "host"}),
     "x86": DebianToolchain("gcc gcc-multilib", "x86_64-linux-gnu-gcc", _cross("x86_64-linux-gnu-")),
     "arm": DebianToolchain(
-        "gcc-arm-none-eabi picolibc-arm-none-eabi libnewlib-arm-none-eabi",
+        "gcc-arm-none-eabi picolibc-arm-none-eabi",
         "arm-none-eabi-gcc",
         {"ZEPHYR_TOOLCHAIN_VARIANT": "gnuarmemb", "GNUARMEMB_TOOLCHAIN_PATH": "/usr"},
     ),
@@ -164,7 +164,7 @@ def _limits_header(compiler: str) -> dict[str, str]:
     if not link.is_symlink():
         link.parent.mkdir(parents=True, exist_ok=True)
         _link(link, header)
-    return {"LIBRARY_PATH": str(directory)}
+    return {"LIBRARY_PATH": _before_users(directory)}
 
 
 def _link(link: Path, target: str) -> None:
@@ -178,3 +178,8 @@ def _file_of(compiler: str, name: str) -> str:
     command = [compiler, f"--print-file-name={name}"]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=_COMMAND_S, check=True)
     return ran.stdout.strip()
+
+
+def _before_users(directory: Path) -> str:
+    """A LIBRARY_PATH with `directory` in front of what the user has set."""
+    return os.pathsep.join(filter(None, (str(directory), os.environ.get("LIBRARY_PATH"))))
