@@ -13,7 +13,7 @@ from harness.client.array import RemoteArray, host_elements, tensor_of
 from harness.client.function import RemoteFunction, SystemLibrary
 from harness.client.info import DeviceInfo
 from harness.client.link import LinkOwner, SessionLink
-from harness.client.rpc import DEVICE_INFO, RpcClient
+from harness.client.rpc import RpcClient
 from harness.errors import DialectError, FunctionNotFoundError, SessionTerminatedError
 from harness.transport import Transport
 from harness.wire.dtypes import DTypeLike, to_dtype, to_numpy
@@ -132,10 +132,7 @@ class Device:
         """What the device tells of itself. Raises DialectError when it is not this project's."""
         with self.rpc.lock:
             self.rpc.ready()
-            if not self.rpc.ours:
-                raise DialectError(f"the device has no {DEVICE_INFO}: it does not run this project's runtime")
-            answer = self.rpc.call(self.rpc.global_function(DEVICE_INFO), (), "read the device's info")
-        return DeviceInfo.parse(answer if isinstance(answer, bytes) else b"")
+            return self.rpc.device_info()
 
     def reset(self) -> None:
         """Restart the device and start a new session. Raises FunctionNotFoundError when it has no way to."""

@@ -8,7 +8,7 @@ from struct import Struct
 
 from harness.errors import DialectError
 
-_LAYOUT = Struct("<6IQ6I")
+_LAYOUT = Struct("<6IQ8I")
 
 
 @dataclass(frozen=True)
@@ -21,8 +21,10 @@ class DeviceInfo:
     timer_hz: counts per second of the platform timer.
     crc_errors, short_packets, invalid_escapes, oversize_frames: frames that reached the device damaged, or
         were longer than it takes.
-    rx_overruns: bytes that the device lost because it did not read them in time.
     stale_messages: messages of sessions that had ended.
+    rx_overruns: bytes that the device lost because it did not read them in time.
+    stack_size, stack_peak: the stack that functions run on and how much of it was ever in use; 0 where the
+        device can't tell.
     """
 
     version: int
@@ -36,8 +38,10 @@ class DeviceInfo:
     short_packets: int
     invalid_escapes: int
     oversize_frames: int
-    rx_overruns: int
     stale_messages: int
+    rx_overruns: int
+    stack_size: int
+    stack_peak: int
 
     @classmethod
     def parse(cls, answer: bytes) -> DeviceInfo:

@@ -22,9 +22,12 @@ from harness.wire.values import Argument, Dialect, DLTensor, Handle, Value
 
 MAX_PACKET_SIZE = "tvm.rpc.server.GetCRTMaxPacketSize"
 
+# In front of what n counts: the session header and n itself.
+_FRONT = 3 + 8
+
 # What n may count where the device can't be asked: the smallest receive buffer in use is 2048 bytes, and it
 # must also hold the session header, the length, and what is left over of the session's start.
-_CAUTIOUS_PACKET = 2048 - 11 - 7
+_CAUTIOUS_PACKET = 2048 - _FRONT - 7
 
 # The slowest link, 9600 baud: copies may take as long as it needs.
 _BYTES_PER_S = 960.0
@@ -105,6 +108,8 @@ def _block(rpc: RpcClient, tensor: DLTensor) -> int:
 
 
 def _ask_max_packet(rpc: RpcClient) -> int:
+    if rpc.ours:  # What it tells TVM's clients is what they can take in an answer: less than it takes itself.
+        return rpc.device_info().max_packet - _FRONT
     handle = rpc.global_function(MAX_PACKET_SIZE)
     size = rpc.call(handle, (), "ask for the packet size") if handle else _CAUTIOUS_PACKET
     if not isinstance(size, int):

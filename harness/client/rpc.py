@@ -15,6 +15,7 @@ from threading import RLock
 from typing import TYPE_CHECKING
 from weakref import WeakSet
 
+from harness.client.info import DeviceInfo
 from harness.client.link import SessionLink
 from harness.errors import DialectError, HarnessError, RemoteError
 from harness.wire.replies import CopyAck, RemoteException, Reply, Result, Return, call_result, decode_reply
@@ -81,6 +82,13 @@ class RpcClient:
     def ours(self) -> bool:
         """Whether the device runs this project's runtime."""
         return self.global_function(DEVICE_INFO) != 0
+
+    def device_info(self) -> DeviceInfo:
+        """What the device tells of itself. Raises DialectError when it is not this project's."""
+        if not self.ours:
+            raise DialectError(f"the device has no {DEVICE_INFO}: it does not run this project's runtime")
+        answer = self.call(self.global_function(DEVICE_INFO), (), "read the device's info")
+        return DeviceInfo.parse(answer if isinstance(answer, bytes) else b"")
 
     def ready(self) -> None:
         """Have a session, and give back what is no longer used. Raises what `SessionLink.start` does."""

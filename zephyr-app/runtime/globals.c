@@ -33,9 +33,7 @@ static tvm_crt_error_t module_get_function(struct minrpc_server *server, struct 
 		return error;
 	}
 	if (values[0].v_int64 != MINRPC_HANDLE_MODULE) {
-		return minrpc_server_fail(server, kTvmErrorFunctionIndexInvalid,
-					  "no module has handle 0x%x",
-					  (unsigned int)values[0].v_int64);
+		return minrpc_fail_handle(server, "module", (uintptr_t)values[0].v_int64);
 	}
 	if (minrpc_library_find(&server->config->library, values[1].v_str, &index) !=
 	    kTvmErrorNoError) {
@@ -46,8 +44,13 @@ static tvm_crt_error_t module_get_function(struct minrpc_server *server, struct 
 
 static tvm_crt_error_t max_packet_size(struct minrpc_server *server, struct minrpc_call *call)
 {
-	return return_int(call, kTVMArgInt,
-			  server->config->receive_size - MINRPC_SESSION_HEADER - MINRPC_PACKET_LENGTH);
+	uint32_t size = server->config->receive_size;
+
+	/* A client cuts what it reads by this too, and hangs on a reply that its own buffer can't take. */
+	if (size > MINRPC_CLIENT_PACKET) {
+		size = MINRPC_CLIENT_PACKET;
+	}
+	return return_int(call, kTVMArgInt, size - MINRPC_SESSION_HEADER - MINRPC_PACKET_LENGTH);
 }
 
 /* xorshift32: the same bytes in each session. */
@@ -62,39 +65,26 @@ static uint32_t next_random(struct minrpc_server *server)
 	return x;
 }
 
-/* Floats get the exponent of 1 <= x < 2: no infinities, no NaN, no denormals. All kinds keep it in the top two bytes. */
-static void fill_exponent(uint8_t *element_end, DLDataType dtype)
-{
-	uint16_t base = dtype.bits == 64U ? 0x3ff0U : 0x3f80U;
-	uint16_t top;
-
-	if (dtype.code == kDLFloat && dtype.bits == 16U) {
-		base = 0x3c00U;
-	}
-	memcpy(&top, element_end - sizeof(top), sizeof(top));
-	/* Below the exponent is the fraction: as many bits as `base` has zeros at its low end. */
-	top = (uint16_t)(base | (top & ((base & -base) - 1)));
-	memcpy(element_end - sizeof(top), &top, sizeof(top));
-}
-
 static tvm_crt_error_t random_fill(struct minrpc_server *server, struct minrpc_call *call)
 {
 	tvm_crt_error_t error = minrpc_check_args(server, "random_fill", &call->args, "t");
 	const DLTensor *tensor = call->args.values[0].v_handle;
-	uint32_t size = 0U;
-	uint8_t *at;
+	uint32_t element;
+	uint32_t size;
 
 	if (error != kTvmErrorNoError) {
 		return error;
 	}
-	at = tensor->data;
 	(void)minrpc_tensor_size(tensor, &size);
-	for (uint32_t i = 1U; i <= size; i++) {
-		at[i - 1U] = (uint8_t)(next_random(server) >> 24);
-		if ((tensor->dtype.code == kDLFloat || tensor->dtype.code == kDLBfloat) &&
-		    tensor->dtype.bits >= 16U && i % (tensor->dtype.bits / 8U) == 0U) {
-			fill_exponent(at + i, tensor->dtype);
+	element = tensor->dtype.bits / 8U;
+	for (uint32_t i = 0U; i < size; i++) {
+		uint8_t byte = (uint8_t)(next_random(server) >> 24);
+
+		/* A float's top byte: exponents a little below that of 2, so no infinity, no NaN, no denormal. */
+		if (tensor->dtype.code >= kDLFloat && element > 1U && i % element == element - 1U) {
+			byte = (byte & 0x83U) | 0x3cU;
 		}
+		((uint8_t *)tensor->data)[i] = byte;
 	}
 	return kTvmErrorNoError;
 }
@@ -108,7 +98,7 @@ static tvm_crt_error_t reset_server(struct minrpc_server *server, struct minrpc_
 		config->platform->reset(config->context);
 	}
 	return minrpc_server_fail(server, kTvmErrorFunctionCallNotImplemented,
-				  "this device can't reset itself");
+				  "can't reset");
 }
 
 /* All little-endian; later versions append. */
@@ -199,8 +189,7 @@ tvm_crt_error_t minrpc_global_call(struct minrpc_server *server, uint32_t index,
 				   struct minrpc_call *call)
 {
 	if (index >= GLOBAL_COUNT) {
-		return minrpc_server_fail(server, kTvmErrorFunctionIndexInvalid,
-					  "no global function has index %u", (unsigned int)index);
+		return minrpc_fail_handle(server, "function", MINRPC_HANDLE_GLOBAL + index);
 	}
 	return globals[index].function(server, call);
 }

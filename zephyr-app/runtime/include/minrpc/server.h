@@ -17,6 +17,8 @@
 
 /* What TVM's clients are told at the most: their own buffer. */
 #define MINRPC_MAX_PACKET 8192U
+/* What clients from TVM v0.12 on can take in one reply, session header included; earlier ones take more. */
+#define MINRPC_CLIENT_PACKET 2048U
 #define MINRPC_ERROR_TEXT 160U
 
 struct minrpc_config {
@@ -105,5 +107,8 @@ int minrpc_server_log(struct minrpc_server *server, const char *text, uint32_t s
 /* Makes `format` (see minrpc_text) the text of the exception that the running request ends with. */
 __attribute__((format(printf, 3, 4))) tvm_crt_error_t
 minrpc_server_fail(struct minrpc_server *server, tvm_crt_error_t error, const char *format, ...);
+
+/* The same for an allocation of `size` bytes that the arena has no room for. */
+tvm_crt_error_t minrpc_server_fail_memory(struct minrpc_server *server, uint32_t size);
 
 #endif /* MINRPC_SERVER_H_ */
