@@ -48,24 +48,16 @@ static int fail(const char *message)
 void *TVMBackendAllocWorkspace(int device_type, int device_id, uint64_t nbytes, int dtype_code_hint,
 			       int dtype_bits_hint)
 {
+	uint32_t size = nbytes > UINT32_MAX ? UINT32_MAX : (uint32_t)nbytes;
 	void *workspace = NULL;
-	tvm_crt_error_t error = kTvmErrorPlatformNoMemory;
 
 	(void)device_type;
 	(void)device_id;
 	(void)dtype_code_hint;
 	(void)dtype_bits_hint;
-	if (nbytes <= UINT32_MAX) {
-		error = minrpc_arena_alloc(&server->arena, (uint32_t)nbytes, MINRPC_TENSOR_ALIGNMENT,
-					   MINRPC_ARENA_WORKSPACE, &workspace);
-	}
-	if (error != kTvmErrorNoError) {
-		(void)minrpc_server_fail(server, error,
-					 "out of device memory: the function's workspace needs %u bytes, "
-					 "largest free %u of %u",
-					 (unsigned int)nbytes,
-					 (unsigned int)minrpc_arena_largest_free(&server->arena),
-					 (unsigned int)server->arena.size);
+	if (minrpc_arena_alloc(&server->arena, size, MINRPC_TENSOR_ALIGNMENT,
+			       MINRPC_ARENA_WORKSPACE, &workspace) != kTvmErrorNoError) {
+		(void)minrpc_server_fail_memory(server, size);
 	}
 	return workspace;
 }

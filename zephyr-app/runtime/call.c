@@ -30,6 +30,12 @@ static const struct expected *expectation(char letter)
 	return expected;
 }
 
+tvm_crt_error_t minrpc_fail_handle(struct minrpc_server *server, const char *what, uintptr_t handle)
+{
+	return minrpc_server_fail(server, kTvmErrorFunctionIndexInvalid, "no live %s 0x%x", what,
+				  (unsigned int)handle);
+}
+
 tvm_crt_error_t minrpc_check_args(struct minrpc_server *server, const char *function,
 				  const struct minrpc_args *args, const char *letters)
 {
@@ -56,7 +62,7 @@ tvm_crt_error_t minrpc_call_failed(struct minrpc_server *server, int status)
 {
 	if (server->error[0] == '\0') {
 		(void)minrpc_server_fail(server, kTvmErrorPlatformCheckFailure,
-					 "the function returned %d and no message", status);
+					 "it returned %d and no message", status);
 	}
 	return kTvmErrorPlatformCheckFailure;
 }
@@ -84,10 +90,10 @@ static tvm_crt_error_t bind_tensors(struct minrpc_server *server, const struct m
 	return kTvmErrorNoError;
 }
 
-static tvm_crt_error_t dispatch(struct minrpc_server *server, uint64_t handle,
+static tvm_crt_error_t dispatch(struct minrpc_server *server, uintptr_t handle,
 				struct minrpc_call *call)
 {
-	uint64_t index = handle - MINRPC_HANDLE_FUNCTION;
+	uintptr_t index = handle - MINRPC_HANDLE_FUNCTION;
 
 	if (handle >= MINRPC_HANDLE_EVALUATOR) {
 		return minrpc_evaluator_call(server, handle, call);
@@ -102,11 +108,10 @@ static tvm_crt_error_t dispatch(struct minrpc_server *server, uint64_t handle,
 	} else if (handle - MINRPC_HANDLE_GLOBAL < MINRPC_HANDLE_MODULE) {
 		return minrpc_global_call(server, (uint32_t)(handle - MINRPC_HANDLE_GLOBAL), call);
 	}
-	return minrpc_server_fail(server, kTvmErrorFunctionIndexInvalid, "no function has handle 0x%x",
-				  (unsigned int)handle);
+	return minrpc_fail_handle(server, "function", handle);
 }
 
-tvm_crt_error_t minrpc_call_handle(struct minrpc_server *server, uint64_t handle,
+tvm_crt_error_t minrpc_call_handle(struct minrpc_server *server, uintptr_t handle,
 				   struct minrpc_call *call)
 {
 	tvm_crt_error_t error = bind_tensors(server, &call->args);

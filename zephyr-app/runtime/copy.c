@@ -12,42 +12,44 @@
 
 /* One end of a copy, both dialects alike. */
 struct span {
-	uint64_t data;
-	uint64_t offset;
+	uintptr_t data;
+	uint32_t offset;
 	uint32_t size;
 };
 
+/* Counts of bytes over 32 bits become one that fits no allocation. */
+static uint32_t bytes_of(uint64_t value)
+{
+	return value > UINT32_MAX ? UINT32_MAX : (uint32_t)value;
+}
+
 static tvm_crt_error_t locate(struct minrpc_server *server, const struct span *span, uint8_t **at)
 {
-	uint8_t *data = minrpc_wire_pointer(span->data);
 	uint32_t allocated = 0U;
 
-	if (!minrpc_arena_find(&server->arena, (uintptr_t)data, NAMEABLE, &allocated)) {
-		return minrpc_server_fail(server, kTvmErrorPlatformCheckFailure,
-					  "no allocation at address 0x%x", (unsigned int)span->data);
+	if (!minrpc_arena_find(&server->arena, span->data, NAMEABLE, &allocated)) {
+		return minrpc_fail_handle(server, "allocation", span->data);
 	}
-	if (span->offset > allocated || span->size > allocated - (uint32_t)span->offset) {
+	if (span->offset > allocated || span->size > allocated - span->offset) {
 		return minrpc_server_fail(server, kTvmErrorPlatformCheckFailure,
-					  "%u bytes at offset %u do not fit the allocation of %u bytes",
-					  (unsigned int)span->size,
-					  (unsigned int)(span->offset > UINT32_MAX ? UINT32_MAX
-										   : span->offset),
+					  "%u bytes at %u do not fit the allocation of %u",
+					  (unsigned int)span->size, (unsigned int)span->offset,
 					  (unsigned int)allocated);
 	}
-	*at = data + span->offset;
+	*at = (uint8_t *)span->data + span->offset;
 	return kTvmErrorNoError;
 }
 
-static tvm_crt_error_t fail_shape(struct minrpc_server *server)
+tvm_crt_error_t minrpc_fail_shape(struct minrpc_server *server)
 {
 	return minrpc_server_fail(server, kTvmErrorPlatformCheckFailure,
-				  "a tensor's shape is negative or over 4 GiB");
+				  "shape negative or over 4 GiB");
 }
 
 static bool span_of(const DLTensor *tensor, struct span *span)
 {
 	span->data = (uintptr_t)tensor->data;
-	span->offset = tensor->byte_offset;
+	span->offset = bytes_of(tensor->byte_offset);
 	return minrpc_tensor_size(tensor, &span->size);
 }
 
@@ -58,7 +60,7 @@ tvm_crt_error_t minrpc_bind_tensor(struct minrpc_server *server, DLTensor *tenso
 	tvm_crt_error_t error;
 
 	if (!span_of(tensor, &span)) {
-		return fail_shape(server);
+		return minrpc_fail_shape(server);
 	}
 	if (span.size == 0U) {
 		return kTvmErrorNoError;
@@ -80,8 +82,8 @@ static bool take_0_7(struct minrpc_cursor *body, uint32_t total, bool carries_da
 {
 	struct minrpc_cursor cursor = *body;
 
-	span->data = minrpc_take_u64(&cursor);
-	span->offset = minrpc_take_u64(&cursor);
+	span->data = minrpc_handle(minrpc_take_u64(&cursor));
+	span->offset = minrpc_take_size(&cursor);
 	span->size = minrpc_take_size(&cursor);
 	(void)minrpc_take(&cursor, sizeof(DLDevice) + sizeof(DLDataType));
 	if (cursor.bad || total - HEADER_0_7 != (carries_data ? span->size : 0U)) {
@@ -104,16 +106,16 @@ static tvm_crt_error_t take_header(struct minrpc_server *server, struct minrpc_c
 		return kTvmErrorNoError;
 	}
 	minrpc_take_tensor(body, MINRPC_DIALECT_0_8, &tensor);
-	span->data = tensor.data;
-	span->offset = tensor.byte_offset;
+	span->data = minrpc_handle(tensor.data);
+	span->offset = bytes_of(tensor.byte_offset);
 	span->size = minrpc_take_size(body);
 	if (body->bad || total - (uint32_t)(body->at - start) != (carries_data ? span->size : 0U)) {
 		return minrpc_server_fail(server, kTvmErrorFramingPayloadIncomplete,
-					  "a copy whose lengths do not add up");
+					  "malformed copy");
 	}
 	server->dialect = MINRPC_DIALECT_0_8;
 	if (!minrpc_wire_tensor_size(&tensor, &tensor_bytes)) {
-		return fail_shape(server);
+		return minrpc_fail_shape(server);
 	}
 	return kTvmErrorNoError;
 }
@@ -186,19 +188,18 @@ tvm_crt_error_t minrpc_copy_among_remote(struct minrpc_server *server, const str
 		if (error != kTvmErrorNoError) {
 			return error;
 		}
-		from.data = (uint64_t)values[0].v_int64;
-		from.offset = (uint64_t)values[1].v_int64;
-		to.data = (uint64_t)values[2].v_int64;
-		to.offset = (uint64_t)values[3].v_int64;
-		from.size = (uint64_t)values[4].v_int64 > UINT32_MAX ? UINT32_MAX
-								     : (uint32_t)values[4].v_int64;
+		from.data = minrpc_handle((uint64_t)values[0].v_int64);
+		from.offset = bytes_of((uint64_t)values[1].v_int64);
+		to.data = minrpc_handle((uint64_t)values[2].v_int64);
+		to.offset = bytes_of((uint64_t)values[3].v_int64);
+		from.size = bytes_of((uint64_t)values[4].v_int64);
 	} else {
 		error = minrpc_check_args(server, name, args, "tth");
 		if (error != kTvmErrorNoError) {
 			return error;
 		}
 		if (!span_of(values[0].v_handle, &from) || !span_of(values[1].v_handle, &to)) {
-			return fail_shape(server);
+			return minrpc_fail_shape(server);
 		}
 		if (from.size != to.size) {
 			return minrpc_server_fail(server, kTvmErrorPlatformCheckFailure,

@@ -10,19 +10,27 @@
 /* More calls than this in one batch gain nothing, whatever the clock reads. */
 #define NUMBER_MAX 0x40000000U
 
+/* No option is larger: a result of so many repeats still has a size of 32 bits. */
+#define OPTION_MAX 0x08000000U
+
 /* Batches that read zero before a repeat gives up, where the client's TVM has no such argument. */
 #define LIMIT_ZERO_DEFAULT 100U
 
+enum option {
+	NUMBER,
+	REPEAT,
+	MIN_REPEAT_MS,
+	LIMIT_ZERO_TIME_ITERATIONS,
+	COOLDOWN_INTERVAL_MS,
+	REPEATS_TO_COOLDOWN,
+	OPTIONS,
+};
+
 struct minrpc_evaluator {
 	struct minrpc_evaluator *next;
-	uint32_t serial;
+	uintptr_t handle;
 	TVMBackendPackedCFunc function;
-	uint32_t number;
-	uint32_t repeat;
-	uint32_t min_repeat_ms;
-	uint32_t limit_zero_time_iterations;
-	uint32_t cooldown_interval_ms;
-	uint32_t repeats_to_cooldown;
+	uint32_t options[OPTIONS];
 	bool counting; /* the result is in cycles */
 };
 
@@ -54,45 +62,41 @@ static int empty_function(TVMValue *args, int *type_codes, int num_args, TVMValu
 	return 0;
 }
 
-/* Arguments between repeat and the last, by how many there are: TVM v0.8, v0.9, v0.10, v0.14. */
-static const char *letters_for(int count)
+/* module, name, device type and id, the options, and last a string: 8, 10, 11 or 12 arguments by the client's age. */
+static tvm_crt_error_t check_form(struct minrpc_server *server, const struct minrpc_args *args)
 {
-	switch (count) {
-	case 8:
-		return "msiiiiis";
-	case 10:
-		return "msiiiiiiis";
-	case 11:
-		return "msiiiiiiiis";
-	default:
-		return "msiiiiiiiiis";
+	char letters[] = "msiiiiiiiiis";
+
+	if (args->count >= 8 && args->count <= 12 && args->count != 9) {
+		letters[args->count - 1] = 's';
+		letters[args->count] = '\0';
 	}
+	return minrpc_check_args(server, "time evaluator", args, letters);
 }
 
-/* Integers of the request, narrowed; false when one is out of its range. */
-static bool take_range(const TVMValue *value, uint32_t least, uint32_t most, uint32_t *out)
+/*
+ * In their order on the wire; TVM v0.9 sends all but the limit. v0.14's cache_flush_bytes stays unread, as on TVM's
+ * own devices: what it flushes is a host's cache.
+ */
+static tvm_crt_error_t take_options(struct minrpc_server *server, const struct minrpc_args *args,
+				    struct minrpc_evaluator *evaluator)
 {
-	*out = (uint32_t)value->v_int64;
-	return value->v_int64 >= (int64_t)least && value->v_int64 <= (int64_t)most;
-}
+	uint32_t option = 0U;
 
-static bool take_options(const struct minrpc_args *args, struct minrpc_evaluator *evaluator)
-{
-	const TVMValue *at = &args->values[4];
-	bool good = take_range(at++, evaluator->counting ? 0U : 1U, NUMBER_MAX, &evaluator->number);
+	evaluator->options[LIMIT_ZERO_TIME_ITERATIONS] = LIMIT_ZERO_DEFAULT;
+	for (int i = 4; i < args->count - 1 && option < OPTIONS; i++, option++) {
+		int64_t value = args->values[i].v_int64;
+		int64_t least = option == REPEAT || (option == NUMBER && !evaluator->counting);
 
-	good = take_range(at++, 1U, INT32_MAX, &evaluator->repeat) && good;
-	good = take_range(at++, 0U, INT32_MAX, &evaluator->min_repeat_ms) && good;
-	evaluator->limit_zero_time_iterations = LIMIT_ZERO_DEFAULT;
-	if (args->count >= 11) {
-		good = take_range(at++, 0U, INT32_MAX, &evaluator->limit_zero_time_iterations) && good;
+		if (value < least || value > OPTION_MAX) {
+			return minrpc_server_fail(server, kTvmErrorFunctionCallWrongArgType,
+						  "time evaluator: argument %d: expected %d to %u", i,
+						  (int)least, OPTION_MAX);
+		}
+		option += args->count == 10 && option == LIMIT_ZERO_TIME_ITERATIONS;
+		evaluator->options[option] = (uint32_t)value;
 	}
-	if (args->count >= 10) {
-		good = take_range(at++, 0U, INT32_MAX, &evaluator->cooldown_interval_ms) && good;
-		good = take_range(at++, 0U, INT32_MAX, &evaluator->repeats_to_cooldown) && good;
-	}
-	/* v0.14's cache_flush_bytes stays unread, as on TVM's own devices: what it flushes is a host's cache. */
-	return good;
+	return kTvmErrorNoError;
 }
 
 static tvm_crt_error_t find_function(struct minrpc_server *server, const TVMValue *values,
@@ -101,9 +105,7 @@ static tvm_crt_error_t find_function(struct minrpc_server *server, const TVMValu
 	uint32_t index;
 
 	if (values[0].v_int64 != MINRPC_HANDLE_MODULE) {
-		return minrpc_server_fail(server, kTvmErrorFunctionIndexInvalid,
-					  "time evaluator: no module has handle 0x%x",
-					  (unsigned int)values[0].v_int64);
+		return minrpc_fail_handle(server, "module", (uintptr_t)values[0].v_int64);
 	}
 	if (counting && values[1].v_str[0] == '\0') {
 		*function = empty_function;
@@ -112,47 +114,35 @@ static tvm_crt_error_t find_function(struct minrpc_server *server, const TVMValu
 	if (minrpc_library_find(&server->config->library, values[1].v_str, &index) !=
 	    kTvmErrorNoError) {
 		return minrpc_server_fail(server, kTvmErrorFunctionNameNotFound,
-					  "time evaluator: no function \"%s\" in the system library",
-					  values[1].v_str);
+					  "no function %s in the system library", values[1].v_str);
 	}
 	*function = minrpc_library_at(&server->config->library, index);
 	return kTvmErrorNoError;
 }
 
-static tvm_crt_error_t fail_memory(struct minrpc_server *server, uint32_t size)
-{
-	return minrpc_server_fail(server, kTvmErrorPlatformNoMemory,
-				  "time evaluator: out of device memory: needs %u bytes, largest free %u",
-				  (unsigned int)size,
-				  (unsigned int)minrpc_arena_largest_free(&server->arena));
-}
-
 static tvm_crt_error_t create(struct minrpc_server *server, struct minrpc_call *call, bool counting)
 {
 	struct minrpc_evaluator made = {.next = server->evaluators, .counting = counting};
-	tvm_crt_error_t error = minrpc_check_args(server, "time evaluator", &call->args,
-						  letters_for(call->args.count));
+	tvm_crt_error_t error = check_form(server, &call->args);
 	void *block;
 
 	if (error == kTvmErrorNoError) {
 		error = find_function(server, call->args.values, counting, &made.function);
 	}
+	if (error == kTvmErrorNoError) {
+		error = take_options(server, &call->args, &made);
+	}
 	if (error != kTvmErrorNoError) {
 		return error;
 	}
-	if (!take_options(&call->args, &made)) {
-		return minrpc_server_fail(server, kTvmErrorFunctionCallWrongArgType,
-					  "time evaluator: number and repeat must be 1 or more, the "
-					  "others 0 or more");
-	}
 	if (minrpc_arena_alloc(&server->arena, sizeof(made), 1U, MINRPC_ARENA_EVALUATOR, &block) !=
 	    kTvmErrorNoError) {
-		return fail_memory(server, sizeof(made));
+		return minrpc_server_fail_memory(server, sizeof(made));
 	}
-	made.serial = ++server->evaluator_serial;
+	made.handle = MINRPC_HANDLE_EVALUATOR | (server->evaluator_serial++ & ~MINRPC_HANDLE_EVALUATOR);
 	memcpy(block, &made, sizeof(made));
 	server->evaluators = block;
-	call->value.v_int64 = (int64_t)(MINRPC_HANDLE_EVALUATOR + made.serial);
+	call->value.v_int64 = (int64_t)made.handle;
 	call->type_code = kTVMPackedFuncHandle;
 	return kTvmErrorNoError;
 }
@@ -169,17 +159,17 @@ tvm_crt_error_t minrpc_evaluator_create_counting(struct minrpc_server *server,
 }
 
 /* Where the evaluator of this handle is linked, or NULL. */
-static struct minrpc_evaluator **find(struct minrpc_server *server, uint64_t handle)
+static struct minrpc_evaluator **find(struct minrpc_server *server, uintptr_t handle)
 {
 	struct minrpc_evaluator **link = &server->evaluators;
 
-	while (*link != NULL && MINRPC_HANDLE_EVALUATOR + (*link)->serial != handle) {
+	while (*link != NULL && (*link)->handle != handle) {
 		link = &(*link)->next;
 	}
 	return *link == NULL ? NULL : link;
 }
 
-tvm_crt_error_t minrpc_evaluator_free(struct minrpc_server *server, uint64_t handle)
+tvm_crt_error_t minrpc_evaluator_free(struct minrpc_server *server, uintptr_t handle)
 {
 	struct minrpc_evaluator **link = find(server, handle);
 	struct minrpc_evaluator *evaluator;
@@ -214,7 +204,7 @@ static tvm_crt_error_t time_batch(struct minrpc_server *server, const struct min
 	int status;
 
 	if (error != kTvmErrorNoError) {
-		return minrpc_server_fail(server, error, "the platform timer did not start: error 0x%x",
+		return minrpc_server_fail(server, error, "timer error 0x%x",
 					  (unsigned int)error);
 	}
 	status = run_batch(evaluator, number, call);
@@ -246,7 +236,7 @@ static tvm_crt_error_t time_repeat(struct minrpc_server *server,
 	uint32_t zeros = 0U;
 	uint64_t wanted;
 
-	*sample = (struct sample){.number = evaluator->number};
+	*sample = (struct sample){.number = evaluator->options[NUMBER]};
 	for (;;) {
 		tvm_crt_error_t error =
 			time_batch(server, evaluator, sample->number, call, &sample->cycles);
@@ -256,10 +246,10 @@ static tvm_crt_error_t time_repeat(struct minrpc_server *server,
 		}
 		sample->batches++;
 		zeros += sample->cycles == 0U;
-		wanted = minrpc_clock_convert(evaluator->min_repeat_ms, 1000U,
+		wanted = minrpc_clock_convert(evaluator->options[MIN_REPEAT_MS], 1000U,
 					      server->timer.clock.cycles_hz);
 		if (sample->cycles >= wanted || sample->number == 0U || sample->number == NUMBER_MAX ||
-		    (sample->cycles == 0U && zeros >= evaluator->limit_zero_time_iterations)) {
+		    (sample->cycles == 0U && zeros >= evaluator->options[LIMIT_ZERO_TIME_ITERATIONS])) {
 			break;
 		}
 		sample->number = grow(sample->number, sample->cycles, wanted);
@@ -292,20 +282,22 @@ static tvm_crt_error_t time_repeats(struct minrpc_server *server,
 	int status = run_batch(evaluator, 1U, call);
 	tvm_crt_error_t error = status == 0 ? kTvmErrorNoError : minrpc_call_failed(server, status);
 
-	for (uint32_t i = 0U; i < evaluator->repeat && error == kTvmErrorNoError; i++) {
+	for (uint32_t i = 0U; i < evaluator->options[REPEAT] && error == kTvmErrorNoError; i++) {
 		struct sample sample;
 
 		error = time_repeat(server, evaluator, call, &sample);
 		store(server, evaluator, i, &sample, out);
-		if (evaluator->cooldown_interval_ms != 0U && evaluator->repeats_to_cooldown != 0U &&
-		    i % evaluator->repeats_to_cooldown == 0U) {
-			config->platform->sleep_ms(config->context, evaluator->cooldown_interval_ms);
+		if (evaluator->options[COOLDOWN_INTERVAL_MS] != 0U &&
+		    evaluator->options[REPEATS_TO_COOLDOWN] != 0U &&
+		    i % evaluator->options[REPEATS_TO_COOLDOWN] == 0U) {
+			config->platform->sleep_ms(config->context,
+						   evaluator->options[COOLDOWN_INTERVAL_MS]);
 		}
 	}
 	return error;
 }
 
-tvm_crt_error_t minrpc_evaluator_call(struct minrpc_server *server, uint64_t handle,
+tvm_crt_error_t minrpc_evaluator_call(struct minrpc_server *server, uintptr_t handle,
 				      struct minrpc_call *call)
 {
 	struct minrpc_evaluator **link = find(server, handle);
@@ -313,24 +305,22 @@ tvm_crt_error_t minrpc_evaluator_call(struct minrpc_server *server, uint64_t han
 		TVMByteArray bytes;
 		uint64_t values[];
 	} *result;
-	uint64_t size;
+	uint32_t size;
 	tvm_crt_error_t error;
 
 	if (link == NULL) {
-		return minrpc_server_fail(server, kTvmErrorTimeEvaluatorBadHandle,
-					  "time evaluator: handle %u is not live",
-					  (unsigned int)handle);
+		(void)minrpc_fail_handle(server, "evaluator", handle);
+		return kTvmErrorTimeEvaluatorBadHandle;
 	}
-	size = (*link)->counting ? sizeof(struct counting_result) +
-					   (uint64_t)(*link)->repeat * sizeof(struct sample)
-				 : (uint64_t)(*link)->repeat * sizeof(double);
-	if (size > UINT32_MAX - sizeof(*result) ||
-	    minrpc_arena_alloc(&server->arena, (uint32_t)(sizeof(*result) + size), 1U,
+	size = (*link)->options[REPEAT];
+	size = (*link)->counting ? (uint32_t)(sizeof(struct counting_result) + size * sizeof(struct sample))
+				 : (uint32_t)(size * sizeof(double));
+	if (minrpc_arena_alloc(&server->arena, (uint32_t)sizeof(*result) + size, 1U,
 			       MINRPC_ARENA_RESULT, &server->result) != kTvmErrorNoError) {
-		return fail_memory(server, (uint32_t)(size > UINT32_MAX ? UINT32_MAX : size));
+		return minrpc_server_fail_memory(server, size);
 	}
 	result = server->result;
-	result->bytes = (TVMByteArray){(const char *)result->values, (size_t)size};
+	result->bytes = (TVMByteArray){(const char *)result->values, size};
 	error = time_repeats(server, *link, call, result->values);
 	call->value.v_handle = &result->bytes;
 	call->type_code = kTVMBytes;

@@ -188,7 +188,7 @@ static bool decode_tensor(struct minrpc_cursor *cursor, struct minrpc_scratch *s
 		memcpy(shape, wire.shape, wire.ndim * sizeof(*shape));
 	}
 	*tensor = (DLTensor){
-		.data = minrpc_wire_pointer(wire.data),
+		.data = (void *)minrpc_handle(wire.data),
 		.device = wire.device,
 		.ndim = (int32_t)wire.ndim,
 		.dtype = wire.dtype,

@@ -181,10 +181,10 @@ tvm_crt_error_t minrpc_reply_void(struct minrpc_server *server)
 	return set(server, MINRPC_REPLY_VALUE, kTVMNullptr, (TVMValue){.v_int64 = 0});
 }
 
-tvm_crt_error_t minrpc_reply_handle(struct minrpc_server *server, uint64_t handle)
+tvm_crt_error_t minrpc_reply_handle(struct minrpc_server *server, uintptr_t handle)
 {
 	return set(server, MINRPC_REPLY_VALUE, kTVMOpaqueHandle,
-		   (TVMValue){.v_int64 = (int64_t)handle});
+		   (TVMValue){.v_int64 = (int64_t)(uint64_t)handle});
 }
 
 tvm_crt_error_t minrpc_reply_data(struct minrpc_server *server, void *data, uint32_t size)

@@ -7,22 +7,7 @@
 
 #include "rpc.h"
 
-/* Names for messages, from GetGlobalFunc (9) on. */
-static const char *syscall_name(uint32_t code)
-{
-	static const char names[] = "GetGlobalFunc\0FreeHandle\0SetDevice\0GetAttr\0DevAllocData\0"
-				    "DevFreeData\0DevStreamSync\0CopyAmongRemote\0"
-				    "DevAllocDataWithScope\0DevCreateStream\0DevFreeStream\0"
-				    "DevSetStream\0DevGetCurrentStream";
-	const char *name = names;
-
-	while (code-- > MINRPC_RPC_GET_GLOBAL_FUNC) {
-		name += strlen(name) + 1U;
-	}
-	return name;
-}
-
-/* What each of them takes, as minrpc_check_args reads it; NULL: more than one form. */
+/* What the codes from GetGlobalFunc (9) on take, as minrpc_check_args reads it; NULL: more than one form. */
 static const char *const syscall_args[] = {
 	"s", "hi", "d", "di", "diip", "dh", "dh", NULL, "tn", "d", "dh", "dh", "d",
 };
@@ -39,20 +24,19 @@ static tvm_crt_error_t decode(struct minrpc_server *server, struct minrpc_cursor
 		return kTvmErrorNoError;
 	case MINRPC_PACKED_TYPE:
 		return minrpc_server_fail(server, kTvmErrorFunctionCallWrongArgType,
-					  "type code %u can't be an argument", (unsigned int)culprit);
+					  "bad type code %u", (unsigned int)culprit);
 	case MINRPC_PACKED_SCRATCH:
 		return minrpc_server_fail(server, kTvmErrorBufferTooSmall,
-					  "the arguments do not fit the receive buffer of %u bytes",
-					  (unsigned int)server->config->receive_size);
+					  "the arguments outgrow the receive buffer");
 	default:
 		return minrpc_server_fail(server, kTvmErrorFramingPayloadIncomplete,
-					  "the arguments do not end where the packet ends");
+					  "malformed arguments");
 	}
 }
 
 static tvm_crt_error_t call_function(struct minrpc_server *server, struct minrpc_cursor *body)
 {
-	uint64_t handle = minrpc_take_u64(body);
+	uintptr_t handle = minrpc_handle(minrpc_take_u64(body));
 	struct minrpc_call call;
 	tvm_crt_error_t error = decode(server, body, &call.args);
 
@@ -73,7 +57,7 @@ static tvm_crt_error_t init_server(struct minrpc_server *server, struct minrpc_c
 	if (version == NULL || size != 5U || memcmp(version, "0.", 2U) != 0 ||
 	    memcmp(version + 3, ".0", 2U) != 0 || (version[2] != '7' && version[2] != '8')) {
 		return minrpc_server_fail(server, kTvmErrorSessionInvalidState,
-					  "InitServer: expected protocol 0.7.0 or 0.8.0");
+					  "expected protocol 0.7.0 or 0.8.0");
 	}
 	server->dialect = version[2] == '7' ? MINRPC_DIALECT_0_7 : MINRPC_DIALECT_0_8;
 	return minrpc_reply_void(server);
@@ -89,14 +73,13 @@ static tvm_crt_error_t get_global_function(struct minrpc_server *server, const c
 						   : 0U);
 }
 
-static tvm_crt_error_t free_handle(struct minrpc_server *server, uint64_t handle, int64_t type)
+static tvm_crt_error_t free_handle(struct minrpc_server *server, uintptr_t handle, int64_t type)
 {
 	tvm_crt_error_t error = kTvmErrorNoError;
 
 	switch (type) {
 	case kTVMNDArrayHandle:
-		error = minrpc_arena_free(&server->arena, (uintptr_t)minrpc_wire_pointer(handle),
-					  MINRPC_ARENA_NDARRAY);
+		error = minrpc_arena_free(&server->arena, handle, MINRPC_ARENA_NDARRAY);
 		break;
 	case kTVMPackedFuncHandle:
 		if (handle >= MINRPC_HANDLE_EVALUATOR) {
@@ -108,35 +91,25 @@ static tvm_crt_error_t free_handle(struct minrpc_server *server, uint64_t handle
 		break;
 	default:
 		return minrpc_server_fail(server, kTvmErrorFunctionCallWrongArgType,
-					  "FreeHandle: type code %d has no handles", (int)type);
+					  "bad type code %u", (unsigned int)type);
 	}
 	if (error != kTvmErrorNoError) {
-		return minrpc_server_fail(server, error, "FreeHandle: 0x%x is not live",
-					  (unsigned int)handle);
+		return minrpc_fail_handle(server, "handle", handle);
 	}
 	return minrpc_reply_void(server);
 }
 
-static tvm_crt_error_t allocate(struct minrpc_server *server, uint64_t size, uint64_t alignment)
+static tvm_crt_error_t allocate(struct minrpc_server *server, uint32_t size, uint32_t alignment)
 {
-	struct minrpc_arena *arena = &server->arena;
 	void *data = NULL;
-	tvm_crt_error_t error = kTvmErrorPlatformNoMemory;
 
-	if (alignment == 0U || alignment > UINT16_MAX || (alignment & (alignment - 1U)) != 0U) {
-		return minrpc_server_fail(server, error, "alignment must be a power of two up to 32768");
+	if (alignment > 32768U || __builtin_popcount(alignment) != 1) {
+		return minrpc_server_fail(server, kTvmErrorPlatformNoMemory, "bad alignment %u",
+					  (unsigned int)alignment);
 	}
-	if (size <= UINT32_MAX) {
-		error = minrpc_arena_alloc(arena, (uint32_t)size, (uint32_t)alignment,
-					   MINRPC_ARENA_DATA, &data);
-	}
-	if (error != kTvmErrorNoError) {
-		return minrpc_server_fail(
-			server, error,
-			"out of device memory: asked for %u bytes, largest free %u of %u; free "
-			"arrays or enlarge the arena",
-			(unsigned int)(size > UINT32_MAX ? UINT32_MAX : size),
-			(unsigned int)minrpc_arena_largest_free(arena), (unsigned int)arena->size);
+	if (minrpc_arena_alloc(&server->arena, size, alignment, MINRPC_ARENA_DATA, &data) !=
+	    kTvmErrorNoError) {
+		return minrpc_server_fail_memory(server, size);
 	}
 	return minrpc_reply_handle(server, (uintptr_t)data);
 }
@@ -146,23 +119,27 @@ static tvm_crt_error_t allocate_tensor(struct minrpc_server *server, const DLTen
 	uint32_t size;
 
 	if (!minrpc_tensor_size(tensor, &size)) {
-		return minrpc_server_fail(server, kTvmErrorPlatformNoMemory,
-					  "a tensor's shape is negative or over 4 GiB");
+		return minrpc_fail_shape(server);
 	}
 	return allocate(server, size, MINRPC_TENSOR_ALIGNMENT);
 }
 
-static tvm_crt_error_t free_data(struct minrpc_server *server, uint64_t handle)
+static tvm_crt_error_t free_data(struct minrpc_server *server, uintptr_t handle)
 {
-	tvm_crt_error_t error =
-		minrpc_arena_free(&server->arena, (uintptr_t)minrpc_wire_pointer(handle),
-				  MINRPC_ARENA_DATA);
-
-	if (error != kTvmErrorNoError) {
-		return minrpc_server_fail(server, error, "DevFreeData: no allocation at address 0x%x",
-					  (unsigned int)handle);
+	if (minrpc_arena_free(&server->arena, handle, MINRPC_ARENA_DATA) != kTvmErrorNoError) {
+		return minrpc_fail_handle(server, "allocation", handle);
 	}
 	return minrpc_reply_void(server);
+}
+
+static uintptr_t handle_in(const TVMValue *value)
+{
+	return minrpc_handle((uint64_t)value->v_int64);
+}
+
+static uint32_t size_in(const TVMValue *value)
+{
+	return (uint64_t)value->v_int64 > UINT32_MAX ? UINT32_MAX : (uint32_t)value->v_int64;
 }
 
 static tvm_crt_error_t system_call(struct minrpc_server *server, uint32_t code,
@@ -174,7 +151,7 @@ static tvm_crt_error_t system_call(struct minrpc_server *server, uint32_t code,
 	const TVMValue *values = args.values;
 
 	if (error == kTvmErrorNoError && letters != NULL) {
-		error = minrpc_check_args(server, syscall_name(code), &args, letters);
+		error = minrpc_check_args(server, "system call", &args, letters);
 	}
 	if (error != kTvmErrorNoError) {
 		return error;
@@ -183,16 +160,16 @@ static tvm_crt_error_t system_call(struct minrpc_server *server, uint32_t code,
 	case MINRPC_RPC_GET_GLOBAL_FUNC:
 		return get_global_function(server, values[0].v_str);
 	case MINRPC_RPC_FREE_HANDLE:
-		return free_handle(server, (uint64_t)values[0].v_int64, values[1].v_int64);
+		return free_handle(server, handle_in(&values[0]), values[1].v_int64);
 	case MINRPC_RPC_DEV_ALLOC_DATA:
 		if (server->dialect == MINRPC_DIALECT_UNKNOWN) {
 			server->dialect = MINRPC_DIALECT_0_7;
 		}
-		return allocate(server, (uint64_t)values[1].v_int64, (uint64_t)values[2].v_int64);
+		return allocate(server, size_in(&values[1]), size_in(&values[2]));
 	case MINRPC_RPC_DEV_ALLOC_DATA_WITH_SCOPE:
 		return allocate_tensor(server, values[0].v_handle);
 	case MINRPC_RPC_DEV_FREE_DATA:
-		return free_data(server, (uint64_t)values[1].v_int64);
+		return free_data(server, handle_in(&values[1]));
 	case MINRPC_RPC_COPY_AMONG_REMOTE:
 		return minrpc_copy_among_remote(server, &args);
 	case MINRPC_RPC_DEV_CREATE_STREAM:
@@ -201,7 +178,7 @@ static tvm_crt_error_t system_call(struct minrpc_server *server, uint32_t code,
 	case MINRPC_RPC_DEV_SET_DEVICE:
 	case MINRPC_RPC_DEV_GET_ATTR:
 		return minrpc_server_fail(server, kTvmErrorFunctionCallNotImplemented,
-					  "%s not supported", syscall_name(code));
+					  "not supported");
 	default: /* the streams, of which there is one */
 		return minrpc_reply_void(server);
 	}
@@ -229,6 +206,6 @@ tvm_crt_error_t minrpc_request(struct minrpc_server *server, struct minrpc_curso
 			return system_call(server, code, packet);
 		}
 		return minrpc_server_fail(server, kTvmErrorFunctionCallNotImplemented,
-					  "no request has RPC code %u", (unsigned int)code);
+					  "unknown RPC code %u", (unsigned int)code);
 	}
 }

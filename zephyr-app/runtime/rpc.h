@@ -47,19 +47,23 @@ struct minrpc_call {
 #define MINRPC_HANDLE_MODULE    0x8000U
 #define MINRPC_HANDLE_FUNCTION  0x80008000U /* + index in the system library */
 #define MINRPC_HANDLE_GLOBAL    0x80028000U /* + index in the global functions */
-#define MINRPC_HANDLE_EVALUATOR 0xffff00000000U /* + serial */
+#define MINRPC_HANDLE_EVALUATOR 0xc0000000U /* + serial, 30 bits */
 
 /* ------------------------------------------------------------------ reply.c */
 
 /* Each describes the reply and returns kTvmErrorNoError; minrpc_reply_send sends it, as often as it is called. */
 tvm_crt_error_t minrpc_reply_void(struct minrpc_server *server);
-tvm_crt_error_t minrpc_reply_handle(struct minrpc_server *server, uint64_t handle);
+tvm_crt_error_t minrpc_reply_handle(struct minrpc_server *server, uintptr_t handle);
 tvm_crt_error_t minrpc_reply_data(struct minrpc_server *server, void *data, uint32_t size);
 /* Fails when the function returned what can't travel. */
 tvm_crt_error_t minrpc_reply_call(struct minrpc_server *server, const struct minrpc_call *call);
 void minrpc_reply_send(struct minrpc_server *server);
 
 /* ---------------------------------------------------------------- request.c */
+
+/* What a request named is not there: "no live <what> 0x...". */
+tvm_crt_error_t minrpc_fail_handle(struct minrpc_server *server, const char *what, uintptr_t handle);
+tvm_crt_error_t minrpc_fail_shape(struct minrpc_server *server);
 
 /* Carries out the packet (code and rest) and describes the reply; on failure server->error has the text. */
 tvm_crt_error_t minrpc_request(struct minrpc_server *server, struct minrpc_cursor *packet);
@@ -86,7 +90,7 @@ tvm_crt_error_t minrpc_bind_tensor(struct minrpc_server *server, DLTensor *tenso
 /* ------------------------------------------------------------------- call.c */
 
 /* Runs what `handle` names. On failure server->error has the text. */
-tvm_crt_error_t minrpc_call_handle(struct minrpc_server *server, uint64_t handle,
+tvm_crt_error_t minrpc_call_handle(struct minrpc_server *server, uintptr_t handle,
 				   struct minrpc_call *call);
 
 /* The running function returned `status`: its own message, or one that says so. */
@@ -112,8 +116,8 @@ tvm_crt_error_t minrpc_evaluator_create(struct minrpc_server *server, struct min
 /* The same arguments; the evaluator's result is in cycles, with the number of calls and batches of each repeat. */
 tvm_crt_error_t minrpc_evaluator_create_counting(struct minrpc_server *server,
 						 struct minrpc_call *call);
-tvm_crt_error_t minrpc_evaluator_call(struct minrpc_server *server, uint64_t handle,
+tvm_crt_error_t minrpc_evaluator_call(struct minrpc_server *server, uintptr_t handle,
 				      struct minrpc_call *call);
-tvm_crt_error_t minrpc_evaluator_free(struct minrpc_server *server, uint64_t handle);
+tvm_crt_error_t minrpc_evaluator_free(struct minrpc_server *server, uintptr_t handle);
 
 #endif /* MINRPC_RPC_H_ */

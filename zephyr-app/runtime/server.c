@@ -71,10 +71,20 @@ tvm_crt_error_t minrpc_server_fail(struct minrpc_server *server, tvm_crt_error_t
 	return error;
 }
 
+tvm_crt_error_t minrpc_server_fail_memory(struct minrpc_server *server, uint32_t size)
+{
+	return minrpc_server_fail(server, kTvmErrorPlatformNoMemory,
+				  "out of device memory: asked for %u bytes, largest free %u of %u; "
+				  "free arrays or enlarge the arena",
+				  (unsigned int)size,
+				  (unsigned int)minrpc_arena_largest_free(&server->arena),
+				  (unsigned int)server->arena.size);
+}
+
 static tvm_crt_error_t fail_oversize(struct minrpc_server *server, char *text)
 {
 	minrpc_text(text, MINRPC_ERROR_TEXT,
-		    "skipped a message of %u bytes: the receive buffer holds %u",
+		    "skipped %u bytes: the receive buffer holds %u",
 		    (unsigned int)server->oversize, (unsigned int)server->config->receive_size);
 	return kTvmErrorFramingPayloadOverflow;
 }
@@ -109,7 +119,7 @@ static tvm_crt_error_t process(struct minrpc_server *server, struct minrpc_curso
 	}
 	if (packet->bad || size != minrpc_cursor_left(packet)) {
 		return minrpc_server_fail(server, kTvmErrorFramingPayloadIncomplete,
-					  "packet says %u bytes, its message holds %u",
+					  "packet of %u bytes in a message of %u",
 					  (unsigned int)size,
 					  (unsigned int)minrpc_cursor_left(packet));
 	}
@@ -130,9 +140,7 @@ static tvm_crt_error_t keep_result(struct minrpc_server *server, uint32_t length
 	}
 	if (minrpc_arena_alloc(&server->arena, size, 1U, MINRPC_ARENA_RESULT, &server->result) !=
 	    kTvmErrorNoError) {
-		return minrpc_server_fail(server, kTvmErrorPlatformNoMemory,
-					  "out of device memory for a result of %u bytes",
-					  (unsigned int)size);
+		return minrpc_server_fail_memory(server, size);
 	}
 	memcpy(server->result, data, size);
 	if (string) {

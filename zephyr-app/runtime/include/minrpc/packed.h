@@ -37,10 +37,10 @@ uint64_t minrpc_take_u64(struct minrpc_cursor *cursor);
 /* A u64 that counts bytes: above 32 bits it becomes UINT32_MAX, which no buffer holds. */
 uint32_t minrpc_take_size(struct minrpc_cursor *cursor);
 
-/* An address off the wire. What does not fit becomes one that is never allocated. */
-static inline void *minrpc_wire_pointer(uint64_t address)
+/* A handle or address off the wire. One that does not fit becomes one that is never given out. */
+static inline uintptr_t minrpc_handle(uint64_t value)
 {
-	return (void *)(address > UINTPTR_MAX ? UINTPTR_MAX : (uintptr_t)address);
+	return value > UINTPTR_MAX ? UINTPTR_MAX : (uintptr_t)value;
 }
 
 /* A tensor header as it was on the wire, unchecked. */

@@ -1,0 +1,130 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * The kernel's uptime is read before the interval and after it, never in it, so that it costs no measured time.
+ */
+#include "clock.h"
+
+#include <stdbool.h>
+
+#include <zephyr/kernel.h>
+
+#include "counter.h"
+#include "timer_pin.h"
+
+/* Expires several times per wrap. Armed in any case: some system timers stop counting while nothing waits. */
+static struct k_timer wrap_timer;
+static int64_t begin_ticks;
+static bool begun;
+
+#if COUNTER_BITS < 64U
+
+static struct minrpc_wide_counter wide;
+
+static uint64_t wide_now(void)
+{
+	unsigned int key = irq_lock();
+	uint64_t now = minrpc_wide_counter_update(&wide, counter_now());
+
+	irq_unlock(key);
+	return now;
+}
+
+static void count_wraps(struct k_timer *timer)
+{
+	ARG_UNUSED(timer);
+	(void)wide_now();
+}
+
+#else
+
+static uint64_t wide_now(void)
+{
+	return counter_now();
+}
+
+#define count_wraps NULL
+
+#endif
+
+/* A quarter of what 32 bits hold. */
+static k_timeout_t wrap_period(void)
+{
+	return K_MSEC(MAX((1ULL << 30) * 1000U / counter_hz(), 1U));
+}
+
+int clock_init(void)
+{
+	k_timer_init(&wrap_timer, count_wraps, NULL);
+	counter_init();
+	return timer_pin_init();
+}
+
+void clock_describe(void *context, struct minrpc_clock *clock)
+{
+	ARG_UNUSED(context);
+	*clock = (struct minrpc_clock){.cycles_hz = counter_hz(), .bits = 64U};
+	if (!IS_ENABLED(CONFIG_MINRPC_CLOCK_HOST)) {
+		clock->coarse_hz = CONFIG_SYS_CLOCK_TICKS_PER_SEC;
+	}
+}
+
+#ifdef CONFIG_MINRPC_TIMER_LOCK_IRQ
+
+static unsigned int irq_key;
+
+static void lock_interrupts(void)
+{
+	irq_key = irq_lock();
+}
+
+static void unlock_interrupts(void)
+{
+	irq_unlock(irq_key);
+}
+
+#else
+
+static void lock_interrupts(void)
+{
+}
+
+static void unlock_interrupts(void)
+{
+}
+
+#endif
+
+int clock_begin(void *context)
+{
+	int error = timer_pin_set(true);
+
+	ARG_UNUSED(context);
+	if (error != 0) {
+		return error;
+	}
+#if COUNTER_BITS < 64U
+	minrpc_wide_counter_start(&wide, counter_now());
+#endif
+	k_timer_start(&wrap_timer, wrap_period(), wrap_period());
+	begin_ticks = k_uptime_ticks();
+	begun = true;
+	lock_interrupts();
+	return 0;
+}
+
+void clock_sample(void *context, struct minrpc_clock_sample *sample)
+{
+	ARG_UNUSED(context);
+	sample->cycles = wide_now();
+	sample->coarse = (uint64_t)(begun ? begin_ticks : k_uptime_ticks());
+	begun = false;
+}
+
+void clock_end(void *context)
+{
+	ARG_UNUSED(context);
+	unlock_interrupts();
+	k_timer_stop(&wrap_timer);
+	(void)timer_pin_set(false);
+}

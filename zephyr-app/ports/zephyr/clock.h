@@ -1,0 +1,26 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * The clock of the platform timer: the runtime's clock callbacks.
+ */
+#ifndef CLOCK_H_
+#define CLOCK_H_
+
+#include <minrpc/timer.h>
+
+/** @brief Ready counter and pin, once at boot. Returns 0, or a negative errno. */
+int clock_init(void);
+
+/** @brief Tell the rates and widths; see struct minrpc_platform. */
+void clock_describe(void *context, struct minrpc_clock *clock);
+
+/** @brief Begin an interval: count wraps, raise the pin. Returns 0, or a negative errno. */
+int clock_begin(void *context);
+
+/** @brief Read the counter and the kernel's uptime. */
+void clock_sample(void *context, struct minrpc_clock_sample *sample);
+
+/** @brief End the interval that clock_begin() began. */
+void clock_end(void *context);
+
+#endif /* CLOCK_H_ */

@@ -1,0 +1,18 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * The server of this image, as the rest of the port sees it.
+ */
+#ifndef DEVICE_H_
+#define DEVICE_H_
+
+#include <stdint.h>
+
+/**
+ * @brief Send a session log in the middle of anything, even of another frame, which is given up.
+ *
+ * For the last message before a restart; the link must be polling already.
+ */
+void device_last_words(const char *text, uint32_t size);
+
+#endif /* DEVICE_H_ */

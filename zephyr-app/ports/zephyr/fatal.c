@@ -1,0 +1,67 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * A fatal error: said on the console and to the client, then the device restarts.
+ */
+#include <string.h>
+
+#include <zephyr/fatal.h>
+#include <zephyr/kernel.h>
+#include <zephyr/sys/printk.h>
+
+#include <minrpc/text.h>
+
+#include "device.h"
+#include "link.h"
+#include "restart.h"
+
+#define TEXT_SIZE 160U
+
+static const char *reason_name(unsigned int reason)
+{
+	static const char *const names[] = {
+		[K_ERR_CPU_EXCEPTION] = "CPU exception",
+		[K_ERR_SPURIOUS_IRQ] = "spurious interrupt",
+		[K_ERR_STACK_CHK_FAIL] = "stack overflow",
+		[K_ERR_KERNEL_OOPS] = "kernel oops",
+		[K_ERR_KERNEL_PANIC] = "kernel panic",
+	};
+
+	return reason < ARRAY_SIZE(names) ? names[reason] : "CPU exception";
+}
+
+/* Where it happened; 0 when that is not known. */
+static unsigned int program_counter(const struct arch_esf *esf)
+{
+	if (esf == NULL) {
+		return 0U;
+	}
+#if defined(CONFIG_CPU_CORTEX_M)
+	return esf->basic.pc;
+#elif defined(CONFIG_X86) && !defined(CONFIG_X86_64)
+	return esf->eip;
+#elif defined(CONFIG_RISCV)
+	return (unsigned int)esf->mepc;
+#else
+	return 0U;
+#endif
+}
+
+static const char *thread_name(void)
+{
+	const char *name = k_is_in_isr() ? "an interrupt" : k_thread_name_get(k_current_get());
+
+	return name != NULL && name[0] != '\0' ? name : "a thread without name";
+}
+
+void k_sys_fatal_error_handler(unsigned int reason, const struct arch_esf *esf)
+{
+	char text[TEXT_SIZE];
+
+	minrpc_text(text, sizeof(text), "fatal: %s (reason %u) at pc 0x%x in %s; restarting",
+		    reason_name(reason), reason, program_counter(esf), thread_name());
+	printk("%s\n", text);
+	link_poll_only();
+	device_last_words(text, strlen(text));
+	restart();
+}

@@ -1,0 +1,55 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * The UART that carries the protocol.
+ */
+#ifndef LINK_H_
+#define LINK_H_
+
+#include <stdint.h>
+
+#include <zephyr/devicetree.h>
+
+/* The board's choice, else the UART that Zephyr's own boards set aside for data, else the only one there is. */
+#if DT_HAS_CHOSEN(minrpc_uart)
+#define LINK_NODE DT_CHOSEN(minrpc_uart)
+#elif DT_HAS_CHOSEN(zephyr_uart_pipe)
+#define LINK_NODE DT_CHOSEN(zephyr_uart_pipe)
+#else
+#define LINK_NODE DT_CHOSEN(zephyr_console)
+#endif
+
+/**
+ * @brief Start receiving.
+ *
+ * @retval 0 if the link works from now on
+ * @retval -ENODEV if the UART failed to start
+ * @retval -ENOTSUP if its driver has no interrupts
+ */
+int link_init(void);
+
+/**
+ * @brief Wait until bytes are there or link_wake() was called.
+ *
+ * @param[out] data The bytes, valid until link_consume().
+ *
+ * @return How many bytes; 0 when woken for something else.
+ */
+uint32_t link_wait(const uint8_t **data);
+
+/** @brief Give back the first @p size bytes of what link_wait() gave. */
+void link_consume(uint32_t size);
+
+/** @brief Make link_wait() return. From any context. */
+void link_wake(void);
+
+/** @brief Send bytes, waiting until the last of them is in the ring. */
+void link_write(const uint8_t *data, uint32_t size);
+
+/** @brief Send what is still in the ring, and from now on everything, without interrupts. */
+void link_poll_only(void);
+
+/** @brief Bytes that the UART lost since boot, as far as it tells. */
+uint32_t link_overruns(void);
+
+#endif /* LINK_H_ */

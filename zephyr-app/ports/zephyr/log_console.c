@@ -1,0 +1,65 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "log_console.h"
+
+#include <zephyr/kernel.h>
+#include <zephyr/sys/ring_buffer.h>
+
+#include "link.h"
+
+/* Zephyr's own console drivers declare it, too: before 4.2 there is no header for it. */
+void __printk_hook_install(int (*fn)(int c));
+
+RING_BUF_DECLARE(text_ring, CONFIG_MINRPC_LOG_PRINTK_SIZE);
+
+static char line[CONFIG_MINRPC_LOG_PRINTK_SIZE];
+static uint32_t line_size;
+
+/* Any context. A byte that finds no room is lost. */
+static int put_char(int c)
+{
+	uint8_t byte = (uint8_t)c;
+	unsigned int key = irq_lock();
+
+	(void)ring_buf_put(&text_ring, &byte, 1U);
+	irq_unlock(key);
+	if (byte == '\n') {
+		link_wake();
+	}
+	return c;
+}
+
+void log_console_init(void)
+{
+	__printk_hook_install(put_char);
+}
+
+static bool get_char(char *c)
+{
+	unsigned int key = irq_lock();
+	bool got = ring_buf_get(&text_ring, (uint8_t *)c, 1U) != 0U;
+
+	irq_unlock(key);
+	return got;
+}
+
+static void send_line(struct minrpc_server *server)
+{
+	(void)minrpc_server_log(server, line, MIN(line_size, MINRPC_LOG_MAX));
+	line_size = 0U;
+}
+
+void log_console_send(struct minrpc_server *server)
+{
+	char c;
+
+	while (get_char(&c)) {
+		if (c == '\n' || line_size == sizeof(line)) {
+			send_line(server);
+		}
+		if (c != '\n' && c != '\r') {
+			line[line_size++] = c;
+		}
+	}
+}

@@ -1,0 +1,32 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * printk without a console: text waits in a ring until the server's thread sends it as session logs.
+ */
+#ifndef LOG_CONSOLE_H_
+#define LOG_CONSOLE_H_
+
+#include <minrpc/server.h>
+
+#ifdef CONFIG_MINRPC_LOG_PRINTK
+
+/** @brief Take over printk's output. */
+void log_console_init(void);
+
+/** @brief Send the whole lines that wait. From the server's thread, between requests. */
+void log_console_send(struct minrpc_server *server);
+
+#else
+
+static inline void log_console_init(void)
+{
+}
+
+static inline void log_console_send(struct minrpc_server *server)
+{
+	(void)server;
+}
+
+#endif
+
+#endif /* LOG_CONSOLE_H_ */

@@ -1,0 +1,26 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * How the device starts afresh, and how a simulated one ends.
+ */
+#ifndef RESTART_H_
+#define RESTART_H_
+
+#include <stdint.h>
+
+#include <zephyr/toolchain.h>
+
+/** @brief Restart the device, once what the link still holds is sent. */
+FUNC_NORETURN void restart(void);
+
+/**
+ * @brief To be called when the UART fails, or has nothing although it said it had.
+ *
+ * On a simulated board the tty was hung up then, and its process ends. A real UART can't go away: nothing happens.
+ */
+void link_hung_up(void);
+
+/** @brief A number that differs from the one of the boot before. */
+uint8_t restart_nonce(void);
+
+#endif /* RESTART_H_ */
