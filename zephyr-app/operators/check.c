@@ -46,11 +46,11 @@ static const char *shape_text(char text[TEXT], const DLTensor *tensor)
 	minrpc_text(text, TEXT, "[");
 	for (int32_t i = 0; i < tensor->ndim; i++) {
 		at += strlen(at);
-		minrpc_text(at, (uint32_t)(text + TEXT - at), i == 0 ? "%s%u" : "%s,%u",
-			    i == 0 ? "[" : "", (unsigned int)tensor->shape[i]);
+		minrpc_text(at, (uint32_t)(text + TEXT - at), i == 0 ? "%u" : ",%u",
+			    (unsigned int)tensor->shape[i]);
 	}
 	at += strlen(at);
-	minrpc_text(at, (uint32_t)(text + TEXT - at), tensor->ndim == 0 ? "[]" : "]");
+	minrpc_text(at, (uint32_t)(text + TEXT - at), "]");
 	return text;
 }
 

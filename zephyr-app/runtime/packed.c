@@ -101,191 +101,160 @@ bool minrpc_tensor_size(const DLTensor *tensor, uint32_t *bytes)
 	return minrpc_wire_tensor_size(&wire, bytes);
 }
 
-/* Bytes that a value takes; 0 is also "varies" or "none". */
-static uint32_t fixed_size(uint32_t type_code)
-{
-	switch (type_code) {
-	case kTVMObjectHandle:
-		return sizeof(uint32_t) + sizeof(uint64_t);
-	case kTVMArgInt:
-	case kTVMArgUInt:
-	case kTVMArgFloat:
-	case kTVMOpaqueHandle:
-	case kTVMDataType:
-	case kDLDevice:
-	case kTVMModuleHandle:
-	case kTVMPackedFuncHandle:
-	case kTVMArgBool:
-		return sizeof(uint64_t);
-	default:
-		return 0U;
-	}
-}
-
-/* Walks the values without touching them. */
-static enum minrpc_packed_status measure(struct minrpc_cursor cursor, enum minrpc_dialect dialect,
-					 bool *tensors, uint32_t *culprit)
-{
-	uint32_t count = minrpc_take_u32(&cursor);
-	struct minrpc_cursor codes = cursor;
-
-	*tensors = false;
-	if (count > minrpc_cursor_left(&cursor) / sizeof(int32_t)) {
-		return MINRPC_PACKED_SHORT;
-	}
-	(void)minrpc_take(&cursor, count * (uint32_t)sizeof(int32_t));
-	while (count-- != 0U && !cursor.bad) {
-		struct minrpc_wire_tensor tensor;
-		uint32_t code = minrpc_take_u32(&codes);
-
-		switch (code) {
-		case kTVMNullptr:
-			break;
-		case kTVMDLTensorHandle:
-			*tensors = true;
-			minrpc_take_tensor(&cursor, dialect, &tensor);
-			break;
-		case kTVMStr:
-		case kTVMBytes:
-			(void)minrpc_take(&cursor, minrpc_take_size(&cursor));
-			break;
-		default:
-			if (fixed_size(code) == 0U) {
-				*culprit = code;
-				return MINRPC_PACKED_TYPE;
-			}
-			(void)minrpc_take(&cursor, fixed_size(code));
-			break;
-		}
-	}
-	return cursor.bad || cursor.at != cursor.end ? MINRPC_PACKED_SHORT : MINRPC_PACKED_OK;
-}
+/* Codes that have no form on the wire: NDArrays go as tensors, and rvalue references never. */
+#define NOT_ON_WIRE (1U << kTVMNDArrayHandle | 1U << kTVMObjectRValueRefArg)
 
 static void *reserve(struct minrpc_scratch *scratch, uint32_t size)
 {
 	uint8_t *at = scratch->at + (-(uintptr_t)scratch->at & (sizeof(uint64_t) - 1U));
 
 	if (at > scratch->end || (uint32_t)(scratch->end - at) < size) {
+		scratch->full = true;
 		return NULL;
 	}
 	scratch->at = at + size;
 	return at;
 }
 
-static bool decode_tensor(struct minrpc_cursor *cursor, struct minrpc_scratch *scratch,
-			  enum minrpc_dialect dialect, TVMValue *value)
+static void store_tensor(struct minrpc_scratch *scratch, const struct minrpc_wire_tensor *wire,
+			 TVMValue *value)
 {
-	struct minrpc_wire_tensor wire;
 	DLTensor *tensor = reserve(scratch, sizeof(*tensor));
-	int64_t *shape;
+	int64_t *shape = reserve(scratch, wire->ndim * (uint32_t)sizeof(*shape));
 
-	minrpc_take_tensor(cursor, dialect, &wire);
-	shape = reserve(scratch, wire.ndim * (uint32_t)sizeof(*shape));
-	if (tensor == NULL || shape == NULL) {
-		return false;
+	if (scratch->full) {
+		return;
 	}
-	if (wire.ndim != 0U) {
-		memcpy(shape, wire.shape, wire.ndim * sizeof(*shape));
-	}
+	memcpy(shape, wire->shape, wire->ndim * sizeof(*shape));
 	*tensor = (DLTensor){
-		.data = (void *)minrpc_handle(wire.data),
-		.device = wire.device,
-		.ndim = (int32_t)wire.ndim,
-		.dtype = wire.dtype,
+		.data = (void *)minrpc_handle(wire->data),
+		.device = wire->device,
+		.ndim = (int32_t)wire->ndim,
+		.dtype = wire->dtype,
 		.shape = shape,
-		.byte_offset = wire.byte_offset,
+		.byte_offset = wire->byte_offset,
 	};
 	value->v_handle = tensor;
-	return true;
 }
 
 /* The bytes move over their own length field: the NUL then has room. */
-static bool decode_string(struct minrpc_cursor *cursor, struct minrpc_scratch *scratch, bool bytes,
-			  TVMValue *value)
+static void store_bytes(struct minrpc_scratch *scratch, char *at, uint32_t size, bool string,
+			TVMValue *value)
 {
-	uint32_t size = minrpc_take_size(cursor);
-	char *at = (char *)minrpc_take(cursor, size) - sizeof(uint64_t);
 	TVMByteArray *array;
+	char *to = at - sizeof(uint64_t);
 
-	memmove(at, at + sizeof(uint64_t), size);
-	at[size] = '\0';
-	value->v_str = at;
-	if (!bytes) {
-		return true;
+	memmove(to, at, size);
+	to[size] = '\0';
+	value->v_str = to;
+	if (string) {
+		return;
 	}
 	array = reserve(scratch, sizeof(*array));
-	if (array == NULL) {
-		return false;
+	if (array != NULL) {
+		*array = (TVMByteArray){to, size};
+		value->v_handle = array;
 	}
-	*array = (TVMByteArray){at, size};
-	value->v_handle = array;
-	return true;
 }
 
-static bool decode_value(struct minrpc_cursor *cursor, struct minrpc_scratch *scratch,
-			 enum minrpc_dialect dialect, int code, TVMValue *value)
+/* One value. With `value` NULL it is only passed over, and nothing is touched. */
+static void walk_value(struct minrpc_cursor *cursor, struct minrpc_scratch *scratch,
+		       enum minrpc_dialect dialect, uint32_t code, TVMValue *value)
 {
-	value->v_int64 = 0;
+	struct minrpc_wire_tensor tensor;
+	uint64_t plain = 0U;
+	uint32_t size;
+	uint8_t *at;
+
 	switch (code) {
-	case kTVMNullptr:
-		return true;
 	case kTVMDLTensorHandle:
-		return decode_tensor(cursor, scratch, dialect, value);
+		minrpc_take_tensor(cursor, dialect, &tensor);
+		if (value != NULL) {
+			store_tensor(scratch, &tensor, value);
+		}
+		return;
 	case kTVMStr:
 	case kTVMBytes:
-		return decode_string(cursor, scratch, code == kTVMBytes, value);
+		size = minrpc_take_size(cursor);
+		at = minrpc_take(cursor, size);
+		if (value != NULL) {
+			store_bytes(scratch, (char *)at, size, code == kTVMStr, value);
+		}
+		return;
 	case kTVMObjectHandle:
 		(void)minrpc_take_u32(cursor);
 		break;
 	default:
 		break;
 	}
-	value->v_int64 = (int64_t)minrpc_take_u64(cursor);
-	return true;
+	if (code != kTVMNullptr) {
+		plain = minrpc_take_u64(cursor);
+	}
+	if (value != NULL) {
+		value->v_int64 = (int64_t)plain;
+	}
 }
 
-static enum minrpc_packed_status decode(struct minrpc_cursor *cursor, struct minrpc_scratch *scratch,
-					enum minrpc_dialect dialect, struct minrpc_args *args)
+/* Goes through all values, and stores them when there is scratch to store them in. */
+static enum minrpc_packed_status walk(struct minrpc_cursor cursor, struct minrpc_scratch *scratch,
+				      enum minrpc_dialect dialect, struct minrpc_args *args,
+				      uint32_t *culprit)
 {
-	uint32_t count = minrpc_take_u32(cursor);
-	const uint8_t *codes = minrpc_take(cursor, count * (uint32_t)sizeof(int32_t));
+	uint32_t count = minrpc_take_u32(&cursor);
+	struct minrpc_cursor codes = cursor;
 
-	args->count = (int)count;
-	args->values = reserve(scratch, count * (uint32_t)sizeof(*args->values));
-	args->type_codes = reserve(scratch, count * (uint32_t)sizeof(*args->type_codes));
-	if (args->values == NULL || args->type_codes == NULL) {
-		return MINRPC_PACKED_SCRATCH;
+	if (count > minrpc_cursor_left(&cursor) / sizeof(int32_t)) {
+		return MINRPC_PACKED_SHORT;
 	}
-	memcpy(args->type_codes, codes, count * sizeof(*args->type_codes));
-	for (uint32_t i = 0U; i < count; i++) {
-		if (!decode_value(cursor, scratch, dialect, args->type_codes[i], &args->values[i])) {
+	(void)minrpc_take(&cursor, count * (uint32_t)sizeof(int32_t));
+	args->count = (int)count;
+	if (scratch != NULL) {
+		args->values = reserve(scratch, count * (uint32_t)sizeof(*args->values));
+		args->type_codes = reserve(scratch, count * (uint32_t)sizeof(*args->type_codes));
+	}
+	for (uint32_t i = 0U; i < count && !cursor.bad; i++) {
+		uint32_t code = minrpc_take_u32(&codes);
+
+		if (code > kTVMArgBool || (NOT_ON_WIRE >> code & 1U) != 0U) {
+			*culprit = code;
+			return MINRPC_PACKED_TYPE;
+		}
+		if (scratch != NULL && scratch->full) {
 			return MINRPC_PACKED_SCRATCH;
 		}
+		if (scratch != NULL) {
+			args->type_codes[i] = (int)code;
+		}
+		walk_value(&cursor, scratch, dialect, code, scratch != NULL ? &args->values[i] : NULL);
 	}
-	return MINRPC_PACKED_OK;
+	if (scratch != NULL && scratch->full) {
+		return MINRPC_PACKED_SCRATCH;
+	}
+	return cursor.bad || cursor.at != cursor.end ? MINRPC_PACKED_SHORT : MINRPC_PACKED_OK;
 }
 
 enum minrpc_packed_status minrpc_packed_decode(struct minrpc_cursor *cursor,
 					       struct minrpc_scratch *scratch,
-					       enum minrpc_dialect *dialect,
+					       uint8_t *dialect,
 					       struct minrpc_args *args, uint32_t *culprit)
 {
 	enum minrpc_dialect fits = MINRPC_DIALECT_0_8;
-	enum minrpc_packed_status status;
-	bool tensors;
+	enum minrpc_packed_status status = walk(*cursor, NULL, fits, args, culprit);
 
-	status = measure(*cursor, fits, &tensors, culprit);
-	if (status == MINRPC_PACKED_SHORT && tensors) {
+	if (status == MINRPC_PACKED_SHORT) {
 		fits = MINRPC_DIALECT_0_7;
-		status = measure(*cursor, fits, &tensors, culprit);
+		status = walk(*cursor, NULL, fits, args, culprit);
 	}
 	if (status != MINRPC_PACKED_OK) {
 		return status;
 	}
-	if (tensors) {
-		*dialect = fits;
+	status = walk(*cursor, scratch, fits, args, culprit);
+	for (int i = 0; status == MINRPC_PACKED_OK && i < args->count; i++) {
+		if (args->type_codes[i] == kTVMDLTensorHandle) {
+			*dialect = (uint8_t)fits;
+		}
 	}
-	return decode(cursor, scratch, fits, args);
+	return status;
 }
 
 const char *minrpc_type_name(int type_code)

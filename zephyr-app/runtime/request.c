@@ -16,7 +16,8 @@ static tvm_crt_error_t decode(struct minrpc_server *server, struct minrpc_cursor
 			      struct minrpc_args *args)
 {
 	uint8_t *buffer = server->config->receive_buffer;
-	struct minrpc_scratch scratch = {body->end, buffer + server->config->receive_size};
+	struct minrpc_scratch scratch = {.at = body->end,
+					 .end = buffer + server->config->receive_size};
 	uint32_t culprit = 0U;
 
 	switch (minrpc_packed_decode(body, &scratch, &server->dialect, args, &culprit)) {

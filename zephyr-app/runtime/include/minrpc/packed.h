@@ -77,6 +77,7 @@ enum minrpc_packed_status {
 struct minrpc_scratch {
 	uint8_t *at;
 	uint8_t *end;
+	bool full;
 };
 
 /*
@@ -85,7 +86,7 @@ struct minrpc_scratch {
  */
 enum minrpc_packed_status minrpc_packed_decode(struct minrpc_cursor *cursor,
 					       struct minrpc_scratch *scratch,
-					       enum minrpc_dialect *dialect,
+					       uint8_t *dialect,
 					       struct minrpc_args *args, uint32_t *culprit);
 
 /* "int", "tensor", ...: for messages. */

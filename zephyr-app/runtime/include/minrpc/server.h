@@ -70,25 +70,26 @@ struct minrpc_link_counters {
 	uint32_t stale_messages;
 };
 
+/* What is used most comes first: the shortest instructions reach only so far. */
 struct minrpc_server {
 	const struct minrpc_config *config;
-	struct minrpc_reader reader;
-	struct minrpc_writer writer;
 	struct minrpc_session session;
-	struct minrpc_arena arena;
-	struct minrpc_timer timer;
-	struct minrpc_link_counters counters;
-	enum minrpc_dialect dialect;
-	uint32_t oversize;          /* length of the frame being received, when it is over the buffer */
-	bool streaming;             /* ... and its payload goes straight to its destination */
-	uint32_t evaluator_serial;  /* of the last time evaluator made */
+	bool numbered;    /* the request being answered was numbered */
+	uint8_t sequence; /* of the last numbered request */
+	bool streaming;   /* an oversize frame's payload goes straight to its destination */
+	uint8_t dialect;  /* enum minrpc_dialect */
+	uint32_t oversize; /* length of the frame being received, when it is over the buffer */
+	uint32_t check;    /* CRC-32 of the numbered message being sent */
+	void *result;      /* what the reply points to, when that is in the arena */
 	struct minrpc_evaluator *evaluators;
+	uint32_t evaluator_serial; /* of the next time evaluator */
 	uint32_t random_state;
 	struct minrpc_reply reply;
-	void *result;               /* what the reply points to, when that is in the arena */
-	uint32_t check;             /* CRC-32 of the numbered message being sent */
-	uint8_t sequence;           /* of the last numbered request */
-	bool numbered;              /* the request being answered was numbered */
+	struct minrpc_arena arena;
+	struct minrpc_writer writer;
+	struct minrpc_reader reader;
+	struct minrpc_timer timer;
+	struct minrpc_link_counters counters;
 	char error[MINRPC_ERROR_TEXT];
 };
 
