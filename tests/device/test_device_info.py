@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the device tells of itself, and its memory's book-keeping."""
+
+import numpy as np
+import pytest
+
+from harness.client import Device
+
+
+def test_info_makes_sense(device: Device) -> None:
+    info = device.info()
+    assert info.version >= 1
+    assert info.max_packet >= 512
+    assert 0 < info.arena_largest_free <= info.arena_size
+    assert info.timer_hz > 0
+
+
+def test_memory_is_counted_and_comes_back(device: Device) -> None:
+    before = device.info()
+    with device.empty((1000,), np.int8):
+        during = device.info()
+    after = device.info()
+    assert during.arena_used >= before.arena_used + 1000
+    assert during.arena_peak >= during.arena_used
+    assert after.arena_used == before.arena_used
+
+
+def test_a_thousand_allocations_leave_nothing(device: Device) -> None:
+    used = device.info().arena_used
+    for number in range(1000):
+        device.empty((number % 50 + 1,), np.int8).free()
+    assert device.info().arena_used == used
+
+
+def test_a_clean_link_counts_no_damage(device: Device) -> None:
+    info = device.info()
+    device.array(np.arange(5000, dtype=np.int32)).numpy()
+    after = device.info()
+    assert after.crc_errors == info.crc_errors
+    assert after.rx_overruns == info.rx_overruns
+    assert device.link_counters.errors == 0
+
+
+def random_bytes(device: Device, dtype: str, size: int = 256) -> bytes:
+    """What random_fill makes next."""
+    array = device.empty((size,), dtype)
+    device.get_function("tvm.contrib.random.random_fill")(array)
+    return array.numpy().tobytes()
+
+
+def test_random_fill_is_the_same_in_each_session(device: Device) -> None:
+    device.reset()
+    first = random_bytes(device, "uint8"), random_bytes(device, "uint8")
+    device.reset()
+    assert (random_bytes(device, "uint8"), random_bytes(device, "uint8")) == first
+    assert first[0] != first[1]
+    assert len(set(first[0])) > 100
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_random_fill_makes_plain_floats(device: Device, dtype: str) -> None:
+    values = np.frombuffer(random_bytes(device, dtype), dtype)
+    magnitude = np.abs(values)
+    assert ((magnitude >= np.finfo(dtype).smallest_normal) & (magnitude < 2)).all()
+    assert len(set(values.tolist())) > 100
