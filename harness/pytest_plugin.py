@@ -1,2 +1,146 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The pytest plugin `minrpc`: options, the `device` fixture, the report's header and failure sections."""
+"""The pytest plugin `minrpc`: options, fixtures, the report's header and the sections of a failed test.
+
+A test that uses the `device` fixture runs once for each platform:
+
+    def test_add(device):
+        a, b = device.array(np.int8([2, 3])), device.array(np.int8([4]))
+        c = device.empty((2,), np.int8)
+        device.system_lib()["add"](a, b, c)
+        assert c.numpy().tolist() == [6, 7]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator
+
+import pytest
+
+from harness.client import Device, TimingResult
+from harness.deadline import Deadline
+from harness.errors import HarnessError
+from harness.platforms import Firmware, RunningDevice
+from harness.plugin.bench import Bench
+from harness.plugin.options import Options, add_options, read_options
+from harness.plugin.report import header, progress_line, short_traceback
+from harness.plugin.targets import Target, select
+
+_BENCH = pytest.StashKey[Bench]()
+_FAILED = pytest.StashKey[bool]()
+_RUN = pytest.StashKey["Run"]()
+
+
+class Run:
+    """What one pytest run has: its options, its total deadline, and the devices that it selected."""
+
+    def __init__(self, options: Options, config: pytest.Config) -> None:
+        self.options = options
+        self.selection = select(options)
+        self.total = Deadline("test run", options.total_s)
+        self._config = config
+
+    def bench(self, target: Target) -> Bench:
+        """A new bench for `target`."""
+        return Bench(target, self.options, self.total, lambda text: progress_line(self._config, text))
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    add_options(parser)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Check options and platforms before anything is collected."""
+    try:
+        config.stash[_RUN] = Run(read_options(config), config)
+    except HarnessError as error:
+        raise pytest.UsageError(str(error)) from error
+
+
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    return header(config.stash[_RUN].selection, config.stash[_RUN].options)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """One test for each target."""
+    if "minrpc_bench" not in metafunc.fixturenames:
+        return
+    selection = metafunc.config.stash[_RUN].selection
+    reason = f"no platform can run here: {dict(selection.left_out)}"
+    targets = [pytest.param(target, id=target.name) for target in selection.targets]
+    none = pytest.param(None, id="no-platform", marks=pytest.mark.skip(reason=reason))
+    metafunc.parametrize("minrpc_bench", targets or [none], indirect=True, scope="session")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Shorten the harness's own frames, remember failures, and show console and wire."""
+    if call.excinfo is not None and not item.config.getoption("fulltrace"):
+        short_traceback(call.excinfo)
+    report = yield
+    if report.failed:
+        item.stash[_FAILED] = True
+        if _BENCH in item.stash:
+            report.sections += item.stash[_BENCH].sections()
+        run = item.config.stash[_RUN]
+        if run.total.expired():
+            item.session.shouldfail = f"the total limit of {run.options.total_s:g} s has passed (--total-timeout)"
+    return report
+
+
+@pytest.fixture(scope="session")
+def minrpc_bench(request: pytest.FixtureRequest) -> Iterator[Bench]:
+    """What the tests of one target share. Tests use `device`, `running_device` and `firmware`."""
+    bench = request.config.stash[_RUN].bench(request.param)
+    yield bench
+    bench.discard()
+
+
+@pytest.fixture
+def running_device(
+    request: pytest.FixtureRequest,
+    minrpc_bench: Bench,
+    record_property: Callable[[str, object], None],
+) -> Iterator[RunningDevice]:
+    """The started device: process, console, timing mode. Its link belongs to `device`."""
+    node = request.node
+    if minrpc_bench.unusable:
+        # The first test has failed with the whole report, and so does the run.
+        pytest.skip(f"{minrpc_bench.name} could not be used: {minrpc_bench.unusable}")
+    node.stash[_BENCH] = minrpc_bench
+    running = minrpc_bench.running
+    for name, value in minrpc_bench.properties().items():
+        record_property(name, value)
+    yield running
+    if node.stash.get(_FAILED, False):
+        minrpc_bench.discard()
+    else:
+        minrpc_bench.check()
+
+
+@pytest.fixture
+def device(running_device: RunningDevice, minrpc_bench: Bench) -> Iterator[Device]:
+    """The device under test, in a session of its own: nothing is left of the test before.
+
+    A device that died, or that a failed test may have spoiled, is started anew before the next test.
+    """
+    with minrpc_bench.open() as opened:
+        yield opened
+
+
+@pytest.fixture
+def firmware(minrpc_bench: Bench) -> Firmware | None:
+    """What was built for the device; None for a board, whose firmware is its own."""
+    return minrpc_bench.firmware
+
+
+@pytest.fixture
+def record_timing(record_property: Callable[[str, object], None]) -> Callable[[str, TimingResult], None]:
+    """Writes a measurement into the JUnit report, seconds per call: `record_timing("add", timing)`."""
+
+    def record(name: str, timing: TimingResult) -> None:
+        for statistic in ("mean", "median", "min", "max", "std"):
+            record_property(f"{name}.{statistic}_s", getattr(timing, statistic))
+
+    return record

@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the tests on devices share."""
+
+from collections.abc import Callable
+
+import pytest
+
+from harness.client import Device, SystemLibrary
+
+
+@pytest.fixture
+def lib(device: Device) -> SystemLibrary:
+    """The functions that the firmware was linked with."""
+    return device.system_lib()
+
+
+@pytest.fixture
+def need_memory(device: Device) -> Callable[[int], None]:
+    """Skips the test when the device has not so many bytes for arrays in one piece."""
+
+    def need(nbytes: int) -> None:
+        free = device.info().arena_largest_free
+        if free < nbytes:
+            pytest.skip(f"needs {nbytes} bytes of device memory, {free} are free in one piece")
+
+    return need

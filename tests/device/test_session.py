@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sessions: a reset ends one, the next one works, and nothing of the old one is left."""
+
+import numpy as np
+import pytest
+
+from harness.client import Device
+from harness.errors import SessionTerminatedError
+
+
+def add_works(device: Device) -> bool:
+    """Whether a whole round of allocating, copying, calling and reading gives the right result."""
+    a, b = device.array(np.array([2, 3], np.int8)), device.array(np.array([4], np.int8))
+    c = device.empty((2,), np.int8)
+    device.system_lib()["add"](a, b, c)
+    return bool(c.numpy().tolist() == [6, 7])
+
+
+def test_reset_ends_the_session_and_the_next_works(device: Device) -> None:
+    old = device.array(np.arange(4, dtype=np.int8))
+    with pytest.raises(SessionTerminatedError, match="ended the session"):
+        device.get_function("tvm.testing.reset_server")()
+    device.connect()
+    with pytest.raises(ValueError, match="session that has ended"):
+        old.numpy()
+    assert add_works(device)
+
+
+def test_reset_method_leaves_a_new_session(device: Device) -> None:
+    lib = device.system_lib()
+    device.reset()
+    with pytest.raises(ValueError, match="session that has ended"):
+        lib["add"]
+    assert add_works(device)
+
+
+def test_reset_gives_all_memory_back(device: Device) -> None:
+    free = device.info().arena_largest_free
+    kept = [device.empty((100,), np.int8) for _ in range(3)]
+    assert device.info().arena_largest_free < free
+    device.reset()
+    assert device.info().arena_largest_free == free
+    assert all(array.shape == (100,) for array in kept)
+
+
+def test_ten_resets_in_a_row(device: Device) -> None:
+    for _ in range(10):
+        device.reset()
+    assert add_works(device)
