@@ -329,6 +329,7 @@ void minrpc_server_receive(struct minrpc_server *server, const uint8_t *data, ui
 		case MINRPC_READER_FRAME:
 			handle_message(server, server->oversize != 0U ? server->config->receive_size
 								      : server->reader.length);
+			server->oversize = 0U;
 			break;
 		case MINRPC_READER_BAD_CRC:
 			drop_frame(server, &server->counters.crc_errors);

@@ -1,0 +1,142 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "functions.h"
+
+#include <string.h>
+
+#include "host.h"
+
+#define PACKED                                                                                     \
+	TVMValue *args, int *codes, int count, TVMValue *value, int *code, void *resource
+#define UNUSED                                                                                     \
+	(void)args;                                                                                \
+	(void)codes;                                                                               \
+	(void)count;                                                                               \
+	(void)value;                                                                               \
+	(void)code;                                                                                \
+	(void)resource
+
+struct host_functions host_functions;
+
+void host_functions_reset(void)
+{
+	memset(&host_functions, 0, sizeof(host_functions));
+	host_functions.cost = 1U;
+}
+
+static int tick(PACKED)
+{
+	UNUSED;
+	host_functions.calls++;
+	host_current()->clock.now += host_functions.cost;
+	return 0;
+}
+
+static int fail_at(PACKED)
+{
+	(void)tick(args, codes, count, value, code, resource);
+	return host_functions.calls == host_functions.fail_at ? -1 : 0;
+}
+
+static int fail_text(PACKED)
+{
+	UNUSED;
+	TVMAPISetLastError("no luck");
+	return -1;
+}
+
+static int leak(PACKED)
+{
+	UNUSED;
+	if (TVMBackendAllocWorkspace(1, 0, 1000U, 0, 8) == NULL) {
+		return -1;
+	}
+	value->v_int64 = 1;
+	*code = kTVMArgInt;
+	return 0;
+}
+
+static int workspace(PACKED)
+{
+	void *outer = TVMBackendAllocWorkspace(1, 0, 2000U, 2, 32);
+	void *inner = TVMBackendAllocWorkspace(1, 0, 0U, 2, 32);
+
+	UNUSED;
+	if (outer == NULL || inner == NULL) {
+		return -1;
+	}
+	memset(outer, 0x5a, 2000U);
+	return TVMBackendFreeWorkspace(1, 0, inner) != 0 || TVMBackendFreeWorkspace(1, 0, outer) != 0
+		       ? -1
+		       : 0;
+}
+
+static int bad_free(PACKED)
+{
+	UNUSED;
+	return TVMBackendFreeWorkspace(1, 0, host_current());
+}
+
+static int ret(PACKED)
+{
+	UNUSED;
+	*value = host_functions.value;
+	*code = host_functions.type_code;
+	return 0;
+}
+
+static int echo(PACKED)
+{
+	UNUSED;
+	if (count > 0) {
+		*value = args[0];
+		*code = codes[0];
+	}
+	return 0;
+}
+
+static int array(PACKED)
+{
+	void *block;
+
+	UNUSED;
+	if (minrpc_arena_alloc(&host_current()->server.arena, sizeof(DLTensor), 1U,
+			       MINRPC_ARENA_NDARRAY, &block) != kTvmErrorNoError) {
+		return -1;
+	}
+	memcpy(block, &host_functions.array, sizeof(DLTensor));
+	value->v_handle = block;
+	*code = kTVMNDArrayHandle;
+	return 0;
+}
+
+static int call_inc(PACKED)
+{
+	TVMFunctionHandle inc;
+
+	UNUSED;
+	if (TVMBackendGetFuncFromEnv(NULL, "inc", &inc) != 0) {
+		return -1;
+	}
+	return TVMFuncCall(inc, args, codes, count, value, code);
+}
+
+static int talk(PACKED)
+{
+	static char text[4096];
+
+	UNUSED;
+	memset(text, 'x', sizeof(text));
+	return minrpc_server_log(&host_current()->server, text, host_functions.log_size);
+}
+
+static const TVMBackendPackedCFunc functions[] = {
+	tick, fail_at, fail_text, leak, workspace, bad_free, ret, echo, array, call_inc, talk,
+};
+
+const TVMFuncRegistry host_registry = {
+	.names = "\013\000tick\0fail_at\0fail_text\0leak\0workspace\0bad_free\0ret\0echo\0array\0"
+		 "call_inc\0talk\0",
+	.funcs = functions,
+};

@@ -1,0 +1,38 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Functions of the test library: each misbehaves, or returns, in one way.
+ */
+#ifndef FUNCTIONS_H_
+#define FUNCTIONS_H_
+
+#include <tvm/runtime/crt/func_registry.h>
+
+/*
+ * tick      counts the call and adds `cost` to the clock
+ * fail_at   likewise, and fails without a message when its call number is `fail_at`
+ * fail_text fails with "no luck"
+ * leak      takes 1000 bytes of workspace, keeps them, returns an int
+ * workspace takes and returns workspace
+ * bad_free  frees workspace that it does not have
+ * ret       returns `value` as `type_code`
+ * echo      returns its argument
+ * array     returns an array: `array` below
+ * call_inc  calls inc through TVMFuncCall
+ * talk      logs `log_size` bytes of 'x'
+ */
+extern const TVMFuncRegistry host_registry;
+
+extern struct host_functions {
+	uint32_t calls;
+	uint32_t cost;
+	uint32_t fail_at; /* 0: never */
+	TVMValue value;
+	int type_code;
+	DLTensor array;
+	uint32_t log_size;
+} host_functions;
+
+void host_functions_reset(void);
+
+#endif /* FUNCTIONS_H_ */

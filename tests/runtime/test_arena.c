@@ -1,0 +1,286 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <stdlib.h>
+
+#include <minrpc/arena.h>
+
+#include "check.h"
+#include "host.h"
+
+#define GRANULE MINRPC_ARENA_GRANULE
+
+static struct minrpc_arena arena;
+static _Alignas(64) uint8_t buffer[4096];
+
+static void fresh(void)
+{
+	minrpc_arena_init(&arena, buffer, sizeof(buffer));
+}
+
+static uint8_t *take(uint32_t size, uint32_t alignment, enum minrpc_arena_kind kind)
+{
+	void *block;
+
+	CHECK_EQ(minrpc_arena_alloc(&arena, size, alignment, kind, &block), kTvmErrorNoError);
+	CHECK(block != NULL);
+	(void)arena_check(&arena);
+	return block;
+}
+
+static void give(void *block, uint32_t kinds)
+{
+	CHECK_EQ(minrpc_arena_free(&arena, (uintptr_t)block, kinds), kTvmErrorNoError);
+	(void)arena_check(&arena);
+}
+
+static void refuse(uint32_t size, uint32_t alignment)
+{
+	void *block = buffer;
+
+	CHECK_EQ(minrpc_arena_alloc(&arena, size, alignment, MINRPC_ARENA_DATA, &block),
+		 kTvmErrorPlatformNoMemory);
+	CHECK(block == NULL);
+	(void)arena_check(&arena);
+}
+
+TEST(neighbours_merge_in_any_order)
+{
+	static const int orders[][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
+					{1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
+
+	fresh();
+	for (size_t i = 0U; i < sizeof(orders) / sizeof(orders[0]); i++) {
+		uint8_t *blocks[3];
+		uint32_t all = minrpc_arena_largest_free(&arena);
+
+		for (int j = 0; j < 3; j++) {
+			blocks[j] = take(100U, 1U, MINRPC_ARENA_DATA);
+		}
+		for (int j = 0; j < 3; j++) {
+			give(blocks[orders[i][j]], MINRPC_ARENA_DATA);
+		}
+		CHECK_EQ(minrpc_arena_largest_free(&arena), all);
+		CHECK_EQ(arena.used, 0U);
+	}
+}
+
+TEST(a_hole_is_used_again)
+{
+	uint8_t *first;
+
+	fresh();
+	first = take(64U, 1U, MINRPC_ARENA_DATA);
+	(void)take(64U, 1U, MINRPC_ARENA_DATA);
+	give(first, MINRPC_ARENA_DATA);
+	CHECK(take(64U, 1U, MINRPC_ARENA_DATA) == first);
+}
+
+TEST(every_alignment_is_kept_and_nothing_overlaps)
+{
+	for (uint32_t alignment = 1U; alignment <= 1024U; alignment *= 2U) {
+		uint8_t *first;
+		uint8_t *second;
+
+		fresh();
+		first = take(10U, alignment, MINRPC_ARENA_DATA);
+		second = take(10U, alignment, MINRPC_ARENA_DATA);
+		CHECK_EQ((uintptr_t)first % alignment, 0U);
+		CHECK_EQ((uintptr_t)second % alignment, 0U);
+		CHECK(second >= first + 10);
+		give(first, MINRPC_ARENA_DATA);
+		give(second, MINRPC_ARENA_DATA);
+		CHECK_EQ(arena_check(&arena), 0U);
+		CHECK_EQ(minrpc_arena_largest_free(&arena), sizeof(buffer) - GRANULE);
+	}
+}
+
+TEST(an_unaligned_buffer_is_aligned)
+{
+	for (uint32_t shift = 0U; shift < 20U; shift++) {
+		uint8_t *block;
+
+		minrpc_arena_init(&arena, buffer + shift, sizeof(buffer) - 32U);
+		block = take(minrpc_arena_largest_free(&arena), 1U, MINRPC_ARENA_DATA);
+		CHECK_EQ((uintptr_t)block % GRANULE, 0U);
+		CHECK(block >= buffer + shift);
+		CHECK(block + minrpc_arena_largest_free(&arena) <= buffer + shift + sizeof(buffer) - 32U);
+	}
+}
+
+TEST(a_buffer_too_small_holds_nothing)
+{
+	for (uint32_t size = 0U; size < 2U * GRANULE; size++) {
+		minrpc_arena_init(&arena, buffer, size);
+		refuse(0U, 1U);
+		CHECK_EQ(minrpc_arena_largest_free(&arena), 0U);
+		CHECK_EQ(minrpc_arena_free(&arena, (uintptr_t)buffer, UINT32_MAX),
+			 kTvmErrorPlatformCheckFailure);
+	}
+}
+
+TEST(exhaustion_is_an_error_and_changes_nothing)
+{
+	uint32_t largest;
+
+	fresh();
+	largest = minrpc_arena_largest_free(&arena);
+	CHECK_EQ(largest, sizeof(buffer) - GRANULE);
+	refuse(largest + 1U, 1U);
+	give(take(largest, 1U, MINRPC_ARENA_DATA), MINRPC_ARENA_DATA);
+	(void)take(largest, 1U, MINRPC_ARENA_DATA);
+	refuse(0U, 1U);
+	CHECK_EQ(minrpc_arena_largest_free(&arena), 0U);
+}
+
+TEST(sizes_near_the_end_of_32_bits_are_refused)
+{
+	fresh();
+	for (uint32_t size = UINT32_MAX; size > UINT32_MAX - 80U; size--) {
+		refuse(size, 1U);
+		refuse(size, 64U);
+	}
+	refuse(1U, 0x80000000U);
+	refuse(1U, 8192U);
+}
+
+TEST(a_double_free_is_an_error)
+{
+	uint8_t *block;
+
+	fresh();
+	block = take(32U, 1U, MINRPC_ARENA_DATA);
+	give(block, MINRPC_ARENA_DATA);
+	CHECK_EQ(minrpc_arena_free(&arena, (uintptr_t)block, MINRPC_ARENA_DATA),
+		 kTvmErrorPlatformCheckFailure);
+	(void)arena_check(&arena);
+}
+
+TEST(foreign_pointers_are_errors)
+{
+	uint8_t *block;
+	uint32_t size;
+
+	fresh();
+	block = take(64U, 1U, MINRPC_ARENA_DATA);
+	/* What looks like a header inside a block is not one. */
+	memset(block, 0x10, 64U);
+	for (uintptr_t at = (uintptr_t)buffer - 64U; at < (uintptr_t)buffer + 256U; at++) {
+		if (at != (uintptr_t)block) {
+			CHECK_EQ(minrpc_arena_free(&arena, at, UINT32_MAX),
+				 kTvmErrorPlatformCheckFailure);
+			CHECK(!minrpc_arena_find(&arena, at, UINT32_MAX, &size));
+		}
+	}
+	CHECK_EQ(minrpc_arena_free(&arena, 0U, UINT32_MAX), kTvmErrorPlatformCheckFailure);
+	CHECK_EQ(minrpc_arena_free(&arena, UINTPTR_MAX, UINT32_MAX), kTvmErrorPlatformCheckFailure);
+	give(block, MINRPC_ARENA_DATA);
+}
+
+TEST(a_block_is_freed_only_as_what_it_is)
+{
+	uint8_t *block;
+	uint32_t size = 0U;
+
+	fresh();
+	block = take(33U, 1U, MINRPC_ARENA_EVALUATOR);
+	CHECK_EQ(minrpc_arena_free(&arena, (uintptr_t)block, MINRPC_ARENA_DATA),
+		 kTvmErrorPlatformCheckFailure);
+	CHECK(!minrpc_arena_find(&arena, (uintptr_t)block, MINRPC_ARENA_DATA, &size));
+	CHECK(minrpc_arena_find(&arena, (uintptr_t)block,
+				MINRPC_ARENA_DATA | MINRPC_ARENA_EVALUATOR, &size));
+	CHECK_EQ(size, 33U);
+	give(block, MINRPC_ARENA_EVALUATOR | MINRPC_ARENA_NDARRAY);
+}
+
+TEST(zero_bytes_are_an_allocation_of_their_own)
+{
+	uint8_t *first;
+	uint32_t size = 1U;
+
+	fresh();
+	first = take(0U, 1U, MINRPC_ARENA_DATA);
+	CHECK(take(0U, 1U, MINRPC_ARENA_DATA) != first);
+	CHECK(minrpc_arena_find(&arena, (uintptr_t)first, MINRPC_ARENA_DATA, &size));
+	CHECK_EQ(size, 0U);
+}
+
+TEST(peak_is_the_most_that_was_used)
+{
+	uint8_t *first;
+	uint8_t *second;
+
+	fresh();
+	first = take(100U, 1U, MINRPC_ARENA_DATA);
+	second = take(200U, 1U, MINRPC_ARENA_DATA);
+	CHECK_EQ(arena.used, 112U + 208U + 2U * GRANULE);
+	CHECK_EQ(arena.peak, arena.used);
+	give(second, MINRPC_ARENA_DATA);
+	give(first, MINRPC_ARENA_DATA);
+	(void)take(50U, 1U, MINRPC_ARENA_DATA);
+	CHECK_EQ(arena.peak, 112U + 208U + 2U * GRANULE);
+}
+
+TEST(release_frees_these_kinds_only)
+{
+	uint8_t *data;
+	uint8_t *kept;
+	uint32_t size;
+
+	fresh();
+	data = take(40U, 1U, MINRPC_ARENA_DATA);
+	(void)take(40U, 1U, MINRPC_ARENA_WORKSPACE);
+	kept = take(40U, 1U, MINRPC_ARENA_LIBRARY);
+	(void)take(40U, 64U, MINRPC_ARENA_WORKSPACE);
+	minrpc_arena_release(&arena, MINRPC_ARENA_WORKSPACE | MINRPC_ARENA_RESULT);
+	CHECK_EQ(arena_check(&arena), 2U);
+	CHECK(minrpc_arena_find(&arena, (uintptr_t)data, MINRPC_ARENA_DATA, &size));
+	minrpc_arena_release(&arena, MINRPC_ARENA_DATA);
+	CHECK_EQ(arena_check(&arena), 1U);
+	CHECK(minrpc_arena_find(&arena, (uintptr_t)kept, MINRPC_ARENA_LIBRARY, &size));
+}
+
+/* A small generator of its own, so that a failure comes back. */
+static uint32_t next(uint32_t *state)
+{
+	*state = *state * 1664525U + 1013904223U;
+	return *state >> 8;
+}
+
+TEST(many_random_steps_keep_every_byte)
+{
+	static uint8_t *blocks[24];
+	static uint32_t sizes[24];
+	uint32_t state = 1U;
+
+	fresh();
+	memset(blocks, 0, sizeof(blocks));
+	for (uint32_t step = 0U; step < 20000U; step++) {
+		uint32_t slot = next(&state) % 24U;
+		void *block;
+
+		if (blocks[slot] != NULL) {
+			for (uint32_t i = 0U; i < sizes[slot]; i++) {
+				CHECK_EQ(blocks[slot][i], slot);
+			}
+			give(blocks[slot], MINRPC_ARENA_DATA);
+			blocks[slot] = NULL;
+			continue;
+		}
+		sizes[slot] = next(&state) % 400U;
+		if (minrpc_arena_alloc(&arena, sizes[slot], 1U << next(&state) % 9U,
+				       MINRPC_ARENA_DATA, &block) == kTvmErrorNoError) {
+			memset(block, (int)slot, sizes[slot]);
+			blocks[slot] = block;
+		}
+		(void)arena_check(&arena);
+	}
+}
+
+CHECK_MAIN(CASE(neighbours_merge_in_any_order), CASE(a_hole_is_used_again),
+	   CASE(every_alignment_is_kept_and_nothing_overlaps), CASE(an_unaligned_buffer_is_aligned),
+	   CASE(a_buffer_too_small_holds_nothing), CASE(exhaustion_is_an_error_and_changes_nothing),
+	   CASE(sizes_near_the_end_of_32_bits_are_refused), CASE(a_double_free_is_an_error),
+	   CASE(foreign_pointers_are_errors), CASE(a_block_is_freed_only_as_what_it_is),
+	   CASE(zero_bytes_are_an_allocation_of_their_own), CASE(peak_is_the_most_that_was_used),
+	   CASE(release_frees_these_kinds_only), CASE(many_random_steps_keep_every_byte))
