@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 from struct import Struct
 
 from harness.errors import DialectError
+from harness.timing.reading import ClockReading
 
 _LAYOUT = Struct("<6IQ8I")
 
@@ -25,6 +26,7 @@ class DeviceInfo:
     rx_overruns: bytes that the device lost because it did not read them in time.
     stack_size, stack_peak: the stack that functions run on and how much of it was ever in use; 0 where the
         device can't tell.
+    clock: its clocks when it answered; None before version 2.
     """
 
     version: int
@@ -42,13 +44,16 @@ class DeviceInfo:
     rx_overruns: int
     stack_size: int
     stack_peak: int
+    clock: ClockReading | None = None
 
     @classmethod
     def parse(cls, answer: bytes) -> DeviceInfo:
         """From the bytes of the answer. Raises DialectError when they are too few."""
         if len(answer) < _LAYOUT.size:
             raise DialectError(f"the device's info has {len(answer)} bytes, {_LAYOUT.size} are due")
-        return cls(*_LAYOUT.unpack_from(answer))
+        rest = answer[_LAYOUT.size :]
+        clock = ClockReading.parse(rest) if len(rest) >= ClockReading.SIZE else None
+        return cls(*_LAYOUT.unpack_from(answer), clock)
 
     def __str__(self) -> str:
         return ", ".join(f"{field.name} {getattr(self, field.name)}" for field in fields(self))

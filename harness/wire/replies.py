@@ -110,7 +110,7 @@ def encode_call_result(result: Result, dialect: Dialect) -> bytes:
     """The packet that answers a CallFunc, as `call_result` reads it."""
     match result:
         case None:
-            return encode_return([int(TypeCode.NULL), int(TypeCode.NULL)], dialect)
+            return encode_return([int(TypeCode.NULL), None], dialect)
         case Module(handle):
             return encode_return([int(TypeCode.MODULE), Handle(handle)], dialect)
         case Function(handle):

@@ -171,16 +171,20 @@ def copy_overhead(ndim: int, dialect: Dialect) -> int:
     return HEAD.size - _U64.size + copy
 
 
-def decode_request(packet: Buffer) -> tuple[Request, Dialect]:
-    """The request, and the dialect it is in: 0.8.0 when its length fits that, as it does without tensors.
+def decode_request(
+    packet: Buffer, dialects: Sequence[Dialect] = (Dialect.V0_8_0, Dialect.V0_7_0)
+) -> tuple[Request, Dialect]:
+    """The request, and the first of `dialects` that its length fits; without tensors each does.
 
-    Raises MalformedError when it is well formed in neither.
+    Raises MalformedError when it is well formed in none.
     """
     code, body = _split(packet)
-    try:
-        return _decode(code, body, Dialect.V0_8_0), Dialect.V0_8_0
-    except MalformedError:
-        return _decode(code, body, Dialect.V0_7_0), Dialect.V0_7_0
+    for dialect in dialects:
+        try:
+            return _decode(code, body, dialect), dialect
+        except MalformedError as error:
+            refusal = error
+    raise refusal
 
 
 def _split(packet: Buffer) -> tuple[RpcCode, memoryview]:
@@ -202,10 +206,7 @@ def _decode(code: RpcCode, body: memoryview, dialect: Dialect) -> Request:
         if code in (RpcCode.COPY_FROM_REMOTE, RpcCode.COPY_TO_REMOTE):
             return _decode_copy(code, body, dialect)
         if code is RpcCode.INIT_SERVER:
-            (length,) = _U64.unpack_from(body)
-            end = _U64.size + length
-            args = decode_whole_sequence(body, end, dialect)
-            return InitServer(bytes(body[_U64.size : end]).decode("utf-8", "surrogateescape"), args)
+            return _decode_init(body, dialect)
     except error:
         raise MalformedError("the request is too short") from None
     if code is RpcCode.SHUTDOWN:
@@ -213,6 +214,15 @@ def _decode(code: RpcCode, body: memoryview, dialect: Dialect) -> Request:
     if code < RpcCode.GET_GLOBAL_FUNC:
         raise MalformedError(f"{code.name} is no request")
     return Syscall(code, decode_whole_sequence(body, 0, dialect))
+
+
+def _decode_init(body: memoryview, dialect: Dialect) -> Request:
+    (length,) = _U64.unpack_from(body)
+    if length > len(body) - _U64.size:
+        raise MalformedError(f"{length} bytes announced where {len(body) - _U64.size} are left")
+    end = _U64.size + length
+    version = bytes(body[_U64.size : end]).decode("utf-8", "surrogateescape")
+    return InitServer(version, decode_whole_sequence(body, end, dialect))
 
 
 def _decode_copy(code: RpcCode, body: memoryview, dialect: Dialect) -> Request:

@@ -5,7 +5,15 @@ from __future__ import annotations
 
 from harness.wire.dtypes import DataType
 from harness.wire.replies import CopyAck, RemoteException, Reply, Result, Return, ReturnedArray
-from harness.wire.requests import CallFunc, CopyFromRemote, CopyToRemote, InitServer, Request, Shutdown, Syscall
+from harness.wire.requests import (
+    CallFunc,
+    CopyFromRemote,
+    CopyToRemote,
+    InitServer,
+    Request,
+    Shutdown,
+    Syscall,
+)
 from harness.wire.values import (
     Argument,
     Bool,

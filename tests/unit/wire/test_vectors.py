@@ -5,10 +5,18 @@ from __future__ import annotations
 
 import pytest
 
-from harness.wire.framing import CrcMismatch, Deframer, Frame, FramingEvent, InvalidEscape, Noise, ShortPacket
+from harness.wire.framing import (
+    CrcMismatch,
+    Deframer,
+    Frame,
+    FramingEvent,
+    InvalidEscape,
+    Noise,
+    ShortPacket,
+    encode_frame,
+)
 from harness.wire.replies import Return, call_result, decode_reply, encode_exception
 from harness.wire.requests import decode_request, encode_request
-from harness.wire.framing import encode_frame
 from harness.wire.values import Dialect
 from tests.unit.wire.describe import describe_reply, describe_request, describe_result
 from tests.vectors import Row, rows, to_bytes
@@ -29,7 +37,13 @@ def test_frame(row: Row) -> None:
     assert Deframer().feed(to_bytes(wire)) == [Frame(to_bytes(payload))]
 
 
-_EVENT_NAMES = {"frame": Frame, "noise": Noise, "crc": CrcMismatch, "short": ShortPacket, "escape": InvalidEscape}
+_EVENT_NAMES = {
+    "frame": Frame,
+    "noise": Noise,
+    "crc": CrcMismatch,
+    "short": ShortPacket,
+    "escape": InvalidEscape,
+}
 
 
 def event_fields(events: list[FramingEvent]) -> list[tuple[type, bytes]]:

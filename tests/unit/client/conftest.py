@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Devices to test the client with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from harness.client import Device
+from tests.unit.client.device_model import OURS, DeviceModel, Traits
+from tests.unit.client.model_transport import ModelTransport
+
+# Long enough for a model that answers at once; what never answers is waited for as long.
+TIMEOUT_S = 0.02
+
+
+class Bench:
+    """A client's device, the model behind it, and the transport between them."""
+
+    def __init__(self, traits: Traits = OURS, *, chunk: int = 65536, boot: bool = False) -> None:
+        self.model = DeviceModel(traits)
+        self.transport = ModelTransport(self.model, chunk=chunk, boot=boot)
+        self.device = Device(self.transport, session_timeout_s=TIMEOUT_S, call_timeout_s=TIMEOUT_S)
+
+
+@pytest.fixture
+def bench() -> Iterator[Bench]:
+    """This project's device."""
+    made = Bench()
+    yield made
+    made.device.close()
+
+
+@pytest.fixture
+def make_bench() -> Iterator[Callable[..., Bench]]:
+    """Makes benches as `Bench` does, and closes them."""
+    made: list[Bench] = []
+
+    def make(traits: Traits = OURS, *, chunk: int = 65536, boot: bool = False) -> Bench:
+        made.append(Bench(traits, chunk=chunk, boot=boot))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.device.close()

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A transport whose far end is a `DeviceModel` in the same thread."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from harness.errors import DeadlineError, LinkClosedError
+from tests.unit.client.device_model import DeviceModel
+
+
+class ModelTransport:
+    """Everything written is answered at once; `written` keeps it, one entry a write.
+
+    chunk: how many bytes a read returns at the most.
+    lose: whether to lose what is written.
+    """
+
+    name = "model"
+
+    def __init__(self, model: DeviceModel, *, chunk: int = 65536, boot: bool = False) -> None:
+        self.model = model
+        self.written: list[bytes] = []
+        self.closed = False
+        self.lose: Callable[[bytes], bool] = lambda _: False
+        self.room: int | None = None
+        self._chunk = chunk
+        self._incoming = model.boot() if boot else b""
+
+    def say(self, data: bytes) -> None:
+        """Let the far end send this by itself."""
+        self._incoming += data
+
+    def write(self, data: bytes, timeout_s: float) -> None:
+        if self.closed:
+            raise LinkClosedError("the model is gone")
+        if self.room is not None and len(data) > self.room:
+            error = DeadlineError("the model takes no more")
+            error.written, self.room = self.room, 0
+            raise error
+        self.written.append(data)
+        if not self.lose(data):
+            self._incoming += self.model.receive(data)
+
+    def read(self, timeout_s: float) -> bytes:
+        data, self._incoming = self._incoming[: self._chunk], self._incoming[self._chunk :]
+        if not data and self.closed:
+            raise LinkClosedError("the model is gone")
+        return data
+
+    def close(self) -> None:
+        self.closed = True

@@ -1,0 +1,265 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The client on a device of this project: arrays, functions, and what it refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from harness.client import RemoteArray, RemoteFunction, RemoteModule
+from harness.errors import (
+    DeviceMemoryError,
+    DialectError,
+    FunctionNotFoundError,
+    RemoteError,
+    SessionTerminatedError,
+)
+from harness.wire.dtypes import DataType
+from harness.wire.values import DLDevice, Handle, UInt
+from tests.unit.client.conftest import Bench
+from tests.unit.client.device_model import OURS, TVM_0_8_0
+
+
+def test_add_on_the_device(bench: Bench) -> None:
+    device = bench.device
+    a = device.array(np.array([2, 3], np.int8))
+    b = device.array(np.array([4], np.int8))
+    c = device.empty((2,), np.int8)
+    assert a.numpy().tolist() == [2, 3]
+    assert device.system_lib()["add"](a, b, c) is None
+    assert c.numpy().tolist() == [6, 7]
+
+
+def test_in_chunks_of_any_size(make_bench: Callable[..., Bench]) -> None:
+    for chunk in (1, 2, 7):
+        device = make_bench(chunk=chunk).device
+        assert device.system_lib()["inc"](-2) == -1
+
+
+ARRAYS: list[npt.NDArray[Any]] = [
+    np.arange(-3, 3, dtype=np.int8),
+    np.arange(6, dtype=np.float32).reshape(2, 3),
+    np.arange(24, dtype=np.int64).reshape(2, 3, 4),
+    np.array([True, False]),
+    np.array(7, np.uint16),
+    np.zeros((0, 3), np.float64),
+    np.arange(10, dtype=np.int16)[::3],
+    np.asfortranarray(np.arange(6, dtype=np.float16).reshape(2, 3)),
+]
+
+
+@pytest.mark.parametrize("data", ARRAYS, ids=lambda data: f"{data.dtype}{data.shape}")
+def test_arrays_come_back_as_they_went(bench: Bench, data: npt.NDArray[Any]) -> None:
+    array = bench.device.array(data)
+    back = array.numpy()
+    assert back.dtype == data.dtype
+    assert back.shape == data.shape == array.shape
+    np.testing.assert_array_equal(back, data)
+    back.fill(0)  # A copy that the caller may change.
+
+
+def test_big_endian_data_keeps_its_values(bench: Bench) -> None:
+    array = bench.device.array(np.array([1, 2], ">i4"))
+    assert array.numpy().tolist() == [1, 2]
+    assert array.numpy().dtype == np.dtype("<i4")
+
+
+def test_the_dtype_can_be_said(bench: Bench) -> None:
+    array = bench.device.array([1, 2, 3], dtype="float32")
+    assert array.dtype == DataType(2, 32)
+    assert array.numpy().tolist() == [1.0, 2.0, 3.0]
+
+
+def test_lanes_are_the_last_dimension(bench: Bench) -> None:
+    data = np.arange(8, dtype=np.float32).reshape(2, 4)
+    array = bench.device.array(data, dtype="float32x4")
+    assert (array.shape, array.nbytes, str(array.dtype)) == ((2,), 32, "float32x4")
+    np.testing.assert_array_equal(array.numpy(), data)
+    with pytest.raises(ValueError, match="last dimension of 4"):
+        bench.device.array(data[:, :3], dtype="float32x4")
+
+
+def test_types_without_one_in_numpy_travel_as_bits(bench: Bench) -> None:
+    bits = np.array([0x3F80, 0x4000], np.uint16)
+    array = bench.device.array(bits, dtype="bfloat16")
+    assert array.numpy().view(np.uint16).tolist() == bits.tolist()
+    with pytest.raises(TypeError, match="bfloat16 is held as"):
+        bench.device.array(np.array([1.0, 2.0]), dtype="bfloat16")
+    assert bench.device.empty((2, 2), "int24").numpy().nbytes == 12
+
+
+def test_an_array_is_overwritten_from_the_host(bench: Bench) -> None:
+    array = bench.device.empty((2,), "int8")
+    array.copy_from(np.array([5, 6], np.int8))
+    assert array.numpy().tolist() == [5, 6]
+    with pytest.raises(TypeError, match="elements of int16 can't be copied to an array of int8"):
+        array.copy_from(np.array([5, 6], np.int16))
+    with pytest.raises(ValueError, match=r"shape \(3,\)"):
+        array.copy_from(np.array([5, 6, 7], np.int8))
+    assert array.numpy().tolist() == [5, 6]
+
+
+def test_an_array_is_overwritten_from_another(bench: Bench) -> None:
+    source, target = bench.device.array(np.array([5, 6], np.int8)), bench.device.empty((2,), "int8")
+    target.copy_from(source)
+    assert target.numpy().tolist() == [5, 6]
+    with pytest.raises(ValueError, match="can't be copied"):
+        target.copy_from(bench.device.empty((3,), "int8"))
+
+
+def test_nothing_is_sent_for_an_array_that_cannot_be(bench: Bench) -> None:
+    for data in (np.array(["text"]), np.array([1j]), np.array([object()])):
+        with pytest.raises(TypeError, match="no type on the wire"):
+            bench.device.array(data)
+    with pytest.raises(ValueError, match="negative"):
+        bench.device.empty((2, -1))
+    with pytest.raises(ValueError, match="more bytes than any device"):
+        bench.device.empty((2**40, 2**40))
+    assert bench.transport.written == []
+
+
+def test_arguments_of_every_kind(bench: Bench) -> None:
+    echo = bench.device.system_lib()["echo"]
+    for value in (0, -5, 2**63 - 1, 1.5, "text", b"bytes", None, Handle(5), DLDevice(1, 0), DataType(0, 8)):
+        assert echo(value) == value
+    assert echo(True) == 1
+    assert echo(np.int8(-3)) == -3
+    assert echo(np.float32(0.5)) == 0.5
+    assert echo(np.bool_(True)) == 1
+    assert echo(bytearray(b"x")) == b"x"
+    assert echo(UInt(5)) == 5
+
+
+def test_objects_of_the_device_as_arguments_and_results(bench: Bench) -> None:
+    library = bench.device.system_lib()
+    function = library["echo"](library["inc"])
+    assert isinstance(function, RemoteFunction)
+    assert function(4) == 5
+    module = library["echo"](library)
+    assert isinstance(module, RemoteModule)
+    assert module["inc"](4) == 5
+    data = bench.device.array(np.array([1, 2], np.int8))
+    array = library["array"](data)
+    assert isinstance(array, RemoteArray)
+    assert array.numpy().tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("value", [np.zeros(2), [1, 2], (1, 2)])
+def test_data_of_the_host_is_not_an_argument(bench: Bench, value: object) -> None:
+    echo = bench.device.system_lib()["echo"]
+    sent = len(bench.transport.written)
+    with pytest.raises(TypeError, match=r"not on the device: copy it there with device.array\(\)"):
+        echo(value)
+    with pytest.raises(TypeError, match="a set can't be sent"):
+        echo({1})
+    with pytest.raises(ValueError, match="does not fit"):
+        echo(2**63)
+    assert len(bench.transport.written) == sent
+
+
+def test_a_freed_array_is_refused_before_anything_is_sent(bench: Bench) -> None:
+    array = bench.device.array(np.array([1], np.int8))
+    echo = bench.device.system_lib()["echo"]
+    array.free()
+    bench.device.connect()
+    sent = len(bench.transport.written)
+    for use in (array.numpy, lambda: echo(array), lambda: array.copy_from(np.array([1], np.int8))):
+        with pytest.raises(ValueError, match=r"RemoteArray\(shape=\(1,\), dtype=int8\) has been freed"):
+            use()
+    assert len(bench.transport.written) == sent
+
+
+def test_an_array_of_another_device_is_refused(bench: Bench, make_bench: Callable[..., Bench]) -> None:
+    array = make_bench().device.array(np.array([1], np.int8))
+    with pytest.raises(ValueError, match="is on model, not on model"):
+        bench.device.system_lib()["echo"](array)
+
+
+def test_a_remote_error_has_the_devices_text_and_the_session_goes_on(bench: Bench) -> None:
+    library = bench.device.system_lib()
+    with pytest.raises(RemoteError) as caught:
+        library["fail"]()
+    assert caught.value.text == "boom"
+    assert caught.value.stage == "call fail"
+    assert library["inc"](1) == 2
+    assert bench.device.rpc.generation == 1
+
+
+def test_functions_that_are_not_there(bench: Bench) -> None:
+    with pytest.raises(FunctionNotFoundError, match="the system library has no function 'nope'"):
+        bench.device.system_lib()["nope"]
+    with pytest.raises(FunctionNotFoundError, match="no global function 'nope'"):
+        bench.device.get_function("nope")
+    with pytest.raises(LookupError):
+        bench.device.get_function("nope")
+
+
+def test_global_functions(bench: Bench) -> None:
+    assert bench.device.get_function("tvm.rpc.server.GetCRTMaxPacketSize")() == 2037
+
+
+def test_a_function_is_looked_up_once(bench: Bench) -> None:
+    library = bench.device.system_lib()
+    assert library["inc"] is library["inc"]
+    assert bench.device.system_lib() is library
+    library["inc"].free()
+    assert library["inc"](1) == 2
+
+
+def test_out_of_memory_is_an_error_of_its_own(make_bench: Callable[..., Bench]) -> None:
+    device = make_bench(replace(OURS, memory=100)).device
+    with pytest.raises(DeviceMemoryError, match="asked for 101 bytes"):
+        device.empty((101,), "int8")
+    assert device.array(np.zeros(100, np.int8)).numpy().sum() == 0
+
+
+def test_info(bench: Bench, make_bench: Callable[..., Bench]) -> None:
+    info = bench.device.info()
+    assert (info.version, info.max_packet, info.arena_size, info.timer_hz) == (1, 8192, 2, 6)
+    assert (info.crc_errors, info.stale_messages, info.rx_overruns, info.stack_peak) == (7, 11, 12, 14)
+    with pytest.raises(DialectError, match="does not run this project's runtime"):
+        make_bench(TVM_0_8_0).device.info()
+
+
+def test_reset_starts_a_new_session_and_old_arrays_say_so(bench: Bench) -> None:
+    array = bench.device.array(np.array([1], np.int8))
+    library = bench.device.system_lib()
+    inc = library["inc"]
+    bench.device.reset()
+    for use in (array.numpy, lambda: inc(1), lambda: library["inc"]):
+        with pytest.raises(ValueError, match="of a session that has ended"):
+            use()
+    assert bench.device.system_lib()["inc"](1) == 2
+
+
+def test_calling_the_reset_function_ends_the_session(bench: Bench) -> None:
+    with pytest.raises(SessionTerminatedError, match="restarted"):
+        bench.device.get_function("tvm.testing.reset_server")()
+    assert bench.device.system_lib()["inc"](1) == 2
+
+
+def test_logs_and_boot_text_are_kept(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
+    bench.transport.say(b"*** Booting ***\r\n")
+    bench.device.connect()
+    bench.model.logs = ["warming up", "hot"]
+    with caplog.at_level("INFO", "minrpc.device"):
+        bench.device.system_lib()
+    assert caplog.messages == ["warming up", "hot"]
+    assert bench.device.console_text == "*** Booting ***\nwarming up\nhot\n"
+    with pytest.raises(RemoteError) as caught:
+        bench.device.system_lib()["fail"]()
+    assert "hot" in str(caught.value)
+
+
+def test_close_ends_the_session_and_is_done_once(make_bench: Callable[..., Bench]) -> None:
+    made = make_bench()
+    with made.device as device:
+        device.connect()
+    assert made.transport.written[-1] == bytes.fromhex("fffd030000000000026677")
+    assert made.transport.closed
+    made.device.close()

@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Links lose and damage, devices reboot and die: each has its error, and the next call works."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from harness.client import Device, LinkOwner
+from harness.errors import (
+    DeadlineError,
+    DialectError,
+    EmulatorExitedError,
+    HarnessError,
+    LinkClosedError,
+    LinkError,
+    NothingHeardError,
+    SessionError,
+    SessionTerminatedError,
+)
+from harness.wire.framing import encode_frame
+from harness.wire.session import MessageType, encode_message
+from tests.unit.client.conftest import TIMEOUT_S, Bench
+from tests.unit.client.device_model import DeviceModel
+from tests.unit.client.model_transport import ModelTransport
+
+
+def works(bench: Bench) -> bool:
+    return bool(bench.device.system_lib()["inc"](1) == 2)
+
+
+def test_nothing_heard(bench: Bench) -> None:
+    bench.transport.lose = lambda _: True
+    with pytest.raises(NothingHeardError, match="not one byte came") as caught:
+        bench.device.connect()
+    assert caught.value.stage == "session"
+    bench.transport.lose = lambda _: False
+    assert works(bench)
+
+
+def test_bytes_but_no_answer(bench: Bench) -> None:
+    bench.model.dead = True
+    bench.transport.say(b"login: ")
+    with pytest.raises(SessionError, match="bytes came, but no answer") as caught:
+        bench.device.connect()
+    assert "login:" in str(caught.value)
+    assert not isinstance(caught.value, SessionTerminatedError)
+
+
+def test_a_start_that_was_lost_is_sent_again_when_the_device_boots(bench: Bench) -> None:
+    sent: list[bytes] = []
+
+    def lose_the_first(data: bytes) -> bool:
+        sent.append(data)
+        if len(sent) == 1:
+            bench.transport.say(b"*** Booting ***\r\n" + bench.model.boot())
+        return len(sent) == 1
+
+    bench.transport.lose = lose_the_first
+    assert works(bench)
+
+
+def test_the_device_restarts_in_mid_session(bench: Bench) -> None:
+    bench.device.connect()
+    bench.transport.say(bench.model.boot() + b"*** Booting ***\r\n")
+    with pytest.raises(SessionTerminatedError, match="it restarted") as caught:
+        bench.device.system_lib()
+    assert "Booting" in str(caught.value)
+    assert works(bench)
+
+
+def test_no_answer(bench: Bench) -> None:
+    library = bench.device.system_lib()
+    array = bench.device.array(np.zeros(1, np.int8))
+    inc = library["inc"]
+    bench.transport.lose = lambda _: True
+    with pytest.raises(DeadlineError) as caught:
+        inc(1)
+    assert caught.value.stage == "call inc"
+    assert caught.value.waited_for == "the answer"
+    bench.transport.lose = lambda _: False
+    assert works(bench)
+    with pytest.raises(ValueError, match="session that has ended"):
+        array.numpy()
+
+
+def test_a_late_answer_is_not_taken_for_the_next(bench: Bench) -> None:
+    inc = bench.device.system_lib()["inc"]
+    held: list[bytes] = []
+    bench.model.mangle = lambda data: held.append(data) or b""  # type: ignore[func-returns-value]
+    with pytest.raises(DeadlineError):
+        inc(41)
+    bench.model.mangle = bytes
+    bench.transport.say(held[0])
+    assert works(bench)
+
+
+def test_an_answer_with_a_wrong_crc(bench: Bench) -> None:
+    inc = bench.device.system_lib()["inc"]
+    bench.model.mangle = lambda data: data[:-1] + bytes([data[-1] ^ 1])
+    with pytest.raises(LinkError, match="the answer came damaged: CRC") as caught:
+        inc(1)
+    assert caught.value.counts["crc_errors"] == 1
+    bench.model.mangle = bytes
+    assert works(bench)
+
+
+def test_an_answer_cut_short(bench: Bench) -> None:
+    inc = bench.device.system_lib()["inc"]
+    log = encode_frame(encode_message(0, MessageType.LOG, b"watchdog"))
+    bench.model.mangle = lambda data: data[:-6] + log
+    with pytest.raises(LinkError, match="a frame was cut short") as caught:
+        inc(1)
+    assert "watchdog" in str(caught.value)
+    bench.model.mangle = bytes
+    assert works(bench)
+
+
+def test_an_answer_so_damaged_that_only_the_deadline_tells(bench: Bench) -> None:
+    inc = bench.device.system_lib()["inc"]
+    bench.model.mangle = lambda data: data[:2] + b"\x07\0\0\0\0\0\0\xff\x00" + data[20:]
+    with pytest.raises(LinkError, match="no answer came, but damaged frames did"):
+        inc(1)
+    bench.model.mangle = bytes
+    assert works(bench)
+
+
+def test_a_damaged_log_does_not_disturb_the_answer(bench: Bench) -> None:
+    inc = bench.device.system_lib()["inc"]
+    log = encode_frame(encode_message(0, MessageType.LOG, b"hot"))
+    bench.model.mangle = lambda data: log[:-1] + b"\0" + data
+    assert inc(1) == 2
+    assert bench.device.link_counters.crc_errors == 1
+
+
+def test_an_answer_that_makes_no_sense(bench: Bench) -> None:
+    inc = bench.device.system_lib()["inc"]
+    session = bench.transport.written[-1][6:8]
+    bench.model.mangle = lambda _: encode_frame(session + b"\x10" + b"nonsense")
+    with pytest.raises(DialectError, match="call inc: the answer can't be read"):
+        inc(1)
+    bench.model.mangle = bytes
+    assert works(bench)
+
+
+def test_the_far_end_is_gone(bench: Bench) -> None:
+    inc = bench.device.system_lib()["inc"]
+    bench.transport.close()
+    with pytest.raises(LinkClosedError, match="gone") as caught:
+        inc(1)
+    assert caught.value.stage == "call inc"
+
+
+def test_a_dead_emulator_is_named_as_the_cause() -> None:
+    def check() -> None:
+        raise EmulatorExitedError("the emulator ended with status 1", status=1)
+
+    transport = ModelTransport(DeviceModel())
+    owner = LinkOwner(check=check, console=lambda: "Segmentation fault\n")
+    device = Device(transport, owner, session_timeout_s=TIMEOUT_S, call_timeout_s=TIMEOUT_S)
+    device.connect()
+    transport.close()
+    with pytest.raises(EmulatorExitedError, match="status 1") as caught:
+        device.system_lib()
+    assert isinstance(caught.value.__cause__, LinkClosedError)
+    assert "Segmentation fault" in str(caught.value)
+    device.close()
+
+
+def test_a_write_that_is_cut_short(bench: Bench) -> None:
+    inc = bench.device.system_lib()["inc"]
+    bench.transport.room = 10
+    with pytest.raises(DeadlineError, match=r"nothing came|took"):
+        inc(1)
+    bench.transport.room = None
+    assert works(bench)
+    starts = [wire for wire in bench.transport.written if wire.startswith(b"\xfe\xff\xfd")]
+    assert len(starts) == 2
+
+
+def test_an_interrupted_call_gives_the_session_up(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    inc = bench.device.system_lib()["inc"]
+
+    def interrupt(timeout_s: float) -> bytes:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(bench.transport, "read", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            inc(1)
+    assert works(bench)
+    assert bench.device.rpc.generation == 2
+
+
+def test_a_call_after_close_says_so(make_bench: Callable[..., Bench]) -> None:
+    bench = make_bench()
+    inc = bench.device.system_lib()["inc"]
+    bench.device.close()
+    with pytest.raises(LinkClosedError):
+        inc(1)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 400), st.integers(0, 255)), min_size=1, max_size=6))
+def test_any_damage_gives_the_right_answer_or_an_error(damage: list[tuple[int, int]]) -> None:
+    bench = Bench()
+    array = bench.device.array(np.arange(20, dtype=np.int8))
+
+    def spoil(data: bytes) -> bytes:
+        spoiled = bytearray(data)
+        for at, mask in damage:
+            spoiled[at % len(spoiled)] ^= mask
+        return bytes(spoiled)
+
+    bench.model.mangle = spoil
+    try:
+        np.testing.assert_array_equal(array.numpy(), np.arange(20))
+    except HarnessError as error:
+        assert error.stage  # noqa: PT017 - either outcome is right
+    bench.model.mangle = bytes
+    assert works(bench)
+    bench.device.close()

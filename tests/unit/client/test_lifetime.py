@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arrays and functions give themselves back: never within a call, never to another session."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable
+
+import numpy as np
+
+from harness.wire.requests import RpcCode, Syscall
+from harness.wire.values import Handle
+from tests.unit.client.conftest import Bench
+from tests.unit.client.device_model import OURS
+
+
+def freed(bench: Bench, code: RpcCode = RpcCode.DEV_FREE_DATA) -> int:
+    return sum(isinstance(request, Syscall) and request.code is code for request in bench.model.requests)
+
+
+def test_free_is_sent_before_the_next_request(bench: Bench) -> None:
+    array = bench.device.array(np.zeros(4, np.int8))
+    inc = bench.device.system_lib()["inc"]
+    sent = len(bench.transport.written)
+    array.free()
+    array.free()
+    assert array.freed
+    assert len(bench.transport.written) == sent
+    inc(1)
+    assert bench.model.memory == {}
+    assert freed(bench) == 1
+
+
+def test_the_end_of_a_with_block_frees(bench: Bench) -> None:
+    with bench.device.array(np.zeros(4, np.int8)) as array:
+        assert array.numpy().sum() == 0
+    bench.device.connect()
+    assert bench.model.memory == {}
+
+
+def test_what_nobody_references_is_freed(bench: Bench) -> None:
+    bench.device.array(np.zeros(4, np.int8))
+    bench.device.get_function("tvm.rpc.server.GetCRTMaxPacketSize")
+    gc.collect()
+    bench.device.connect()
+    assert bench.model.memory == {}
+    assert freed(bench, RpcCode.FREE_HANDLE) == 1
+
+
+def test_the_garbage_collector_sends_nothing(bench: Bench) -> None:
+    """A collection in the middle of a request must not put another frame between it and its answer."""
+    bench.device.connect()
+    cycle: list[object] = [bench.device.array(np.zeros(4, np.int8))]
+    cycle.append(cycle)
+    receive = bench.model.receive
+
+    def collect_and_receive(data: bytes) -> bytes:
+        gc.collect()
+        return receive(data)
+
+    bench.model.receive = collect_and_receive  # type: ignore[method-assign]
+    del cycle
+    sent = len(bench.transport.written)
+    assert bench.device.get_function("tvm.rpc.server.GetCRTMaxPacketSize")() == 2037
+    assert len(bench.transport.written) == sent + 3  # look up, free, call
+    assert bench.model.memory == {}
+
+
+def test_memory_is_given_back_before_more_is_asked_for(make_bench: Callable[..., Bench]) -> None:
+    bench = make_bench(OURS)
+    for _ in range(50):
+        bench.device.array(np.zeros(100_000, np.int8))
+    assert len(bench.model.memory) <= 1
+
+
+def test_handles_of_a_session_that_ended_are_not_sent_to_the_next(bench: Bench) -> None:
+    array = bench.device.array(np.zeros(4, np.int8))
+    bench.device.reset()
+    array.free()
+    bench.device.array(np.zeros(4, np.int8))
+    assert freed(bench) == 0
+
+
+def test_a_free_that_the_device_refuses_does_not_disturb_the_next_call(bench: Bench) -> None:
+    array = bench.device.array(np.zeros(4, np.int8))
+    inc = bench.device.system_lib()["inc"]
+    bench.model.memory.clear()
+    array.free()
+    assert inc(1) == 2
+
+
+def test_the_system_library_is_never_given_back(bench: Bench) -> None:
+    bench.device.system_lib().free()
+    bench.device.connect()
+    handles = [request.args[0] for request in bench.model.requests if isinstance(request, Syscall)]
+    assert Handle(0x8000) not in handles

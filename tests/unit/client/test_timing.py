@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The time evaluator's options and results."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from harness.client import TimingResult
+from harness.client.timing import EvaluatorOptions
+from harness.errors import DialectError, RemoteError
+from harness.wire.requests import CallFunc, encode_request
+from harness.wire.values import Dialect, Module
+from tests.unit.client.conftest import Bench
+from tests.vectors import rows, to_bytes
+
+
+def test_statistics_are_numpys() -> None:
+    samples = (3e-6, 1e-6, 2e-6, 10e-6)
+    result = TimingResult(samples)
+    assert result.results == samples
+    assert math.isclose(result.mean, np.mean(samples))
+    assert math.isclose(result.median, float(np.median(samples)))
+    assert math.isclose(result.std, np.std(samples))
+    assert (result.min, result.max) == (1e-6, 10e-6)
+    assert str(result).startswith("mean 4.000e-06 s, median 2.500e-06 s, min 1.000e-06 s")
+
+
+def test_one_repeat_has_no_deviation() -> None:
+    assert TimingResult((1e-6,)).std == 0.0
+
+
+@pytest.mark.parametrize("arity", [8, 10, 11, 12])
+def test_arguments_are_those_of_the_table(arity: int) -> None:
+    options = EvaluatorOptions(number=20, repeat=3, min_repeat_ms=40)
+    request = CallFunc(0x80028001, options.arguments(arity, Module(0x8000), "add"))
+    row = next(row for row in rows("request") if row.name == f"evaluator_{arity}")
+    assert encode_request(request, Dialect.V0_8_0) == to_bytes(row.fields[2])
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("number", 0),
+        ("repeat", 0),
+        ("min_repeat_ms", -1),
+        ("cooldown_interval_ms", -1),
+        ("repeats_to_cooldown", 0),
+    ],
+)
+def test_options_that_make_no_sense_are_refused(bench: Bench, option: str, value: int) -> None:
+    library = bench.device.system_lib()
+    sent = len(bench.transport.written)
+    with pytest.raises(ValueError, match=f"{option} is at least"):
+        library.time_evaluator("inc", **{option: value})
+    assert len(bench.transport.written) == sent
+
+
+def test_the_limit_grows_with_what_is_asked_for() -> None:
+    options = EvaluatorOptions(repeat=3, min_repeat_ms=1000, cooldown_interval_ms=500)
+    assert options.timeout_s(60.0) == 60.0 + 13.5
+
+
+def test_an_evaluator_measures_again_and_an_error_of_the_function_comes_through(bench: Bench) -> None:
+    evaluator = bench.device.system_lib().time_evaluator("inc", repeat=2)
+    assert evaluator(1).results == evaluator(1).results == (1e-6, 2e-6)
+    with pytest.raises(RemoteError, match="inc: expected an int"):
+        evaluator("text")
+    assert len(evaluator(1).results) == 2
+
+
+def test_anything_but_times_is_an_error(bench: Bench) -> None:
+    library = bench.device.system_lib()
+    evaluator = library.time_evaluator("inc", repeat=2)
+    bench.model.evaluators = {handle: (name, 3) for handle, (name, _) in bench.model.evaluators.items()}
+    with pytest.raises(DialectError, match="gave 24 bytes instead of 2 times"):
+        evaluator(1)
