@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Copies to and from a device, against an echo that streams, and what they take on the wire."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from harness.bench.meter import MeteredTransport, Traffic
+from harness.bench.paired import Paired, interleave
+from harness.bench.peers import Peers, connect, running_device, running_echo
+from harness.bench.rows import Goal, Row
+from harness.client import RemoteArray
+from harness.platforms import launch
+
+SHAPE: Final = (512, 512)
+_MIB: Final = 1 << 20
+_CALLS: Final = {"process": 5, "native": 3, "qemu": 1}
+_WIRE_SIZES: Final = (1024, 16 * 1024, 256 * 1024)
+_WIRE_GOAL_FROM: Final = 16 * 1024
+
+
+def random_int8(shape: tuple[int, ...]) -> npt.NDArray[np.int8]:
+    """The same random elements each time: one in 256 is 0xff and must be escaped."""
+    return np.random.default_rng(5).integers(-128, 128, shape, np.int8)
+
+
+def measure(peers: Peers, rounds: int) -> list[Row]:
+    """Throughput of a 512x512 int8 array each way; that of the echo counts bytes that came back."""
+    host = random_int8(SHAPE)
+    raw = host.tobytes()
+    calls = _CALLS[peers.platform.starts]
+    with running_device(peers.server) as (device, _), running_echo(peers.raw) as echo:
+        array = device.array(host)
+        ways = {"512x512 int8 to the device": lambda: array.copy_from(host), "512x512 int8 back": array.numpy}
+        results = {
+            name: interleave(way, lambda: echo.stream(raw), rounds=rounds, calls=calls)
+            for name, way in ways.items()
+        }
+    return [_row(peers, name, result) for name, result in results.items()]
+
+
+def _row(peers: Peers, name: str, result: Paired) -> Row:
+    """Throughputs are the inverse of the times, so is the ratio."""
+    size = float(np.prod(SHAPE)) / _MIB
+    return Row(
+        group="copy",
+        name=name,
+        platform=peers.platform.name,
+        unit="MiB/s",
+        value=size / result.value,
+        baseline=size / result.baseline,
+        ratio=1 / result.ratio,
+        spread=result.spread / result.ratio**2,
+        goal=Goal("at least", 0.25 if peers.platform.starts == "process" else 0.85),
+        note="raw: echo of the same bytes, streamed",
+    )
+
+
+def measure_wire(peers: Peers) -> list[Row]:
+    """Bytes on the wire, both directions, for each byte of payload: nothing is timed."""
+    with launch(peers.server) as running:
+        meter = MeteredTransport(running.transport)
+        with connect(running, meter) as device:
+            rows: list[Row] = []
+            for size in _WIRE_SIZES:
+                host = random_int8((size,))
+                array = device.array(host)
+                rows += _wire_rows(peers, meter, array, host)
+    return rows
+
+
+def _wire_rows(
+    peers: Peers, meter: MeteredTransport, array: RemoteArray, host: npt.NDArray[np.int8]
+) -> list[Row]:
+    up = meter.during(lambda: array.copy_from(host))
+    down = meter.during(array.numpy)
+    return [
+        _wire_row(peers, f"{host.size} random bytes {way}", host.size, traffic)
+        for way, traffic in (("to the device", up), ("back", down))
+    ]
+
+
+def _wire_row(peers: Peers, name: str, payload: int, traffic: Traffic) -> Row:
+    bytes_without_escapes = traffic.total - traffic.escapes
+    return Row(
+        group="wire",
+        name=name,
+        platform=peers.platform.name,
+        unit="bytes",
+        value=bytes_without_escapes,
+        baseline=payload,
+        ratio=bytes_without_escapes / payload,
+        goal=Goal("at most", 1.01) if payload >= _WIRE_GOAL_FROM else None,
+        note=f"both directions, {traffic.requests} requests; {traffic.escapes} escapes not counted",
+    )

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ratios as a picture: one bar a row, its goal as a mark. Needs matplotlib, the extra `plot`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from harness.bench.rows import Report, Row
+from harness.errors import ConfigurationError
+
+_COLOURS: Final = {"met": "#2b8a3e", "missed": "#c92a2a", "": "#868e96"}
+_FORMATS: Final = frozenset({".png", ".svg", ".pdf"})
+
+
+def check_target(target: Path) -> None:
+    """Raise ConfigurationError when no picture can be drawn there: better before the measuring than after."""
+    if target.suffix not in _FORMATS:
+        known = ", ".join(sorted(_FORMATS))
+        raise ConfigurationError(f"{target}: a plot is one of {known}", next_step="name such a file")
+    _backend()
+
+
+def draw(report: Report, target: Path) -> None:
+    """Draw every row that has a ratio into the file, in the form that its suffix says."""
+    rows = [row for row in report.rows if row.ratio is not None]
+    if not rows:
+        raise ConfigurationError(
+            "no row of this run has a ratio to draw", next_step="measure more than sizes"
+        )
+    figure = _backend()(figsize=(9.0, 1.2 + 0.32 * len(rows)), layout="constrained")
+    axes = figure.subplots()
+    _bars(axes, rows)
+    _goals(axes, rows)
+    axes.set_xscale("log")
+    axes.set_xlabel("ratio to the baseline of the same run (log scale); mark: goal")
+    axes.grid(axis="x", alpha=0.3)
+    figure.savefig(target)
+
+
+def _backend() -> Any:  # noqa: ANN401 - a class of a package that may be missing
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ConfigurationError(
+            "plots need matplotlib, which is not installed",
+            next_step="run `pip install 'minrpc-harness[plot]'`, or leave --plot out",
+        ) from error
+    return Figure
+
+
+def _bars(axes: Any, rows: Sequence[Row]) -> None:  # noqa: ANN401
+    labels = [f"{row.platform} {row.group}: {row.name}" for row in rows]
+    places = range(len(rows))
+    axes.barh(
+        places,
+        [row.ratio for row in rows],
+        xerr=[row.spread or 0.0 for row in rows],
+        color=[_COLOURS[row.verdict] for row in rows],
+        ecolor="#343a40",
+    )
+    axes.set_yticks(places, labels)
+    axes.invert_yaxis()
+
+
+def _goals(axes: Any, rows: Sequence[Row]) -> None:  # noqa: ANN401
+    for place, row in enumerate(rows):
+        if row.goal is not None:
+            axes.plot([row.goal.limit] * 2, [place - 0.4, place + 0.4], color="black", linewidth=2)

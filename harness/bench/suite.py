@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The whole test suite, warm."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+from harness.bench.paired import timed
+from harness.bench.rows import Goal, Row
+from harness.errors import ConfigurationError
+from harness.platforms.sources import firmware_root
+
+PLATFORMS: Final = "posix,bare_mps2_an385"
+_LIMIT_S: Final = 1800.0
+
+
+def measure() -> Row:
+    """Seconds of the second of two runs: the first fills the cache of firmware.
+
+    Raises ConfigurationError where there is no checkout with the tests.
+    """
+    tests = firmware_root() / "tests"
+    if not tests.is_dir():
+        raise ConfigurationError(f"{tests} does not exist: the suite is in the checkout only")
+    _run(tests)
+    status: list[int] = []
+    seconds = timed(lambda: status.append(_run(tests)))
+    return Row(
+        group="suite",
+        name="all tests, warm",
+        platform=PLATFORMS,
+        unit="s",
+        value=seconds,
+        goal=Goal("at most", 60.0, "value"),
+        note="passed" if status == [0] else f"pytest ended with status {status[0]}",
+    )
+
+
+def _run(tests: Path) -> int:
+    command = [sys.executable, "-m", "pytest", str(tests), "-q", "--platform", PLATFORMS]
+    ran = subprocess.run(command, cwd=tests.parent, stdout=subprocess.DEVNULL, timeout=_LIMIT_S, check=False)
+    return ran.returncode
