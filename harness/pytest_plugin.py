@@ -20,12 +20,12 @@ from harness.client import Device, TimingResult
 from harness.deadline import Deadline
 from harness.errors import HarnessError
 from harness.platforms import Firmware, RunningDevice
-from harness.plugin.bench import Bench
 from harness.plugin.options import Options, add_options, read_options
 from harness.plugin.report import header, progress_line, short_traceback
+from harness.plugin.shared import SharedDevice
 from harness.plugin.targets import Target, select
 
-_BENCH = pytest.StashKey[Bench]()
+_SHARED = pytest.StashKey[SharedDevice]()
 _FAILED = pytest.StashKey[bool]()
 _RUN = pytest.StashKey["Run"]()
 
@@ -39,9 +39,9 @@ class Run:
         self.total = Deadline("test run", options.total_s)
         self._config = config
 
-    def bench(self, target: Target) -> Bench:
-        """A new bench for `target`."""
-        return Bench(target, self.options, self.total, lambda text: progress_line(self._config, text))
+    def shared_device(self, target: Target) -> SharedDevice:
+        """For the tests of `target`."""
+        return SharedDevice(target, self.options, self.total, lambda text: progress_line(self._config, text))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -62,13 +62,13 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """One test for each target."""
-    if "minrpc_bench" not in metafunc.fixturenames:
+    if "minrpc_shared" not in metafunc.fixturenames:
         return
     selection = metafunc.config.stash[_RUN].selection
     reason = f"no platform can run here: {dict(selection.left_out)}"
     targets = [pytest.param(target, id=target.name) for target in selection.targets]
     none = pytest.param(None, id="no-platform", marks=pytest.mark.skip(reason=reason))
-    metafunc.parametrize("minrpc_bench", targets or [none], indirect=True, scope="session")
+    metafunc.parametrize("minrpc_shared", targets or [none], indirect=True, scope="session")
 
 
 @pytest.hookimpl(wrapper=True)
@@ -81,58 +81,59 @@ def pytest_runtest_makereport(
     report = yield
     if report.failed:
         item.stash[_FAILED] = True
-        if _BENCH in item.stash:
-            report.sections += item.stash[_BENCH].sections()
+        if _SHARED in item.stash:
+            report.sections += item.stash[_SHARED].sections()
         run = item.config.stash[_RUN]
         if run.total.expired():
-            item.session.shouldfail = f"the total limit of {run.options.total_s:g} s has passed (--total-timeout)"
+            limit = f"{run.options.total_s:g} s"
+            item.session.shouldfail = f"the total limit of {limit} has passed (--total-timeout)"
     return report
 
 
 @pytest.fixture(scope="session")
-def minrpc_bench(request: pytest.FixtureRequest) -> Iterator[Bench]:
+def minrpc_shared(request: pytest.FixtureRequest) -> Iterator[SharedDevice]:
     """What the tests of one target share. Tests use `device`, `running_device` and `firmware`."""
-    bench = request.config.stash[_RUN].bench(request.param)
-    yield bench
-    bench.discard()
+    shared = request.config.stash[_RUN].shared_device(request.param)
+    yield shared
+    shared.discard()
 
 
 @pytest.fixture
 def running_device(
     request: pytest.FixtureRequest,
-    minrpc_bench: Bench,
+    minrpc_shared: SharedDevice,
     record_property: Callable[[str, object], None],
 ) -> Iterator[RunningDevice]:
     """The started device: process, console, timing mode. Its link belongs to `device`."""
     node = request.node
-    if minrpc_bench.unusable:
+    if minrpc_shared.unusable:
         # The first test has failed with the whole report, and so does the run.
-        pytest.skip(f"{minrpc_bench.name} could not be used: {minrpc_bench.unusable}")
-    node.stash[_BENCH] = minrpc_bench
-    running = minrpc_bench.running
-    for name, value in minrpc_bench.properties().items():
+        pytest.skip(f"{minrpc_shared.name} could not be used: {minrpc_shared.unusable}")
+    node.stash[_SHARED] = minrpc_shared
+    running = minrpc_shared.running
+    for name, value in minrpc_shared.properties().items():
         record_property(name, value)
     yield running
     if node.stash.get(_FAILED, False):
-        minrpc_bench.discard()
+        minrpc_shared.discard()
     else:
-        minrpc_bench.check()
+        minrpc_shared.check()
 
 
 @pytest.fixture
-def device(running_device: RunningDevice, minrpc_bench: Bench) -> Iterator[Device]:
+def device(running_device: RunningDevice, minrpc_shared: SharedDevice) -> Iterator[Device]:
     """The device under test, in a session of its own: nothing is left of the test before.
 
     A device that died, or that a failed test may have spoiled, is started anew before the next test.
     """
-    with minrpc_bench.open() as opened:
+    with minrpc_shared.open() as opened:
         yield opened
 
 
 @pytest.fixture
-def firmware(minrpc_bench: Bench) -> Firmware | None:
+def firmware(minrpc_shared: SharedDevice) -> Firmware | None:
     """What was built for the device; None for a board, whose firmware is its own."""
-    return minrpc_bench.firmware
+    return minrpc_shared.firmware
 
 
 @pytest.fixture

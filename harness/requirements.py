@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a platform needs of this machine: what is there, in which version, and the command that gets the rest."""
+"""What a platform needs of this machine: what is there, which version, and the command that gets the rest."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def progress_line(config: pytest.Config, text: str) -> None:
     """A line on the terminal while a test runs and its output is captured; none with -q."""
     terminal = config.pluginmanager.get_plugin("terminalreporter")
     capture = config.pluginmanager.get_plugin("capturemanager")
-    if terminal is None or config.get_verbosity() < 0:
+    if terminal is None or capture is None or config.get_verbosity() < 0:
         return
     with capture.global_and_fixture_disabled():
         terminal.ensure_newline()

@@ -60,7 +60,9 @@ def reason(platform: Platform, timing: Timing | None, lacks: list[Requirement]) 
     return "; ".join(f"{one.name}: {one.problem} ({one.command})" for one in lacks)
 
 
-def _named(platform: Platform, timing: Timing | None, missing: Callable[[Platform], list[Requirement]]) -> Target:
+def _named(
+    platform: Platform, timing: Timing | None, missing: Callable[[Platform], list[Requirement]]
+) -> Target:
     lacks = missing(platform)
     why = reason(platform, timing, [])
     if why:

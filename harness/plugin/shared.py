@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The device that a target's tests share: built once, started once, and replaced when a test has spoiled it."""
+"""The device that a target's tests share: built once, started once, replaced when a test has spoiled it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from harness.plugin.trace import LentTransport
 
 
 @dataclass
-class Bench:
+class SharedDevice:
     """Owns a target's firmware and its running device.
 
     total: the deadline over everything that waits.
@@ -64,7 +64,7 @@ class Bench:
         """The device with a session of its own, in which nothing is left of an earlier one."""
         running = self.running
         self._lent = LentTransport(running.transport)
-        owner = LinkOwner(running.clock, self.total, running.check, lambda: running.console)
+        owner = LinkOwner(running.clock, self.total, running.diagnose, lambda: running.console)
         device = Device(self._lent, owner)
         with self._once_or_never():
             device.connect()
@@ -94,7 +94,11 @@ class Bench:
     def properties(self) -> dict[str, object]:
         """For the JUnit report: platform, clock, seconds, bytes."""
         running = self.running
-        known: dict[str, object] = {"platform": self.name, "timing": running.timing, "boot_s": round(self.boot_s, 3)}
+        known: dict[str, object] = {
+            "platform": self.name,
+            "timing": running.timing,
+            "boot_s": round(self.boot_s, 3),
+        }
         if self.firmware is not None:
             sizes = self.firmware.sizes
             known |= {"firmware": self.firmware.content_hash[:16]}
