@@ -2,6 +2,7 @@
 """The client: what a test author sees of a device."""
 
 from harness.client.array import RemoteArray
+from harness.client.counting import Measurer
 from harness.client.device import Device
 from harness.client.function import RemoteFunction, RemoteModule, SystemLibrary
 from harness.client.info import DeviceInfo
@@ -12,6 +13,7 @@ __all__ = [
     "Device",
     "DeviceInfo",
     "LinkOwner",
+    "Measurer",
     "RemoteArray",
     "RemoteFunction",
     "RemoteModule",

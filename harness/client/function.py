@@ -4,11 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from harness.client import counting
 from harness.client.array import RemoteArray
+from harness.client.counting import Measurer
 from harness.client.handle import RemoteHandle
 from harness.client.rpc import RpcClient
 from harness.client.timing import EvaluatorOptions, TimeEvaluator
@@ -138,6 +141,41 @@ class RemoteModule(RemoteHandle):
             return TimeEvaluator(
                 RemoteFunction(rpc, f"{name} (timed)", handle, timeout_s=limit), name, options
             )
+
+    def measure(
+        self,
+        name: str,
+        *,
+        number: int = 10,
+        repeat: int = 10,
+        min_repeat_ms: int = 0,
+        limit_zero_time_iterations: int = 100,
+        cooldown_interval_ms: int = 0,
+        repeats_to_cooldown: int = 1,
+        timeout_s: float | None = None,
+    ) -> Measurer:
+        """Times `name` in whole cycles of the device's clock: call what comes back with its arguments.
+
+        Takes what `time_evaluator` takes, and gives a `Measurement`: what each repeat counted, and what
+        measuring itself costs. The first one of a session also measures that.
+
+        Raises ValueError for options that make no sense, DialectError when the device is not this project's.
+        """
+        options = EvaluatorOptions(
+            number=number,
+            repeat=repeat,
+            min_repeat_ms=min_repeat_ms,
+            limit_zero_time_iterations=limit_zero_time_iterations,
+            cooldown_interval_ms=cooldown_interval_ms,
+            repeats_to_cooldown=repeats_to_cooldown,
+        )
+        module = Module(self.handle)
+        with self._rpc.lock:
+            rpc = self._ready()
+            limit = options.timeout_s(rpc.call_timeout_s) if timeout_s is None else timeout_s
+            handle = counting.create_evaluator(rpc, module, name, options)
+            measure = RemoteFunction(rpc, f"{name} (timed)", handle, timeout_s=limit)
+        return Measurer(measure, name, options, partial(counting.measurement, rpc, module, name))
 
     @property
     def argument(self) -> Module:

@@ -53,7 +53,7 @@ class DeviceInfo:
             raise DialectError(f"the device's info has {len(answer)} bytes, {_LAYOUT.size} are due")
         rest = answer[_LAYOUT.size :]
         clock = ClockReading.parse(rest) if len(rest) >= ClockReading.SIZE else None
-        return cls(*_LAYOUT.unpack_from(answer), clock)
+        return cls(*(*_LAYOUT.unpack_from(answer), clock))
 
     def __str__(self) -> str:
         return ", ".join(f"{field.name} {getattr(self, field.name)}" for field in fields(self))

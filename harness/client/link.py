@@ -11,7 +11,7 @@ import logging
 import secrets
 from collections import deque
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 
 from harness.client.console import ConsoleTail
 from harness.deadline import Clock, Deadline, read_before, write_before
@@ -24,6 +24,7 @@ from harness.errors import (
     SessionError,
     SessionTerminatedError,
 )
+from harness.timing import Timebase
 from harness.transport import Transport
 from harness.wire.framing import CrcMismatch, FramingCounters, InvalidEscape, Noise, ShortPacket
 from harness.wire.session import (
@@ -59,14 +60,16 @@ class LinkOwner:
 
     clock: charges deadlines; None for wall time.
     total: a deadline over everything.
-    check: raises when the device is no longer alive.
+    diagnose: the error to raise for one that the link met: that the device is dead, if it is.
     console: the text of a console beside the link, None where there is none.
+    timebase: what drives the device's clock.
     """
 
     clock: Clock | None = None
     total: Deadline | None = None
-    check: Callable[[], None] | None = None
+    diagnose: Callable[[HarnessError], HarnessError] | None = None
     console: Callable[[], str] | None = None
+    timebase: Timebase = field(default_factory=Timebase)
 
 
 class SessionLink:
@@ -94,6 +97,11 @@ class SessionLink:
     def name(self) -> str:
         """The transport's name."""
         return self._transport.name
+
+    @property
+    def timebase(self) -> Timebase:
+        """What drives the device's clock."""
+        return self._owner.timebase
 
     @property
     def counters(self) -> FramingCounters:
@@ -257,12 +265,8 @@ class SessionLink:
 
     def _explain(self, error: HarnessError, stage: str) -> None:
         """Add what is known here. When the device is gone, raise the error that says so instead."""
+        cause = error if self._owner.diagnose is None else self._owner.diagnose(error)
         tail = b"".join(self._tail)[-_TAIL_BYTES:]
-        error.add_context(stage=stage, console_tail=self.console_text(), wire_tail=tail)
-        if self._owner.check is None:
-            return
-        try:
-            self._owner.check()
-        except HarnessError as gone:
-            gone.add_context(stage=stage, console_tail=self.console_text(), wire_tail=tail)
-            raise gone from error
+        cause.add_context(stage=stage, console_tail=self.console_text(), wire_tail=tail)
+        if cause is not error:
+            raise cause from error

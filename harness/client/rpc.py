@@ -18,6 +18,7 @@ from weakref import WeakSet
 from harness.client.info import DeviceInfo
 from harness.client.link import SessionLink
 from harness.errors import DialectError, HarnessError, RemoteError
+from harness.timing import Overhead
 from harness.wire.replies import CopyAck, RemoteException, Reply, Result, Return, call_result, decode_reply
 from harness.wire.requests import Request, Syscall, encode_call, encode_request, get_global_func
 from harness.wire.values import Argument, Dialect, Handle, MalformedError, Value
@@ -38,12 +39,14 @@ class Facts:
     max_packet: what n of a packet may count; None until asked.
     functions: handles of global functions by name, 0 for those that it does not have.
     evaluator_arity: how many arguments its time evaluator takes; None until asked.
+    overhead: what timing costs there; None until measured.
     """
 
     dialect: Dialect | None = None
     max_packet: int | None = None
     functions: dict[str, int] = field(default_factory=dict)
     evaluator_arity: int | None = None
+    overhead: Overhead | None = None
 
 
 class RpcClient:

@@ -114,6 +114,8 @@ struct device_info {
 	uint32_t receive_overruns;
 	uint32_t stack_size; /* 0: not known */
 	uint32_t stack_peak;
+	struct minrpc_clock_sample now; /* since version 2 */
+	struct minrpc_clock clock;      /* last: what pads its end differs between ABIs */
 };
 
 /* No arguments, so the receive buffer is free to hold the answer: at its end, where no copy of this request reaches. */
@@ -129,7 +131,7 @@ static tvm_crt_error_t device_info(struct minrpc_server *server, struct minrpc_c
 
 	platform->clock_describe(server->config->context, &clock);
 	reply->info = (struct device_info){
-		.version = 1U,
+		.version = 2U,
 		.max_packet = server->config->receive_size,
 		.arena_size = server->arena.size,
 		.arena_used = server->arena.used,
@@ -137,7 +139,9 @@ static tvm_crt_error_t device_info(struct minrpc_server *server, struct minrpc_c
 		.arena_largest_free = minrpc_arena_largest_free(&server->arena),
 		.timer_hz = clock.cycles_hz,
 		.counters = server->counters,
+		.clock = clock,
 	};
+	platform->clock_sample(server->config->context, &reply->info.now);
 	if (platform->receive_overruns != NULL) {
 		reply->info.receive_overruns = platform->receive_overruns(server->config->context);
 	}

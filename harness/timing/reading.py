@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One look at a device's clocks, and what two looks say about them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from struct import Struct
+from typing import ClassVar, Final, Self
+
+_LAYOUT: Final = Struct("<QQQQB")
+
+
+@dataclass(frozen=True, slots=True)
+class ClockReading:
+    """Both clocks of a device at one instant.
+
+    cycles: the cycle counter, `bits` wide, which counts cycles_hz a second.
+    uptime: the slower clock beside it, coarse_hz a second; both 0 where there is none.
+    """
+
+    cycles: int
+    uptime: int
+    cycles_hz: int
+    coarse_hz: int
+    bits: int
+
+    SIZE: ClassVar[int] = _LAYOUT.size
+
+    @classmethod
+    def parse(cls, data: bytes) -> Self:
+        """From the little-endian bytes that the device sends."""
+        return cls(*_LAYOUT.unpack_from(data))
+
+    def cycles_since(self, start: ClockReading) -> int:
+        """Cycles from `start` to this one. What a narrow counter lost by wrapping, the uptime supplies.
+
+        Without an uptime the counter must not have wrapped more than once.
+        """
+        wrap = 1 << self.bits
+        counted = (self.cycles - start.cycles) % wrap
+        if self.coarse_hz == 0:
+            return counted
+        expected = (self.uptime - start.uptime) * self.cycles_hz // self.coarse_hz
+        return counted + (expected - counted + wrap // 2) // wrap * wrap
+
+    def uptime_since(self, start: ClockReading) -> float | None:
+        """The same in seconds, by the slower clock; None where there is none."""
+        return (self.uptime - start.uptime) / self.coarse_hz if self.coarse_hz else None
+
+    def seconds_since(self, start: ClockReading) -> float:
+        """Seconds from `start` to this one, by the cycle counter."""
+        return self.cycles_since(start) / self.cycles_hz
