@@ -1,4 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
 """Build, boot, call and time functions on microTVM-compatible devices.
 
-SPDX-License-Identifier: Apache-2.0
+with open_device("posix") as device:
+    c = device.empty((2,), "int8")
+    device.system_lib()["add"](device.array(a), device.array(b), c)
+
+What is named here is imported when it is first used: the parts below don't load each other.
 """
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from harness.client import Device, DeviceInfo, RemoteArray, RemoteFunction, SystemLibrary, TimingResult
+    from harness.errors import HarnessError
+    from harness.opening import open_device
+
+__all__ = [
+    "Device",
+    "DeviceInfo",
+    "HarnessError",
+    "RemoteArray",
+    "RemoteFunction",
+    "SystemLibrary",
+    "TimingResult",
+    "open_device",
+]
+
+_HOMES = dict.fromkeys(__all__, "harness.client") | {
+    "HarnessError": "harness.errors",
+    "open_device": "harness.opening",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)

@@ -51,7 +51,7 @@ def running_device(firmware: Firmware) -> Iterator[tuple[Device, RunningDevice]]
 @contextmanager
 def connect(running: RunningDevice, transport: Transport) -> Iterator[Device]:
     """A session with what runs already, over `transport`."""
-    owner = LinkOwner(running.clock, None, running.check, lambda: running.console)
+    owner = LinkOwner(running.clock, None, running.diagnose, lambda: running.console)
     with Device(transport, owner) as device:
         device.connect()
         yield device

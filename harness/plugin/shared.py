@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from harness.client import Device, LinkOwner
+from harness.client import Device
 from harness.deadline import Deadline
 from harness.errors import ConfigurationError, HarnessError
+from harness.opening import device_on
 from harness.platforms import Firmware, RunningDevice, attach_serial, build, launch
 from harness.plugin.options import Options
 from harness.plugin.targets import Target
@@ -64,8 +65,7 @@ class SharedDevice:
         """The device with a session of its own, in which nothing is left of an earlier one."""
         running = self.running
         self._lent = LentTransport(running.transport)
-        owner = LinkOwner(running.clock, self.total, running.diagnose, lambda: running.console)
-        device = Device(self._lent, owner)
+        device = device_on(running, self.total, transport=self._lent)
         with self._once_or_never():
             device.connect()
             self._answered = True

@@ -156,11 +156,11 @@ def test_the_far_end_is_gone(bench: Bench) -> None:
 
 
 def test_a_dead_emulator_is_named_as_the_cause() -> None:
-    def check() -> None:
-        raise EmulatorExitedError("the emulator ended with status 1", status=1)
+    def diagnose(error: HarnessError) -> HarnessError:
+        return EmulatorExitedError("the emulator ended with status 1", status=1).add_context(stage=error.stage)
 
     transport = ModelTransport(DeviceModel())
-    owner = LinkOwner(check=check, console=lambda: "Segmentation fault\n")
+    owner = LinkOwner(diagnose=diagnose, console=lambda: "Segmentation fault\n")
     device = Device(transport, owner, session_timeout_s=TIMEOUT_S, call_timeout_s=TIMEOUT_S)
     device.connect()
     transport.close()
