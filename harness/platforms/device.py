@@ -94,9 +94,8 @@ class RunningDevice:
             stop_group(self.process, _QUIT_S if self._quit() else 0.0)
         if self.qmp is not None:
             self.qmp.close()
-        for tail in (self.console_tail, self.output_tail):
-            if tail is not None:
-                tail.close()
+        for tail in self._tails():
+            tail.close(_EXIT_S)
 
     def __enter__(self) -> Self:
         return self
@@ -116,7 +115,12 @@ class RunningDevice:
             return False
         return True
 
+    def _tails(self) -> list[TextTail]:
+        return [tail for tail in (self.console_tail, self.output_tail) if tail is not None]
+
     def _exited(self) -> EmulatorExitedError:
+        for tail in self._tails():
+            tail.finish(_EXIT_S)
         status = self.process.poll() if self.process else None
         return exited_error(self.name, status, self.output).add_context(
             console_tail=self.console if self.console_tail else None

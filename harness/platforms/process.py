@@ -41,10 +41,15 @@ class TextTail:
         with self._lock:
             return self._bytes.decode("utf-8", "backslashreplace").replace("\r\n", "\n")
 
-    def close(self) -> None:
-        """Wait for the end of the pipe, whose writers must be gone, and close it."""
-        self._thread.join()
-        self._pipe.close()
+    def finish(self, timeout_s: float) -> None:
+        """Wait for the end of the pipe: once its writers are gone, the text is whole after this."""
+        self._thread.join(timeout_s)
+
+    def close(self, timeout_s: float) -> None:
+        """Finish and close the pipe. Where a writer lives on, the pipe stays with the thread that reads it."""
+        self.finish(timeout_s)
+        if not self._thread.is_alive():
+            self._pipe.close()
 
     def _drain(self) -> None:
         while data := os.read(self._pipe.fileno(), 65536):
