@@ -3,8 +3,11 @@
 
 from __future__ import annotations
 
+import importlib.util
+import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -16,7 +19,10 @@ from harness.platforms.sources import firmware_root
 from harness.platforms.toolchain import compiler_version, debian_toolchain, zephyr_toolchain
 from harness.platforms.zephyr_workspace import find_workspace
 
+OLDEST_QEMU: Final = (6, 0)
+
 _COMMAND_S: Final = 30.0
+_ZEPHYR_MODULES: Final = ("yaml", "elftools", "pykwalify", "packaging", "jsonschema")
 
 # Debian's and Ubuntu's package of each program that is not named after itself.
 _PACKAGES: Final = {
@@ -93,8 +99,10 @@ def _requirements(platform: Platform) -> Iterator[Requirement]:
     if platform.port == "baremetal":
         yield picolibc()
     yield from (program(name) for name in _build_tools(platform))
+    if platform.port == "zephyr":
+        yield zephyr_modules()
     if platform.starts == "qemu":
-        yield program(platform.qemu)
+        yield qemu(platform.qemu)
     if platform.starts == "board":
         yield Requirement("board", problem="boards are not started from here", command="--serial-port PATH")
 
@@ -121,6 +129,24 @@ def picolibc() -> Requirement:
         ran = subprocess.run(command, capture_output=True, text=True, timeout=_COMMAND_S, check=False)
         found = ran.stdout.strip() if ran.stdout.startswith("/") else ""
     return Requirement("picolibc", found, "not installed", apt_command("picolibc-arm-none-eabi"))
+
+
+def qemu(name: str) -> Requirement:
+    """The QEMU program `name`, not older than what takes all that it is told."""
+    found = program(name)
+    number = re.search(r"version (\d+)\.(\d+)", found.found)
+    if number and (int(number[1]), int(number[2])) < OLDEST_QEMU:
+        problem = f"{number[0]} is older than {OLDEST_QEMU[0]}.{OLDEST_QEMU[1]}"
+        return Requirement(name, problem=problem, command=found.command)
+    return found
+
+
+def zephyr_modules() -> Requirement:
+    """What Zephyr's build scripts import, in the Python that will run them: ours."""
+    missing = [name for name in _ZEPHYR_MODULES if importlib.util.find_spec(name) is None]
+    problem = f"Python has no {', '.join(missing)}" if missing else ""
+    command = f"{sys.executable} -m pip install 'minrpc-harness[zephyr]'"
+    return Requirement("Zephyr's Python modules", "" if missing else "all there", problem, command)
 
 
 def _attempt(name: str, find: Callable[[], str]) -> Requirement:

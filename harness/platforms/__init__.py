@@ -6,7 +6,6 @@
         device.transport.write(...)
 """
 
-from harness.platforms.availability import Lack, availability, tool_versions
 from harness.platforms.build import build
 from harness.platforms.config import find_platform, load_platforms
 from harness.platforms.device import RunningDevice, Timing
@@ -19,17 +18,14 @@ __all__ = [
     "PLATFORMS",
     "Firmware",
     "Icount",
-    "Lack",
     "Link",
     "Platform",
     "RunningDevice",
     "Sizes",
     "Timing",
     "attach_serial",
-    "availability",
     "build",
     "find_platform",
     "launch",
     "load_platforms",
-    "tool_versions",
 ]

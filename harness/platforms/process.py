@@ -46,7 +46,7 @@ class TextTail:
         self._thread.join(timeout_s)
 
     def close(self, timeout_s: float) -> None:
-        """Finish and close the pipe. Where a writer lives on, the pipe stays with the thread that reads it."""
+        """Finish and close the pipe. Where a writer lives on, its reader keeps the pipe."""
         self.finish(timeout_s)
         if not self._thread.is_alive():
             self._pipe.close()
