@@ -80,7 +80,7 @@ def device_on(
     """
     return Device(
         transport or running.transport,
-        LinkOwner(running.clock, total, running.diagnose, lambda: running.console),
+        LinkOwner(running.clock, total, running.diagnose, lambda: running.console, running.timebase),
         session_timeout_s=session_timeout_s,
         call_timeout_s=call_timeout_s,
         on_close=None if transport else running.stop,
@@ -90,4 +90,4 @@ def device_on(
 def _attach(name: str, port: str, baud: int | None, platforms_file: Path | None) -> RunningDevice:
     """A board need not be in the table."""
     platform = load_platforms(platforms_file).get(name)
-    return attach_serial(port, baud or (platform.baud if platform else DEFAULT_BAUD))
+    return attach_serial(port, baud or (platform.baud if platform else DEFAULT_BAUD), platform)

@@ -12,6 +12,9 @@
     [platforms.qemu_x86]                # changes a field of one that is there
     link_uart = 0
 
+    [platforms.my_board.time_bounds]    # seconds that a call takes, at least and at most
+    add = [20e-6, 25e-6]
+
 Keys are the fields of `Platform`. Files, a later one over an earlier: $XDG_CONFIG_HOME/minrpc/platforms.toml
 (~/.config without it), then the file named by the user, or minrpc.toml in the current directory.
 """
@@ -27,10 +30,11 @@ from pathlib import Path
 from typing import Any, get_args
 
 from harness.errors import ConfigurationError
-from harness.platforms.table import PLATFORMS, Platform, Port, Start
+from harness.platforms.table import PLATFORMS, Platform, Port, Start, TimeBound
+from harness.timing.clock import Counts
 
 _FIELDS = {field.name: field.type for field in fields(Platform)} | {"extends": "str"}
-_CHOICES = {"port": get_args(Port), "starts": get_args(Start)}
+_CHOICES = {"port": get_args(Port), "starts": get_args(Start), "clock_counts": get_args(Counts)}
 _NEW_BOARD = {"port": "zephyr", "starts": "board"}
 
 
@@ -117,6 +121,8 @@ def _check_keys(table: Mapping[str, Any], known: tuple[str, ...], origin: str, p
 
 def _checked(value: object, key: str, where: str) -> object:
     kind = _FIELDS[key]
+    if key == "time_bounds":
+        return _bounds(value, where)
     if key in _CHOICES and value not in _CHOICES[key]:
         raise ConfigurationError(f"{where}: must be one of {', '.join(_CHOICES[key])}, not {value!r}")
     if kind == "tuple[str, ...]":
@@ -127,6 +133,21 @@ def _checked(value: object, key: str, where: str) -> object:
     if type(value) is not expected:
         raise ConfigurationError(f"{where}: must be a {expected.__name__}, not {value!r}")
     return value
+
+
+def _bounds(value: object, where: str) -> tuple[TimeBound, ...]:
+    if not isinstance(value, Mapping):
+        raise ConfigurationError(f"{where}: must be a table of function = [least, most], in seconds")
+    return tuple(_bound(name, pair, f"{where}.{name}") for name, pair in value.items())
+
+
+def _bound(function: str, pair: object, where: str) -> TimeBound:
+    match pair:
+        case [int() | float() as least, int() | float() as most] if 0 <= least <= most:
+            return TimeBound(function, float(least), float(most))
+    raise ConfigurationError(
+        f"{where}: must be [least, most] in seconds, such as [20e-6, 25e-6], not {pair!r}"
+    )
 
 
 def _check_whole(values: Mapping[str, Any], where: str) -> None:

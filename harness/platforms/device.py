@@ -6,16 +6,18 @@ from __future__ import annotations
 import subprocess
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Final, Literal, Self
+from typing import Final, Self
 
 from harness.deadline import Clock, Deadline
 from harness.errors import EmulatorExitedError, HarnessError, LinkClosedError
 from harness.platforms.process import TextTail, describe_status, exited_within, stop_group
 from harness.platforms.qemu_command import Icount
 from harness.platforms.qmp import Qmp
+from harness.platforms.table import Platform
+from harness.timing.clock import Mode, Timebase
 from harness.transport import Transport
 
-Timing = Literal["exact", "wall", "board"]
+Timing = Mode
 
 # How long an emulator may take to end when asked to. It only has to leave its main loop; then it is killed.
 _QUIT_S: Final = 5.0
@@ -35,6 +37,7 @@ class RunningDevice:
     process: the emulator, or the device's own process; None for a board.
     console_tail: the console, where there is one.
     output_tail: what the emulator itself prints.
+    platform: its entry in the table, where it has one.
     """
 
     name: str
@@ -46,6 +49,7 @@ class RunningDevice:
     console_tail: TextTail | None = None
     output_tail: TextTail | None = None
     qmp: Qmp | None = None
+    platform: Platform | None = None
     _stopped: bool = field(default=False, init=False)
 
     @property
@@ -57,6 +61,15 @@ class RunningDevice:
     def output(self) -> str:
         """The end of what the emulator itself printed."""
         return self.output_tail.text() if self.output_tail else ""
+
+    @property
+    def timebase(self) -> Timebase:
+        """What drives the device's clock."""
+        shift = self.icount.shift if self.icount else None
+        if self.platform is None:
+            return Timebase(mode=self.timing, icount_shift=shift)
+        source, counts = self.platform.clock, self.platform.clock_counts
+        return Timebase(mode=self.timing, source=source, counts=counts, icount_shift=shift)
 
     def alive(self) -> bool:
         """Whether the process runs; a board always does, as far as we can tell."""

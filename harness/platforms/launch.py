@@ -12,6 +12,7 @@ from harness.platforms.firmware import Firmware
 from harness.platforms.local import start_process
 from harness.platforms.qemu import start_qemu
 from harness.platforms.qemu_command import Icount
+from harness.platforms.table import Platform
 from harness.transport import SerialTransport
 
 Link = Literal["pty", "socket"]
@@ -51,12 +52,15 @@ def launch(
     )
 
 
-def attach_serial(path: str, baud: int = 115200) -> RunningDevice:
+def attach_serial(path: str, baud: int = 115200, platform: Platform | None = None) -> RunningDevice:
     """A board, or `minrpc serve`, on the serial port or terminal `path`, whose firmware runs already.
+
+    platform: its entry in the table, where it has one.
 
     Raises PortBusyError (by whom), PortGoneError, ConfigurationError for a baud rate that the port can't do.
     """
-    return RunningDevice(name=path, transport=SerialTransport(path, baud), clock=WallClock(), timing="board")
+    transport = SerialTransport(path, baud)
+    return RunningDevice(name=path, transport=transport, clock=WallClock(), timing="board", platform=platform)
 
 
 def _icount(name: str, timing: Timing | None, shift: int | None, sleep: bool) -> Icount | None:

@@ -32,6 +32,7 @@ def start_process(firmware: Firmware, link: Literal["pty", "socket"]) -> Running
         raise
     pair.release_device_end()
     return RunningDevice(
+        platform=firmware.platform,
         name=firmware.platform.name,
         transport=pair.transport,
         clock=ProcessClock(process.pid),

@@ -70,6 +70,7 @@ def _start(firmware: Firmware, argv: list[str], pair: LinkPair, icount: Icount |
         process = spawn(wire(argv, wiring, icount), pass_fds=(pair.device_fd, console_write, theirs.fileno()))
         undo.pop_all()
     return RunningDevice(
+        platform=firmware.platform,
         name=platform.name,
         transport=pair.transport,
         clock=ProcessClock(process.pid),

@@ -10,10 +10,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
+
+from harness.timing.clock import Counts
 
 Port = Literal["posix", "baremetal", "zephyr"]
 Start = Literal["process", "qemu", "board"]
+
+
+class TimeBound(NamedTuple):
+    """Seconds that a call of `function` takes at least and at most, measured as the board's owner does."""
+
+    function: str
+    least_s: float
+    most_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +45,9 @@ class Platform:
     link_uart: which of the machine's serial ports carries RPC, counted from 0.
     console_uart: which carries text; None when there is no second one.
     baud: of the serial port of a board.
+    clock: the counter behind the platform timer, for reports.
+    clock_counts: what it counts; "ticks" where that is neither the core's cycles nor instructions.
+    time_bounds: what calls may take; advice, unless --strict-timing makes it a test.
     """
 
     name: str
@@ -53,6 +66,9 @@ class Platform:
     link_uart: int = 0
     console_uart: int | None = None
     baud: int = 115200
+    clock: str = ""
+    clock_counts: Counts = "ticks"
+    time_bounds: tuple[TimeBound, ...] = ()
 
 
 _TABLE = (
@@ -64,6 +80,7 @@ _TABLE = (
         default=True,
         arch="host",
         elf="minrpc_posix",
+        clock="CLOCK_MONOTONIC",
         arguments=("--fd", "{fd}"),
     ),
     Platform(
@@ -79,6 +96,7 @@ _TABLE = (
         icount_shift=7,
         link_uart=1,
         console_uart=0,
+        clock="SysTick",
     ),
     Platform(
         name="qemu_x86",
@@ -91,6 +109,7 @@ _TABLE = (
         qemu="qemu-system-i386",
         link_uart=1,
         console_uart=0,
+        clock="HPET",
     ),
     Platform(
         name="qemu_cortex_m3",
@@ -102,6 +121,7 @@ _TABLE = (
         qemu="qemu-system-arm",
         link_uart=1,
         console_uart=0,
+        clock="SysTick",
     ),
     Platform(
         name="mps2_an385",
@@ -113,6 +133,7 @@ _TABLE = (
         qemu="qemu-system-arm",
         link_uart=1,
         console_uart=0,
+        clock="SysTick",
     ),
     Platform(
         name="native_sim",
@@ -123,6 +144,7 @@ _TABLE = (
         zephyr_board="native_sim",
         elf="zephyr/zephyr.exe",
         arguments=("--minrpc_uart_port={path}",),
+        clock="CLOCK_MONOTONIC",
     ),
 )
 
