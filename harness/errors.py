@@ -8,7 +8,6 @@ console, the last bytes on the wire, and the next thing to try. `error.message` 
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar, Self
@@ -88,15 +87,15 @@ class HarnessError(Exception):
         return "\n".join(self._report())
 
     def _report(self) -> list[str]:
-        lines = _wrap(self.message)
+        lines = [self.message]
         lines += [_clip("  " + line) for line in self.details[:_DETAIL_LINES]]
         if self.stage:
             lines.append(f"  stage: {self.stage}")
         if self.waited_for or self.wall_s is not None:
-            lines += _wrap(f"  waited: {self._waited()}")
+            lines.append(f"  waited: {self._waited()}")
         lines += _console_lines(self.console_tail)
         lines += _wire_lines(self.wire_tail)
-        lines += _wrap(f"  next: {self.next_step}")
+        lines.append(f"  next: {self.next_step}")
         return lines
 
     def _waited(self) -> str:
@@ -110,11 +109,6 @@ class HarnessError(Exception):
 
 def _clip(line: str) -> str:
     return line if len(line) <= _WIDTH else line[: _WIDTH - 1] + "…"
-
-
-def _wrap(text: str) -> list[str]:
-    """`text` in as many lines as it takes: of a message or a command nothing may be lost."""
-    return textwrap.wrap(text, _WIDTH, subsequent_indent="    ", break_on_hyphens=False) or [""]
 
 
 def _console_lines(text: str | None) -> list[str]:

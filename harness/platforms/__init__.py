@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Platforms: what they are, how their firmware is built, and how it is started.
 
-    platform = find_platform(load_platforms(), "qemu_x86")
-    with launch(build(platform)) as device:
-        device.transport.write(...)
+platform = find_platform(load_platforms(), "qemu_x86")
+with launch(build(platform)) as device:
+    device.transport.write(...)
 """
 
 from harness.platforms.build import build

@@ -125,7 +125,7 @@ def _zephyr_configure(
     board = platform.zephyr_board
     if workspace.topdir is None:
         cmake = (find_tool("cmake"), "-S", str(root), "-B", BUILD_DIR, "-G", "Ninja")
-        return (*cmake, f"-DBOARD={board}", *defines)
+        return (*cmake, f"-DBOARD={board}", f"-DWEST_PYTHON={sys.executable}", *defines)
     west = (sys.executable, "-m", "west", "build", "--cmake-only", "--pristine", "never")
     return (*west, "-b", board, "-d", BUILD_DIR, str(root), "--", "-G", "Ninja", *defines)
 

@@ -14,6 +14,7 @@ from harness.errors import ConfigurationError
 _PACKAGE: Final = Path(__file__).resolve().parent.parent
 # Files of a Zephyr application that lie at the root, where Zephyr looks for them.
 _ZEPHYR_ROOT_FILES: Final = ("CMakeLists.txt", "Kconfig", "prj.conf", "VERSION")
+_ZEPHYR_ROOT_DIRS: Final = ("boards", "dts", "drivers", "zephyr")
 
 
 def firmware_root() -> Path:
@@ -36,7 +37,7 @@ def source_files(root: Path, port: str) -> list[Path]:
     files = [path for path in _files_below(root / "zephyr-app") if not _of_other_port(path, ports, port)]
     if port == "zephyr":
         files += [root / name for name in _ZEPHYR_ROOT_FILES if (root / name).is_file()]
-        files += [path for name in ("dts", "drivers", "zephyr") for path in _files_below(root / name)]
+        files += [path for name in _ZEPHYR_ROOT_DIRS for path in _files_below(root / name)]
     return sorted(files)
 
 

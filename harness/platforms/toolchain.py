@@ -44,9 +44,7 @@ DEBIAN: Final[Mapping[str, DebianToolchain]] = {
         "arm-none-eabi-gcc",
         {"ZEPHYR_TOOLCHAIN_VARIANT": "gnuarmemb", "GNUARMEMB_TOOLCHAIN_PATH": "/usr"},
     ),
-    "arm64": DebianToolchain(
-        "gcc-aarch64-linux-gnu", "aarch64-linux-gnu-gcc", _cross("aarch64-linux-gnu-")
-    ),
+    "arm64": DebianToolchain("gcc-aarch64-linux-gnu", "aarch64-linux-gnu-gcc", _cross("aarch64-linux-gnu-")),
     "riscv": DebianToolchain(
         "gcc-riscv64-unknown-elf picolibc-riscv64-unknown-elf",
         "riscv64-unknown-elf-gcc",

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The table of platforms, and a user's files merged over it."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from harness.errors import ConfigurationError
+from harness.platforms import PLATFORMS, Platform, find_platform, load_platforms
+from harness.platforms.config import merge
+
+
+def merged(text: str) -> dict[str, Platform]:
+    return merge(PLATFORMS, tomllib.loads(text), "my.toml")
+
+
+@pytest.fixture(autouse=True)
+def no_files_of_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize("platform", PLATFORMS.values(), ids=lambda platform: platform.name)
+def test_each_of_ours_is_whole(platform: Platform) -> None:
+    assert platform.description
+    assert platform.arch
+    assert (platform.port == "zephyr") == bool(platform.zephyr_board)
+    assert (platform.starts == "qemu") == bool(platform.qemu)
+    assert (platform.starts == "process") == bool(platform.arguments)
+    assert platform.link_uart != platform.console_uart
+
+
+def test_without_a_file_there_are_ours() -> None:
+    assert load_platforms() == dict(PLATFORMS)
+
+
+def test_a_new_zephyr_board_needs_its_name_only() -> None:
+    board = merged('[platforms.mine]\nzephyr_board = "nucleo_f746zg"')["mine"]
+    assert (board.port, board.starts, board.zephyr_board) == ("zephyr", "board", "nucleo_f746zg")
+
+
+def test_a_field_of_ours_can_be_changed() -> None:
+    platforms = merged("[platforms.qemu_x86]\nlink_uart = 0\nconsole_uart = 1")
+    assert platforms["qemu_x86"] == replace(PLATFORMS["qemu_x86"], link_uart=0, console_uart=1)
+    assert platforms["posix"] == PLATFORMS["posix"]
+
+
+def test_extends_takes_over_all_but_the_name() -> None:
+    text = '[platforms.slow]\nextends = "qemu_x86"\nicount_shift = 7\ncmake_options = ["-DX=1"]'
+    slow = merged(text)["slow"]
+    assert slow == replace(PLATFORMS["qemu_x86"], name="slow", icount_shift=7, cmake_options=("-DX=1",))
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("[platforms.a]\nzephir_board = 'x'", r"my.toml: platforms.a.zephir_board: unknown key"),
+        ("[platform.a]\nzephyr_board = 'x'", r"my.toml: platform: unknown key"),
+        ("platforms = 3", r"platforms must be a table"),
+        ("[platforms]\na = 3", r"platforms.a must be a table"),
+        ("[platforms.a]\nbaud = 9600", r"platforms.a: zephyr_board is missing"),
+        ("[platforms.qemu_x86]\nlink_uart = '1'", r"platforms.qemu_x86.link_uart: must be a int, not '1'"),
+        ("[platforms.qemu_x86]\nlink_uart = true", r"link_uart: must be a int, not True"),
+        ("[platforms.qemu_x86]\nlink_uart = 0", r"console_uart and link_uart are the same port"),
+        ("[platforms.qemu_x86]\nlink_uart = -1", r"can't be negative"),
+        ("[platforms.qemu_x86]\nbaud = 0", r"can't be negative"),
+        ("[platforms.qemu_x86]\nicount_shift = 40", r"QEMU takes 0 to 10, not 40"),
+        ("[platforms.qemu_x86]\nstarts = 'magic'", r"must be one of process, qemu, board, not 'magic'"),
+        ("[platforms.qemu_x86]\nqemu_args = 'x'", r"must be a list of strings"),
+        ("[platforms.qemu_x86]\nqemu_args = [1]", r"must be a list of strings"),
+        ("[platforms.a]\nextends = 'b'", r"platforms.a.extends: there is no platform 'b'"),
+        ("[platforms.a]\nname = 7\nzephyr_board = 'x'", r"platforms.a.name: must be a str"),
+    ],
+)
+def test_what_is_wrong_is_named(text: str, says: str) -> None:
+    with pytest.raises(ConfigurationError, match=says):
+        merged(text)
+
+
+def test_a_near_key_is_proposed() -> None:
+    with pytest.raises(ConfigurationError, match="write 'zephyr_board'"):
+        merged("[platforms.a]\nzephir_board = 'x'")
+
+
+def test_files_in_their_order(tmp_path: Path) -> None:
+    (tmp_path / "config" / "minrpc").mkdir(parents=True)
+    home = tmp_path / "config" / "minrpc" / "platforms.toml"
+    home.write_text('[platforms.mine]\nzephyr_board = "from_home"\nbaud = 9600')
+    (tmp_path / "minrpc.toml").write_text('[platforms.mine]\nzephyr_board = "from_here"')
+    mine = load_platforms()["mine"]
+    assert (mine.zephyr_board, mine.baud) == ("from_here", 9600)
+    named = tmp_path / "other.toml"
+    named.write_text('[platforms.mine]\nzephyr_board = "named"')
+    assert load_platforms(named)["mine"].zephyr_board == "named"
+
+
+def test_a_file_that_is_not_there_or_no_toml(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"none\.toml can't be read: No such file"):
+        load_platforms(tmp_path / "none.toml")
+    (tmp_path / "bad.toml").write_text("[platforms.a\n")
+    with pytest.raises(ConfigurationError, match=r"bad\.toml is not valid TOML.*line 1"):
+        load_platforms(tmp_path / "bad.toml")
+    (tmp_path / "latin.toml").write_bytes(b"# \xe9\n")
+    with pytest.raises(ConfigurationError, match=r"latin\.toml is not valid TOML"):
+        load_platforms(tmp_path / "latin.toml")
+
+
+def test_an_unknown_platform_gets_near_names_and_the_lines_that_add_it() -> None:
+    with pytest.raises(ConfigurationError, match="no platform 'qemu_x68'") as caught:
+        find_platform(PLATFORMS, "qemu_x68")
+    assert "did you mean qemu_x86" in caught.value.next_step
+    assert "[platforms.qemu_x68]" in caught.value.next_step

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which compiler is taken, with SDKs and compilers made up in a temporary directory."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from harness.errors import ToolchainMissingError
+from harness.platforms.toolchain import debian_toolchain, find_sdk, zephyr_toolchain
+
+
+@pytest.fixture(autouse=True)
+def bare_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home without anything, and a PATH with one directory; that one is returned."""
+    bin_dir = tmp_path / "bin"
+    bin_dir.mkdir()
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("PATH", str(bin_dir))
+    for name in ("ZEPHYR_TOOLCHAIN_VARIANT", "ZEPHYR_SDK_INSTALL_DIR", "LIBRARY_PATH"):
+        monkeypatch.delenv(name, raising=False)
+    return bin_dir
+
+
+def make_compiler(bin_dir: Path, name: str, *, fixed_header: bool = True, picolibc: bool = True) -> None:
+    """A program that answers what is asked of GCC."""
+    fixed = "/gcc/include-fixed/limits.h" if fixed_header else "include-fixed/limits.h"
+    specs = "/gcc/picolibc.specs" if picolibc else "picolibc.specs"
+    script = f"""#!/bin/sh
+case "$1" in
+--version) echo "{name} 12.2" ;;
+--print-file-name=include-fixed/limits.h) echo {fixed} ;;
+--print-file-name=include/limits.h) echo /gcc/12/include/limits.h ;;
+--print-file-name=picolibc.specs) echo {specs} ;;
+esac
+"""
+    (bin_dir / name).write_text(script)
+    (bin_dir / name).chmod(0o755)
+
+
+def make_sdk(path: Path, version: str) -> Path:
+    path.mkdir(parents=True)
+    (path / "sdk_version").write_text(version + "\n")
+    return path
+
+
+def test_the_users_choice_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_sdk(tmp_path / "zephyr-sdk-0.17.0", "0.17.0")
+    monkeypatch.setenv("ZEPHYR_TOOLCHAIN_VARIANT", "gnuarmemb")
+    monkeypatch.setenv("GNUARMEMB_TOOLCHAIN_PATH", "/opt/arm")
+    chosen = zephyr_toolchain("arm")
+    assert chosen.environment == {}
+    assert "gnuarmemb" in chosen.description
+    assert "/opt/arm" in chosen.description
+
+
+def test_the_sdk_before_debian(tmp_path: Path, bare_machine: Path) -> None:
+    make_compiler(bare_machine, "arm-none-eabi-gcc")
+    sdk = make_sdk(tmp_path / "zephyr-sdk-0.16.8", "0.16.8")
+    assert zephyr_toolchain("arm").environment == {
+        "ZEPHYR_TOOLCHAIN_VARIANT": "zephyr",
+        "ZEPHYR_SDK_INSTALL_DIR": str(sdk),
+    }
+
+
+def test_the_newest_sdk(tmp_path: Path) -> None:
+    make_sdk(tmp_path / "zephyr-sdk-0.9.5", "0.9.5")
+    newest = make_sdk(tmp_path / ".local" / "zephyr-sdk-0.17.2", "0.17.2")
+    registry = tmp_path / ".cmake" / "packages" / "Zephyr-sdk"
+    registry.mkdir(parents=True)
+    listed = make_sdk(tmp_path / "elsewhere", "0.16.1")
+    (registry / "x").write_text(str(listed / "cmake"))
+    assert find_sdk() == newest
+
+
+def test_a_named_sdk_is_taken_as_it_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("ZEPHYR_SDK_INSTALL_DIR", str(tmp_path / "mine"))
+    assert find_sdk() == tmp_path / "mine"
+
+
+def test_native_programs_are_the_hosts_compilers(tmp_path: Path, bare_machine: Path) -> None:
+    make_sdk(tmp_path / "zephyr-sdk-0.17.0", "0.17.0")
+    make_compiler(bare_machine, "gcc")
+    assert zephyr_toolchain("host").environment["ZEPHYR_TOOLCHAIN_VARIANT"] == "host"
+
+
+def test_debians_arm_compiler(bare_machine: Path) -> None:
+    make_compiler(bare_machine, "arm-none-eabi-gcc")
+    chosen = zephyr_toolchain("arm")
+    assert chosen.description == "arm-none-eabi-gcc 12.2"
+    assert chosen.environment == {"ZEPHYR_TOOLCHAIN_VARIANT": "gnuarmemb", "GNUARMEMB_TOOLCHAIN_PATH": "/usr"}
+
+
+def test_a_gcc_without_fixed_limits_gets_a_link_in_our_cache(
+    tmp_path: Path, bare_machine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_compiler(bare_machine, "x86_64-linux-gnu-gcc", fixed_header=False)
+    monkeypatch.setenv("LIBRARY_PATH", "/users/own")
+    for _ in range(2):
+        ours, users = zephyr_toolchain("x86").environment["LIBRARY_PATH"].split(os.pathsep)
+        assert users == "/users/own"
+        assert Path(ours).is_relative_to(tmp_path / "cache" / "minrpc")
+        assert os.readlink(Path(ours, "include-fixed", "limits.h")) == "/gcc/12/include/limits.h"
+
+
+def test_missing_compilers_name_the_command() -> None:
+    with pytest.raises(ToolchainMissingError, match="arm-none-eabi-gcc is not installed") as caught:
+        debian_toolchain("arm")
+    assert "apt-get install gcc-arm-none-eabi picolibc-arm-none-eabi" in caught.value.next_step
+
+
+def test_bare_metal_needs_picolibc_too(bare_machine: Path) -> None:
+    make_compiler(bare_machine, "arm-none-eabi-gcc", picolibc=False)
+    assert debian_toolchain("arm").description == "arm-none-eabi-gcc 12.2"
+    with pytest.raises(ToolchainMissingError, match="picolibc is not installed"):
+        debian_toolchain("arm", bare=True)
+
+
+def test_an_unknown_processor() -> None:
+    with pytest.raises(ToolchainMissingError, match="'tricore'") as caught:
+        zephyr_toolchain("tricore")
+    assert "Zephyr SDK" in caught.value.next_step
