@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Building and the cache, with a firmware of one file and the real CMake and compiler."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from harness.errors import BuildError, ConfigurationError
+from harness.platforms import PLATFORMS, Firmware, build
+from harness.platforms.build import first_errors
+from harness.platforms.cache import cache_home, filled, locked, remove_unused
+from harness.platforms.firmware import elf_sizes
+from harness.platforms.sources import content_hash, firmware_root, option_files, source_files
+
+POSIX = PLATFORMS["posix"]
+CMAKE = """cmake_minimum_required(VERSION 3.20)
+project(tiny C)
+add_executable(minrpc_posix main.c ${EXTRA})
+"""
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A checkout with a firmware of one file, and an empty cache."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    port = tmp_path / "checkout" / "zephyr-app" / "ports" / "posix"
+    port.mkdir(parents=True)
+    (port / "CMakeLists.txt").write_text(CMAKE)
+    (port / "main.c").write_text("int main(void) { return 3; }\n")
+    return tmp_path / "checkout"
+
+
+def main_c(root: Path) -> Path:
+    return root / "zephyr-app" / "ports" / "posix" / "main.c"
+
+
+def exit_status(firmware: Firmware) -> int:
+    return subprocess.run([str(firmware.elf)], check=False).returncode
+
+
+def test_built_once_then_taken_from_the_cache(root: Path) -> None:
+    first, second = build(POSIX, root=root), build(POSIX, root=root)
+    assert (first.cached, second.cached) == (False, True)
+    assert replace(second, cached=False, seconds=0.0) == replace(first, seconds=0.0)
+    assert exit_status(second) == 3
+
+
+def test_a_change_is_built_and_the_way_back_is_cached(root: Path) -> None:
+    first = build(POSIX, root=root)
+    old = main_c(root).read_text()
+    main_c(root).write_text("int main(void) { return 4; }\n")
+    changed = build(POSIX, root=root)
+    main_c(root).write_text(old)
+    again = build(POSIX, root=root)
+    assert (changed.cached, again.cached) == (False, True)
+    assert (exit_status(changed), exit_status(first), again.elf) == (4, 3, first.elf)
+
+
+def test_another_ports_files_do_not_count(root: Path) -> None:
+    build(POSIX, root=root)
+    other = root / "zephyr-app" / "ports" / "baremetal"
+    other.mkdir()
+    (other / "main.c").touch()
+    assert build(POSIX, root=root).cached
+
+
+def test_options_and_the_files_that_they_name_count(root: Path, tmp_path: Path) -> None:
+    extra = tmp_path / "extra.c"
+    extra.write_text("int extra = 1;\n")
+    options = [f"-DEXTRA={extra}"]
+    plain, first = build(POSIX, root=root), build(POSIX, root=root, options=options)
+    assert first.content_hash != plain.content_hash
+    assert build(POSIX, root=root, options=options).cached
+    extra.write_text("int extra = 2;\n")
+    assert not build(POSIX, root=root, options=options).cached
+
+
+def test_the_compilers_first_error_is_shown_and_the_next_build_works(root: Path) -> None:
+    good = main_c(root).read_text()
+    main_c(root).write_text("int main(void) { return missing; }\n")
+    with pytest.raises(BuildError, match="posix did not build") as caught:
+        build(POSIX, root=root)
+    assert any("missing" in line and "undeclared" in line for line in caught.value.details)
+    assert caught.value.log_path is not None
+    assert "missing" in caught.value.log_path.read_text()
+    assert str(caught.value.log_path) in str(caught.value)
+    main_c(root).write_text(good)
+    assert exit_status(build(POSIX, root=root)) == 3
+
+
+def test_a_configuration_that_fails_is_tried_anew(root: Path) -> None:
+    lists = main_c(root).with_name("CMakeLists.txt")
+    lists.write_text("cmake_minimum_required(VERSION 3.20)\nproject(tiny C)\nmessage(FATAL_ERROR nope)\n")
+    with pytest.raises(BuildError) as caught:
+        build(POSIX, root=root)
+    assert "CMake Error" in caught.value.details[0]
+    lists.write_text(CMAKE)
+    assert exit_status(build(POSIX, root=root)) == 3
+
+
+def test_a_build_that_makes_another_program(root: Path) -> None:
+    with pytest.raises(BuildError, match=r"made no other\.elf"):
+        build(replace(POSIX, elf="other.elf"), root=root)
+
+
+def test_sources_that_change_while_they_are_built_are_built_again(root: Path) -> None:
+    """The first compilation edits its own source, as a person in an editor might."""
+    marker, script = root / "edited", root / "edit.sh"
+    script.write_text(
+        f"[ -e {marker} ] && exit\ntouch {marker}\necho 'int main(void) {{ return 7; }}' > {main_c(root)}\n"
+    )
+    lists = main_c(root).with_name("CMakeLists.txt")
+    lists.write_text(f"{CMAKE}add_custom_command(TARGET minrpc_posix POST_BUILD COMMAND sh {script})\n")
+    assert exit_status(build(POSIX, root=root)) == 7
+
+
+def test_several_at_once_build_once(root: Path) -> None:
+    script = (
+        "import sys; from pathlib import Path; from harness.platforms import PLATFORMS, build\n"
+        "print(build(PLATFORMS['posix'], root=Path(sys.argv[1])).cached)"
+    )
+    command = [sys.executable, "-c", script, str(root)]
+    builders = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]
+    answers = sorted(builder.communicate()[0].strip() for builder in builders)
+    assert answers == ["False", "True", "True"]
+
+
+def test_a_lock_is_held_until_the_child_that_inherited_it_ends(tmp_path: Path) -> None:
+    path = tmp_path / "x.lock"
+    with locked(path) as lock:
+        child = subprocess.Popen(["cat"], stdin=subprocess.PIPE, pass_fds=(lock,))
+    held = subprocess.run(["flock", "--nonblock", str(path), "true"], check=False).returncode
+    child.communicate()
+    free = subprocess.run(["flock", "--nonblock", str(path), "true"], check=False).returncode
+    assert (held, free) == (1, 0)
+
+
+def test_a_directory_is_filled_whole_or_not_at_all(tmp_path: Path) -> None:
+    target = tmp_path / "store" / "x"
+    with pytest.raises(FileNotFoundError), filled(target) as partial:
+        (partial / "half").rename(partial / "whole")
+    assert list(target.parent.iterdir()) == []
+    for text in ("one", "two"):
+        with filled(target) as partial:
+            (partial / "file").write_text(text)
+        assert (target / "file").read_text() == text
+    assert list(target.parent.iterdir()) == [target]
+
+
+def test_what_was_not_used_for_long_is_removed(tmp_path: Path) -> None:
+    old, new = tmp_path / "old", tmp_path / "new"
+    old.mkdir()
+    new.mkdir()
+    month_ago = time.time() - 31 * 24 * 3600
+    os.utime(old, (month_ago, month_ago))
+    remove_unused(tmp_path)
+    assert list(tmp_path.iterdir()) == [new]
+
+
+def test_a_cache_that_can_not_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    with pytest.raises(ConfigurationError, match="can't be made") as caught:
+        cache_home()
+    assert "XDG_CACHE_HOME" in caught.value.next_step
+
+
+def test_the_sources_of_this_project() -> None:
+    root = firmware_root()
+    for port in ("posix", "baremetal", "zephyr"):
+        names = {str(path.relative_to(root)) for path in source_files(root, port)}
+        assert "zephyr-app/runtime/timer.c" in names
+        assert f"zephyr-app/ports/{port}/main.c" in names
+        assert {name.split("/")[2] for name in names if name.startswith("zephyr-app/ports/")} == {port}
+        assert ("prj.conf" in names) == (port == "zephyr")
+
+
+def test_a_name_depends_on_paths_bytes_and_words(tmp_path: Path) -> None:
+    a, b = tmp_path / "a", tmp_path / "b"
+    a.write_bytes(b"1")
+    b.write_bytes(b"1")
+    names = {
+        content_hash(tmp_path, files, words)
+        for files in ([a], [b], [a, b])
+        for words in ((), ("x",), ("x", "y"))
+    }
+    assert len(names) == 9
+    before = content_hash(tmp_path, [a], ())
+    a.write_bytes(b"2")
+    assert content_hash(tmp_path, [a], ()) != before
+
+
+def test_files_in_options(tmp_path: Path) -> None:
+    a, b = tmp_path / "a.c", tmp_path / "b.c"
+    a.touch()
+    b.touch()
+    assert option_files([f"-DEXTRA={b};{a};nothing.c", "-DX=", "-DY"]) == [a, b]
+
+
+@pytest.mark.parametrize(
+    ("log", "lines"),
+    [
+        ("[1/2] cc\nx.c:1:5: error: no\n  1 | x\n\nmore\n", ["x.c:1:5: error: no", "  1 | x", "more"]),
+        ("a\nb\n", ["a", "b"]),
+        ("", []),
+        ("ok\nregion `RAM' overflowed by 3 bytes\n", ["region `RAM' overflowed by 3 bytes"]),
+    ],
+)
+def test_first_errors(log: str, lines: list[str]) -> None:
+    assert first_errors(log) == lines
+
+
+def test_sizes_are_those_of_binutils(root: Path) -> None:
+    elf = build(POSIX, root=root).elf
+    text, data, bss = subprocess.check_output(["size", str(elf)], text=True).splitlines()[1].split()[:3]
+    assert elf_sizes(elf) == (int(text) + int(data), int(data) + int(bss))
