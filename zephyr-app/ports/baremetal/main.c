@@ -84,7 +84,8 @@ static uint8_t restarts __attribute__((section(".preserve")));
 
 static _Alignas(8) uint8_t receive_buffer[MINRPC_MAX_PACKET];
 static uint8_t send_buffer[64];
-static _Alignas(64) uint8_t arena[ARENA_SIZE];
+/* Not zeroed at the start: that would be most of the time from reset to the first answer. */
+static _Alignas(64) uint8_t arena[ARENA_SIZE] __attribute__((section(".preserve.arena")));
 
 /* To the console and, as a log, to whoever holds the link; then the device starts afresh. */
 void fault_report(const char *text)
