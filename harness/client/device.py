@@ -30,6 +30,7 @@ class Device:
 
     owner: what is known of the device beside its link.
     session_timeout_s, call_timeout_s: limits in seconds, as `Deadline` charges them.
+    resend: on a device of this project's, send again what the link loses; each request still runs once.
     on_close: called last by `close`, to stop what was started for this device.
 
     The session starts with the first request, or with `connect`. When it breaks, the request that noticed
@@ -44,12 +45,15 @@ class Device:
         *,
         session_timeout_s: float = 30.0,
         call_timeout_s: float = 60.0,
+        resend: bool = False,
         on_close: Callable[[], None] | None = None,
     ) -> None:
         self._link = SessionLink(transport, owner)
         self._on_close = on_close
         self._library: SystemLibrary | None = None
-        self.rpc = RpcClient(self._link, session_timeout_s=session_timeout_s, call_timeout_s=call_timeout_s)
+        self.rpc = RpcClient(
+            self._link, session_timeout_s=session_timeout_s, call_timeout_s=call_timeout_s, resend=resend
+        )
 
     @property
     def name(self) -> str:

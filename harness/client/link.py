@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 
+from harness.client import resend
 from harness.client.console import ConsoleTail
 from harness.deadline import Clock, Deadline, read_before, write_before
 from harness.errors import (
@@ -34,6 +35,7 @@ from harness.wire.session import (
     Ignored,
     Log,
     MessageType,
+    Numbered,
     Packet,
     SessionEvent,
     SessionState,
@@ -76,6 +78,8 @@ class SessionLink:
     """The client's session on one transport.
 
     generation: grows with each session; handles belong to one of them.
+    numbered: what is sent again when it is lost; None for a device that has not agreed to it in this session.
+    resend_counters: what that took since the link was opened.
     """
 
     def __init__(
@@ -86,6 +90,8 @@ class SessionLink:
         new_nonce: Callable[[], int] = random_nonce,
     ) -> None:
         self.generation = 0
+        self.numbered: resend.NumberedRequests | None = None
+        self.resend_counters = resend.ResendCounters()
         self.console = ConsoleTail()
         self._transport = transport
         self._owner = owner or LinkOwner()
@@ -125,8 +131,9 @@ class SessionLink:
 
         Raises NothingHeardError when no byte came, SessionError when bytes came but no answer.
         """
-        deadline = self._deadline("session", budget_s)
+        deadline = self.deadline("session", budget_s)
         self._waiting = False
+        self.numbered = None
         self._tail.clear()
         try:
             self._handshake(deadline)
@@ -141,12 +148,11 @@ class SessionLink:
         Raises SessionTerminatedError, LinkError when the answer came damaged, DeadlineError, and what the
         transport and the owner's check raise.
         """
-        deadline = self._deadline(stage, budget_s)
+        deadline = self.deadline(stage, budget_s)
         self._waiting = True
         damaged = self.counters.errors
         try:
-            self._write(self._session.encode(packet), deadline)
-            reply = self._await_reply(deadline)
+            reply = self._numbered(packet, deadline) if self.numbered else self._plain(packet, deadline)
         except HarnessError as error:
             failure = self._blame(error, damaged)
             self._explain(failure, stage)
@@ -155,6 +161,51 @@ class SessionLink:
             raise failure from error
         self._waiting = False
         return reply
+
+    @property
+    def piece(self) -> int:
+        """Bytes that a copy should carry at most."""
+        return self.numbered.piece if self.numbered else 1 << 62
+
+    def number_requests(self) -> None:
+        """From now on, and until the session ends: the device has agreed."""
+        self.numbered = resend.NumberedRequests(counters=self.resend_counters)
+
+    def _plain(self, packet: bytes, deadline: Deadline) -> memoryview:
+        self._write(self._session.encode(packet), deadline)
+        return self._await_reply(deadline)
+
+    def _numbered(self, packet: bytes, deadline: Deadline) -> memoryview:
+        assert self.numbered is not None
+
+        def encode(sequence: int) -> bytes:
+            return self._session.encode_numbered(sequence, packet)
+
+        def write(data: bytes) -> None:
+            self._write(data, deadline)
+
+        def read(wait_s: float) -> list[SessionEvent] | None:
+            return self._read_numbered(Deadline("answer", wait_s, self._owner.clock, deadline), deadline)
+
+        return resend.run(self.numbered, encode, self._session.probe, write, read)
+
+    def _read_numbered(self, attempt: Deadline, deadline: Deadline) -> list[SessionEvent] | None:
+        """The next events; None when `attempt` ends before they come. Raises when `deadline` does."""
+        try:
+            events = self._read(attempt, "the answer")
+        except DeadlineError:
+            if deadline.expired():
+                raise deadline.error("the answer") from None
+            return None
+        for event in events:
+            self._note(event)
+            if isinstance(event, Terminated):
+                raise self._terminated_error()
+        return events
+
+    @staticmethod
+    def _terminated_error() -> SessionTerminatedError:
+        return SessionTerminatedError("the device ended the session before it answered: it restarted")
 
     def close(self) -> None:
         """End the session as far as the link still allows, and close the transport."""
@@ -165,7 +216,7 @@ class SessionLink:
         finally:
             self._transport.close()
 
-    def _deadline(self, stage: str, budget_s: float) -> Deadline:
+    def deadline(self, stage: str, budget_s: float) -> Deadline:
         return Deadline(stage, budget_s, self._owner.clock, self._owner.total)
 
     def _write(self, data: bytes, deadline: Deadline) -> None:
@@ -202,7 +253,7 @@ class SessionLink:
     def _failure(self, event: SessionEvent) -> HarnessError | None:
         """What it means, while an answer is waited for, that this came."""
         if isinstance(event, Terminated):
-            return SessionTerminatedError("the device ended the session before it answered: it restarted")
+            return self._terminated_error()
         if isinstance(event, CrcMismatch | ShortPacket | InvalidEscape) and self._is_answer(event.payload):
             return self._link_error(f"the answer came damaged: {event}")
         return None
@@ -217,7 +268,7 @@ class SessionLink:
             self.console.log(event.text)
         elif isinstance(event, Noise):
             self.console.noise(event.data)
-        elif not isinstance(event, Established | Terminated | Packet):
+        elif not isinstance(event, Established | Terminated | Packet | Numbered):
             wire_log.info("%s", event.reason if isinstance(event, Ignored) else event)
 
     def _handshake(self, deadline: Deadline) -> None:

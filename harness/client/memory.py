@@ -67,7 +67,7 @@ def _allocate(rpc: RpcClient, tensor: DLTensor, stage: str) -> Value:
 
 def upload(rpc: RpcClient, tensor: DLTensor, data: memoryview) -> None:
     """Copy `data` into the tensor's memory, from its byte offset on."""
-    for offset, size in _pieces(len(data), _block(rpc, tensor)):
+    for offset, size in _pieces(rpc, len(data), _block(rpc, tensor)):
         request = CopyToRemote(_at(tensor, offset), data[offset : offset + size])
         rpc.syscall(request, "copy to the device", _time_for(rpc, size))
 
@@ -75,7 +75,7 @@ def upload(rpc: RpcClient, tensor: DLTensor, data: memoryview) -> None:
 def download(rpc: RpcClient, tensor: DLTensor, nbytes: int) -> bytes | memoryview:
     """`nbytes` of the tensor's memory. Our own device sends any number at once, TVM's are asked in pieces."""
     block = nbytes if rpc.ours else _block(rpc, tensor)
-    parts = [_copied(rpc, _at(tensor, offset), size) for offset, size in _pieces(nbytes, block)]
+    parts = [_copied(rpc, _at(tensor, offset), size) for offset, size in _pieces(rpc, nbytes, block)]
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
@@ -126,7 +126,10 @@ def _copied(rpc: RpcClient, tensor: DLTensor, nbytes: int) -> memoryview:
     return reply.data
 
 
-def _pieces(nbytes: int, block: int) -> Iterator[tuple[int, int]]:
-    """Offset and size of each."""
-    for offset in range(0, nbytes, max(block, 1)):
-        yield offset, min(block, nbytes - offset)
+def _pieces(rpc: RpcClient, nbytes: int, block: int) -> Iterator[tuple[int, int]]:
+    """Offset and size of each, at most `block`; less while the link damages what is long."""
+    offset = 0
+    while offset < nbytes:
+        size = min(block, nbytes - offset, rpc.link.piece)
+        yield offset, size
+        offset += size

@@ -17,7 +17,14 @@ from weakref import WeakSet
 
 from harness.client.info import DeviceInfo
 from harness.client.link import SessionLink
-from harness.errors import DialectError, HarnessError, RemoteError
+from harness.errors import (
+    DeadlineError,
+    DialectError,
+    HarnessError,
+    LinkError,
+    RemoteError,
+    SessionTerminatedError,
+)
 from harness.timing import Overhead
 from harness.wire.replies import CopyAck, RemoteException, Reply, Result, Return, call_result, decode_reply
 from harness.wire.requests import Request, Syscall, encode_call, encode_request, get_global_func
@@ -29,6 +36,10 @@ if TYPE_CHECKING:
 log = logging.getLogger("minrpc.client")
 
 DEVICE_INFO = "minrpc.device_info"
+RESEND = "minrpc.resend"
+
+# Seconds until a lost question, or its lost answer, is noticed: the device answers this one at once.
+_QUESTION_S = 1.0
 
 
 @dataclass
@@ -55,14 +66,18 @@ class RpcClient:
     live: the objects on the device that somebody references.
 
     session_timeout_s, call_timeout_s: limits in seconds as `Deadline` charges them.
+    resend: number the requests where the device can do that, so that what the link loses is sent again.
     """
 
-    def __init__(self, link: SessionLink, *, session_timeout_s: float, call_timeout_s: float) -> None:
+    def __init__(
+        self, link: SessionLink, *, session_timeout_s: float, call_timeout_s: float, resend: bool = False
+    ) -> None:
         self.link = link
         self.lock = RLock()
         self.facts = Facts()
         self.call_timeout_s = call_timeout_s
         self._session_timeout_s = session_timeout_s
+        self._resend = resend
         self.live: WeakSet[RemoteHandle] = WeakSet()
         self._unused: deque[tuple[int, Syscall]] = deque()
 
@@ -97,12 +112,36 @@ class RpcClient:
         """Have a session, and give back what is no longer used. Raises what `SessionLink.start` does."""
         with self.lock:
             if not self.link.usable:
-                self.link.start(self._session_timeout_s)
-                self.facts = Facts()
-                # A session must begin with a small request: some devices have less room for the first.
-                self.global_function(DEVICE_INFO)
+                self._start()
             if self._unused:
                 self._give_back()
+
+    def _start(self) -> None:
+        """A session. It begins with a small request: some devices have less room for the first."""
+        if self._resend:
+            self._start_numbered()
+            return
+        self.link.start(self._session_timeout_s)
+        self.facts = Facts()
+        self.global_function(DEVICE_INFO)
+
+    def _start_numbered(self) -> None:
+        """A session with numbered requests where the device has them.
+
+        The link may damage the question too, and then the start is made anew: until the session's time is up.
+        """
+        deadline = self.link.deadline("session", self._session_timeout_s)
+        while True:
+            self.link.start(deadline.remaining())
+            self.facts = Facts()
+            try:
+                if self.find_global(RESEND, _QUESTION_S):
+                    self.link.number_requests()
+                self.global_function(DEVICE_INFO)
+                return
+            except (DeadlineError, LinkError, SessionTerminatedError):
+                if deadline.expired():
+                    raise
 
     def release(self, generation: int, request: Syscall | None) -> None:
         """Queue the request that gives a handle back. It sends nothing and takes no lock."""
@@ -126,10 +165,10 @@ class RpcClient:
                 self.facts.functions[name] = self.find_global(name)
             return self.facts.functions[name]
 
-    def find_global(self, name: str) -> int:
+    def find_global(self, name: str, timeout_s: float | None = None) -> int:
         """As `global_function`, but asks each time: the handle is the caller's own to give back."""
         try:
-            found = self.syscall(get_global_func(name), f"look up {name}")
+            found = self.syscall(get_global_func(name), f"look up {name}", timeout_s)
         except RemoteError:
             return 0  # So the oldest devices answer when they don't know the name.
         return found.value if isinstance(found, Handle) else 0
