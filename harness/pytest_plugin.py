@@ -19,11 +19,11 @@ import pytest
 from harness.client import Device, TimingResult
 from harness.deadline import Deadline
 from harness.errors import HarnessError
+from harness.options import Options, add_device_options, options_from
 from harness.platforms import Firmware, RunningDevice
-from harness.plugin.options import Options, add_options, read_options
 from harness.plugin.report import header, progress_line, short_traceback
 from harness.plugin.shared import SharedDevice
-from harness.plugin.targets import Target, select
+from harness.targets import Target, select
 
 _SHARED = pytest.StashKey[SharedDevice]()
 _FAILED = pytest.StashKey[bool]()
@@ -45,13 +45,13 @@ class Run:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    add_options(parser)
+    add_device_options(parser.getgroup("minrpc", "devices to test (minrpc)").addoption)
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Check options and platforms before anything is collected."""
     try:
-        config.stash[_RUN] = Run(read_options(config), config)
+        config.stash[_RUN] = Run(options_from(vars(config.option)), config)
     except HarnessError as error:
         raise pytest.UsageError(str(error)) from error
 

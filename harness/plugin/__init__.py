@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What stands behind the pytest plugin: options, targets, and the devices that tests share."""
+"""What stands behind the pytest plugin: the devices that tests share, and what a report shows."""

@@ -9,8 +9,8 @@ from typing import Final
 import pytest
 
 from harness.errors import HarnessError
-from harness.plugin.options import Options
-from harness.plugin.targets import Selection, Target
+from harness.options import Options
+from harness.targets import Selection, Target
 
 _PACKAGE: Final = Path(__file__).resolve().parent.parent
 

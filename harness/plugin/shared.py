@@ -12,10 +12,10 @@ from harness.client import Device
 from harness.deadline import Deadline
 from harness.errors import ConfigurationError, HarnessError
 from harness.opening import device_on
+from harness.options import Options
 from harness.platforms import Firmware, RunningDevice, attach_serial, build, launch
-from harness.plugin.options import Options
-from harness.plugin.targets import Target
 from harness.plugin.trace import LentTransport
+from harness.targets import Target
 
 
 @dataclass
@@ -126,7 +126,7 @@ class SharedDevice:
 
     def _start(self) -> RunningDevice:
         if self.target.serial_port is not None:
-            return attach_serial(self.target.serial_port, self.target.baud)
+            return attach_serial(self.target.serial_port, self.target.baud, self.target.platform)
         firmware = self.firmware
         assert firmware is not None
         options = self.options

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from harness.errors import ConfigurationError
+from harness.options import Options
 from harness.platforms import Platform, Timing, find_platform, load_platforms
-from harness.plugin.options import Options
 from harness.requirements import Requirement, lacking
 
 DEFAULT_BAUD = 115200
