@@ -29,6 +29,11 @@ void operators_bind(struct minrpc_server *bound)
 	server = bound;
 }
 
+bool operator_is_constant(const DLTensor *tensor)
+{
+	return minrpc_server_is_constant(server, tensor->data);
+}
+
 void TVMAPISetLastError(const char *message)
 {
 	(void)minrpc_server_fail(server, kTvmErrorPlatformCheckFailure, "%s", message);

@@ -73,10 +73,18 @@ int operator_expect_type(const struct operator_call *call, int index, int type_c
 
 const DLTensor *operator_tensor(const struct operator_call *call, int index)
 {
+	const DLTensor *tensor = call->args[index].v_handle;
+
 	if (operator_expect_type(call, index, kTVMDLTensorHandle) != 0) {
 		return NULL;
 	}
-	return call->args[index].v_handle;
+	if (operator_is_constant(tensor)) {
+		(void)operator_fail("%s: argument %d: expected an allocated array, got a constant of the "
+				    "firmware, of unknown size",
+				    call->name, index);
+		return NULL;
+	}
+	return tensor;
 }
 
 int operator_fail_dtype(const struct operator_call *call, int index, const DLTensor *got,

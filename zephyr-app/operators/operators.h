@@ -35,6 +35,9 @@ __attribute__((format(printf, 1, 2))) int operator_fail(const char *format, ...)
 int operator_expect_count(const struct operator_call *call, int count);
 int operator_expect_type(const struct operator_call *call, int index, int type_code);
 
+/* Whether its data is memory of the image, as minrpc_server_is_constant says. */
+bool operator_is_constant(const DLTensor *tensor);
+
 /* The tensor at `index`, or NULL with a text. */
 const DLTensor *operator_tensor(const struct operator_call *call, int index);
 int operator_expect_same_dtype(const struct operator_call *call, const DLTensor *expected,

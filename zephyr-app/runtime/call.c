@@ -67,27 +67,81 @@ tvm_crt_error_t minrpc_call_failed(struct minrpc_server *server, int status)
 	return kTvmErrorPlatformCheckFailure;
 }
 
+struct minrpc_constant {
+	struct minrpc_constant *next;
+	const void *address;
+};
+
+bool minrpc_server_is_constant(const struct minrpc_server *server, const void *address)
+{
+	const struct minrpc_constant *constant = server->constants;
+
+	while (constant != NULL && constant->address != address) {
+		constant = constant->next;
+	}
+	return constant != NULL;
+}
+
+/* The client may name what the function returned in later calls. */
+static tvm_crt_error_t note_constant(struct minrpc_server *server, const struct minrpc_call *call)
+{
+	struct minrpc_constant made = {server->constants, call->value.v_handle};
+	void *block;
+
+	if (call->type_code != kTVMOpaqueHandle || made.address == NULL ||
+	    minrpc_server_is_constant(server, made.address)) {
+		return kTvmErrorNoError;
+	}
+	if (minrpc_arena_alloc(&server->arena, sizeof(made), 1U, MINRPC_ARENA_CONSTANT, &block) !=
+	    kTvmErrorNoError) {
+		return minrpc_server_fail_memory(server, sizeof(made));
+	}
+	memcpy(block, &made, sizeof(made));
+	server->constants = block;
+	return kTvmErrorNoError;
+}
+
 static tvm_crt_error_t call_library(struct minrpc_server *server, TVMBackendPackedCFunc function,
 				    struct minrpc_call *call)
 {
 	int status = function(call->args.values, call->args.type_codes, call->args.count,
 			      &call->value, &call->type_code, NULL);
 
-	return status == 0 ? kTvmErrorNoError : minrpc_call_failed(server, status);
+	return status == 0 ? note_constant(server, call) : minrpc_call_failed(server, status);
 }
 
-static tvm_crt_error_t bind_tensors(struct minrpc_server *server, const struct minrpc_args *args)
+static tvm_crt_error_t bind_constant(struct minrpc_server *server, const DLTensor *tensor)
 {
-	for (int i = 0; i < args->count; i++) {
-		if (args->type_codes[i] == kTVMDLTensorHandle) {
-			tvm_crt_error_t error = minrpc_bind_tensor(server, args->values[i].v_handle);
+	uint32_t size;
 
-			if (error != kTvmErrorNoError) {
-				return error;
-			}
+	return minrpc_tensor_size(tensor, &size) ? kTvmErrorNoError : minrpc_fail_shape(server);
+}
+
+/* Global functions write to what they get, so a constant is nothing for them. */
+static tvm_crt_error_t bind_tensors(struct minrpc_server *server, const struct minrpc_args *args,
+				    bool constants)
+{
+	tvm_crt_error_t error = kTvmErrorNoError;
+
+	for (int i = 0; i < args->count && error == kTvmErrorNoError; i++) {
+		DLTensor *tensor = args->values[i].v_handle;
+
+		if (args->type_codes[i] != kTVMDLTensorHandle) {
+			continue;
+		}
+		if (constants && tensor->byte_offset == 0U &&
+		    minrpc_server_is_constant(server, tensor->data)) {
+			error = bind_constant(server, tensor);
+		} else {
+			error = minrpc_bind_tensor(server, tensor);
 		}
 	}
-	return kTvmErrorNoError;
+	return error;
+}
+
+static bool is_global(uintptr_t handle)
+{
+	return handle - MINRPC_HANDLE_GLOBAL < MINRPC_HANDLE_MODULE;
 }
 
 static tvm_crt_error_t dispatch(struct minrpc_server *server, uintptr_t handle,
@@ -105,7 +159,7 @@ static tvm_crt_error_t dispatch(struct minrpc_server *server, uintptr_t handle,
 		if (function != NULL) {
 			return call_library(server, function, call);
 		}
-	} else if (handle - MINRPC_HANDLE_GLOBAL < MINRPC_HANDLE_MODULE) {
+	} else if (is_global(handle)) {
 		return minrpc_global_call(server, (uint32_t)(handle - MINRPC_HANDLE_GLOBAL), call);
 	}
 	return minrpc_fail_handle(server, "function", handle);
@@ -114,7 +168,7 @@ static tvm_crt_error_t dispatch(struct minrpc_server *server, uintptr_t handle,
 tvm_crt_error_t minrpc_call_handle(struct minrpc_server *server, uintptr_t handle,
 				   struct minrpc_call *call)
 {
-	tvm_crt_error_t error = bind_tensors(server, &call->args);
+	tvm_crt_error_t error = bind_tensors(server, &call->args, !is_global(handle));
 	uint32_t used = server->arena.used;
 
 	call->value.v_int64 = 0;

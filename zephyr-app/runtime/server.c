@@ -23,12 +23,14 @@ static void send_message(struct minrpc_server *server, enum minrpc_message_type 
 static void forget_session(struct minrpc_server *server)
 {
 	minrpc_arena_release(&server->arena, MINRPC_ARENA_DATA | MINRPC_ARENA_EVALUATOR |
-						     MINRPC_ARENA_NDARRAY | MINRPC_ARENA_RESULT);
+						     MINRPC_ARENA_NDARRAY | MINRPC_ARENA_RESULT |
+						     MINRPC_ARENA_CONSTANT);
 	server->result = NULL;
 	server->reply.kind = MINRPC_REPLY_NONE;
 	server->numbered = false;
 	server->sequence = 0U;
 	server->evaluators = NULL;
+	server->constants = NULL;
 	server->dialect = MINRPC_DIALECT_UNKNOWN;
 	server->random_state = 1U;
 }

@@ -30,6 +30,7 @@ enum minrpc_arena_kind {
 	MINRPC_ARENA_WORKSPACE = 0x08, /* of the running function; lives until the call returns */
 	MINRPC_ARENA_RESULT = 0x10,    /* a reply under way; lives until it is sent */
 	MINRPC_ARENA_LIBRARY = 0x20,   /* kept by a function between calls; never freed for it */
+	MINRPC_ARENA_CONSTANT = 0x40,  /* the note of an address that a function returned; lives like DATA */
 };
 
 struct minrpc_arena {

@@ -44,6 +44,7 @@ struct minrpc_config {
 };
 
 struct minrpc_evaluator;
+struct minrpc_constant;
 
 enum minrpc_reply_kind {
 	MINRPC_REPLY_NONE,
@@ -82,6 +83,7 @@ struct minrpc_server {
 	uint32_t check;    /* CRC-32 of the numbered message being sent */
 	void *result;      /* what the reply points to, when that is in the arena */
 	struct minrpc_evaluator *evaluators;
+	struct minrpc_constant *constants;
 	uint32_t evaluator_serial; /* of the next time evaluator */
 	uint32_t random_state;
 	struct minrpc_reply reply;
@@ -111,5 +113,11 @@ minrpc_server_fail(struct minrpc_server *server, tvm_crt_error_t error, const ch
 
 /* The same for an allocation of `size` bytes that the arena has no room for. */
 tvm_crt_error_t minrpc_server_fail_memory(struct minrpc_server *server, uint32_t size);
+
+/*
+ * True for what a function returned as an opaque handle in this session: TVM's linked parameters are found so. It
+ * lies in the image, and nobody can say how large it is.
+ */
+bool minrpc_server_is_constant(const struct minrpc_server *server, const void *address);
 
 #endif /* MINRPC_SERVER_H_ */
