@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import select
 import shlex
 import signal
 import subprocess
@@ -22,6 +23,7 @@ from typing import IO, Final
 
 _PR_SET_PDEATHSIG: Final = 1
 _TAIL_BYTES: Final = 256 * 1024
+_PIPE_BYTES: Final = 64 * 1024  # what a pipe holds on Linux unless told otherwise; pipe(7)
 _libc = ctypes.CDLL(None, use_errno=True)
 _launcher = ThreadPoolExecutor(max_workers=1, thread_name_prefix="minrpc-launcher")
 
@@ -30,15 +32,18 @@ class TextTail:
     """The end of what comes out of a pipe, read by a thread so that the writer never blocks for long."""
 
     def __init__(self, pipe: IO[bytes], name: str) -> None:
+        os.set_blocking(pipe.fileno(), False)
         self._pipe = pipe
         self._bytes = bytearray()
+        self._ended = False
         self._lock = threading.Lock()
-        self._thread = threading.Thread(target=self._drain, name=f"minrpc-{name}", daemon=True)
+        self._thread = threading.Thread(target=self._follow, name=f"minrpc-{name}", daemon=True)
         self._thread.start()
 
     def text(self) -> str:
-        """What came so far, at most the last 256 KiB; a byte that is not UTF-8 shows as an escape."""
+        """What was written so far, at most the last 256 KiB; a byte that is not UTF-8 shows as an escape."""
         with self._lock:
+            self._take()
             return self._bytes.decode("utf-8", "backslashreplace").replace("\r\n", "\n")
 
     def finish(self, timeout_s: float) -> None:
@@ -51,11 +56,25 @@ class TextTail:
         if not self._thread.is_alive():
             self._pipe.close()
 
-    def _drain(self) -> None:
-        while data := os.read(self._pipe.fileno(), 65536):
+    def _follow(self) -> None:
+        readable = select.poll()
+        readable.register(self._pipe.fileno(), select.POLLIN)
+        while not self._ended:
+            readable.poll()
             with self._lock:
-                self._bytes += data
-                del self._bytes[:-_TAIL_BYTES]
+                self._take()
+
+    def _take(self) -> None:
+        """Take what is in the pipe now: one read, since it takes all that fits. Only with the lock held."""
+        if self._ended:
+            return
+        try:
+            data = os.read(self._pipe.fileno(), _PIPE_BYTES)
+        except BlockingIOError:
+            return
+        self._ended = not data
+        self._bytes += data
+        del self._bytes[:-_TAIL_BYTES]
 
 
 def output_tail(process: subprocess.Popen[bytes], name: str) -> TextTail:

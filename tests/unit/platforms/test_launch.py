@@ -1,0 +1,305 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Starting, losing and stopping devices: real processes, real QEMU, the project's own firmware."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from harness.deadline import Deadline, read_before
+from harness.errors import (
+    ConfigurationError,
+    DeadlineError,
+    EmulatorExitedError,
+    HarnessError,
+    LinkClosedError,
+    QemuMissingError,
+)
+from harness.platforms import PLATFORMS, Firmware, Link, RunningDevice, attach_serial, build, launch
+from harness.platforms.process import describe_status
+from harness.requirements import lacking
+
+# What every port says when it boots, that no session runs (without the lone fe before it).
+TERMINATE = bytes.fromhex("ff fd 03 00 00 00 00 00 02 66 77")
+PATIENCE_S = 120.0
+
+
+@pytest.fixture(scope="module", params=["posix", "bare_mps2_an385"])
+def firmware(request: pytest.FixtureRequest) -> Firmware:
+    return built(request.param)
+
+
+@pytest.fixture(scope="module")
+def posix() -> Firmware:
+    return built("posix")
+
+
+@pytest.fixture(scope="module")
+def bare() -> Firmware:
+    return built("bare_mps2_an385")
+
+
+def built(name: str) -> Firmware:
+    missing = lacking(PLATFORMS[name])
+    if missing:
+        pytest.skip(f"{name} lacks {', '.join(one.name for one in missing)}")
+    return build(PLATFORMS[name])
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left() -> Iterator[None]:
+    """No process, thread or descriptor more after a test than before it."""
+    before = held()
+    yield
+    assert held() == before
+
+
+def held() -> tuple[set[str], set[str], int]:
+    children = Path(f"/proc/self/task/{threading.main_thread().native_id}/children").read_text().split()
+    threads = {one.name for one in threading.enumerate() if one.name.startswith("minrpc-")}
+    return set(children), threads - {"minrpc-launcher_0"}, len(os.listdir("/proc/self/fd"))
+
+
+def hear(device: RunningDevice, expected: bytes = TERMINATE) -> None:
+    """Wait for what a device says when it boots."""
+    heard, deadline = b"", Deadline("boot", PATIENCE_S, device.clock)
+    while expected not in heard:
+        heard += read_before(device.transport, deadline, "the boot message")
+
+
+def lost(device: RunningDevice) -> HarnessError:
+    """What a client raises when the link closes."""
+    deadline = Deadline("call", PATIENCE_S, device.clock)
+    try:
+        while True:
+            read_before(device.transport, deadline, "a reply")
+    except LinkClosedError as error:
+        return device.diagnose(error)
+
+
+@pytest.mark.parametrize("link", get_args(Link))
+def test_the_first_byte_is_heard_over_each_kind_of_link(firmware: Firmware, link: Link) -> None:
+    with launch(firmware, link=link) as device:
+        hear(device)
+        device.check()
+        assert device.alive()
+        assert device.timing == ("exact" if firmware.platform.starts == "qemu" else "wall")
+
+
+def test_the_console_is_text_of_its_own(bare: Firmware) -> None:
+    with launch(bare) as device:
+        hear(device)
+        assert "ready" in device.console
+
+
+@pytest.mark.parametrize("link", get_args(Link))
+def test_a_killed_device_is_noticed(firmware: Firmware, link: Link) -> None:
+    with launch(firmware, link=link) as device:
+        hear(device)
+        assert device.process is not None
+        device.process.kill()
+        error = lost(device)
+        assert isinstance(error, EmulatorExitedError)
+        assert error.status == -signal.SIGKILL
+        assert "killed by SIGKILL" in error.message
+        assert error.console_tail is not None
+        with pytest.raises(EmulatorExitedError):
+            device.check()
+
+
+def test_other_failures_get_the_console(bare: Firmware) -> None:
+    with launch(bare) as device:
+        hear(device)
+        error = DeadlineError("nothing came")
+        assert device.diagnose(error) is error
+        assert "ready" in (error.console_tail or "")
+
+
+def test_stop_leaves_nothing_and_may_be_said_twice(firmware: Firmware) -> None:
+    device = launch(firmware)
+    hear(device)
+    assert device.process is not None
+    device.stop()
+    device.stop()
+    assert not Path(f"/proc/{device.process.pid}").exists()
+    device.check()
+    with pytest.raises(LinkClosedError):
+        device.transport.read(0.0)
+
+
+def test_eight_at_once(firmware: Firmware) -> None:
+    devices = [launch(firmware) for _ in range(8)]
+    for device in devices:
+        hear(device)
+    for device in devices:
+        device.stop()
+
+
+def test_a_device_outlives_the_thread_that_started_it(firmware: Firmware) -> None:
+    started: list[RunningDevice] = []
+    thread = threading.Thread(target=lambda: started.append(launch(firmware)))
+    thread.start()
+    thread.join()
+    with started[0] as device:
+        hear(device)
+        device.check()
+
+
+HARNESS = """
+import sys
+from harness.platforms import PLATFORMS, build, launch
+device = launch(build(PLATFORMS[sys.argv[1]]))
+print(device.process.pid, flush=True)
+{then}
+"""
+
+
+@pytest.mark.parametrize("name", ["posix", "bare_mps2_an385"])
+@pytest.mark.parametrize(
+    ("then", "signals"),
+    [("sys.stdin.read()", [signal.SIGKILL]), ("pass", []), ("raise SystemExit(3)", [])],
+    ids=["killed", "ended without stop", "exited"],
+)
+def test_a_harness_that_ends_takes_its_device_along(name: str, then: str, signals: list[int]) -> None:
+    built(name)
+    command = [sys.executable, "-c", HARNESS.format(then=then), name]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as harness:
+        assert harness.stdout is not None
+        wait_for_end = end_of(int(harness.stdout.readline()))
+        for number in signals:
+            harness.send_signal(number)
+        wait_for_end()
+
+
+def end_of(pid: int) -> Callable[[], None]:
+    """Waits for the end of a process that is not our child; it may have ended already."""
+    try:
+        descriptor = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return lambda: None
+
+    def wait() -> None:
+        ready, _, _ = select.select([descriptor], [], [], PATIENCE_S)
+        os.close(descriptor)
+        assert ready, f"process {pid} lives on"
+
+    return wait
+
+
+def test_a_reset_is_a_new_boot_of_the_same_emulator(bare: Firmware) -> None:
+    with launch(bare) as device:
+        hear(device)
+        for _ in range(3):
+            device.reset(Deadline("reset", PATIENCE_S, device.clock))
+            hear(device)
+        device.check()
+
+
+def test_a_process_has_no_reset_line(posix: Firmware) -> None:
+    with launch(posix) as device, pytest.raises(HarnessError, match="no reset line"):
+        device.reset(Deadline("reset", 1.0))
+
+
+def command_line(device: RunningDevice) -> list[str]:
+    assert device.process is not None
+    return Path(f"/proc/{device.process.pid}/cmdline").read_text().split("\0")
+
+
+@pytest.mark.parametrize(
+    ("timing", "shift", "sleep", "argument"),
+    [
+        (None, None, True, "shift=7,align=off,sleep=on"),
+        ("exact", 3, False, "shift=3,align=off,sleep=off"),
+        ("wall", None, True, None),
+    ],
+)
+def test_the_clock_is_as_asked_for(
+    bare: Firmware, timing: str | None, shift: int | None, sleep: bool, argument: str | None
+) -> None:
+    with launch(bare, timing=timing, icount_shift=shift, icount_sleep=sleep) as device:  # type: ignore[arg-type]
+        hear(device)
+        words = command_line(device)
+        assert ("-icount" in words) == (argument is not None) == (device.timing == "exact")
+        assert argument is None or argument in words
+
+
+def test_clocks_that_a_platform_has_not(bare: Firmware, posix: Firmware) -> None:
+    with pytest.raises(ConfigurationError, match="can't be exact"):
+        launch(posix, timing="exact")
+    with pytest.raises(ConfigurationError, match="exact or wall"):
+        launch(bare, timing="board")
+    unknown = replace(bare, platform=replace(bare.platform, icount_shift=None))
+    with pytest.raises(ConfigurationError, match="nothing says how fast"):
+        launch(unknown, timing="exact")
+
+
+def test_qemu_that_does_not_start_shows_its_own_words(bare: Firmware) -> None:
+    broken = replace(bare, platform=replace(bare.platform, qemu_args=("-machine", "toaster")))
+    with pytest.raises(EmulatorExitedError, match="unsupported machine type") as caught:
+        launch(broken)
+    assert caught.value.status == 1
+    assert caught.value.stage == "start QEMU"
+
+
+def test_no_qemu(bare: Firmware) -> None:
+    other = replace(bare, platform=replace(bare.platform, qemu="qemu-system-none"))
+    with pytest.raises(QemuMissingError, match="qemu-system-none is not installed"):
+        launch(other)
+
+
+def test_a_total_deadline_ends_the_start(bare: Firmware) -> None:
+    with pytest.raises(DeadlineError, match="total time limit"):
+        launch(bare, total=Deadline("total", 0.0))
+
+
+def test_a_program_that_can_not_run(posix: Firmware, tmp_path: Path) -> None:
+    plain = tmp_path / "plain"
+    plain.write_text("no program")
+    with pytest.raises(EmulatorExitedError, match=r"plain: Permission denied"):
+        launch(replace(posix, elf=plain))
+
+
+def test_a_board_is_not_started_from_here(posix: Firmware) -> None:
+    board = replace(posix.platform, name="my_board", starts="board")
+    with pytest.raises(ConfigurationError, match="my_board is a board") as caught:
+        launch(replace(posix, platform=board))
+    assert "--serial-port" in caught.value.next_step
+
+
+def test_a_link_by_path_can_not_be_a_socket(posix: Firmware) -> None:
+    by_path = replace(posix.platform, arguments=("--link", "{path}"))
+    with launch(replace(posix, platform=by_path)) as device:
+        hear(device)
+    with pytest.raises(ConfigurationError, match="can't be a socket"):
+        launch(replace(posix, platform=by_path), link="socket")
+
+
+def test_attach_to_a_port() -> None:
+    board, port = os.openpty()
+    with attach_serial(os.ttyname(port), 9600) as device:
+        os.write(board, TERMINATE)
+        hear(device)
+        device.check()
+        assert (device.timing, device.console) == ("board", "")
+        error = DeadlineError("x")
+        assert device.diagnose(error).console_tail is None
+    os.close(port)
+    os.close(board)
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [(0, "exit status 0"), (3, "exit status 3"), (-11, "killed by SIGSEGV"), (-99, "killed by signal 99")],
+)
+def test_an_exit_status_in_words(status: int, words: str) -> None:
+    assert describe_status(status) == words
