@@ -79,8 +79,7 @@ def _cached(platform: Platform, name: str) -> Firmware | None:
 
 
 def _build(platform: Platform, root: Path, recipe: Recipe, options: Sequence[str]) -> Firmware:
-    key = hashlib.sha256("\0".join(recipe.identity).encode()).hexdigest()[:16]
-    work = cache_home() / "work" / f"{platform.name}-{key}"
+    work = _work_dir(platform, root, recipe)
     with locked(work.with_suffix(".lock")) as lock:
         for _ in range(_ROUNDS):
             name = _content(platform, root, recipe, options)
@@ -91,6 +90,17 @@ def _build(platform: Platform, root: Path, recipe: Recipe, options: Sequence[str
             if _content(platform, root, recipe, options) == name:
                 return _keep(platform, name, work)
     raise BuildError(f"the sources of {platform.name} change while they are built", next_step="try again")
+
+
+def _work_dir(platform: Platform, root: Path, recipe: Recipe) -> Path:
+    """The build tree; a new one when a file comes or goes that CMake or Kconfig look for when they configure.
+
+    They would not look again: a board's .conf that is new would be left out of an old build tree.
+    """
+    files = source_files(root, platform.port)
+    looked_for = [str(path.relative_to(root)) for path in files if path.suffix not in (".c", ".h")]
+    key = hashlib.sha256("\0".join([*recipe.identity, *looked_for]).encode()).hexdigest()[:16]
+    return cache_home() / "work" / f"{platform.name}-{key}"
 
 
 def _keep(platform: Platform, name: str, work: Path) -> Firmware:
@@ -108,6 +118,8 @@ def _keep(platform: Platform, name: str, work: Path) -> Firmware:
             _copy(file, directory / file.relative_to(work))
         (directory / "firmware.json").write_text(_about(outcome, work))
     remove_unused(cache_home() / "firmware")
+    mark_used(work)
+    remove_unused(work.parent)
     kept = _cached(platform, name)
     assert kept is not None
     return replace(kept, cached=False)

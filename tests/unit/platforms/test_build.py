@@ -63,6 +63,15 @@ def test_a_change_is_built_and_the_way_back_is_cached(root: Path) -> None:
     assert (exit_status(changed), exit_status(first), again.elf) == (4, 3, first.elf)
 
 
+def test_a_file_that_configuring_looks_for_is_seen_when_it_comes(root: Path) -> None:
+    lists = main_c(root).with_name("CMakeLists.txt")
+    lists.write_text(CMAKE.replace("add_exec", "include(${CMAKE_SOURCE_DIR}/board.cmake OPTIONAL)\nadd_exec"))
+    main_c(root).write_text("#ifndef STATUS\n#define STATUS 3\n#endif\nint main(void) { return STATUS; }\n")
+    assert exit_status(build(POSIX, root=root)) == 3
+    main_c(root).with_name("board.cmake").write_text("add_compile_definitions(STATUS=5)\n")
+    assert exit_status(build(POSIX, root=root)) == 5
+
+
 def test_another_ports_files_do_not_count(root: Path) -> None:
     build(POSIX, root=root)
     other = root / "zephyr-app" / "ports" / "baremetal"
