@@ -47,13 +47,24 @@ wire_log = logging.getLogger("minrpc.wire")
 # Seconds until a start that was not answered is sent again; the last one repeats. They grow, so that a device
 # that takes longer than one of them to answer is waited for by a later one.
 _RETRY_S = (0.5, 1.0, 2.0, 4.0, 8.0)
+# The same, once the device has said that it has just booted.
+_AFTER_BOOT_S = 0.1
 _TAIL_CHUNKS = 8
 _TAIL_BYTES = 64
 
 
-def random_nonce() -> int:
-    """1..254: not 0xff, which would be escaped in each frame of the session."""
-    return secrets.randbelow(254) + 1
+class RandomNonces:
+    """Gives 1..254, not 0xff, which would be escaped in each frame of the session.
+
+    Never the same twice in a row: the device's answer to an earlier start would pass for that to a later one.
+    """
+
+    def __init__(self) -> None:
+        self._last = 0
+
+    def __call__(self) -> int:
+        self._last = (self._last + secrets.randbelow(253)) % 254 + 1
+        return self._last
 
 
 @dataclass(frozen=True)
@@ -87,7 +98,7 @@ class SessionLink:
         transport: Transport,
         owner: LinkOwner | None = None,
         *,
-        new_nonce: Callable[[], int] = random_nonce,
+        new_nonce: Callable[[], int] | None = None,
     ) -> None:
         self.generation = 0
         self.numbered: resend.NumberedRequests | None = None
@@ -95,7 +106,7 @@ class SessionLink:
         self.console = ConsoleTail()
         self._transport = transport
         self._owner = owner or LinkOwner()
-        self._session = ClientSession(new_nonce)
+        self._session = ClientSession(new_nonce or RandomNonces())
         self._waiting = False
         self._tail: deque[bytes] = deque(maxlen=_TAIL_CHUNKS)
 
@@ -292,8 +303,9 @@ class SessionLink:
             if self._session.state is SessionState.ESTABLISHED:
                 return True
             if any(isinstance(event, Terminated) for event in events):
-                # The device has just booted: the start that was sent before may never have reached it.
-                return False
+                # The device has just booted: the start that was sent before is in its buffer, or lost.
+                wait_s = min(_AFTER_BOOT_S, deadline.remaining() / 4)
+                attempt = Deadline("session", wait_s, self._owner.clock, deadline)
 
     def _unanswered(self, deadline: Deadline) -> HarnessError:
         passed = deadline.error("the answer to the start of a session")

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.client import Device, LinkOwner
+from harness.client.link import RandomNonces
 from harness.errors import (
     DeadlineError,
     DialectError,
@@ -224,3 +226,17 @@ def test_any_damage_gives_the_right_answer_or_an_error(damage: list[tuple[int, i
     bench.model.mangle = bytes
     assert works(bench)
     bench.device.close()
+
+
+def test_no_two_starts_in_a_row_have_the_same_nonce() -> None:
+    nonces = RandomNonces()
+    drawn = [nonces() for _ in range(20_000)]
+    assert set(drawn) == set(range(1, 255))
+    assert all(one != other for one, other in pairwise(drawn))
+
+
+def test_a_start_that_waited_for_the_boot_is_sent_once(make_bench: Callable[..., Bench]) -> None:
+    bench = make_bench(chunk=1, boot=True)
+    bench.device.connect()
+    goodbye = encode_frame(encode_message(0, MessageType.TERMINATE))
+    assert sum(goodbye in data for data in bench.transport.written) == 1
