@@ -167,7 +167,12 @@ class Deadline:
         self._clock = charge or WallClock()
         self._total = total
         self._begin_s = time.monotonic()
-        self._start = replace(self._clock.sample(_SAMPLE_AGE_S), wall_s=self._begin_s)
+        self._sample = self._clock.sample(_SAMPLE_AGE_S)
+
+    @property
+    def _start(self) -> Sample:
+        """Made when it is needed, which is only after the budget's wall time."""
+        return replace(self._sample, wall_s=self._begin_s)
 
     @property
     def wall_s(self) -> float:
