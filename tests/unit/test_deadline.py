@@ -175,6 +175,32 @@ def test_process_clock_counts_what_a_process_ran(busy: subprocess.Popen[str]) ->
     assert 0.0 <= charged_between(start, end) <= end.wall_s - start.wall_s
 
 
+@pytest.fixture
+def crowded(busy: subprocess.Popen[str]) -> Iterator[subprocess.Popen[str]]:
+    """`busy`, on one processor with nine others that compute without end."""
+    processor = min(os.sched_getaffinity(0))
+    os.sched_setaffinity(busy.pid, {processor})
+    others = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(9)]
+    for other in others:
+        os.sched_setaffinity(other.pid, {processor})
+    yield busy
+    for other in others:
+        other.kill()
+        other.wait()
+
+
+def test_a_crowded_host_is_not_charged(crowded: subprocess.Popen[str]) -> None:
+    assert crowded.stdin is not None
+    assert crowded.stdout is not None
+    clock = ProcessClock(crowded.pid)
+    start = clock.sample()
+    for _ in range(4):
+        print("go", file=crowded.stdin, flush=True)
+        assert crowded.stdout.readline() == "done\n"
+    end = clock.sample()
+    assert charged_between(start, end) < (end.wall_s - start.wall_s) / 2
+
+
 def test_process_clock_after_the_end(busy: subprocess.Popen[str]) -> None:
     clock = ProcessClock(busy.pid)
     before = clock.sample()
