@@ -9,17 +9,9 @@ from typing import Any, Final
 
 from harness.bench.rows import Report, Row
 from harness.errors import ConfigurationError
+from harness.figures import new_figure
 
 _COLOURS: Final = {"met": "#2b8a3e", "missed": "#c92a2a", "": "#868e96"}
-_FORMATS: Final = frozenset({".png", ".svg", ".pdf"})
-
-
-def check_target(target: Path) -> None:
-    """Raise ConfigurationError when no picture can be drawn there: better before the measuring than after."""
-    if target.suffix not in _FORMATS:
-        known = ", ".join(sorted(_FORMATS))
-        raise ConfigurationError(f"{target}: a plot is one of {known}", next_step="name such a file")
-    _backend()
 
 
 def draw(report: Report, target: Path) -> None:
@@ -29,7 +21,7 @@ def draw(report: Report, target: Path) -> None:
         raise ConfigurationError(
             "no row of this run has a ratio to draw", next_step="measure more than sizes"
         )
-    figure = _backend()(figsize=(9.0, 1.2 + 0.32 * len(rows)), layout="constrained")
+    figure = new_figure(9.0, 1.2 + 0.32 * len(rows))
     axes = figure.subplots()
     _bars(axes, rows)
     _goals(axes, rows)
@@ -37,17 +29,6 @@ def draw(report: Report, target: Path) -> None:
     axes.set_xlabel("ratio to the baseline of the same run (log scale); mark: goal")
     axes.grid(axis="x", alpha=0.3)
     figure.savefig(target)
-
-
-def _backend() -> Any:  # noqa: ANN401 - a class of a package that may be missing
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise ConfigurationError(
-            "plots need matplotlib, which is not installed",
-            next_step="run `pip install 'minrpc-harness[plot]'`, or leave --plot out",
-        ) from error
-    return Figure
 
 
 def _bars(axes: Any, rows: Sequence[Row]) -> None:  # noqa: ANN401

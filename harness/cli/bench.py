@@ -17,6 +17,7 @@ from harness.bench.rows import Group, Report, load
 from harness.bench.run import DEFAULT_GROUPS, GROUPS, Plan, run
 from harness.bench.table import report_text
 from harness.errors import ConfigurationError
+from harness.figures import check_target
 from harness.platforms import Platform, find_platform, load_platforms
 
 DEFAULT_PLATFORMS: Final = ("posix", "bare_mps2_an385")
@@ -55,7 +56,7 @@ def main(arguments: argparse.Namespace) -> int:
         return 0
     before = load(arguments.compare) if arguments.compare else None
     if arguments.plot:
-        plot.check_target(arguments.plot)
+        check_target(arguments.plot)
     report = run(Plan(platforms, _groups(arguments), _rounds(arguments)), _say)
     print(report_text(report))
     if before is not None:
