@@ -22,6 +22,8 @@ COMMANDS: Final = MappingProxyType(
         "serve": "keep a device running, for any client to talk to",
         "platforms": "list the platforms, and what each lacks to run here",
         "doctor": "show the versions found, what is missing, and how to get it",
+        "time": "measure how long a function takes on the device, with statistics",
+        "compare": "show what got slower or bigger between two measurements, as Markdown",
         "bench": "measure what the program costs against a raw baseline",
     }
 )

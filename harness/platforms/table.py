@@ -25,6 +25,13 @@ class TimeBound(NamedTuple):
     least_s: float
     most_s: float
 
+    def holds(self, seconds: float) -> bool:
+        """Whether a call that took so long is inside."""
+        return self.least_s <= seconds <= self.most_s
+
+    def __str__(self) -> str:
+        return f"{self.least_s:g} to {self.most_s:g} s"
+
 
 @dataclass(frozen=True, slots=True)
 class Platform:

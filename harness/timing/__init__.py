@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Times, and how right they are: what was counted, which clock, statistics, comparison. Pure, but for `plot`."""
+"""Times, and how right they are: what was counted, which clock, statistics, changes. Pure, except `plot`."""
 
 from harness.timing.clock import DeviceClock, Mode, Timebase
 from harness.timing.measurement import Measurement, Overhead, Sample
