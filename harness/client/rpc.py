@@ -117,13 +117,16 @@ class RpcClient:
                 self._give_back()
 
     def _start(self) -> None:
-        """A session. It begins with a small request: some devices have less room for the first."""
+        """A session.
+
+        Some devices have less room for its first request. That is a small one: whoever sends a large one must
+        have asked for a function, or for memory, before.
+        """
         if self._resend:
             self._start_numbered()
             return
         self.link.start(self._session_timeout_s)
         self.facts = Facts()
-        self.global_function(DEVICE_INFO)
 
     def _start_numbered(self) -> None:
         """A session with numbered requests where the device has them.
@@ -137,7 +140,6 @@ class RpcClient:
             try:
                 if self.find_global(RESEND, _QUESTION_S):
                     self.link.number_requests()
-                self.global_function(DEVICE_INFO)
                 return
             except (DeadlineError, LinkError, SessionTerminatedError):
                 if deadline.expired():
@@ -207,7 +209,7 @@ class RpcClient:
         """Give back everything, where the end of the session does not do that, and close the link."""
         with self.lock:
             try:
-                if self.link.usable and not self.ours:
+                if self.link.usable and (self.live or self._unused) and not self.ours:
                     for handle in list(self.live):
                         handle.free()
                     self._give_back()
