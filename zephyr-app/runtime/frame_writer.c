@@ -38,7 +38,8 @@ void minrpc_writer_put(struct minrpc_writer *writer, const void *data, uint32_t 
 {
 	const uint8_t *at = data;
 
-	for (const uint8_t *end = at + size; at < end; at++) {
+	/* Counted, as no data may come as NULL. */
+	for (; size != 0U; size--, at++) {
 		put_raw(writer, *at);
 		if (*at == MINRPC_ESCAPE) {
 			put_raw(writer, MINRPC_ESCAPE);

@@ -73,6 +73,9 @@ bool minrpc_wire_tensor_size(const struct minrpc_wire_tensor *tensor, uint32_t *
 	uint32_t total = ((uint32_t)tensor->dtype.bits * tensor->dtype.lanes + 7U) / 8U;
 	bool empty = false;
 
+	if (total == 0U) {
+		return false; /* any number of elements would fit anywhere */
+	}
 	for (uint32_t i = 0U; i < tensor->ndim; i++) {
 		uint64_t extent;
 

@@ -20,7 +20,7 @@ static bool in_case;
 const char *__asan_default_options(void);
 const char *__asan_default_options(void)
 {
-	return "detect_leaks=0";
+	return "detect_leaks=0:quarantine_size_mb=8:malloc_context_size=8";
 }
 
 static _Noreturn void leave(void)

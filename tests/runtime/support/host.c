@@ -131,10 +131,16 @@ struct host *host_boot(struct host_sizes sizes)
 		.nonce_seed = 0xa5U,
 	};
 	current = host;
+	host_reboot(host);
+	return host;
+}
+
+void host_reboot(struct host *host)
+{
+	host->sent.size = 0U;
 	host_functions_reset();
 	operators_bind(&host->server);
 	minrpc_server_init(&host->server, &host->config);
-	return host;
 }
 
 struct host *host_start(void)
@@ -204,6 +210,14 @@ bool host_take(struct host *host)
 	return taken;
 }
 
+/* The next message, past the logs that may come before it. */
+static void take_next(struct host *host)
+{
+	do {
+		CHECK(host_take(host));
+	} while (host->message.type == TYPE_LOG);
+}
+
 void host_expect_silence(struct host *host)
 {
 	if (host_take(host)) {
@@ -229,7 +243,7 @@ void host_open(struct host *host, uint8_t nonce)
 
 	put_message(&wire, nonce, TYPE_INIT, (const uint8_t[]){1}, 1U);
 	host_give(host, &wire);
-	CHECK(host_take(host));
+	take_next(host);
 	CHECK_EQ(host->message.type, TYPE_REPLY);
 	CHECK_EQ(host->message.session & 0xffU, nonce);
 	CHECK(host->message.session >> 8 != 0U);
@@ -262,10 +276,7 @@ static const struct answer *take_answer(struct host *host)
 	struct answer *answer = &host->answer;
 	const struct bytes *body = &host->message.body;
 
-	/* Logs may come before it. */
-	do {
-		CHECK(host_take(host));
-	} while (host->message.type == TYPE_LOG);
+	take_next(host);
 	CHECK_EQ(host->message.type, TYPE_NORMAL);
 	CHECK_EQ(host->message.session, host->session);
 	CHECK(body->size >= 12U);

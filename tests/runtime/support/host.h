@@ -94,6 +94,8 @@ struct host_sizes {
 
 /* A device that has booted; what it said so far is waiting to be taken. The library has host_registry and the operators. */
 struct host *host_boot(struct host_sizes sizes);
+/* The same device after a reset, in the same memory. */
+void host_reboot(struct host *host);
 /* One in a session with a client: 8192, 256 and 65536 bytes. */
 struct host *host_start(void);
 void host_stop(struct host *host);

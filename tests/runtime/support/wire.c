@@ -14,16 +14,21 @@ void bytes_free(struct bytes *bytes)
 	*bytes = (struct bytes){0};
 }
 
-void put(struct bytes *bytes, const void *data, uint32_t size)
+static void reserve(struct bytes *bytes, uint32_t size)
 {
-	if (size == 0U) {
-		return;
-	}
 	if (bytes->capacity - bytes->size < size) {
 		bytes->capacity = (bytes->size + size) * 2U;
 		bytes->data = realloc(bytes->data, bytes->capacity);
 		CHECK(bytes->data != NULL);
 	}
+}
+
+void put(struct bytes *bytes, const void *data, uint32_t size)
+{
+	if (size == 0U) {
+		return;
+	}
+	reserve(bytes, size);
 	memcpy(bytes->data + bytes->size, data, size);
 	bytes->size += size;
 }
@@ -79,25 +84,42 @@ double get_f64(const uint8_t *at)
 	return value;
 }
 
+/* Bit by bit, for one byte. */
+static uint16_t crc_step(uint8_t byte)
+{
+	uint16_t crc = (uint16_t)(byte << 8);
+
+	for (int bit = 0; bit < 8; bit++) {
+		bool out = crc & 0x8000U;
+
+		crc = (uint16_t)((unsigned int)crc << 1);
+		crc ^= out ? 0x1021U : 0U;
+	}
+	return crc;
+}
+
 uint16_t wire_crc(uint16_t crc, const uint8_t *data, uint32_t size)
 {
-	for (uint32_t i = 0U; i < size; i++) {
-		for (int bit = 7; bit >= 0; bit--) {
-			bool feedback = ((crc >> 15) ^ (data[i] >> bit)) & 1;
+	static uint16_t steps[256];
 
-			crc = (uint16_t)((unsigned int)crc << 1);
-			crc ^= feedback ? 0x1021U : 0U;
+	if (steps[1] == 0U) {
+		for (unsigned int i = 0U; i < 256U; i++) {
+			steps[i] = crc_step((uint8_t)i);
 		}
+	}
+	for (uint32_t i = 0U; i < size; i++) {
+		crc = (uint16_t)((unsigned int)crc << 8) ^ steps[(crc >> 8) ^ data[i]];
 	}
 	return crc;
 }
 
 static void put_escaped(struct bytes *wire, const uint8_t *data, uint32_t size)
 {
+	reserve(wire, 2U * size);
 	for (uint32_t i = 0U; i < size; i++) {
-		put_u8(wire, data[i]);
+		wire->data[wire->size++] = data[i];
 		if (data[i] == 0xffU) {
-			put_u8(wire, 0xffU);
+			wire->data[wire->size++] = 0xffU;
 		}
 	}
 }
@@ -169,8 +191,10 @@ bool take_frame(const uint8_t **at, const uint8_t *end, struct bytes *payload)
 	CHECK(end - start >= 2 && start[0] == 0xffU && start[1] == 0xfdU);
 	*at += 2;
 	length = take_field(at, end, 4U);
+	CHECK(length <= (uint32_t)(end - *at));
+	reserve(payload, length);
 	while (length-- != 0U) {
-		put_u8(payload, take_byte(at, end));
+		payload->data[payload->size++] = take_byte(at, end);
 	}
 	crc = wire_crc(0xffffU, start, (uint32_t)(*at - start));
 	CHECK_EQ(take_field(at, end, 2U), crc);

@@ -56,7 +56,7 @@ struct minrpc_wire_tensor {
 void minrpc_take_tensor(struct minrpc_cursor *cursor, enum minrpc_dialect dialect,
 			struct minrpc_wire_tensor *tensor);
 
-/* Bytes that the elements need, byte offset not included; false when an extent is negative or it is over 32 bits. */
+/* Bytes that the elements need, byte offset not included; false when an element has none, an extent is negative, or it is over 32 bits. */
 bool minrpc_wire_tensor_size(const struct minrpc_wire_tensor *tensor, uint32_t *bytes);
 bool minrpc_tensor_size(const DLTensor *tensor, uint32_t *bytes);
 

@@ -1,0 +1,45 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * What the fuzz targets share: one device that is reset before each input, and what must hold after it.
+ */
+#ifndef FUZZ_H_
+#define FUZZ_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "host.h"
+
+#define FUZZ_RECEIVE 1024U
+#define FUZZ_SEND    64U
+#define FUZZ_ARENA   16384U
+
+/* Input that is read from the front; past the end it gives zeros. */
+struct input {
+	const uint8_t *at;
+	const uint8_t *end;
+};
+
+static inline uint32_t input_left(const struct input *input)
+{
+	return (uint32_t)(input->end - input->at);
+}
+
+uint8_t input_u8(struct input *input);
+uint16_t input_u16(struct input *input);
+uint32_t input_u32(struct input *input);
+uint64_t input_u64(struct input *input);
+
+/* The device, reset and in a new session. */
+struct host *fuzz_start(void);
+
+/*
+ * Fails unless the device answers the next client's good request, holds nothing of the last one's, and its arena
+ * is in order.
+ */
+void fuzz_finish(struct host *host);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+#endif /* FUZZ_H_ */

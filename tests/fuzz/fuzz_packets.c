@@ -1,0 +1,283 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Messages in an established session. The input is their bodies; the framing, and as a rule the lengths and the
+ * checks, are put right here. Each request must be answered by one well-formed reply.
+ *
+ * An input is a row of [kind, u16 size, body]. In bodies "ADR" with a byte k after it, and the four bytes that
+ * follow, become the k-th handle that the device gave out: a fuzzer can't guess addresses, and they change.
+ */
+#include <string.h>
+
+#include "check.h"
+#include "fuzz.h"
+
+enum kind {
+	PACKET,       /* a normal message: code and rest; the u64 is put in front */
+	RAW_PACKET,   /* a normal message: everything from the input */
+	NUMBERED,     /* a numbered message with the next sequence */
+	RAW_NUMBERED, /* the sequence from the input too */
+	PROBE,
+	DAMAGED,  /* a normal message with a wrong CRC */
+	CUT,      /* a normal message without its end */
+	ANY_TYPE, /* a message of the type that the first byte says, with the session's id */
+	NOISE,    /* not framed at all */
+	KINDS,
+};
+
+#define TYPE_NUMBERED 0x11U
+#define TYPE_PROBE    0x13U
+#define HANDLES_MAX   32U
+
+struct fuzz_session {
+	struct host *host;
+	uint64_t handles[HANDLES_MAX];
+	uint32_t handle_count;
+	uint8_t sequence;
+};
+
+static uint32_t crc32_of(const uint8_t *data, uint32_t size)
+{
+	uint32_t crc = UINT32_MAX;
+
+	for (uint32_t i = 0U; i < size; i++) {
+		crc ^= data[i];
+		for (int bit = 0; bit < 8; bit++) {
+			crc = (crc >> 1) ^ (crc & 1U ? 0xedb88320U : 0U);
+		}
+	}
+	return ~crc;
+}
+
+static void substitute_handles(const struct fuzz_session *session, struct bytes *body)
+{
+	for (uint32_t i = 0U; i + 8U <= body->size; i++) {
+		if (memcmp(body->data + i, "ADR", 3U) == 0 &&
+		    body->data[i + 3U] < session->handle_count) {
+			memcpy(body->data + i, &session->handles[body->data[i + 3U]], 8U);
+		}
+	}
+}
+
+/* Remembers what a reply gives: handles of system calls, functions and arrays. */
+static void learn_handles(struct fuzz_session *session, const struct bytes *body)
+{
+	if (session->handle_count < HANDLES_MAX && body->size >= 28U &&
+	    get_u32(body->data + 8) == RPC_RETURN) {
+		session->handles[session->handle_count++] = get_u64(body->data + body->size - 8U);
+	}
+}
+
+static void check_reply(const struct bytes *body)
+{
+	uint32_t code;
+
+	CHECK(body->size >= 12U);
+	CHECK_EQ(get_u64(body->data), body->size - 8U);
+	code = get_u32(body->data + 8);
+	CHECK(code == RPC_RETURN || code == RPC_EXCEPTION || code == RPC_COPY_ACK);
+	if (code == RPC_EXCEPTION) {
+		CHECK(body->size > 28U);
+		CHECK_EQ(get_u64(body->data + 20), body->size - 28U);
+	}
+}
+
+static void check_numbered_reply(struct bytes *body)
+{
+	struct bytes whole = {0};
+
+	CHECK(body->size > 5U);
+	/* The check covers the session header too. */
+	put_u8(&whole, (uint8_t)host_current()->message.session);
+	put_u8(&whole, (uint8_t)(host_current()->message.session >> 8));
+	put_u8(&whole, TYPE_NUMBERED);
+	put(&whole, body->data, body->size - 4U);
+	CHECK_EQ(get_u32(body->data + body->size - 4U), crc32_of(whole.data, whole.size));
+	bytes_free(&whole);
+	body->size -= 5U;
+	memmove(body->data, body->data + 1, body->size);
+	check_reply(body);
+}
+
+/* Takes all that the device sent; returns how many replies were among it. */
+static uint32_t take_replies(struct fuzz_session *session)
+{
+	struct message *message = &session->host->message;
+	uint32_t replies = 0U;
+
+	while (host_take(session->host)) {
+		switch (message->type) {
+		case TYPE_NORMAL:
+			check_reply(&message->body);
+			learn_handles(session, &message->body);
+			replies++;
+			break;
+		case TYPE_NUMBERED:
+			check_numbered_reply(&message->body);
+			learn_handles(session, &message->body);
+			replies++;
+			break;
+		case TYPE_REPLY:
+			session->host->session = message->session;
+			break;
+		default:
+			break;
+		}
+	}
+	return replies;
+}
+
+/* Logs are 0; all else bears the id of the session that it was sent in. */
+static void send(struct fuzz_session *session, uint8_t type, const struct bytes *body, uint32_t replies)
+{
+	struct bytes wire = {0};
+	uint32_t came;
+
+	put_message(&wire, session->host->session, type, body->data, body->size);
+	host_give(session->host, &wire);
+	came = take_replies(session);
+	CHECK_EQ(came, replies);
+}
+
+/* Shutdown and the empty packet are not. */
+static bool is_answered(const struct bytes *packet)
+{
+	uint64_t size = packet->size < 8U ? 0U : get_u64(packet->data);
+
+	if (packet->size + 3U > FUZZ_RECEIVE || packet->size < 8U || size != packet->size - 8U) {
+		return true;
+	}
+	return size != 0U && (size < 4U || get_u32(packet->data + 8) != RPC_SHUTDOWN);
+}
+
+static void send_packet(struct fuzz_session *session, const struct bytes *body, bool raw)
+{
+	struct bytes packet = {0};
+	bool answered;
+
+	if (!raw) {
+		put_u64(&packet, body->size);
+	}
+	put(&packet, body->data, body->size);
+	answered = is_answered(&packet);
+	send(session, TYPE_NORMAL, &packet, answered ? 1U : 0U);
+	bytes_free(&packet);
+}
+
+static void send_numbered(struct fuzz_session *session, const struct bytes *body, bool raw)
+{
+	struct bytes message = {0};
+	struct bytes wire = {0};
+
+	put_u16(&message, session->host->session);
+	put_u8(&message, TYPE_NUMBERED);
+	if (!raw) {
+		put_u8(&message, ++session->sequence);
+		put_u64(&message, body->size);
+	}
+	put(&message, body->data, body->size);
+	put_u32(&message, crc32_of(message.data, message.size));
+	put_frame(&wire, message.data, message.size);
+	bytes_free(&message);
+	host_give(session->host, &wire);
+	CHECK(take_replies(session) <= 1U);
+	session->sequence = session->host->server.sequence;
+}
+
+static void send_probe(struct fuzz_session *session, const struct bytes *body)
+{
+	struct bytes wire = {0};
+
+	put_message(&wire, session->host->session, TYPE_PROBE, body->data, body->size);
+	host_give(session->host, &wire);
+	CHECK(take_replies(session) <= 1U);
+}
+
+static void send_broken(struct fuzz_session *session, const struct bytes *body, bool cut)
+{
+	struct bytes wire = {0};
+
+	put_message(&wire, session->host->session, TYPE_NORMAL, body->data, body->size);
+	if (cut) {
+		wire.size -= 1U + wire.size / 3U;
+	} else {
+		wire.data[wire.size - 1U] ^= 0x10U;
+	}
+	host_give(session->host, &wire);
+	CHECK_EQ(take_replies(session), 0U);
+}
+
+static void send_any(struct fuzz_session *session, const struct bytes *body, bool framed)
+{
+	struct bytes wire = {0};
+
+	if (framed) {
+		put_message(&wire, session->host->session, body->size == 0U ? 0U : body->data[0],
+			    body->data, body->size);
+	} else {
+		put(&wire, body->data, body->size);
+	}
+	host_give(session->host, &wire);
+	(void)take_replies(session);
+	session->sequence = session->host->server.sequence;
+}
+
+/* What went before may have ended the session, or left half a frame. */
+static void settle(struct fuzz_session *session)
+{
+	struct bytes resync = {0};
+
+	put_u8(&resync, 0xfeU);
+	host_give(session->host, &resync);
+	if (!session->host->server.session.established) {
+		host_open(session->host, 0x66U);
+		session->sequence = 0U;
+	}
+}
+
+static void step(struct fuzz_session *session, struct input *input)
+{
+	enum kind kind = input_u8(input) % KINDS;
+	uint32_t size = input_u16(input) % 2048U;
+	struct bytes body = {0};
+
+	size = size < input_left(input) ? size : input_left(input);
+	put(&body, input->at, size);
+	input->at += size;
+	substitute_handles(session, &body);
+	switch (kind) {
+	case PACKET:
+	case RAW_PACKET:
+		send_packet(session, &body, kind == RAW_PACKET);
+		break;
+	case NUMBERED:
+	case RAW_NUMBERED:
+		send_numbered(session, &body, kind == RAW_NUMBERED);
+		break;
+	case PROBE:
+		send_probe(session, &body);
+		break;
+	case DAMAGED:
+	case CUT:
+		send_broken(session, &body, kind == CUT);
+		break;
+	default:
+		send_any(session, &body, kind == ANY_TYPE);
+		break;
+	}
+	bytes_free(&body);
+	(void)arena_check(&session->host->server.arena);
+	settle(session);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct input input = {data, data + size};
+	struct fuzz_session session = {.host = fuzz_start()};
+
+	while (input_left(&input) > 3U) {
+		step(&session, &input);
+	}
+	fuzz_finish(session.host);
+	return 0;
+}
