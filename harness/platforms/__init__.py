@@ -10,6 +10,7 @@ from harness.platforms.build import build
 from harness.platforms.config import find_platform, load_platforms
 from harness.platforms.device import RunningDevice, Timing
 from harness.platforms.firmware import Firmware, Sizes
+from harness.platforms.flash import flash
 from harness.platforms.launch import Link, attach_serial, launch
 from harness.platforms.qemu_command import Icount
 from harness.platforms.table import PLATFORMS, Platform
@@ -26,6 +27,7 @@ __all__ = [
     "attach_serial",
     "build",
     "find_platform",
+    "flash",
     "launch",
     "load_platforms",
 ]

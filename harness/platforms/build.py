@@ -29,6 +29,15 @@ _ERROR: Final = re.compile(
     r"FATAL ERROR|cannot find|not found|aborting|ninja: error"
 )
 _ERROR_LINES: Final = 6
+_RECORDS: Final = (
+    "CMakeCache.txt",
+    "zephyr/.config",
+    "zephyr/runners.yaml",
+    "zephyr/zephyr.bin",
+    "zephyr/zephyr.dts",
+    "zephyr/zephyr.hex",
+    "zephyr/zephyr.map",
+)
 # A checkout that is edited while it builds is built again, so that a name always means what it says.
 _ROUNDS: Final = 3
 
@@ -131,9 +140,8 @@ def _about(outcome: Outcome, work: Path) -> str:
 
 
 def _records(work: Path) -> list[Path]:
-    """What a person wants to see later: the configuration and the devicetree that it was built with."""
-    names = ("zephyr/.config", "zephyr/zephyr.dts", "zephyr/zephyr.map")
-    return [work / name for name in names if (work / name).is_file()]
+    """What a person wants to see later, and what `west flash` needs."""
+    return [work / name for name in _RECORDS if (work / name).is_file()]
 
 
 def _copy(source: Path, target: Path) -> None:

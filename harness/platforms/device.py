@@ -15,7 +15,7 @@ from harness.platforms.qemu_command import Icount
 from harness.platforms.qmp import Qmp
 from harness.platforms.table import Platform
 from harness.timing.clock import Mode, Timebase
-from harness.transport import Transport
+from harness.transport import Transport, processes_with_open
 
 Timing = Mode
 
@@ -81,13 +81,19 @@ class RunningDevice:
             raise self._exited()
 
     def diagnose(self, error: HarnessError) -> HarnessError:
-        """What to raise for `error`, seen on the link: that the emulator ended, else `error` with console."""
+        """What to raise for `error`, seen on the link: that the emulator ended, else `error`, told more.
+
+        More is the console, and for a board who else reads its port.
+        """
         if isinstance(error, LinkClosedError) and self.process and not self._stopped:
             exited_within(self.process, _EXIT_S)
         if not self._stopped and not self.alive():
             return self._exited().add_context(
                 stage=error.stage, waited_for=error.waited_for, wall_s=error.wall_s, cpu_s=error.cpu_s
             )
+        if self.process is None:
+            others = processes_with_open(self.name)
+            error.details += (f"{self.name} is open in {', '.join(others)} too",) if others else ()
         return error.add_context(console_tail=self.console if self.console_tail else None)
 
     def reset(self, deadline: Deadline) -> None:

@@ -13,7 +13,7 @@ from harness.platforms.local import start_process
 from harness.platforms.qemu import start_qemu
 from harness.platforms.qemu_command import Icount
 from harness.platforms.table import Platform
-from harness.transport import SerialTransport
+from harness.transport import SerialTransport, find_port
 
 Link = Literal["pty", "socket"]
 
@@ -53,12 +53,15 @@ def launch(
 
 
 def attach_serial(path: str, baud: int = 115200, platform: Platform | None = None) -> RunningDevice:
-    """A board, or `minrpc serve`, on the serial port or terminal `path`, whose firmware runs already.
+    """A board, or `minrpc serve`, on a serial port or terminal, whose firmware runs already.
 
+    path: of the port, or what `find_port` knows it by.
     platform: its entry in the table, where it has one.
 
-    Raises PortBusyError (by whom), PortGoneError, ConfigurationError for a baud rate that the port can't do.
+    Raises PortBusyError (by whom), PortGoneError, AmbiguousBoardError, and ConfigurationError for a baud rate
+    that the port can't do.
     """
+    path = find_port(path)
     transport = SerialTransport(path, baud)
     return RunningDevice(name=path, transport=transport, clock=WallClock(), timing="board", platform=platform)
 

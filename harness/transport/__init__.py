@@ -10,7 +10,7 @@ from harness.transport.base import MAX_READ, Transport
 from harness.transport.fd import FdTransport, SocketTransport, open_terminal, set_raw
 from harness.transport.memory import MemoryTransport, memory_pair
 from harness.transport.ports import find_port
-from harness.transport.serial_port import SerialTransport
+from harness.transport.serial_port import SerialTransport, processes_with_open
 
 __all__ = [
     "MAX_READ",
@@ -22,5 +22,6 @@ __all__ = [
     "find_port",
     "memory_pair",
     "open_terminal",
+    "processes_with_open",
     "set_raw",
 ]

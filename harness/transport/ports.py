@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
 
@@ -20,7 +21,7 @@ def find_port(wanted: str) -> str:
 
     Raises PortGoneError when no port matches, AmbiguousBoardError when several do.
     """
-    if "/" in wanted:
+    if "/" in wanted or os.path.exists(wanted):
         return wanted
     return choose(wanted, list_ports.comports())
 

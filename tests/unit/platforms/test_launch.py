@@ -297,6 +297,22 @@ def test_attach_to_a_port() -> None:
     os.close(board)
 
 
+def test_who_else_reads_a_boards_port_is_said() -> None:
+    board, port = os.openpty()
+    path = os.ttyname(port)
+    command = ["sh", "-c", 'exec 3<"$0"; echo open; exec cat', path]
+    with (
+        attach_serial(path) as device,
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other,
+    ):
+        assert other.stdout is not None
+        assert other.stdout.readline() == "open\n"
+        assert f"(pid {other.pid})" in str(device.diagnose(DeadlineError("nothing came")))
+        other.communicate()
+    os.close(port)
+    os.close(board)
+
+
 @pytest.mark.parametrize(
     ("status", "words"),
     [(0, "exit status 0"), (3, "exit status 3"), (-11, "killed by SIGSEGV"), (-99, "killed by signal 99")],

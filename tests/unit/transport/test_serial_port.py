@@ -105,6 +105,12 @@ def test_a_board_by_number_or_id() -> None:
     assert find_port("/dev/serial/by-id/x") == "/dev/serial/by-id/x"
 
 
+def test_a_link_in_the_current_directory_is_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("L").symlink_to("/dev/null")
+    assert find_port("L") == "L"
+
+
 def test_several_boards_are_listed() -> None:
     with pytest.raises(AmbiguousBoardError, match="2 serial ports") as caught:
         choose("0483:374b", PORTS)

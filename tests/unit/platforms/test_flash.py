@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Flashing: what is said when it fails."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness.errors import ConfigurationError, FlashError
+from harness.platforms import PLATFORMS, Firmware, flash
+from harness.platforms.flash import run_runner
+
+
+def test_the_runners_last_lines_are_shown(tmp_path: Path) -> None:
+    script = "for n in $(seq 20); do echo line $n; done; echo 'Error: no probe found' >&2; exit 1"
+    with pytest.raises(FlashError, match="runner failed") as caught:
+        run_runner(["sh", "-c", script], tmp_path / "flash.log", tmp_path)
+    assert caught.value.details[-1] == "Error: no probe found"
+    assert "line 1" not in caught.value.details
+    assert "west flash" in str(caught.value)
+
+
+def test_a_runner_gets_zephyr_and_may_succeed(tmp_path: Path) -> None:
+    log = tmp_path / "flash.log"
+    run_runner(["sh", "-c", "echo $ZEPHYR_BASE"], log, tmp_path)
+    assert str(tmp_path) in log.read_text().splitlines()[1:]
+
+
+def test_a_process_is_not_flashed(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="posix is not flashed"):
+        flash(Firmware(PLATFORMS["posix"], tmp_path / "elf", tmp_path, "0", cached=False, seconds=0.0))
