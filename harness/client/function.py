@@ -33,6 +33,7 @@ from harness.wire.values import (
 MODULE_GET_FUNCTION = "tvm.rpc.server.ModuleGetFunction"
 
 _PLAIN = frozenset({int, float, str, bytes, type(None), UInt, Handle, DataType, DLDevice})
+_PLAIN_RESULTS = _PLAIN - {UInt}
 
 
 class RemoteFunction(RemoteHandle):
@@ -223,6 +224,8 @@ def _converted(value: object) -> Argument:
 
 def wrap(rpc: RpcClient, name: str, result: Result) -> object:
     """A function's result for the caller: handles become objects that give themselves back."""
+    if result.__class__ in _PLAIN_RESULTS:
+        return result
     match result:
         case Function(handle):
             return RemoteFunction(rpc, f"result of {name}", handle)

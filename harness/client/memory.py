@@ -44,7 +44,9 @@ def allocate(rpc: RpcClient, tensor: DLTensor) -> int:
     try:
         address = _allocate(rpc, tensor, stage)
     except RemoteError as error:
-        failure = DeviceMemoryError(error.text, stage=stage, console_tail=error.console_tail)
+        # TVM's devices repeat the text of an earlier error here: so say what was asked for.
+        details = () if rpc.ours else (f"{tensor.nbytes} bytes were asked for",)
+        failure = DeviceMemoryError(error.text, stage=stage, console_tail=error.console_tail, details=details)
         raise failure from error
     if not isinstance(address, Handle) or not address.value:
         raise DeviceMemoryError(f"the device has no {tensor.nbytes} bytes left", stage=stage)

@@ -27,8 +27,12 @@ from harness.wire.values import (
 )
 
 _U64 = Struct("<Q")
-# A function that returns nothing: by far the most frequent reply, so it is not taken apart.
+
+# The most frequent replies are not taken apart: a function that returns nothing, and one that returns an int,
+# as n, the code, two values of type int, and the values.
 _NOTHING: list[Value] = [int(TypeCode.NULL), None]
+_INT = Struct("<QiiiiQq")
+_INT_HEAD = (_INT.size - _U64.size, RpcCode.RETURN, 2, TypeCode.INT, TypeCode.INT, TypeCode.INT)
 
 
 class Return(NamedTuple):
@@ -64,6 +68,10 @@ def decode_reply(packet: Buffer, dialect: Dialect) -> Reply:
     """The reply. Raises MalformedError."""
     if packet == _NOTHING_PACKET:
         return Return(_NOTHING)
+    if len(packet) == _INT.size:
+        fields = _INT.unpack_from(packet)
+        if fields[:-1] == _INT_HEAD:
+            return Return([*fields[-2:]])
     if len(packet) < HEAD.size:
         raise MalformedError(f"a reply of {len(packet)} bytes holds no code")
     length, code = HEAD.unpack_from(packet)
@@ -88,17 +96,25 @@ def _exception_text(values: Sequence[Value]) -> str:
 def call_result(values: Sequence[Value]) -> Result:
     """What a called function returned, from the values of its reply. Raises MalformedError."""
     match values:
-        case [int(TypeCode.NULL), _]:
-            return None
-        case [int(TypeCode.MODULE), Handle(handle)]:
-            return Module(handle)
-        case [int(TypeCode.FUNCTION), Handle(handle)]:
-            return Function(handle)
+        case [int(code), value]:
+            return _single_result(code, value)
         case [int(TypeCode.NDARRAY), DLTensor() as tensor, Handle(handle)]:
             return ReturnedArray(tensor, handle)
-        case [int(), value]:
-            return value
     raise MalformedError(f"a function's result has a type code and a value, not {len(values)} values")
+
+
+def _single_result(code: int, value: Value) -> Result:
+    if code == TypeCode.NULL:
+        return None
+    if code in _HANDLES and isinstance(value, Handle):
+        return _HANDLES[code](value.value)
+    return value
+
+
+_HANDLES: dict[int, type[Module] | type[Function]] = {
+    TypeCode.MODULE: Module,
+    TypeCode.FUNCTION: Function,
+}
 
 
 def encode_return(values: Sequence[Value], dialect: Dialect) -> bytes:
