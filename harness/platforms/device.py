@@ -21,6 +21,8 @@ Timing = Mode
 
 # How long an emulator may take to end when asked to. It only has to leave its main loop; then it is killed.
 _QUIT_S: Final = 5.0
+# A program whose link hung up ends by itself, and gets to say what it has to say at its end.
+_HANG_UP_S: Final = 1.0
 # A closed link shows before the process that held it can be waited for.
 _EXIT_S: Final = 2.0
 _OUTPUT_LINES: Final = 6
@@ -110,7 +112,7 @@ class RunningDevice:
         self._stopped = True
         self.transport.close()
         if self.process is not None:
-            stop_group(self.process, _QUIT_S if self._quit() else 0.0)
+            stop_group(self.process, _QUIT_S if self._quit() else _HANG_UP_S)
         if self.qmp is not None:
             self.qmp.close()
         for tail in self._tails():

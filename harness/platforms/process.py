@@ -16,7 +16,7 @@ import shlex
 import signal
 import subprocess
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import IO, Final
@@ -25,7 +25,23 @@ _PR_SET_PDEATHSIG: Final = 1
 _TAIL_BYTES: Final = 256 * 1024
 _PIPE_BYTES: Final = 64 * 1024  # what a pipe holds on Linux unless told otherwise; pipe(7)
 _libc = ctypes.CDLL(None, use_errno=True)
-_launcher = ThreadPoolExecutor(max_workers=1, thread_name_prefix="minrpc-launcher")
+
+
+class _Launcher:
+    """The thread that starts processes. A forked child of ours has none of our threads and gets its own."""
+
+    def __init__(self) -> None:
+        self.renew()
+        os.register_at_fork(after_in_child=self.renew)
+
+    def renew(self) -> None:
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="minrpc-launcher")
+
+    def run(self, start: Callable[[], subprocess.Popen[bytes]]) -> subprocess.Popen[bytes]:
+        return self._thread.submit(start).result()
+
+
+_launcher = _Launcher()
 
 
 class TextTail:
@@ -124,7 +140,7 @@ def _start(
             preexec_fn=lambda: _die_with(parent),
         )
 
-    return _launcher.submit(start).result()
+    return _launcher.run(start)
 
 
 def _die_with(parent: int) -> None:

@@ -155,6 +155,21 @@ def test_a_device_outlives_the_thread_that_started_it(firmware: Firmware) -> Non
         device.check()
 
 
+def test_a_forked_harness_starts_its_own(posix: Firmware) -> None:
+    with launch(posix) as device:
+        hear(device)
+        pid = os.fork()
+        if pid == 0:
+            try:
+                with launch(posix) as other:
+                    hear(other)
+                os._exit(7)
+            finally:
+                os._exit(1)
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7
+        device.check()
+
+
 HARNESS = """
 import sys
 from harness.platforms import PLATFORMS, build, launch
