@@ -10,7 +10,7 @@ import re
 import shutil
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -29,6 +29,7 @@ _ERROR: Final = re.compile(
     r"FATAL ERROR|cannot find|not found|aborting|ninja: error"
 )
 _ERROR_LINES: Final = 6
+_CONFIGURED: Final = ".minrpc-configured"
 _RECORDS: Final = (
     "CMakeCache.txt",
     "zephyr/.config",
@@ -154,20 +155,25 @@ def _log(work: Path) -> Path:
 
 
 def _run_recipe(platform: Platform, recipe: Recipe, work: Path, lock: int) -> None:
-    """Configure where that was not done, then compile; the log has both."""
-    work.mkdir(parents=True, exist_ok=True)
-    log = _log(work)
+    """Configure where that was not done, then compile; the log has both.
+
+    A tree whose configuring did not come to its end is thrown away: what is half there can't be trusted.
+    """
+    log, configured = _log(work), work / _CONFIGURED
     log.unlink(missing_ok=True)
-    configured = (work / "build.ninja").exists() or (work / "Makefile").exists()
-    for command in (recipe.configure, recipe.compile) if not configured else (recipe.compile,):
-        words = [str(work) if word == BUILD_DIR else word for word in command]
-        _run(platform, words, recipe.cwd, recipe.environment, log, lock)
+    if not configured.exists():
+        shutil.rmtree(work, ignore_errors=True)
+        work.mkdir(parents=True)
+        _run(platform, recipe.configure, recipe, work, lock)
+        configured.touch()
+    _run(platform, recipe.compile, recipe, work, lock)
 
 
-def _run(
-    platform: Platform, argv: Sequence[str], cwd: Path, environment: Mapping[str, str], log: Path, lock: int
-) -> None:
-    process = spawn_logged(argv, log, cwd=cwd, env={**os.environ, **environment}, pass_fds=(lock,))
+def _run(platform: Platform, command: Sequence[str], recipe: Recipe, work: Path, lock: int) -> None:
+    log = _log(work)
+    argv = [str(work) if word == BUILD_DIR else word for word in command]
+    environment = {**os.environ, **recipe.environment}
+    process = spawn_logged(argv, log, cwd=recipe.cwd, env=environment, pass_fds=(lock,))
     try:
         status = process.wait(_BUILD_S)
     except subprocess.TimeoutExpired as error:

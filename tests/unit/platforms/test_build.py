@@ -114,6 +114,16 @@ def test_a_configuration_that_fails_is_tried_anew(root: Path) -> None:
     assert exit_status(build(POSIX, root=root)) == 3
 
 
+def test_a_tree_that_was_left_half_configured_is_made_anew(root: Path) -> None:
+    """As a harness leaves it that is killed while CMake runs."""
+    build(POSIX, root=root)
+    (tree,) = [path for path in (cache_home() / "work").iterdir() if path.is_dir()]
+    (tree / ".minrpc-configured").unlink()
+    (tree / "CMakeCache.txt").write_text("CMAKE_HOME_DIRECTORY:INTERNAL=/elsewhere\n")
+    main_c(root).write_text("int main(void) { return 4; }\n")
+    assert exit_status(build(POSIX, root=root)) == 4
+
+
 def test_a_build_that_makes_another_program(root: Path) -> None:
     with pytest.raises(BuildError, match=r"made no other\.elf"):
         build(replace(POSIX, elf="other.elf"), root=root)
