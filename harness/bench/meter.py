@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import NamedTuple
 
 from harness.transport import Transport
-from harness.wire.framing import START
 
 
 class Traffic(NamedTuple):
@@ -66,5 +66,5 @@ class MeteredTransport:
 
 
 def count_escapes(wire: bytes | bytearray) -> int:
-    """Bytes of whole frames that escape a literal 0xff: half of all 0xff that start no frame."""
-    return (wire.count(b"\xff") - wire.count(START)) // 2
+    """Bytes of whole frames that escape a literal 0xff: a 0xff and what follows it belong together."""
+    return re.findall(rb"\xff.", wire, re.DOTALL).count(b"\xff\xff")

@@ -63,7 +63,7 @@ def _on_platform(peers: Peers, plan: Plan, say: Callable[[str], None]) -> Iterat
 
 # Emulated links are slow: a few rounds of what takes seconds.
 _SLOW_ROUNDS: Final = 3
-_BOOT_ROUNDS: Final = 7
+_BOOT_ROUNDS: Final = 25
 
 
 def _copies(peers: Peers, rounds: int) -> list[Row]:

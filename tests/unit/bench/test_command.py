@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`minrpc bench` as it is typed: what it measures, and what it refuses before it measures."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import pytest
+
+from harness.bench import run as bench_run
+from harness.bench import sizes
+from harness.bench.rows import Report, Row
+from harness.bench.run import DEFAULT_GROUPS, Plan
+from harness.cli import bench
+from harness.errors import ConfigurationError
+
+
+@pytest.fixture
+def plans(monkeypatch: pytest.MonkeyPatch) -> list[Plan]:
+    """What would have been measured."""
+    seen: list[Plan] = []
+
+    def measure(plan: Plan, say: object) -> Report:
+        seen.append(plan)
+        return Report({"machine": "none"}, [Row("size", "text", "Cortex-M3", "bytes", 8000.0 + len(seen))])
+
+    monkeypatch.setattr(bench, "run", measure)
+    return seen
+
+
+def typed(*words: str) -> int:
+    parser = argparse.ArgumentParser()
+    bench.add_arguments(parser)
+    return bench.main(parser.parse_args(words))
+
+
+def test_by_default_all_but_the_suite_on_what_needs_no_workspace(plans: list[Plan]) -> None:
+    assert typed() == 0
+    assert [platform.name for platform in plans[0].platforms] == ["posix", "bare_mps2_an385"]
+    assert plans[0].groups == DEFAULT_GROUPS
+    assert "suite" not in DEFAULT_GROUPS
+
+
+def test_what_is_asked_for(plans: list[Plan]) -> None:
+    typed("--platform", "qemu_x86,posix", "--only", "boot, round trip", "--rounds", "3")
+    assert [platform.name for platform in plans[0].platforms] == ["qemu_x86", "posix"]
+    assert plans[0].groups == ["round trip", "boot"]
+    assert plans[0].rounds == 3
+
+
+def test_sizes_alone(plans: list[Plan]) -> None:
+    typed("--sizes")
+    assert plans[0].groups == ("size",)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--only", "lunch"], "lunch"),
+        (["--rounds", "0"], "at least one"),
+        (["--platform", "nowhere"], "nowhere"),
+        (["--compare", "missing.json"], "can't be read"),
+        (["--plot", "plot.txt"], "a plot is one of"),
+    ],
+)
+def test_nonsense_is_refused_before_anything_is_measured(
+    plans: list[Plan], words: list[str], message: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        typed(*words)
+    assert plans == []
+
+
+def test_a_result_is_kept_and_compared_with(
+    plans: list[Plan], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kept = tmp_path / "base.json"
+    typed("--sizes", "--json", str(kept))
+    typed("--sizes", "--compare", str(kept))
+    assert "8001" in kept.read_text()
+    assert "8001" in capsys.readouterr().out
+
+
+def test_sizes_need_no_platform(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sizes, "measure", list)
+    monkeypatch.setattr(bench_run, "build_peers", pytest.fail)
+    report = bench_run.run(Plan([], ("size",)), print)
+    assert report.rows == []

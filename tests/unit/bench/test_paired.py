@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Measuring in turns, with a clock that the test moves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from harness.bench.paired import deviation, interleave, pair, timed
+
+
+class Clock:
+    """Stands still unless something takes time."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.log: list[str] = []
+
+    def __call__(self) -> float:
+        return self.now
+
+    def takes(self, name: str, *seconds: float) -> Callable[[], None]:
+        """A function that takes these times, one after the other, and the last one for ever."""
+        left = list(seconds)
+
+        def function() -> None:
+            self.log.append(name)
+            self.now += left.pop(0) if len(left) > 1 else left[0]
+
+        return function
+
+
+def test_a_ratio_is_that_of_the_same_round() -> None:
+    # The machine gets three times slower in the middle: no ratio sees it.
+    result = pair([2.0, 6.0, 2.0], [1.0, 3.0, 1.0])
+    assert (result.ratio, result.spread, result.rounds) == (2.0, 0.0, 3)
+    assert (result.value, result.baseline) == (2.0, 1.0)
+
+
+def test_one_wild_round_does_not_move_the_median() -> None:
+    assert pair([2.0, 2.0, 500.0], [1.0, 1.0, 1.0]).ratio == 2.0
+
+
+@pytest.mark.parametrize(("values", "baselines"), [([], []), ([1.0], [1.0, 2.0])])
+def test_what_makes_no_pairs_is_refused(values: list[float], baselines: list[float]) -> None:
+    with pytest.raises(ValueError, match="make no pairs"):
+        pair(values, baselines)
+
+
+def test_median_absolute_deviation() -> None:
+    assert deviation([1.0, 1.0, 2.0, 2.0, 4.0, 6.0, 9.0]) == 1.0
+
+
+def test_the_first_calls_are_not_counted() -> None:
+    clock = Clock()
+    ours, baseline = clock.takes("ours", 100.0, 3.0), clock.takes("raw", 50.0, 1.0)
+    result = interleave(ours, baseline, rounds=2, calls=3, clock=clock)
+    assert (result.value, result.baseline, result.ratio) == (3.0, 1.0, 3.0)
+
+
+def test_they_take_turns_and_change_who_is_first() -> None:
+    clock = Clock()
+    interleave(clock.takes("o", 1.0), clock.takes("r", 1.0), rounds=3, calls=2, clock=clock)
+    assert "".join(clock.log) == "ro" + "rroo" + "oorr" + "rroo"
+
+
+def test_a_round_is_the_median_of_its_calls() -> None:
+    clock = Clock()
+    ours = clock.takes("ours", 0.0, 2.0, 90.0, 2.0)
+    assert interleave(ours, clock.takes("raw", 1.0), rounds=1, calls=3, clock=clock).value == 2.0
+
+
+def test_timed() -> None:
+    clock = Clock()
+    assert timed(clock.takes("it", 0.25), clock) == 0.25
