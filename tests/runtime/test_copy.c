@@ -7,6 +7,8 @@
 #include "functions.h"
 #include "host.h"
 
+#include <minrpc/frame.h>
+
 static const enum dialect dialects[] = {V7, V8};
 
 static void fill(struct bytes *data, uint32_t size)
@@ -152,6 +154,89 @@ TEST(a_streamed_copy_with_a_wrong_crc_is_not_answered)
 	host_expect_silence(host);
 	host_still_serves(host);
 	host_stop(host);
+}
+
+/* A checked message: type 0x14, u32 CRC-32 of the packet up to its data, the packet. */
+static void put_checked_copy(struct bytes *wire, const struct host *host, const struct tensor *tensor,
+			     const struct bytes *data)
+{
+	struct bytes packet = {0};
+	struct bytes copy = {0};
+	struct bytes body = {0};
+
+	put_copy(&copy, V8, tensor, data->size);
+	put_u64(&packet, 4U + copy.size + data->size);
+	put_u32(&packet, RPC_COPY_TO);
+	put(&packet, copy.data, copy.size);
+	put_u32(&body, minrpc_crc32(0U, packet.data, packet.size));
+	put(&body, packet.data, packet.size);
+	put(&body, data->data, data->size);
+	put_message(wire, host->session, TYPE_CHECKED, body.data, body.size);
+	bytes_free(&packet);
+	bytes_free(&copy);
+	bytes_free(&body);
+}
+
+TEST(a_checked_copy_in_any_chunking)
+{
+	static const uint32_t pieces[] = {1U, 7U, 63U, 8192U, 60000U};
+
+	for (size_t i = 0U; i < sizeof(pieces) / sizeof(pieces[0]); i++) {
+		struct host *host = host_start();
+		struct tensor tensor = tensor_1d(host_alloc(host, 40000U), 0U, 8U, 40000);
+		struct bytes data = {0};
+		struct bytes wire = {0};
+
+		fill(&data, 30000U);
+		tensor.offset = 10000U;
+		put_checked_copy(&wire, host, &tensor, &data);
+		for (uint32_t at = 0U; at < wire.size; at += pieces[i]) {
+			struct bytes piece = {0};
+
+			put(&piece, wire.data + at,
+			    wire.size - at < pieces[i] ? wire.size - at : pieces[i]);
+			host_give(host, &piece);
+		}
+		CHECK(host_take(host));
+		CHECK_EQ(host->answer.code, RPC_RETURN);
+		expect_data(copy_from(host, V8, &tensor, 30000U), data.data, 30000U);
+		CHECK_EQ(host->server.counters.oversize_frames, 0U);
+		bytes_free(&data);
+		bytes_free(&wire);
+		host_still_serves(host);
+		host_stop(host);
+	}
+}
+
+/* Whatever bit of where it goes is damaged: nothing is written, here or elsewhere. */
+TEST(a_checked_copy_with_a_damaged_front_writes_nothing)
+{
+	enum { FRONT = 6 + 3 + 4 + 12 + 48, SIZE = 16384 };
+
+	static uint8_t now[SIZE];
+	static const uint8_t zeros[SIZE];
+
+	for (uint32_t bit = 6U * 8U; bit < FRONT * 8U; bit++) {
+		struct host *host = host_start();
+		uint64_t arrays[] = {host_alloc(host, SIZE), host_alloc(host, SIZE), host_alloc(host, SIZE)};
+		struct tensor tensor = tensor_1d(arrays[1], 0U, 8U, SIZE);
+		struct bytes data = {0};
+		struct bytes wire = {0};
+
+		for (size_t i = 0U; i < 3U; i++) {
+			host_write(host, arrays[i], zeros, SIZE);
+		}
+		fill(&data, SIZE);
+		put_checked_copy(&wire, host, &tensor, &data);
+		wire.data[bit / 8U] ^= (uint8_t)(1U << bit % 8U);
+		host_give(host, &wire);
+		bytes_free(&data);
+		for (size_t i = 0U; i < 3U; i++) {
+			host_read(host, arrays[i], now, SIZE);
+			CHECK_MEM(now, zeros, SIZE);
+		}
+		host_stop(host);
+	}
 }
 
 /* As TVM's clients of v0.8 and later cut them: the shape of the whole, the offset of the piece. */
@@ -431,7 +516,8 @@ TEST(a_terminate_frees_the_memory)
 
 CHECK_MAIN(CASE(copies_of_every_size_arrive_in_both_dialects), CASE(a_streamed_copy_in_any_chunking),
 	   CASE(a_streamed_copy_that_does_not_fit_writes_nothing),
-	   CASE(a_streamed_copy_with_a_wrong_crc_is_not_answered), CASE(pieces_by_byte_offset),
+	   CASE(a_streamed_copy_with_a_wrong_crc_is_not_answered), CASE(a_checked_copy_in_any_chunking),
+	   CASE(a_checked_copy_with_a_damaged_front_writes_nothing), CASE(pieces_by_byte_offset),
 	   CASE(a_copy_of_more_than_its_tensor_holds_is_malformed),
 	   CASE(copies_of_no_bytes_need_a_live_address_too), CASE(copies_on_the_device),
 	   CASE(copies_on_the_device_stay_inside), CASE(tensors_are_allocated_by_shape_and_dtype),

@@ -131,7 +131,7 @@ static tvm_crt_error_t device_info(struct minrpc_server *server, struct minrpc_c
 
 	platform->clock_describe(server->config->context, &clock);
 	reply->info = (struct device_info){
-		.version = 2U,
+		.version = 3U,
 		.max_packet = server->config->receive_size,
 		.arena_size = server->arena.size,
 		.arena_used = server->arena.used,

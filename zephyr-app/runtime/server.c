@@ -272,27 +272,46 @@ static void begin_frame(struct minrpc_server *server)
 
 	server->streaming = false;
 	server->oversize = length > room ? length : 0U;
-	server->counters.oversize_frames += length > room;
 	minrpc_reader_sink(&server->reader, server->config->receive_buffer, room);
+}
+
+/* Finds where the data goes of the copy that `packet`, whose front has been received, is; false when it is none. */
+static bool locate_stream(struct minrpc_server *server, struct minrpc_cursor *packet,
+			  uint8_t **destination)
+{
+	const uint8_t *message = server->config->receive_buffer;
+	uint32_t total = server->oversize - MINRPC_SESSION_HEADER - MINRPC_PACKET_LENGTH;
+	bool checked = message[2] == MINRPC_MESSAGE_CHECKED;
+	uint32_t check = 0U;
+	const uint8_t *head;
+
+	/* Of messages whose CRC is not known yet, only these may be looked at: others change the session. */
+	if ((message[2] != MINRPC_MESSAGE_NORMAL && !checked) ||
+	    minrpc_session_take(&server->session, message, server->config->receive_size) !=
+		    MINRPC_SESSION_DELIVER) {
+		return false;
+	}
+	if (checked) {
+		check = minrpc_take_u32(packet);
+		total -= MINRPC_CHECKED_EXTRA;
+	}
+	head = packet->at;
+	return minrpc_take_size(packet) == total &&
+	       minrpc_take_u32(packet) == MINRPC_RPC_COPY_TO_REMOTE &&
+	       minrpc_copy_stream(server, packet, total - MINRPC_PACKET_CODE, destination) ==
+		       kTvmErrorNoError &&
+	       (!checked || minrpc_crc32(0U, head, (uint32_t)(packet->at - head)) == check);
 }
 
 /* The buffer is full, the frame is not over: a copy to the device can go on to where it belongs. */
 static void continue_oversize(struct minrpc_server *server)
 {
-	const uint8_t *message = server->config->receive_buffer;
-	uint32_t held = server->config->receive_size;
-	struct minrpc_cursor packet = packet_in(server, held);
-	uint32_t total = server->oversize - MINRPC_SESSION_HEADER - MINRPC_PACKET_LENGTH;
+	struct minrpc_cursor packet = packet_in(server, server->config->receive_size);
 	uint8_t *destination;
 	uint32_t here;
 
-	/* Of messages whose CRC is not known yet, only a normal one may be looked at: others change the session. */
-	if (message[2] != MINRPC_MESSAGE_NORMAL ||
-	    minrpc_session_take(&server->session, message, held) != MINRPC_SESSION_DELIVER ||
-	    minrpc_take_size(&packet) != total ||
-	    minrpc_take_u32(&packet) != MINRPC_RPC_COPY_TO_REMOTE ||
-	    minrpc_copy_stream(server, &packet, total - MINRPC_PACKET_CODE, &destination) !=
-		    kTvmErrorNoError) {
+	if (!locate_stream(server, &packet, &destination)) {
+		server->counters.oversize_frames++;
 		minrpc_reader_sink(&server->reader, NULL, UINT32_MAX);
 		return;
 	}

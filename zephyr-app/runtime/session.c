@@ -46,6 +46,7 @@ enum minrpc_session_action minrpc_session_take(struct minrpc_session *session,
 		session->established = false;
 		return MINRPC_SESSION_ENDED;
 	case MINRPC_MESSAGE_NORMAL:
+	case MINRPC_MESSAGE_CHECKED:
 		action = MINRPC_SESSION_DELIVER;
 		break;
 	case MINRPC_MESSAGE_NUMBERED:

@@ -44,6 +44,7 @@ enum {
 	TYPE_TERMINATE = 0x02,
 	TYPE_LOG = 0x03,
 	TYPE_NORMAL = 0x10,
+	TYPE_CHECKED = 0x14,
 };
 
 struct message {

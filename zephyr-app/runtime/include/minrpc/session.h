@@ -30,7 +30,16 @@ enum minrpc_message_type {
 	MINRPC_MESSAGE_NUMBERED = 0x11, /* u8 sequence, RPC packet, u32 CRC-32 of all before it; both ways */
 	MINRPC_MESSAGE_RESEND = 0x12,   /* device: u8 sequence of the last request that arrived; send the next again */
 	MINRPC_MESSAGE_PROBE = 0x13,    /* client: u8 sequence; send that reply again, or RESEND if there is none */
+
+	/*
+	 * Our own, for copies that are longer than the receive buffer: what arrives is written before the frame's
+	 * CRC is known, so where to is checked by itself. From clients of a device whose info is of version 3 up.
+	 */
+	MINRPC_MESSAGE_CHECKED = 0x14, /* u32 CRC-32 of the RPC packet up to the copy's data, RPC packet */
 };
+
+/* What a checked message has more than a normal one. */
+#define MINRPC_CHECKED_EXTRA 4U
 
 /* What a numbered message has more than a normal one: the sequence and the check. */
 #define MINRPC_NUMBERED_EXTRA (1U + 4U)
