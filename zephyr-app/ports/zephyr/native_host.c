@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <nsi_cmdline_main_if.h>
+#include <nsi_cmdline.h>
 
 uint64_t native_host_clock_ns(void)
 {
