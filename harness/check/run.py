@@ -88,7 +88,7 @@ def _start(checked: Checked, options: Options, total: Deadline, say: Say) -> Run
     target = checked.target
     if target.serial_port is not None:
         say("attach", f"{target.serial_port}, {target.baud} baud")
-        return attach_serial(target.serial_port, target.baud)
+        return attach_serial(target.serial_port, target.baud, target.platform)
     assert target.platform is not None
     firmware = checked.firmware = build(target.platform)
     say("build", _built(firmware))

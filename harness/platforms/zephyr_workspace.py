@@ -59,6 +59,13 @@ def find_workspace(project: Path, cwd: Path | None = None) -> Workspace:
     return Workspace(base, find_topdir(base), version, how)
 
 
+def workspaces(project: Path, cwd: Path | None = None) -> list[Workspace]:
+    """Every Zephyr that the firmware builds with, found as `find_workspace` does, each once."""
+    bases = dict(reversed(list(_candidates(project, cwd or Path.cwd()))))
+    found = [Workspace(base, find_topdir(base), read_version(base) or "", how) for base, how in bases.items()]
+    return [one for one in reversed(found) if _key(one.version) >= OLDEST]
+
+
 _LOOKED_IN: Final = (
     "looked in: ZEPHYR_BASE (not set), the west workspace around the current directory and around the",
     "project (none), CMake's package registry (empty)",
