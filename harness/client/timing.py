@@ -41,7 +41,7 @@ class EvaluatorOptions:
         asked_s = self.repeat * (4 * self.min_repeat_ms + self.cooldown_interval_ms) / 1000
         return call_timeout_s + asked_s
 
-    def arguments(self, arity: int, module: Module | None, name: str) -> list[Argument]:
+    def arguments(self, arity: int, module: Module, name: str) -> list[Argument]:
         """As devices of that arity take them: 12, 11, 10 or 8."""
         zeros = [self.limit_zero_time_iterations] if arity >= 11 else []
         cooldown = [self.cooldown_interval_ms, self.repeats_to_cooldown] if arity >= 10 else []
@@ -49,8 +49,8 @@ class EvaluatorOptions:
         numbers = [*CPU, self.number, self.repeat, self.min_repeat_ms, *zeros, *cooldown, *cache_flush]
         return [module, name, *numbers, ""]
 
-    def create(self, rpc: RpcClient, module: Module | None, name: str) -> int:
-        """The handle of an evaluator of `name`, in a global function's place when `module` is None.
+    def create(self, rpc: RpcClient, module: Module, name: str) -> int:
+        """The handle of an evaluator of `name` in `module`.
 
         Raises RemoteError when the device makes none.
         """

@@ -21,7 +21,11 @@ class Bench:
     def __init__(self, traits: Traits = OURS, *, chunk: int = 65536, boot: bool = False) -> None:
         self.model = DeviceModel(traits)
         self.transport = ModelTransport(self.model, chunk=chunk, boot=boot)
-        self.device = Device(self.transport, session_timeout_s=TIMEOUT_S, call_timeout_s=TIMEOUT_S)
+        self.device = self.connect(TIMEOUT_S)
+
+    def connect(self, session_timeout_s: float) -> Device:
+        """A client of its own."""
+        return Device(self.transport, session_timeout_s=session_timeout_s, call_timeout_s=TIMEOUT_S)
 
 
 @pytest.fixture

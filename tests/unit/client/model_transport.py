@@ -13,7 +13,7 @@ class ModelTransport:
     """Everything written is answered at once; `written` keeps it, one entry a write.
 
     chunk: how many bytes a read returns at the most.
-    lose: whether to lose what is written.
+    spoil: what becomes of what is written on its way.
     """
 
     name = "model"
@@ -22,7 +22,7 @@ class ModelTransport:
         self.model = model
         self.written: list[bytes] = []
         self.closed = False
-        self.lose: Callable[[bytes], bool] = lambda _: False
+        self.spoil: Callable[[bytes], bytes] = bytes
         self.room: int | None = None
         self._chunk = chunk
         self._incoming = model.boot() if boot else b""
@@ -39,8 +39,7 @@ class ModelTransport:
             error.written, self.room = self.room, 0
             raise error
         self.written.append(data)
-        if not self.lose(data):
-            self._incoming += self.model.receive(data)
+        self._incoming += self.model.receive(self.spoil(data))
 
     def read(self, timeout_s: float) -> bytes:
         data, self._incoming = self._incoming[: self._chunk], self._incoming[self._chunk :]
