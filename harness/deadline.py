@@ -205,7 +205,7 @@ class Deadline:
         if self._total is not None and self._total.expired():
             message = f"the total time limit of {self._total.budget_s:g} s has passed"
         else:
-            message = f"nothing came within the {self.budget_s:g} s that stage {self.stage!r} may take"
+            message = f"stage {self.stage!r} did not come to its end within {self.budget_s:g} s"
         return DeadlineError(
             message, stage=self.stage, waited_for=waited_for, wall_s=self.wall_s, cpu_s=self._cpu_known()
         )
