@@ -153,8 +153,10 @@ class SessionLink:
             raise
         self.generation += 1
 
-    def request(self, packet: bytes, stage: str, budget_s: float) -> memoryview:
+    def request(self, packet: bytes, stage: str, budget_s: float, front: int = 0) -> memoryview:
         """Send an RPC packet and return the packet that answers it.
+
+        front: of a copy that is longer than the device's receive buffer, the bytes that are not its data.
 
         Raises SessionTerminatedError, LinkError when the answer came damaged, DeadlineError, and what the
         transport and the owner's check raise.
@@ -163,7 +165,9 @@ class SessionLink:
         self._waiting = True
         damaged = self.counters.errors
         try:
-            reply = self._numbered(packet, deadline) if self.numbered else self._plain(packet, deadline)
+            reply = (
+                self._numbered(packet, deadline) if self.numbered else self._plain(packet, deadline, front)
+            )
         except HarnessError as error:
             failure = self._blame(error, damaged)
             self._explain(failure, stage)
@@ -182,8 +186,10 @@ class SessionLink:
         """From now on, and until the session ends: the device has agreed."""
         self.numbered = resend.NumberedRequests(counters=self.resend_counters)
 
-    def _plain(self, packet: bytes, deadline: Deadline) -> memoryview:
-        self._write(self._session.encode(packet), deadline)
+    def _plain(self, packet: bytes, deadline: Deadline, front: int) -> memoryview:
+        session = self._session
+        data = session.encode_checked(packet, front) if front else session.encode(packet)
+        self._write(data, deadline)
         return self._await_reply(deadline)
 
     def _numbered(self, packet: bytes, deadline: Deadline) -> memoryview:

@@ -29,6 +29,13 @@ _FRONT = 3 + 8
 # must also hold the session header, the length, and what is left over of the session's start.
 _CAUTIOUS_PACKET = 2048 - _FRONT - 7
 
+# Data of one packet where the device takes a copy of any length: round trips and headers hardly count then,
+# and a damaged copy still shows soon. And of one answer of our own device, which sends any number.
+_LONG_COPY = 64 * 1024
+_LONG_ANSWER = 1024 * 1024
+# The device_info that tells of it.
+_LONG_COPY_VERSION = 3
+
 # The slowest link, 9600 baud: copies may take as long as it needs.
 _BYTES_PER_S = 960.0
 
@@ -69,14 +76,18 @@ def _allocate(rpc: RpcClient, tensor: DLTensor, stage: str) -> Value:
 
 def upload(rpc: RpcClient, tensor: DLTensor, data: memoryview) -> None:
     """Copy `data` into the tensor's memory, from its byte offset on."""
-    for offset, size in _pieces(rpc, len(data), _block(rpc, tensor)):
+    block = _block(rpc, tensor)
+    longest = _LONG_COPY if rpc.facts.long_copies and not rpc.link.numbered else block
+    for offset, size in _pieces(rpc, len(data), longest):
         request = CopyToRemote(_at(tensor, offset), data[offset : offset + size])
-        rpc.syscall(request, "copy to the device", _time_for(rpc, size))
+        packet = encode_request(request, rpc.dialect)
+        front = len(packet) - size if size > block else 0
+        rpc.syscall_packet(packet, "copy to the device", _time_for(rpc, size), front)
 
 
 def download(rpc: RpcClient, tensor: DLTensor, nbytes: int) -> bytes | memoryview:
-    """`nbytes` of the tensor's memory. Our own device sends any number at once, TVM's are asked in pieces."""
-    block = nbytes if rpc.ours else _block(rpc, tensor)
+    """`nbytes` of the tensor's memory. TVM's devices are asked in pieces that fit their packets."""
+    block = _LONG_ANSWER if rpc.ours else _block(rpc, tensor)
     parts = [_copied(rpc, _at(tensor, offset), size) for offset, size in _pieces(rpc, nbytes, block)]
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
@@ -111,7 +122,9 @@ def _block(rpc: RpcClient, tensor: DLTensor) -> int:
 
 def _ask_max_packet(rpc: RpcClient) -> int:
     if rpc.ours:  # What it tells TVM's clients is what they can take in an answer: less than it takes itself.
-        return rpc.device_info().max_packet - _FRONT
+        info = rpc.device_info()
+        rpc.facts.long_copies = info.version >= _LONG_COPY_VERSION
+        return info.max_packet - _FRONT
     handle = rpc.global_function(MAX_PACKET_SIZE)
     size = rpc.call(handle, (), "ask for the packet size") if handle else _CAUTIOUS_PACKET
     if not isinstance(size, int):

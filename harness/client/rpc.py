@@ -48,6 +48,7 @@ class Facts:
 
     dialect: None until the first allocation has told it.
     max_packet: what n of a packet may count; None until asked.
+    long_copies: the device takes a copy of any length in one packet, whatever its receive buffer holds.
     functions: handles of global functions by name, 0 for those that it does not have.
     evaluator_arity: how many arguments its time evaluator takes; None until asked.
     overhead: what timing costs there; None until measured.
@@ -55,6 +56,7 @@ class Facts:
 
     dialect: Dialect | None = None
     max_packet: int | None = None
+    long_copies: bool = False
     functions: dict[str, int] = field(default_factory=dict)
     evaluator_arity: int | None = None
     overhead: Overhead | None = None
@@ -177,15 +179,21 @@ class RpcClient:
 
     def syscall(self, request: Request, stage: str, timeout_s: float | None = None) -> Value:
         """Send any request but a call or a CopyFromRemote; the value that it returns."""
-        values = _values(self.exchange(encode_request(request, self.dialect), stage, timeout_s), stage)
+        return self.syscall_packet(encode_request(request, self.dialect), stage, timeout_s)
+
+    def syscall_packet(
+        self, packet: bytes, stage: str, timeout_s: float | None = None, front: int = 0
+    ) -> Value:
+        """As `syscall`, with the request's bytes; `front` as in `SessionLink.request`."""
+        values = _values(self.exchange(packet, stage, timeout_s, front), stage)
         if len(values) != 1:
             raise DialectError(f"{stage}: {len(values)} values came back, not one", stage=stage)
         return values[0]
 
-    def exchange(self, packet: bytes, stage: str, timeout_s: float | None = None) -> Reply:
+    def exchange(self, packet: bytes, stage: str, timeout_s: float | None = None, front: int = 0) -> Reply:
         """Send a packet; what came back. Raises RemoteError for an exception, and what the link raises."""
         with self.lock:
-            body = self.link.request(packet, stage, timeout_s or self.call_timeout_s)
+            body = self.link.request(packet, stage, timeout_s or self.call_timeout_s, front)
         try:
             reply = decode_reply(body, self.dialect)
         except MalformedError as error:

@@ -46,6 +46,11 @@ class MessageType(IntEnum):
     PROBE = 0x13
     """From the client: u8 sequence. Send that reply again, or RESEND when there is none."""
 
+    # This project's own too; only devices whose info is of version 3 up are sent one.
+    CHECKED = 0x14
+    """u32 CRC-32 of the RPC packet up to the data of its CopyToRemote, RPC packet. For a copy that is longer
+    than the device's receive buffer: the device writes it before the frame's CRC is known."""
+
 
 class SessionState(Enum):
     """What the client knows of the session."""
@@ -153,6 +158,12 @@ class ClientSession:
         """Bytes that carry one RPC packet. Raises SessionStateError when no session is established."""
         self._require_established()
         return encode_frame(self._header + packet)
+
+    def encode_checked(self, packet: bytes, front: int) -> bytes:
+        """Bytes that carry a CopyToRemote whose data begins at `front`. Raises as `encode` does."""
+        self._require_established()
+        check = _CHECK.pack(zlib.crc32(memoryview(packet)[:front]))
+        return encode_frame(encode_message(self.session_id, MessageType.CHECKED, check + packet))
 
     def encode_numbered(self, sequence: int, packet: bytes) -> bytes:
         """Bytes that carry an RPC packet that may be sent again. Raises as `encode` does."""

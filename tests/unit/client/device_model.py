@@ -8,6 +8,7 @@ evaluator, and what they can't read stops them for good.
 from __future__ import annotations
 
 import struct
+import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -57,6 +58,7 @@ class Traits:
     ours: bool = True
     unknown_global_fails: bool = False
     memory: int = 1 << 20
+    info_version: int = 1
 
 
 OURS = Traits()
@@ -88,6 +90,7 @@ class DeviceModel:
 
     def __post_init__(self) -> None:
         self._reader = Deframer()
+        self.checked: list[int] = []
         self._rebooting = False
         self._session_id: int | None = None
         self._normal_messages = 0
@@ -107,7 +110,7 @@ class DeviceModel:
                 min(self.traits.max_packet, 2048) - 11
             )
         if self.traits.ours:
-            self.globals["minrpc.device_info"] = lambda _: INFO
+            self.globals["minrpc.device_info"] = lambda _: self._info()
 
     def boot(self) -> bytes:
         """What it sends at boot; no session survives that."""
@@ -131,10 +134,25 @@ class DeviceModel:
             return self._start(session_id & 0xFF)
         if kind == MessageType.TERMINATE:
             self._session_id = None
+        packet = payload[HEADER.size :]
+        if kind == MessageType.CHECKED and self.traits.info_version >= 3:
+            kind, packet = MessageType.NORMAL, self._checked(packet)
         if kind != MessageType.NORMAL or session_id != self._session_id:
             return b""
-        packet = payload[HEADER.size :]
         return self._normal(packet, session_id) if packet != bytes(8) else b""
+
+    def _checked(self, body: bytes) -> bytes:
+        """The packet of a checked message."""
+        (check,), packet = struct.unpack_from("<I", body), body[4:]
+        request, _ = requests.decode_request(packet)
+        assert isinstance(request, CopyToRemote)
+        front = packet[: len(packet) - len(request.data)]
+        assert zlib.crc32(front) == check
+        self.checked.append(len(request.data))
+        return packet
+
+    def _info(self) -> bytes:
+        return struct.pack("<I", self.traits.info_version) + INFO[4:]
 
     def _start(self, initiator: int) -> bytes:
         self.nonce = next_nonce(self.nonce)
