@@ -8,7 +8,7 @@
 #include "operators.h"
 
 /* Calls of a library function in one input: evaluators with large options are to end. */
-#define CALLS_MAX 600U
+#define CALLS_MAX 64U
 
 static uint32_t calls_left;
 

@@ -11,9 +11,9 @@
 
 #include "host.h"
 
-#define FUZZ_RECEIVE 1024U
+#define FUZZ_RECEIVE 512U
 #define FUZZ_SEND    64U
-#define FUZZ_ARENA   16384U
+#define FUZZ_ARENA   4096U
 
 /* Input that is read from the front; past the end it gives zeros. */
 struct input {

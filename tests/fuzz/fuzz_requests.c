@@ -7,11 +7,12 @@
 #include <string.h>
 
 #include "check.h"
+#include "functions.h"
 #include "fuzz.h"
 
 #define BLOCKS_MAX     12U
 #define EVALUATORS_MAX 6U
-#define SIZE_MAX_ASKED 3000U
+#define SIZE_MAX_ASKED 700U
 
 struct block {
 	uint64_t data; /* 0: none */
@@ -425,6 +426,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	memset(&model, 0, sizeof(model));
 	model.host = fuzz_start();
+	host_functions.log_size = 20U;
 	model.input = &input;
 	model.dialect = input_u8(&input) & 1U ? V7 : V8;
 	model.random_fill = host_global(model.host, "tvm.contrib.random.random_fill");
