@@ -36,10 +36,11 @@ class ClockReading:
 
         Without an uptime the counter must not have wrapped more than once.
         """
-        wrap = 1 << self.bits
-        counted = (self.cycles - start.cycles) % wrap
         if self.coarse_hz == 0:
-            return counted
+            return (self.cycles - start.cycles) % (1 << self.bits)
+        # A counter that the device widens itself loses wraps of 32 bits while nobody looks.
+        wrap = 1 << min(self.bits, 32)
+        counted = (self.cycles - start.cycles) % wrap
         expected = (self.uptime - start.uptime) * self.cycles_hz // self.coarse_hz
         return counted + (expected - counted + wrap // 2) // wrap * wrap
 

@@ -17,13 +17,7 @@ struct minrpc_wide_counter {
 	uint32_t last;
 };
 
-static inline void minrpc_wide_counter_start(struct minrpc_wide_counter *counter, uint32_t now)
-{
-	counter->total = 0U;
-	counter->last = now;
-}
-
-/* Unsigned subtraction is right across a wrap as it stands. Returns cycles since start. */
+/* Unsigned subtraction is right across a wrap as it stands. Only differences of results mean something. */
 static inline uint64_t minrpc_wide_counter_update(struct minrpc_wide_counter *counter, uint32_t now)
 {
 	counter->total += (uint32_t)(now - counter->last);
