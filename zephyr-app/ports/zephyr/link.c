@@ -12,6 +12,7 @@
 #include <zephyr/kernel.h>
 #include <zephyr/sys/atomic.h>
 #include <zephyr/sys/ring_buffer.h>
+#include <zephyr/sys/sys_io.h>
 
 #include "restart.h"
 
@@ -20,6 +21,9 @@ BUILD_ASSERT(!DT_SAME_NODE(LINK_NODE, DT_CHOSEN(zephyr_console)),
 	     "The console and RPC can't share a UART. Choose another by minrpc,uart in an overlay, "
 	     "or build with -DEXTRA_CONF_FILE=boards/one_uart.conf");
 #endif
+
+#define CMSDK_STATE         4U /* bytes after DATA */
+#define CMSDK_STATE_RX_FULL BIT(1)
 
 RING_BUF_DECLARE(rx_ring, CONFIG_MINRPC_RX_RING_SIZE);
 RING_BUF_DECLARE(tx_ring, CONFIG_MINRPC_TX_RING_SIZE);
@@ -40,78 +44,91 @@ static void count_errors(void)
 	}
 }
 
-/* As much as the UART has and the ring holds. Returns false when neither had anything to give. */
+/* A part of what the UART has. Returns true when there may be more. */
 static bool receive(void)
 {
-	bool any = false;
 	uint8_t *room;
-	uint32_t space;
-	int got;
+	uint32_t space = ring_buf_put_claim(&rx_ring, &room, CONFIG_MINRPC_RX_RING_SIZE);
+	int got = space != 0U ? uart_fifo_read(uart, room, (int)space) : 0;
 
-	do {
-		space = ring_buf_put_claim(&rx_ring, &room, CONFIG_MINRPC_RX_RING_SIZE);
-		got = space != 0U ? uart_fifo_read(uart, room, (int)space) : 0;
-		(void)ring_buf_put_finish(&rx_ring, got > 0 ? (uint32_t)got : 0U);
-		any = any || got > 0;
-	} while (got > 0);
+	(void)ring_buf_put_finish(&rx_ring, got > 0 ? (uint32_t)got : 0U);
+	k_sem_give(&rx_ready);
 	if (space == 0U) {
 		uart_irq_rx_disable(uart);
 		(void)atomic_set(&rx_resting, 1);
+	} else if (got <= 0) {
+		link_hung_up();
 	}
-	k_sem_give(&rx_ready);
-	return any || space == 0U;
+	return got > 0;
 }
 
-static void transmit(void)
+/* A part of what the ring has. Returns true when there may be more. */
+static bool transmit(void)
 {
 	uint8_t *data;
 	uint32_t size = ring_buf_get_claim(&tx_ring, &data, CONFIG_MINRPC_TX_RING_SIZE);
 	int sent = size != 0U ? uart_fifo_fill(uart, data, (int)size) : 0;
 
 	(void)ring_buf_get_finish(&tx_ring, sent > 0 ? (uint32_t)sent : 0U);
+	k_sem_give(&tx_room);
 	if (size == 0U) {
 		uart_irq_tx_disable(uart);
 	} else if (sent < 0) {
 		link_hung_up();
 	}
-	k_sem_give(&tx_room);
+	return sent > 0;
 }
 
+static bool receive_if_ready(void)
+{
+	if (atomic_get(&rx_resting) != 0 || uart_irq_rx_ready(uart) <= 0) {
+		return false;
+	}
+	count_errors();
+	return receive();
+}
+
+static bool transmit_if_ready(void)
+{
+	return uart_irq_tx_ready(uart) > 0 && transmit();
+}
+
+/* Goes on while bytes move: what drivers say is pending may stay so with nothing to do. */
 static void link_isr(const struct device *device, void *context)
 {
-	ARG_UNUSED(context);
-	while (uart_irq_update(device) > 0 && uart_irq_is_pending(device) > 0) {
-		bool busy = false;
+	bool moved = true;
 
-		if (atomic_get(&rx_resting) == 0 && uart_irq_rx_ready(device) > 0) {
-			count_errors();
-			if (!receive()) {
-				link_hung_up();
-			}
-			busy = true;
-		}
-		if (uart_irq_tx_ready(device) > 0) {
-			transmit();
-			busy = true;
-		}
-		if (!busy) {
-			break;
-		}
+	ARG_UNUSED(context);
+	while (moved && uart_irq_update(device) > 0) {
+		moved = receive_if_ready();
+		moved = transmit_if_ready() || moved;
 	}
 }
 
-/*
- * Drivers whose interrupt follows the byte's arrival, not its presence, stay silent about one that is there
- * already; so look at once.
- */
+/* A UART whose interrupt follows the arrival of a byte stays silent about one that is there already: look at once. */
 static void start_receiving(void)
 {
 	unsigned int key = irq_lock();
 
 	(void)atomic_set(&rx_resting, 0);
 	uart_irq_rx_enable(uart);
-	(void)receive();
+	link_isr(uart, NULL);
 	irq_unlock(key);
+}
+
+/*
+ * QEMU's model of this UART stops asking its backend for bytes while the receiver is off, and asks again when DATA is
+ * read, not when the receiver is turned on: without this a boot now and then never hears a byte.
+ */
+static void wake_backend(void)
+{
+#if DT_NODE_HAS_COMPAT(LINK_NODE, arm_cmsdk_uart)
+	mem_addr_t data = DT_REG_ADDR(LINK_NODE);
+
+	if ((sys_read32(data + CMSDK_STATE) & CMSDK_STATE_RX_FULL) == 0U) {
+		(void)sys_read32(data);
+	}
+#endif
 }
 
 int link_init(void)
@@ -125,6 +142,7 @@ int link_init(void)
 	if (error != 0) {
 		return error;
 	}
+	wake_backend();
 	start_receiving();
 	return 0;
 }

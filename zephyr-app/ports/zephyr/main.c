@@ -119,7 +119,7 @@ int main(void)
 		printk("minrpc: clock or UART failed: error %d\n", error);
 		return error;
 	}
-	printk("minrpc: %s ready, RPC on %s\n", CONFIG_BOARD, DEVICE_DT_GET(LINK_NODE)->name);
+	printk("minrpc: %s ready, RPC on %s\n", CONFIG_BOARD_TARGET, DEVICE_DT_GET(LINK_NODE)->name);
 	operators_bind(&server);
 	minrpc_server_init(&server, &config);
 	serve();

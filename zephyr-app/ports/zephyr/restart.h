@@ -14,7 +14,7 @@
 FUNC_NORETURN void restart(void);
 
 /**
- * @brief To be called when the UART fails, or has nothing although it said it had.
+ * @brief To be called when the UART refuses bytes, or has none although it said it had.
  *
  * On a simulated board the tty was hung up then, and its process ends. A real UART can't go away: nothing happens.
  */
