@@ -80,12 +80,14 @@ def apt_command(packages: str) -> str:
     return f"sudo apt-get install {packages}"
 
 
-@cache
 def program_version(name: str) -> str | None:
     """The first line of `NAME --version`, or None when there is no such program."""
     path = shutil.which(name)
-    if path is None:
-        return None
+    return None if path is None else _version_line(path)
+
+
+@cache
+def _version_line(path: str) -> str:
     ran = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=_COMMAND_S, check=False)
     return (ran.stdout or ran.stderr).strip().partition("\n")[0] or path
 

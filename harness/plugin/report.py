@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import TracebackType
 from typing import Final
 
 import pytest
@@ -44,11 +45,17 @@ def short_traceback(caught: pytest.ExceptionInfo[BaseException]) -> None:
     error = caught.value
     if not isinstance(error, HarnessError):
         return
-    kept = type(caught.traceback)(entry for entry in caught.traceback if not _ours(entry.path))
-    if kept:
-        caught.traceback = kept
+    kept = _without_ours(error.__traceback__)
+    if kept is not None:
+        caught.traceback = type(caught.traceback)(kept)
         error.__suppress_context__, error.__cause__ = True, None
 
 
-def _ours(path: Path | str) -> bool:
-    return Path(path).is_relative_to(_PACKAGE)
+def _without_ours(traceback: TracebackType | None) -> TracebackType | None:
+    """A copy of `traceback` without the frames of this package; None when no other is left."""
+    if traceback is None:
+        return None
+    rest = _without_ours(traceback.tb_next)
+    if Path(traceback.tb_frame.f_code.co_filename).is_relative_to(_PACKAGE):
+        return rest
+    return TracebackType(rest, traceback.tb_frame, traceback.tb_lasti, traceback.tb_lineno)

@@ -67,16 +67,25 @@ class Relay:
             self._flush()
 
     def _notice(self) -> None:
-        """Whether a client came, or left: what it had sent before is carried, what it left unread is not."""
+        """Whether a client came, or left."""
         present = self._pty.is_open()
-        if self._client and not present:
-            while self._from_client():
-                pass
-            self._to_client = b""
-            self._pty.clean()
-        if present != self._client:
-            self._client = present
-            self._say("client came" if present else "client left")
+        if present == self._client:
+            return
+        (self._arrival if present else self._departure)()
+        self._client = present
+        self._say("client came" if present else "client left")
+
+    def _arrival(self) -> None:
+        """What the device said before is not for this client."""
+        while self._device.read(0.0):
+            pass
+
+    def _departure(self) -> None:
+        """What the client has sent is carried, what it left unread is not for the next."""
+        while self._from_client():
+            pass
+        self._to_client = b""
+        self._pty.clean()
 
     def _from_client(self) -> bool:
         """Carry what is there; False when nothing is."""

@@ -25,12 +25,12 @@ CASES = [
 @pytest.fixture(scope="session", params=["64", "32"], ids=lambda bits: f"{bits}bit")
 def programs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The directory of the test programs, built for that width."""
-    if shutil.which("cmake") is None:
-        pytest.skip("no cmake: apt-get install cmake")
+    if not (shutil.which("cmake") and shutil.which("ninja")):
+        pytest.skip("no cmake or ninja: apt-get install cmake ninja-build")
     build = tmp_path_factory.mktemp(f"runtime{request.param}")
     if not _compiles(request.param, build):
         pytest.skip(f"the host compiler makes no sanitized {request.param}-bit programs: apt-get install gcc-multilib")
-    _run(["cmake", "-S", str(HERE), "-B", str(build), f"-DBITS={request.param}"])
+    _run(["cmake", "-G", "Ninja", "-S", str(HERE), "-B", str(build), f"-DBITS={request.param}"])
     _run(["cmake", "--build", str(build), "--parallel", "2"])
     return build / "bin"
 

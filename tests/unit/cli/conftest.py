@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the tests of the command line share."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from harness.cli import main
+
+Result = tuple[int, str, str]
+
+
+@pytest.fixture
+def minrpc(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> Callable[..., Result]:
+    """Runs `minrpc` with its arguments: exit status, standard output, standard error."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(Path.home() / ".cache"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+
+    def run(*argv: str) -> Result:
+        try:
+            status = main(argv)
+        except SystemExit as stop:
+            status = int(stop.code or 0)
+        captured = capsys.readouterr()
+        return status, captured.out, captured.err
+
+    return run

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`minrpc check`, on the posix device, and what it makes of wrong results."""
+
+import dataclasses
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from harness.check.cases import Case, cases, ulps
+
+Minrpc = Callable[..., tuple[int, str, str]]
+
+
+def test_all_stages_and_both_tables(minrpc: Minrpc, tmp_path: Path) -> None:
+    status, out, err = minrpc("check", "--platform", "posix", "--json", str(tmp_path / "out.json"))
+    assert (status, err) == (0, "")
+    stages = [line.split()[0] for line in out.splitlines() if line.startswith("  ")]
+    assert stages == ["build", "start", "session", *["call"] * len(cases()), "clock"]
+    assert "| posix    | exp      | float32 | 256  |" in out
+    assert "passed |" in out
+
+
+def test_json(minrpc: Minrpc, tmp_path: Path) -> None:
+    file = tmp_path / "out.json"
+    minrpc("check", "--platform", "posix", "--json", str(file))
+    document = json.loads(file.read_text())
+    (platform,) = document["platforms"]
+    assert document["passed"] is True
+    assert platform["platform"] == "posix"
+    assert platform["firmware"]["flash_bytes"] > 1000
+    assert platform["clock"]["mode"] == "wall"
+    for result in platform["results"]:
+        assert len(result["results_s"]) == 3
+        assert 0 < result["min_s"] <= result["mean_s"] <= result["max_s"]
+        assert result["calls"] >= 60
+        assert result["largest_error"] <= 1
+
+
+def test_a_wrong_result_fails(minrpc: Minrpc, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    right = cases()[0]
+    wrong = dataclasses.replace(right, exact=right.exact + np.int8(1))
+    monkeypatch.setattr("harness.cli.check.cases", lambda: [wrong])
+    status, out, _ = minrpc("check", "--platform", "posix", "--json", str(tmp_path / "out.json"))
+    assert status == 1
+    assert "add int8 2: WRONG by 1" in out
+    assert "FAILED |" in out
+    assert json.loads((tmp_path / "out.json").read_text())["passed"] is False
+
+
+def test_a_stage_that_fails_is_named_and_the_next_platform_checked(minrpc: Minrpc, tmp_path: Path) -> None:
+    broken = tmp_path / "broken.c"
+    broken.write_text("this is no C\n")
+    toml = f'[platforms.broken]\nextends = "posix"\ncmake_options = ["-DMINRPC_EXTRA_SOURCES={broken}"]\n'
+    (tmp_path / "minrpc.toml").write_text(toml)
+    status, out, _ = minrpc("check", "--platform", "broken,posix")
+    assert status == 1
+    assert "  FAILED   the firmware of broken did not build" in out
+    assert "broken.c:1:" in out
+    assert "| posix    | add" in out
+
+
+def test_a_file_that_cannot_be_written(minrpc: Minrpc, tmp_path: Path) -> None:
+    status, _, err = minrpc("check", "--platform", "posix", "--json", str(tmp_path / "no" / "out.json"))
+    assert status == 2
+    assert "can't be written: No such file or directory" in err
+
+
+def test_errors_in_ulps() -> None:
+    exact = np.array([1.0, 1.0, 1e-45, 2.0])
+    result = np.array([1.0, 1.0 + 2**-23, 0.0, 2.0 + 2**-21], np.float32)
+    assert ulps(result, exact).round(2).tolist() == [0.0, 1.0, 0.71, 2.0]
+
+
+def test_a_result_that_is_no_number_never_passes() -> None:
+    case = Case("exp", (np.zeros(1, np.float32),), np.ones(1), limit=1.0)
+    assert not case.passes(case.error_of(np.array([np.nan], np.float32)))

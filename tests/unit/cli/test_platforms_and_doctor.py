@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`minrpc platforms` and `minrpc doctor`, on this machine and on one that has nothing."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from harness.platforms import PLATFORMS
+
+Minrpc = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def nothing_installed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """No program on the path, no Zephyr."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name in ("ZEPHYR_BASE", "ZEPHYR_TOOLCHAIN_VARIANT", "ZEPHYR_SDK_INSTALL_DIR"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def test_every_platform_is_listed(minrpc: Minrpc) -> None:
+    status, out, _ = minrpc("platforms")
+    assert status == 0
+    assert all(f"| {name} " in out for name in PLATFORMS)
+
+
+def test_posix_can_run_where_tests_run(minrpc: Minrpc) -> None:
+    (line,) = [line for line in minrpc("platforms")[1].splitlines() if line.startswith("| posix ")]
+    assert [cell.strip() for cell in line.split("|")[3:6]] == ["yes", "yes", ""]
+
+
+@pytest.mark.usefixtures("nothing_installed")
+def test_what_each_platform_lacks(minrpc: Minrpc) -> None:
+    out = minrpc("platforms")[1]
+    lines = {line.split()[1]: line for line in out.splitlines()}
+    assert "compiler: gcc is not installed" in lines["posix"]
+    assert "qemu-system-arm: not installed" in lines["bare_mps2_an385"]
+    assert "Zephyr: no Zephyr workspace was found" in lines["qemu_x86"]
+
+
+def test_a_board_of_the_users_is_listed(minrpc: Minrpc, tmp_path: Path) -> None:
+    file = tmp_path / "boards.toml"
+    file.write_text('[platforms.mine]\nzephyr_board = "nucleo_f746zg"\ndescription = "on my desk"\n')
+    assert "on my desk" in minrpc("platforms", "--platforms-file", str(file))[1]
+
+
+def test_doctor_shows_versions(minrpc: Minrpc) -> None:
+    out = minrpc("doctor")[1]
+    assert "Python 3." in out
+    assert "pytest " in out
+    assert "gcc" in out
+
+
+@pytest.mark.usefixtures("nothing_installed")
+def test_doctor_says_the_command_that_gets_what_is_missing(minrpc: Minrpc) -> None:
+    status, out, _ = minrpc("doctor")
+    assert status == 1
+    assert "MISSING: gcc is not installed" in out
+    assert "\n  sudo apt-get install cmake    # posix, bare_mps2_an385" in out
+    assert "\n  sudo apt-get install picolibc-arm-none-eabi    # bare_mps2_an385\n" in out
+    assert "\n  west init -l . && west update    # " in out

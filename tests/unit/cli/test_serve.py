@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`minrpc serve`, as a process of its own."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from harness import open_device
+
+WAIT_S = 60
+
+
+@pytest.fixture
+def link(tmp_path: Path) -> Path:
+    return tmp_path / "device"
+
+
+@pytest.fixture
+def server(link: Path) -> Iterator[subprocess.Popen[str]]:
+    """The posix device, served at `link`; it is there when the test starts."""
+    argv = [sys.executable, "-m", "harness.cli", "serve", "--platform", "posix", "--link", str(link)]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            while "-> " not in process.stdout.readline():
+                assert process.poll() is None, process.communicate()[1]
+            yield process
+        finally:
+            process.kill()
+
+
+def children_of(pid: int) -> list[int]:
+    """The processes that any thread of `pid` has started."""
+    lists = (path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/children"))
+    return [int(child) for text in lists for child in text.split()]
+
+
+@pytest.mark.usefixtures("server")
+def test_clients_come_one_after_another(link: Path) -> None:
+    for number in range(3):
+        with open_device(serial_port=str(link)) as device:
+            assert device.info().arena_used == 0
+            device.empty((100,), "int8")
+            assert device.system_lib()["inc"](number) == number + 1
+
+
+@pytest.mark.usefixtures("server")
+def test_device_outlives_a_reset_and_a_client_that_just_goes(link: Path) -> None:
+    with open_device(serial_port=str(link)) as device:
+        device.reset()
+    code = f"import os; from harness import open_device; open_device(serial_port={str(link)!r}); os._exit(9)"
+    assert subprocess.run([sys.executable, "-c", code], check=False, timeout=WAIT_S).returncode == 9
+    with open_device(serial_port=str(link)) as device:
+        assert device.system_lib()["inc"](1) == 2
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_it_and_leaves_nothing(
+    server: subprocess.Popen[str], link: Path, number: signal.Signals
+) -> None:
+    device = os.readlink(link)
+    server.send_signal(number)
+    out, err = server.communicate(timeout=WAIT_S)
+    assert (server.returncode, err) == (0, "")
+    assert out.endswith("posix: stopped\n")
+    assert not link.is_symlink()
+    assert not os.path.exists(device)
+
+
+def test_the_end_of_the_device_ends_it_with_a_report(server: subprocess.Popen[str], link: Path) -> None:
+    (device,) = children_of(server.pid)
+    os.kill(device, signal.SIGKILL)
+    _, err = server.communicate(timeout=WAIT_S)
+    assert server.returncode == 1
+    assert "posix ended by itself: killed by SIGKILL" in err
+    assert not link.is_symlink()
+
+
+def test_a_path_that_is_taken(link: Path) -> None:
+    link.write_text("precious")
+    argv = [sys.executable, "-m", "harness.cli", "serve", "--link", str(link)]
+    ran = subprocess.run(argv, capture_output=True, text=True, timeout=WAIT_S, check=False)
+    assert ran.returncode == 2
+    assert "no link can be made" in ran.stderr
+    assert link.read_text() == "precious"

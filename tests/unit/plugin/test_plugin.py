@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The pytest plugin, by running pytest on small projects that use it, with the posix device."""
+
+import os
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+
+ADD = """
+    import numpy as np
+
+    def test_add(device):
+        a, b = device.array(np.int8([2, 3])), device.array(np.int8([4]))
+        c = device.empty((2,), np.int8)
+        device.system_lib()["add"](a, b, c)
+        assert c.numpy().tolist() == [6, 7]
+"""
+
+
+@pytest.fixture(autouse=True)
+def _own_configuration(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """No file of the user's; the cache of firmware is the user's, so that nothing is built twice."""
+    home = Path.home()
+    monkeypatch.setenv("XDG_CACHE_HOME", os.environ.get("XDG_CACHE_HOME") or str(home / ".cache"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+
+
+def run(pytester: pytest.Pytester, *options: str) -> pytest.RunResult:
+    """Pytest in `pytester`'s directory, with only the plugin under test."""
+    return pytester.runpytest("-p", "no:cacheprovider", *options)
+
+
+def test_another_projects_test_uses_the_device(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(ADD)
+    result = run(pytester, "--platform", "posix", "-v")
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["minrpc: posix: the firmware as a process*", "*test_add?posix? PASSED*"])
+
+
+def test_a_test_runs_on_every_platform_that_is_named(pytester: pytest.Pytester) -> None:
+    pytester.makefile(".toml", minrpc='[platforms.second]\nextends = "posix"\n')
+    pytester.makepyfile(ADD)
+    result = run(pytester, "--platform", "posix,second", "-v")
+    result.assert_outcomes(passed=2)
+    result.stdout.fnmatch_lines(["*test_add?posix?*", "*test_add?second?*"])
+
+
+def test_junit_report_has_platform_sizes_and_times(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+        def test_time(device, record_timing):
+            lib = device.system_lib()
+            record_timing("inc", lib.time_evaluator("inc", number=1000)(1))
+        """
+    )
+    run(pytester, "--platform", "posix", "--junitxml=report.xml").assert_outcomes(passed=1)
+    found = ET.parse(pytester.path / "report.xml").iter("property")
+    properties = {one.attrib["name"]: one.attrib["value"] for one in found}
+    assert properties["platform"] == "posix"
+    assert properties["timing"] == "wall"
+    assert int(properties["flash_bytes"]) > 1000
+    assert int(properties["ram_bytes"]) > 1000
+    assert float(properties["boot_s"]) > 0
+    assert float(properties["inc.mean_s"]) > 0
+
+
+def test_each_test_has_a_session_of_its_own(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+        import numpy as np
+        import pytest
+
+        kept = []
+
+        @pytest.mark.parametrize("turn", [1, 2, 3])
+        def test_memory_is_empty(device, turn):
+            assert device.info().arena_used == 0
+            kept.append(device.empty((1000,), np.int8))
+            assert device.info().arena_used >= 1000
+        """
+    )
+    run(pytester, "--platform", "posix").assert_outcomes(passed=3)
+
+
+def test_a_device_that_died_is_replaced_and_the_failure_says_so(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+        def test_dies(device, running_device):
+            running_device.process.kill()
+            device.info()
+
+        def test_next(device):
+            assert device.system_lib()["inc"](1) == 2
+        """
+    )
+    result = run(pytester, "--platform", "posix")
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(["*posix ended by itself: killed by SIGKILL*", "*-- posix: wire --*"])
+
+
+def test_a_death_that_no_test_noticed_is_an_error(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+        def test_dies(device, running_device):
+            running_device.process.kill()
+            running_device.process.wait()
+        """
+    )
+    result = run(pytester, "--platform", "posix")
+    result.assert_outcomes(passed=1, errors=1)
+    result.stdout.fnmatch_lines(["*EmulatorExitedError: posix ended by itself*"])
+
+
+def test_a_failed_test_does_not_spoil_the_next(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+        pids = []
+
+        def test_fails(device, running_device):
+            pids.append(running_device.process.pid)
+            assert device.system_lib()["inc"](1) == 3
+
+        def test_gets_another_device(device, running_device):
+            assert running_device.process.pid not in pids
+            assert device.system_lib()["inc"](1) == 2
+        """
+    )
+    result = run(pytester, "--platform", "posix")
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(["*-- posix: wire --*", "> *ff fd *", "< *ff fd *"])
+
+
+def test_remote_errors_show_the_test_and_not_the_harness(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+        def test_wrong(device):
+            device.system_lib()["add"](1)
+        """
+    )
+    result = run(pytester, "--platform", "posix")
+    result.stdout.fnmatch_lines(["*RemoteError: add: expected 3 arguments, got 1*"])
+    result.stdout.no_fnmatch_line("*rpc.py*")
+
+
+def test_firmware_that_does_not_build_fails_once(pytester: pytest.Pytester) -> None:
+    broken = pytester.makefile(".c", broken="this is no C\n")
+    toml = f'[platforms.broken]\nextends = "posix"\ncmake_options = ["-DMINRPC_EXTRA_SOURCES={broken}"]\n'
+    pytester.makefile(".toml", minrpc=toml)
+    pytester.makepyfile(ADD.replace("test_add", "test_one") + ADD.replace("test_add", "test_two"))
+    result = run(pytester, "--platform", "broken,posix", "-rs")
+    result.assert_outcomes(passed=2, errors=1, skipped=1)
+    result.stdout.fnmatch_lines(["*BuildError: the firmware of broken did not build*", "*broken.c:1:*error*"])
+    result.stdout.fnmatch_lines(["SKIPPED*broken could not be used: the firmware of broken did not build"])
+
+
+def test_an_unknown_platform_is_a_usage_error(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(ADD)
+    result = run(pytester, "--platform", "posxi")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*there is no platform 'posxi'*", "*did you mean posix*"])
+
+
+def test_a_platform_that_cannot_run_is_a_usage_error_when_named(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(pytester.mkdir("empty")))
+    pytester.makepyfile(ADD)
+    result = run(pytester, "--platform", "bare_mps2_an385")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(
+        ["*bare_mps2_an385 can't run here*", "*arm-none-eabi-gcc is not installed*", "*apt-get install*"]
+    )
+
+
+def test_without_any_platform_the_header_says_why_and_tests_are_skipped(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(pytester.mkdir("empty")))
+    pytester.makepyfile(ADD)
+    result = run(pytester, "-rs")
+    result.assert_outcomes(skipped=1)
+    result.stdout.fnmatch_lines(["minrpc: not posix: *gcc is not installed (sudo apt-get install gcc*"])
+
+
+def test_a_port_that_is_not_there_is_reported_once(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(ADD.replace("test_add", "test_one") + ADD.replace("test_add", "test_two"))
+    result = run(pytester, "--serial-port", "/dev/no-such-port")
+    result.assert_outcomes(errors=1, skipped=1)
+    result.stdout.fnmatch_lines(["*PortGoneError: /dev/no-such-port is not there*"])
+
+
+def test_the_total_limit_ends_the_run(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(ADD.replace("test_add", "test_one") + ADD.replace("test_add", "test_two"))
+    result = run(pytester, "--platform", "posix", "--total-timeout", "0.000001")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["*the total time limit of 1e-06 s has passed*", "*(--total-timeout)*"])

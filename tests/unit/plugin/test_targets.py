@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which devices are selected, and why others are left out."""
+
+from pathlib import Path
+
+import pytest
+
+from harness.errors import ConfigurationError
+from harness.options import Options
+from harness.platforms import PLATFORMS, Platform
+from harness.requirements import Requirement
+from harness.targets import Selection, select
+
+GCC = Requirement("compiler", problem="arm-none-eabi-gcc is not installed", command="apt-get install gcc-arm")
+QEMU = Requirement("qemu-system-arm", problem="not installed", command="apt-get install qemu")
+
+
+def nothing_missing(platform: Platform) -> list[Requirement]:
+    """A machine that has everything."""
+    return []
+
+
+def no_arm(platform: Platform) -> list[Requirement]:
+    """A machine without anything for Arm."""
+    return [GCC, QEMU] if platform.arch == "arm" else []
+
+
+@pytest.fixture(autouse=True)
+def _no_user_files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+
+
+def names(selection: Selection) -> list[str]:
+    """Of what is tested."""
+    return [target.name for target in selection.targets]
+
+
+def test_all_defaults_that_can_run() -> None:
+    selection = select(Options(), nothing_missing)
+    assert names(selection) == [name for name, platform in PLATFORMS.items() if platform.default]
+    assert not selection.left_out
+
+
+def test_a_default_that_cannot_run_is_left_out_with_its_reason() -> None:
+    selection = select(Options(), no_arm)
+    assert "bare_mps2_an385" not in names(selection)
+    assert selection.left_out["bare_mps2_an385"] == (
+        "compiler: arm-none-eabi-gcc is not installed (apt-get install gcc-arm); "
+        "qemu-system-arm: not installed (apt-get install qemu)"
+    )
+
+
+def test_a_platform_that_was_named_and_cannot_run_is_an_error() -> None:
+    with pytest.raises(ConfigurationError, match="bare_mps2_an385 can't run here") as caught:
+        select(Options(platforms=("posix", "bare_mps2_an385")), no_arm)
+    assert "arm-none-eabi-gcc is not installed" in str(caught.value)
+    assert caught.value.next_step == "apt-get install gcc-arm; then apt-get install qemu"
+
+
+def test_an_unknown_name_proposes_one() -> None:
+    with pytest.raises(ConfigurationError, match="did you mean posix"):
+        select(Options(platforms=("posxi",)), nothing_missing)
+
+
+def test_exact_time_is_for_emulators() -> None:
+    with pytest.raises(ConfigurationError, match="posix: it does not run under QEMU"):
+        select(Options(platforms=("posix",), timing="exact"), nothing_missing)
+    selection = select(Options(timing="exact"), nothing_missing)
+    assert "posix" not in names(selection)
+    assert "does not run under QEMU" in selection.left_out["posix"]
+
+
+def test_a_port_needs_no_platform_and_nothing_installed() -> None:
+    (target,) = select(Options(serial_port="/dev/ttyUSB0"), no_arm).targets
+    assert (target.name, target.serial_port, target.baud) == ("board", "/dev/ttyUSB0", 115200)
+
+
+def test_a_board_need_not_be_in_the_table() -> None:
+    options = Options(platforms=("nucleo_f746zg",), serial_port="/dev/ttyACM0", baud=9600)
+    (target,) = select(options, no_arm).targets
+    assert (target.name, target.platform, target.baud) == ("nucleo_f746zg", None, 9600)
+
+
+def test_a_board_of_the_users_file_has_its_own_rate(tmp_path: Path) -> None:
+    file = tmp_path / "boards.toml"
+    file.write_text('[platforms.mine]\nzephyr_board = "x"\nbaud = 57600\n')
+    options = Options(platforms=("mine",), serial_port="/dev/ttyACM0", platforms_file=file)
+    (target,) = select(options, no_arm).targets
+    assert target.baud == 57600
+    assert target.platform is not None
