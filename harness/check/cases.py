@@ -59,7 +59,8 @@ class Case:
 def ulps(result: Array, exact: Array) -> Array:
     """How far each element of `result` is from `exact`, in units of the last place of the nearest float."""
     spacing = np.spacing(np.abs(exact).astype(result.dtype)).astype(np.float64)
-    return np.abs(result.astype(np.float64) - exact) / spacing
+    errors: Array = np.abs(result.astype(np.float64) - exact) / spacing
+    return errors
 
 
 def cases() -> list[Case]:

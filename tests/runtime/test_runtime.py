@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the C tests of the runtime: built on the host under sanitizers, for 64 and for 32 bits, a pytest case for each
-case of theirs.
+"""Runs the C tests of the runtime, a pytest case for each of theirs.
+
+They are built on the host under sanitizers, for 64 and for 32 bits.
 
 Each program runs once; what it prints of a case is that case's report.
 """
@@ -18,7 +19,9 @@ import pytest
 HERE = Path(__file__).parent
 CASE = re.compile(r"^TEST\((\w+)\)", re.MULTILINE)
 CASES = [
-    (source.stem, case) for source in sorted(HERE.glob("test_*.c")) for case in CASE.findall(source.read_text())
+    (source.stem, case)
+    for source in sorted(HERE.glob("test_*.c"))
+    for case in CASE.findall(source.read_text())
 ]
 
 
@@ -29,7 +32,7 @@ def programs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
         pytest.skip("no cmake or ninja: apt-get install cmake ninja-build")
     build = tmp_path_factory.mktemp(f"runtime{request.param}")
     if not _compiles(request.param, build):
-        pytest.skip(f"the host compiler makes no sanitized {request.param}-bit programs: apt-get install gcc-multilib")
+        pytest.skip(f"cc makes no sanitized {request.param}-bit programs: apt-get install gcc-multilib")
     _run(["cmake", "-G", "Ninja", "-S", str(HERE), "-B", str(build), f"-DBITS={request.param}"])
     _run(["cmake", "--build", str(build), "--parallel", "2"])
     return build / "bin"
@@ -39,7 +42,9 @@ def _compiles(bits: str, build: Path) -> bool:
     source = build / "probe.c"
     source.write_text("#include <stdlib.h>\nint main(void) { return 0; }\n")
     command = ["cc", f"-m{bits}", "-fsanitize=address,undefined", str(source), "-o", str(build / "probe")]
-    return shutil.which("cc") is not None and subprocess.run(command, capture_output=True, check=False).returncode == 0
+    if shutil.which("cc") is None:
+        return False
+    return subprocess.run(command, capture_output=True, check=False).returncode == 0
 
 
 def _run(command: list[str]) -> None:
@@ -50,7 +55,9 @@ def _run(command: list[str]) -> None:
 @functools.cache
 def _report(program: Path) -> str:
     """Everything that the program printed."""
-    done = subprocess.run([str(program)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    done = subprocess.run(
+        [str(program)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+    )
     return f"{done.stdout}\nexit status {done.returncode}"
 
 

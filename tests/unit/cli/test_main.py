@@ -17,7 +17,7 @@ def test_every_command_has_help(minrpc: Minrpc, command: str) -> None:
     assert status == 0
     assert f"minrpc {command}" in out
     module = import_module(f"harness.cli.{command}")
-    assert module.__doc__.startswith(f"`minrpc {command}`")
+    assert (module.__doc__ or "").startswith(f"`minrpc {command}`")
 
 
 def test_help_lists_the_commands(minrpc: Minrpc) -> None:
