@@ -12,10 +12,13 @@ set(MINRPC_SOURCES
   ${MINRPC_APP}/runtime/frame_reader.c
   ${MINRPC_APP}/runtime/frame_writer.c
   ${MINRPC_APP}/runtime/globals.c
+  ${MINRPC_APP}/runtime/info.c
   ${MINRPC_APP}/runtime/library.c
   ${MINRPC_APP}/runtime/packed.c
+  ${MINRPC_APP}/runtime/random.c
   ${MINRPC_APP}/runtime/reply.c
   ${MINRPC_APP}/runtime/request.c
+  ${MINRPC_APP}/runtime/resend.c
   ${MINRPC_APP}/runtime/server.c
   ${MINRPC_APP}/runtime/session.c
   ${MINRPC_APP}/runtime/text.c

@@ -110,6 +110,33 @@ tvm_crt_error_t minrpc_global_find(const char *name, uint32_t *index);
 tvm_crt_error_t minrpc_global_call(struct minrpc_server *server, uint32_t index,
 				   struct minrpc_call *call);
 
+/* -------------------------------------------------------- info.c, random.c */
+
+tvm_crt_error_t minrpc_device_info(struct minrpc_server *server, struct minrpc_call *call);
+tvm_crt_error_t minrpc_random_fill(struct minrpc_server *server, struct minrpc_call *call);
+
+/* ----------------------------------------------------------------- server.c */
+
+void minrpc_send_message(struct minrpc_server *server, enum minrpc_message_type type, uint16_t id,
+			 const void *body, uint32_t size);
+
+/* The RPC packet of the message in the receive buffer, of which `held` bytes are there. */
+struct minrpc_cursor minrpc_packet_in(const struct minrpc_server *server, uint32_t held);
+
+/* Carries out the packet of a message of `length` bytes, and replies. */
+void minrpc_answer(struct minrpc_server *server, struct minrpc_cursor *packet, uint32_t length);
+
+/* ----------------------------------------------------------------- resend.c */
+
+/* A numbered message of `length` bytes is in the receive buffer. */
+void minrpc_resend_deliver(struct minrpc_server *server, uint32_t length);
+/* So is a question for the reply: the client gets it, or learns that the request never came. */
+void minrpc_resend_probed(struct minrpc_server *server, uint32_t length);
+/* Asks the client for what follows the last numbered request. */
+void minrpc_resend_ask(struct minrpc_server *server);
+/* Keeps what the reply points to from being overwritten by the message's second copy. */
+tvm_crt_error_t minrpc_resend_keep(struct minrpc_server *server, uint32_t length);
+
 /* -------------------------------------------------------------- evaluator.c */
 
 tvm_crt_error_t minrpc_evaluator_create(struct minrpc_server *server, struct minrpc_call *call);

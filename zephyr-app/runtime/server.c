@@ -9,7 +9,7 @@
 
 #include "rpc.h"
 
-static void send_message(struct minrpc_server *server, enum minrpc_message_type type, uint16_t id,
+void minrpc_send_message(struct minrpc_server *server, enum minrpc_message_type type, uint16_t id,
 			 const void *body, uint32_t size)
 {
 	const uint8_t header[] = {(uint8_t)id, (uint8_t)(id >> 8), (uint8_t)type};
@@ -45,7 +45,7 @@ void minrpc_server_init(struct minrpc_server *server, const struct minrpc_config
 	minrpc_session_init(&server->session, config->nonce_seed);
 	minrpc_arena_init(&server->arena, config->arena, config->arena_size);
 	forget_session(server);
-	send_message(server, MINRPC_MESSAGE_TERMINATE, 0U, NULL, 0U);
+	minrpc_send_message(server, MINRPC_MESSAGE_TERMINATE, 0U, NULL, 0U);
 }
 
 int minrpc_server_log(struct minrpc_server *server, const char *text, uint32_t size)
@@ -57,7 +57,7 @@ int minrpc_server_log(struct minrpc_server *server, const char *text, uint32_t s
 		size = MINRPC_LOG_MAX;
 	}
 	if (size != 0U) {
-		send_message(server, MINRPC_MESSAGE_LOG, 0U, text, size);
+		minrpc_send_message(server, MINRPC_MESSAGE_LOG, 0U, text, size);
 	}
 	return server->writer.fresh ? -1 : 0;
 }
@@ -91,8 +91,7 @@ static tvm_crt_error_t fail_oversize(struct minrpc_server *server, char *text)
 	return kTvmErrorFramingPayloadOverflow;
 }
 
-/* The RPC packet of the message in the receive buffer, of which `held` bytes are there. */
-static struct minrpc_cursor packet_in(const struct minrpc_server *server, uint32_t held)
+struct minrpc_cursor minrpc_packet_in(const struct minrpc_server *server, uint32_t held)
 {
 	uint8_t *message = server->config->receive_buffer;
 
@@ -128,32 +127,7 @@ static tvm_crt_error_t process(struct minrpc_server *server, struct minrpc_curso
 	return size == 0U ? kTvmErrorNoError : minrpc_request(server, packet);
 }
 
-/* What the reply points to outlives a second copy of the request. */
-static tvm_crt_error_t keep_result(struct minrpc_server *server, uint32_t length)
-{
-	const uint8_t *message = server->config->receive_buffer;
-	TVMByteArray *bytes = server->reply.value.v_handle;
-	bool string = server->reply.type_code == kTVMStr;
-	const char *data = string ? server->reply.value.v_str : bytes->data;
-	uint32_t size = string ? (uint32_t)strlen(data) + 1U : (uint32_t)bytes->size;
-
-	if ((uintptr_t)data - (uintptr_t)message >= length) {
-		return kTvmErrorNoError;
-	}
-	if (minrpc_arena_alloc(&server->arena, size, 1U, MINRPC_ARENA_RESULT, &server->result) !=
-	    kTvmErrorNoError) {
-		return minrpc_server_fail_memory(server, size);
-	}
-	memcpy(server->result, data, size);
-	if (string) {
-		server->reply.value.v_str = server->result;
-	} else {
-		bytes->data = server->result;
-	}
-	return kTvmErrorNoError;
-}
-
-static void answer(struct minrpc_server *server, struct minrpc_cursor *packet, uint32_t length)
+void minrpc_answer(struct minrpc_server *server, struct minrpc_cursor *packet, uint32_t length)
 {
 	tvm_crt_error_t error;
 
@@ -161,10 +135,8 @@ static void answer(struct minrpc_server *server, struct minrpc_cursor *packet, u
 	server->error[0] = '\0';
 	server->reply.kind = MINRPC_REPLY_NONE;
 	error = process(server, packet);
-	if (error == kTvmErrorNoError && server->numbered &&
-	    server->reply.kind == MINRPC_REPLY_CALL &&
-	    (server->reply.type_code == kTVMStr || server->reply.type_code == kTVMBytes)) {
-		error = keep_result(server, length);
+	if (error == kTvmErrorNoError && server->numbered) {
+		error = minrpc_resend_keep(server, length);
 	}
 	if (error != kTvmErrorNoError) {
 		server->reply.kind = MINRPC_REPLY_EXCEPTION;
@@ -175,64 +147,12 @@ static void answer(struct minrpc_server *server, struct minrpc_cursor *packet, u
 	}
 }
 
-static void ask_again(struct minrpc_server *server)
-{
-	send_message(server, MINRPC_MESSAGE_RESEND, server->session.id, &server->sequence,
-		     sizeof(server->sequence));
-}
-
 static void deliver(struct minrpc_server *server, uint32_t length)
 {
-	struct minrpc_cursor packet = packet_in(server, length);
+	struct minrpc_cursor packet = minrpc_packet_in(server, length);
 
 	server->numbered = false;
-	answer(server, &packet, length);
-}
-
-/* True when it is whole: the frame's own CRC lets one broken message in 65,536 through. */
-static bool check_numbered(const struct minrpc_server *server, uint32_t length)
-{
-	uint32_t body = length - (uint32_t)sizeof(uint32_t);
-	uint8_t *message = server->config->receive_buffer;
-	struct minrpc_cursor check = {.at = message + body, .end = message + length};
-
-	return length >= MINRPC_SESSION_HEADER + MINRPC_NUMBERED_EXTRA && server->oversize == 0U &&
-	       minrpc_take_u32(&check) == minrpc_crc32(0U, message, body);
-}
-
-/* Runs a request once, however often it arrives. */
-static void deliver_numbered(struct minrpc_server *server, uint32_t length)
-{
-	struct minrpc_cursor packet = packet_in(server, length);
-	uint8_t sequence;
-
-	server->numbered = true;
-	if (!check_numbered(server, length)) {
-		server->counters.crc_errors++;
-		ask_again(server);
-		return;
-	}
-	packet.end -= sizeof(uint32_t);
-	sequence = *packet.at++;
-	if (sequence == server->sequence) {
-		minrpc_reply_send(server);
-	} else if (sequence == (uint8_t)(server->sequence + 1U)) {
-		server->sequence = sequence;
-		answer(server, &packet, length);
-	}
-}
-
-/* The client waits for a reply: it gets it, or learns that the request never came. */
-static void probed(struct minrpc_server *server, uint32_t length)
-{
-	const uint8_t *message = server->config->receive_buffer;
-
-	server->numbered = true;
-	if (length > MINRPC_SESSION_HEADER && message[MINRPC_SESSION_HEADER] == server->sequence) {
-		minrpc_reply_send(server);
-	} else {
-		ask_again(server);
-	}
+	minrpc_answer(server, &packet, length);
 }
 
 static void handle_message(struct minrpc_server *server, uint32_t length)
@@ -242,7 +162,7 @@ static void handle_message(struct minrpc_server *server, uint32_t length)
 	switch (minrpc_session_take(&server->session, server->config->receive_buffer, length)) {
 	case MINRPC_SESSION_STARTED:
 		forget_session(server);
-		send_message(server, MINRPC_MESSAGE_START_REPLY, server->session.id, &version,
+		minrpc_send_message(server, MINRPC_MESSAGE_START_REPLY, server->session.id, &version,
 			     sizeof(version));
 		break;
 	case MINRPC_SESSION_ENDED:
@@ -252,10 +172,10 @@ static void handle_message(struct minrpc_server *server, uint32_t length)
 		deliver(server, length);
 		break;
 	case MINRPC_SESSION_NUMBERED:
-		deliver_numbered(server, length);
+		minrpc_resend_deliver(server, length);
 		break;
 	case MINRPC_SESSION_PROBE:
-		probed(server, length);
+		minrpc_resend_probed(server, length);
 		break;
 	case MINRPC_SESSION_STALE:
 		server->counters.stale_messages++;
@@ -306,7 +226,7 @@ static bool locate_stream(struct minrpc_server *server, struct minrpc_cursor *pa
 /* The buffer is full, the frame is not over: a copy to the device can go on to where it belongs. */
 static void continue_oversize(struct minrpc_server *server)
 {
-	struct minrpc_cursor packet = packet_in(server, server->config->receive_size);
+	struct minrpc_cursor packet = minrpc_packet_in(server, server->config->receive_size);
 	uint8_t *destination;
 	uint32_t here;
 
@@ -333,7 +253,7 @@ static void drop_frame(struct minrpc_server *server, uint32_t *counter)
 		server->oversize = 0U;
 	}
 	if (server->numbered && server->session.established) {
-		ask_again(server);
+		minrpc_resend_ask(server);
 	}
 }
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The layout of the device's answer about itself, as zephyr-app/runtime/globals.c writes it."""
+"""The layout of the device's answer about itself, as zephyr-app/runtime/info.c writes it."""
 
 import struct
 

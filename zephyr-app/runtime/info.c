@@ -1,0 +1,60 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * minrpc.device_info: memory, clocks, and what went wrong on the link.
+ */
+#include "rpc.h"
+
+/* All little-endian; later versions append. */
+struct device_info {
+	uint32_t version;
+	uint32_t max_packet;
+	uint32_t arena_size;
+	uint32_t arena_used;
+	uint32_t arena_peak;
+	uint32_t arena_largest_free;
+	uint64_t timer_hz;
+	struct minrpc_link_counters counters;
+	uint32_t receive_overruns;
+	uint32_t stack_size; /* 0: not known */
+	uint32_t stack_peak;
+	struct minrpc_clock_sample now; /* since version 2 */
+	struct minrpc_clock clock;      /* last: what pads its end differs between ABIs */
+};
+
+/* No arguments, so the receive buffer is free to hold the answer: at its end, where no copy of this request reaches. */
+tvm_crt_error_t minrpc_device_info(struct minrpc_server *server, struct minrpc_call *call)
+{
+	struct reply {
+		TVMByteArray bytes;
+		struct device_info info;
+	} *reply = (void *)((uint8_t *)server->config->receive_buffer +
+			    ((server->config->receive_size - sizeof(*reply)) & ~7U));
+	const struct minrpc_platform *platform = server->config->platform;
+	struct minrpc_clock clock;
+
+	platform->clock_describe(server->config->context, &clock);
+	reply->info = (struct device_info){
+		.version = 3U,
+		.max_packet = server->config->receive_size,
+		.arena_size = server->arena.size,
+		.arena_used = server->arena.used,
+		.arena_peak = server->arena.peak,
+		.arena_largest_free = minrpc_arena_largest_free(&server->arena),
+		.timer_hz = clock.cycles_hz,
+		.counters = server->counters,
+		.clock = clock,
+	};
+	platform->clock_sample(server->config->context, &reply->info.now);
+	if (platform->receive_overruns != NULL) {
+		reply->info.receive_overruns = platform->receive_overruns(server->config->context);
+	}
+	reply->bytes = (TVMByteArray){(const char *)&reply->info, sizeof(reply->info)};
+	if (platform->stack_use != NULL) {
+		platform->stack_use(server->config->context, &reply->info.stack_size,
+				    &reply->info.stack_peak);
+	}
+	call->value.v_handle = &reply->bytes;
+	call->type_code = kTVMBytes;
+	return kTvmErrorNoError;
+}
