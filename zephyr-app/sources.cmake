@@ -26,6 +26,7 @@ set(MINRPC_SOURCES
   ${MINRPC_APP}/operators/backend.c
   ${MINRPC_APP}/operators/check.c
   ${MINRPC_APP}/operators/operators.c
+  ${MINRPC_APP}/operators/testing.c
 )
 
 set(MINRPC_INCLUDES
