@@ -52,6 +52,9 @@ static void port_clock_sample(void *context, struct minrpc_clock_sample *sample)
 	struct scripted_clock *clock = &((struct host *)context)->clock;
 
 	sample->cycles = clock->now;
+	if (clock->granule != 0U) {
+		sample->cycles -= clock->now % clock->granule;
+	}
 	sample->coarse = 0U;
 	clock->now += clock->per_sample;
 }

@@ -66,6 +66,7 @@ struct scripted_clock {
 	struct minrpc_clock is;
 	uint64_t now;
 	uint64_t per_sample; /* added by each reading */
+	uint64_t granule;    /* readings are multiples of this; 0: of one */
 	uint32_t begun;
 	uint32_t ended;
 	int begin_result; /* what clock_begin answers */

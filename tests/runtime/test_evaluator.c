@@ -1,0 +1,510 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * The time evaluator, with a scripted clock: it advances by `host_functions.cost` with each call of tick.
+ */
+#include "check.h"
+#include "functions.h"
+#include "host.h"
+
+struct options {
+	int64_t number;
+	int64_t repeat;
+	int64_t min_repeat_ms;
+	int64_t limit_zero;
+	int64_t cooldown_ms;
+	int64_t repeats_to_cooldown;
+};
+
+/* As many arguments as TVM v0.8 (8), v0.9 (10), v0.10 (11) or v0.14 (12) sends. */
+static const struct answer *create(struct host *host, const char *global, const char *name, uint32_t arity,
+				   const struct options *options)
+{
+	uint64_t function = host_global(host, global);
+	struct args args = {0};
+
+	arg(&args, ARG_MODULE, 0x8000U);
+	arg_string(&args, name);
+	arg(&args, ARG_INT, 1U);
+	arg(&args, ARG_INT, 0U);
+	arg(&args, ARG_INT, (uint64_t)options->number);
+	arg(&args, ARG_INT, (uint64_t)options->repeat);
+	arg(&args, ARG_INT, (uint64_t)options->min_repeat_ms);
+	if (arity >= 11U) {
+		arg(&args, ARG_INT, (uint64_t)options->limit_zero);
+	}
+	if (arity >= 10U) {
+		arg(&args, ARG_INT, (uint64_t)options->cooldown_ms);
+		arg(&args, ARG_INT, (uint64_t)options->repeats_to_cooldown);
+	}
+	if (arity >= 12U) {
+		arg(&args, ARG_INT, 4096U); /* cache_flush_bytes */
+	}
+	arg_string(&args, "");
+	return host_call(host, function, &args);
+}
+
+static uint64_t made(struct host *host, const char *name, uint32_t arity, const struct options *options)
+{
+	return get_u64(expect_returned(
+		create(host, "runtime.RPCTimeEvaluator", name, arity, options), ARG_FUNCTION));
+}
+
+static const struct answer *run(struct host *host, uint64_t evaluator)
+{
+	struct args args = {0};
+
+	return host_call(host, evaluator, &args);
+}
+
+/* The i-th result in seconds; there must be `repeat` of them. */
+static double seconds(const struct answer *answer, uint32_t repeat, uint32_t i)
+{
+	const uint8_t *result = expect_returned(answer, ARG_BYTES);
+
+	CHECK_EQ(get_u64(result), 8U * repeat);
+	return get_f64(result + 8U + 8U * i);
+}
+
+static void free_evaluator(struct host *host, uint64_t evaluator)
+{
+	struct args args = {0};
+
+	arg(&args, ARG_HANDLE, evaluator);
+	arg(&args, ARG_INT, ARG_FUNCTION);
+	expect_void(host_syscall(host, RPC_FREE_HANDLE, &args));
+}
+
+TEST(one_untimed_call_then_number_calls_a_repeat)
+{
+	struct host *host = host_start();
+	uint64_t evaluator = made(host, "tick", 8U, &(struct options){.number = 7, .repeat = 3});
+
+	host_functions.cost = 5U;
+	(void)run(host, evaluator);
+	CHECK_EQ(host_functions.calls, 1U + 3U * 7U);
+	for (uint32_t i = 0U; i < 3U; i++) {
+		/* Five cycles of a microsecond. */
+		CHECK(seconds(&host->answer, 3U, i) == 35e-6 / 7);
+	}
+	host_stop(host);
+}
+
+TEST(every_arity_is_understood)
+{
+	static const uint32_t arities[] = {8U, 10U, 11U, 12U};
+	const struct options options = {20, 3, 40, 100, 0, 1};
+
+	for (size_t i = 0U; i < sizeof(arities) / sizeof(arities[0]); i++) {
+		struct host *host = host_start();
+
+		(void)run(host, made(host, "tick", arities[i], &options));
+		for (uint32_t j = 0U; j < 3U; j++) {
+			CHECK(seconds(&host->answer, 3U, j) == 1e-6);
+		}
+		host_stop(host);
+	}
+}
+
+TEST(other_numbers_of_arguments_are_exceptions)
+{
+	struct host *host = host_start();
+	uint64_t create_function = host_global(host, "runtime.RPCTimeEvaluator");
+
+	for (uint32_t count = 0U; count < 20U; count++) {
+		struct args args = {0};
+
+		if (count == 8U || count == 10U || count == 11U || count == 12U) {
+			continue;
+		}
+		for (uint32_t i = 0U; i < count; i++) {
+			if (i == 0U) {
+				arg(&args, ARG_MODULE, 0x8000U);
+			} else if (i == 1U || i == count - 1U) {
+				arg_string(&args, "tick");
+			} else {
+				arg(&args, ARG_INT, 1U);
+			}
+		}
+		expect_exception(host_call(host, create_function, &args), "arguments");
+	}
+	CHECK_EQ(host->server.arena.used, 0U);
+	host_stop(host);
+}
+
+TEST(batches_grow_until_the_time_is_reached)
+{
+	struct host *host = host_start();
+	/* A call of 10 us: 1 ms takes 100 of them. */
+	uint64_t evaluator =
+		made(host, "tick", 8U, &(struct options){.number = 1, .repeat = 2, .min_repeat_ms = 1});
+
+	host_functions.cost = 10U;
+	(void)run(host, evaluator);
+	CHECK(seconds(&host->answer, 2U, 0U) == 1e-5);
+	CHECK(seconds(&host->answer, 2U, 1U) == 1e-5);
+	/* 1, then 101, in each repeat: what one has learnt does not leak into the next. */
+	CHECK_EQ(host_functions.calls, 1U + 2U * 102U);
+	host_functions.calls = 0U;
+	(void)run(host, evaluator);
+	CHECK_EQ(host_functions.calls, 1U + 2U * 102U);
+	host_stop(host);
+}
+
+/* The case on which TVM's devices time out or answer zero: 26 ns, a clock of whole microseconds. */
+TEST(a_short_function_under_a_coarse_clock)
+{
+	struct host *host = host_start();
+	uint64_t evaluator = made(
+		host, "tick", 8U, &(struct options){.number = 20, .repeat = 3, .min_repeat_ms = 4});
+
+	host->clock.is.cycles_hz = 1000000000U;
+	host->clock.granule = 1000U;
+	host_functions.cost = 26U;
+	(void)run(host, evaluator);
+	for (uint32_t i = 0U; i < 3U; i++) {
+		double result = seconds(&host->answer, 3U, i);
+
+		CHECK(result > 26e-9 * 0.999 && result < 26e-9 * 1.001);
+	}
+	host_stop(host);
+}
+
+TEST(a_zero_reading_grows_too)
+{
+	struct host *host = host_start();
+	uint64_t evaluator =
+		made(host, "tick", 11U,
+		     &(struct options){.number = 1, .repeat = 1, .min_repeat_ms = 1, .limit_zero = 5});
+
+	/* No time ever passes: 1, 2, 4, 7 and 11 calls, then it gives up. */
+	host_functions.cost = 0U;
+	(void)run(host, evaluator);
+	CHECK(seconds(&host->answer, 1U, 0U) == 0.0);
+	CHECK_EQ(host_functions.calls, 1U + 1U + 2U + 4U + 7U + 11U);
+	host_stop(host);
+}
+
+TEST(a_clock_that_moves_late_is_waited_for)
+{
+	struct host *host = host_start();
+	uint64_t evaluator =
+		made(host, "tick", 11U,
+		     &(struct options){.number = 1, .repeat = 1, .min_repeat_ms = 1, .limit_zero = 100});
+
+	/* A tick of the clock is a millisecond, a call a microsecond. */
+	host->clock.granule = 1000U;
+	(void)run(host, evaluator);
+	CHECK(seconds(&host->answer, 1U, 0U) > 0.0);
+	host_stop(host);
+}
+
+static void check_sleeps(int64_t cooldown_ms, int64_t repeats_to_cooldown, uint32_t sleeps)
+{
+	struct host *host = host_start();
+
+	(void)run(host, made(host, "tick", 10U,
+			     &(struct options){.number = 1,
+					       .repeat = 5,
+					       .cooldown_ms = cooldown_ms,
+					       .repeats_to_cooldown = repeats_to_cooldown}));
+	(void)seconds(&host->answer, 5U, 4U);
+	CHECK_EQ(host->sleeps, sleeps);
+	CHECK_EQ(host->slept_ms, (uint64_t)cooldown_ms * sleeps);
+	host_stop(host);
+}
+
+TEST(cooling_down)
+{
+	check_sleeps(7, 1, 5U);
+	check_sleeps(7, 2, 3U); /* after the first, third and fifth */
+	check_sleeps(7, 5, 1U);
+	check_sleeps(7, 0, 0U);
+	check_sleeps(0, 1, 0U);
+	check_sleeps(0, 0, 0U);
+}
+
+TEST(numbers_that_make_no_sense_are_exceptions)
+{
+	static const struct options bad[] = {
+		{.number = 0, .repeat = 1},	       {.number = -1, .repeat = 1},
+		{.number = 1, .repeat = 0},	       {.number = 1, .repeat = -1},
+		{.number = INT64_MAX, .repeat = 1},    {.number = 1, .repeat = INT64_MAX},
+		{.number = 1LL << 32, .repeat = 1},    {.number = 1, .repeat = (1LL << 32) + 1},
+		{.number = 1, .repeat = INT64_MIN},    {.number = 1, .repeat = 1, .min_repeat_ms = -1},
+		{.number = 1, .repeat = 1, .limit_zero = -1},
+		{.number = 1, .repeat = 1, .cooldown_ms = -1},
+		{.number = 1, .repeat = 1, .repeats_to_cooldown = INT64_MIN},
+	};
+	struct host *host = host_start();
+
+	for (size_t i = 0U; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		expect_exception(create(host, "runtime.RPCTimeEvaluator", "tick", 12U, &bad[i]),
+				 "time evaluator");
+	}
+	CHECK_EQ(host->server.arena.used, 0U);
+	host_still_serves(host);
+	host_stop(host);
+}
+
+/* However many results are asked for: what does not fit the arena is an exception. */
+TEST(results_that_do_not_fit_are_exceptions)
+{
+	static const int64_t repeats[] = {9000, 1 << 20, 1 << 24, (1 << 27) - 1, 1 << 27,
+					  1 << 28, 1 << 29, 1 << 30, INT32_MAX};
+	struct host *host = host_start();
+
+	for (size_t i = 0U; i < sizeof(repeats) / sizeof(repeats[0]); i++) {
+		const struct options options = {.number = 1, .repeat = repeats[i]};
+		static const char *const globals[] = {"runtime.RPCTimeEvaluator", "minrpc.time_evaluator"};
+
+		for (int j = 0; j < 2; j++) {
+			const struct answer *answer = create(host, globals[j], "tick", 8U, &options);
+
+			if (answer->code == RPC_RETURN) {
+				uint64_t evaluator = get_u64(expect_returned(answer, ARG_FUNCTION));
+
+				expect_exception(run(host, evaluator), "memory");
+				free_evaluator(host, evaluator);
+			}
+		}
+	}
+	CHECK_EQ(host_functions.calls, 0U);
+	CHECK_EQ(host->server.arena.used, 0U);
+	host_still_serves(host);
+	host_stop(host);
+}
+
+TEST(a_failure_anywhere_stops_the_timer)
+{
+	struct host *host = host_start();
+	uint64_t evaluator = made(host, "fail_at", 8U, &(struct options){.number = 4, .repeat = 2});
+
+	for (uint32_t at = 1U; at <= 9U; at++) {
+		host_functions.calls = 0U;
+		host_functions.fail_at = at;
+		expect_exception(run(host, evaluator), "-1");
+		CHECK_EQ(host_functions.calls, at);
+		CHECK_EQ(host->clock.begun, host->clock.ended);
+		CHECK(!host->server.timer.running);
+	}
+	host_functions.fail_at = 0U;
+	(void)seconds(run(host, evaluator), 2U, 1U);
+	host_stop(host);
+}
+
+TEST(the_failing_functions_own_text_is_told)
+{
+	struct host *host = host_start();
+
+	expect_exception(run(host, made(host, "fail_text", 8U, &(struct options){.number = 4, .repeat = 2})),
+			 "no luck");
+	host_stop(host);
+}
+
+TEST(a_clock_that_does_not_begin_is_told)
+{
+	struct host *host = host_start();
+	uint64_t evaluator = made(host, "tick", 8U, &(struct options){.number = 1, .repeat = 1});
+
+	host->clock.begin_result = -1;
+	expect_exception(run(host, evaluator), "timer");
+	host->clock.begin_result = 0;
+	(void)seconds(run(host, evaluator), 1U, 0U);
+	host_stop(host);
+}
+
+TEST(a_timer_that_runs_already_is_told)
+{
+	struct host *host = host_start();
+	uint64_t evaluator = made(host, "tick", 8U, &(struct options){.number = 1, .repeat = 1});
+
+	host->server.timer.running = true;
+	expect_exception(run(host, evaluator), "0x504");
+	host->server.timer.running = false;
+	(void)seconds(run(host, evaluator), 1U, 0U);
+	host_stop(host);
+}
+
+TEST(many_evaluators_live_at_once)
+{
+	enum {
+		MANY = 100,
+	};
+	struct host *host = host_start();
+	uint64_t evaluators[MANY];
+
+	for (uint32_t i = 0U; i < MANY; i++) {
+		evaluators[i] = made(host, "tick", 8U, &(struct options){.number = 1 + i, .repeat = 1});
+	}
+	for (uint32_t i = 0U; i < MANY; i++) {
+		host_functions.calls = 0U;
+		(void)run(host, evaluators[i]);
+		CHECK_EQ(host_functions.calls, 2U + i);
+	}
+	/* Freed from the middle outwards. */
+	for (uint32_t i = 0U; i < MANY; i++) {
+		free_evaluator(host, evaluators[i % 2U == 0U ? MANY / 2 - 1 - i / 2U : MANY / 2 + i / 2U]);
+	}
+	CHECK_EQ(host->server.arena.used, 0U);
+	host_stop(host);
+}
+
+TEST(a_freed_evaluator_is_gone)
+{
+	struct host *host = host_start();
+	uint64_t evaluator = made(host, "tick", 8U, &(struct options){.number = 1, .repeat = 1});
+	struct args args = {0};
+
+	free_evaluator(host, evaluator);
+	expect_exception(run(host, evaluator), "0x");
+	arg(&args, ARG_HANDLE, evaluator);
+	arg(&args, ARG_INT, ARG_FUNCTION);
+	expect_exception(host_syscall(host, RPC_FREE_HANDLE, &args), "0x");
+	/* The next one is another. */
+	CHECK(made(host, "tick", 8U, &(struct options){.number = 1, .repeat = 1}) != evaluator);
+	host_stop(host);
+}
+
+TEST(evaluators_end_with_their_session)
+{
+	struct host *host = host_start();
+	uint64_t evaluator = made(host, "tick", 8U, &(struct options){.number = 1, .repeat = 1});
+
+	host_open(host, 0x77U);
+	expect_exception(run(host, evaluator), "0x");
+	CHECK_EQ(host->server.arena.used, 0U);
+	host_stop(host);
+}
+
+TEST(results_are_freed_after_they_are_sent)
+{
+	struct host *host = host_start();
+	uint64_t evaluator = made(host, "tick", 8U, &(struct options){.number = 1, .repeat = 100});
+	uint32_t used = host->server.arena.used;
+
+	for (int i = 0; i < 200; i++) {
+		(void)run(host, evaluator);
+		CHECK_EQ(host->server.arena.used, used);
+	}
+	host_stop(host);
+}
+
+TEST(what_the_timed_function_returns_is_not_the_result)
+{
+	struct host *host = host_start();
+	uint64_t evaluator = made(host, "ret", 8U, &(struct options){.number = 3, .repeat = 1});
+
+	host_functions.type_code = ARG_STRING;
+	host_functions.value.v_str = "mine";
+	(void)seconds(run(host, evaluator), 1U, 0U);
+	host_stop(host);
+}
+
+TEST(workspace_that_a_timed_function_keeps_is_freed)
+{
+	struct host *host = host_start();
+	uint64_t evaluator = made(host, "leak", 8U, &(struct options){.number = 10, .repeat = 1});
+	uint32_t used = host->server.arena.used;
+
+	for (int i = 0; i < 50; i++) {
+		(void)run(host, evaluator);
+		CHECK_EQ(host->server.arena.used, used);
+	}
+	host_stop(host);
+}
+
+TEST(unknown_functions_and_modules_are_exceptions)
+{
+	struct host *host = host_start();
+	const struct options options = {.number = 1, .repeat = 1};
+	uint64_t create_function = host_global(host, "runtime.RPCTimeEvaluator");
+	static const uint64_t modules[] = {0U, 0x8001U, 0x100008000U, UINT64_MAX};
+
+	expect_exception(create(host, "runtime.RPCTimeEvaluator", "nothing", 8U, &options), "nothing");
+	for (size_t i = 0U; i < sizeof(modules) / sizeof(modules[0]); i++) {
+		struct args args = {0};
+
+		arg(&args, ARG_MODULE, modules[i]);
+		arg_string(&args, "tick");
+		for (int j = 0; j < 5; j++) {
+			arg(&args, ARG_INT, 1U);
+		}
+		arg_string(&args, "");
+		expect_exception(host_call(host, create_function, &args), "module");
+	}
+	host_stop(host);
+}
+
+/* ---------------------------------------------------------------- counting */
+
+struct counts {
+	uint64_t hz;
+	uint64_t cycles;
+	uint32_t number;
+	uint32_t batches;
+};
+
+static struct counts counted(const struct answer *answer, uint32_t repeat, uint32_t i)
+{
+	const uint8_t *result = expect_returned(answer, ARG_BYTES);
+
+	CHECK_EQ(get_u64(result), 8U + 16U * repeat);
+	return (struct counts){get_u64(result + 8), get_u64(result + 16U + 16U * i),
+			       get_u32(result + 24U + 16U * i), get_u32(result + 28U + 16U * i)};
+}
+
+static uint64_t made_counting(struct host *host, const char *name, const struct options *options)
+{
+	return get_u64(
+		expect_returned(create(host, "minrpc.time_evaluator", name, 12U, options), ARG_FUNCTION));
+}
+
+TEST(counts_of_every_repeat)
+{
+	struct host *host = host_start();
+	uint64_t evaluator = made_counting(
+		host, "tick", &(struct options){.number = 1, .repeat = 2, .min_repeat_ms = 1, .limit_zero = 9});
+
+	host_functions.cost = 10U;
+	(void)run(host, evaluator);
+	for (uint32_t i = 0U; i < 2U; i++) {
+		struct counts counts = counted(&host->answer, 2U, i);
+
+		CHECK_EQ(counts.hz, 1000000U);
+		CHECK_EQ(counts.cycles, 1010U);
+		CHECK_EQ(counts.number, 101U);
+		CHECK_EQ(counts.batches, 2U);
+	}
+	host_stop(host);
+}
+
+TEST(the_empty_name_times_the_call_and_no_calls_the_timer)
+{
+	struct host *host = host_start();
+	uint64_t empty = made_counting(host, "", &(struct options){.number = 9, .repeat = 1});
+	uint64_t timer = made_counting(host, "", &(struct options){.number = 0, .repeat = 1});
+
+	host->clock.per_sample = 3U;
+	CHECK_EQ(counted(run(host, empty), 1U, 0U).number, 9U);
+	CHECK_EQ(counted(run(host, timer), 1U, 0U).number, 0U);
+	CHECK_EQ(counted(run(host, timer), 1U, 0U).cycles, 3U);
+	expect_exception(create(host, "runtime.RPCTimeEvaluator", "", 8U, &(struct options){.number = 1, .repeat = 1}),
+			 "");
+	host_stop(host);
+}
+
+CHECK_MAIN(CASE(one_untimed_call_then_number_calls_a_repeat), CASE(every_arity_is_understood),
+	   CASE(other_numbers_of_arguments_are_exceptions),
+	   CASE(batches_grow_until_the_time_is_reached), CASE(a_short_function_under_a_coarse_clock),
+	   CASE(a_zero_reading_grows_too), CASE(a_clock_that_moves_late_is_waited_for),
+	   CASE(cooling_down), CASE(numbers_that_make_no_sense_are_exceptions),
+	   CASE(results_that_do_not_fit_are_exceptions), CASE(a_failure_anywhere_stops_the_timer),
+	   CASE(the_failing_functions_own_text_is_told), CASE(a_clock_that_does_not_begin_is_told),
+	   CASE(a_timer_that_runs_already_is_told), CASE(many_evaluators_live_at_once),
+	   CASE(a_freed_evaluator_is_gone), CASE(evaluators_end_with_their_session),
+	   CASE(results_are_freed_after_they_are_sent),
+	   CASE(what_the_timed_function_returns_is_not_the_result),
+	   CASE(workspace_that_a_timed_function_keeps_is_freed),
+	   CASE(unknown_functions_and_modules_are_exceptions), CASE(counts_of_every_repeat),
+	   CASE(the_empty_name_times_the_call_and_no_calls_the_timer))
