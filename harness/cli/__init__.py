@@ -20,6 +20,7 @@ COMMANDS: Final = MappingProxyType(
     {
         "check": "build, boot, call, compare and time: does everything work here?",
         "serve": "keep a device running, for any client to talk to",
+        "flash": "build the firmware of a board and put it there",
         "platforms": "list the platforms, and what each lacks to run here",
         "doctor": "show the versions found, what is missing, and how to get it",
         "time": "measure how long a function takes on the device, with statistics",
