@@ -57,6 +57,8 @@ tvm_crt_error_t minrpc_reply_handle(struct minrpc_server *server, uintptr_t hand
 tvm_crt_error_t minrpc_reply_data(struct minrpc_server *server, void *data, uint32_t size);
 /* Fails when the function returned what can't travel. */
 tvm_crt_error_t minrpc_reply_call(struct minrpc_server *server, const struct minrpc_call *call);
+/* server->error is the text. */
+void minrpc_reply_exception(struct minrpc_server *server);
 void minrpc_reply_send(struct minrpc_server *server);
 
 /* ---------------------------------------------------------------- request.c */

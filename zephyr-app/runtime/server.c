@@ -139,7 +139,7 @@ void minrpc_answer(struct minrpc_server *server, struct minrpc_cursor *packet, u
 		error = minrpc_resend_keep(server, length);
 	}
 	if (error != kTvmErrorNoError) {
-		server->reply.kind = MINRPC_REPLY_EXCEPTION;
+		minrpc_reply_exception(server);
 	}
 	minrpc_reply_send(server);
 	if (!server->numbered) {

@@ -81,6 +81,7 @@ struct minrpc_server {
 	uint8_t dialect;  /* enum minrpc_dialect */
 	uint32_t oversize; /* length of the frame being received, when it is over the buffer */
 	uint32_t check;    /* CRC-32 of the numbered message being sent */
+	uint32_t reply_length; /* of the message being sent, as far as it was put */
 	void *result;      /* what the reply points to, when that is in the arena */
 	struct minrpc_evaluator *evaluators;
 	struct minrpc_constant *constants;
