@@ -46,8 +46,8 @@ def charged_between(start: Sample, end: Sample) -> float:
     """Seconds to charge from `start` to `end`: never negative, never more than the wall time between them."""
     wall = max(0.0, end.wall_s - start.wall_s)
     if start.queued_s is not None and end.queued_s is not None:
-        return max(0.0, wall - max(0.0, end.queued_s - start.queued_s))
-    if end.runnable:
+        wall = max(0.0, wall - max(0.0, end.queued_s - start.queued_s))
+    if end.runnable:  # It may stand in the queue now, and the kernel counts that only when it is over.
         return min(wall, max(0.0, end.cpu_s - start.cpu_s))
     return wall
 
@@ -68,7 +68,7 @@ class WallClock:
 
 @dataclass(frozen=True, slots=True)
 class ThreadTimes:
-    """One thread's counters. Where the kernel counts no `queued_s` it is None, and `runnable` is read."""
+    """One thread's counters. Where the kernel counts no `queued_s` it is None."""
 
     cpu_s: float
     queued_s: float | None
@@ -90,14 +90,15 @@ def parse_schedstat(schedstat: bytes) -> ThreadTimes:
 
 def read_thread(task: Path) -> ThreadTimes | None:
     """The counters of the thread below `task` (/proc/PID/task/TID), or None when it has ended."""
-    for name, parse in (("schedstat", parse_schedstat), ("stat", parse_stat)):
-        try:
-            return parse((task / name).read_bytes())
-        except FileNotFoundError:
-            continue
-        except ProcessLookupError:
-            break
-    return None
+    try:
+        times = parse_stat((task / "stat").read_bytes())
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    try:
+        counted = parse_schedstat((task / "schedstat").read_bytes())
+    except (FileNotFoundError, ProcessLookupError):
+        return times
+    return replace(counted, runnable=times.runnable)
 
 
 def read_threads(pid: int) -> dict[int, ThreadTimes]:

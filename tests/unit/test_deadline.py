@@ -73,6 +73,7 @@ def clock(now: Now) -> FakeClock:
         pytest.param(Sample(0.0, 0.0, 0.0), Sample(5.0, 0.0, 0.0), 5.0, id="asleep"),
         pytest.param(Sample(0.0, 0.0, 0.0), Sample(5.0, 5.0, 0.0, True), 5.0, id="running alone"),
         pytest.param(Sample(0.0, 0.0, 0.0), Sample(5.0, 1.0, 4.0, True), 1.0, id="running, host busy"),
+        pytest.param(Sample(0.0, 0.0, 0.0), Sample(5.0, 0.1, 0.0, True), 0.1, id="queued, not counted yet"),
         pytest.param(Sample(0.0, 2.0, 7.0), Sample(5.0, 2.5, 9.0), 3.0, id="part of each"),
         pytest.param(Sample(0.0, 0.0, 0.0), Sample(5.0, 0.0, 6.0), 0.0, id="two queues at once"),
         pytest.param(Sample(5.0), Sample(4.0), 0.0, id="clock stepped back"),
