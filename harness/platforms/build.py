@@ -25,9 +25,11 @@ from harness.platforms.table import Platform
 
 _BUILD_S: Final = 30 * 60.0
 _ERROR: Final = re.compile(
-    r"error:|CMake Error|Error:|undefined reference|overflowed|multiple definition|No such file|"
-    r"FATAL ERROR|cannot find|not found|aborting|ninja: error"
+    r"error:|Error:|CMake Error|FATAL ERROR|undefined reference|multiple definition|overflowed|"
+    r"No such file|cannot find|: not found|aborting"
 )
+# CMake's news and ninja's progress, which name what they look for and files like strerror.c.
+_NEWS: Final = re.compile(r"-- |\[\d+/\d+\] ")
 _ERROR_LINES: Final = 6
 _CONFIGURED: Final = ".minrpc-configured"
 _RECORDS: Final = (
@@ -96,9 +98,12 @@ def _build(platform: Platform, root: Path, recipe: Recipe, options: Sequence[str
             made_by_other = _cached(platform, name)
             if made_by_other:
                 return made_by_other
-            _run_recipe(platform, recipe, work, lock)
-            if _content(platform, root, recipe, options) == name:
-                return _keep(platform, name, work)
+            failure = _run_recipe(platform, recipe, work, lock)
+            if _content(platform, root, recipe, options) != name:
+                continue
+            if failure is not None:
+                raise failure
+            return _keep(platform, name, work)
     raise BuildError(f"the sources of {platform.name} change while they are built", next_step="try again")
 
 
@@ -154,19 +159,25 @@ def _log(work: Path) -> Path:
     return work.with_suffix(".log")
 
 
-def _run_recipe(platform: Platform, recipe: Recipe, work: Path, lock: int) -> None:
-    """Configure where that was not done, then compile; the log has both.
+def _run_recipe(platform: Platform, recipe: Recipe, work: Path, lock: int) -> BuildError | None:
+    """Configure where that was not done, then compile; the log has both. What went wrong is returned."""
+    _log(work).unlink(missing_ok=True)
+    try:
+        _configure(platform, recipe, work, lock)
+        _run(platform, recipe.compile, recipe, work, lock)
+    except BuildError as error:
+        return error
+    return None
 
-    A tree whose configuring did not come to its end is thrown away: what is half there can't be trusted.
-    """
-    log, configured = _log(work), work / _CONFIGURED
-    log.unlink(missing_ok=True)
+
+def _configure(platform: Platform, recipe: Recipe, work: Path, lock: int) -> None:
+    """A tree whose configuring did not come to its end is made anew: what is half there can't be trusted."""
+    configured = work / _CONFIGURED
     if not configured.exists():
         shutil.rmtree(work, ignore_errors=True)
         work.mkdir(parents=True)
         _run(platform, recipe.configure, recipe, work, lock)
         configured.touch()
-    _run(platform, recipe.compile, recipe, work, lock)
 
 
 def _run(platform: Platform, command: Sequence[str], recipe: Recipe, work: Path, lock: int) -> None:
@@ -191,7 +202,7 @@ def _run(platform: Platform, command: Sequence[str], recipe: Recipe, work: Path,
 
 def first_errors(log: str) -> list[str]:
     """The lines of a build's log that say what is wrong first, else its last lines."""
-    lines = [line.rstrip() for line in log.splitlines() if line.strip()]
+    lines = [line.rstrip() for line in log.splitlines() if line.strip() and not _NEWS.match(line)]
     errors = [index for index, line in enumerate(lines) if _ERROR.search(line)]
     if not errors:
         return lines[-_ERROR_LINES:]

@@ -131,13 +131,21 @@ def test_a_build_that_makes_another_program(root: Path) -> None:
 
 def test_sources_that_change_while_they_are_built_are_built_again(root: Path) -> None:
     """The first compilation edits its own source, as a person in an editor might."""
+    edits_itself(root, "int main(void) { return 7; }", "true")
+    assert exit_status(build(POSIX, root=root)) == 7
+
+
+def test_a_failure_of_sources_that_change_meanwhile_is_not_the_last_word(root: Path) -> None:
+    edits_itself(root, "int main(void) { return 8; }", "false")
+    assert exit_status(build(POSIX, root=root)) == 8
+
+
+def edits_itself(root: Path, text: str, then: str) -> None:
+    """Let the first build, and that one only, change the source and end with the command `then`."""
     marker, script = root / "edited", root / "edit.sh"
-    script.write_text(
-        f"[ -e {marker} ] && exit\ntouch {marker}\necho 'int main(void) {{ return 7; }}' > {main_c(root)}\n"
-    )
+    script.write_text(f"[ -e {marker} ] && exit\ntouch {marker}\necho '{text}' > {main_c(root)}\n{then}\n")
     lists = main_c(root).with_name("CMakeLists.txt")
     lists.write_text(f"{CMAKE}add_custom_command(TARGET minrpc_posix POST_BUILD COMMAND sh {script})\n")
-    assert exit_status(build(POSIX, root=root)) == 7
 
 
 def test_several_at_once_build_once(root: Path) -> None:
@@ -229,6 +237,7 @@ def test_files_in_options(tmp_path: Path) -> None:
         ("[1/2] cc\nx.c:1:5: error: no\n  1 | x\n\nmore\n", ["x.c:1:5: error: no", "  1 | x", "more"]),
         ("a\nb\n", ["a", "b"]),
         ("", []),
+        ("-- Looking for x.h - not found\n[2/9] cc strerror: y.c\nx: error: no", ["x: error: no"]),
         ("ok\nregion `RAM' overflowed by 3 bytes\n", ["region `RAM' overflowed by 3 bytes"]),
     ],
 )
