@@ -52,7 +52,8 @@ def _check(target: Target, options: Options, total: Deadline) -> Checked:
 
 def _say_left_out(left_out: Mapping[str, str]) -> None:
     for name, why in left_out.items():
-        say(f"{name}: left out: {why}")
+        reasons = why.replace("; ", "\n  ")
+        say(f"{name}: left out\n  {reasons}")
 
 
 def _write(path: Path, checked: list[Checked]) -> None:
