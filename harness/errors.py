@@ -34,7 +34,7 @@ class HarnessError(Exception):
     details: further lines, the most important first.
     """
 
-    default_next_step: ClassVar[str] = "run `minrpc doctor` and look at the log file"
+    default_next_step: ClassVar[str] = "run `minrpc doctor`: it checks all that is needed here"
 
     def __init__(
         self,
@@ -186,7 +186,7 @@ class EmulatorExitedError(HarnessError):
     status: its exit status, negative for a signal (as in `subprocess.Popen.returncode`); None when not known.
     """
 
-    default_next_step = "read the lines that it printed above; run the command of the log file by hand"
+    default_next_step = "what it printed says why; `minrpc doctor` checks the tools that it needs"
 
     def __init__(self, message: str, *, status: int | None = None, details: Sequence[str] = ()) -> None:
         super().__init__(message, details=details)

@@ -8,7 +8,7 @@ import socket
 from typing import Any
 
 from harness.deadline import Deadline
-from harness.errors import HarnessError, LinkClosedError
+from harness.errors import HarnessError
 from harness.transport import SocketTransport
 
 _WRITE_S = 10.0
@@ -62,6 +62,3 @@ class Qmp:
         line, self._received = self._received.split(b"\n", 1)
         message: dict[str, Any] = json.loads(line)
         return message
-
-
-__all__ = ["LinkClosedError", "Qmp", "QmpError"]

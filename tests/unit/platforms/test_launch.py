@@ -27,6 +27,7 @@ from harness.errors import (
 )
 from harness.platforms import PLATFORMS, Firmware, Link, RunningDevice, attach_serial, build, launch
 from harness.platforms.process import describe_status
+from harness.platforms.qmp import QmpError
 from harness.requirements import lacking
 
 # What every port says when it boots, that no session runs (without the lone fe before it).
@@ -218,6 +219,15 @@ def test_a_reset_is_a_new_boot_of_the_same_emulator(bare: Firmware) -> None:
             device.reset(Deadline("reset", PATIENCE_S, device.clock))
             hear(device)
         device.check()
+
+
+def test_what_qemu_refuses_is_an_error_and_its_monitor_goes_on(bare: Firmware) -> None:
+    with launch(bare) as device:
+        deadline = Deadline("monitor", PATIENCE_S, device.clock)
+        assert device.qmp is not None
+        with pytest.raises(QmpError, match="refused make-coffee"):
+            device.qmp.execute("make-coffee", deadline)
+        assert device.qmp.execute("query-status", deadline)["running"]
 
 
 def test_a_process_has_no_reset_line(posix: Firmware) -> None:
