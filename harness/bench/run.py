@@ -12,7 +12,7 @@ from typing import Final, get_args
 
 import numpy as np
 
-from harness.bench import boot, copies, cpu, round_trip, sizes, suite
+from harness.bench import boot, copies, cpu, memory_use, round_trip, sizes, suite
 from harness.bench.peers import Peers, build_peers
 from harness.bench.rows import Group, Report, Row
 from harness.platforms import Platform
@@ -76,6 +76,7 @@ _MEASURES: Final[dict[Group, Callable[[Peers, int], list[Row]]]] = {
     "wire": lambda peers, _: copies.measure_wire(peers),
     "boot": lambda peers, rounds: [boot.measure(peers, min(rounds, _BOOT_ROUNDS))],
     "cpu": lambda peers, _: cpu.measure(peers),
+    "size": lambda peers, _: memory_use.measure(peers),
 }
 
 

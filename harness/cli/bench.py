@@ -38,7 +38,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"what to measure, of: {', '.join(GROUPS)} (default: all but suite)",
     )
     parser.add_argument("--rounds", type=int, default=11, metavar="N", help="turns of each pair (default 11)")
-    parser.add_argument("--sizes", action="store_true", help="only size and stack of each source")
+    parser.add_argument(
+        "--sizes", action="store_true", help="only size and stack of each source, no platform"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="keep the result here")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="draw the ratios, as PNG, SVG or PDF")
     parser.add_argument("--compare", type=Path, metavar="FILE", help="show what changed since this result")
@@ -66,6 +68,8 @@ def main(arguments: argparse.Namespace) -> int:
 
 
 def _platforms(arguments: argparse.Namespace) -> list[Platform]:
+    if arguments.sizes:
+        return []
     table = load_platforms(arguments.platforms_file)
     return [find_platform(table, name) for name in _words(arguments.platform)]
 
