@@ -41,7 +41,8 @@ def programs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 def _compiles(bits: str, build: Path) -> bool:
     source = build / "probe.c"
     source.write_text("#include <stdlib.h>\nint main(void) { return 0; }\n")
-    command = ["cc", f"-m{bits}", "-fsanitize=address,undefined", str(source), "-o", str(build / "probe")]
+    width = ["-m32"] if bits == "32" else []
+    command = ["cc", *width, "-fsanitize=address,undefined", str(source), "-o", str(build / "probe")]
     if shutil.which("cc") is None:
         return False
     return subprocess.run(command, capture_output=True, check=False).returncode == 0

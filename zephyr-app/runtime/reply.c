@@ -30,13 +30,6 @@ static void put_u64(struct minrpc_server *server, uint64_t value)
 	put(server, &value, sizeof(value));
 }
 
-/* A string or bytes: the same form. */
-static void put_bytes(struct minrpc_server *server, const void *data, size_t size)
-{
-	put_u64(server, size);
-	put(server, data, (uint32_t)size);
-}
-
 static void put_ndarray(struct minrpc_server *server, const DLTensor *tensor)
 {
 	put_u64(server, (uintptr_t)tensor->data);
@@ -50,24 +43,23 @@ static void put_ndarray(struct minrpc_server *server, const DLTensor *tensor)
 	put_u64(server, (uintptr_t)tensor);
 }
 
-static void put_value(struct minrpc_server *server, int type_code, TVMValue value)
+static void put_value(struct minrpc_server *server)
 {
-	const TVMByteArray *bytes = value.v_handle;
+	const struct minrpc_reply *reply = &server->reply;
 
-	switch (type_code) {
+	switch (reply->type_code) {
 	case kTVMNullptr:
 		break;
 	case kTVMStr:
-		put_bytes(server, value.v_str, strlen(value.v_str));
-		break;
 	case kTVMBytes:
-		put_bytes(server, bytes->data, bytes->size);
+		put_u64(server, reply->size);
+		put(server, reply->value.v_handle, reply->size);
 		break;
 	case kTVMNDArrayHandle:
-		put_ndarray(server, value.v_handle);
+		put_ndarray(server, reply->value.v_handle);
 		break;
 	default:
-		put_u64(server, (uint64_t)value.v_int64);
+		put_u64(server, (uint64_t)reply->value.v_int64);
 		break;
 	}
 }
@@ -100,7 +92,7 @@ static void put_values(struct minrpc_server *server)
 		put_u32(server, 1U);
 		put_u32(server, code);
 	}
-	put_value(server, reply->type_code, reply->value);
+	put_value(server);
 }
 
 /* The message. `size` is the packet's, known the second time. */
@@ -175,6 +167,7 @@ tvm_crt_error_t minrpc_reply_data(struct minrpc_server *server, void *data, uint
 
 void minrpc_reply_exception(struct minrpc_server *server)
 {
+	server->reply.size = (uint32_t)strlen(server->error);
 	(void)set(server, MINRPC_REPLY_EXCEPTION, kTVMStr, (uintptr_t)server->error);
 }
 
@@ -188,6 +181,7 @@ void minrpc_reply_exception(struct minrpc_server *server)
 tvm_crt_error_t minrpc_reply_call(struct minrpc_server *server, const struct minrpc_call *call)
 {
 	uint32_t type_code = (uint32_t)call->type_code;
+	TVMValue value = call->value;
 	uint32_t size;
 
 	/* An array must be one that the client can name again. */
@@ -199,7 +193,15 @@ tvm_crt_error_t minrpc_reply_call(struct minrpc_server *server, const struct min
 					  "the function returned a %s that can't be sent",
 					  minrpc_type_name(call->type_code));
 	}
+	if (type_code == kTVMStr) {
+		server->reply.size = (uint32_t)strlen(value.v_str);
+	} else if (type_code == kTVMBytes) {
+		const TVMByteArray *bytes = value.v_handle;
+
+		server->reply.size = (uint32_t)bytes->size;
+		value.v_str = bytes->data;
+	}
 	/* Only the newest clients know the code of a bool. */
 	return set(server, MINRPC_REPLY_CALL, type_code == kTVMArgBool ? kTVMArgInt : (int)type_code,
-		   (uint64_t)call->value.v_int64);
+		   (uint64_t)value.v_int64);
 }

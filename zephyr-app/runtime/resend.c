@@ -8,34 +8,23 @@
 
 #include "rpc.h"
 
-/* What the reply points to outlives a second copy of the request. */
-tvm_crt_error_t minrpc_resend_keep(struct minrpc_server *server, uint32_t length)
+/* A text or bytes in the receive buffer move out of the way of whatever arrives before the next request. */
+tvm_crt_error_t minrpc_resend_keep(struct minrpc_server *server)
 {
-	const uint8_t *message = server->config->receive_buffer;
-	TVMByteArray *bytes = server->reply.value.v_handle;
-	bool string = server->reply.type_code == kTVMStr;
-	const char *data;
-	uint32_t size;
+	struct minrpc_reply *reply = &server->reply;
+	const char *data = reply->value.v_str;
 
-	if (server->reply.kind != MINRPC_REPLY_CALL ||
-	    (!string && server->reply.type_code != kTVMBytes)) {
+	if (reply->kind != MINRPC_REPLY_CALL ||
+	    (reply->type_code != kTVMStr && reply->type_code != kTVMBytes) ||
+	    (uintptr_t)data - (uintptr_t)server->config->receive_buffer >=
+		    server->config->receive_size) {
 		return kTvmErrorNoError;
 	}
-	data = string ? server->reply.value.v_str : bytes->data;
-	size = string ? (uint32_t)strlen(data) + 1U : (uint32_t)bytes->size;
-	if ((uintptr_t)data - (uintptr_t)message >= length) {
-		return kTvmErrorNoError;
+	if (minrpc_arena_alloc(&server->arena, reply->size, 1U, MINRPC_ARENA_RESULT,
+			       &server->result) != kTvmErrorNoError) {
+		return minrpc_server_fail_memory(server, reply->size);
 	}
-	if (minrpc_arena_alloc(&server->arena, size, 1U, MINRPC_ARENA_RESULT, &server->result) !=
-	    kTvmErrorNoError) {
-		return minrpc_server_fail_memory(server, size);
-	}
-	memcpy(server->result, data, size);
-	if (string) {
-		server->reply.value.v_str = server->result;
-	} else {
-		bytes->data = server->result;
-	}
+	reply->value.v_handle = memcpy(server->result, data, reply->size);
 	return kTvmErrorNoError;
 }
 
@@ -48,12 +37,15 @@ void minrpc_resend_ask(struct minrpc_server *server)
 /* True when it is whole: the frame's own CRC lets one broken message in 65,536 through. */
 static bool check_numbered(const struct minrpc_server *server, uint32_t length)
 {
-	uint32_t body = length - (uint32_t)sizeof(uint32_t);
 	uint8_t *message = server->config->receive_buffer;
-	struct minrpc_cursor check = {.at = message + body, .end = message + length};
+	uint32_t body = length - (uint32_t)sizeof(uint32_t);
+	struct minrpc_cursor check;
 
-	return length >= MINRPC_SESSION_HEADER + MINRPC_NUMBERED_EXTRA && server->oversize == 0U &&
-	       minrpc_take_u32(&check) == minrpc_crc32(0U, message, body);
+	if (length < MINRPC_SESSION_HEADER + MINRPC_NUMBERED_EXTRA || server->oversize != 0U) {
+		return false;
+	}
+	check = (struct minrpc_cursor){.at = message + body, .end = message + length};
+	return minrpc_take_u32(&check) == minrpc_crc32(0U, message, body);
 }
 
 /* Runs a request once, however often it arrives. */
@@ -74,7 +66,7 @@ void minrpc_resend_deliver(struct minrpc_server *server, uint32_t length)
 		minrpc_reply_send(server);
 	} else if (sequence == (uint8_t)(server->sequence + 1U)) {
 		server->sequence = sequence;
-		minrpc_answer(server, &packet, length);
+		minrpc_answer(server, &packet);
 	}
 }
 

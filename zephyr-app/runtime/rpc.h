@@ -125,8 +125,8 @@ void minrpc_send_message(struct minrpc_server *server, enum minrpc_message_type 
 /* The RPC packet of the message in the receive buffer, of which `held` bytes are there. */
 struct minrpc_cursor minrpc_packet_in(const struct minrpc_server *server, uint32_t held);
 
-/* Carries out the packet of a message of `length` bytes, and replies. */
-void minrpc_answer(struct minrpc_server *server, struct minrpc_cursor *packet, uint32_t length);
+/* Carries out a message's packet, and replies. */
+void minrpc_answer(struct minrpc_server *server, struct minrpc_cursor *packet);
 
 /* ----------------------------------------------------------------- resend.c */
 
@@ -136,8 +136,8 @@ void minrpc_resend_deliver(struct minrpc_server *server, uint32_t length);
 void minrpc_resend_probed(struct minrpc_server *server, uint32_t length);
 /* Asks the client for what follows the last numbered request. */
 void minrpc_resend_ask(struct minrpc_server *server);
-/* Keeps what the reply points to from being overwritten by the message's second copy. */
-tvm_crt_error_t minrpc_resend_keep(struct minrpc_server *server, uint32_t length);
+/* Keeps what the reply points to from being overwritten by what arrives before the next request. */
+tvm_crt_error_t minrpc_resend_keep(struct minrpc_server *server);
 
 /* -------------------------------------------------------------- evaluator.c */
 

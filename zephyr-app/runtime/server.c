@@ -127,7 +127,7 @@ static tvm_crt_error_t process(struct minrpc_server *server, struct minrpc_curso
 	return size == 0U ? kTvmErrorNoError : minrpc_request(server, packet);
 }
 
-void minrpc_answer(struct minrpc_server *server, struct minrpc_cursor *packet, uint32_t length)
+void minrpc_answer(struct minrpc_server *server, struct minrpc_cursor *packet)
 {
 	tvm_crt_error_t error;
 
@@ -136,13 +136,14 @@ void minrpc_answer(struct minrpc_server *server, struct minrpc_cursor *packet, u
 	server->reply.kind = MINRPC_REPLY_NONE;
 	error = process(server, packet);
 	if (error == kTvmErrorNoError && server->numbered) {
-		error = minrpc_resend_keep(server, length);
+		error = minrpc_resend_keep(server);
 	}
 	if (error != kTvmErrorNoError) {
 		minrpc_reply_exception(server);
 	}
 	minrpc_reply_send(server);
 	if (!server->numbered) {
+		server->reply.kind = MINRPC_REPLY_NONE;
 		free_result(server);
 	}
 }
@@ -152,7 +153,7 @@ static void deliver(struct minrpc_server *server, uint32_t length)
 	struct minrpc_cursor packet = minrpc_packet_in(server, length);
 
 	server->numbered = false;
-	minrpc_answer(server, &packet, length);
+	minrpc_answer(server, &packet);
 }
 
 static void handle_message(struct minrpc_server *server, uint32_t length)

@@ -50,7 +50,7 @@ enum minrpc_reply_kind {
 	MINRPC_REPLY_NONE,
 	MINRPC_REPLY_VALUE,     /* of a system call: null or a handle */
 	MINRPC_REPLY_CALL,      /* what a function returned */
-	MINRPC_REPLY_DATA,      /* `size` bytes at value.v_handle */
+	MINRPC_REPLY_DATA,      /* the device's memory */
 	MINRPC_REPLY_EXCEPTION, /* the error text */
 };
 
@@ -58,7 +58,7 @@ enum minrpc_reply_kind {
 struct minrpc_reply {
 	TVMValue value;
 	int type_code;
-	uint32_t size;
+	uint32_t size; /* of data, bytes or a text: value.v_handle is where they are */
 	uint8_t kind;
 };
 
