@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import select
 import signal
 import subprocess
@@ -172,23 +173,23 @@ def test_a_forked_harness_starts_its_own(posix: Firmware) -> None:
 
 
 HARNESS = """
-import sys
-from harness.platforms import PLATFORMS, build, launch
-device = launch(build(PLATFORMS[sys.argv[1]]))
+import pickle, sys
+from harness.platforms import launch
+device = launch(pickle.loads(bytes.fromhex(sys.argv[1])))
 print(device.process.pid, flush=True)
 {then}
 """
 
 
-@pytest.mark.parametrize("name", ["posix", "bare_mps2_an385"])
 @pytest.mark.parametrize(
     ("then", "signals"),
     [("sys.stdin.read()", [signal.SIGKILL]), ("pass", []), ("raise SystemExit(3)", [])],
     ids=["killed", "ended without stop", "exited"],
 )
-def test_a_harness_that_ends_takes_its_device_along(name: str, then: str, signals: list[int]) -> None:
-    built(name)
-    command = [sys.executable, "-c", HARNESS.format(then=then), name]
+def test_a_harness_that_ends_takes_its_device_along(
+    firmware: Firmware, then: str, signals: list[int]
+) -> None:
+    command = [sys.executable, "-c", HARNESS.format(then=then), pickle.dumps(firmware).hex()]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as harness:
         assert harness.stdout is not None
         wait_for_end = end_of(int(harness.stdout.readline()))
