@@ -16,7 +16,7 @@ from harness.wire.framing import CrcMismatch, InvalidEscape, ShortPacket
 from harness.wire.session import Numbered, Resend, SessionEvent
 
 # Seconds without a byte until the client asks; the last one repeats. They grow: the device may be busy.
-PROBE_AFTER_S = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0)
+PROBE_AFTER_S = (0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0)
 
 # Bytes of a copy's piece: at first and at least, when every hundredth byte would be damaged.
 FIRST_PIECE = 1024
@@ -34,7 +34,10 @@ class Action(Enum):
 
 @dataclass
 class ResendCounters:
-    """What it took. requests: numbered requests; sent_again: copies of them; probes: questions for an answer."""
+    """What it took.
+
+    requests: numbered requests. sent_again: copies of them. probes: questions for an answer.
+    """
 
     requests: int = 0
     sent_again: int = 0

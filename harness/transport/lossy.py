@@ -1,12 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A transport that loses and damages bytes, the same ones each time for the same seed."""
+"""A transport that loses and damages bytes: the same ones for a seed, however they are cut into reads."""
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass, field
 from random import Random
+from typing import Final
 
 from harness.transport.base import Transport
+
+_LONGEST_CUT: Final = 64
+_NEVER: Final = 1 << 62
 
 
 @dataclass(frozen=True)
@@ -14,8 +19,8 @@ class Faults:
     """How often each happens, per byte: 0.001 is one in a thousand.
 
     drop: the byte is left out. flip: one bit of it is inverted. duplicate: it comes twice.
-    cut: it and the rest of this write or read are left out.
-    delay: what is read from here on is handed out by the next read only; nothing is lost.
+    cut: it and up to 63 after it are left out.
+    delay: what follows it comes by itself, with the next write or read; nothing is lost.
     """
 
     drop: float = 0.0
@@ -34,6 +39,56 @@ class Faults:
         return self.drop + self.flip + self.duplicate + self.cut + self.delay
 
 
+class _Direction:
+    """The faults of one direction, which go on from one piece of data to the next."""
+
+    def __init__(self, faults: Faults, seed: str, counts: dict[str, int]) -> None:
+        self._faults = faults
+        self._random = Random(seed)
+        self._counts = counts
+        self._clean = self._clean_run()
+        self._cut = 0
+
+    def damage(self, data: bytes) -> list[bytes]:
+        """What arrives of `data`: the parts that arrive by themselves."""
+        parts = [bytearray()]
+        while data:
+            data = data[self._skip_cut(data) :]
+            passed, data = data[: self._clean], data[self._clean :]
+            parts[-1] += passed
+            self._clean -= len(passed)
+            if data and not self._clean:
+                self._fault(data[0], parts)
+                data = data[1:]
+        return [bytes(part) for part in parts if part]
+
+    def _skip_cut(self, data: bytes) -> int:
+        skipped = min(self._cut, len(data))
+        self._cut -= skipped
+        return skipped
+
+    def _fault(self, byte: int, parts: list[bytearray]) -> None:
+        kinds = vars(self._faults)
+        kind = self._random.choices(list(kinds), list(kinds.values()))[0]
+        self._counts[kind] += 1
+        self._clean = self._clean_run()
+        match kind:
+            case "flip":
+                parts[-1].append(byte ^ (1 << self._random.randrange(8)))
+            case "duplicate":
+                parts[-1] += bytes([byte, byte])
+            case "cut":
+                self._cut = self._random.randrange(_LONGEST_CUT)
+            case "delay":
+                parts[-1].append(byte)
+                parts.append(bytearray())
+
+    def _clean_run(self) -> int:
+        """How many bytes pass before the next fault."""
+        rate = self._faults.total()
+        return int(self._random.expovariate(rate)) if rate else _NEVER
+
+
 @dataclass
 class LossyTransport:
     """`inner` with faults in both directions.
@@ -44,61 +99,26 @@ class LossyTransport:
     inner: Transport
     faults: Faults
     seed: int = 0
-    counts: dict[str, int] = field(default_factory=dict)
+    counts: dict[str, int] = field(init=False)
 
     def __post_init__(self) -> None:
         self.name = f"lossy {self.inner.name}"
-        self._random = Random(self.seed)
-        self._delayed = b""
+        self.counts = dict.fromkeys(vars(self.faults), 0)
+        self._out = _Direction(self.faults, f"{self.seed} out", self.counts)
+        self._in = _Direction(self.faults, f"{self.seed} in", self.counts)
+        self._waiting: deque[bytes] = deque()
 
     def write(self, data: bytes, timeout_s: float) -> None:
         """Write what the faults leave of `data`; see `Transport.write`."""
-        sent, late = self._damage(data)
-        if sent + late:
-            self.inner.write(sent + late, timeout_s)
+        for part in self._out.damage(data):
+            self.inner.write(part, timeout_s)
 
     def read(self, timeout_s: float) -> bytes:
         """What the faults leave of what is there; see `Transport.read`. b"" also when they left nothing."""
-        if self._delayed:
-            data, self._delayed = self._delayed, b""
-            return data
-        data, self._delayed = self._damage(self.inner.read(timeout_s))
-        return data
+        if not self._waiting:
+            self._waiting += self._in.damage(self.inner.read(timeout_s))
+        return self._waiting.popleft() if self._waiting else b""
 
     def close(self) -> None:
         """Close `inner`."""
         self.inner.close()
-
-    def _damage(self, data: bytes) -> tuple[bytes, bytes]:
-        """What arrives, and what of it arrives late."""
-        out = bytearray()
-        late: int | None = None
-        rest = data
-        while rest:
-            skip = self._clean_run()
-            out += rest[:skip]
-            if skip >= len(rest):
-                break
-            byte, rest = rest[skip], rest[skip + 1 :]
-            kind = self._kind()
-            self.counts[kind] = self.counts.get(kind, 0) + 1
-            if kind == "cut":
-                break
-            if kind == "delay" and late is None:
-                late = len(out)
-            out += {
-                "drop": b"",
-                "flip": bytes([byte ^ (1 << self._random.randrange(8))]),
-                "duplicate": bytes([byte, byte]),
-            }.get(kind, bytes([byte]))
-        at = len(out) if late is None else late
-        return bytes(out[:at]), bytes(out[at:])
-
-    def _clean_run(self) -> int:
-        """How many bytes pass before the next fault."""
-        rate = self.faults.total()
-        return int(self._random.expovariate(rate)) if rate else 1 << 62
-
-    def _kind(self) -> str:
-        kinds = vars(self.faults)
-        return self._random.choices(list(kinds), list(kinds.values()))[0]

@@ -253,7 +253,8 @@ static void drop_frame(struct minrpc_server *server, uint32_t *counter)
 		(void)minrpc_server_log(server, text, (uint32_t)strlen(text));
 		server->oversize = 0U;
 	}
-	if (server->numbered && server->session.established) {
+	/* Whatever cuts a frame short is answered itself. */
+	if (server->numbered && counter != &server->counters.short_packets) {
 		minrpc_resend_ask(server);
 	}
 }
