@@ -16,7 +16,7 @@ from harness.bench.rows import Goal, Row
 from harness.client import Device
 from harness.errors import RemoteError
 
-# The sections in RAM by picolibc's linker script, without the stack, and what is arena and receive buffer there.
+# The sections in RAM by picolibc's linker script, without the stack, and what receives or is arena there.
 _RAM_SECTIONS: Final = (".data", ".bss", ".preserve")
 _NOT_STATE: Final = frozenset({"arena", "receive_buffer", "ring"})
 _RAM_GOAL: Final = Goal("at most", 767, "value")
