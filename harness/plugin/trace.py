@@ -4,15 +4,13 @@
 from __future__ import annotations
 
 from collections import deque
-from itertools import groupby
-from operator import itemgetter
 from typing import Final
 
 from harness.transport import Transport
+from harness.wire.explain import FROM_DEVICE, TO_DEVICE, explain
 
 _CHUNKS: Final = 200
-_MESSAGES: Final = 12
-_SHOWN_BYTES: Final = 32
+_MESSAGES: Final = 16
 
 
 class LentTransport:
@@ -25,29 +23,19 @@ class LentTransport:
 
     def write(self, data: bytes, timeout_s: float) -> None:
         """As `Transport.write`."""
-        self._chunks.append((">", data))
+        self._chunks.append((TO_DEVICE, data))
         self._inner.write(data, timeout_s)
 
     def read(self, timeout_s: float) -> bytes:
         """As `Transport.read`."""
         data = self._inner.read(timeout_s)
         if data:
-            self._chunks.append(("<", data))
+            self._chunks.append((FROM_DEVICE, data))
         return data
 
     def close(self) -> None:
         """Nothing: the lender goes on using it."""
 
     def trace(self) -> str:
-        """The last exchanges, a line for each direction: ">" to the device, "<" from it, long ones cut."""
-        runs = [
-            f"{mark} {_shown(b''.join(data for _, data in run))}"
-            for mark, run in groupby(self._chunks, key=itemgetter(0))
-        ]
-        return "\n".join(runs[-_MESSAGES:])
-
-
-def _shown(data: bytes) -> str:
-    if len(data) <= _SHOWN_BYTES:
-        return data.hex(" ")
-    return f"{data[:_SHOWN_BYTES].hex(' ')} ... ({len(data)} bytes)"
+        """The last messages, a line each: ">" to the device, "<" from it."""
+        return "\n".join(explain(self._chunks)[-_MESSAGES:])

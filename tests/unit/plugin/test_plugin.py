@@ -128,7 +128,7 @@ def test_a_failed_test_does_not_spoil_the_next(pytester: pytest.Pytester) -> Non
     )
     result = run(pytester, "--platform", "posix")
     result.assert_outcomes(passed=1, failed=1)
-    result.stdout.fnmatch_lines(["*-- posix: wire --*", "> *ff fd *", "< *ff fd *"])
+    result.stdout.fnmatch_lines(["*-- posix: wire --*", "> call *(1)", "< returned 2"])
 
 
 def test_remote_errors_show_the_test_and_not_the_harness(pytester: pytest.Pytester) -> None:
