@@ -62,7 +62,7 @@ def _on_platform(peers: Peers, plan: Plan, say: Callable[[str], None]) -> Iterat
 
 
 # Emulated links are slow: a few rounds of what takes seconds.
-_SLOW_ROUNDS: Final = 3
+_SLOW_ROUNDS: Final = 5
 _BOOT_ROUNDS: Final = 25
 
 
