@@ -7,12 +7,18 @@
 
 #include "native_host.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <nsi_cmdline.h>
+
+/* By the name of the node in boards/native_sim.overlay. */
+#define LINK_OPTION "--minrpc_uart_port="
+#define HELD_FD     (STDERR_FILENO + 1)
 
 uint64_t native_host_clock_ns(void)
 {
@@ -22,14 +28,27 @@ uint64_t native_host_clock_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000U + (uint64_t)now.tv_nsec;
 }
 
+/* Keeps the link's tty open while the program changes, so that its other end sees no hang-up. */
+static void hold_link(char **argv)
+{
+	int link;
+
+	for (; *argv != NULL && strncmp(*argv, LINK_OPTION, strlen(LINK_OPTION)) != 0; argv++) {
+	}
+	link = *argv != NULL ? open(*argv + strlen(LINK_OPTION), O_RDWR | O_NOCTTY) : -1;
+	if (link >= 0) {
+		(void)dup2(link, HELD_FD);
+	}
+}
+
 void native_host_restart(void)
 {
 	int argc;
 	char **argv;
 
 	nsi_get_cmd_line_args(&argc, &argv);
-	/* The program opens its tty anew; everything but the standard streams is closed for that. */
-	(void)close_range(STDERR_FILENO + 1, ~0U, 0);
+	hold_link(argv);
+	(void)close_range(HELD_FD + 1, ~0U, 0);
 	(void)execv("/proc/self/exe", argv);
 	perror("minrpc: restart");
 	_exit(EXIT_FAILURE);
