@@ -11,7 +11,7 @@ from typing import Any, Final, get_args
 from harness.errors import ConfigurationError
 from harness.platforms import Link, Timing
 
-TOTAL_S: Final = 1200.0
+TOTAL_S: Final = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
