@@ -89,7 +89,8 @@ static int ret(PACKED)
 static int echo(PACKED)
 {
 	UNUSED;
-	if (count > 0) {
+	/* Not a handle: what a function returns as one, the client may name in later calls. */
+	if (count > 0 && codes[0] != kTVMOpaqueHandle) {
 		*value = args[0];
 		*code = codes[0];
 	}

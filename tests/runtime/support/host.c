@@ -142,6 +142,7 @@ void host_reboot(struct host *host)
 {
 	host->sent.size = 0U;
 	host_functions_reset();
+	(void)operators_library(); /* what functions reach by name */
 	operators_bind(&host->server);
 	minrpc_server_init(&host->server, &host->config);
 }

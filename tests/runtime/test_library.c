@@ -1,0 +1,141 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Function registries as TVM's generators write them, and error texts.
+ */
+#include <minrpc/library.h>
+#include <minrpc/text.h>
+
+#include "check.h"
+
+#define FUNCTION(name)                                                                             \
+	static int name(TVMValue *args, int *codes, int count, TVMValue *value, int *code,         \
+			void *resource)                                                            \
+	{                                                                                          \
+		(void)args;                                                                        \
+		(void)codes;                                                                       \
+		(void)count;                                                                       \
+		(void)value;                                                                       \
+		(void)code;                                                                        \
+		(void)resource;                                                                    \
+		return 0;                                                                          \
+	}
+
+FUNCTION(one)
+FUNCTION(two)
+FUNCTION(three)
+
+static const TVMBackendPackedCFunc functions[] = {one, two};
+static const TVMBackendPackedCFunc more[] = {three};
+
+/* Up to v0.8 the count is a byte, from v0.9 two. */
+static const TVMFuncRegistry short_count = {"\002one\0two\0", functions};
+static const TVMFuncRegistry long_count = {"\002\000one\0two\0", functions};
+static const TVMFuncRegistry third = {"\001_three\0", more};
+static const TVMFuncRegistry empty_short = {"\000", NULL};
+static const TVMFuncRegistry empty_long = {"\000\000", NULL};
+
+static void check_two(const TVMFuncRegistry *registry)
+{
+	struct minrpc_library library = {&registry, 1U};
+	uint32_t index;
+
+	CHECK_EQ(minrpc_library_find(&library, "one", &index), kTvmErrorNoError);
+	CHECK(minrpc_library_at(&library, index) == one);
+	CHECK_EQ(minrpc_library_find(&library, "two", &index), kTvmErrorNoError);
+	CHECK(minrpc_library_at(&library, index) == two);
+	CHECK_EQ(minrpc_library_find(&library, "tw", &index), kTvmErrorFunctionNameNotFound);
+	CHECK_EQ(minrpc_library_find(&library, "twoo", &index), kTvmErrorFunctionNameNotFound);
+	CHECK_EQ(minrpc_library_find(&library, "", &index), kTvmErrorFunctionNameNotFound);
+	for (index = 2U; index < 10U; index++) {
+		CHECK(minrpc_library_at(&library, index) == NULL);
+	}
+	CHECK(minrpc_library_at(&library, UINT32_MAX) == NULL);
+}
+
+TEST(counts_of_one_byte_and_of_two)
+{
+	check_two(&short_count);
+	check_two(&long_count);
+}
+
+TEST(registries_are_numbered_through)
+{
+	const TVMFuncRegistry *registries[] = {&empty_short, &short_count, &empty_long, &third, &long_count};
+	struct minrpc_library library = {registries, 5U};
+	uint32_t index;
+
+	CHECK_EQ(minrpc_library_find(&library, "_three", &index), kTvmErrorNoError);
+	CHECK_EQ(index, 2U);
+	CHECK(minrpc_library_at(&library, 2U) == three);
+	/* The first of a name wins. */
+	CHECK_EQ(minrpc_library_find(&library, "two", &index), kTvmErrorNoError);
+	CHECK_EQ(index, 1U);
+	CHECK(minrpc_library_at(&library, 4U) == two);
+	CHECK(minrpc_library_at(&library, 5U) == NULL);
+}
+
+TEST(an_empty_library)
+{
+	struct minrpc_library library = {NULL, 0U};
+	uint32_t index;
+
+	CHECK_EQ(minrpc_library_find(&library, "one", &index), kTvmErrorFunctionNameNotFound);
+	CHECK(minrpc_library_at(&library, 0U) == NULL);
+}
+
+/* Three hundred functions: a count whose first byte alone would be another. */
+TEST(counts_over_255)
+{
+	enum {
+		MANY = 300,
+	};
+	static char names[2 + MANY * 5 + 1];
+	static TVMBackendPackedCFunc many[MANY];
+	const TVMFuncRegistry large = {names, many};
+	const TVMFuncRegistry *registries[] = {&large};
+	struct minrpc_library library = {registries, 1U};
+	char *at = names + 2;
+	uint32_t index;
+
+	names[0] = (char)(MANY & 0xff);
+	names[1] = (char)(MANY >> 8);
+	for (int i = 0; i < MANY; i++) {
+		*at++ = 'f';
+		*at++ = (char)('a' + i / 100);
+		*at++ = (char)('a' + i / 10 % 10);
+		*at++ = (char)('a' + i % 10);
+		at++;
+		many[i] = i == 277 ? two : one;
+	}
+	CHECK_EQ(minrpc_library_find(&library, "fchh", &index), kTvmErrorNoError);
+	CHECK_EQ(index, 277U);
+	CHECK(minrpc_library_at(&library, 277U) == two);
+	CHECK(minrpc_library_at(&library, 300U) == NULL);
+}
+
+TEST(texts_of_every_kind)
+{
+	char text[64];
+
+	minrpc_text(text, sizeof(text), "%s is %u, %d or %x", "it", 4294967295U, -2147483647 - 1, 0xdeadbeefU);
+	CHECK_STR(text, "it is 4294967295, -2147483648 or deadbeef");
+	minrpc_text(text, sizeof(text), "%u%d%x%s%%", 0U, 0, 0U, "");
+	CHECK_STR(text, "000%");
+}
+
+TEST(texts_are_cut_at_the_end)
+{
+	char text[8];
+
+	for (uint32_t capacity = 1U; capacity <= sizeof(text); capacity++) {
+		memset(text, 'z', sizeof(text));
+		minrpc_text(text, capacity, "%s%u", "abc", 123456U);
+		CHECK_EQ(strlen(text), capacity - 1U);
+		CHECK_MEM(text, "abc1234", capacity - 1U);
+	}
+}
+
+CHECK_MAIN(CASE(counts_of_one_byte_and_of_two), CASE(registries_are_numbered_through),
+	   CASE(an_empty_library), CASE(counts_over_255), CASE(texts_of_every_kind),
+	   CASE(texts_are_cut_at_the_end))
