@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""QEMU's own clocks, read from outside the guest: the instructions it executed, and its virtual time.
+
+QEMU is stopped for a reading, so the counters stand still. Virtual time comes from counters of the emulated
+machine that QEMU derives from it and the guest does not touch:
+
+- q35: the ACPI power management timer (3.579545 MHz, 24 bits), its wraps by the RTC, which follows virtual
+  time when started with `-rtc clock=vm`, as Zephyr starts it.
+- mps2-an385: the FPGA's free-running counter (25 MHz, 32 bits), its wraps by the 100 Hz counter beside it.
+"""
+
+from __future__ import annotations
+
+import calendar
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from harness.deadline import Deadline
+from harness.platforms import RunningDevice
+from harness.platforms.qmp import Qmp
+
+_MONITOR_S = 60.0
+
+
+class QemuReading(NamedTuple):
+    """instructions: executed since QEMU started.
+
+    virtual_s: virtual time; None where the machine has no counter that shows it.
+    resolution_s: of that counter.
+    """
+
+    instructions: int
+    virtual_s: float | None
+    resolution_s: float
+
+
+@dataclass
+class QemuClock:
+    """Reads them, over QEMU's monitor. Readings of one clock compare with each other.
+
+    epoch_s: what the machine's slower counter showed when the fast one stood at zero.
+    """
+
+    running: RunningDevice
+    epoch_s: float | None = None
+
+    def read(self) -> QemuReading:
+        """Stop the guest, read, let it go on."""
+        self._execute("stop")
+        try:
+            instructions: int = self._execute("query-replay")["icount"]
+            virtual = self._virtual()
+        finally:
+            self._execute("cont")
+        return QemuReading(instructions, *virtual)
+
+    def _virtual(self) -> tuple[float | None, float]:
+        machine: str = self._execute("qom-get", path="/machine", property="type")
+        for pattern, read, resolution_s in _READERS:
+            if re.match(pattern, machine):
+                return read(self), resolution_s
+        return None, 0.0
+
+    def _execute(self, command: str, **arguments: object) -> Any:  # noqa: ANN401 (JSON)
+        assert isinstance(self.running.qmp, Qmp), "the device does not run under QEMU"
+        return self.running.qmp.execute(command, Deadline("QEMU's clock", _MONITOR_S), **arguments)
+
+    def monitor(self, line: str) -> int:
+        """The number that a command of the human monitor prints last."""
+        text = self._execute("human-monitor-command", **{"command-line": line})
+        return int(str(text).split()[-1], 16)
+
+    def rtc_s(self) -> int:
+        """Seconds of the machine's RTC."""
+        now = self._execute("qom-get", path="/machine", property="rtc-time")
+        fields = ("tm_year", "tm_mon", "tm_mday", "tm_hour", "tm_min", "tm_sec")
+        year, month, *rest = (now[field] for field in fields)
+        return calendar.timegm((year + 1900, month + 1, *rest))
+
+    def unwrapped(self, count: int, bits: int, hz: float, slow_s: float) -> float:
+        """Seconds of a counter of so many bits, its wraps by a slower one."""
+        if self.epoch_s is None:
+            self.epoch_s = slow_s - count / hz
+        period = (1 << bits) / hz
+        return count / hz + round((slow_s - self.epoch_s - count / hz) / period) * period
+
+
+def _q35(clock: QemuClock) -> float:
+    return clock.unwrapped(clock.monitor("i /w 0x608") & 0xFFFFFF, 24, 3579545, clock.rtc_s())
+
+
+def _mps2(clock: QemuClock) -> float:
+    hundredths = clock.monitor("xp /1xw 0x40028014")
+    return clock.unwrapped(clock.monitor("xp /1xw 0x40028018"), 32, 25e6, hundredths / 100)
+
+
+_READERS: tuple[tuple[str, Callable[[QemuClock], float], float], ...] = (
+    ("pc-q35", _q35, 1 / 3579545),
+    ("mps2-an385", _mps2, 1 / 25e6),
+)
