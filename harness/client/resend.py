@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
 
-from harness.wire.framing import CrcMismatch, InvalidEscape, ShortPacket
+from harness.wire.framing import FramingError
 from harness.wire.session import Numbered, Resend, SessionEvent
 
 # Seconds without a byte until the client asks; the last one repeats. They grow: the device may be busy.
@@ -76,7 +76,7 @@ class NumberedRequests:
         """What these events ask for, the answer not being among them."""
         action = Action.WAIT
         for event in events:
-            if isinstance(event, CrcMismatch | ShortPacket | InvalidEscape):
+            if isinstance(event, FramingError):
                 action = Action.PROBE
             elif isinstance(event, Resend):
                 action = Action.PROBE if event.sequence == self.sequence else Action.SEND

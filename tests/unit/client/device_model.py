@@ -36,6 +36,7 @@ from harness.wire.values import (
     MalformedError,
     Module,
 )
+from tests.unit.client.numbered_model import NumberedModel
 
 LIBRARY = 0x8000
 BYTE = DataType(1, 8)
@@ -111,6 +112,8 @@ class DeviceModel:
             )
         if self.traits.ours:
             self.globals["minrpc.device_info"] = lambda _: self._info()
+            self.globals["minrpc.resend"] = lambda _: 1
+        self._numbered = NumberedModel(self._answer)
 
     def boot(self) -> bytes:
         """What it sends at boot; no session survives that."""
@@ -137,6 +140,8 @@ class DeviceModel:
         packet = payload[HEADER.size :]
         if kind == MessageType.CHECKED and self.traits.info_version >= 3:
             kind, packet = MessageType.NORMAL, self._checked(packet)
+        if session_id == self._session_id and self.traits.ours and NumberedModel.takes(kind):
+            return self.mangle(self._numbered.receive(payload))
         if kind != MessageType.NORMAL or session_id != self._session_id:
             return b""
         return self._normal(packet, session_id) if packet != bytes(8) else b""
@@ -158,6 +163,7 @@ class DeviceModel:
         self.nonce = next_nonce(self.nonce)
         self._session_id = initiator | self.nonce << 8
         self._normal_messages = 0
+        self._numbered = NumberedModel(self._answer)
         return encode_frame(encode_message(self._session_id, MessageType.START_REPLY, b"\x01"))
 
     def _normal(self, packet: bytes, session_id: int) -> bytes:

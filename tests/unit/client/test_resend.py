@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Numbered requests without a link: a scripted one says what comes, the test sees what is sent."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+
+import pytest
+
+from harness.client.resend import (
+    FIRST_PIECE,
+    LEAST_PIECE,
+    MOST_PIECE,
+    PROBE_AFTER_S,
+    NumberedRequests,
+    run,
+)
+from harness.errors import DeadlineError
+from harness.wire.framing import CrcMismatch, InvalidEscape, Noise, OversizeFrame, ShortPacket
+from harness.wire.session import Log, Numbered, Resend, SessionEvent
+
+DAMAGED = CrcMismatch(b"", 1, 2)
+Step = list[SessionEvent] | None
+
+
+def answer(sequence: int, body: bytes = b"ok") -> Numbered:
+    return Numbered(sequence, memoryview(body))
+
+
+@dataclass
+class Link:
+    """Brings the steps one by one, None for silence. sent: "request N" and "probe N". waits: in seconds."""
+
+    steps: deque[Step]
+    sent: list[str] = field(default_factory=list)
+    waits: list[float] = field(default_factory=list)
+
+    def read(self, wait_s: float) -> Step:
+        self.waits.append(wait_s)
+        if not self.steps:
+            raise DeadlineError("the time is up")
+        return self.steps.popleft()
+
+    def run(self, requests: NumberedRequests) -> bytes:
+        def write(frame: bytes) -> None:
+            self.sent.append(frame.decode())
+
+        encode, probe = ((lambda n, word=word: f"{word} {n}".encode()) for word in ("request", "probe"))
+        return bytes(run(requests, encode, probe, write, self.read))
+
+
+def sent_for(*steps: Step) -> list[str]:
+    """What the first request of a session sends until its answer is there."""
+    link = Link(deque(steps))
+    assert link.run(NumberedRequests()) == b"ok"
+    return link.sent
+
+
+def test_a_clean_link_carries_the_request_once() -> None:
+    assert sent_for([answer(1)]) == ["request 1"]
+
+
+def test_silence_is_asked_about() -> None:
+    assert sent_for(None, [answer(1)]) == ["request 1", "probe 1"]
+
+
+def test_a_request_that_never_arrived_is_sent_again() -> None:
+    assert sent_for(None, [Resend(0)], [answer(1)]) == ["request 1", "probe 1", "request 1"]
+
+
+def test_a_request_that_arrived_is_not_sent_again() -> None:
+    assert sent_for([Resend(1)], [answer(1)]) == ["request 1", "probe 1"]
+
+
+@pytest.mark.parametrize("event", [DAMAGED, ShortPacket(b""), InvalidEscape(b"", 7), OversizeFrame(1 << 30)])
+def test_damage_is_asked_about_at_once(event: SessionEvent) -> None:
+    assert sent_for([event], [answer(1)]) == ["request 1", "probe 1"]
+
+
+def test_several_events_at_once_get_one_reaction() -> None:
+    assert sent_for([DAMAGED, DAMAGED, Resend(0)], [answer(1)]) == ["request 1", "request 1"]
+
+
+def test_logs_noise_and_answers_to_earlier_requests_are_waited_over() -> None:
+    assert sent_for([Log("hot"), Noise(b"x"), answer(0, b"old")], [answer(1)]) == ["request 1"]
+
+
+def test_an_answer_among_damage_is_taken() -> None:
+    assert sent_for([DAMAGED, answer(1), Resend(0)]) == ["request 1"]
+
+
+def test_waits_grow_with_silence_and_begin_anew_after_a_byte() -> None:
+    link = Link(deque([None] * (len(PROBE_AFTER_S) + 1) + [[Noise(b"x")], [answer(1)]]))
+    link.run(NumberedRequests())
+    assert link.waits == [*PROBE_AFTER_S, PROBE_AFTER_S[-1], PROBE_AFTER_S[-1], PROBE_AFTER_S[0]]
+
+
+def test_the_deadline_ends_it() -> None:
+    with pytest.raises(DeadlineError):
+        Link(deque([None, None])).run(NumberedRequests())
+
+
+def test_the_sequence_wraps() -> None:
+    requests = NumberedRequests(sequence=254)
+    for sequence in (255, 0, 1):
+        link = Link(deque([[answer(sequence)]]))
+        link.run(requests)
+        assert link.sent == [f"request {sequence}"]
+
+
+def test_the_answer_to_the_request_before_is_not_taken() -> None:
+    requests = NumberedRequests()
+    Link(deque([[answer(1)]])).run(requests)
+    assert Link(deque([[answer(1, b"again")], [answer(2)]])).run(requests) == b"ok"
+
+
+def test_pieces_double_when_clean_and_halve_when_damaged() -> None:
+    requests = NumberedRequests()
+    Link(deque([[answer(1)]])).run(requests)
+    assert requests.piece == 2 * FIRST_PIECE
+    Link(deque([None, [answer(2)]])).run(requests)
+    assert requests.piece == FIRST_PIECE
+
+
+@pytest.mark.parametrize(("clean", "limit"), [(True, MOST_PIECE), (False, LEAST_PIECE)])
+def test_pieces_have_limits(clean: bool, limit: int) -> None:
+    requests = NumberedRequests()
+    for number in range(1, 31):
+        steps: list[Step] = [[answer(number)]] if clean else [None, [answer(number)]]
+        Link(deque(steps)).run(requests)
+    assert requests.piece == limit
+
+
+def test_what_it_took_is_counted() -> None:
+    requests = NumberedRequests()
+    Link(deque([None, [Resend(0)], [DAMAGED], [answer(1)]])).run(requests)
+    counters = requests.counters
+    assert (counters.requests, counters.sent_again, counters.probes) == (1, 1, 2)
