@@ -33,23 +33,24 @@ def open_device(
     session_timeout_s: float = 30.0,
     call_timeout_s: float = 60.0,
     total_timeout_s: float | None = None,
+    resend: bool | None = None,
 ) -> Device:
     """Build a platform's firmware unless that is done, start it, and return it with a session established.
 
     platform: a name of `minrpc platforms`.
     serial_port: attach to firmware that runs already on this port instead, at `baud` bits per second; by
-    default
-        the platform's rate, or 115200.
+        default the platform's rate, or 115200.
     link: what carries RPC to an emulator, "pty" or "socket".
     timing: "exact" counts instructions (QEMU only, and the default there), "wall" follows the host's clock.
     platforms_file: a TOML file merged over the table of platforms.
     session_timeout_s, call_timeout_s: seconds until a session is there, and for each call, not counting those
-    in
-        which a busy host kept the emulator waiting.
+        in which a busy host kept the emulator waiting.
     total_timeout_s: seconds of plain wall time for everything that is waited for; None for no limit.
+    resend: send again what the link loses, each request still running once, where the device can do that;
+        None for serial ports only, since links inside this machine lose nothing.
 
-    Closing the device stops what was started. Raises a HarnessError that says which stage failed and what to
-    do.
+    Closing the device stops what was started. Raises a HarnessError that says which stage failed and what
+    to do.
     """
     total = None if total_timeout_s is None else Deadline("total", total_timeout_s)
     running = _attach(platform, serial_port, baud, platforms_file) if serial_port else None
@@ -57,7 +58,13 @@ def open_device(
         firmware = build(find_platform(load_platforms(platforms_file), platform))
         running = launch(firmware, link=link, timing=timing, total=total)
     try:
-        device = device_on(running, total, session_timeout_s=session_timeout_s, call_timeout_s=call_timeout_s)
+        device = device_on(
+            running,
+            total,
+            session_timeout_s=session_timeout_s,
+            call_timeout_s=call_timeout_s,
+            resend=resend,
+        )
         device.connect()
     except BaseException:
         running.stop()
@@ -72,17 +79,20 @@ def device_on(
     transport: Transport | None = None,
     session_timeout_s: float = 30.0,
     call_timeout_s: float = 60.0,
+    resend: bool | None = None,
 ) -> Device:
     """The client of what runs already, no session yet. Closing it stops what runs.
 
     transport: the link to use instead of `running`'s own; closing the device then closes this, and nothing
-    stops.
+        stops.
+    resend: as for `open_device`.
     """
     return Device(
         transport or running.transport,
         LinkOwner(running.clock, total, running.diagnose, lambda: running.console, running.timebase),
         session_timeout_s=session_timeout_s,
         call_timeout_s=call_timeout_s,
+        resend=running.process is None if resend is None else resend,
         on_close=None if transport else running.stop,
     )
 

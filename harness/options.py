@@ -24,6 +24,7 @@ class Options:
     platforms_file: a TOML file that is merged over the table of platforms.
     timing: None for what fits the platform, "exact" under QEMU.
     total_s: limit of the whole run, seconds of wall time.
+    resend: send again what the link loses; None for serial ports only.
     """
 
     platforms: tuple[str, ...] = ()
@@ -33,6 +34,7 @@ class Options:
     timing: Timing | None = None
     link: Link = "pty"
     total_s: float = TOTAL_S
+    resend: bool | None = None
 
 
 def add_device_options(add: Callable[..., object]) -> None:
@@ -55,6 +57,11 @@ def add_device_options(add: Callable[..., object]) -> None:
     )
     add("--link", choices=get_args(Link), default="pty", help="what carries RPC to a device started here")
     add(
+        "--resend",
+        choices=["on", "off"],
+        help="send again what the link loses, where the device can do that (default: on for a serial port)",
+    )
+    add(
         "--total-timeout",
         type=float,
         default=TOTAL_S,
@@ -73,6 +80,7 @@ def options_from(given: Mapping[str, Any]) -> Options:
         timing=given["timing"],
         link=given["link"],
         total_s=given["total_timeout"],
+        resend=None if given["resend"] is None else given["resend"] == "on",
     )
     _check(options)
     return options

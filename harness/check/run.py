@@ -76,7 +76,7 @@ def check(target: Target, options: Options, total: Deadline, cases: Sequence[Cas
     try:
         with ExitStack() as stack:
             running = stack.enter_context(_start(checked, options, total, say))
-            device = stack.enter_context(device_on(running, total))
+            device = stack.enter_context(device_on(running, total, resend=options.resend))
             _connect(checked, device, say)
             _call(checked, device, cases, say)
     except HarnessError as error:

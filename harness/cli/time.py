@@ -57,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Measure on each platform and show; 1 where --until was not reached, or a bound that counts was broken."""
+    """Measure on each platform and show; 1 where --until was not reached, or a bound broken that counts."""
     options = options_from(vars(arguments))
     plan = call_arguments(arguments.function, arguments.arg, arguments.shape, arguments.dtype)
     precision = _precision(arguments)
@@ -105,7 +105,7 @@ class Run:
         with ExitStack() as stack:
             running, firmware = self._start()
             stack.enter_context(running)
-            device = stack.enter_context(device_on(running, self._total))
+            device = stack.enter_context(device_on(running, self._total, resend=self._options.resend))
             lib = device.system_lib()
             measurer = lib.measure(
                 self._given.function,

@@ -65,7 +65,7 @@ class SharedDevice:
         """The device with a session of its own, in which nothing is left of an earlier one."""
         running = self.running
         self._lent = LentTransport(running.transport)
-        device = device_on(running, self.total, transport=self._lent)
+        device = device_on(running, self.total, transport=self._lent, resend=self.options.resend)
         with self._once_or_never():
             device.connect()
             self._answered = True

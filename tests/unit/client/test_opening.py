@@ -61,6 +61,15 @@ def test_a_device_by_its_port(served_port: str) -> None:
             assert served_port in device.name
 
 
+@pytest.mark.parametrize(("resend", "numbered"), [(None, True), (True, True), (False, False)])
+def test_requests_over_a_port_are_numbered_by_default(
+    served_port: str, resend: bool | None, numbered: bool
+) -> None:
+    with open_device(serial_port=served_port, resend=resend) as device:
+        assert (device.rpc.link.numbered is not None) == numbered
+        assert device.system_lib()["inc"](1) == 2
+
+
 def test_the_names_of_the_package_are_there() -> None:
     for name in harness.__all__:
         assert getattr(harness, name).__name__ == name

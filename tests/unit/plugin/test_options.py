@@ -28,6 +28,11 @@ def test_empty_names_are_none() -> None:
     assert split_names([" ,,", ""]) == ()
 
 
+@pytest.mark.parametrize(("argv", "resend"), [([], None), (["--resend=on"], True), (["--resend=off"], False)])
+def test_resend(argv: list[str], resend: bool | None) -> None:
+    assert parse(*argv).resend is resend
+
+
 def test_a_port_with_its_rate() -> None:
     options = parse("--serial-port", "/dev/ttyACM0", "--baud", "9600", "--platform", "my_board")
     assert (options.serial_port, options.baud, options.platforms) == ("/dev/ttyACM0", 9600, ("my_board",))
