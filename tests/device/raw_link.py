@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A client that says what no client should: any session, any bytes at all, straight over a device's link."""
+
+from itertools import count
+
+from harness.deadline import Deadline, read_before, write_before
+from harness.platforms import RunningDevice
+from harness.wire.framing import encode_frame
+from harness.wire.replies import RemoteException, Reply, Return, decode_reply
+from harness.wire.requests import CallFunc, Request, encode_request, get_global_func
+from harness.wire.session import (
+    ClientSession,
+    Log,
+    MessageType,
+    Packet,
+    SessionEvent,
+    SessionState,
+    Terminated,
+    encode_message,
+)
+from harness.wire.values import Argument, Dialect, Handle, Module
+
+TIMEOUT_S = 60.0
+
+
+class RawLink:
+    """A session on a running device, and what the device logs.
+
+    logs: lines that came since the session was opened.
+    """
+
+    def __init__(self, running: RunningDevice) -> None:
+        self.logs: list[str] = []
+        self._running = running
+        nonces = count(1)
+        self._session = ClientSession(lambda: next(nonces) % 255 + 1)
+        self.open()
+
+    @property
+    def session_id(self) -> int:
+        """Of the session that runs."""
+        return self._session.session_id
+
+    def open(self) -> None:
+        """Begin a session, in place of the one that runs."""
+        deadline = self._deadline("session")
+        self.send(self._session.start())
+        while self._session.state is not SessionState.ESTABLISHED:
+            if any(isinstance(event, Terminated) for event in self._read(deadline)):
+                # It has just booted: what was sent before it did is lost.
+                self.send(self._session.start())
+
+    def send(self, data: bytes) -> None:
+        """These bytes, as they are."""
+        write_before(self._running.transport, data, self._deadline("write"))
+
+    def send_message(self, kind: int, body: bytes = b"", session_id: int | None = None) -> None:
+        """One message in a good frame."""
+        identity = self.session_id if session_id is None else session_id
+        self.send(encode_frame(encode_message(identity, MessageType(kind), body)))
+
+    def frame(self, packet: bytes) -> bytes:
+        """The frame of an RPC packet, to be damaged."""
+        return self._session.encode(packet)
+
+    def exchange(self, packet: bytes) -> Reply:
+        """The answer to an RPC packet, its length in front: the first one that comes."""
+        self.send(self._session.encode(packet))
+        deadline = self._deadline("answer")
+        while True:
+            for event in self._read(deadline):
+                if isinstance(event, Packet):
+                    return decode_reply(event.body, Dialect.V0_8_0)
+
+    def request(self, request: Request) -> Reply:
+        """The answer to a request."""
+        return self.exchange(encode_request(request, Dialect.V0_8_0))
+
+    def values(self, request: Request) -> list[object]:
+        """What the answer holds, which must be no exception."""
+        reply = self.request(request)
+        assert isinstance(reply, Return), reply
+        return list(reply.values)
+
+    def exception(self, request: Request) -> str:
+        """The text of the exception that the request ends with."""
+        return text_of(self.request(request))
+
+    def global_function(self, name: str) -> int:
+        """A global function's handle."""
+        handle = self.values(get_global_func(name))[0]
+        assert isinstance(handle, Handle)
+        return handle.value
+
+    def call(self, handle: int, *args: Argument) -> object:
+        """What a function returns."""
+        return self.values(CallFunc(handle, args))[1]
+
+    def library_function(self, name: str) -> int:
+        """The handle of a function of the system library."""
+        module = self.call(self.global_function("runtime.SystemLib"))
+        assert isinstance(module, Handle)
+        get_function = self.global_function("tvm.rpc.server.ModuleGetFunction")
+        found = self.call(get_function, Module(module.value), name, 0)
+        assert isinstance(found, Handle)
+        return found.value
+
+    def still_serves(self) -> bool:
+        """Whether the good request is answered, and right."""
+        return self.call(self.library_function("inc"), 41) == 42
+
+    def receive_size(self) -> int:
+        """Bytes of the longest message that the device takes."""
+        info = self.call(self.global_function("minrpc.device_info"))
+        assert isinstance(info, bytes)
+        return int.from_bytes(info[4:8], "little")
+
+    def _deadline(self, stage: str) -> Deadline:
+        return Deadline(stage, TIMEOUT_S, self._running.clock)
+
+    def _read(self, deadline: Deadline) -> list[SessionEvent]:
+        events = self._session.receive(read_before(self._running.transport, deadline, "the device's answer"))
+        self.logs += [event.text for event in events if isinstance(event, Log)]
+        return events
+
+
+def text_of(reply: Reply) -> str:
+    """The text of a reply that must be an exception, and must say something."""
+    assert isinstance(reply, RemoteException), reply
+    assert reply.text
+    return reply.text
