@@ -42,17 +42,17 @@ def build_peers(platform: Platform) -> Peers:
 
 
 @contextmanager
-def running_device(firmware: Firmware) -> Iterator[tuple[Device, RunningDevice]]:
-    """The server, booted, with a session."""
-    with launch(firmware) as running, connect(running, running.transport) as device:
+def running_device(firmware: Firmware, *, resend: bool = False) -> Iterator[tuple[Device, RunningDevice]]:
+    """The server, booted, with a session; `resend` as in `Device`."""
+    with launch(firmware) as running, connect(running, running.transport, resend=resend) as device:
         yield device, running
 
 
 @contextmanager
-def connect(running: RunningDevice, transport: Transport) -> Iterator[Device]:
+def connect(running: RunningDevice, transport: Transport, *, resend: bool = False) -> Iterator[Device]:
     """A session with what runs already, over `transport`."""
     owner = LinkOwner(running.clock, None, running.diagnose, lambda: running.console)
-    with Device(transport, owner) as device:
+    with Device(transport, owner, resend=resend) as device:
         device.connect()
         yield device
 

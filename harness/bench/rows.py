@@ -15,7 +15,7 @@ from harness.errors import ConfigurationError
 SCHEMA: Final = 1
 """Version of the JSON; a later one that means something else gets another number."""
 
-Group = Literal["round trip", "copy", "wire", "boot", "cpu", "suite", "size"]
+Group = Literal["round trip", "copy", "wire", "boot", "cpu", "resend", "suite", "size"]
 Verdict = Literal["met", "missed", ""]
 
 

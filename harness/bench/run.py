@@ -12,15 +12,17 @@ from typing import Final, get_args
 
 import numpy as np
 
-from harness.bench import boot, copies, cpu, memory_use, round_trip, sizes, suite
+from harness.bench import boot, copies, cpu, memory_use, resend_cost, round_trip, sizes, suite
 from harness.bench.peers import Peers, build_peers
 from harness.bench.rows import Group, Report, Row
 from harness.platforms import Platform
 from harness.platforms.toolchain import compiler_version
 
 GROUPS: Final[tuple[Group, ...]] = get_args(Group)
-DEFAULT_GROUPS: Final[tuple[Group, ...]] = tuple(group for group in GROUPS if group != "suite")
-"""All but the slowest, which says nothing about a platform."""
+DEFAULT_GROUPS: Final[tuple[Group, ...]] = tuple(
+    group for group in GROUPS if group not in ("resend", "suite")
+)
+"""All that have goals, but the slowest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,16 +68,17 @@ _SLOW_ROUNDS: Final = 5
 _BOOT_ROUNDS: Final = 25
 
 
-def _copies(peers: Peers, rounds: int) -> list[Row]:
-    return copies.measure(peers, rounds if peers.platform.starts == "process" else min(rounds, _SLOW_ROUNDS))
+def _copy_rounds(peers: Peers, rounds: int) -> int:
+    return rounds if peers.platform.starts == "process" else min(rounds, _SLOW_ROUNDS)
 
 
 _MEASURES: Final[dict[Group, Callable[[Peers, int], list[Row]]]] = {
     "round trip": round_trip.measure,
-    "copy": _copies,
+    "copy": lambda peers, rounds: copies.measure(peers, _copy_rounds(peers, rounds)),
     "wire": lambda peers, _: copies.measure_wire(peers),
     "boot": lambda peers, rounds: [boot.measure(peers, min(rounds, _BOOT_ROUNDS))],
     "cpu": lambda peers, _: cpu.measure(peers),
+    "resend": lambda peers, rounds: resend_cost.measure(peers, rounds, _copy_rounds(peers, rounds)),
     "size": lambda peers, _: memory_use.measure(peers),
 }
 
