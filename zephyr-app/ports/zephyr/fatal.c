@@ -27,10 +27,20 @@ static const char *reason_name(unsigned int reason)
 		[K_ERR_KERNEL_PANIC] = "kernel panic",
 	};
 
-	return reason < ARRAY_SIZE(names) ? names[reason] : "CPU exception";
+	if (reason < ARRAY_SIZE(names)) {
+		return names[reason];
+	}
+#if defined(CONFIG_CPU_CORTEX_M)
+	if (reason < K_ERR_ARM_BUS_GENERIC) {
+		return "memory protection fault";
+	}
+	return reason < K_ERR_ARM_USAGE_GENERIC ? "bus fault" : "usage fault";
+#else
+	return "CPU exception";
+#endif
 }
 
-/* Where it happened; 0 when that is not known. */
+/* The address of the instruction at fault; 0 when that is not known. */
 static unsigned int program_counter(const struct arch_esf *esf)
 {
 	if (esf == NULL) {
@@ -47,9 +57,20 @@ static unsigned int program_counter(const struct arch_esf *esf)
 #endif
 }
 
-static const char *thread_name(void)
+static bool in_interrupt(const struct arch_esf *esf)
 {
-	const char *name = k_is_in_isr() ? "an interrupt" : k_thread_name_get(k_current_get());
+#if defined(CONFIG_CPU_CORTEX_M)
+	/* The fault is itself an exception; what it interrupted is on the stack. */
+	return esf != NULL && (esf->basic.xpsr & IPSR_ISR_Msk) != 0U;
+#else
+	ARG_UNUSED(esf);
+	return k_is_in_isr();
+#endif
+}
+
+static const char *place(const struct arch_esf *esf)
+{
+	const char *name = in_interrupt(esf) ? "an interrupt" : k_thread_name_get(k_current_get());
 
 	return name != NULL && name[0] != '\0' ? name : "a thread without name";
 }
@@ -59,7 +80,7 @@ void k_sys_fatal_error_handler(unsigned int reason, const struct arch_esf *esf)
 	char text[TEXT_SIZE];
 
 	minrpc_text(text, sizeof(text), "fatal: %s (reason %u) at pc 0x%x in %s; restarting",
-		    reason_name(reason), reason, program_counter(esf), thread_name());
+		    reason_name(reason), reason, program_counter(esf), place(esf));
 	printk("%s\n", text);
 	link_poll_only();
 	device_last_words(text, strlen(text));
