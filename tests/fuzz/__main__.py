@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A long run: `python -m tests.fuzz [--runs N] [TARGET...]`, from the top of the checkout.
+
+Ends at the first finding, whose input it keeps in build/fuzz: the target's program, given that file as its only
+argument, runs it alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.fuzz.targets import HERE, MAX_LENGTH, command
+from tests.native import build
+
+
+def main() -> int:
+    """Run each target in turn; the status of the first that found something."""
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.fuzz", description=(__doc__ or "").partition("\n")[0]
+    )
+    parser.add_argument("--runs", type=int, default=10_000_000, help="inputs of each target (%(default)s)")
+    parser.add_argument(
+        "targets", nargs="*", choices=[*MAX_LENGTH, []], metavar="TARGET", help=" ".join(MAX_LENGTH)
+    )
+    options = parser.parse_args()
+    directory = Path("build/fuzz")
+    directory.mkdir(parents=True, exist_ok=True)
+    programs = build(HERE, directory, env={"CC": "clang"})
+    for target in options.targets or MAX_LENGTH:
+        corpus = directory / "corpus" / target
+        corpus.mkdir(parents=True, exist_ok=True)
+        status = subprocess.run(
+            command(programs, target, options.runs, corpus, directory), check=False
+        ).returncode
+        if status != 0:
+            return status
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

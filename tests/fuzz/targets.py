@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The fuzz targets and how they are run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+HERE = Path(__file__).parent
+
+# Bytes of the longest input: longer ones find no more, and take longer.
+MAX_LENGTH = {"deframe": 256, "packets": 400, "requests": 256}
+
+
+def command(programs: Path, target: str, runs: int, corpus: Path, findings: Path, seed: int = 0) -> list[str]:
+    """What runs that many inputs. New ones of interest go to `corpus`, a finding to `findings`."""
+    return [
+        str(programs / f"fuzz_{target}"),
+        f"-runs={runs}",
+        f"-seed={seed}",
+        f"-max_len={MAX_LENGTH[target]}",
+        f"-dict={HERE / 'fuzz.dict'}",
+        f"-artifact_prefix={findings}/",
+        str(corpus),
+        str(HERE / "corpus" / target),
+    ]

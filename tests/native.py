@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Builds C projects of the tests for the machine that runs them."""
+
+from __future__ import annotations
+
+import fcntl
+import shutil
+import subprocess
+from collections.abc import Mapping
+from os import environ
+from pathlib import Path
+
+import pytest
+
+
+def need_tools(*tools: str) -> None:
+    """Skips the test when one of these programs is not there."""
+    missing = [tool for tool in tools if shutil.which(tool) is None]
+    if missing:
+        packages = " ".join("ninja-build" if tool == "ninja" else tool for tool in missing)
+        pytest.skip(f"no {', '.join(missing)}: apt-get install {packages}")
+
+
+def compiles(compiler: str, *flags: str) -> bool:
+    """Whether the compiler makes a program with these flags: not every one has every library."""
+    command = [compiler, *flags, "-x", "c", "-", "-o", "/dev/null"]
+    source = b"#include <stdlib.h>\nint main(void) { return 0; }\n"
+    return subprocess.run(command, input=source, capture_output=True, check=False).returncode == 0
+
+
+def build(source: Path, directory: Path, *options: str, env: Mapping[str, str] | None = None) -> Path:
+    """Configures and builds a CMake project; returns the directory of its programs.
+
+    What the directory holds of an earlier run is brought up to date. Of two runs at once the second waits.
+    """
+    with (directory / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        _run(["cmake", "-G", "Ninja", "-S", str(source), "-B", str(directory), *options], env)
+        _run(["cmake", "--build", str(directory), "--parallel", "2"], env)
+    return directory / "bin"
+
+
+def _run(command: list[str], env: Mapping[str, str] | None) -> None:
+    done = subprocess.run(
+        command, capture_output=True, text=True, env={**environ, **(env or {})}, check=False
+    )
+    assert done.returncode == 0, f"{' '.join(command)}\n{done.stdout[-8000:]}{done.stderr[-8000:]}"
