@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A long run: `python -m tests.fuzz [--runs N] [TARGET...]`, from the top of the checkout.
+"""A long run: `python -m tests.fuzz [--runs N] [--target NAME]`, from the top of the checkout.
 
-Ends at the first finding, whose input it keeps in build/fuzz: the target's program, given that file as its only
-argument, runs it alone.
+Ends at the first finding, whose input it keeps in build/fuzz: the target's program, given that file as its
+only argument, runs it alone.
 """
 
 from __future__ import annotations
@@ -18,23 +18,18 @@ from tests.native import build
 
 def main() -> int:
     """Run each target in turn; the status of the first that found something."""
-    parser = argparse.ArgumentParser(
-        prog="python -m tests.fuzz", description=(__doc__ or "").partition("\n")[0]
-    )
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz")
     parser.add_argument("--runs", type=int, default=10_000_000, help="inputs of each target (%(default)s)")
-    parser.add_argument(
-        "targets", nargs="*", choices=[*MAX_LENGTH, []], metavar="TARGET", help=" ".join(MAX_LENGTH)
-    )
+    parser.add_argument("--target", action="append", choices=list(MAX_LENGTH), help="only this one")
     options = parser.parse_args()
     directory = Path("build/fuzz")
     directory.mkdir(parents=True, exist_ok=True)
     programs = build(HERE, directory, env={"CC": "clang"})
-    for target in options.targets or MAX_LENGTH:
+    for target in options.target or MAX_LENGTH:
         corpus = directory / "corpus" / target
         corpus.mkdir(parents=True, exist_ok=True)
-        status = subprocess.run(
-            command(programs, target, options.runs, corpus, directory), check=False
-        ).returncode
+        run = command(programs, target, options.runs, corpus, directory)
+        status = subprocess.run(run, check=False).returncode
         if status != 0:
             return status
     return 0
