@@ -7,6 +7,9 @@
 
 #include <string.h>
 
+/* NULL where no generated code is linked. */
+TVM_WEAK const TVMModule *TVMSystemLibEntryPoint(void);
+
 static struct minrpc_server *server;
 static const TVMFuncRegistry *registries[2];
 static struct minrpc_library library;

@@ -17,8 +17,8 @@ typedef struct TVMModule {
 	const TVMFuncRegistry *registry;
 } TVMModule;
 
-/* Defined by generated code; absent (NULL) when only the built-in functions are linked. */
-TVM_WEAK const TVMModule *TVMSystemLibEntryPoint(void);
+/* Defined by generated code. Not weak here: that would make the definitions weak, and of two one would be lost. */
+const TVMModule *TVMSystemLibEntryPoint(void);
 
 #ifdef __cplusplus
 }
