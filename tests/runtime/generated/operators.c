@@ -1,8 +1,9 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * Functions in the form in which TVM's C generator writes them, by hand: void pointers, no checks of arguments, shapes that are
- * compiled in, workspace for what is large, -1 without a text on failure. It must compile and link as it stands.
+ * Functions in the form in which TVM's C generator writes them, by hand: void pointers, no checks of arguments,
+ * shapes that are compiled in, workspace for what is large, -1 without a text on failure. It must compile and
+ * link as it stands.
  */
 #define TVM_EXPORTS
 #include "tvm/runtime/c_runtime_api.h"
@@ -95,7 +96,7 @@ TVM_DLL int32_t generated_indirect(void* args, void* arg_type_ids, int32_t num_a
   return 0;
 }
 
-static const float linked_param_0[4] = {1.0f, 2.0f, 3.0f, 4.0f};
+static const float linked_param_0[300] = {1.000000e+00f, 2.500000e+00f};
 
 #ifdef __cplusplus
 extern "C"
