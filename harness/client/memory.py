@@ -18,6 +18,7 @@ from harness.wire.requests import (
     copy_overhead,
     encode_request,
 )
+from harness.wire.session import NUMBERED_EXTRA
 from harness.wire.values import Argument, Dialect, DLTensor, Handle, Value
 
 MAX_PACKET_SIZE = "tvm.rpc.server.GetCRTMaxPacketSize"
@@ -115,6 +116,8 @@ def _block(rpc: RpcClient, tensor: DLTensor) -> int:
     if rpc.facts.max_packet is None:
         rpc.facts.max_packet = _ask_max_packet(rpc)
     block = rpc.facts.max_packet - copy_overhead(len(tensor.shape), rpc.dialect)
+    if rpc.link.numbered:
+        block -= NUMBERED_EXTRA
     if block < 1:
         raise DialectError(f"the device takes packets of {rpc.facts.max_packet} bytes: too small for a copy")
     return block

@@ -26,6 +26,8 @@ NO_SESSION_ID = 0
 HEADER = Struct("<HB")
 _SEQUENCE = 1
 _CHECK = Struct("<I")
+# What a numbered message has more than a normal one.
+NUMBERED_EXTRA = _SEQUENCE + _CHECK.size
 _INIT_BODY = bytes([PROTOCOL_VERSION])
 
 

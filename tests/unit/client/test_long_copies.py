@@ -10,9 +10,12 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from harness.client import Device
+from harness.wire.framing import Deframer, Frame
 from harness.wire.requests import CopyToRemote
 from tests.unit.client.conftest import Bench
-from tests.unit.client.device_model import OURS, TVM_0_18_0, Traits
+from tests.unit.client.device_model import OURS, TVM_0_18_0, DeviceModel, Traits
+from tests.unit.client.model_transport import ModelTransport
 
 TAKES_LONG_COPIES = replace(OURS, info_version=3)
 # Data of the largest one-dimensional CopyToRemote in a receive buffer of 8192 bytes.
@@ -56,6 +59,18 @@ def test_other_devices_never_see_one(make_bench: Callable[..., Bench], traits: T
     assert (bench.device.array(host).numpy() == host).all()
     assert max(uploads(bench)) <= FULL
     assert bench.model.checked == []
+
+
+def test_a_numbered_copy_fits_the_buffer_to_the_last_byte() -> None:
+    model = DeviceModel(TAKES_LONG_COPIES)
+    transport = ModelTransport(model)
+    host = elements(100_000)
+    with Device(transport, resend=True) as device:
+        assert (device.array(host).numpy() == host).all()
+    reader = Deframer()
+    frames = [event for data in transport.written for event in reader.feed(data)]
+    assert max(len(frame.payload) for frame in frames if isinstance(frame, Frame)) == 8192
+    assert model.checked == []
 
 
 def test_a_long_answer_comes_in_pieces_that_are_never_too_long_to_take(bench: Bench) -> None:
