@@ -22,11 +22,13 @@ enum kind {
 	CUT,      /* a normal message without its end */
 	ANY_TYPE, /* a message of the type that the first byte says, with the session's id */
 	NOISE,    /* not framed at all */
+	CHECKED,  /* a long copy with a check of its header: how long that is, its first byte says */
 	KINDS,
 };
 
 #define TYPE_NUMBERED 0x11U
 #define TYPE_PROBE    0x13U
+#define TYPE_CHECKED  0x14U
 #define HANDLES_MAX   32U
 
 struct fuzz_session {
@@ -193,6 +195,26 @@ static void send_probe(struct fuzz_session *session, const struct bytes *body)
 	CHECK(take_replies(session) <= 1U);
 }
 
+/* Longer than the receive buffer, whatever the input's length: its last byte is repeated. */
+static void send_checked(struct fuzz_session *session, const struct bytes *body)
+{
+	struct bytes packet = {0};
+	struct bytes message = {0};
+	uint32_t head = body->size == 0U ? 0U : body->data[0] % 128U;
+	uint32_t size = FUZZ_RECEIVE + 1U + (body->size == 0U ? 0U : body->data[body->size - 1U]);
+
+	put_u64(&packet, size);
+	put_u32(&packet, RPC_COPY_TO);
+	for (uint32_t i = 1U; packet.size < size + 8U; i++) {
+		put_u8(&packet, i < body->size ? body->data[i] : 0x11U);
+	}
+	put_u32(&message, crc32_of(packet.data, 12U + head));
+	put(&message, packet.data, packet.size);
+	send(session, TYPE_CHECKED, &message, 1U);
+	bytes_free(&packet);
+	bytes_free(&message);
+}
+
 static void send_broken(struct fuzz_session *session, const struct bytes *body, bool cut)
 {
 	struct bytes wire = {0};
@@ -260,6 +282,9 @@ static void step(struct fuzz_session *session, struct input *input)
 	case DAMAGED:
 	case CUT:
 		send_broken(session, &body, kind == CUT);
+		break;
+	case CHECKED:
+		send_checked(session, &body);
 		break;
 	default:
 		send_any(session, &body, kind == ANY_TYPE);
