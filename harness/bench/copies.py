@@ -3,15 +3,16 @@
 
 from __future__ import annotations
 
+import time
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from harness.bench.meter import MeteredTransport, Traffic
-from harness.bench.paired import Paired, interleave
-from harness.bench.peers import Peers, connect, running_device, running_echo
-from harness.bench.rows import Goal, Row
+from harness.bench.paired import Paired, interleave_clocks
+from harness.bench.peers import Peers, connect, cpu_clock, running_device, running_echo
+from harness.bench.rows import Goal, Row, time_row
 from harness.client import RemoteArray
 from harness.platforms import launch
 
@@ -28,22 +29,27 @@ def random_int8(shape: tuple[int, ...]) -> npt.NDArray[np.int8]:
 
 
 def measure(peers: Peers, rounds: int) -> list[Row]:
-    """Throughput of a 512x512 int8 array each way; that of the echo counts bytes that came back."""
+    """A 512x512 int8 array each way: throughput, and CPU time, which a busy host does not change."""
     host = random_int8(SHAPE)
     raw = host.tobytes()
-    calls = _CALLS[peers.platform.starts]
-    with running_device(peers.server) as (device, _), running_echo(peers.raw) as echo:
+    with running_device(peers.server) as (device, running), running_echo(peers.raw) as echo:
         array = device.array(host)
         ways = {"512x512 int8 to the device": lambda: array.copy_from(host), "512x512 int8 back": array.numpy}
-        results = {
-            name: interleave(way, lambda: echo.stream(raw), rounds=rounds, calls=calls)
-            for name, way in ways.items()
-        }
-    return [_row(peers, name, result) for name, result in results.items()]
+        rows: list[Row] = []
+        for name, way in ways.items():
+            wall, cpu = interleave_clocks(
+                way,
+                lambda: echo.stream(raw),
+                rounds=rounds,
+                calls=_CALLS[peers.platform.starts],
+                clocks=[time.perf_counter, cpu_clock(running, echo.running)],
+            )
+            rows += [_throughput_row(peers, name, wall), _cpu_row(peers, name, cpu)]
+    return rows
 
 
-def _row(peers: Peers, name: str, result: Paired) -> Row:
-    """Throughputs are the inverse of the times, so is the ratio."""
+def _throughput_row(peers: Peers, name: str, result: Paired) -> Row:
+    """Throughputs are the inverse of the times, so is the ratio. That of the echo counts what came back."""
     size = float(np.prod(SHAPE)) / _MIB
     return Row(
         group="copy",
@@ -57,6 +63,11 @@ def _row(peers: Peers, name: str, result: Paired) -> Row:
         goal=Goal("at least", 0.25 if peers.platform.starts == "process" else 0.85),
         note="raw: echo of the same bytes, streamed",
     )
+
+
+def _cpu_row(peers: Peers, name: str, result: Paired) -> Row:
+    note = "CPU time of the device or its emulator; raw: of the echo's"
+    return time_row("copy", f"{name}, CPU", peers.platform.name, result, note=note)
 
 
 def measure_wire(peers: Peers) -> list[Row]:

@@ -39,32 +39,58 @@ def pair(values: Sequence[float], baselines: Sequence[float]) -> Paired:
     return Paired(median(values), median(baselines), median(ratios), deviation(ratios), len(ratios))
 
 
+Clock = Callable[[], float]
+"""What passes is the difference of two readings, in seconds: of the wall's time, or of a process's."""
+
+
 def interleave(
     ours: Callable[[], object],
     baseline: Callable[[], object],
     *,
     rounds: int,
     calls: int,
-    clock: Callable[[], float] = time.perf_counter,
+    clock: Clock = time.perf_counter,
 ) -> Paired:
     """Measure both in `rounds` rounds; a round is the median of `calls` calls of each.
 
     Which of the two comes first changes from round to round. One call of each before the first round does not
     count.
     """
+    return interleave_clocks(ours, baseline, rounds=rounds, calls=calls, clocks=[clock])[0]
+
+
+def interleave_clocks(
+    ours: Callable[[], object],
+    baseline: Callable[[], object],
+    *,
+    rounds: int,
+    calls: int,
+    clocks: Sequence[Clock],
+) -> list[Paired]:
+    """As `interleave`, the same calls by several clocks; a result for each."""
     baseline()
     ours()
-    values: list[float] = []
-    baselines: list[float] = []
+    values: list[list[float]] = []
+    baselines: list[list[float]] = []
     for number in range(rounds):
         order = [(baseline, baselines), (ours, values)]
         for function, times in order if number % 2 == 0 else reversed(order):
-            times.append(median(timed(function, clock) for _ in range(calls)))
-    return pair(values, baselines)
+            times.append(_round(function, calls, clocks))
+    return [pair(*each) for each in zip(zip(*values, strict=True), zip(*baselines, strict=True), strict=True)]
 
 
-def timed(function: Callable[[], object], clock: Callable[[], float] = time.perf_counter) -> float:
-    """Seconds that one call takes."""
-    begin = clock()
+def _round(function: Callable[[], object], calls: int, clocks: Sequence[Clock]) -> list[float]:
+    """For each clock the median of the calls."""
+    times = [_timed(function, clocks) for _ in range(calls)]
+    return [median(each) for each in zip(*times, strict=True)]
+
+
+def _timed(function: Callable[[], object], clocks: Sequence[Clock]) -> list[float]:
+    begin = [clock() for clock in clocks]
     function()
-    return clock() - begin
+    return [clock() - first for clock, first in zip(clocks, begin, strict=True)]
+
+
+def timed(function: Callable[[], object], clock: Clock = time.perf_counter) -> float:
+    """Seconds that one call takes."""
+    return _timed(function, [clock])[0]

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Final
 
 from harness.client import Device, LinkOwner
+from harness.deadline import ProcessClock
 from harness.errors import HarnessError
 from harness.platforms import Firmware, Platform, RunningDevice, build, launch
 from harness.transport import MAX_READ, FdTransport, Transport
@@ -64,8 +65,14 @@ def running_echo(firmware: Firmware) -> Iterator[Echo]:
         expect_ready(running)
         transport = running.transport
         assert isinstance(transport, FdTransport)
-        with Echo(transport.fileno()) as echo:
+        with Echo(transport.fileno(), running) as echo:
             yield echo
+
+
+def cpu_clock(*running: RunningDevice) -> Callable[[], float]:
+    """Reads the CPU seconds that the processes of `running` have used: of emulators, or of devices themselves."""
+    clocks = [ProcessClock(one.process.pid) for one in running if one.process is not None]
+    return lambda: sum(clock.sample().cpu_s for clock in clocks)
 
 
 def expect_ready(running: RunningDevice) -> None:
@@ -77,9 +84,13 @@ def expect_ready(running: RunningDevice) -> None:
 
 
 class Echo:
-    """The host's side of an echo: nothing but system calls on `fd`, as few as there can be."""
+    """The host's side of an echo: nothing but system calls on `fd`, as few as there can be.
 
-    def __init__(self, fd: int) -> None:
+    running: what echoes.
+    """
+
+    def __init__(self, fd: int, running: RunningDevice) -> None:
+        self.running = running
         self._fd = fd
         self._both, self._readable = select.poll(), select.poll()
         self._both.register(fd, select.POLLIN | select.POLLOUT)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from harness.bench.paired import deviation, interleave, pair, timed
+from harness.bench.paired import deviation, interleave, interleave_clocks, pair, timed
 
 
 class Clock:
@@ -69,6 +69,21 @@ def test_a_round_is_the_median_of_its_calls() -> None:
     clock = Clock()
     ours = clock.takes("ours", 0.0, 2.0, 90.0, 2.0)
     assert interleave(ours, clock.takes("raw", 1.0), rounds=1, calls=3, clock=clock).value == 2.0
+
+
+def test_several_clocks_see_the_same_calls() -> None:
+    wall, half = Clock(), Clock()
+
+    def takes(seconds: float) -> Callable[[], None]:
+        def function() -> None:
+            wall.now += seconds
+            half.now += seconds / 2
+
+        return function
+
+    first, second = interleave_clocks(takes(3.0), takes(1.0), rounds=3, calls=2, clocks=[wall, half])
+    assert (first.value, first.baseline, first.ratio) == (3.0, 1.0, 3.0)
+    assert (second.value, second.baseline, second.ratio) == (1.5, 0.5, 3.0)
 
 
 def test_timed() -> None:
