@@ -70,7 +70,7 @@ def running_echo(firmware: Firmware) -> Iterator[Echo]:
 
 
 def cpu_clock(*running: RunningDevice) -> Callable[[], float]:
-    """Reads the CPU seconds that the processes of `running` have used: of emulators, or of devices themselves."""
+    """Reads the CPU seconds that the processes of `running` used so far: emulators, or devices themselves."""
     clocks = [ProcessClock(one.process.pid) for one in running if one.process is not None]
     return lambda: sum(clock.sample().cpu_s for clock in clocks)
 
