@@ -69,8 +69,11 @@ class QemuClock:
 
     def monitor(self, line: str) -> int:
         """The number that a command of the human monitor prints last."""
-        text = self._execute("human-monitor-command", **{"command-line": line})
-        return int(str(text).split()[-1], 16)
+        return int(self.monitor_text(line).split()[-1], 16)
+
+    def monitor_text(self, line: str) -> str:
+        """What a command of the human monitor prints."""
+        return str(self._execute("human-monitor-command", **{"command-line": line}))
 
     def rtc_s(self) -> int:
         """Seconds of the machine's RTC."""
@@ -88,7 +91,10 @@ class QemuClock:
 
 
 def _q35(clock: QemuClock) -> float:
-    return clock.unwrapped(clock.monitor("i /w 0x608") & 0xFFFFFF, 24, 3579545, clock.rtc_s())
+    # Where the firmware has put it.
+    port = re.search(r"([0-9a-f]+)-[0-9a-f]+ [^\n]*acpi-tmr", clock.monitor_text("info mtree"))
+    assert port is not None, "the machine has no power management timer"
+    return clock.unwrapped(clock.monitor(f"i /w 0x{port[1]}") & 0xFFFFFF, 24, 3579545, clock.rtc_s())
 
 
 def _mps2(clock: QemuClock) -> float:

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Measurements for the tests of what is made of them."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from harness.timing import DeviceClock, Measurement, Overhead, Sample, Timebase
+from harness.timing.record import FirmwareRecord, Record
+
+EXACT = Timebase(mode="exact", source="SysTick", icount_shift=7).clock(25_000_000)
+WALL = Timebase(mode="wall", source="CLOCK_MONOTONIC").clock(1_000_000_000)
+FIRMWARE = FirmwareRecord(
+    content_hash="c0ffee" * 10, compiler="GNU C11 12.2", flags="-Os", flash=20000, ram=3000
+)
+
+
+def measured(
+    cycles: Sequence[int], number: int = 10, clock: DeviceClock = EXACT, overhead: Overhead | None = None
+) -> Measurement:
+    """Of `add`, one repeat of `number` calls for each of `cycles`."""
+    samples = tuple(Sample(each, number) for each in cycles)
+    overhead = overhead or Overhead(timer=243.0, call=35.2)
+    return Measurement(name="add", clock=clock, samples=samples, overhead=overhead)
+
+
+def recorded(
+    cycles: Sequence[int], *, number: int = 10, clock: DeviceClock = EXACT, flash: int = 20000
+) -> Record:
+    """The same, kept."""
+    return Record(
+        platform="bare_mps2_an385",
+        arguments=("float32[1024]",) * 3,
+        measurement=measured(cycles, number, clock),
+        firmware=replace(FIRMWARE, flash=flash),
+        when="2026-01-01T00:00:00+00:00",
+    )

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Records that are kept, compared, and shown."""
+
+import dataclasses
+import json
+import random
+
+import pytest
+
+from harness.timing.compare import compare
+from harness.timing.markdown import comparison_markdown
+from harness.timing.record import dump, merged, parse
+from harness.timing.text import record_text
+from tests.unit.timing.samples import EXACT, WALL, recorded
+
+
+def noisy(seed: int, factor: float, count: int = 20) -> list[int]:
+    rng = random.Random(seed)
+    return [round(1e6 * factor * (1 + rng.expovariate(50))) for _ in range(count)]
+
+
+def test_what_is_kept_comes_back() -> None:
+    kept = [recorded([1000, 1001]), recorded(noisy(1, 1.0), clock=WALL)]
+    assert parse(dump(kept)) == kept
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("{", "not JSON"),
+        ("[]", "did not write it"),
+        (json.dumps({"format": "minrpc timings", "version": 9}), "of version 9, this program reads 1"),
+        (json.dumps({"format": "minrpc timings", "version": 1, "timings": [{}]}), "damaged"),
+    ],
+)
+def test_a_file_that_is_none_of_ours(text: str, reason: str) -> None:
+    with pytest.raises(ValueError, match=reason):
+        parse(text)
+
+
+def test_a_new_record_takes_the_place_of_the_old() -> None:
+    first, second = recorded([1000]), dataclasses.replace(recorded([5]), platform="other")
+    again = recorded([2000])
+    assert merged([first, second], again) == [again, second]
+    assert merged([second], first) == [second, first]
+
+
+def test_exact_times_to_the_cycle() -> None:
+    (change,) = compare([recorded([1000, 1001, 1000])], [recorded([1010, 1010, 1010])]).changes
+    assert change.verdict == "slower"
+    assert change.cycles == pytest.approx(1.0)
+    assert change.exact
+
+
+def test_a_tick_either_way_is_the_same() -> None:
+    (change,) = compare([recorded([1000] * 3)], [recorded([1001] * 3)]).changes
+    assert change.verdict == "same"
+
+
+def test_the_timer_share_of_fewer_calls_is_no_change() -> None:
+    """243 cycles of the timer's own, spread over 10 calls and over 100."""
+    base, head = recorded([243 + 10 * 500] * 3), recorded([243 + 100 * 500] * 3, number=100)
+    (change,) = compare([base], [head]).changes
+    assert change.verdict == "same"
+
+
+@pytest.mark.parametrize(("factor", "verdict"), [(1.0, "same"), (1.05, "slower"), (0.95, "faster")])
+def test_other_times_by_significance(factor: float, verdict: str) -> None:
+    base, head = recorded(noisy(1, 1.0), clock=WALL), recorded(noisy(2, factor), clock=WALL)
+    (change,) = compare([base], [head]).changes
+    assert change.verdict == verdict
+    assert change.p_value is not None
+    assert change.relative == pytest.approx(factor - 1, abs=0.02)
+
+
+def test_too_few_repeats_say_nothing() -> None:
+    base, head = recorded(noisy(1, 1.0, 3), clock=WALL), recorded(noisy(2, 2.0, 3), clock=WALL)
+    (change,) = compare([base], [head]).changes
+    assert (change.verdict, change.note) == ("can't tell", "too few repeats")
+
+
+def test_different_clocks_do_not_compare() -> None:
+    other = dataclasses.replace(EXACT, icount_shift=5)
+    (change,) = compare([recorded([1000])], [recorded([1000], clock=other)]).changes
+    assert change.verdict == "not comparable"
+    assert "icount shift 5" in change.note
+
+
+def test_only_what_is_exact_fails_unless_asked() -> None:
+    slower = compare([recorded(noisy(1, 1.0), clock=WALL)], [recorded(noisy(2, 1.5), clock=WALL)])
+    assert not slower.worse(strict=False)
+    assert slower.worse(strict=True)
+    assert compare([recorded([1000])], [recorded([2000])]).worse(strict=False)
+    assert compare([recorded([1000])], [recorded([1000], flash=20016)]).worse(strict=False)
+    assert not compare([recorded([1000])], [recorded([1000])]).worse(strict=True)
+
+
+def test_the_table() -> None:
+    text = comparison_markdown(compare([recorded([10_000] * 6)], [recorded([10_500] * 6, flash=20016)]))
+    assert text.startswith("### Timings: 1 of 1 slower; bare_mps2_an385 flash +16 bytes\n")
+    assert "1,000 cycles | 1,050 cycles | +50 cycles (+5 %) |" in text
+    assert "| bare_mps2_an385 | flash    | 20,000 | 20,016 |    +16 |" in text
+    assert "GNU C11 12.2 -Os" in text
+    assert len({line.count("|") for line in text.splitlines() if line.startswith("|")}) == 2
+
+
+def test_new_and_gone() -> None:
+    old, new = recorded([1000]), dataclasses.replace(recorded([1000]), arguments=("int8[4]",))
+    verdicts = [change.verdict for change in compare([old], [new]).changes]
+    assert verdicts == ["gone", "new"]
+    assert "none slower" in comparison_markdown(compare([old], [new]))
+
+
+def test_a_record_as_text() -> None:
+    text = record_text(recorded([1000, 1000, 1001, 1000, 1000, 1000, 9000]))
+    assert "add(float32[1024], float32[1024], float32[1024]) on bare_mps2_an385" in text
+    assert "exact: SysTick, 25 MHz" in text
+    assert "outliers      1, kept (repeat 7: 900 cycles)" in text
+    assert "not subtracted" in text
+    assert "it takes 6 repeats" in record_text(recorded([1000]))

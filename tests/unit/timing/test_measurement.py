@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the device counted, and the clock it counted by."""
+
+import struct
+
+import pytest
+
+from harness.timing import Overhead, Sample, Timebase
+from harness.timing.drift import Enclosed, clock_drift
+from harness.timing.measurement import parse_samples
+from harness.timing.reading import ClockReading
+from harness.timing.units import count, parse_percent, percent, quantity
+from tests.unit.timing.samples import EXACT, WALL, measured
+
+TIMEBASE = Timebase(mode="exact", icount_shift=7)
+ANSWER = struct.pack("<QQIIQII", 25_000_000, 1000, 10, 3, 1 << 40, 7, (1 << 31) | 2)
+
+
+def test_the_device_answer_is_read() -> None:
+    clock, samples = parse_samples(ANSWER, TIMEBASE)
+    assert clock == TIMEBASE.clock(25_000_000)
+    assert samples == (Sample(1000, 10, 3), Sample(1 << 40, 7, 2, coarse=True))
+
+
+@pytest.mark.parametrize("answer", [b"", ANSWER[:8], ANSWER[:-1], bytes(24)], ids=len)
+def test_what_is_no_answer_is_refused(answer: bytes) -> None:
+    with pytest.raises(ValueError, match=r"no list of samples|no rate"):
+        parse_samples(answer, TIMEBASE)
+
+
+def test_nothing_is_subtracted_unless_asked() -> None:
+    one = measured([10_000, 10_001])
+    assert one.cycles_per_call == (1000.0, 1000.1)
+    assert one.net().cycles_per_call == pytest.approx((1000 - 24.3 - 35.2, 1000.1 - 24.3 - 35.2))
+    assert one.net().subtracted
+    assert one.net().samples == one.samples
+
+
+def test_instructions_follow_from_the_shift() -> None:
+    one = measured([32_000])
+    assert one.clock.cycles_per_instruction == pytest.approx(3.2)
+    assert one.instructions == pytest.approx(1000)
+    assert one.instructions_per_call == pytest.approx((1000,))
+    assert measured([32_000], clock=WALL).instructions is None
+
+
+def test_a_counter_of_instructions_says_so() -> None:
+    clock = Timebase(mode="board", counts="instructions").clock(100)
+    assert measured([70], number=7, clock=clock).instructions == 10
+
+
+def test_overhead_is_what_is_left_of_an_empty_function() -> None:
+    overhead = Overhead.measured([Sample(243, 0), Sample(244, 0), Sample(243, 0)], [Sample(35_443, 1000)])
+    assert overhead == Overhead(243, 35.2)
+    assert overhead.of(Sample(0, 10)) == pytest.approx(24.3 + 35.2)
+
+
+def test_joined_measurements_keep_their_order() -> None:
+    joined = measured([1, 2]).joined(measured([3]))
+    assert [sample.cycles for sample in joined.samples] == [1, 2, 3]
+
+
+def test_a_clock_describes_itself() -> None:
+    text = "exact: SysTick, 25 MHz, resolution 40 ns, 128 ns an instruction (icount shift 7)"
+    assert str(EXACT) == text
+    assert str(WALL) == "wall: CLOCK_MONOTONIC, 1 GHz, resolution 1 ns"
+
+
+def reading(cycles: int, uptime: int = 0, *, coarse_hz: int = 0, bits: int = 64) -> ClockReading:
+    return ClockReading(cycles, uptime, 1_000_000, coarse_hz, bits)
+
+
+def test_readings_across_wraps() -> None:
+    assert reading(5, bits=32).cycles_since(reading(2**32 - 5, bits=32)) == 10
+    start = reading(2**32 - 5, 1000, coarse_hz=100, bits=32)
+    end = reading(5, 1000 + round((3 * 2**32 + 10) / 1e4), coarse_hz=100, bits=32)
+    assert end.cycles_since(start) == 3 * 2**32 + 10
+    assert end.uptime_since(start) == pytest.approx(3 * 2**32 / 1e6, abs=0.02)
+
+
+def test_a_reading_is_where_the_device_puts_it() -> None:
+    data = struct.pack("<QQQQB", 1, 2, 3, 4, 32) + b"padding"
+    assert ClockReading.parse(data) == ClockReading(1, 2, 3, 4, 32)
+    assert ClockReading.SIZE == 33
+
+
+def test_drift_is_bounded_by_what_encloses_it() -> None:
+    """A clock that is 50 ppm fast, read in windows of 1 and 3 ms."""
+    at = [0.0, 0.1, 100.0, 100.2]
+    width = [0.003, 0.001, 0.001, 0.003]
+    readings = [
+        Enclosed(now - w / 2, now + w / 2, reading(round(now * 1.00005 * 1e6)))
+        for now, w in zip(at, width, strict=True)
+    ]
+    drift = clock_drift(readings)
+    assert drift.ppm == pytest.approx(50, abs=0.1)
+    assert drift.error_ppm == pytest.approx(10, abs=0.1)
+    assert drift.seconds == pytest.approx(99.9)
+    with pytest.raises(ValueError, match="too close"):
+        clock_drift([readings[0], Enclosed(0.0, 0.003, reading(1))])
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(25e6, "25 MHz"), (40e-9, "40 nHz"), (0, "0 Hz"), (999.96e-6, "1 mHz"), (1.0, "1 Hz"), (-2e3, "-2 kHz")],
+)
+def test_quantities(value: float, text: str) -> None:
+    assert quantity(value, "Hz") == text
+
+
+def test_counts_and_percentages() -> None:
+    assert (count(112424.99), count(3.0), count(1e6, 0)) == ("112,424.99", "3", "1,000,000")
+    assert (percent(0.0123), percent(-0.5), percent(0)) == ("+1.2 %", "-50 %", "0 %")
+    assert (parse_percent("1%"), parse_percent(" 0.5 % ")) == (0.01, 0.005)
+    for text in ("1", "0%", "-1%", "x%"):
+        with pytest.raises(ValueError, match="not a percentage"):
+            parse_percent(text)
