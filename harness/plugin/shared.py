@@ -25,7 +25,7 @@ class SharedDevice:
     total: the deadline over everything that waits.
     say: shows a line of progress.
     boot_s: seconds that the last start took.
-    unusable: why the device never worked in this run; "" when it did, or was not tried yet.
+    unusable: why the device that was started last never worked; "" when it did, or was not tried yet.
     """
 
     target: Target
@@ -73,7 +73,7 @@ class SharedDevice:
 
     @contextmanager
     def _once_or_never(self) -> Iterator[None]:
-        """Remember what has never worked, so that it is tried, and waited for, only once."""
+        """Remember what does not work, so that it is tried, and waited for, only once."""
         try:
             yield
         except HarnessError as error:
@@ -86,7 +86,8 @@ class SharedDevice:
             self._running.check()
 
     def discard(self) -> None:
-        """Stop the running device; the next test gets a new one."""
+        """Stop the running device; the next test gets a new one, which has to show again that it answers."""
+        self._answered = False
         running, self._running = self._running, None
         if running is not None:
             running.stop()
