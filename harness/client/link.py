@@ -30,6 +30,7 @@ from harness.transport import Transport
 from harness.wire.framing import CrcMismatch, FramingCounters, InvalidEscape, Noise, ShortPacket
 from harness.wire.session import (
     HEADER,
+    NUMBERED_EXTRA,
     ClientSession,
     Established,
     Ignored,
@@ -181,6 +182,11 @@ class SessionLink:
     def piece(self) -> int:
         """Bytes that a copy should carry at most."""
         return self.numbered.piece if self.numbered else 1 << 62
+
+    @property
+    def extra(self) -> int:
+        """Bytes that a message now has more than TVM's."""
+        return NUMBERED_EXTRA if self.numbered else 0
 
     def number_requests(self) -> None:
         """From now on, and until the session ends: the device has agreed."""

@@ -18,24 +18,12 @@ from harness.wire.requests import (
     copy_overhead,
     encode_request,
 )
-from harness.wire.session import NUMBERED_EXTRA
 from harness.wire.values import Argument, Dialect, DLTensor, Handle, Value
-
-MAX_PACKET_SIZE = "tvm.rpc.server.GetCRTMaxPacketSize"
-
-# In front of what n counts: the session header and n itself.
-_FRONT = 3 + 8
-
-# What n may count where the device can't be asked: the smallest receive buffer in use is 2048 bytes, and it
-# must also hold the session header, the length, and what is left over of the session's start.
-_CAUTIOUS_PACKET = 2048 - _FRONT - 7
 
 # Data of one packet where the device takes a copy of any length: round trips and headers hardly count then,
 # and a damaged copy still shows soon. And of one answer of our own device, which sends any number.
 _LONG_COPY = 64 * 1024
 _LONG_ANSWER = 1024 * 1024
-# The device_info that tells of it.
-_LONG_COPY_VERSION = 3
 
 # The slowest link, 9600 baud: copies may take as long as it needs.
 _BYTES_PER_S = 960.0
@@ -113,26 +101,11 @@ def _time_for(rpc: RpcClient, nbytes: int) -> float:
 
 def _block(rpc: RpcClient, tensor: DLTensor) -> int:
     """How many bytes of data a packet may carry."""
-    if rpc.facts.max_packet is None:
-        rpc.facts.max_packet = _ask_max_packet(rpc)
-    block = rpc.facts.max_packet - copy_overhead(len(tensor.shape), rpc.dialect)
-    if rpc.link.numbered:
-        block -= NUMBERED_EXTRA
+    room = rpc.max_packet()
+    block = room - copy_overhead(len(tensor.shape), rpc.dialect)
     if block < 1:
-        raise DialectError(f"the device takes packets of {rpc.facts.max_packet} bytes: too small for a copy")
+        raise DialectError(f"the device takes packets of {room} bytes: too small for a copy")
     return block
-
-
-def _ask_max_packet(rpc: RpcClient) -> int:
-    if rpc.ours:  # What it tells TVM's clients is what they can take in an answer: less than it takes itself.
-        info = rpc.device_info()
-        rpc.facts.long_copies = info.version >= _LONG_COPY_VERSION
-        return info.max_packet - _FRONT
-    handle = rpc.global_function(MAX_PACKET_SIZE)
-    size = rpc.call(handle, (), "ask for the packet size") if handle else _CAUTIOUS_PACKET
-    if not isinstance(size, int):
-        raise DialectError(f"{MAX_PACKET_SIZE} answered {size!r}, which is no number")
-    return size
 
 
 def _copied(rpc: RpcClient, tensor: DLTensor, nbytes: int) -> memoryview:

@@ -38,6 +38,19 @@ log = logging.getLogger("minrpc.client")
 DEVICE_INFO = "minrpc.device_info"
 RESEND = "minrpc.resend"
 
+MAX_PACKET_SIZE = "tvm.rpc.server.GetCRTMaxPacketSize"
+
+# In front of what n counts: the session header and n itself.
+_LENGTH = 8
+_FRONT = 3 + _LENGTH
+
+# What n may count where the device can't be asked: the smallest receive buffer in use is 2048 bytes, and it
+# must also hold the session header, the length, and what is left over of the session's start.
+_CAUTIOUS_PACKET = 2048 - _FRONT - 7
+
+# The device_info that tells of long copies.
+_LONG_COPY_VERSION = 3
+
 # Seconds until a lost question, or its lost answer, is noticed: the device answers this one at once.
 _QUESTION_S = 1.0
 
@@ -109,6 +122,32 @@ class RpcClient:
             raise DialectError(f"the device has no {DEVICE_INFO}: it does not run this project's runtime")
         answer = self.call(self.global_function(DEVICE_INFO), (), "read the device's info")
         return DeviceInfo.parse(answer if isinstance(answer, bytes) else b"")
+
+    def max_packet(self) -> int:
+        """What n of a packet may count: the device has no room for more. Asked once a session."""
+        if self.facts.max_packet is None:
+            self.facts.max_packet = self._ask_max_packet()
+        return self.facts.max_packet - self.link.extra
+
+    def _ask_max_packet(self) -> int:
+        if self.ours:  # What it tells TVM's clients is what they can take in an answer: less than it takes.
+            info = self.device_info()
+            self.facts.long_copies = info.version >= _LONG_COPY_VERSION
+            return info.max_packet - _FRONT
+        handle = self.global_function(MAX_PACKET_SIZE)
+        size = self.call(handle, (), "ask for the packet size") if handle else _CAUTIOUS_PACKET
+        if not isinstance(size, int):
+            raise DialectError(f"{MAX_PACKET_SIZE} answered {size!r}, which is no number")
+        return size
+
+    def _require_room(self, packet: bytes, stage: str) -> None:
+        """Raise ValueError when the device has no room for the packet: some would stop for good."""
+        size = len(packet) - _LENGTH
+        if size > _CAUTIOUS_PACKET - self.link.extra and size > self.max_packet():
+            raise ValueError(
+                f"{stage}: a request of {size} bytes, the device takes {self.max_packet()}; "
+                "send large data as arrays"
+            )
 
     def ready(self) -> None:
         """Have a session, and give back what is no longer used. Raises what `SessionLink.start` does."""
@@ -193,6 +232,8 @@ class RpcClient:
     def exchange(self, packet: bytes, stage: str, timeout_s: float | None = None, front: int = 0) -> Reply:
         """Send a packet; what came back. Raises RemoteError for an exception, and what the link raises."""
         with self.lock:
+            if not front:
+                self._require_room(packet, stage)
             body = self.link.request(packet, stage, timeout_s or self.call_timeout_s, front)
         try:
             reply = decode_reply(body, self.dialect)

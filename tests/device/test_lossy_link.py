@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A link that damages one byte in a thousand: answers are right or there are none, and nothing runs twice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from harness.client import Device
+from harness.errors import DeadlineError, LinkError, RemoteError, SessionError
+from harness.opening import device_on
+from harness.platforms import RunningDevice
+from harness.plugin.trace import LentTransport
+from harness.transport.lossy import Faults, LossyTransport
+from tests.device.test_session import add_works
+
+RATE = 0.001
+FAULTS = {
+    **{kind: Faults(**{kind: RATE}) for kind in ("drop", "flip", "duplicate", "cut", "delay")},
+    "all": Faults.spread(RATE),
+}
+SEEDS = range(2)
+
+MakeLossy = Callable[..., tuple[Device, LossyTransport]]
+
+
+@pytest.fixture
+def lossy(running_device: RunningDevice) -> MakeLossy:
+    """Makes a client whose link to the device has faults."""
+
+    def make(faults: Faults, seed: int, *, resend: bool, timeout_s: float) -> tuple[Device, LossyTransport]:
+        transport = LossyTransport(LentTransport(running_device.transport), faults, seed)
+        device = device_on(
+            running_device,
+            transport=transport,
+            call_timeout_s=timeout_s,
+            session_timeout_s=60.0,
+            resend=resend,
+        )
+        return device, transport
+
+    return make
+
+
+@pytest.fixture
+def works(running_device: RunningDevice) -> Callable[[], bool]:
+    """Whether the device is as good as new over a link without faults."""
+
+    def check() -> bool:
+        with device_on(running_device, transport=LentTransport(running_device.transport)) as device:
+            return add_works(device)
+
+    return check
+
+
+def data(size: int, seed: int) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
+    return np.random.default_rng(seed).integers(0, 256, size, np.uint8)
+
+
+def some_calls(device: Device, seed: int) -> int:
+    """How many of a few calls and copies came to nothing; the others are right."""
+    failed = 0
+    for number in range(10):
+        try:
+            if number % 5 == 0:
+                sent = data(300, seed + number)
+                assert device.array(sent).numpy().tolist() == sent.tolist()
+            assert device.system_lib()["inc"](number) == number + 1
+        except (DeadlineError, LinkError, SessionError):
+            failed += 1
+    return failed
+
+
+@pytest.mark.parametrize("kind", FAULTS)
+def test_right_or_an_error_within_the_deadline(
+    lossy: MakeLossy, works: Callable[[], bool], kind: str
+) -> None:
+    faults = 0
+    for seed in SEEDS:
+        device, transport = lossy(FAULTS[kind], seed, resend=False, timeout_s=0.2)
+        assert some_calls(device, seed) < 10
+        faults += sum(transport.counts.values())
+        device.close()
+        assert works()
+    assert faults > 0
+
+
+@pytest.mark.parametrize("kind", FAULTS)
+def test_numbered_requests_run_exactly_once(lossy: MakeLossy, works: Callable[[], bool], kind: str) -> None:
+    faults = 0
+    for seed in SEEDS:
+        device, transport = lossy(FAULTS[kind], seed, resend=True, timeout_s=60.0)
+        count = device.system_lib()["testing.count"]
+        first = count()
+        for number in range(1, 13):
+            assert count() == first + number
+        sent = data(3000, seed)
+        assert device.array(sent).numpy().tobytes() == sent.tobytes()
+        assert count() == first + 13
+        assert device.rpc.generation == 1
+        faults += sum(transport.counts.values())
+        device.close()
+    assert faults > 0
+    assert works()
+
+
+def test_numbered_answers_of_every_kind_come_whole(lossy: MakeLossy) -> None:
+    """Values, nothing, text of an exception, bytes of the device's info and of an evaluator, arrays."""
+    device, _ = lossy(Faults(flip=0.003), 5, resend=True, timeout_s=60.0)
+    lib = device.system_lib()
+    a, c = device.array(np.array([0.0, 1.0], np.float32)), device.empty((2,), "float32")
+    for _ in range(10):
+        assert lib["exp"](a, c) is None
+        np.testing.assert_allclose(c.numpy(), [1.0, np.e], rtol=1e-6)
+        with pytest.raises(RemoteError, match="exp: expected 2 arguments, got 1"):
+            lib["exp"](a)
+        assert device.info().version >= 1
+        assert len(lib.time_evaluator("exp", number=2, repeat=3)(a, c).results) == 3
+    device.close()
+
+
+def test_on_a_clean_link_nothing_is_sent_again(lossy: MakeLossy) -> None:
+    """Pieces grow until they fill the device's receive buffer, and no further."""
+    device, _ = lossy(Faults(), 0, resend=True, timeout_s=60.0)
+    sent = data(2 * device.info().max_packet, 1)
+    for _ in range(5):
+        assert device.array(sent).numpy().tobytes() == sent.tobytes()
+    assert device.rpc.link.piece > len(sent)
+    assert device.rpc.link.resend_counters.sent_again == 0
+    device.close()
+
+
+@pytest.mark.parametrize("resend", [False, True])
+def test_no_more_is_sent_than_the_device_holds(lossy: MakeLossy, resend: bool) -> None:
+    device, _ = lossy(Faults(), 0, resend=resend, timeout_s=60.0)
+    inc, info = device.system_lib()["inc"], device.info()
+    with pytest.raises(
+        ValueError, match=f"a request of .* bytes, the device takes {info.max_packet // 1000}"
+    ):
+        inc(b"x" * info.max_packet)
+    with pytest.raises(RemoteError, match="argument 0: expected int, got bytes"):
+        inc(b"x" * (device.rpc.max_packet() - 256))
+    assert device.info().oversize_frames == info.oversize_frames
+    device.close()
