@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ratios as a picture: one bar a row, its goal as a mark. Needs matplotlib, the extra `plot`."""
+"""Ratios as a picture: a bar a row, from 1 to its ratio, and its goal as a mark. Needs matplotlib."""
 
 from __future__ import annotations
 
@@ -25,8 +25,9 @@ def draw(report: Report, target: Path) -> None:
     axes = figure.subplots()
     _bars(axes, rows)
     _goals(axes, rows)
-    axes.set_xscale("log")
-    axes.set_xlabel("ratio to the baseline of the same run (log scale); mark: goal")
+    axes.set_xscale("log", base=2)
+    axes.xaxis.set_major_formatter(lambda ratio, _: f"{ratio:g}")
+    axes.set_xlabel("ratio to the baseline of the same run; mark: goal")
     axes.grid(axis="x", alpha=0.3)
     figure.savefig(target)
 
@@ -36,7 +37,8 @@ def _bars(axes: Any, rows: Sequence[Row]) -> None:  # noqa: ANN401
     places = range(len(rows))
     axes.barh(
         places,
-        [row.ratio for row in rows],
+        [(row.ratio or 0.0) - 1 for row in rows],
+        left=1.0,
         xerr=[row.spread or 0.0 for row in rows],
         color=[_COLOURS[row.verdict] for row in rows],
         ecolor="#343a40",
