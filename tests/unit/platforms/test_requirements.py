@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a platform lacks on a machine, told from programs that only say their version."""
+
+from pathlib import Path
+
+import pytest
+
+from harness.platforms import PLATFORMS
+from harness.requirements import lacking, program, requirements
+
+
+@pytest.fixture
+def programs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """The only directory with programs."""
+    directory = tmp_path / "bin"
+    directory.mkdir()
+    monkeypatch.setenv("PATH", str(directory))
+    return directory
+
+
+def add(directory: Path, name: str, says: str) -> None:
+    """Put a program there that prints `says`, whatever it is asked."""
+    script = directory / name
+    script.write_text(f"#!/bin/sh\necho '{says}'\n")
+    script.chmod(0o755)
+
+
+def test_a_program_with_its_version(programs: Path) -> None:
+    add(programs, "cmake", "cmake version 3.25.1")
+    found = program("cmake")
+    assert (found.found, found.missing) == ("cmake version 3.25.1", False)
+
+
+@pytest.mark.usefixtures("programs")
+@pytest.mark.parametrize(("name", "package"), [("cmake", "cmake"), ("ninja", "ninja-build")])
+def test_a_program_that_is_missing_names_its_package(name: str, package: str) -> None:
+    found = program(name)
+    assert found.missing
+    assert (found.problem, found.command) == ("not installed", f"sudo apt-get install {package}")
+
+
+def test_a_machine_with_everything_lacks_nothing(programs: Path) -> None:
+    for name in ("gcc", "cmake", "ninja"):
+        add(programs, name, f"{name} 13.2.0")
+    assert lacking(PLATFORMS["posix"]) == []
+    assert [one.found for one in requirements(PLATFORMS["posix"])] == [
+        "gcc 13.2.0",
+        "cmake 13.2.0",
+        "ninja 13.2.0",
+    ]
+
+
+def test_a_compiler_without_its_library(programs: Path) -> None:
+    """GCC prints a file's name as it was given when it does not find it."""
+    for name in ("cmake", "ninja"):
+        add(programs, name, f"{name} 3")
+    add(programs, "arm-none-eabi-gcc", "picolibc.specs")
+    add(programs, "qemu-system-arm", "QEMU emulator version 8.2.2")
+    (lacks,) = lacking(PLATFORMS["bare_mps2_an385"])
+    assert (lacks.name, lacks.command) == ("picolibc", "sudo apt-get install picolibc-arm-none-eabi")
+
+
+def test_a_qemu_that_is_too_old(programs: Path) -> None:
+    add(programs, "qemu-system-arm", "QEMU emulator version 2.11.1")
+    lacks = {one.name: one.problem for one in lacking(PLATFORMS["bare_mps2_an385"])}
+    assert "version 2.11 is older than" in lacks["qemu-system-arm"]
