@@ -89,11 +89,13 @@ class Report:
     """One run of `minrpc bench`.
 
     about: versions and the machine: what a reader needs to judge the numbers.
+    failures: what could not be measured, and why.
     """
 
     about: Mapping[str, str]
     rows: Sequence[Row]
     sizes: Sequence[SourceSize] = ()
+    failures: Mapping[str, str] = field(default_factory=dict)
 
     def to_json(self) -> str:
         """As `from_json` reads it."""
@@ -126,7 +128,7 @@ def from_json(text: str) -> Report:
     try:
         rows = [_row(fields) for fields in found["rows"]]
         sizes = [SourceSize(**fields) for fields in found["sizes"]]
-        return Report(found["about"], rows, sizes)
+        return Report(found["about"], rows, sizes, found["failures"])
     except (KeyError, TypeError) as error:
         raise ValueError(f"a result of minrpc bench with damaged fields: {error}") from error
 

@@ -5,16 +5,18 @@ from __future__ import annotations
 
 import os
 import platform as machine
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Final, get_args
+from typing import Final, TypeVar, get_args
 
 import numpy as np
 
 from harness.bench import boot, copies, cpu, memory_use, resend_cost, round_trip, sizes, suite
 from harness.bench.peers import Peers, build_peers
 from harness.bench.rows import Group, Report, Row
+from harness.errors import HarnessError
 from harness.platforms import Platform
 from harness.platforms.toolchain import compiler_version
 
@@ -38,29 +40,50 @@ class Plan:
 
 
 def run(plan: Plan, say: Callable[[str], None]) -> Report:
-    """Measure; `say` gets a line of progress before each part. Raises what building and running raise."""
-    rows: list[Row] = []
-    found: dict[str, str] = {}
+    """Measure; `say` gets a line before each part. What fails is in the report, with its reason."""
+    parts = _Parts(say)
     if any(group in _MEASURES for group in plan.groups):
         for platform in plan.platforms:
-            say(f"{platform.name}: building")
-            peers = build_peers(platform)
-            found[f"firmware of {platform.name}"] = peers.server.content_hash[:16]
-            rows += _on_platform(peers, plan, say)
+            _platform(parts, platform, plan)
     if "suite" in plan.groups:
-        say("the test suite, twice")
-        rows.append(suite.measure())
-    sources = sizes.measure() if "size" in plan.groups else []
+        parts.rows += parts.do("the test suite, twice", lambda: [suite.measure()]) or []
+    sources = parts.do("sizes", sizes.measure) if "size" in plan.groups else None
     if sources:
-        rows += sizes.rows(sources, sizes.state_bytes())
-    return Report({**about(), **found}, rows, sources)
+        parts.rows += sizes.rows(sources, sizes.state_bytes())
+    return Report({**about(), **parts.facts}, parts.rows, sources or [], parts.failures)
 
 
-def _on_platform(peers: Peers, plan: Plan, say: Callable[[str], None]) -> Iterator[Row]:
+T = TypeVar("T")
+
+
+class _Parts:
+    """What has been measured so far. A part that fails does not take the others with it."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self.rows: list[Row] = []
+        self.facts: dict[str, str] = {}
+        self.failures: dict[str, str] = {}
+        self._say = say
+
+    def do(self, title: str, measure: Callable[[], T]) -> T | None:
+        """What `measure` gives; None when it failed."""
+        self._say(title)
+        try:
+            return measure()
+        except HarnessError as error:
+            self.failures[title] = str(error)
+            return None
+
+
+def _platform(parts: _Parts, platform: Platform, plan: Plan) -> None:
+    peers = parts.do(f"{platform.name}: building", lambda: build_peers(platform))
+    if peers is None:
+        return
+    parts.facts[f"firmware of {platform.name}"] = peers.server.content_hash[:16]
     for group in plan.groups:
         if group in _MEASURES:
-            say(f"{peers.platform.name}: {group}")
-            yield from _MEASURES[group](peers, plan.rounds)
+            measure = partial(_MEASURES[group], peers, plan.rounds)
+            parts.rows += parts.do(f"{platform.name}: {group}", measure) or []
 
 
 # Emulated links are slow: a few rounds of what takes seconds.

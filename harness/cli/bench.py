@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Measure and show. No number makes it fail: it returns 0, or raises a HarnessError."""
+    """Measure and show. No number makes it fail: 0, or 1 when something could not be measured."""
     platforms = _platforms(arguments)
     if arguments.profile:
         for platform in platforms:
@@ -64,7 +64,9 @@ def main(arguments: argparse.Namespace) -> int:
     if before is not None:
         print(f"\n{comparison(before, report)}")
     _keep(arguments, report)
-    return 0
+    for part, reason in report.failures.items():
+        print(f"minrpc: {part}: {reason}", file=sys.stderr)
+    return 1 if report.failures else 0
 
 
 def _platforms(arguments: argparse.Namespace) -> list[Platform]:
@@ -108,6 +110,6 @@ def _keep(arguments: argparse.Namespace, report: Report) -> None:
     if arguments.json:
         arguments.json.write_text(report.to_json())
         _say(f"kept in {arguments.json}")
-    if arguments.plot:
+    if arguments.plot and report.rows:
         plot.draw(report, arguments.plot)
         _say(f"drawn in {arguments.plot}")

@@ -10,10 +10,12 @@ import pytest
 
 from harness.bench import run as bench_run
 from harness.bench import sizes
-from harness.bench.rows import Report, Row
+from harness.bench.peers import Peers
+from harness.bench.rows import Report, Row, SourceSize
 from harness.bench.run import DEFAULT_GROUPS, Plan
 from harness.cli import bench
-from harness.errors import ConfigurationError
+from harness.errors import BuildError, ConfigurationError
+from harness.platforms import Platform
 
 
 @pytest.fixture
@@ -80,6 +82,21 @@ def test_a_result_is_kept_and_compared_with(
     typed("--sizes", "--compare", str(kept))
     assert "8001" in kept.read_text()
     assert "8001" in capsys.readouterr().out
+
+
+def test_a_part_that_fails_leaves_the_others(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(platform: Platform) -> Peers:
+        raise BuildError(f"{platform.name} did not build")
+
+    monkeypatch.setattr(bench_run, "build_peers", fail)
+    monkeypatch.setattr(sizes, "measure", lambda: [SourceSize("arena.c", 500, 0, 0, 8, "grow", {})])
+    monkeypatch.setattr(sizes, "state_bytes", lambda: 400)
+    assert typed("--platform", "posix", "--only", "boot,size") == 1
+    shown = capsys.readouterr()
+    assert "arena.c" in shown.out
+    assert "posix: building: posix did not build" in shown.err
 
 
 def test_sizes_need_no_platform(monkeypatch: pytest.MonkeyPatch) -> None:

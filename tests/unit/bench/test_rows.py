@@ -44,7 +44,7 @@ def test_times_are_rows_in_microseconds() -> None:
 
 
 def test_a_report_survives_its_file(tmp_path: Path) -> None:
-    report = Report({"machine": "any"}, [row(), row(2.0, 1.5, Goal("at most", 2.0))], [SIZES])
+    report = Report({"machine": "any"}, [row(), row(2.0, 1.5, Goal("at most", 2.0))], [SIZES], {"x": "why"})
     file = tmp_path / "bench.json"
     file.write_text(report.to_json())
     assert load(file) == report
@@ -59,6 +59,7 @@ def test_a_report_survives_its_file(tmp_path: Path) -> None:
         '{"schema": 1}',
         '{"schema": 1, "about": {}, "rows": [{"goal": null}], "sizes": []}',
         '{"schema": 1, "about": {}, "rows": [], "sizes": [{"file": 1}]}',
+        '{"schema": 1, "about": {}, "rows": [], "sizes": []}',
     ],
 )
 def test_what_is_no_report_is_refused(text: str) -> None:
