@@ -23,7 +23,9 @@ from harness.options import Options, add_device_options, options_from
 from harness.platforms import Firmware, RunningDevice
 from harness.plugin.report import header, progress_line, short_traceback
 from harness.plugin.shared import SharedDevice
+from harness.plugin.timing import TimingCheck, clock_of
 from harness.targets import Target, select
+from harness.timing import DeviceClock
 
 _SHARED = pytest.StashKey[SharedDevice]()
 _FAILED = pytest.StashKey[bool]()
@@ -37,6 +39,7 @@ class Run:
         self.options = options
         self.selection = select(options)
         self.total = Deadline("test run", options.total_s)
+        self.clocks: dict[str, DeviceClock | None] = {}
         self._config = config
 
     def shared_device(self, target: Target) -> SharedDevice:
@@ -45,7 +48,10 @@ class Run:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    add_device_options(parser.getgroup("minrpc", "devices to test (minrpc)").addoption)
+    group = parser.getgroup("minrpc", "devices to test (minrpc)")
+    add_device_options(group.addoption)
+    text = "fail on a wrong time that is not exact, too: by the host's clock, or of a board"
+    group.addoption("--strict-timing", action="store_true", help=text)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -58,6 +64,13 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
     return header(config.stash[_RUN].selection, config.stash[_RUN].options)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """By which clock each device's times were taken."""
+    for name, clock in config.stash[_RUN].clocks.items():
+        if clock is not None:
+            terminalreporter.write_line(f"minrpc: {name}: times are {clock}")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -121,12 +134,17 @@ def running_device(
 
 
 @pytest.fixture
-def device(running_device: RunningDevice, minrpc_shared: SharedDevice) -> Iterator[Device]:
+def device(
+    request: pytest.FixtureRequest, running_device: RunningDevice, minrpc_shared: SharedDevice
+) -> Iterator[Device]:
     """The device under test, in a session of its own: nothing is left of the test before.
 
     A device that died, or that a failed test may have spoiled, is started anew before the next test.
     """
+    clocks = request.config.stash[_RUN].clocks
     with minrpc_shared.open() as opened:
+        if minrpc_shared.name not in clocks:
+            clocks[minrpc_shared.name] = clock_of(opened, running_device)
         yield opened
 
 
@@ -134,6 +152,16 @@ def device(running_device: RunningDevice, minrpc_shared: SharedDevice) -> Iterat
 def firmware(minrpc_shared: SharedDevice) -> Firmware | None:
     """What was built for the device; None for a board, whose firmware is its own."""
     return minrpc_shared.firmware
+
+
+@pytest.fixture
+def timing_check(request: pytest.FixtureRequest, running_device: RunningDevice) -> TimingCheck:
+    """Fails on a wrong time where times are exact, or with --strict-timing; warns elsewhere."""
+    return TimingCheck(
+        exact=running_device.timing == "exact",
+        strict=request.config.getoption("strict_timing"),
+        platform=running_device.platform,
+    )
 
 
 @pytest.fixture

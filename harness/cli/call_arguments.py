@@ -97,6 +97,10 @@ def to_device(device: Device, arguments: Sequence[Argument]) -> list[object]:
 
 def _dtype(text: str) -> str:
     try:
-        return str(to_dtype(text))
+        dtype = to_dtype(text)
     except (TypeError, ValueError) as error:
         raise ConfigurationError(f"{text} is no type: {error}", next_step="write int8 or float32") from error
+    if to_numpy(dtype)[0].kind not in "biuf":
+        step = "write int8 or float32"
+        raise ConfigurationError(f"{text} is no type that numbers can be made of here", next_step=step)
+    return str(dtype)

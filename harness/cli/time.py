@@ -7,7 +7,6 @@ import argparse
 import sys
 from contextlib import ExitStack
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 
 from harness.cli.call_arguments import Argument, call_arguments, to_device
@@ -27,7 +26,10 @@ from harness.timing.record import FirmwareRecord, Record, merged
 from harness.timing.text import record_text
 from harness.timing.units import parse_percent
 
-say = partial(print, file=sys.stderr, flush=True)
+
+def say(line: str) -> None:
+    """Progress, and what went wrong: apart from the result."""
+    print(line, file=sys.stderr, flush=True)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -61,6 +63,7 @@ def main(arguments: argparse.Namespace) -> int:
     options = options_from(vars(arguments))
     plan = call_arguments(arguments.function, arguments.arg, arguments.shape, arguments.dtype)
     precision = _precision(arguments)
+    _check_numbers(arguments)
     if arguments.plot:
         check_target(arguments.plot)
     if arguments.json:
@@ -80,6 +83,16 @@ def _precision(arguments: argparse.Namespace) -> float | None:
         return parse_percent(arguments.until)
     except ValueError as error:
         raise ConfigurationError(f"--until {error}", next_step="write 1%, or 0.5%") from error
+
+
+def _check_numbers(arguments: argparse.Namespace) -> None:
+    numbers = {"number": arguments.number, "repeat": arguments.repeat, "max_repeats": arguments.max_repeats}
+    for name, value in numbers.items():
+        if value < 1:
+            message = f"--{name.replace('_', '-')} is at least 1, not {value}"
+            raise ConfigurationError(message, next_step="leave it out")
+    if arguments.min_repeat_ms < 0:
+        raise ConfigurationError("--min-repeat-ms is at least 0", next_step="leave it out")
 
 
 class Run:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -17,6 +18,8 @@ from harness.timing.summary import Summary, summarize
 _RATE: Final = Struct("<Q")
 _RECORD: Final = Struct("<QII")
 _COARSE: Final = 1 << 31
+# So many different numbers share a divisor by chance once in a thousand times at most.
+_ENOUGH: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,17 +50,20 @@ class Overhead:
     timer: starting and stopping the timer, once in each sample.
     call: one turn of the evaluator's loop with a call of an empty function. The compiler weaves the two into
         one another, so they are one number.
+    step: counts that the clock was seen to advance by at once; many a clock is coarser than its unit.
     """
 
     timer: float
     call: float
+    step: int = 1
 
     @classmethod
     def measured(cls, no_calls: Sequence[Sample], empty_calls: Sequence[Sample]) -> Self:
         """From samples of number 0, and of an empty function."""
         timer = statistics.median(sample.cycles for sample in no_calls)
         calls = ((sample.cycles - timer) / sample.number for sample in empty_calls)
-        return cls(timer, max(0.0, statistics.median(calls)))
+        step = clock_step([sample.cycles for sample in (*no_calls, *empty_calls)])
+        return cls(timer, max(0.0, statistics.median(calls)), step)
 
     def of(self, sample: Sample) -> float:
         """What it makes of `sample`, in cycles per call."""
@@ -99,8 +105,8 @@ class Measurement:
 
     @property
     def resolution_cycles(self) -> float:
-        """What one count of the clock makes in cycles per call, where that is most."""
-        return max(1 / (sample.number or 1) for sample in self.samples)
+        """What one step of the clock makes in cycles per call, where that is most."""
+        return max(self.overhead.step / (sample.number or 1) for sample in self.samples)
 
     @cached_property
     def summary(self) -> Summary:
@@ -125,6 +131,15 @@ class Measurement:
     def joined(self, more: Measurement) -> Self:
         """With the samples of `more` after its own."""
         return replace(self, samples=self.samples + more.samples)
+
+
+def clock_step(cycles: Sequence[int]) -> int:
+    """By how many counts the clock advances at once: what divides all of many different readings.
+
+    A few different ones may have a divisor in common by chance: 1 then.
+    """
+    different = set(cycles)
+    return max(1, math.gcd(*different)) if len(different) >= _ENOUGH else 1
 
 
 def parse_samples(answer: bytes, timebase: Timebase) -> tuple[DeviceClock, tuple[Sample, ...]]:

@@ -62,6 +62,7 @@ class Summary:
     interval: of the median; None where there are too few samples for `CONFIDENCE`.
     outliers: positions, counted from 0, of samples far from the median for how the others spread.
     drift: None for fewer than 4 samples, which show no trend.
+    resolution: what a sample can be off by because the clock is no finer.
     """
 
     count: int
@@ -74,15 +75,20 @@ class Summary:
     interval: Interval | None
     outliers: tuple[int, ...]
     drift: Drift | None
+    resolution: float = 0.0
 
     @property
     def precision(self) -> float:
-        """Half of the interval's length over the median: 0.01 is "known to 1 %". Infinite without one."""
+        """Half of the interval's length over the median: 0.01 is "known to 1 %". Infinite without one.
+
+        Never better than the resolution: samples that agree only because the clock is coarse know no more.
+        """
         if self.interval is None:
             return math.inf
-        if self.interval.half_width == 0:
+        unsure = max(self.interval.half_width, self.resolution)
+        if unsure == 0:
             return 0.0
-        return self.interval.half_width / abs(self.median) if self.median else math.inf
+        return unsure / abs(self.median) if self.median else math.inf
 
 
 def summarize(samples: Sequence[float], resolution: float = 0.0) -> Summary:
@@ -102,6 +108,7 @@ def summarize(samples: Sequence[float], resolution: float = 0.0) -> Summary:
         interval=median_interval(samples),
         outliers=outliers(samples, resolution),
         drift=drift(samples),
+        resolution=resolution,
     )
 
 

@@ -20,7 +20,9 @@ def record_text(record: Record) -> str:
 
 def _facts(one: Measurement) -> Iterator[tuple[str, str]]:
     summary = one.summary
-    yield "clock", str(one.clock)
+    step = one.overhead.step
+    steps = f"; advances by {quantity(one.clock.seconds(step), 's')} at once" if step > 1 else ""
+    yield "clock", f"{one.clock}{steps}"
     yield "median", f"{_both(one, summary.median)}, MAD {_both(one, summary.mad)}"
     yield "mean", f"{_both(one, summary.mean)}, std {_both(one, summary.std)}"
     yield "min, max", f"{_both(one, summary.min)}, {_both(one, summary.max)}"

@@ -55,6 +55,16 @@ def test_overhead_is_what_is_left_of_an_empty_function() -> None:
     assert overhead.of(Sample(0, 10)) == pytest.approx(24.3 + 35.2)
 
 
+def test_the_step_of_a_clock_is_seen() -> None:
+    """CLOCK_MONOTONIC counts nanoseconds, in steps of 10 on some machines."""
+    timer = [Sample(10 * ticks, 0) for ticks in range(2, 14)]
+    assert Overhead.measured(timer, [Sample(1570, 1000)]).step == 10
+    assert Overhead.measured(timer, [Sample(1571, 1000)]).step == 1
+    assert Overhead.measured([Sample(240, 0)] * 15, [Sample(36_000, 1000)] * 15).step == 1
+    one = measured([300] * 10, number=1, clock=WALL, overhead=Overhead(20, 1.5, step=10))
+    assert one.summary.precision == pytest.approx(10 / 300)
+
+
 def test_joined_measurements_keep_their_order() -> None:
     joined = measured([1, 2]).joined(measured([3]))
     assert [sample.cycles for sample in joined.samples] == [1, 2, 3]

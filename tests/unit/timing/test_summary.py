@@ -96,6 +96,10 @@ def test_four_times_the_samples_for_half_the_interval() -> None:
     assert samples_needed(summarize([1.0, 2.0]), 0.01) == least_samples()
 
 
+def test_samples_that_agree_are_known_no_better_than_the_clock() -> None:
+    assert summarize([100.0] * 10, resolution=2.0).precision == 0.02
+
+
 @pytest.mark.parametrize(
     ("base", "head", "p_value"),
     # Counted out by hand for the first two: 2/C(6,3), 2 * 2/C(6,3). The third is scipy.stats.mannwhitneyu's.

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`minrpc time` and `minrpc compare`: arguments, files, exit status. The device is a real one, on posix."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from harness.cli import main
+from harness.cli.call_arguments import Array, call_arguments, parse_argument
+from harness.errors import ConfigurationError
+from harness.timing.record import dump, parse
+from tests.unit.timing.samples import recorded
+
+TIME = ["time", "--platform", "posix", "--repeat", "6"]
+
+
+def test_arguments_as_they_are_typed() -> None:
+    assert parse_argument("float32[16,64]") == Array("float32", (16, 64))
+    assert parse_argument("int8 [4x2]") == Array("int8", (4, 2))
+    assert (parse_argument("3"), parse_argument("-0.5")) == (3, -0.5)
+    assert call_arguments("add", [], "8", "int8") == [Array("int8", (8,))] * 3
+    assert call_arguments("exp", [], None, None) == [Array("float32", (1024,))] * 2
+    assert call_arguments("mine", ["3"], None, None) == [3]
+
+
+@pytest.mark.parametrize(
+    ("function", "given", "shape", "message"),
+    [
+        ("mine", [], None, "what mine takes is not known"),
+        ("add", ["x"], None, "neither an array nor a number"),
+        ("add", ["float31[4]"], None, "float31 is no type"),
+        ("add", ["3"], "4", "--arg says it all"),
+        ("add", [], "4,", "is no shape"),
+    ],
+)
+def test_arguments_that_make_no_sense(
+    function: str, given: list[str], shape: str | None, message: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        call_arguments(function, given, shape, None)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8", "uint16", "float64"])
+def test_elements_are_small_and_the_same_each_time(dtype: str) -> None:
+    first, again = (Array(dtype, (50,)).host(np.random.default_rng(1)) for _ in range(2))
+    assert first.dtype == dtype
+    assert (first == again).all()
+    assert (np.abs(first.astype(float)) <= 5).all()
+
+
+def test_a_time_is_shown_kept_and_drawn(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    kept, drawn = tmp_path / "times.json", tmp_path / "times.svg"
+    assert main([*TIME, "add", "--shape", "64", "--json", str(kept)]) == 0
+    assert main([*TIME, "inc", "--arg", "5", "--net", "--json", str(kept)]) == 0
+    shown = capsys.readouterr().out
+    assert "add(float32[64], float32[64], float32[64]) on posix" in shown
+    assert "wall: CLOCK_MONOTONIC, 1 GHz, resolution 1 ns" in shown
+    first, second = parse(kept.read_text())
+    assert (first.call, second.call) == ("add(float32[64], float32[64], float32[64])", "inc(5)")
+    assert first.firmware is not None
+    assert first.firmware.compiler
+    assert "-O2" in first.firmware.flags
+    pytest.importorskip("matplotlib")
+    assert main([*TIME, "inc", "--arg", "5", "--plot", str(drawn)]) == 0
+    assert drawn.read_text().lstrip().startswith("<?xml")
+
+
+def test_until_it_is_known_well_enough(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*TIME, "spin", "--arg", "100", "--until", "500%"]) == 0
+    status = main(
+        [*TIME, "inc", "--arg", "1", "--number", "1", "--until", "0.000001%", "--max-repeats", "12"]
+    )
+    assert status == 1
+    assert "--until 0.000001% not reached in 12 repeats" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--until", "1"], "not a percentage"),
+        (["--plot", "x.gif"], "a plot is one of"),
+        (["--json", "/nowhere/x.json"], "can't be written"),
+        (["--repeat", "0"], "--repeat is at least 1"),
+    ],
+)
+def test_wrong_usage(options: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*TIME, "add", *options]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_compare(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    base, head = tmp_path / "base.json", tmp_path / "head.json"
+    base.write_text(dump([recorded([1000] * 6)]))
+    head.write_text(dump([recorded([2000] * 6)]))
+    assert main(["compare", str(base), str(head)]) == 0
+    assert "### Timings: 1 of 1 slower" in capsys.readouterr().out
+    assert main(["compare", str(base), str(head), "--fail"]) == 1
+    assert main(["compare", str(head), str(base), "--fail"]) == 0
+
+
+def test_compare_draws(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    base, picture = tmp_path / "base.json", tmp_path / "both.png"
+    base.write_text(dump([recorded([1000] * 6)]))
+    assert main(["compare", str(base), str(base), "--plot", str(picture)]) == 0
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(("content", "message"), [(None, "there is no file"), ("{}", "holds no timings")])
+def test_compare_what_is_not_there(
+    tmp_path: Path, content: str | None, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    base = tmp_path / "base.json"
+    if content is not None:
+        base.write_text(content)
+    assert main(["compare", str(base), str(base)]) == 2
+    assert message in capsys.readouterr().err
