@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -16,6 +16,7 @@ from harness.errors import HarnessError
 from harness.opening import device_on
 from harness.options import Options
 from harness.platforms import Firmware, RunningDevice, attach_serial, build, launch
+from harness.post_mortem import state_lines
 from harness.targets import Target
 from harness.timing import DeviceClock
 from harness.timing.measurement import Measurement
@@ -77,11 +78,22 @@ def check(target: Target, options: Options, total: Deadline, cases: Sequence[Cas
         with ExitStack() as stack:
             running = stack.enter_context(_start(checked, options, total, say))
             device = stack.enter_context(device_on(running, total, resend=options.resend))
-            _connect(checked, device, say)
-            _call(checked, device, cases, say)
+            with _with_state(running, device):
+                _connect(checked, device, say)
+                _call(checked, device, cases, say)
     except HarnessError as error:
         checked.failure = error
     return checked
+
+
+@contextmanager
+def _with_state(running: RunningDevice, device: Device) -> Iterator[None]:
+    """Adds to a failure what the device still says of itself."""
+    try:
+        yield
+    except HarnessError as error:
+        error.details += tuple(state_lines(running, device))
+        raise
 
 
 def _start(checked: Checked, options: Options, total: Deadline, say: Say) -> RunningDevice:

@@ -5,11 +5,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from struct import Struct
+from typing import Final
 
 from harness.errors import DialectError
 from harness.timing.reading import ClockReading
 
 _LAYOUT = Struct("<6IQ8I")
+
+LINK_COUNTS: Final = (
+    "crc_errors",
+    "short_packets",
+    "invalid_escapes",
+    "oversize_frames",
+    "stale_messages",
+    "rx_overruns",
+)
+"""The fields of `DeviceInfo` that count what went wrong on the link."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +65,10 @@ class DeviceInfo:
         rest = answer[_LAYOUT.size :]
         clock = ClockReading.parse(rest) if len(rest) >= ClockReading.SIZE else None
         return cls(*(*_LAYOUT.unpack_from(answer), clock))
+
+    def link_counts(self) -> dict[str, int]:
+        """What went wrong on the link, by name: damaged and dropped frames, lost bytes."""
+        return {name: getattr(self, name) for name in LINK_COUNTS}
 
     def __str__(self) -> str:
         return ", ".join(f"{field.name} {getattr(self, field.name)}" for field in fields(self))

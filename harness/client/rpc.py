@@ -116,11 +116,12 @@ class RpcClient:
         """Whether the device runs this project's runtime."""
         return self.global_function(DEVICE_INFO) != 0
 
-    def device_info(self) -> DeviceInfo:
+    def device_info(self, timeout_s: float | None = None) -> DeviceInfo:
         """What the device tells of itself. Raises DialectError when it is not this project's."""
-        if not self.ours:
+        handle = self.global_function(DEVICE_INFO, timeout_s)
+        if not handle:
             raise DialectError(f"the device has no {DEVICE_INFO}: it does not run this project's runtime")
-        answer = self.call(self.global_function(DEVICE_INFO), (), "read the device's info")
+        answer = self.call(handle, (), "read the device's info", timeout_s)
         return DeviceInfo.parse(answer if isinstance(answer, bytes) else b"")
 
     def max_packet(self) -> int:
@@ -201,11 +202,11 @@ class RpcClient:
         except MalformedError as error:
             raise DialectError(f"{stage}: {error}", stage=stage) from error
 
-    def global_function(self, name: str) -> int:
+    def global_function(self, name: str, timeout_s: float | None = None) -> int:
         """The handle of a global function, 0 when there is none. Asked once a session."""
         with self.lock:
             if name not in self.facts.functions:
-                self.facts.functions[name] = self.find_global(name)
+                self.facts.functions[name] = self.find_global(name, timeout_s)
             return self.facts.functions[name]
 
     def find_global(self, name: str, timeout_s: float | None = None) -> int:

@@ -15,6 +15,7 @@ from harness.opening import device_on
 from harness.options import Options
 from harness.platforms import Firmware, RunningDevice, attach_serial, build, launch
 from harness.plugin.trace import LentTransport
+from harness.post_mortem import state_lines
 from harness.targets import Target
 
 
@@ -37,6 +38,7 @@ class SharedDevice:
     _firmware: Firmware | None = field(default=None, init=False)
     _running: RunningDevice | None = field(default=None, init=False)
     _lent: LentTransport | None = field(default=None, init=False)
+    _device: Device | None = field(default=None, init=False)
     _answered: bool = field(default=False, init=False)
 
     @property
@@ -66,6 +68,7 @@ class SharedDevice:
         running = self.running
         self._lent = LentTransport(running.transport)
         device = device_on(running, self.total, transport=self._lent, resend=self.options.resend)
+        self._device = device
         with self._once_or_never():
             device.connect()
             self._answered = True
@@ -88,7 +91,7 @@ class SharedDevice:
     def discard(self) -> None:
         """Stop the running device; the next test gets a new one, which has to show again that it answers."""
         self._answered = False
-        running, self._running = self._running, None
+        running, self._running, self._device = self._running, None, None
         if running is not None:
             running.stop()
 
@@ -113,6 +116,9 @@ class SharedDevice:
             found.append((f"{self.name}: console", self._running.console))
         if self._lent is not None and self._lent.trace():
             found.append((f"{self.name}: wire", self._lent.trace()))
+        if self._running is not None:
+            lines = state_lines(self._running, self._device)
+            found.append((f"{self.name}: link and memory", "\n".join(lines)))
         return found
 
     def _build(self) -> Firmware:

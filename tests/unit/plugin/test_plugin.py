@@ -99,6 +99,33 @@ def test_a_device_that_died_is_replaced_and_the_failure_says_so(pytester: pytest
     result.stdout.fnmatch_lines(["*posix ended by itself: killed by SIGKILL*", "*-- posix: wire --*"])
 
 
+def test_a_failure_shows_the_counts_of_both_sides_and_the_memory(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+        def test_damage(device):
+            device.rpc.link._transport.write(bytes.fromhex("fffd01000000050000"), 1.0)
+            array = device.empty((1000,), "int8")
+            assert False
+
+        def test_session_given_up(device):
+            device.rpc.call_timeout_s = 0.2
+            device.system_lib()["testing.hang"]()
+        """
+    )
+    result = run(pytester, "--platform", "posix")
+    result.assert_outcomes(failed=2)
+    result.stdout.fnmatch_lines(
+        [
+            "*-- posix: link and memory --*",
+            "the host's reader: frames * crc_errors 0,*",
+            "the device, since it started: crc_errors 1,* rx_overruns 0",
+            "arrays: 1000 of *",
+            "*-- posix: link and memory --*",
+            "the device does not answer any more:*",
+        ]
+    )
+
+
 def test_a_death_that_no_test_noticed_is_an_error(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         """
