@@ -8,6 +8,9 @@
 
 #include "check.h"
 
+/* Most of what is put together is smaller. */
+#define FIRST_CAPACITY 256U
+
 void bytes_free(struct bytes *bytes)
 {
 	free(bytes->data);
@@ -17,7 +20,7 @@ void bytes_free(struct bytes *bytes)
 static void reserve(struct bytes *bytes, uint32_t size)
 {
 	if (bytes->capacity - bytes->size < size) {
-		bytes->capacity = (bytes->size + size) * 2U;
+		bytes->capacity = (bytes->size + size) * 2U + FIRST_CAPACITY;
 		bytes->data = realloc(bytes->data, bytes->capacity);
 		CHECK(bytes->data != NULL);
 	}
