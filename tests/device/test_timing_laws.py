@@ -53,8 +53,8 @@ def interrupts(image: Firmware) -> Interrupts:
 def assert_right(rig: Rig, interrupts: Interrupts, ticks: int, number: int, rounds: int) -> float:
     """That `ticks` is what so many instructions take and the interrupts that fall into so long a time.
 
-    How many those are is known to one in `Interrupts.SECONDS` or so. But whole instructions they are: to the tick, where
-    the clock itself loses nothing. Returns how far it is off, in ticks.
+    How many those are is known to one in `Interrupts.SECONDS` or so. But whole instructions they are: to the
+    tick, where the clock itself loses nothing. Returns how far it is off, in ticks.
     """
     expected = interrupts.per_s * ticks / rig.hz * rig.ticks_per_instruction
     off = rig.excess(ticks, number, rounds) - expected
