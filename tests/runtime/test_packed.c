@@ -31,7 +31,7 @@ static struct decoded decode(const struct bytes *bytes, uint32_t room)
 	if (bytes->size != 0U) {
 		memcpy(decoded.buffer, bytes->data, bytes->size);
 	}
-	cursor = (struct minrpc_cursor){decoded.buffer, decoded.buffer + bytes->size, false};
+	cursor = (struct minrpc_cursor){decoded.buffer, decoded.buffer + bytes->size};
 	scratch = (struct minrpc_scratch){.at = cursor.end, .end = decoded.buffer + room};
 	decoded.status = minrpc_packed_decode(&cursor, &scratch, &decoded.dialect, &decoded.args,
 					      &decoded.culprit);

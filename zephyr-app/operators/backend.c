@@ -39,7 +39,7 @@ bool operator_is_constant(const DLTensor *tensor)
 
 void TVMAPISetLastError(const char *message)
 {
-	(void)minrpc_server_fail(server, kTvmErrorPlatformCheckFailure, "%s", message);
+	(void)minrpc_server_fail(server, "%s", message);
 }
 
 const char *TVMGetLastError(void)
@@ -57,17 +57,12 @@ void *TVMBackendAllocWorkspace(int device_type, int device_id, uint64_t nbytes, 
 			       int dtype_bits_hint)
 {
 	uint32_t size = nbytes > UINT32_MAX ? UINT32_MAX : (uint32_t)nbytes;
-	void *workspace = NULL;
 
 	(void)device_type;
 	(void)device_id;
 	(void)dtype_code_hint;
 	(void)dtype_bits_hint;
-	if (minrpc_arena_alloc(&server->arena, size, MINRPC_TENSOR_ALIGNMENT,
-			       MINRPC_ARENA_WORKSPACE, &workspace) != kTvmErrorNoError) {
-		(void)minrpc_server_fail_memory(server, size);
-	}
-	return workspace;
+	return minrpc_server_alloc(server, size, MINRPC_TENSOR_ALIGNMENT, MINRPC_ARENA_WORKSPACE);
 }
 
 int TVMBackendFreeWorkspace(int device_type, int device_id, void *ptr)
@@ -87,8 +82,7 @@ int TVMFuncGetGlobal(const char *name, TVMFunctionHandle *out)
 
 	*out = NULL;
 	if (minrpc_library_find(&library, name, &index) != kTvmErrorNoError) {
-		(void)minrpc_server_fail(server, kTvmErrorFunctionNameNotFound,
-					 "no function \"%s\" in the system library", name);
+		(void)minrpc_server_fail(server, "no function \"%s\" in the system library", name);
 		return -1;
 	}
 	/* Non-zero, and an index instead of a function pointer, which C would not convert. */

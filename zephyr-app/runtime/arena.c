@@ -15,118 +15,90 @@ struct header {
 
 _Static_assert(sizeof(struct header) == MINRPC_ARENA_GRANULE, "payloads start on a granule");
 
-static struct header *at(const struct minrpc_arena *arena, uint32_t offset)
+static struct header *at(const void *base, uint32_t offset)
 {
-	return (struct header *)(void *)(arena->base + offset);
+	return (struct header *)(void *)((uint8_t *)base + offset);
+}
+
+static struct header *end(const struct minrpc_arena *arena)
+{
+	return at(arena->base, arena->size);
+}
+
+static struct header *after(const struct header *block)
+{
+	return at(block, block->span);
 }
 
 void minrpc_arena_init(struct minrpc_arena *arena, void *buffer, uint32_t size)
 {
 	uint32_t skip = (uint32_t)(-(uintptr_t)buffer & (MINRPC_ARENA_GRANULE - 1U));
 
-	arena->base = (uint8_t *)buffer + skip;
-	arena->size = size > skip ? (size - skip) & ~(MINRPC_ARENA_GRANULE - 1U) : 0U;
-	arena->used = 0U;
-	arena->peak = 0U;
-	if (arena->size < 2U * MINRPC_ARENA_GRANULE) {
-		arena->size = 0U;
-		return;
+	size = size > skip ? (size - skip) & ~(MINRPC_ARENA_GRANULE - 1U) : 0U;
+	if (size < 2U * MINRPC_ARENA_GRANULE) {
+		size = 0U;
 	}
-	*at(arena, 0U) = (struct header){.span = arena->size, .kind = MINRPC_ARENA_FREE};
-}
-
-/* Cuts the block at `offset` so that its first `span` bytes are a block of their own. */
-static void split(struct minrpc_arena *arena, uint32_t offset, uint32_t span)
-{
-	struct header *block = at(arena, offset);
-
-	if (block->span == span) {
-		return;
-	}
-	*at(arena, offset + span) =
-		(struct header){.span = block->span - span, .kind = MINRPC_ARENA_FREE};
-	block->span = span;
-}
-
-static void merge_free(struct minrpc_arena *arena)
-{
-	uint32_t offset = 0U;
-
-	while (offset < arena->size) {
-		struct header *block = at(arena, offset);
-		uint32_t next = offset + block->span;
-
-		if (block->kind == MINRPC_ARENA_FREE && next < arena->size &&
-		    at(arena, next)->kind == MINRPC_ARENA_FREE) {
-			block->span += at(arena, next)->span;
-		} else {
-			offset = next;
-		}
+	*arena = (struct minrpc_arena){.base = (uint8_t *)buffer + skip, .size = size};
+	if (size != 0U) {
+		*at(arena->base, 0U) = (struct header){.span = size, .kind = MINRPC_ARENA_FREE};
 	}
 }
 
-/* Bytes to leave free in front so that the payload is aligned: 0, or a block of its own. */
-static uint32_t lead(const struct minrpc_arena *arena, uint32_t offset, uint32_t alignment)
+/* Makes the free block's first `span` bytes a block of their own, and returns the one behind. */
+static struct header *split(struct header *block, uint32_t span)
 {
-	uintptr_t payload = (uintptr_t)arena->base + offset + sizeof(struct header);
+	uint32_t rest = block->span - span;
+	struct header *behind = at(block, span);
 
-	return (uint32_t)(-payload & (alignment - 1U));
+	if (rest != 0U) {
+		block->span = span;
+		behind->span = rest;
+		behind->kind = MINRPC_ARENA_FREE;
+	}
+	return behind;
 }
 
-tvm_crt_error_t minrpc_arena_alloc(struct minrpc_arena *arena, uint32_t size, uint32_t alignment,
-				   enum minrpc_arena_kind kind, void **out)
+void *minrpc_arena_alloc(struct minrpc_arena *arena, uint32_t size, uint32_t alignment,
+			 enum minrpc_arena_kind kind)
 {
-	uint32_t payload = size == 0U ? 1U : size;
-	uint32_t offset = 0U;
+	struct header *block = at(arena->base, 0U);
 	uint32_t span;
 
-	*out = NULL;
-	if (alignment < MINRPC_ARENA_GRANULE) {
-		alignment = MINRPC_ARENA_GRANULE;
+	if (size > arena->size || alignment > arena->size) {
+		return NULL;
 	}
-	if (payload > arena->size || alignment > arena->size) {
-		return kTvmErrorPlatformNoMemory;
-	}
-	span = ((payload + MINRPC_ARENA_GRANULE - 1U) & ~(MINRPC_ARENA_GRANULE - 1U)) +
-	       (uint32_t)sizeof(struct header);
-	while (offset < arena->size) {
-		struct header *block = at(arena, offset);
-		uint32_t gap = lead(arena, offset, alignment);
+	span = (size + (size == 0U) + 2U * MINRPC_ARENA_GRANULE - 1U) & ~(MINRPC_ARENA_GRANULE - 1U);
+	for (; block != end(arena); block = after(block)) {
+		/* Bytes to leave free in front so that the payload is aligned: none, or enough for a block. */
+		uint32_t gap = (uint32_t)(-(uintptr_t)(block + 1) & (alignment - 1U));
 
 		if (block->kind != MINRPC_ARENA_FREE || block->span < gap ||
 		    block->span - gap < span) {
-			offset += block->span;
 			continue;
 		}
 		if (gap != 0U) {
-			split(arena, offset, gap);
-			offset += gap;
+			block = split(block, gap);
 		}
-		split(arena, offset, span);
-		block = at(arena, offset);
+		(void)split(block, span);
 		block->kind = (uint32_t)kind;
 		block->requested = size;
 		arena->used += span;
 		if (arena->used > arena->peak) {
 			arena->peak = arena->used;
 		}
-		*out = block + 1;
-		return kTvmErrorNoError;
+		return block + 1;
 	}
-	return kTvmErrorPlatformNoMemory;
+	return NULL;
 }
 
 static struct header *find(const struct minrpc_arena *arena, uintptr_t pointer, uint32_t kinds)
 {
-	uint32_t offset = 0U;
+	struct header *block = at(arena->base, 0U);
 
-	while (offset < arena->size) {
-		struct header *block = at(arena, offset);
-
+	for (; block != end(arena); block = after(block)) {
 		if ((uintptr_t)(block + 1) == pointer) {
 			return (block->kind & kinds) != 0U ? block : NULL;
 		}
-		offset += block->span;
 	}
 	return NULL;
 }
@@ -140,7 +112,7 @@ tvm_crt_error_t minrpc_arena_free(struct minrpc_arena *arena, uintptr_t pointer,
 	}
 	block->kind = MINRPC_ARENA_FREE;
 	arena->used -= block->span;
-	merge_free(arena);
+	minrpc_arena_release(arena, 0U);
 	return kTvmErrorNoError;
 }
 
@@ -158,32 +130,36 @@ bool minrpc_arena_find(const struct minrpc_arena *arena, uintptr_t pointer, uint
 
 void minrpc_arena_release(struct minrpc_arena *arena, uint32_t kinds)
 {
-	uint32_t offset = 0U;
+	struct header *block = at(arena->base, 0U);
+	struct header *before = NULL; /* a free neighbour */
 
-	while (offset < arena->size) {
-		struct header *block = at(arena, offset);
+	while (block != end(arena)) {
+		struct header *next = after(block);
 
 		if ((block->kind & kinds) != 0U) {
 			block->kind = MINRPC_ARENA_FREE;
 			arena->used -= block->span;
 		}
-		offset += block->span;
+		if (block->kind != MINRPC_ARENA_FREE) {
+			before = NULL;
+		} else if (before == NULL) {
+			before = block;
+		} else {
+			before->span += block->span;
+		}
+		block = next;
 	}
-	merge_free(arena);
 }
 
 uint32_t minrpc_arena_largest_free(const struct minrpc_arena *arena)
 {
+	const struct header *block = at(arena->base, 0U);
 	uint32_t largest = sizeof(struct header);
-	uint32_t offset = 0U;
 
-	while (offset < arena->size) {
-		const struct header *block = at(arena, offset);
-
+	for (; block != end(arena); block = after(block)) {
 		if (block->kind == MINRPC_ARENA_FREE && block->span > largest) {
 			largest = block->span;
 		}
-		offset += block->span;
 	}
 	return largest - (uint32_t)sizeof(struct header);
 }

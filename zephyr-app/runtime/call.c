@@ -30,18 +30,21 @@ static const struct expected *expectation(char letter)
 	return expected;
 }
 
-tvm_crt_error_t minrpc_fail_handle(struct minrpc_server *server, const char *what, uintptr_t handle)
+bool minrpc_fail_handle(struct minrpc_server *server, const char *what, uintptr_t handle)
 {
-	return minrpc_server_fail(server, kTvmErrorFunctionIndexInvalid, "no live %s 0x%x", what,
-				  (unsigned int)handle);
+	return minrpc_server_fail(server, "no live %s 0x%x", what, (unsigned int)handle);
 }
 
-tvm_crt_error_t minrpc_check_args(struct minrpc_server *server, const char *function,
-				  const struct minrpc_args *args, const char *letters)
+bool minrpc_fail_type(struct minrpc_server *server, uint32_t type_code)
+{
+	return minrpc_server_fail(server, "bad type code %u", (unsigned int)type_code);
+}
+
+bool minrpc_check_args(struct minrpc_server *server, const char *function,
+		       const struct minrpc_args *args, const char *letters)
 {
 	if (args->count != (int)strlen(letters)) {
-		return minrpc_server_fail(server, kTvmErrorFunctionCallNumArguments,
-					  "%s: expected %u arguments, got %d", function,
+		return minrpc_server_fail(server, "%s: expected %u arguments, got %d", function,
 					  (unsigned int)strlen(letters), args->count);
 	}
 	for (int i = 0; i < args->count; i++) {
@@ -49,22 +52,21 @@ tvm_crt_error_t minrpc_check_args(struct minrpc_server *server, const char *func
 		int code = args->type_codes[i];
 
 		if (code != expected->type_code && code != expected->also) {
-			return minrpc_server_fail(server, kTvmErrorFunctionCallWrongArgType,
-						  "%s: argument %d: expected %s, got %s", function, i,
+			return minrpc_server_fail(server, "%s: argument %d: expected %s, got %s",
+						  function, i,
 						  minrpc_type_name(expected->type_code),
 						  minrpc_type_name(code));
 		}
 	}
-	return kTvmErrorNoError;
+	return true;
 }
 
-tvm_crt_error_t minrpc_call_failed(struct minrpc_server *server, int status)
+bool minrpc_call_failed(struct minrpc_server *server, int status)
 {
 	if (server->error[0] == '\0') {
-		(void)minrpc_server_fail(server, kTvmErrorPlatformCheckFailure,
-					 "it returned %d and no message", status);
+		(void)minrpc_server_fail(server, "it returned %d and no message", status);
 	}
-	return kTvmErrorPlatformCheckFailure;
+	return false;
 }
 
 struct minrpc_constant {
@@ -83,47 +85,49 @@ bool minrpc_server_is_constant(const struct minrpc_server *server, const void *a
 }
 
 /* The client may name what the function returned in later calls. */
-static tvm_crt_error_t note_constant(struct minrpc_server *server, const struct minrpc_call *call)
+static bool note_constant(struct minrpc_server *server, const struct minrpc_call *call)
 {
-	struct minrpc_constant made = {server->constants, call->value.v_handle};
-	void *block;
+	const void *address = call->value.v_handle;
+	struct minrpc_constant *made;
 
-	if (call->type_code != kTVMOpaqueHandle || made.address == NULL ||
-	    minrpc_server_is_constant(server, made.address)) {
-		return kTvmErrorNoError;
+	if (call->type_code != kTVMOpaqueHandle || address == NULL ||
+	    minrpc_server_is_constant(server, address)) {
+		return true;
 	}
-	if (minrpc_arena_alloc(&server->arena, sizeof(made), 1U, MINRPC_ARENA_CONSTANT, &block) !=
-	    kTvmErrorNoError) {
-		return minrpc_server_fail_memory(server, sizeof(made));
+	made = minrpc_server_alloc(server, sizeof(*made), 1U, MINRPC_ARENA_CONSTANT);
+	if (made == NULL) {
+		return false;
 	}
-	memcpy(block, &made, sizeof(made));
-	server->constants = block;
-	return kTvmErrorNoError;
+	made->address = address;
+	made->next = server->constants;
+	server->constants = made;
+	return true;
 }
 
-static tvm_crt_error_t call_library(struct minrpc_server *server, TVMBackendPackedCFunc function,
-				    struct minrpc_call *call)
+int minrpc_run(TVMBackendPackedCFunc function, uint32_t number, struct minrpc_call *call)
 {
-	int status = function(call->args.values, call->args.type_codes, call->args.count,
-			      &call->value, &call->type_code, NULL);
+	int status = 0;
+
+	while (number-- != 0U && status == 0) {
+		status = function(call->args.values, call->args.type_codes, call->args.count,
+				  &call->value, &call->type_code, NULL);
+	}
+	return status;
+}
+
+static bool call_library(struct minrpc_server *server, TVMBackendPackedCFunc function,
+			 struct minrpc_call *call)
+{
+	int status = minrpc_run(function, 1U, call);
 
 	return status == 0 ? note_constant(server, call) : minrpc_call_failed(server, status);
 }
 
-static tvm_crt_error_t bind_constant(struct minrpc_server *server, const DLTensor *tensor)
-{
-	uint32_t size;
-
-	return minrpc_tensor_size(tensor, &size) ? kTvmErrorNoError : minrpc_fail_shape(server);
-}
-
 /* Global functions write to what they get, so a constant is nothing for them. */
-static tvm_crt_error_t bind_tensors(struct minrpc_server *server, const struct minrpc_args *args,
-				    bool constants)
+static bool bind_tensors(struct minrpc_server *server, const struct minrpc_args *args,
+			 bool constants)
 {
-	tvm_crt_error_t error = kTvmErrorNoError;
-
-	for (int i = 0; i < args->count && error == kTvmErrorNoError; i++) {
+	for (int i = 0; i < args->count; i++) {
 		DLTensor *tensor = args->values[i].v_handle;
 
 		if (args->type_codes[i] != kTVMDLTensorHandle) {
@@ -131,12 +135,14 @@ static tvm_crt_error_t bind_tensors(struct minrpc_server *server, const struct m
 		}
 		if (constants && tensor->byte_offset == 0U &&
 		    minrpc_server_is_constant(server, tensor->data)) {
-			error = bind_constant(server, tensor);
-		} else {
-			error = minrpc_bind_tensor(server, tensor);
+			if (minrpc_tensor_size(tensor, tensor->shape) == MINRPC_NO_SIZE) {
+				return minrpc_fail_shape(server);
+			}
+		} else if (!minrpc_bind_tensor(server, tensor)) {
+			return false;
 		}
 	}
-	return error;
+	return true;
 }
 
 static bool is_global(uintptr_t handle)
@@ -144,40 +150,35 @@ static bool is_global(uintptr_t handle)
 	return handle - MINRPC_HANDLE_GLOBAL < MINRPC_HANDLE_MODULE;
 }
 
-static tvm_crt_error_t dispatch(struct minrpc_server *server, uintptr_t handle,
-				struct minrpc_call *call)
+static bool dispatch(struct minrpc_server *server, uintptr_t handle, struct minrpc_call *call)
 {
 	uintptr_t index = handle - MINRPC_HANDLE_FUNCTION;
+	TVMBackendPackedCFunc function = NULL;
 
 	if (handle >= MINRPC_HANDLE_EVALUATOR) {
 		return minrpc_evaluator_call(server, handle, call);
 	}
-	if (index < MINRPC_HANDLE_MODULE) {
-		TVMBackendPackedCFunc function =
-			minrpc_library_at(&server->config->library, (uint32_t)index);
-
-		if (function != NULL) {
-			return call_library(server, function, call);
-		}
-	} else if (is_global(handle)) {
+	if (is_global(handle)) {
 		return minrpc_global_call(server, (uint32_t)(handle - MINRPC_HANDLE_GLOBAL), call);
 	}
-	return minrpc_fail_handle(server, "function", handle);
+	if (index < MINRPC_HANDLE_MODULE) {
+		function = minrpc_library_at(&server->config->library, (uint32_t)index);
+	}
+	return function != NULL ? call_library(server, function, call)
+				: minrpc_fail_handle(server, "function", handle);
 }
 
-tvm_crt_error_t minrpc_call_handle(struct minrpc_server *server, uintptr_t handle,
-				   struct minrpc_call *call)
+bool minrpc_call_handle(struct minrpc_server *server, uintptr_t handle, struct minrpc_call *call)
 {
-	tvm_crt_error_t error = bind_tensors(server, &call->args, !is_global(handle));
 	uint32_t used = server->arena.used;
+	bool done;
 
 	call->value.v_int64 = 0;
 	call->type_code = kTVMNullptr;
-	if (error == kTvmErrorNoError) {
-		error = dispatch(server, handle, call);
-	}
+	done = bind_tensors(server, &call->args, !is_global(handle)) &&
+	       dispatch(server, handle, call);
 	if (server->arena.used != used) {
 		minrpc_arena_release(&server->arena, MINRPC_ARENA_WORKSPACE);
 	}
-	return error;
+	return done;
 }

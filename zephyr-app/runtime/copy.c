@@ -17,197 +17,178 @@ struct span {
 	uint32_t size;
 };
 
-/* Counts of bytes over 32 bits become one that fits no allocation. */
-static uint32_t bytes_of(uint64_t value)
+bool minrpc_fail_shape(struct minrpc_server *server)
 {
-	return value > UINT32_MAX ? UINT32_MAX : (uint32_t)value;
+	return minrpc_server_fail(server, "bad dtype, or shape negative or over 4 GiB");
 }
 
-static tvm_crt_error_t locate(struct minrpc_server *server, const struct span *span, uint8_t **at)
+/* Where it is in the device's memory, or NULL. */
+static uint8_t *locate(struct minrpc_server *server, const struct span *span)
 {
-	uint32_t allocated = 0U;
+	uint32_t allocated;
 
-	if (!minrpc_arena_find(&server->arena, span->data, NAMEABLE, &allocated)) {
-		return minrpc_fail_handle(server, "allocation", span->data);
+	if (span->size == MINRPC_NO_SIZE) {
+		(void)minrpc_fail_shape(server);
+	} else if (!minrpc_arena_find(&server->arena, span->data, NAMEABLE, &allocated)) {
+		(void)minrpc_fail_handle(server, "allocation", span->data);
+	} else if (span->offset > allocated || span->size > allocated - span->offset) {
+		(void)minrpc_server_fail(server, "%u bytes at %u do not fit the allocation of %u",
+					 (unsigned int)span->size, (unsigned int)span->offset,
+					 (unsigned int)allocated);
+	} else {
+		return (uint8_t *)span->data + span->offset;
 	}
-	if (span->offset > allocated || span->size > allocated - span->offset) {
-		return minrpc_server_fail(server, kTvmErrorPlatformCheckFailure,
-					  "%u bytes at %u do not fit the allocation of %u",
-					  (unsigned int)span->size, (unsigned int)span->offset,
-					  (unsigned int)allocated);
-	}
-	*at = (uint8_t *)span->data + span->offset;
-	return kTvmErrorNoError;
+	return NULL;
 }
 
-tvm_crt_error_t minrpc_fail_shape(struct minrpc_server *server)
-{
-	return minrpc_server_fail(server, kTvmErrorPlatformCheckFailure,
-				  "bad dtype, or shape negative or over 4 GiB");
-}
-
-static bool span_of(const DLTensor *tensor, struct span *span)
+static void set_span(struct span *span, const DLTensor *tensor, const void *extents)
 {
 	span->data = (uintptr_t)tensor->data;
-	span->offset = bytes_of(tensor->byte_offset);
-	return minrpc_tensor_size(tensor, &span->size);
+	span->offset = minrpc_size(tensor->byte_offset);
+	span->size = minrpc_tensor_size(tensor, extents);
 }
 
-tvm_crt_error_t minrpc_bind_tensor(struct minrpc_server *server, DLTensor *tensor)
+bool minrpc_bind_tensor(struct minrpc_server *server, DLTensor *tensor)
 {
 	struct span span;
 	uint8_t *at;
-	tvm_crt_error_t error;
 
-	if (!span_of(tensor, &span)) {
-		return minrpc_fail_shape(server);
+	set_span(&span, tensor, tensor->shape);
+	at = locate(server, &span);
+	if (at == NULL) {
+		return false;
 	}
 	/* Functions read elements where they lie: on some cores one that lies askew is a fault. */
 	if (span.offset % ((tensor->dtype.bits + 7U) / 8U) != 0U) {
-		return minrpc_server_fail(server, kTvmErrorPlatformCheckFailure,
-					  "byte offset %u is between elements",
+		return minrpc_server_fail(server, "byte offset %u is between elements",
 					  (unsigned int)span.offset);
 	}
-	error = locate(server, &span, &at);
-	if (error == kTvmErrorNoError) {
-		tensor->data = at;
-		tensor->byte_offset = 0U;
-	}
-	return error;
-}
-
-/* v0.7's fixed header: data, offset, size, device, dtype. */
-#define HEADER_0_7 36U
-
-/* Told by the length. In v0.8's form the third field holds ndim and dtype: never a plausible size. */
-static bool take_0_7(struct minrpc_cursor *body, uint32_t total, bool carries_data,
-		     struct span *span)
-{
-	struct minrpc_cursor cursor = *body;
-
-	span->data = minrpc_handle(minrpc_take_u64(&cursor));
-	span->offset = minrpc_take_size(&cursor);
-	span->size = minrpc_take_size(&cursor);
-	(void)minrpc_take(&cursor, sizeof(DLDevice) + sizeof(DLDataType));
-	if (cursor.bad || total - HEADER_0_7 != (carries_data ? span->size : 0U)) {
-		return false;
-	}
-	*body = cursor;
+	tensor->data = at;
+	tensor->byte_offset = 0U;
 	return true;
 }
 
-/* Reads a copy's header out of a body of `total` bytes, which ends with the data where it carries any. */
-static tvm_crt_error_t take_header(struct minrpc_server *server, struct minrpc_cursor *body,
-				   uint32_t total, bool carries_data, struct span *span)
+/* v0.7's header: data, offset, size, device, dtype. */
+static void take_0_7(struct minrpc_cursor *body, struct span *span)
 {
-	const uint8_t *start = body->at;
-	struct minrpc_wire_tensor tensor;
-	uint32_t tensor_bytes;
-
-	if (take_0_7(body, total, carries_data, span)) {
-		server->dialect = MINRPC_DIALECT_0_7;
-		return kTvmErrorNoError;
-	}
-	minrpc_take_tensor(body, MINRPC_DIALECT_0_8, &tensor);
-	span->data = minrpc_handle(tensor.data);
-	span->offset = bytes_of(tensor.byte_offset);
+	span->data = minrpc_take_handle(body);
+	span->offset = minrpc_take_size(body);
 	span->size = minrpc_take_size(body);
-	if (!minrpc_wire_tensor_size(&tensor, &tensor_bytes)) {
-		return minrpc_fail_shape(server);
-	}
-	if (body->bad || span->size > tensor_bytes ||
-	    total - (uint32_t)(body->at - start) != (carries_data ? span->size : 0U)) {
-		return minrpc_server_fail(server, kTvmErrorFramingPayloadIncomplete,
-					  "malformed copy");
-	}
-	server->dialect = MINRPC_DIALECT_0_8;
-	return kTvmErrorNoError;
+	(void)minrpc_take(body, sizeof(DLDevice) + sizeof(DLDataType));
 }
 
-tvm_crt_error_t minrpc_copy_from_remote(struct minrpc_server *server, struct minrpc_cursor *body)
+/* v0.8's: a tensor, and how much of it, which is returned. */
+static uint32_t take_0_8(struct minrpc_cursor *body, struct span *span)
+{
+	DLTensor tensor;
+	const uint8_t *extents = minrpc_take_tensor(body, MINRPC_DIALECT_0_8, &tensor);
+	uint32_t size = minrpc_take_size(body);
+
+	if (!minrpc_cursor_bad(body)) {
+		set_span(span, &tensor, extents);
+	}
+	return size;
+}
+
+/* True when what follows the header, in `body` and `beyond`, is `data` bytes. */
+static bool ends_with(const struct minrpc_cursor *body, uint32_t beyond, uint32_t data)
+{
+	return !minrpc_cursor_bad(body) && minrpc_cursor_left(body) + beyond == data;
+}
+
+/*
+ * Reads a copy's header out of a body, of which `beyond` bytes are not there yet, and returns where in the device's
+ * memory it is. Its length tells the dialect: what v0.7 reads as a size is v0.8's ndim and dtype, never a plausible one.
+ */
+static uint8_t *take_header(struct minrpc_server *server, struct minrpc_cursor *body,
+			    uint32_t beyond, bool carries_data, struct span *span)
+{
+	const struct minrpc_cursor start = *body;
+	uint8_t dialect = MINRPC_DIALECT_0_7;
+
+	take_0_7(body, span);
+	if (!ends_with(body, beyond, carries_data ? span->size : 0U)) {
+		uint32_t size;
+
+		*body = start;
+		dialect = MINRPC_DIALECT_0_8;
+		size = take_0_8(body, span);
+		if (!ends_with(body, beyond, carries_data ? size : 0U) || size > span->size) {
+			(void)minrpc_server_fail(server, "malformed copy");
+			return NULL;
+		}
+		/* A shape that is none is told by who looks for its data. */
+		span->size = span->size == MINRPC_NO_SIZE ? MINRPC_NO_SIZE : size;
+	}
+	server->dialect = dialect;
+	return locate(server, span);
+}
+
+bool minrpc_copy_from_remote(struct minrpc_server *server, struct minrpc_cursor *body)
 {
 	struct span span;
-	uint8_t *at;
-	tvm_crt_error_t error =
-		take_header(server, body, minrpc_cursor_left(body), false, &span);
+	uint8_t *at = take_header(server, body, 0U, false, &span);
 
-	if (error == kTvmErrorNoError) {
-		error = locate(server, &span, &at);
-	}
-	return error == kTvmErrorNoError ? minrpc_reply_data(server, at, span.size) : error;
+	return at != NULL && minrpc_reply_data(server, at, span.size);
 }
 
-tvm_crt_error_t minrpc_copy_stream(struct minrpc_server *server, struct minrpc_cursor *body,
-				   uint32_t total, uint8_t **destination)
+uint8_t *minrpc_copy_stream(struct minrpc_server *server, struct minrpc_cursor *body,
+			    uint32_t beyond)
 {
 	struct span span;
-	tvm_crt_error_t error = take_header(server, body, total, true, &span);
 
-	return error == kTvmErrorNoError ? locate(server, &span, destination) : error;
+	return take_header(server, body, beyond, true, &span);
 }
 
-tvm_crt_error_t minrpc_copy_to_remote(struct minrpc_server *server, struct minrpc_cursor *body)
+bool minrpc_copy_to_remote(struct minrpc_server *server, struct minrpc_cursor *body)
 {
-	uint8_t *destination = NULL;
-	tvm_crt_error_t error =
-		minrpc_copy_stream(server, body, minrpc_cursor_left(body), &destination);
+	uint8_t *at = minrpc_copy_stream(server, body, 0U);
 
-	if (error == kTvmErrorNoError) {
-		memcpy(destination, body->at, minrpc_cursor_left(body));
-		return minrpc_reply_void(server);
+	if (at == NULL) {
+		return false;
 	}
-	return error;
+	memcpy(at, body->at, minrpc_cursor_left(body));
+	return minrpc_reply_void(server);
 }
 
-static tvm_crt_error_t copy_between(struct minrpc_server *server, const struct span *from,
-				    const struct span *to)
+/* Of v0.7's form: handle and offset of an end, and the size of both. */
+static void set_span_0_7(struct span *span, const TVMValue *end, const TVMValue *size)
 {
-	uint8_t *source = NULL;
-	uint8_t *destination = NULL;
-	tvm_crt_error_t error = locate(server, from, &source);
-
-	if (error == kTvmErrorNoError) {
-		error = locate(server, to, &destination);
-	}
-	if (error == kTvmErrorNoError) {
-		memmove(destination, source, from->size);
-		return minrpc_reply_void(server);
-	}
-	return error;
+	span->data = minrpc_handle((uint64_t)end[0].v_int64);
+	span->offset = minrpc_size((uint64_t)end[1].v_int64);
+	span->size = minrpc_size((uint64_t)size->v_int64);
 }
 
-tvm_crt_error_t minrpc_copy_among_remote(struct minrpc_server *server, const struct minrpc_args *args)
+bool minrpc_copy_among_remote(struct minrpc_server *server, const struct minrpc_args *args)
 {
-	static const char name[] = "CopyAmongRemote";
 	const TVMValue *values = args->values;
+	bool plain = args->count == 9;
 	struct span from;
 	struct span to;
-	tvm_crt_error_t error;
+	uint8_t *source;
+	uint8_t *destination;
 
-	if (args->count == 9) {
-		error = minrpc_check_args(server, name, args, "hihiiddph");
-		if (error != kTvmErrorNoError) {
-			return error;
-		}
-		from.data = minrpc_handle((uint64_t)values[0].v_int64);
-		from.offset = bytes_of((uint64_t)values[1].v_int64);
-		to.data = minrpc_handle((uint64_t)values[2].v_int64);
-		to.offset = bytes_of((uint64_t)values[3].v_int64);
-		from.size = bytes_of((uint64_t)values[4].v_int64);
-	} else {
-		error = minrpc_check_args(server, name, args, "tth");
-		if (error != kTvmErrorNoError) {
-			return error;
-		}
-		if (!span_of(values[0].v_handle, &from) || !span_of(values[1].v_handle, &to)) {
-			return minrpc_fail_shape(server);
-		}
-		if (from.size != to.size) {
-			return minrpc_server_fail(server, kTvmErrorPlatformCheckFailure,
-						  "%s: %u bytes into %u", name,
-						  (unsigned int)from.size, (unsigned int)to.size);
-		}
+	if (!minrpc_check_args(server, "CopyAmongRemote", args, plain ? "hihiiddph" : "tth")) {
+		return false;
 	}
-	to.size = from.size;
-	return copy_between(server, &from, &to);
+	if (plain) {
+		set_span_0_7(&from, &values[0], &values[4]);
+		set_span_0_7(&to, &values[2], &values[4]);
+	} else {
+		const DLTensor *tensors[] = {values[0].v_handle, values[1].v_handle};
+
+		set_span(&from, tensors[0], tensors[0]->shape);
+		set_span(&to, tensors[1], tensors[1]->shape);
+	}
+	source = locate(server, &from);
+	destination = source == NULL ? NULL : locate(server, &to);
+	if (destination == NULL) {
+		return false;
+	}
+	if (from.size != to.size) {
+		return minrpc_server_fail(server, "a copy of %u bytes to %u",
+					  (unsigned int)from.size, (unsigned int)to.size);
+	}
+	memmove(destination, source, from.size);
+	return minrpc_reply_void(server);
 }

@@ -65,9 +65,9 @@ static int empty_function(TVMValue *args, int *type_codes, int num_args, TVMValu
 }
 
 /* module, name, device type and id, the options, and last a string: 8, 10, 11 or 12 arguments by the client's age. */
-static tvm_crt_error_t check_form(struct minrpc_server *server, const struct minrpc_args *args)
+static bool check_form(struct minrpc_server *server, const struct minrpc_args *args)
 {
-	char letters[] = "msiiiiiiiiis";
+	char letters[16] = "msiiiiiiiiis";
 
 	if (args->count >= 8 && args->count <= 12 && args->count != 9) {
 		letters[args->count - 1] = 's';
@@ -80,82 +80,81 @@ static tvm_crt_error_t check_form(struct minrpc_server *server, const struct min
  * In their order on the wire; TVM v0.9 sends all but the limit. v0.14's cache_flush_bytes stays unread, as on TVM's
  * own devices: what it flushes is a host's cache.
  */
-static tvm_crt_error_t take_options(struct minrpc_server *server, const struct minrpc_args *args,
-				    struct minrpc_evaluator *evaluator)
+static bool take_options(struct minrpc_server *server, const struct minrpc_args *args,
+			 struct minrpc_evaluator *evaluator)
 {
-	uint32_t option = 0U;
+	uint32_t option = NUMBER;
 
 	evaluator->options[LIMIT_ZERO_TIME_ITERATIONS] = LIMIT_ZERO_DEFAULT;
 	for (int i = 4; i < args->count - 1 && option < OPTIONS; i++, option++) {
-		int64_t value = args->values[i].v_int64;
-		int64_t least = option == REPEAT || (option == NUMBER && !evaluator->counting);
+		uint32_t value = minrpc_size((uint64_t)args->values[i].v_int64);
+		uint32_t least = option == REPEAT || (option == NUMBER && !evaluator->counting);
 
 		if (value < least || value > OPTION_MAX) {
-			return minrpc_server_fail(server, kTvmErrorFunctionCallWrongArgType,
-						  "time evaluator: argument %d: expected %d to %u", i,
-						  (int)least, OPTION_MAX);
+			return minrpc_server_fail(server, "time evaluator: argument %d: expected %u to %u",
+						  i, (unsigned int)least, OPTION_MAX);
 		}
-		option += args->count == 10 && option == LIMIT_ZERO_TIME_ITERATIONS;
-		evaluator->options[option] = (uint32_t)value;
+		if (option == LIMIT_ZERO_TIME_ITERATIONS && args->count == 10) {
+			option++;
+		}
+		evaluator->options[option] = value;
 	}
-	return kTvmErrorNoError;
+	return true;
 }
 
-static tvm_crt_error_t find_function(struct minrpc_server *server, const TVMValue *values,
-				     bool counting, TVMBackendPackedCFunc *function)
+static bool find_function(struct minrpc_server *server, const TVMValue *values,
+			  struct minrpc_evaluator *evaluator)
 {
+	const struct minrpc_library *library = &server->config->library;
+	const char *name = values[1].v_str;
 	uint32_t index;
 
-	if (values[0].v_int64 != MINRPC_HANDLE_MODULE) {
-		return minrpc_fail_handle(server, "module", (uintptr_t)values[0].v_int64);
+	if (!minrpc_check_module(server, &values[0])) {
+		return false;
 	}
-	if (counting && values[1].v_str[0] == '\0') {
-		*function = empty_function;
-		return kTvmErrorNoError;
+	if (evaluator->counting && name[0] == '\0') {
+		evaluator->function = empty_function;
+		return true;
 	}
-	if (minrpc_library_find(&server->config->library, values[1].v_str, &index) !=
-	    kTvmErrorNoError) {
-		return minrpc_server_fail(server, kTvmErrorFunctionNameNotFound,
-					  "no function %s in the system library", values[1].v_str);
+	if (minrpc_library_find(library, name, &index) != kTvmErrorNoError) {
+		return minrpc_server_fail(server, "no function %s in the system library", name);
 	}
-	*function = minrpc_library_at(&server->config->library, index);
-	return kTvmErrorNoError;
+	evaluator->function = minrpc_library_at(library, index);
+	return true;
 }
 
-static tvm_crt_error_t create(struct minrpc_server *server, struct minrpc_call *call, bool counting)
+static bool create(struct minrpc_server *server, struct minrpc_call *call, bool counting)
 {
-	struct minrpc_evaluator made = {.next = server->evaluators, .counting = counting};
-	tvm_crt_error_t error = check_form(server, &call->args);
-	void *block;
+	struct minrpc_evaluator *made;
 
-	if (error == kTvmErrorNoError) {
-		error = find_function(server, call->args.values, counting, &made.function);
+	if (!check_form(server, &call->args)) {
+		return false;
 	}
-	if (error == kTvmErrorNoError) {
-		error = take_options(server, &call->args, &made);
+	made = minrpc_server_alloc(server, sizeof(*made), 1U, MINRPC_ARENA_EVALUATOR);
+	if (made == NULL) {
+		return false;
 	}
-	if (error != kTvmErrorNoError) {
-		return error;
+	memset(made, 0, sizeof(*made));
+	made->counting = counting;
+	if (!find_function(server, call->args.values, made) ||
+	    !take_options(server, &call->args, made)) {
+		(void)minrpc_arena_free(&server->arena, (uintptr_t)made, MINRPC_ARENA_EVALUATOR);
+		return false;
 	}
-	if (minrpc_arena_alloc(&server->arena, sizeof(made), 1U, MINRPC_ARENA_EVALUATOR, &block) !=
-	    kTvmErrorNoError) {
-		return minrpc_server_fail_memory(server, sizeof(made));
-	}
-	made.handle = MINRPC_HANDLE_EVALUATOR | (server->evaluator_serial++ & ~MINRPC_HANDLE_EVALUATOR);
-	memcpy(block, &made, sizeof(made));
-	server->evaluators = block;
-	call->value.v_int64 = (int64_t)made.handle;
+	made->handle = MINRPC_HANDLE_EVALUATOR | server->evaluator_serial++;
+	made->next = server->evaluators;
+	server->evaluators = made;
+	call->value.v_int64 = (int64_t)made->handle;
 	call->type_code = kTVMPackedFuncHandle;
-	return kTvmErrorNoError;
+	return true;
 }
 
-tvm_crt_error_t minrpc_evaluator_create(struct minrpc_server *server, struct minrpc_call *call)
+bool minrpc_evaluator_create(struct minrpc_server *server, struct minrpc_call *call)
 {
 	return create(server, call, false);
 }
 
-tvm_crt_error_t minrpc_evaluator_create_counting(struct minrpc_server *server,
-						 struct minrpc_call *call)
+bool minrpc_evaluator_create_counting(struct minrpc_server *server, struct minrpc_call *call)
 {
 	return create(server, call, true);
 }
@@ -168,37 +167,29 @@ static struct minrpc_evaluator **find(struct minrpc_server *server, uintptr_t ha
 	while (*link != NULL && (*link)->handle != handle) {
 		link = &(*link)->next;
 	}
-	return *link == NULL ? NULL : link;
+	if (*link == NULL) {
+		(void)minrpc_fail_handle(server, "evaluator", handle);
+		return NULL;
+	}
+	return link;
 }
 
-tvm_crt_error_t minrpc_evaluator_free(struct minrpc_server *server, uintptr_t handle)
+bool minrpc_evaluator_free(struct minrpc_server *server, uintptr_t handle)
 {
 	struct minrpc_evaluator **link = find(server, handle);
 	struct minrpc_evaluator *evaluator;
 
 	if (link == NULL) {
-		return kTvmErrorTimeEvaluatorBadHandle;
+		return false;
 	}
 	evaluator = *link;
 	*link = evaluator->next;
-	return minrpc_arena_free(&server->arena, (uintptr_t)evaluator, MINRPC_ARENA_EVALUATOR);
+	(void)minrpc_arena_free(&server->arena, (uintptr_t)evaluator, MINRPC_ARENA_EVALUATOR);
+	return true;
 }
 
-/* Calls the function `number` times. The loop is what is timed: nothing else belongs in it. */
-static int run_batch(const struct minrpc_evaluator *evaluator, uint32_t number, struct minrpc_call *call)
-{
-	TVMBackendPackedCFunc function = evaluator->function;
-	int status = 0;
-
-	while (number-- != 0U && status == 0) {
-		status = function(call->args.values, call->args.type_codes, call->args.count,
-				  &call->value, &call->type_code, NULL);
-	}
-	return status;
-}
-
-static tvm_crt_error_t time_batch(struct minrpc_server *server, const struct minrpc_evaluator *evaluator,
-				  uint32_t number, struct minrpc_call *call, uint64_t *cycles)
+static bool time_batch(struct minrpc_server *server, const struct minrpc_evaluator *evaluator,
+		       struct minrpc_call *call, struct sample *sample)
 {
 	const struct minrpc_platform *platform = server->config->platform;
 	void *context = server->config->context;
@@ -206,47 +197,39 @@ static tvm_crt_error_t time_batch(struct minrpc_server *server, const struct min
 	int status;
 
 	if (error != kTvmErrorNoError) {
-		return minrpc_server_fail(server, error, "timer error 0x%x",
-					  (unsigned int)error);
+		return minrpc_server_fail(server, "timer error 0x%x", (unsigned int)error);
 	}
-	status = run_batch(evaluator, number, call);
-	(void)minrpc_timer_stop(&server->timer, platform, context, cycles);
-	if (status == 0) {
-		return kTvmErrorNoError;
-	}
-	return minrpc_call_failed(server, status);
+	status = minrpc_run(evaluator->function, sample->number, call);
+	(void)minrpc_timer_stop(&server->timer, platform, context, &sample->cycles);
+	sample->batches++;
+	return status == 0 || minrpc_call_failed(server, status);
 }
 
 /* How many calls should reach `wanted` cycles, when `number` took `cycles`: never under 1.6 times as many. */
 static uint32_t grow(uint32_t number, uint64_t cycles, uint64_t wanted)
 {
-	uint64_t next = (uint64_t)number + number / 2U + number / 8U + 1U;
+	uint64_t next = number + number / 2U + number / 8U + 1U;
 
 	if (cycles != 0U) {
-		uint64_t needed = wanted > UINT64_MAX / number ? NUMBER_MAX
-							       : wanted * number / cycles + 1U;
+		uint64_t needed = minrpc_clock_convert(wanted, cycles, number) + 1U;
 
 		next = needed > next ? needed : next;
 	}
 	return next > NUMBER_MAX ? NUMBER_MAX : (uint32_t)next;
 }
 
-static tvm_crt_error_t time_repeat(struct minrpc_server *server,
-				   const struct minrpc_evaluator *evaluator,
-				   struct minrpc_call *call, struct sample *sample)
+static bool time_repeat(struct minrpc_server *server, const struct minrpc_evaluator *evaluator,
+			struct minrpc_call *call, struct sample *sample)
 {
 	uint32_t zeros = 0U;
 	uint64_t wanted;
 
-	*sample = (struct sample){.number = evaluator->options[NUMBER]};
+	sample->number = evaluator->options[NUMBER];
+	sample->batches = 0U;
 	for (;;) {
-		tvm_crt_error_t error =
-			time_batch(server, evaluator, sample->number, call, &sample->cycles);
-
-		if (error != kTvmErrorNoError) {
-			return error;
+		if (!time_batch(server, evaluator, call, sample)) {
+			return false;
 		}
-		sample->batches++;
 		zeros += sample->cycles == 0U;
 		wanted = minrpc_clock_convert(evaluator->options[MIN_REPEAT_MS], 1000U,
 					      server->timer.clock.cycles_hz);
@@ -257,74 +240,74 @@ static tvm_crt_error_t time_repeat(struct minrpc_server *server,
 		sample->number = grow(sample->number, sample->cycles, wanted);
 	}
 	sample->batches |= server->timer.fell_back ? COARSE_CLOCK : 0U;
-	return kTvmErrorNoError;
+	return true;
 }
 
-static void store(const struct minrpc_server *server, const struct minrpc_evaluator *evaluator,
-		  uint32_t index, const struct sample *sample, void *out)
+static void cool_down(const struct minrpc_config *config, const struct minrpc_evaluator *evaluator,
+		      uint32_t index)
 {
-	uint64_t cycles_hz = server->timer.clock.cycles_hz;
+	uint32_t interval = evaluator->options[COOLDOWN_INTERVAL_MS];
+	uint32_t repeats = evaluator->options[REPEATS_TO_COOLDOWN];
+
+	if (interval != 0U && repeats != 0U && index % repeats == 0U) {
+		config->platform->sleep_ms(config->context, interval);
+	}
+}
+
+static bool time_repeats(struct minrpc_server *server, const struct minrpc_evaluator *evaluator,
+			 struct minrpc_call *call, void *out)
+{
 	struct counting_result *counts = out;
 	double *seconds = out;
-
-	if (evaluator->counting) {
-		counts->cycles_hz = cycles_hz;
-		counts->samples[index] = *sample;
-	} else {
-		seconds[index] = minrpc_clock_seconds(sample->cycles, cycles_hz) / sample->number;
-	}
-}
-
-static tvm_crt_error_t time_repeats(struct minrpc_server *server,
-				    const struct minrpc_evaluator *evaluator,
-				    struct minrpc_call *call, void *out)
-{
-	const struct minrpc_config *config = server->config;
 	/* One untimed call first: caches warm, and what fails fails here. */
-	int status = run_batch(evaluator, 1U, call);
-	tvm_crt_error_t error = status == 0 ? kTvmErrorNoError : minrpc_call_failed(server, status);
+	int status = minrpc_run(evaluator->function, 1U, call);
 
-	for (uint32_t i = 0U; i < evaluator->options[REPEAT] && error == kTvmErrorNoError; i++) {
+	if (status != 0) {
+		return minrpc_call_failed(server, status);
+	}
+	for (uint32_t i = 0U; i < evaluator->options[REPEAT]; i++) {
 		struct sample sample;
 
-		error = time_repeat(server, evaluator, call, &sample);
-		store(server, evaluator, i, &sample, out);
-		if (evaluator->options[COOLDOWN_INTERVAL_MS] != 0U &&
-		    evaluator->options[REPEATS_TO_COOLDOWN] != 0U &&
-		    i % evaluator->options[REPEATS_TO_COOLDOWN] == 0U) {
-			config->platform->sleep_ms(config->context,
-						   evaluator->options[COOLDOWN_INTERVAL_MS]);
+		if (!time_repeat(server, evaluator, call, &sample)) {
+			return false;
 		}
+		if (evaluator->counting) {
+			counts->cycles_hz = server->timer.clock.cycles_hz;
+			counts->samples[i] = sample;
+		} else {
+			seconds[i] = minrpc_clock_seconds(sample.cycles, server->timer.clock.cycles_hz) /
+				     sample.number;
+		}
+		cool_down(server->config, evaluator, i);
 	}
-	return error;
+	return true;
 }
 
-tvm_crt_error_t minrpc_evaluator_call(struct minrpc_server *server, uintptr_t handle,
-				      struct minrpc_call *call)
+bool minrpc_evaluator_call(struct minrpc_server *server, uintptr_t handle, struct minrpc_call *call)
 {
 	struct minrpc_evaluator **link = find(server, handle);
+	const struct minrpc_evaluator *evaluator;
 	struct result {
 		TVMByteArray bytes;
 		uint64_t values[];
 	} *result;
 	uint32_t size;
-	tvm_crt_error_t error;
 
 	if (link == NULL) {
-		(void)minrpc_fail_handle(server, "evaluator", handle);
-		return kTvmErrorTimeEvaluatorBadHandle;
+		return false;
 	}
-	size = (*link)->options[REPEAT];
-	size = (*link)->counting ? (uint32_t)(sizeof(struct counting_result) + size * sizeof(struct sample))
-				 : (uint32_t)(size * sizeof(double));
-	if (minrpc_arena_alloc(&server->arena, (uint32_t)sizeof(*result) + size, 1U,
-			       MINRPC_ARENA_RESULT, &server->result) != kTvmErrorNoError) {
-		return minrpc_server_fail_memory(server, size);
+	evaluator = *link;
+	size = evaluator->options[REPEAT] * (uint32_t)sizeof(double);
+	if (evaluator->counting) {
+		size = 2U * size + (uint32_t)sizeof(struct counting_result);
 	}
-	result = server->result;
+	result = minrpc_server_alloc(server, (uint32_t)sizeof(*result) + size, 1U, MINRPC_ARENA_RESULT);
+	server->result = result;
+	if (result == NULL || !time_repeats(server, evaluator, call, result->values)) {
+		return false;
+	}
 	result->bytes = (TVMByteArray){(const char *)result->values, size};
-	error = time_repeats(server, *link, call, result->values);
 	call->value.v_handle = &result->bytes;
 	call->type_code = kTVMBytes;
-	return error;
+	return true;
 }

@@ -32,29 +32,35 @@ void minrpc_reader_sink(struct minrpc_reader *reader, uint8_t *sink, uint32_t si
 	reader->sink_left = size;
 }
 
+static void expect_field(struct minrpc_reader *reader, enum state state, uint32_t size)
+{
+	reader->state = (uint8_t)state;
+	reader->left = size;
+}
+
 static void start_frame(struct minrpc_reader *reader)
 {
 	reader->crc = minrpc_crc16(minrpc_crc16(MINRPC_CRC_INIT, MINRPC_ESCAPE), MINRPC_START);
-	reader->state = LENGTH;
 	reader->length = 0U;
-	reader->left = sizeof(uint32_t);
+	expect_field(reader, LENGTH, sizeof(uint32_t));
 }
 
-static enum minrpc_reader_event take_length(struct minrpc_reader *reader, uint8_t byte)
+static enum minrpc_reader_event end_length(struct minrpc_reader *reader)
 {
-	reader->length |= (uint32_t)byte << (8U * (sizeof(uint32_t) - reader->left));
-	if (--reader->left != 0U) {
-		return MINRPC_READER_MORE;
-	}
-	reader->left = reader->length;
-	reader->state = PAYLOAD;
-	reader->crc_field = 0U;
+	reader->length = reader->field;
 	minrpc_reader_sink(reader, NULL, UINT32_MAX);
 	if (reader->length == 0U) {
-		reader->state = CRC;
-		reader->left = sizeof(uint16_t);
+		expect_field(reader, CRC, sizeof(uint16_t));
+	} else {
+		expect_field(reader, PAYLOAD, reader->length);
 	}
 	return MINRPC_READER_LENGTH;
+}
+
+static enum minrpc_reader_event end_crc(struct minrpc_reader *reader)
+{
+	reader->state = HUNT;
+	return reader->field >> 16 == reader->crc ? MINRPC_READER_FRAME : MINRPC_READER_BAD_CRC;
 }
 
 static enum minrpc_reader_event take_payload(struct minrpc_reader *reader, uint8_t byte)
@@ -64,35 +70,25 @@ static enum minrpc_reader_event take_payload(struct minrpc_reader *reader, uint8
 	}
 	reader->sink_left--;
 	if (--reader->left == 0U) {
-		reader->state = CRC;
-		reader->left = sizeof(uint16_t);
+		expect_field(reader, CRC, sizeof(uint16_t));
 		return MINRPC_READER_MORE;
 	}
 	return reader->sink_left == 0U ? MINRPC_READER_FULL : MINRPC_READER_MORE;
 }
 
-static enum minrpc_reader_event take_crc(struct minrpc_reader *reader, uint8_t byte)
+static enum minrpc_reader_event take(struct minrpc_reader *reader, uint8_t byte)
 {
-	reader->crc_field = (uint16_t)((reader->crc_field >> 8) | ((uint32_t)byte << 8));
+	if (reader->state == HUNT) {
+		return MINRPC_READER_MORE;
+	}
+	if (reader->state == PAYLOAD) {
+		return take_payload(reader, byte);
+	}
+	reader->field = (reader->field >> 8) | ((uint32_t)byte << 24);
 	if (--reader->left != 0U) {
 		return MINRPC_READER_MORE;
 	}
-	reader->state = HUNT;
-	return reader->crc_field == reader->crc ? MINRPC_READER_FRAME : MINRPC_READER_BAD_CRC;
-}
-
-static enum minrpc_reader_event take(struct minrpc_reader *reader, uint8_t byte)
-{
-	switch (reader->state) {
-	case LENGTH:
-		return take_length(reader, byte);
-	case PAYLOAD:
-		return take_payload(reader, byte);
-	case CRC:
-		return take_crc(reader, byte);
-	default:
-		return MINRPC_READER_MORE;
-	}
+	return reader->state == LENGTH ? end_length(reader) : end_crc(reader);
 }
 
 /* The byte after an ff. */
@@ -116,18 +112,34 @@ static enum minrpc_reader_event take_escaped(struct minrpc_reader *reader, uint8
 	return MINRPC_READER_ESCAPE;
 }
 
-/* A run of plain payload bytes, where the time goes. */
-static void take_run(struct minrpc_reader *reader, const uint8_t **data, uint32_t *size)
+static enum minrpc_reader_event take_byte(struct minrpc_reader *reader, uint8_t byte)
 {
-	const uint8_t *at = *data;
+	if (reader->state == LENGTH || reader->state == PAYLOAD) {
+		reader->crc = minrpc_crc16(reader->crc, byte);
+	}
+	if (reader->escape) {
+		return take_escaped(reader, byte);
+	}
+	if (byte == MINRPC_ESCAPE) {
+		reader->escape = true;
+		return MINRPC_READER_MORE;
+	}
+	return take(reader, byte);
+}
+
+/* A run of plain payload bytes, where the time goes. Returns where it ends. */
+static const uint8_t *take_run(struct minrpc_reader *reader, const uint8_t *data, const uint8_t *end)
+{
 	uint32_t most = reader->left < reader->sink_left ? reader->left : reader->sink_left;
-	const uint8_t *end;
+	const uint8_t *at = data;
 	uint16_t crc = reader->crc;
 	uint8_t *sink = reader->sink;
 
 	/* The last byte before an event goes the long way. */
 	most -= 1U;
-	end = at + (most < *size ? most : *size);
+	if (most < (uint32_t)(end - at)) {
+		end = at + most;
+	}
 	while (at < end && *at != MINRPC_ESCAPE) {
 		crc = minrpc_crc16(crc, *at);
 		if (sink != NULL) {
@@ -135,44 +147,29 @@ static void take_run(struct minrpc_reader *reader, const uint8_t **data, uint32_
 		}
 		at++;
 	}
-	most = (uint32_t)(at - *data);
 	reader->crc = crc;
 	reader->sink = sink;
-	reader->sink_left -= most;
-	reader->left -= most;
-	*size -= most;
-	*data = at;
+	reader->sink_left -= (uint32_t)(at - data);
+	reader->left -= (uint32_t)(at - data);
+	return at;
 }
 
 enum minrpc_reader_event minrpc_reader_feed(struct minrpc_reader *reader, const uint8_t **data,
 					    uint32_t *size)
 {
-	while (*size != 0U) {
-		enum minrpc_reader_event event;
-		uint8_t byte;
+	enum minrpc_reader_event event = MINRPC_READER_MORE;
+	const uint8_t *at = *data;
+	const uint8_t *end = at + *size;
 
+	while (at != end && event == MINRPC_READER_MORE) {
 		if (reader->state == PAYLOAD && !reader->escape) {
-			take_run(reader, data, size);
-			if (*size == 0U) {
-				break;
-			}
+			at = take_run(reader, at, end);
 		}
-		byte = *(*data)++;
-		(*size)--;
-		if (reader->state == LENGTH || reader->state == PAYLOAD) {
-			reader->crc = minrpc_crc16(reader->crc, byte);
-		}
-		if (reader->escape) {
-			event = take_escaped(reader, byte);
-		} else if (byte == MINRPC_ESCAPE) {
-			reader->escape = true;
-			continue;
-		} else {
-			event = take(reader, byte);
-		}
-		if (event != MINRPC_READER_MORE) {
-			return event;
+		if (at != end) {
+			event = take_byte(reader, *at++);
 		}
 	}
-	return MINRPC_READER_MORE;
+	*data = at;
+	*size = (uint32_t)(end - at);
+	return event;
 }

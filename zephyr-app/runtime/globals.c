@@ -7,42 +7,44 @@
 
 #include "rpc.h"
 
-typedef tvm_crt_error_t (*global_function)(struct minrpc_server *server, struct minrpc_call *call);
+typedef bool (*global_function)(struct minrpc_server *server, struct minrpc_call *call);
 
-static tvm_crt_error_t return_int(struct minrpc_call *call, int type_code, int64_t value)
+static bool return_int(struct minrpc_call *call, int type_code, uint32_t value)
 {
 	call->value.v_int64 = value;
 	call->type_code = type_code;
-	return kTvmErrorNoError;
+	return true;
 }
 
-static tvm_crt_error_t system_lib(struct minrpc_server *server, struct minrpc_call *call)
+static bool system_lib(struct minrpc_server *server, struct minrpc_call *call)
 {
 	(void)server;
 	return return_int(call, kTVMModuleHandle, MINRPC_HANDLE_MODULE);
 }
 
-static tvm_crt_error_t module_get_function(struct minrpc_server *server, struct minrpc_call *call)
+bool minrpc_check_module(struct minrpc_server *server, const TVMValue *value)
+{
+	uintptr_t handle = minrpc_handle((uint64_t)value->v_int64);
+
+	return handle == MINRPC_HANDLE_MODULE || minrpc_fail_handle(server, "module", handle);
+}
+
+static bool module_get_function(struct minrpc_server *server, struct minrpc_call *call)
 {
 	const TVMValue *values = call->args.values;
 	uint32_t index;
-	tvm_crt_error_t error =
-		minrpc_check_args(server, "ModuleGetFunction", &call->args, "msi");
 
-	if (error != kTvmErrorNoError) {
-		return error;
+	if (!minrpc_check_args(server, "ModuleGetFunction", &call->args, "msi") ||
+	    !minrpc_check_module(server, &values[0])) {
+		return false;
 	}
-	if (values[0].v_int64 != MINRPC_HANDLE_MODULE) {
-		return minrpc_fail_handle(server, "module", (uintptr_t)values[0].v_int64);
-	}
-	if (minrpc_library_find(&server->config->library, values[1].v_str, &index) !=
-	    kTvmErrorNoError) {
-		return kTvmErrorNoError; /* null: not found is not a failure */
-	}
-	return return_int(call, kTVMPackedFuncHandle, MINRPC_HANDLE_FUNCTION + index);
+	/* Null, when there is none: not found is not a failure. */
+	return minrpc_library_find(&server->config->library, values[1].v_str, &index) !=
+		       kTvmErrorNoError ||
+	       return_int(call, kTVMPackedFuncHandle, MINRPC_HANDLE_FUNCTION + index);
 }
 
-static tvm_crt_error_t max_packet_size(struct minrpc_server *server, struct minrpc_call *call)
+static bool max_packet_size(struct minrpc_server *server, struct minrpc_call *call)
 {
 	uint32_t size = server->config->receive_size;
 
@@ -53,7 +55,7 @@ static tvm_crt_error_t max_packet_size(struct minrpc_server *server, struct minr
 	return return_int(call, kTVMArgInt, size - MINRPC_SESSION_HEADER - MINRPC_PACKET_LENGTH);
 }
 
-static tvm_crt_error_t reset_server(struct minrpc_server *server, struct minrpc_call *call)
+static bool reset_server(struct minrpc_server *server, struct minrpc_call *call)
 {
 	const struct minrpc_config *config = server->config;
 
@@ -61,49 +63,52 @@ static tvm_crt_error_t reset_server(struct minrpc_server *server, struct minrpc_
 	if (config->platform->reset != NULL) {
 		config->platform->reset(config->context);
 	}
-	return minrpc_server_fail(server, kTvmErrorFunctionCallNotImplemented,
-				  "can't reset");
+	return minrpc_server_fail(server, "can't reset");
 }
 
 /* Being there says that numbered messages are understood; the value is their version. */
-static tvm_crt_error_t resend(struct minrpc_server *server, struct minrpc_call *call)
+static bool resend(struct minrpc_server *server, struct minrpc_call *call)
 {
 	(void)server;
 	return return_int(call, kTVMArgInt, 1);
 }
 
-static const struct {
-	const char *name;
-	global_function function;
-} globals[] = {
-	{"runtime.SystemLib", system_lib},
-	{"tvm.rpc.server.ModuleGetFunction", module_get_function},
-	{"tvm.rpc.server.GetCRTMaxPacketSize", max_packet_size},
-	{"runtime.RPCTimeEvaluator", minrpc_evaluator_create},
-	{"tvm.contrib.random.random_fill", minrpc_random_fill},
-	{"tvm.testing.reset_server", reset_server},
-	{"minrpc.device_info", minrpc_device_info},
-	{"minrpc.resend", resend},
-	{"minrpc.time_evaluator", minrpc_evaluator_create_counting},
+/* One behind another, and in the same order as the functions. */
+static const char names[] = "runtime.SystemLib\0"
+			    "tvm.rpc.server.ModuleGetFunction\0"
+			    "tvm.rpc.server.GetCRTMaxPacketSize\0"
+			    "runtime.RPCTimeEvaluator\0"
+			    "tvm.contrib.random.random_fill\0"
+			    "tvm.testing.reset_server\0"
+			    "minrpc.device_info\0"
+			    "minrpc.resend\0"
+			    "minrpc.time_evaluator";
+
+static const global_function functions[] = {
+	system_lib,
+	module_get_function,
+	max_packet_size,
+	minrpc_evaluator_create,
+	minrpc_random_fill,
+	reset_server,
+	minrpc_device_info,
+	resend,
+	minrpc_evaluator_create_counting,
 };
 
-#define GLOBAL_COUNT (sizeof(globals) / sizeof(globals[0]))
+#define COUNT ((uint32_t)(sizeof(functions) / sizeof(functions[0])))
 
-tvm_crt_error_t minrpc_global_find(const char *name, uint32_t *index)
+uintptr_t minrpc_global_find(const char *name)
 {
-	for (*index = 0U; *index < GLOBAL_COUNT; (*index)++) {
-		if (strcmp(globals[*index].name, name) == 0) {
-			return kTvmErrorNoError;
-		}
-	}
-	return kTvmErrorFunctionNameNotFound;
+	uint32_t index = minrpc_names_find(names, COUNT, name);
+
+	return index == COUNT ? 0U : MINRPC_HANDLE_GLOBAL + index;
 }
 
-tvm_crt_error_t minrpc_global_call(struct minrpc_server *server, uint32_t index,
-				   struct minrpc_call *call)
+bool minrpc_global_call(struct minrpc_server *server, uint32_t index, struct minrpc_call *call)
 {
-	if (index >= GLOBAL_COUNT) {
+	if (index >= COUNT) {
 		return minrpc_fail_handle(server, "function", MINRPC_HANDLE_GLOBAL + index);
 	}
-	return globals[index].function(server, call);
+	return functions[index](server, call);
 }

@@ -18,20 +18,29 @@ static const char *first_name(const TVMFuncRegistry *registry, uint32_t *count)
 	return registry->names + 1;
 }
 
+uint32_t minrpc_names_find(const char *names, uint32_t count, const char *name)
+{
+	uint32_t index = 0U;
+
+	while (index < count && strcmp(names, name) != 0) {
+		names += strlen(names) + 1U;
+		index++;
+	}
+	return index;
+}
+
 tvm_crt_error_t minrpc_library_find(const struct minrpc_library *library, const char *name,
 				    uint32_t *index)
 {
 	*index = 0U;
 	for (uint32_t i = 0U; i < library->count; i++) {
 		uint32_t count;
-		const char *at = first_name(library->registries[i], &count);
+		const char *names = first_name(library->registries[i], &count);
+		uint32_t found = minrpc_names_find(names, count, name);
 
-		while (count-- != 0U) {
-			if (strcmp(at, name) == 0) {
-				return kTvmErrorNoError;
-			}
-			at += strlen(at) + 1U;
-			(*index)++;
+		*index += found;
+		if (found != count) {
+			return kTvmErrorNoError;
 		}
 	}
 	return kTvmErrorFunctionNameNotFound;

@@ -6,102 +6,110 @@
 #include <string.h>
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "values are copied as they are on the wire");
+_Static_assert(offsetof(DLTensor, ndim) == offsetof(DLTensor, device) + 8U &&
+		       offsetof(DLTensor, dtype) == offsetof(DLTensor, device) + 12U &&
+		       sizeof(DLDataType) == 4U,
+	       "device, ndim and dtype lie side by side as on the wire");
+
+uint32_t minrpc_size(uint64_t value)
+{
+	return value > UINT32_MAX ? UINT32_MAX : (uint32_t)value;
+}
+
+uintptr_t minrpc_handle(uint64_t value)
+{
+	return value > UINTPTR_MAX ? UINTPTR_MAX : (uintptr_t)value;
+}
 
 uint8_t *minrpc_take(struct minrpc_cursor *cursor, uint32_t size)
 {
 	uint8_t *at = cursor->at;
 
 	if (minrpc_cursor_left(cursor) < size) {
-		cursor->bad = true;
-		cursor->at = cursor->end;
+		*cursor = (struct minrpc_cursor){NULL, NULL};
 		return NULL;
 	}
 	cursor->at += size;
 	return at;
 }
 
-static void take_copy(struct minrpc_cursor *cursor, void *out, uint32_t size)
+/* `count` elements of at most 8 bytes; so many that their size might overflow are more than there is. */
+static uint8_t *take_array(struct minrpc_cursor *cursor, uint32_t count, uint32_t size)
 {
-	const uint8_t *at = minrpc_take(cursor, size);
-
-	memset(out, 0, size);
-	if (at != NULL) {
-		memcpy(out, at, size);
-	}
+	return minrpc_take(cursor, count > UINT32_MAX / 8U ? UINT32_MAX : count * size);
 }
 
 uint32_t minrpc_take_u32(struct minrpc_cursor *cursor)
 {
-	uint32_t value;
+	const uint8_t *at = minrpc_take(cursor, sizeof(uint32_t));
+	uint32_t value = 0U;
 
-	take_copy(cursor, &value, sizeof(value));
+	if (at != NULL) {
+		memcpy(&value, at, sizeof(value));
+	}
 	return value;
 }
 
 uint64_t minrpc_take_u64(struct minrpc_cursor *cursor)
 {
-	uint64_t value;
+	const uint8_t *at = minrpc_take(cursor, sizeof(uint64_t));
+	uint64_t value = 0U;
 
-	take_copy(cursor, &value, sizeof(value));
+	if (at != NULL) {
+		memcpy(&value, at, sizeof(value));
+	}
 	return value;
 }
 
 uint32_t minrpc_take_size(struct minrpc_cursor *cursor)
 {
-	uint64_t value = minrpc_take_u64(cursor);
-
-	return value > UINT32_MAX ? UINT32_MAX : (uint32_t)value;
+	return minrpc_size(minrpc_take_u64(cursor));
 }
 
-void minrpc_take_tensor(struct minrpc_cursor *cursor, enum minrpc_dialect dialect,
-			struct minrpc_wire_tensor *tensor)
+uintptr_t minrpc_take_handle(struct minrpc_cursor *cursor)
 {
-	tensor->data = minrpc_take_u64(cursor);
-	take_copy(cursor, &tensor->device, sizeof(tensor->device));
-	tensor->ndim = minrpc_take_u32(cursor);
-	take_copy(cursor, &tensor->dtype, sizeof(tensor->dtype));
-	if (tensor->ndim > minrpc_cursor_left(cursor) / sizeof(int64_t)) {
-		cursor->bad = true;
-		tensor->ndim = 0U;
-	}
-	tensor->shape = minrpc_take(cursor, tensor->ndim * (uint32_t)sizeof(int64_t));
-	tensor->byte_offset = dialect == MINRPC_DIALECT_0_7 ? 0U : minrpc_take_u64(cursor);
+	return minrpc_handle(minrpc_take_u64(cursor));
 }
 
-bool minrpc_wire_tensor_size(const struct minrpc_wire_tensor *tensor, uint32_t *bytes)
+const uint8_t *minrpc_take_tensor(struct minrpc_cursor *cursor, enum minrpc_dialect dialect,
+				  DLTensor *tensor)
+{
+	const uint8_t *core;
+	const uint8_t *extents;
+
+	tensor->data = (void *)minrpc_take_handle(cursor);
+	core = minrpc_take(cursor, MINRPC_TENSOR_CORE_SIZE);
+	if (core == NULL) {
+		return NULL;
+	}
+	memcpy(minrpc_tensor_core(tensor), core, MINRPC_TENSOR_CORE_SIZE);
+	extents = take_array(cursor, (uint32_t)tensor->ndim, sizeof(int64_t));
+	tensor->strides = NULL;
+	tensor->byte_offset = dialect == MINRPC_DIALECT_0_7 ? 0U : minrpc_take_u64(cursor);
+	return minrpc_cursor_bad(cursor) ? NULL : extents;
+}
+
+uint32_t minrpc_tensor_size(const DLTensor *tensor, const void *extents)
 {
 	uint32_t total = ((uint32_t)tensor->dtype.bits * tensor->dtype.lanes + 7U) / 8U;
+	const uint8_t *at = extents;
 	bool empty = false;
 
 	if (total == 0U) {
-		return false; /* any number of elements would fit anywhere */
+		return MINRPC_NO_SIZE; /* any number of elements would fit anywhere */
 	}
-	for (uint32_t i = 0U; i < tensor->ndim; i++) {
+	for (int32_t i = 0; i < tensor->ndim; i++, at += sizeof(uint64_t)) {
 		uint64_t extent;
 
-		memcpy(&extent, tensor->shape + i * sizeof(extent), sizeof(extent));
-		if (extent > INT32_MAX) {
-			return false;
-		}
+		memcpy(&extent, at, sizeof(extent));
 		if (extent == 0U) {
 			empty = true;
-		} else if (__builtin_mul_overflow(total, (uint32_t)extent, &total)) {
-			return false;
+		} else if (extent > INT32_MAX ||
+			   __builtin_mul_overflow(total, (uint32_t)extent, &total)) {
+			return MINRPC_NO_SIZE;
 		}
 	}
-	*bytes = empty ? 0U : total;
-	return true;
-}
-
-bool minrpc_tensor_size(const DLTensor *tensor, uint32_t *bytes)
-{
-	struct minrpc_wire_tensor wire = {
-		.dtype = tensor->dtype,
-		.ndim = (uint32_t)tensor->ndim,
-		.shape = (const uint8_t *)tensor->shape,
-	};
-
-	return minrpc_wire_tensor_size(&wire, bytes);
+	return empty ? 0U : total;
 }
 
 /* Codes that have no form on the wire: NDArrays go as tensors, and rvalue references never. */
@@ -119,121 +127,118 @@ static void *reserve(struct minrpc_scratch *scratch, uint32_t size)
 	return at;
 }
 
-static void store_tensor(struct minrpc_scratch *scratch, const struct minrpc_wire_tensor *wire,
-			 TVMValue *value)
+static void *store_tensor(struct minrpc_scratch *scratch, const DLTensor *wire,
+			  const uint8_t *extents)
 {
+	uint32_t size = (uint32_t)wire->ndim * (uint32_t)sizeof(int64_t);
 	DLTensor *tensor = reserve(scratch, sizeof(*tensor));
-	int64_t *shape = reserve(scratch, wire->ndim * (uint32_t)sizeof(*shape));
+	int64_t *shape = reserve(scratch, size);
 
 	if (scratch->full) {
-		return;
+		return NULL;
 	}
-	memcpy(shape, wire->shape, wire->ndim * sizeof(*shape));
-	*tensor = (DLTensor){
-		.data = (void *)minrpc_handle(wire->data),
-		.device = wire->device,
-		.ndim = (int32_t)wire->ndim,
-		.dtype = wire->dtype,
-		.shape = shape,
-		.byte_offset = wire->byte_offset,
-	};
-	value->v_handle = tensor;
+	*tensor = *wire;
+	tensor->shape = memcpy(shape, extents, size);
+	return tensor;
 }
 
 /* The bytes move over their own length field: the NUL then has room. */
-static void store_bytes(struct minrpc_scratch *scratch, char *at, uint32_t size, bool string,
-			TVMValue *value)
+static void *store_bytes(struct minrpc_scratch *scratch, const uint8_t *at, uint32_t size,
+			 bool string)
 {
+	char *to = memmove((uint8_t *)at - sizeof(uint64_t), at, size);
 	TVMByteArray *array;
-	char *to = at - sizeof(uint64_t);
 
-	memmove(to, at, size);
 	to[size] = '\0';
-	value->v_str = to;
 	if (string) {
-		return;
+		return to;
 	}
 	array = reserve(scratch, sizeof(*array));
 	if (array != NULL) {
 		*array = (TVMByteArray){to, size};
-		value->v_handle = array;
 	}
+	return array;
 }
 
-/* One value. With `value` NULL it is only passed over, and nothing is touched. */
-static void walk_value(struct minrpc_cursor *cursor, struct minrpc_scratch *scratch,
-		       enum minrpc_dialect dialect, uint32_t code, TVMValue *value)
+/* A way through the values: without scratch they are only passed over, and nothing is touched. */
+struct walk {
+	struct minrpc_cursor cursor;
+	struct minrpc_scratch *scratch;
+	struct minrpc_args *args;
+	const uint8_t *codes; /* unaligned */
+	uint8_t *told;        /* the dialect, for who asked */
+	uint32_t *culprit;
+	enum minrpc_dialect dialect;
+};
+
+static void walk_value(struct walk *walk, uint32_t code, TVMValue *value)
 {
-	struct minrpc_wire_tensor tensor;
-	uint64_t plain = 0U;
+	const uint8_t *at;
+	DLTensor tensor;
 	uint32_t size;
-	uint8_t *at;
 
 	switch (code) {
 	case kTVMDLTensorHandle:
-		minrpc_take_tensor(cursor, dialect, &tensor);
-		if (value != NULL) {
-			store_tensor(scratch, &tensor, value);
+		at = minrpc_take_tensor(&walk->cursor, walk->dialect, &tensor);
+		if (walk->scratch != NULL) {
+			*walk->told = (uint8_t)walk->dialect;
+			value->v_handle = store_tensor(walk->scratch, &tensor, at);
 		}
 		return;
 	case kTVMStr:
 	case kTVMBytes:
-		size = minrpc_take_size(cursor);
-		at = minrpc_take(cursor, size);
-		if (value != NULL) {
-			store_bytes(scratch, (char *)at, size, code == kTVMStr, value);
+		size = minrpc_take_size(&walk->cursor);
+		at = minrpc_take(&walk->cursor, size);
+		if (walk->scratch != NULL) {
+			value->v_handle = store_bytes(walk->scratch, at, size, code == kTVMStr);
 		}
 		return;
+	case kTVMNullptr:
+		value->v_int64 = 0;
+		return;
 	case kTVMObjectHandle:
-		(void)minrpc_take_u32(cursor);
+		(void)minrpc_take_u32(&walk->cursor);
 		break;
 	default:
 		break;
 	}
-	if (code != kTVMNullptr) {
-		plain = minrpc_take_u64(cursor);
-	}
-	if (value != NULL) {
-		value->v_int64 = (int64_t)plain;
-	}
+	value->v_int64 = (int64_t)minrpc_take_u64(&walk->cursor);
 }
 
-/* Goes through all values, and stores them when there is scratch to store them in. */
-static enum minrpc_packed_status walk(struct minrpc_cursor cursor, struct minrpc_scratch *scratch,
-				      enum minrpc_dialect dialect, struct minrpc_args *args,
-				      uint32_t *culprit)
+static enum minrpc_packed_status walk_values(struct walk *walk)
 {
-	uint32_t count = minrpc_take_u32(&cursor);
-	struct minrpc_cursor codes = cursor;
+	const struct minrpc_args *args = walk->args;
+	TVMValue passed;
 
-	if (count > minrpc_cursor_left(&cursor) / sizeof(int32_t)) {
-		return MINRPC_PACKED_SHORT;
-	}
-	(void)minrpc_take(&cursor, count * (uint32_t)sizeof(int32_t));
-	args->count = (int)count;
-	if (scratch != NULL) {
-		args->values = reserve(scratch, count * (uint32_t)sizeof(*args->values));
-		args->type_codes = reserve(scratch, count * (uint32_t)sizeof(*args->type_codes));
-	}
-	for (uint32_t i = 0U; i < count && !cursor.bad; i++) {
-		uint32_t code = minrpc_take_u32(&codes);
+	for (int i = 0; i < args->count && !minrpc_cursor_bad(&walk->cursor); i++) {
+		uint32_t code;
 
+		memcpy(&code, walk->codes + (uint32_t)i * sizeof(code), sizeof(code));
 		if (code > kTVMArgBool || (NOT_ON_WIRE >> code & 1U) != 0U) {
-			*culprit = code;
+			*walk->culprit = code;
 			return MINRPC_PACKED_TYPE;
 		}
-		if (scratch != NULL && scratch->full) {
-			return MINRPC_PACKED_SCRATCH;
-		}
-		if (scratch != NULL) {
-			args->type_codes[i] = (int)code;
-		}
-		walk_value(&cursor, scratch, dialect, code, scratch != NULL ? &args->values[i] : NULL);
+		walk_value(walk, code, walk->scratch != NULL ? &args->values[i] : &passed);
 	}
-	if (scratch != NULL && scratch->full) {
-		return MINRPC_PACKED_SCRATCH;
+	return minrpc_cursor_bad(&walk->cursor) || minrpc_cursor_left(&walk->cursor) != 0U
+		       ? MINRPC_PACKED_SHORT
+		       : MINRPC_PACKED_OK;
+}
+
+/* What is stored has been walked over before: only the scratch can be too small. */
+static enum minrpc_packed_status store(struct walk *walk, struct minrpc_scratch *scratch)
+{
+	struct minrpc_args *args = walk->args;
+	uint32_t count = (uint32_t)args->count;
+
+	args->values = reserve(scratch, count * (uint32_t)sizeof(*args->values));
+	args->type_codes = reserve(scratch, count * (uint32_t)sizeof(*args->type_codes));
+	if (!scratch->full) {
+		memcpy(args->type_codes, walk->codes, count * sizeof(*args->type_codes));
+		walk->scratch = scratch;
+		(void)walk_values(walk);
 	}
-	return cursor.bad || cursor.at != cursor.end ? MINRPC_PACKED_SHORT : MINRPC_PACKED_OK;
+	return scratch->full ? MINRPC_PACKED_SCRATCH : MINRPC_PACKED_OK;
 }
 
 enum minrpc_packed_status minrpc_packed_decode(struct minrpc_cursor *cursor,
@@ -241,21 +246,21 @@ enum minrpc_packed_status minrpc_packed_decode(struct minrpc_cursor *cursor,
 					       uint8_t *dialect,
 					       struct minrpc_args *args, uint32_t *culprit)
 {
-	enum minrpc_dialect fits = MINRPC_DIALECT_0_8;
-	enum minrpc_packed_status status = walk(*cursor, NULL, fits, args, culprit);
+	uint32_t count = minrpc_take_u32(cursor);
+	const uint8_t *codes = take_array(cursor, count, sizeof(uint32_t));
+	struct walk walk = {*cursor, NULL, args, codes, dialect, culprit, MINRPC_DIALECT_0_8};
+	enum minrpc_packed_status status;
 
+	args->count = (int)count;
+	status = walk_values(&walk);
 	if (status == MINRPC_PACKED_SHORT) {
-		fits = MINRPC_DIALECT_0_7;
-		status = walk(*cursor, NULL, fits, args, culprit);
+		walk.cursor = *cursor;
+		walk.dialect = MINRPC_DIALECT_0_7;
+		status = walk_values(&walk);
 	}
-	if (status != MINRPC_PACKED_OK) {
-		return status;
-	}
-	status = walk(*cursor, scratch, fits, args, culprit);
-	for (int i = 0; status == MINRPC_PACKED_OK && i < args->count; i++) {
-		if (args->type_codes[i] == kTVMDLTensorHandle) {
-			*dialect = (uint8_t)fits;
-		}
+	if (status == MINRPC_PACKED_OK) {
+		walk.cursor = *cursor;
+		status = store(&walk, scratch);
 	}
 	return status;
 }
@@ -264,11 +269,11 @@ const char *minrpc_type_name(int type_code)
 {
 	/* One string instead of a table of pointers: on a 32-bit device that halves it. */
 	static const char names[] = "int\0uint\0float\0handle\0null\0dtype\0device\0tensor\0object\0module\0"
-				    "function\0string\0bytes\0ndarray\0rvalue\0bool";
+				    "function\0string\0bytes\0ndarray\0rvalue\0bool\0unknown";
 	const char *name = names;
 
-	if (type_code < kTVMArgInt || type_code > kTVMArgBool) {
-		return "unknown";
+	if ((uint32_t)type_code > kTVMArgBool) {
+		type_code = kTVMArgBool + 1;
 	}
 	while (type_code-- > 0) {
 		name += strlen(name) + 1U;

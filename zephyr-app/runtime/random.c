@@ -17,17 +17,17 @@ static uint32_t next_random(struct minrpc_server *server)
 	return x;
 }
 
-tvm_crt_error_t minrpc_random_fill(struct minrpc_server *server, struct minrpc_call *call)
+bool minrpc_random_fill(struct minrpc_server *server, struct minrpc_call *call)
 {
-	tvm_crt_error_t error = minrpc_check_args(server, "random_fill", &call->args, "t");
-	const DLTensor *tensor = call->args.values[0].v_handle;
+	const DLTensor *tensor;
 	uint32_t element;
 	uint32_t size;
 
-	if (error != kTvmErrorNoError) {
-		return error;
+	if (!minrpc_check_args(server, "random_fill", &call->args, "t")) {
+		return false;
 	}
-	(void)minrpc_tensor_size(tensor, &size);
+	tensor = call->args.values[0].v_handle;
+	size = minrpc_tensor_size(tensor, tensor->shape);
 	element = tensor->dtype.bits / 8U;
 	for (uint32_t i = 0U; i < size; i++) {
 		uint8_t byte = (uint8_t)(next_random(server) >> 24);
@@ -38,5 +38,5 @@ tvm_crt_error_t minrpc_random_fill(struct minrpc_server *server, struct minrpc_c
 		}
 		((uint8_t *)tensor->data)[i] = byte;
 	}
-	return kTvmErrorNoError;
+	return true;
 }

@@ -1,67 +1,37 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * Replies. One is described first and then sent, so that it can be sent again. Each is one session message whose
- * length comes before its content: it is encoded once to be measured, and once more to be written.
+ * Replies. One is described first and then sent, so that it can be sent again. Each is one session message: a head,
+ * data that is sent from where it lies, and a tail.
  */
 #include <string.h>
 
 #include "rpc.h"
 
-static void put(struct minrpc_server *server, const void *data, uint32_t size)
+/* An array's are the longest: 4 + 8 + 4 up to the code, 4 + 12 + 8 of types, 8 + 16 of the tensor. */
+#define HEAD_MAX 64U
+/* A byte offset, an array's handle, a numbered message's check. */
+#define TAIL_MAX 20U
+
+struct message {
+	uint8_t head[HEAD_MAX];
+	uint8_t tail[TAIL_MAX];
+	uint8_t *head_end;
+	uint8_t *tail_end;
+	const void *data;
+	uint32_t size; /* of the data */
+};
+
+static uint8_t *put_u32(uint8_t *at, uint32_t value)
 {
-	server->reply_length += size;
-	if (!server->writer.open) {
-		return;
-	}
-	minrpc_writer_put(&server->writer, data, size);
-	if (server->numbered) {
-		server->check = minrpc_crc32(server->check, data, size);
-	}
+	memcpy(at, &value, sizeof(value));
+	return at + sizeof(value);
 }
 
-static void put_u32(struct minrpc_server *server, uint32_t value)
+static uint8_t *put_u64(uint8_t *at, uint64_t value)
 {
-	put(server, &value, sizeof(value));
-}
-
-static void put_u64(struct minrpc_server *server, uint64_t value)
-{
-	put(server, &value, sizeof(value));
-}
-
-static void put_ndarray(struct minrpc_server *server, const DLTensor *tensor)
-{
-	put_u64(server, (uintptr_t)tensor->data);
-	put(server, &tensor->device, sizeof(tensor->device));
-	put_u32(server, (uint32_t)tensor->ndim);
-	put(server, &tensor->dtype, sizeof(tensor->dtype));
-	put(server, tensor->shape, (uint32_t)tensor->ndim * (uint32_t)sizeof(int64_t));
-	if (server->dialect != MINRPC_DIALECT_0_7) {
-		put_u64(server, tensor->byte_offset);
-	}
-	put_u64(server, (uintptr_t)tensor);
-}
-
-static void put_value(struct minrpc_server *server)
-{
-	const struct minrpc_reply *reply = &server->reply;
-
-	switch (reply->type_code) {
-	case kTVMNullptr:
-		break;
-	case kTVMStr:
-	case kTVMBytes:
-		put_u64(server, reply->size);
-		put(server, reply->value.v_handle, reply->size);
-		break;
-	case kTVMNDArrayHandle:
-		put_ndarray(server, reply->value.v_handle);
-		break;
-	default:
-		put_u64(server, (uint64_t)reply->value.v_int64);
-		break;
-	}
+	memcpy(at, &value, sizeof(value));
+	return at + sizeof(value);
 }
 
 /* How a returned value's type is told on the wire. */
@@ -73,93 +43,145 @@ static uint32_t wire_code(int type_code)
 	return type_code == kTVMNDArrayHandle ? (uint32_t)kTVMDLTensorHandle : (uint32_t)type_code;
 }
 
-/* One value; before that of a function its real type goes as a value too, and an array's handle is one more. */
-static void put_values(struct minrpc_server *server)
+/* Before what a function returned its real type goes as a value too, and an array's handle is one more. */
+static uint8_t *put_types(uint8_t *at, const struct minrpc_reply *reply)
 {
-	const struct minrpc_reply *reply = &server->reply;
-	uint32_t code = wire_code(reply->type_code);
 	uint32_t array = reply->type_code == kTVMNDArrayHandle;
 
-	if (reply->kind == MINRPC_REPLY_CALL) {
-		put_u32(server, 2U + array);
-		put_u32(server, kTVMArgInt);
-		put_u32(server, code);
-		if (array != 0U) {
-			put_u32(server, kTVMOpaqueHandle);
-		}
-		put_u64(server, (uint64_t)reply->type_code);
-	} else {
-		put_u32(server, 1U);
-		put_u32(server, code);
+	if (reply->kind != MINRPC_REPLY_CALL) {
+		return put_u32(put_u32(at, 1U), (uint32_t)reply->type_code);
 	}
-	put_value(server);
+	at = put_u32(at, 2U + array);
+	at = put_u32(at, kTVMArgInt);
+	at = put_u32(at, wire_code(reply->type_code));
+	if (array != 0U) {
+		at = put_u32(at, kTVMOpaqueHandle);
+	}
+	return put_u64(at, (uint64_t)reply->type_code);
 }
 
-/* The message. `size` is the packet's, known the second time. */
-static void put_message(struct minrpc_server *server, uint32_t size)
+static void put_array(struct message *message, const DLTensor *tensor, uint8_t dialect)
 {
-	static const uint8_t codes[] = {
-		[MINRPC_REPLY_VALUE] = MINRPC_RPC_RETURN,
-		[MINRPC_REPLY_CALL] = MINRPC_RPC_RETURN,
-		[MINRPC_REPLY_DATA] = MINRPC_RPC_COPY_ACK,
-		[MINRPC_REPLY_EXCEPTION] = MINRPC_RPC_EXCEPTION,
-	};
-	const uint8_t header[] = {
-		(uint8_t)server->session.id,
-		(uint8_t)(server->session.id >> 8),
-		server->numbered ? MINRPC_MESSAGE_NUMBERED : MINRPC_MESSAGE_NORMAL,
-		server->sequence,
-	};
+	message->head_end = put_u64(message->head_end, (uintptr_t)tensor->data);
+	memcpy(message->head_end, minrpc_tensor_core(tensor), MINRPC_TENSOR_CORE_SIZE);
+	message->head_end += MINRPC_TENSOR_CORE_SIZE;
+	message->data = tensor->shape;
+	message->size = (uint32_t)tensor->ndim * (uint32_t)sizeof(int64_t);
+	if (dialect != MINRPC_DIALECT_0_7) {
+		message->tail_end = put_u64(message->tail_end, tensor->byte_offset);
+	}
+	message->tail_end = put_u64(message->tail_end, (uintptr_t)tensor);
+}
 
-	server->check = 0U;
-	server->reply_length = 0U;
-	put(server, header, MINRPC_SESSION_HEADER + server->numbered);
-	put_u64(server, size);
-	put_u32(server, codes[server->reply.kind]);
-	if (server->reply.kind == MINRPC_REPLY_DATA) {
-		put(server, server->reply.value.v_handle, server->reply.size);
-	} else {
-		put_values(server);
+static void put_value(struct message *message, const struct minrpc_server *server)
+{
+	const struct minrpc_reply *reply = &server->reply;
+
+	switch (reply->type_code) {
+	case kTVMNullptr:
+		break;
+	case kTVMStr:
+	case kTVMBytes:
+		message->head_end = put_u64(message->head_end, reply->size);
+		message->size = reply->size;
+		break;
+	case kTVMNDArrayHandle:
+		put_array(message, reply->value.v_handle, server->dialect);
+		break;
+	default:
+		message->head_end = put_u64(message->head_end, (uint64_t)reply->value.v_int64);
+		break;
 	}
-	if (server->numbered) {
-		put_u32(server, server->check);
+}
+
+/* The packet but for its length: its code, and a value or the device's memory. */
+static void put_packet(struct message *message, const struct minrpc_server *server)
+{
+	const struct minrpc_reply *reply = &server->reply;
+
+	message->head_end = put_u32(message->head_end, reply->kind & MINRPC_REPLY_CODE);
+	message->tail_end = message->tail;
+	message->data = reply->value.v_handle;
+	if (reply->kind == MINRPC_REPLY_DATA) {
+		message->size = reply->size;
+		return;
 	}
+	message->size = 0U;
+	message->head_end = put_types(message->head_end, reply);
+	put_value(message, server);
+}
+
+static uint8_t *put_session_header(uint8_t *at, const struct minrpc_server *server)
+{
+	*at++ = (uint8_t)server->session.id;
+	*at++ = (uint8_t)(server->session.id >> 8);
+	if (!server->numbered) {
+		*at++ = MINRPC_MESSAGE_NORMAL;
+		return at;
+	}
+	*at++ = MINRPC_MESSAGE_NUMBERED;
+	*at++ = server->sequence;
+	return at;
+}
+
+/* Puts the check at the end. */
+static void put_check(struct message *message, uint32_t head_size)
+{
+	uint32_t check = minrpc_crc32(0U, message->head, head_size);
+
+	check = minrpc_crc32(check, message->data, message->size);
+	check = minrpc_crc32(check, message->tail, (uint32_t)(message->tail_end - message->tail));
+	message->tail_end = put_u32(message->tail_end, check);
 }
 
 void minrpc_reply_send(struct minrpc_server *server)
 {
-	uint32_t around = MINRPC_SESSION_HEADER + MINRPC_PACKET_LENGTH +
-			  (server->numbered ? MINRPC_NUMBERED_EXTRA : 0U);
+	struct minrpc_writer *writer = &server->writer;
+	struct message message;
+	uint8_t *packet = put_session_header(message.head, server) + MINRPC_PACKET_LENGTH;
+	uint32_t head_size;
+	uint32_t tail_size;
 
 	if (server->reply.kind == MINRPC_REPLY_NONE) {
 		return;
 	}
-	put_message(server, 0U);
-	minrpc_writer_begin(&server->writer, server->reply_length);
-	put_message(server, server->reply_length - around);
-	(void)minrpc_writer_end(&server->writer);
+	message.head_end = packet;
+	put_packet(&message, server);
+	head_size = (uint32_t)(message.head_end - message.head);
+	tail_size = (uint32_t)(message.tail_end - message.tail);
+	(void)put_u64(packet - MINRPC_PACKET_LENGTH,
+		      (uint32_t)(message.head_end - packet) + message.size + tail_size);
+	if (server->numbered) {
+		put_check(&message, head_size);
+		tail_size += (uint32_t)sizeof(uint32_t);
+	}
+	minrpc_writer_begin(writer, head_size + message.size + tail_size);
+	minrpc_writer_put(writer, message.head, head_size);
+	minrpc_writer_put(writer, message.data, message.size);
+	minrpc_writer_put(writer, message.tail, tail_size);
+	(void)minrpc_writer_end(writer);
 }
 
-static tvm_crt_error_t set(struct minrpc_server *server, enum minrpc_reply_kind kind, int type_code,
-			   uint64_t value)
+static bool set(struct minrpc_server *server, enum minrpc_reply_kind kind, int type_code,
+		uintptr_t value)
 {
 	server->reply.kind = (uint8_t)kind;
 	server->reply.type_code = type_code;
 	server->reply.value.v_int64 = (int64_t)value;
-	return kTvmErrorNoError;
+	return true;
 }
 
-tvm_crt_error_t minrpc_reply_void(struct minrpc_server *server)
+bool minrpc_reply_void(struct minrpc_server *server)
 {
 	return set(server, MINRPC_REPLY_VALUE, kTVMNullptr, 0U);
 }
 
-tvm_crt_error_t minrpc_reply_handle(struct minrpc_server *server, uintptr_t handle)
+bool minrpc_reply_handle(struct minrpc_server *server, uintptr_t handle)
 {
 	return set(server, MINRPC_REPLY_VALUE, kTVMOpaqueHandle, handle);
 }
 
-tvm_crt_error_t minrpc_reply_data(struct minrpc_server *server, void *data, uint32_t size)
+bool minrpc_reply_data(struct minrpc_server *server, void *data, uint32_t size)
 {
 	server->reply.size = size;
 	return set(server, MINRPC_REPLY_DATA, kTVMNullptr, (uintptr_t)data);
@@ -171,37 +193,42 @@ void minrpc_reply_exception(struct minrpc_server *server)
 	(void)set(server, MINRPC_REPLY_EXCEPTION, kTVMStr, (uintptr_t)server->error);
 }
 
-/* What a function may return. A tensor or an object would be gone before the client could name it. */
-#define RETURNABLE                                                                                 \
-	(1U << kTVMArgInt | 1U << kTVMArgUInt | 1U << kTVMArgFloat | 1U << kTVMOpaqueHandle |      \
-	 1U << kTVMNullptr | 1U << kTVMDataType | 1U << kDLDevice | 1U << kTVMModuleHandle |       \
-	 1U << kTVMPackedFuncHandle | 1U << kTVMStr | 1U << kTVMBytes | 1U << kTVMNDArrayHandle |  \
-	 1U << kTVMArgBool)
+/* What a function may not return: a tensor or an object would be gone before the client could name it. */
+#define NOT_RETURNABLE                                                                             \
+	(1U << kTVMDLTensorHandle | 1U << kTVMObjectHandle | 1U << kTVMObjectRValueRefArg)
 
-tvm_crt_error_t minrpc_reply_call(struct minrpc_server *server, const struct minrpc_call *call)
+static bool returnable(const struct minrpc_server *server, const struct minrpc_call *call)
 {
-	uint32_t type_code = (uint32_t)call->type_code;
-	TVMValue value = call->value;
 	uint32_t size;
 
+	if ((uint32_t)call->type_code > kTVMArgBool || (NOT_RETURNABLE >> call->type_code & 1U) != 0U) {
+		return false;
+	}
 	/* An array must be one that the client can name again. */
-	if (type_code > kTVMArgBool || (RETURNABLE >> type_code & 1U) == 0U ||
-	    (type_code == kTVMNDArrayHandle &&
-	     !minrpc_arena_find(&server->arena, (uintptr_t)call->value.v_handle,
-				MINRPC_ARENA_NDARRAY, &size))) {
-		return minrpc_server_fail(server, kTvmErrorFunctionCallWrongArgType,
-					  "the function returned a %s that can't be sent",
+	return call->type_code != kTVMNDArrayHandle ||
+	       minrpc_arena_find(&server->arena, (uintptr_t)call->value.v_handle,
+				 MINRPC_ARENA_NDARRAY, &size);
+}
+
+bool minrpc_reply_call(struct minrpc_server *server, const struct minrpc_call *call)
+{
+	struct minrpc_reply *reply = &server->reply;
+
+	if (!returnable(server, call)) {
+		return minrpc_server_fail(server, "the function returned a %s that can't be sent",
 					  minrpc_type_name(call->type_code));
 	}
-	if (type_code == kTVMStr) {
-		server->reply.size = (uint32_t)strlen(value.v_str);
-	} else if (type_code == kTVMBytes) {
-		const TVMByteArray *bytes = value.v_handle;
-
-		server->reply.size = (uint32_t)bytes->size;
-		value.v_str = bytes->data;
-	}
+	reply->kind = MINRPC_REPLY_CALL;
 	/* Only the newest clients know the code of a bool. */
-	return set(server, MINRPC_REPLY_CALL, type_code == kTVMArgBool ? kTVMArgInt : (int)type_code,
-		   (uint64_t)value.v_int64);
+	reply->type_code = call->type_code == kTVMArgBool ? kTVMArgInt : call->type_code;
+	reply->value = call->value;
+	if (call->type_code == kTVMStr) {
+		reply->size = (uint32_t)strlen(call->value.v_str);
+	} else if (call->type_code == kTVMBytes) {
+		const TVMByteArray *bytes = call->value.v_handle;
+
+		reply->size = (uint32_t)bytes->size;
+		reply->value.v_str = bytes->data;
+	}
+	return true;
 }

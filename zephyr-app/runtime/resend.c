@@ -9,7 +9,7 @@
 #include "rpc.h"
 
 /* A text or bytes in the receive buffer move out of the way of whatever arrives before the next request. */
-tvm_crt_error_t minrpc_resend_keep(struct minrpc_server *server)
+bool minrpc_resend_keep(struct minrpc_server *server)
 {
 	struct minrpc_reply *reply = &server->reply;
 	const char *data = reply->value.v_str;
@@ -18,14 +18,14 @@ tvm_crt_error_t minrpc_resend_keep(struct minrpc_server *server)
 	    (reply->type_code != kTVMStr && reply->type_code != kTVMBytes) ||
 	    (uintptr_t)data - (uintptr_t)server->config->receive_buffer >=
 		    server->config->receive_size) {
-		return kTvmErrorNoError;
+		return true;
 	}
-	if (minrpc_arena_alloc(&server->arena, reply->size, 1U, MINRPC_ARENA_RESULT,
-			       &server->result) != kTvmErrorNoError) {
-		return minrpc_server_fail_memory(server, reply->size);
+	server->result = minrpc_server_alloc(server, reply->size, 1U, MINRPC_ARENA_RESULT);
+	if (server->result == NULL) {
+		return false;
 	}
 	reply->value.v_handle = memcpy(server->result, data, reply->size);
-	return kTvmErrorNoError;
+	return true;
 }
 
 void minrpc_resend_ask(struct minrpc_server *server)

@@ -49,14 +49,18 @@ struct minrpc_call {
 #define MINRPC_HANDLE_GLOBAL    0x80028000U /* + index in the global functions */
 #define MINRPC_HANDLE_EVALUATOR 0xc0000000U /* + serial, 30 bits */
 
+/*
+ * What carries out a request, or a part of it, returns true; or false when server->error says why it can't be done.
+ */
+
 /* ------------------------------------------------------------------ reply.c */
 
-/* Each describes the reply and returns kTvmErrorNoError; minrpc_reply_send sends it, as often as it is called. */
-tvm_crt_error_t minrpc_reply_void(struct minrpc_server *server);
-tvm_crt_error_t minrpc_reply_handle(struct minrpc_server *server, uintptr_t handle);
-tvm_crt_error_t minrpc_reply_data(struct minrpc_server *server, void *data, uint32_t size);
+/* Each describes the reply and returns true; minrpc_reply_send sends it, as often as it is called. */
+bool minrpc_reply_void(struct minrpc_server *server);
+bool minrpc_reply_handle(struct minrpc_server *server, uintptr_t handle);
+bool minrpc_reply_data(struct minrpc_server *server, void *data, uint32_t size);
 /* Fails when the function returned what can't travel. */
-tvm_crt_error_t minrpc_reply_call(struct minrpc_server *server, const struct minrpc_call *call);
+bool minrpc_reply_call(struct minrpc_server *server, const struct minrpc_call *call);
 /* server->error is the text. */
 void minrpc_reply_exception(struct minrpc_server *server);
 void minrpc_reply_send(struct minrpc_server *server);
@@ -64,58 +68,68 @@ void minrpc_reply_send(struct minrpc_server *server);
 /* ---------------------------------------------------------------- request.c */
 
 /* What a request named is not there: "no live <what> 0x...". */
-tvm_crt_error_t minrpc_fail_handle(struct minrpc_server *server, const char *what, uintptr_t handle);
-tvm_crt_error_t minrpc_fail_shape(struct minrpc_server *server);
+bool minrpc_fail_handle(struct minrpc_server *server, const char *what, uintptr_t handle);
+bool minrpc_fail_shape(struct minrpc_server *server);
+bool minrpc_fail_type(struct minrpc_server *server, uint32_t type_code);
 
 /* Carries out the packet (code and rest) and describes the reply; on failure server->error has the text. */
-tvm_crt_error_t minrpc_request(struct minrpc_server *server, struct minrpc_cursor *packet);
+bool minrpc_request(struct minrpc_server *server, struct minrpc_cursor *packet);
 
 /* ------------------------------------------------------------------- copy.c */
 
-tvm_crt_error_t minrpc_copy_from_remote(struct minrpc_server *server, struct minrpc_cursor *body);
-tvm_crt_error_t minrpc_copy_to_remote(struct minrpc_server *server, struct minrpc_cursor *body);
-tvm_crt_error_t minrpc_copy_among_remote(struct minrpc_server *server, const struct minrpc_args *args);
+bool minrpc_copy_from_remote(struct minrpc_server *server, struct minrpc_cursor *body);
+bool minrpc_copy_to_remote(struct minrpc_server *server, struct minrpc_cursor *body);
+bool minrpc_copy_among_remote(struct minrpc_server *server, const struct minrpc_args *args);
 
 /*
  * For a packet that is not all there yet: the destination of a CopyToRemote whose body's first part is in
- * `body` and whose whole is `total` bytes. On success body->at is at the first data byte.
+ * `body`, and of which `beyond` bytes are to come. NULL, or body->at is at the first data byte.
  */
-tvm_crt_error_t minrpc_copy_stream(struct minrpc_server *server, struct minrpc_cursor *body,
-				   uint32_t total, uint8_t **destination);
+uint8_t *minrpc_copy_stream(struct minrpc_server *server, struct minrpc_cursor *body,
+			    uint32_t beyond);
 
 /*
  * Fails unless the tensor's elements lie within a live allocation. Folds the byte offset into `data`: generated
  * code does not look at it.
  */
-tvm_crt_error_t minrpc_bind_tensor(struct minrpc_server *server, DLTensor *tensor);
+bool minrpc_bind_tensor(struct minrpc_server *server, DLTensor *tensor);
 
 /* ------------------------------------------------------------------- call.c */
 
 /* Runs what `handle` names. On failure server->error has the text. */
-tvm_crt_error_t minrpc_call_handle(struct minrpc_server *server, uintptr_t handle,
+bool minrpc_call_handle(struct minrpc_server *server, uintptr_t handle,
 				   struct minrpc_call *call);
 
+/*
+ * Calls the function `number` times, or until it fails, and returns what it returned last. The loop is what the time
+ * evaluator times: nothing else belongs in it.
+ */
+int minrpc_run(TVMBackendPackedCFunc function, uint32_t number, struct minrpc_call *call);
+
 /* The running function returned `status`: its own message, or one that says so. */
-tvm_crt_error_t minrpc_call_failed(struct minrpc_server *server, int status);
+bool minrpc_call_failed(struct minrpc_server *server, int status);
 
 /*
  * One letter an argument: d device, h handle or null, i int or bool, m module, s string, n string or null,
  * p dtype, t tensor. Fails with what was expected and what came.
  */
-tvm_crt_error_t minrpc_check_args(struct minrpc_server *server, const char *function,
+bool minrpc_check_args(struct minrpc_server *server, const char *function,
 				  const struct minrpc_args *args, const char *letters);
 
 /* ---------------------------------------------------------------- globals.c */
 
-/* kTvmErrorFunctionNameNotFound when there is none of that name. */
-tvm_crt_error_t minrpc_global_find(const char *name, uint32_t *index);
-tvm_crt_error_t minrpc_global_call(struct minrpc_server *server, uint32_t index,
+/* The handle of the function of that name; 0 when there is none. */
+uintptr_t minrpc_global_find(const char *name);
+bool minrpc_global_call(struct minrpc_server *server, uint32_t index,
 				   struct minrpc_call *call);
+
+/* Fails unless it is the system library, the only module. */
+bool minrpc_check_module(struct minrpc_server *server, const TVMValue *value);
 
 /* -------------------------------------------------------- info.c, random.c */
 
-tvm_crt_error_t minrpc_device_info(struct minrpc_server *server, struct minrpc_call *call);
-tvm_crt_error_t minrpc_random_fill(struct minrpc_server *server, struct minrpc_call *call);
+bool minrpc_device_info(struct minrpc_server *server, struct minrpc_call *call);
+bool minrpc_random_fill(struct minrpc_server *server, struct minrpc_call *call);
 
 /* ----------------------------------------------------------------- server.c */
 
@@ -137,16 +151,16 @@ void minrpc_resend_probed(struct minrpc_server *server, uint32_t length);
 /* Asks the client for what follows the last numbered request. */
 void minrpc_resend_ask(struct minrpc_server *server);
 /* Keeps what the reply points to from being overwritten by what arrives before the next request. */
-tvm_crt_error_t minrpc_resend_keep(struct minrpc_server *server);
+bool minrpc_resend_keep(struct minrpc_server *server);
 
 /* -------------------------------------------------------------- evaluator.c */
 
-tvm_crt_error_t minrpc_evaluator_create(struct minrpc_server *server, struct minrpc_call *call);
+bool minrpc_evaluator_create(struct minrpc_server *server, struct minrpc_call *call);
 /* The same arguments; the evaluator's result is in cycles, with the number of calls and batches of each repeat. */
-tvm_crt_error_t minrpc_evaluator_create_counting(struct minrpc_server *server,
+bool minrpc_evaluator_create_counting(struct minrpc_server *server,
 						 struct minrpc_call *call);
-tvm_crt_error_t minrpc_evaluator_call(struct minrpc_server *server, uintptr_t handle,
+bool minrpc_evaluator_call(struct minrpc_server *server, uintptr_t handle,
 				      struct minrpc_call *call);
-tvm_crt_error_t minrpc_evaluator_free(struct minrpc_server *server, uintptr_t handle);
+bool minrpc_evaluator_free(struct minrpc_server *server, uintptr_t handle);
 
 #endif /* MINRPC_RPC_H_ */

@@ -62,33 +62,38 @@ int minrpc_server_log(struct minrpc_server *server, const char *text, uint32_t s
 	return server->writer.fresh ? -1 : 0;
 }
 
-tvm_crt_error_t minrpc_server_fail(struct minrpc_server *server, tvm_crt_error_t error,
-				   const char *format, ...)
+bool minrpc_server_fail(struct minrpc_server *server, const char *format, ...)
 {
 	va_list list;
 
 	va_start(list, format);
 	minrpc_text_list(server->error, sizeof(server->error), format, list);
 	va_end(list);
-	return error;
+	return false;
 }
 
-tvm_crt_error_t minrpc_server_fail_memory(struct minrpc_server *server, uint32_t size)
+void *minrpc_server_alloc(struct minrpc_server *server, uint32_t size, uint32_t alignment,
+			  enum minrpc_arena_kind kind)
 {
-	return minrpc_server_fail(server, kTvmErrorPlatformNoMemory,
-				  "out of device memory: asked for %u bytes, largest free %u of %u; "
-				  "free arrays or enlarge the arena",
-				  (unsigned int)size,
-				  (unsigned int)minrpc_arena_largest_free(&server->arena),
-				  (unsigned int)server->arena.size);
+	void *block = minrpc_arena_alloc(&server->arena, size, alignment, kind);
+
+	if (block == NULL) {
+		(void)minrpc_server_fail(server,
+					 "out of device memory: asked for %u bytes, largest free %u of %u; "
+					 "free arrays or enlarge the arena",
+					 (unsigned int)size,
+					 (unsigned int)minrpc_arena_largest_free(&server->arena),
+					 (unsigned int)server->arena.size);
+	}
+	return block;
 }
 
-static tvm_crt_error_t fail_oversize(struct minrpc_server *server, char *text)
+static bool fail_oversize(struct minrpc_server *server, char *text)
 {
 	minrpc_text(text, MINRPC_ERROR_TEXT,
 		    "skipped %u bytes: the receive buffer holds %u",
 		    (unsigned int)server->oversize, (unsigned int)server->config->receive_size);
-	return kTvmErrorFramingPayloadOverflow;
+	return false;
 }
 
 struct minrpc_cursor minrpc_packet_in(const struct minrpc_server *server, uint32_t held)
@@ -108,7 +113,7 @@ static void free_result(struct minrpc_server *server)
 }
 
 /* Carries out the packet and describes the reply. */
-static tvm_crt_error_t process(struct minrpc_server *server, struct minrpc_cursor *packet)
+static bool process(struct minrpc_server *server, struct minrpc_cursor *packet)
 {
 	uint32_t size = minrpc_take_size(packet);
 
@@ -118,27 +123,20 @@ static tvm_crt_error_t process(struct minrpc_server *server, struct minrpc_curso
 	if (server->oversize != 0U) {
 		return fail_oversize(server, server->error);
 	}
-	if (packet->bad || size != minrpc_cursor_left(packet)) {
-		return minrpc_server_fail(server, kTvmErrorFramingPayloadIncomplete,
-					  "packet of %u bytes in a message of %u",
+	if (minrpc_cursor_bad(packet) || size != minrpc_cursor_left(packet)) {
+		return minrpc_server_fail(server, "packet of %u bytes in a message of %u",
 					  (unsigned int)size,
 					  (unsigned int)minrpc_cursor_left(packet));
 	}
-	return size == 0U ? kTvmErrorNoError : minrpc_request(server, packet);
+	return size == 0U || minrpc_request(server, packet);
 }
 
 void minrpc_answer(struct minrpc_server *server, struct minrpc_cursor *packet)
 {
-	tvm_crt_error_t error;
-
 	free_result(server);
 	server->error[0] = '\0';
 	server->reply.kind = MINRPC_REPLY_NONE;
-	error = process(server, packet);
-	if (error == kTvmErrorNoError && server->numbered) {
-		error = minrpc_resend_keep(server);
-	}
-	if (error != kTvmErrorNoError) {
+	if (!process(server, packet) || (server->numbered && !minrpc_resend_keep(server))) {
 		minrpc_reply_exception(server);
 	}
 	minrpc_reply_send(server);
@@ -196,50 +194,55 @@ static void begin_frame(struct minrpc_server *server)
 	minrpc_reader_sink(&server->reader, server->config->receive_buffer, room);
 }
 
-/* Finds where the data goes of the copy that `packet`, whose front has been received, is; false when it is none. */
-static bool locate_stream(struct minrpc_server *server, struct minrpc_cursor *packet,
-			  uint8_t **destination)
+/* Where the data goes of the copy that `packet`, whose front has been received, is; NULL when it is none. */
+static uint8_t *locate_stream(struct minrpc_server *server, struct minrpc_cursor *packet)
 {
 	const uint8_t *message = server->config->receive_buffer;
-	uint32_t total = server->oversize - MINRPC_SESSION_HEADER - MINRPC_PACKET_LENGTH;
+	uint32_t beyond = server->oversize - server->config->receive_size;
 	bool checked = message[2] == MINRPC_MESSAGE_CHECKED;
 	uint32_t check = 0U;
+	uint8_t *destination;
 	const uint8_t *head;
+	uint32_t size;
 
 	/* Of messages whose CRC is not known yet, only these may be looked at: others change the session. */
 	if ((message[2] != MINRPC_MESSAGE_NORMAL && !checked) ||
 	    minrpc_session_take(&server->session, message, server->config->receive_size) !=
 		    MINRPC_SESSION_DELIVER) {
-		return false;
+		return NULL;
 	}
 	if (checked) {
 		check = minrpc_take_u32(packet);
-		total -= MINRPC_CHECKED_EXTRA;
 	}
 	head = packet->at;
-	return minrpc_take_size(packet) == total &&
-	       minrpc_take_u32(packet) == MINRPC_RPC_COPY_TO_REMOTE &&
-	       minrpc_copy_stream(server, packet, total - MINRPC_PACKET_CODE, destination) ==
-		       kTvmErrorNoError &&
-	       (!checked || minrpc_crc32(0U, head, (uint32_t)(packet->at - head)) == check);
+	size = minrpc_take_size(packet);
+	if (size != minrpc_cursor_left(packet) + beyond ||
+	    minrpc_take_u32(packet) != MINRPC_RPC_COPY_TO_REMOTE) {
+		return NULL;
+	}
+	destination = minrpc_copy_stream(server, packet, beyond);
+	if (destination != NULL && checked &&
+	    minrpc_crc32(0U, head, (uint32_t)(packet->at - head)) != check) {
+		return NULL;
+	}
+	return destination;
 }
 
 /* The buffer is full, the frame is not over: a copy to the device can go on to where it belongs. */
 static void continue_oversize(struct minrpc_server *server)
 {
 	struct minrpc_cursor packet = minrpc_packet_in(server, server->config->receive_size);
-	uint8_t *destination;
-	uint32_t here;
+	uint8_t *destination = locate_stream(server, &packet);
 
-	if (!locate_stream(server, &packet, &destination)) {
+	if (destination == NULL) {
 		server->counters.oversize_frames++;
-		minrpc_reader_sink(&server->reader, NULL, UINT32_MAX);
-		return;
+	} else {
+		uint32_t here = minrpc_cursor_left(&packet);
+
+		destination = (uint8_t *)memcpy(destination, packet.at, here) + here;
+		server->streaming = true;
 	}
-	here = minrpc_cursor_left(&packet);
-	memcpy(destination, packet.at, here);
-	minrpc_reader_sink(&server->reader, destination + here, UINT32_MAX);
-	server->streaming = true;
+	minrpc_reader_sink(&server->reader, destination, UINT32_MAX);
 }
 
 /* An oversize frame that came to nothing is told: nobody waits for an answer to it. */

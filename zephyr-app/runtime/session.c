@@ -26,6 +26,21 @@ static enum minrpc_session_action start(struct minrpc_session *session, uint8_t 
 	return MINRPC_SESSION_STARTED;
 }
 
+/* What a message within a session is; IGNORE: none that a device gets. */
+static enum minrpc_session_action action_of(uint8_t type)
+{
+	static const uint8_t actions[] = {
+		[MINRPC_MESSAGE_NORMAL - MINRPC_MESSAGE_NORMAL] = MINRPC_SESSION_DELIVER,
+		[MINRPC_MESSAGE_NUMBERED - MINRPC_MESSAGE_NORMAL] = MINRPC_SESSION_NUMBERED,
+		[MINRPC_MESSAGE_PROBE - MINRPC_MESSAGE_NORMAL] = MINRPC_SESSION_PROBE,
+		[MINRPC_MESSAGE_CHECKED - MINRPC_MESSAGE_NORMAL] = MINRPC_SESSION_DELIVER,
+	};
+	uint32_t index = (uint32_t)type - MINRPC_MESSAGE_NORMAL;
+
+	return index < sizeof(actions) ? (enum minrpc_session_action)actions[index]
+				       : MINRPC_SESSION_IGNORE;
+}
+
 enum minrpc_session_action minrpc_session_take(struct minrpc_session *session,
 					       const uint8_t *message, uint32_t length)
 {
@@ -35,28 +50,17 @@ enum minrpc_session_action minrpc_session_take(struct minrpc_session *session,
 	if (length < MINRPC_SESSION_HEADER) {
 		return MINRPC_SESSION_IGNORE;
 	}
-	id = (uint16_t)(message[0] | ((uint32_t)message[1] << 8));
-	switch (message[2]) {
-	case MINRPC_MESSAGE_START_INIT:
+	if (message[2] == MINRPC_MESSAGE_START_INIT) {
 		return start(session, message[0]);
-	case MINRPC_MESSAGE_TERMINATE:
-		if (!session->established) {
-			return MINRPC_SESSION_IGNORE;
-		}
+	}
+	if (message[2] == MINRPC_MESSAGE_TERMINATE && session->established) {
 		session->established = false;
 		return MINRPC_SESSION_ENDED;
-	case MINRPC_MESSAGE_NORMAL:
-	case MINRPC_MESSAGE_CHECKED:
-		action = MINRPC_SESSION_DELIVER;
-		break;
-	case MINRPC_MESSAGE_NUMBERED:
-		action = MINRPC_SESSION_NUMBERED;
-		break;
-	case MINRPC_MESSAGE_PROBE:
-		action = MINRPC_SESSION_PROBE;
-		break;
-	default:
-		return MINRPC_SESSION_IGNORE;
 	}
-	return session->established && id == session->id ? action : MINRPC_SESSION_STALE;
+	action = action_of(message[2]);
+	id = (uint16_t)(message[0] | ((uint32_t)message[1] << 8));
+	if (action != MINRPC_SESSION_IGNORE && !(session->established && id == session->id)) {
+		return MINRPC_SESSION_STALE;
+	}
+	return action;
 }

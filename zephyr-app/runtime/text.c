@@ -28,7 +28,9 @@ static void put_number(struct out *out, unsigned int value, unsigned int base)
 	int count = 0;
 
 	do {
-		digits[count++] = "0123456789abcdef"[value % base];
+		char digit = (char)(value % base);
+
+		digits[count++] = (char)(digit < 10 ? '0' + digit : 'a' - 10 + digit);
 		value /= base;
 	} while (value != 0U);
 	while (count > 0) {
@@ -38,12 +40,13 @@ static void put_number(struct out *out, unsigned int value, unsigned int base)
 
 static void put_signed(struct out *out, int value)
 {
+	unsigned int magnitude = (unsigned int)value;
+
 	if (value < 0) {
 		put(out, '-');
-		put_number(out, 0U - (unsigned int)value, 10U);
-		return;
+		magnitude = 0U - magnitude;
 	}
-	put_number(out, (unsigned int)value, 10U);
+	put_number(out, magnitude, 10U);
 }
 
 void minrpc_text_list(char *buffer, uint32_t capacity, const char *format, va_list list)

@@ -102,8 +102,9 @@ static int array(PACKED)
 	void *block;
 
 	UNUSED;
-	if (minrpc_arena_alloc(&host_current()->server.arena, sizeof(DLTensor), 1U,
-			       MINRPC_ARENA_NDARRAY, &block) != kTvmErrorNoError) {
+	block = minrpc_arena_alloc(&host_current()->server.arena, sizeof(DLTensor), 1U,
+				   MINRPC_ARENA_NDARRAY);
+	if (block == NULL) {
 		return -1;
 	}
 	memcpy(block, &host_functions.array, sizeof(DLTensor));

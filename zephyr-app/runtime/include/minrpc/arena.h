@@ -44,11 +44,10 @@ struct minrpc_arena {
 void minrpc_arena_init(struct minrpc_arena *arena, void *buffer, uint32_t size);
 
 /*
- * alignment: a power of two. Zero bytes are allocated as one.
- * Returns kTvmErrorPlatformNoMemory when no free block is large enough.
+ * alignment: a power of two. Zero bytes are allocated as one. NULL when no free block is large enough.
  */
-tvm_crt_error_t minrpc_arena_alloc(struct minrpc_arena *arena, uint32_t size, uint32_t alignment,
-				   enum minrpc_arena_kind kind, void **out);
+void *minrpc_arena_alloc(struct minrpc_arena *arena, uint32_t size, uint32_t alignment,
+			 enum minrpc_arena_kind kind);
 
 /* Frees a live block of one of `kinds` by the pointer that alloc gave. kTvmErrorPlatformCheckFailure for any other. */
 tvm_crt_error_t minrpc_arena_free(struct minrpc_arena *arena, uintptr_t pointer, uint32_t kinds);
@@ -57,7 +56,7 @@ tvm_crt_error_t minrpc_arena_free(struct minrpc_arena *arena, uintptr_t pointer,
 bool minrpc_arena_find(const struct minrpc_arena *arena, uintptr_t pointer, uint32_t kinds,
 		       uint32_t *size);
 
-/* Frees every block of these kinds. */
+/* Frees every block of these kinds, and merges free neighbours. */
 void minrpc_arena_release(struct minrpc_arena *arena, uint32_t kinds);
 
 /* Bytes of the largest allocation that would succeed now at the granule's alignment. */

@@ -37,8 +37,8 @@ struct minrpc_reader {
 	uint32_t sink_left;
 	uint32_t length;    /* of the payload */
 	uint32_t left;      /* payload bytes, or bytes of the field being read, still to come */
+	uint32_t field;     /* length or CRC: its bytes come in at the top */
 	uint16_t crc;
-	uint16_t crc_field;
 	uint8_t state;
 	bool escape;
 };

@@ -22,4 +22,7 @@ tvm_crt_error_t minrpc_library_find(const struct minrpc_library *library, const 
 /* NULL when `index` is no function's. */
 TVMBackendPackedCFunc minrpc_library_at(const struct minrpc_library *library, uint32_t index);
 
+/* Which of `count` names, one behind another with their NULs, it is; count when it is none. */
+uint32_t minrpc_names_find(const char *names, uint32_t count, const char *name);
+
 #endif /* MINRPC_LIBRARY_H_ */

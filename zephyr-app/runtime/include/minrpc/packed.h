@@ -18,12 +18,16 @@ enum minrpc_dialect {
 	MINRPC_DIALECT_0_8,
 };
 
-/* Bytes being read. Reading past the end gives zeros and sets `bad`, so one check after several reads is enough. */
+/* Bytes being read. Reading past the end gives zeros and leaves `at` NULL, so one check after several reads is enough. */
 struct minrpc_cursor {
 	uint8_t *at;
 	uint8_t *end;
-	bool bad;
 };
+
+static inline bool minrpc_cursor_bad(const struct minrpc_cursor *cursor)
+{
+	return cursor->at == NULL;
+}
 
 static inline uint32_t minrpc_cursor_left(const struct minrpc_cursor *cursor)
 {
@@ -34,31 +38,34 @@ static inline uint32_t minrpc_cursor_left(const struct minrpc_cursor *cursor)
 uint8_t *minrpc_take(struct minrpc_cursor *cursor, uint32_t size);
 uint32_t minrpc_take_u32(struct minrpc_cursor *cursor);
 uint64_t minrpc_take_u64(struct minrpc_cursor *cursor);
-/* A u64 that counts bytes: above 32 bits it becomes UINT32_MAX, which no buffer holds. */
-uint32_t minrpc_take_size(struct minrpc_cursor *cursor);
+
+/* A count of bytes off the wire: above 32 bits it becomes UINT32_MAX, which no buffer holds. */
+uint32_t minrpc_size(uint64_t value);
 
 /* A handle or address off the wire. One that does not fit becomes one that is never given out. */
-static inline uintptr_t minrpc_handle(uint64_t value)
+uintptr_t minrpc_handle(uint64_t value);
+
+uint32_t minrpc_take_size(struct minrpc_cursor *cursor);
+uintptr_t minrpc_take_handle(struct minrpc_cursor *cursor);
+
+/* A tensor's device, ndim and dtype: they lie side by side, in the wire's order. */
+#define MINRPC_TENSOR_CORE_SIZE 16U
+
+static inline uint8_t *minrpc_tensor_core(const DLTensor *tensor)
 {
-	return value > UINTPTR_MAX ? UINTPTR_MAX : (uintptr_t)value;
+	return (uint8_t *)tensor + offsetof(DLTensor, device);
 }
 
-/* A tensor header as it was on the wire, unchecked. */
-struct minrpc_wire_tensor {
-	uint64_t data;
-	uint64_t byte_offset;
-	DLDevice device;
-	DLDataType dtype;
-	uint32_t ndim;
-	const uint8_t *shape; /* ndim i64, unaligned */
-};
+/* A tensor's header, unchecked, but for `shape`. Returns the extents, ndim unaligned i64; NULL when it is cut. */
+const uint8_t *minrpc_take_tensor(struct minrpc_cursor *cursor, enum minrpc_dialect dialect,
+				  DLTensor *tensor);
 
-void minrpc_take_tensor(struct minrpc_cursor *cursor, enum minrpc_dialect dialect,
-			struct minrpc_wire_tensor *tensor);
-
-/* Bytes that the elements need, byte offset not included; false when an element has none, an extent is negative, or it is over 32 bits. */
-bool minrpc_wire_tensor_size(const struct minrpc_wire_tensor *tensor, uint32_t *bytes);
-bool minrpc_tensor_size(const DLTensor *tensor, uint32_t *bytes);
+/*
+ * Bytes that the elements need, byte offset not included. MINRPC_NO_SIZE when an element has none, an extent is
+ * negative, or it is over 32 bits. `extents` may be unaligned.
+ */
+#define MINRPC_NO_SIZE UINT32_MAX
+uint32_t minrpc_tensor_size(const DLTensor *tensor, const void *extents);
 
 /* Decoded arguments. Everything they point to lies in the receive buffer. */
 struct minrpc_args {

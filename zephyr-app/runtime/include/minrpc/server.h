@@ -46,12 +46,15 @@ struct minrpc_config {
 struct minrpc_evaluator;
 struct minrpc_constant;
 
+/* The low bits are the packet's RPC code. */
+#define MINRPC_REPLY_CODE 0x0fU
+
 enum minrpc_reply_kind {
-	MINRPC_REPLY_NONE,
-	MINRPC_REPLY_VALUE,     /* of a system call: null or a handle */
-	MINRPC_REPLY_CALL,      /* what a function returned */
-	MINRPC_REPLY_DATA,      /* the device's memory */
-	MINRPC_REPLY_EXCEPTION, /* the error text */
+	MINRPC_REPLY_NONE = 0,
+	MINRPC_REPLY_VALUE = 0x04,     /* of a system call: null or a handle */
+	MINRPC_REPLY_CALL = 0x14,      /* what a function returned */
+	MINRPC_REPLY_EXCEPTION = 0x05, /* the error text */
+	MINRPC_REPLY_DATA = 0x08,      /* the device's memory */
 };
 
 /* The last reply, kept until the next request so that it can be sent again. */
@@ -80,8 +83,6 @@ struct minrpc_server {
 	bool streaming;   /* an oversize frame's payload goes straight to its destination */
 	uint8_t dialect;  /* enum minrpc_dialect */
 	uint32_t oversize; /* length of the frame being received, when it is over the buffer */
-	uint32_t check;    /* CRC-32 of the numbered message being sent */
-	uint32_t reply_length; /* of the message being sent, as far as it was put */
 	void *result;      /* what the reply points to, when that is in the arena */
 	struct minrpc_evaluator *evaluators;
 	struct minrpc_constant *constants;
@@ -108,12 +109,13 @@ void minrpc_server_receive(struct minrpc_server *server, const uint8_t *data, ui
  */
 int minrpc_server_log(struct minrpc_server *server, const char *text, uint32_t size);
 
-/* Makes `format` (see minrpc_text) the text of the exception that the running request ends with. */
-__attribute__((format(printf, 3, 4))) tvm_crt_error_t
-minrpc_server_fail(struct minrpc_server *server, tvm_crt_error_t error, const char *format, ...);
+/* Makes `format` (see minrpc_text) the text of the exception that the running request ends with. Returns false. */
+__attribute__((format(printf, 2, 3))) bool minrpc_server_fail(struct minrpc_server *server,
+							      const char *format, ...);
 
-/* The same for an allocation of `size` bytes that the arena has no room for. */
-tvm_crt_error_t minrpc_server_fail_memory(struct minrpc_server *server, uint32_t size);
+/* A block of the arena; NULL when there is no room, and that is then the exception's text. */
+void *minrpc_server_alloc(struct minrpc_server *server, uint32_t size, uint32_t alignment,
+			  enum minrpc_arena_kind kind);
 
 /*
  * True for what a function returned as an opaque handle in this session: TVM's linked parameters are found so. It
