@@ -119,7 +119,7 @@ def test_a_failure_shows_the_counts_of_both_sides_and_the_memory(pytester: pytes
             "*-- posix: link and memory --*",
             "the host's reader: frames * crc_errors 0,*",
             "the device, since it started: crc_errors 1,* rx_overruns 0",
-            "arrays: 1000 of *",
+            "arrays: 10?? of *",
             "*-- posix: link and memory --*",
             "the device does not answer any more:*",
         ]
