@@ -152,20 +152,24 @@ static bool is_global(uintptr_t handle)
 
 static bool dispatch(struct minrpc_server *server, uintptr_t handle, struct minrpc_call *call)
 {
-	uintptr_t index = handle - MINRPC_HANDLE_FUNCTION;
-	TVMBackendPackedCFunc function = NULL;
-
 	if (handle >= MINRPC_HANDLE_EVALUATOR) {
 		return minrpc_evaluator_call(server, handle, call);
 	}
 	if (is_global(handle)) {
-		return minrpc_global_call(server, (uint32_t)(handle - MINRPC_HANDLE_GLOBAL), call);
+		minrpc_global global = minrpc_global_at((uint32_t)(handle - MINRPC_HANDLE_GLOBAL));
+
+		if (global != NULL) {
+			return global(server, call);
+		}
+	} else if (handle - MINRPC_HANDLE_FUNCTION < MINRPC_HANDLE_MODULE) {
+		TVMBackendPackedCFunc function = minrpc_library_at(
+			&server->config->library, (uint32_t)(handle - MINRPC_HANDLE_FUNCTION));
+
+		if (function != NULL) {
+			return call_library(server, function, call);
+		}
 	}
-	if (index < MINRPC_HANDLE_MODULE) {
-		function = minrpc_library_at(&server->config->library, (uint32_t)index);
-	}
-	return function != NULL ? call_library(server, function, call)
-				: minrpc_fail_handle(server, "function", handle);
+	return minrpc_fail_handle(server, "function", handle);
 }
 
 bool minrpc_call_handle(struct minrpc_server *server, uintptr_t handle, struct minrpc_call *call)

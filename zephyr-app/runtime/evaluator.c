@@ -67,37 +67,43 @@ static int empty_function(TVMValue *args, int *type_codes, int num_args, TVMValu
 /* module, name, device type and id, the options, and last a string: 8, 10, 11 or 12 arguments by the client's age. */
 static bool check_form(struct minrpc_server *server, const struct minrpc_args *args)
 {
-	char letters[16] = "msiiiiiiiiis";
+	int count = args->count >= 8 && args->count != 9 && args->count < 12 ? args->count : 12;
+	char letters[13];
 
-	if (args->count >= 8 && args->count <= 12 && args->count != 9) {
-		letters[args->count - 1] = 's';
-		letters[args->count] = '\0';
-	}
+	memset(letters, 'i', sizeof(letters));
+	letters[0] = 'm';
+	letters[1] = 's';
+	letters[count - 1] = 's';
+	letters[count] = '\0';
 	return minrpc_check_args(server, "time evaluator", args, letters);
 }
 
 /*
- * In their order on the wire; TVM v0.9 sends all but the limit. v0.14's cache_flush_bytes stays unread, as on TVM's
- * own devices: what it flushes is a host's cache.
+ * In their order on the wire. v0.14's cache_flush_bytes stays unread, as on TVM's own devices: what it flushes is a
+ * host's cache.
  */
 static bool take_options(struct minrpc_server *server, const struct minrpc_args *args,
 			 struct minrpc_evaluator *evaluator)
 {
-	uint32_t option = NUMBER;
+	uint32_t *options = evaluator->options;
+	/* Number and repeat are at least 1, but for what times the timer. */
+	uint32_t positive = evaluator->counting ? 1U << REPEAT : 1U << NUMBER | 1U << REPEAT;
 
-	evaluator->options[LIMIT_ZERO_TIME_ITERATIONS] = LIMIT_ZERO_DEFAULT;
-	for (int i = 4; i < args->count - 1 && option < OPTIONS; i++, option++) {
-		uint32_t value = minrpc_size((uint64_t)args->values[i].v_int64);
-		uint32_t least = option == REPEAT || (option == NUMBER && !evaluator->counting);
+	for (uint32_t i = 0U; i < OPTIONS && (int)i < args->count - 5; i++) {
+		uint32_t least = positive >> i & 1U;
 
-		if (value < least || value > OPTION_MAX) {
-			return minrpc_server_fail(server, "time evaluator: argument %d: expected %u to %u",
-						  i, (unsigned int)least, OPTION_MAX);
+		options[i] = minrpc_size((uint64_t)args->values[4U + i].v_int64);
+		if (options[i] < least || options[i] > OPTION_MAX) {
+			return minrpc_server_fail(server, "time evaluator: argument %u: expected %u to %u",
+						  (unsigned int)(4U + i), (unsigned int)least,
+						  OPTION_MAX);
 		}
-		if (option == LIMIT_ZERO_TIME_ITERATIONS && args->count == 10) {
-			option++;
-		}
-		evaluator->options[option] = value;
+	}
+	/* TVM up to v0.9 sends no limit. */
+	if (args->count < 11) {
+		options[REPEATS_TO_COOLDOWN] = options[COOLDOWN_INTERVAL_MS];
+		options[COOLDOWN_INTERVAL_MS] = options[LIMIT_ZERO_TIME_ITERATIONS];
+		options[LIMIT_ZERO_TIME_ITERATIONS] = LIMIT_ZERO_DEFAULT;
 	}
 	return true;
 }

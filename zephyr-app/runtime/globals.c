@@ -7,8 +7,6 @@
 
 #include "rpc.h"
 
-typedef bool (*global_function)(struct minrpc_server *server, struct minrpc_call *call);
-
 static bool return_int(struct minrpc_call *call, int type_code, uint32_t value)
 {
 	call->value.v_int64 = value;
@@ -84,7 +82,7 @@ static const char names[] = "runtime.SystemLib\0"
 			    "minrpc.resend\0"
 			    "minrpc.time_evaluator";
 
-static const global_function functions[] = {
+static const minrpc_global functions[] = {
 	system_lib,
 	module_get_function,
 	max_packet_size,
@@ -105,10 +103,7 @@ uintptr_t minrpc_global_find(const char *name)
 	return index == COUNT ? 0U : MINRPC_HANDLE_GLOBAL + index;
 }
 
-bool minrpc_global_call(struct minrpc_server *server, uint32_t index, struct minrpc_call *call)
+minrpc_global minrpc_global_at(uint32_t index)
 {
-	if (index >= COUNT) {
-		return minrpc_fail_handle(server, "function", MINRPC_HANDLE_GLOBAL + index);
-	}
-	return functions[index](server, call);
+	return index < COUNT ? functions[index] : NULL;
 }

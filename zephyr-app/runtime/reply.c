@@ -8,19 +8,10 @@
 
 #include "rpc.h"
 
-/* An array's are the longest: 4 + 8 + 4 up to the code, 4 + 12 + 8 of types, 8 + 16 of the tensor. */
+/* An array's is the longest: 4 + 8 + 4 up to the code, 4 + 12 + 8 of types, 8 + 16 of the tensor. */
 #define HEAD_MAX 64U
 /* A byte offset, an array's handle, a numbered message's check. */
 #define TAIL_MAX 20U
-
-struct message {
-	uint8_t head[HEAD_MAX];
-	uint8_t tail[TAIL_MAX];
-	uint8_t *head_end;
-	uint8_t *tail_end;
-	const void *data;
-	uint32_t size; /* of the data */
-};
 
 static uint8_t *put_u32(uint8_t *at, uint32_t value)
 {
@@ -60,55 +51,24 @@ static uint8_t *put_types(uint8_t *at, const struct minrpc_reply *reply)
 	return put_u64(at, (uint64_t)reply->type_code);
 }
 
-static void put_array(struct message *message, const DLTensor *tensor, uint8_t dialect)
+/* A value, but for its data. */
+static uint8_t *put_value(uint8_t *at, const struct minrpc_reply *reply)
 {
-	message->head_end = put_u64(message->head_end, (uintptr_t)tensor->data);
-	memcpy(message->head_end, minrpc_tensor_core(tensor), MINRPC_TENSOR_CORE_SIZE);
-	message->head_end += MINRPC_TENSOR_CORE_SIZE;
-	message->data = tensor->shape;
-	message->size = (uint32_t)tensor->ndim * (uint32_t)sizeof(int64_t);
-	if (dialect != MINRPC_DIALECT_0_7) {
-		message->tail_end = put_u64(message->tail_end, tensor->byte_offset);
-	}
-	message->tail_end = put_u64(message->tail_end, (uintptr_t)tensor);
-}
-
-static void put_value(struct message *message, const struct minrpc_server *server)
-{
-	const struct minrpc_reply *reply = &server->reply;
+	const DLTensor *array = reply->value.v_handle;
 
 	switch (reply->type_code) {
 	case kTVMNullptr:
-		break;
+		return at;
 	case kTVMStr:
 	case kTVMBytes:
-		message->head_end = put_u64(message->head_end, reply->size);
-		message->size = reply->size;
-		break;
+		return put_u64(at, reply->size);
 	case kTVMNDArrayHandle:
-		put_array(message, reply->value.v_handle, server->dialect);
-		break;
+		at = put_u64(at, (uintptr_t)array->data);
+		memcpy(at, minrpc_tensor_core(array), MINRPC_TENSOR_CORE_SIZE);
+		return at + MINRPC_TENSOR_CORE_SIZE;
 	default:
-		message->head_end = put_u64(message->head_end, (uint64_t)reply->value.v_int64);
-		break;
+		return put_u64(at, (uint64_t)reply->value.v_int64);
 	}
-}
-
-/* The packet but for its length: its code, and a value or the device's memory. */
-static void put_packet(struct message *message, const struct minrpc_server *server)
-{
-	const struct minrpc_reply *reply = &server->reply;
-
-	message->head_end = put_u32(message->head_end, reply->kind & MINRPC_REPLY_CODE);
-	message->tail_end = message->tail;
-	message->data = reply->value.v_handle;
-	if (reply->kind == MINRPC_REPLY_DATA) {
-		message->size = reply->size;
-		return;
-	}
-	message->size = 0U;
-	message->head_end = put_types(message->head_end, reply);
-	put_value(message, server);
 }
 
 static uint8_t *put_session_header(uint8_t *at, const struct minrpc_server *server)
@@ -124,73 +84,92 @@ static uint8_t *put_session_header(uint8_t *at, const struct minrpc_server *serv
 	return at;
 }
 
-/* Puts the check at the end. */
-static void put_check(struct message *message, uint32_t head_size)
+/* The packet up to the data. */
+static uint8_t *put_head(uint8_t *at, const struct minrpc_reply *reply)
 {
-	uint32_t check = minrpc_crc32(0U, message->head, head_size);
+	at = put_u32(at, reply->kind & MINRPC_REPLY_CODE);
+	return reply->kind == MINRPC_REPLY_DATA ? at : put_value(put_types(at, reply), reply);
+}
 
-	check = minrpc_crc32(check, message->data, message->size);
-	check = minrpc_crc32(check, message->tail, (uint32_t)(message->tail_end - message->tail));
-	message->tail_end = put_u32(message->tail_end, check);
+/* What an array has behind its data, which is the shape. */
+static uint8_t *put_tail(uint8_t *at, const struct minrpc_server *server, const DLTensor *array)
+{
+	if (server->dialect != MINRPC_DIALECT_0_7) {
+		at = put_u64(at, array->byte_offset);
+	}
+	return put_u64(at, (uintptr_t)array);
 }
 
 void minrpc_reply_send(struct minrpc_server *server)
 {
+	const struct minrpc_reply *reply = &server->reply;
 	struct minrpc_writer *writer = &server->writer;
-	struct message message;
-	uint8_t *packet = put_session_header(message.head, server) + MINRPC_PACKET_LENGTH;
+	const void *data = reply->value.v_handle;
+	uint8_t head[HEAD_MAX];
+	uint8_t tail[TAIL_MAX];
+	uint8_t *tail_end = tail;
+	uint8_t *length = put_session_header(head, server);
+	uint8_t *head_end;
 	uint32_t head_size;
-	uint32_t tail_size;
 
-	if (server->reply.kind == MINRPC_REPLY_NONE) {
+	if (reply->kind == MINRPC_REPLY_NONE) {
 		return;
 	}
-	message.head_end = packet;
-	put_packet(&message, server);
-	head_size = (uint32_t)(message.head_end - message.head);
-	tail_size = (uint32_t)(message.tail_end - message.tail);
-	(void)put_u64(packet - MINRPC_PACKET_LENGTH,
-		      (uint32_t)(message.head_end - packet) + message.size + tail_size);
-	if (server->numbered) {
-		put_check(&message, head_size);
-		tail_size += (uint32_t)sizeof(uint32_t);
+	head_end = put_head(length + MINRPC_PACKET_LENGTH, reply);
+	if (reply->type_code == kTVMNDArrayHandle) {
+		const DLTensor *array = data;
+
+		data = array->shape;
+		tail_end = put_tail(tail, server, array);
 	}
-	minrpc_writer_begin(writer, head_size + message.size + tail_size);
-	minrpc_writer_put(writer, message.head, head_size);
-	minrpc_writer_put(writer, message.data, message.size);
-	minrpc_writer_put(writer, message.tail, tail_size);
+	(void)put_u64(length, (uint32_t)(head_end - length) - MINRPC_PACKET_LENGTH + reply->size +
+				      (uint32_t)(tail_end - tail));
+	head_size = (uint32_t)(head_end - head);
+	if (server->numbered) {
+		uint32_t check = minrpc_crc32(0U, head, head_size);
+
+		check = minrpc_crc32(check, data, reply->size);
+		check = minrpc_crc32(check, tail, (uint32_t)(tail_end - tail));
+		tail_end = put_u32(tail_end, check);
+	}
+	minrpc_writer_begin(writer, head_size + reply->size + (uint32_t)(tail_end - tail));
+	minrpc_writer_put(writer, head, head_size);
+	minrpc_writer_put(writer, data, reply->size);
+	minrpc_writer_put(writer, tail, (uint32_t)(tail_end - tail));
 	(void)minrpc_writer_end(writer);
 }
 
 static bool set(struct minrpc_server *server, enum minrpc_reply_kind kind, int type_code,
-		uintptr_t value)
+		uintptr_t value, uint32_t size)
 {
-	server->reply.kind = (uint8_t)kind;
-	server->reply.type_code = type_code;
-	server->reply.value.v_int64 = (int64_t)value;
+	server->reply = (struct minrpc_reply){
+		.value.v_int64 = (int64_t)value,
+		.type_code = type_code,
+		.size = size,
+		.kind = (uint8_t)kind,
+	};
 	return true;
 }
 
 bool minrpc_reply_void(struct minrpc_server *server)
 {
-	return set(server, MINRPC_REPLY_VALUE, kTVMNullptr, 0U);
+	return set(server, MINRPC_REPLY_VALUE, kTVMNullptr, 0U, 0U);
 }
 
 bool minrpc_reply_handle(struct minrpc_server *server, uintptr_t handle)
 {
-	return set(server, MINRPC_REPLY_VALUE, kTVMOpaqueHandle, handle);
+	return set(server, MINRPC_REPLY_VALUE, kTVMOpaqueHandle, handle, 0U);
 }
 
 bool minrpc_reply_data(struct minrpc_server *server, void *data, uint32_t size)
 {
-	server->reply.size = size;
-	return set(server, MINRPC_REPLY_DATA, kTVMNullptr, (uintptr_t)data);
+	return set(server, MINRPC_REPLY_DATA, kTVMNullptr, (uintptr_t)data, size);
 }
 
 void minrpc_reply_exception(struct minrpc_server *server)
 {
-	server->reply.size = (uint32_t)strlen(server->error);
-	(void)set(server, MINRPC_REPLY_EXCEPTION, kTVMStr, (uintptr_t)server->error);
+	(void)set(server, MINRPC_REPLY_EXCEPTION, kTVMStr, (uintptr_t)server->error,
+		  (uint32_t)strlen(server->error));
 }
 
 /* What a function may not return: a tensor or an object would be gone before the client could name it. */
@@ -222,6 +201,7 @@ bool minrpc_reply_call(struct minrpc_server *server, const struct minrpc_call *c
 	/* Only the newest clients know the code of a bool. */
 	reply->type_code = call->type_code == kTVMArgBool ? kTVMArgInt : call->type_code;
 	reply->value = call->value;
+	reply->size = 0U;
 	if (call->type_code == kTVMStr) {
 		reply->size = (uint32_t)strlen(call->value.v_str);
 	} else if (call->type_code == kTVMBytes) {
@@ -229,6 +209,10 @@ bool minrpc_reply_call(struct minrpc_server *server, const struct minrpc_call *c
 
 		reply->size = (uint32_t)bytes->size;
 		reply->value.v_str = bytes->data;
+	} else if (call->type_code == kTVMNDArrayHandle) {
+		const DLTensor *array = call->value.v_handle;
+
+		reply->size = (uint32_t)array->ndim * (uint32_t)sizeof(*array->shape);
 	}
 	return true;
 }

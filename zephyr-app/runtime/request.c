@@ -46,11 +46,13 @@ static bool init_server(struct minrpc_server *server, struct minrpc_cursor *body
 	uint32_t size = minrpc_take_size(body);
 	const uint8_t *version = minrpc_take(body, size);
 
-	if (version == NULL || size != 5U || memcmp(version, "0.", 2U) != 0 ||
-	    memcmp(version + 3, ".0", 2U) != 0 || (version[2] != '7' && version[2] != '8')) {
+	if (version != NULL && size == 5U && memcmp(version, "0.7.0", 5U) == 0) {
+		server->dialect = MINRPC_DIALECT_0_7;
+	} else if (version != NULL && size == 5U && memcmp(version, "0.8.0", 5U) == 0) {
+		server->dialect = MINRPC_DIALECT_0_8;
+	} else {
 		return minrpc_server_fail(server, "expected protocol 0.7.0 or 0.8.0");
 	}
-	server->dialect = version[2] == '7' ? MINRPC_DIALECT_0_7 : MINRPC_DIALECT_0_8;
 	return minrpc_reply_void(server);
 }
 

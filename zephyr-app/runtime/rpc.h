@@ -120,8 +120,9 @@ bool minrpc_check_args(struct minrpc_server *server, const char *function,
 
 /* The handle of the function of that name; 0 when there is none. */
 uintptr_t minrpc_global_find(const char *name);
-bool minrpc_global_call(struct minrpc_server *server, uint32_t index,
-				   struct minrpc_call *call);
+/* The function of the index in such a handle, or NULL. */
+typedef bool (*minrpc_global)(struct minrpc_server *server, struct minrpc_call *call);
+minrpc_global minrpc_global_at(uint32_t index);
 
 /* Fails unless it is the system library, the only module. */
 bool minrpc_check_module(struct minrpc_server *server, const TVMValue *value);

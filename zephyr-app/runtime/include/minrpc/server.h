@@ -61,7 +61,7 @@ enum minrpc_reply_kind {
 struct minrpc_reply {
 	TVMValue value;
 	int type_code;
-	uint32_t size; /* of data, bytes or a text: value.v_handle is where they are */
+	uint32_t size; /* of data, bytes or a text, which value.v_handle points to, or of an array's shape; else 0 */
 	uint8_t kind;
 };
 
