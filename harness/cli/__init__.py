@@ -24,6 +24,7 @@ COMMANDS: Final = MappingProxyType(
         "platforms": "list the platforms, and what each lacks to run here",
         "doctor": "show the versions found, what is missing, and how to get it",
         "time": "measure how long a function takes on the device, with statistics",
+        "clock": "show what a device's times are worth: its clock, overhead and drift",
         "compare": "show what got slower or bigger between two measurements, as Markdown",
         "bench": "measure what the program costs against a raw baseline",
     }

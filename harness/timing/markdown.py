@@ -54,7 +54,7 @@ def _value(one: Measurement | None) -> str:
     if one.clock.exact:
         return f"{count(median)} cycles"
     interval = one.summary.interval
-    spread = f" ± {quantity(one.clock.seconds(interval.half_width), 's', 2)}" if interval else ""
+    spread = f" ± {quantity(one.clock.seconds(interval.half_width), 's', 3)}" if interval else ""
     return quantity(one.clock.seconds(median), "s") + spread
 
 
@@ -67,7 +67,7 @@ def _difference(change: Change) -> str:
         if change.verdict == "same":
             return "0"
         sign = "+" if change.cycles > 0 else "-"
-        return f"{sign}{count(abs(change.cycles))} cycles ({percent(change.relative, 3)})"
+        return f"{sign}{count(abs(change.cycles))} cycles ({percent(change.relative)})"
     note = f", {change.note}" if change.note else ""
     return f"{percent(change.relative)} (p = {change.p_value:.2g}{note})"
 

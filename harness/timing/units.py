@@ -28,8 +28,8 @@ def count(value: float, decimals: int = 2) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-def percent(ratio: float, digits: int = 2) -> str:
-    """A change as people write it: `percent(0.0123)` is "+1.2 %"; none is "0 %"."""
+def percent(ratio: float, digits: int = 3) -> str:
+    """A change as people write it: `percent(0.0123)` is "+1.23 %"; none is "0 %"."""
     return f"{ratio * 100:+.{digits}g} %" if ratio else "0 %"
 
 

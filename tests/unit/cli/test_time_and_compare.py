@@ -116,3 +116,11 @@ def test_compare_what_is_not_there(
         base.write_text(content)
     assert main(["compare", str(base), str(base)]) == 2
     assert message in capsys.readouterr().err
+
+
+def test_clock(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["clock", "--platform", "posix", "--seconds", "0.2"]) == 0
+    shown = capsys.readouterr().out
+    assert "wall: CLOCK_MONOTONIC, 1 GHz" in shown
+    assert "ppm over 0." in shown
+    assert main(["clock", "--platform", "posix", "--seconds", "-1"]) == 2
