@@ -25,7 +25,7 @@ uint8_t *minrpc_take(struct minrpc_cursor *cursor, uint32_t size)
 {
 	uint8_t *at = cursor->at;
 
-	if (minrpc_cursor_left(cursor) < size) {
+	if (minrpc_cursor_bad(cursor) || minrpc_cursor_left(cursor) < size) {
 		*cursor = (struct minrpc_cursor){NULL, NULL};
 		return NULL;
 	}
