@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Either side resets, faults, hangs or is killed: each has its error and text, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import select
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from harness.client import Device
+from harness.deadline import Deadline
+from harness.errors import (
+    DeadlineError,
+    EmulatorExitedError,
+    LinkClosedError,
+    PortGoneError,
+    SessionTerminatedError,
+)
+from harness.opening import device_on
+from harness.platforms import Firmware, RunningDevice, launch
+from tests.device.test_session import add_works
+
+CALL_S = 1.0
+RESET_S = 60.0
+
+
+@pytest.fixture
+def doomed(firmware: Firmware | None) -> Iterator[RunningDevice]:
+    """A device of the test's own: the shared one must live on. Nothing of it is left afterwards."""
+    if firmware is None:
+        pytest.skip("a board can't be killed")
+    before = our_files()
+    with launch(firmware) as running:
+        yield running
+        process = running.process
+    assert process is not None
+    assert process.returncode is not None, "the process was not waited for"
+    assert not members_of(process.pid), "of its process group something lives on"
+    assert our_files() <= before, "it left descriptors open"
+
+
+def our_files() -> set[tuple[str, str]]:
+    """Our open descriptors and what they lead to."""
+    found = set()
+    for name in os.listdir("/proc/self/fd"):
+        try:
+            found.add((name, os.readlink(f"/proc/self/fd/{name}")))
+        except FileNotFoundError:  # The descriptor that lists them.
+            continue
+    return found
+
+
+def members_of(group: int) -> list[int]:
+    """The processes of a process group that run; one that nobody has waited for yet does not."""
+    found = []
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            stat = Path(f"/proc/{name}/stat").read_text()
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        state, _, its_group, *_ = stat.rpartition(")")[2].split()
+        if int(its_group) == group and state not in "ZX":
+            found.append(int(name))
+    return found
+
+
+class KillsInMidWrite:
+    """`inner`; the device is killed when a part of the first long write is out."""
+
+    def __init__(self, running: RunningDevice) -> None:
+        self.name = running.transport.name
+        self._running = running
+
+    def write(self, data: bytes, timeout_s: float) -> None:
+        """As `Transport.write`."""
+        link = self._running.transport
+        if len(data) > 4000:
+            link.write(data[:2000], timeout_s)
+            os.kill(process_of(self._running), signal.SIGKILL)
+            data = data[2000:]
+        link.write(data, timeout_s)
+
+    def read(self, timeout_s: float) -> bytes:
+        """As `Transport.read`."""
+        return self._running.transport.read(timeout_s)
+
+    def close(self) -> None:
+        """As `Transport.close`."""
+        self._running.transport.close()
+
+
+def client(running: RunningDevice) -> Device:
+    return device_on(running, call_timeout_s=CALL_S, session_timeout_s=60.0, resend=False)
+
+
+def process_of(running: RunningDevice) -> int:
+    assert running.process is not None
+    return running.process.pid
+
+
+def test_a_function_that_faults_says_what_and_where(doomed: RunningDevice) -> None:
+    device = device_on(doomed, call_timeout_s=60.0, session_timeout_s=60.0)
+    crash = device.system_lib()["testing.crash"]
+    with pytest.raises((SessionTerminatedError, EmulatorExitedError)) as caught:
+        crash()
+    error = caught.value
+    assert error.stage == "call testing.crash"
+    if isinstance(error, EmulatorExitedError):
+        assert error.status == -signal.SIGSEGV
+        assert "killed by SIGSEGV" in error.message
+        return
+    assert "fatal: " in (error.console_tail or "")
+    assert "at pc 0x" in (error.console_tail or "")
+    assert add_works(device), "it has not restarted"
+
+
+def test_a_function_that_never_returns_is_given_up(doomed: RunningDevice) -> None:
+    device = client(doomed)
+    hang = device.system_lib()["testing.hang"]
+    with pytest.raises(DeadlineError) as caught:
+        hang()
+    assert caught.value.stage == "call testing.hang"
+    assert caught.value.waited_for == "the answer"
+    assert caught.value.wall_s is not None
+    assert caught.value.cpu_s is not None
+    if doomed.qmp is not None:  # A reset line brings it back; a process without one must be started anew.
+        doomed.reset(Deadline("reset", RESET_S, doomed.clock))
+        assert add_works(device_on(doomed, call_timeout_s=60.0))
+
+
+def test_a_killed_device_is_named(doomed: RunningDevice) -> None:
+    device = client(doomed)
+    assert add_works(device)
+    os.kill(process_of(doomed), signal.SIGKILL)
+    with pytest.raises(EmulatorExitedError, match="killed by SIGKILL") as caught:
+        device.system_lib()["inc"](1)
+    assert caught.value.status == -signal.SIGKILL
+    with pytest.raises(EmulatorExitedError):
+        device.connect()
+
+
+def test_killed_in_mid_copy(doomed: RunningDevice) -> None:
+    device = device_on(doomed, transport=KillsInMidWrite(doomed), resend=False)
+    array = device.empty((60_000,), np.int8)
+    with pytest.raises(EmulatorExitedError, match="killed by SIGKILL") as caught:
+        array.copy_from(np.ones(60_000, np.int8))
+    assert caught.value.stage == "copy to the device"
+    with pytest.raises(EmulatorExitedError):
+        device.connect()
+
+
+def test_a_link_that_is_closed(doomed: RunningDevice) -> None:
+    device = client(doomed)
+    inc = device.system_lib()["inc"]
+    doomed.transport.close()
+    # The posix device ends when its link hangs up, and an end says more than a closed link.
+    with pytest.raises(
+        (LinkClosedError, EmulatorExitedError), match=r"link is closed|exit status 0"
+    ) as caught:
+        inc(1)
+    assert caught.value.stage == "call inc"
+
+
+def test_a_reset_by_its_button_ends_the_session(doomed: RunningDevice) -> None:
+    if doomed.qmp is None:
+        pytest.skip("it has no reset line")
+    device = device_on(doomed, call_timeout_s=60.0, session_timeout_s=60.0)
+    inc, count = device.system_lib()["inc"], device.system_lib()["testing.count"]
+    assert (count(), count()) == (1, 2)
+    doomed.reset(Deadline("reset", RESET_S, doomed.clock))
+    with pytest.raises(SessionTerminatedError, match="it restarted") as caught:
+        inc(1)
+    assert not isinstance(caught.value, PortGoneError)
+    assert device.system_lib()["testing.count"]() == 1
+
+
+HARNESS = """
+import pickle, sys
+import numpy as np
+from harness.opening import device_on
+from harness.platforms import launch
+running = launch(pickle.loads(bytes.fromhex(sys.argv[1])))
+device = device_on(running)
+data = np.zeros(50_000, np.int8)
+array = device.array(data)
+print(running.process.pid, flush=True)
+while True:
+    array.copy_from(data)
+"""
+
+
+def test_a_harness_that_is_killed_in_mid_copy_leaves_nothing(
+    firmware: Firmware | None, tmp_path: Path
+) -> None:
+    if firmware is None:
+        pytest.skip("a board lives on; its port's lock ends with the process that held it")
+    command = [sys.executable, "-c", HARNESS, pickle.dumps(firmware).hex()]
+    environment = os.environ | {"TMPDIR": str(tmp_path)}
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, text=True, cwd=tmp_path, env=environment
+    ) as harness:
+        assert harness.stdout is not None
+        device = int(harness.stdout.readline())
+        ended = os.pidfd_open(device)
+        harness.kill()
+        ready, _, _ = select.select([ended], [], [], 60.0)
+        os.close(ended)
+    assert ready, "the device lives on"
+    assert not members_of(device)
+    assert list(tmp_path.iterdir()) == []
