@@ -20,7 +20,7 @@ def programs(native_build: Callable[[str], Path]) -> Path:
     """The directory of the fuzz targets."""
     need_tools("cmake", "ninja", "clang")
     if not compiles("clang", "-fsanitize=fuzzer-no-link,address,undefined"):
-        pytest.skip("clang has no libFuzzer: apt-get install clang libclang-rt-14-dev")
+        pytest.skip("clang has no libFuzzer: apt-get install clang libclang-rt-dev")
     return build(HERE, native_build("fuzz"), env={"CC": "clang"})
 
 
