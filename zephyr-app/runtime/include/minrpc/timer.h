@@ -60,7 +60,7 @@ uint64_t minrpc_clock_elapsed(const struct minrpc_clock *clock,
 			      const struct minrpc_clock_sample *start,
 			      const struct minrpc_clock_sample *stop, bool *fell_back);
 
-/* value * to / from without a 64-bit overflow on the way, as long as the result fits. */
+/* value * to / from without a 64-bit overflow on the way, for rates up to 2^32 and a result that fits. */
 uint64_t minrpc_clock_convert(uint64_t value, uint64_t from, uint64_t to);
 
 /* Seconds, rounded once. */
