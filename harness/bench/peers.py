@@ -75,6 +75,23 @@ def cpu_clock(*running: RunningDevice) -> Callable[[], float]:
     return lambda: sum(clock.sample().cpu_s for clock in clocks)
 
 
+@contextmanager
+def on_one_cpu(*running: RunningDevice) -> Iterator[None]:
+    """Keep this thread and the processes of `running` on one CPU, so that the scheduler treats all alike.
+
+    With two, a process is woken now on this, now on that, and for seconds on end what is measured is how long
+    a sleeping CPU takes to wake.
+    """
+    allowed = os.sched_getaffinity(0)
+    processes = [one.process.pid for one in running if one.process is not None]
+    for process in (0, *processes):
+        os.sched_setaffinity(process, {max(allowed)})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, allowed)
+
+
 def expect_ready(running: RunningDevice) -> None:
     """Read the one character that the echo starts with. Raises HarnessError when another, or none, comes."""
     came = running.transport.read(_START_S)

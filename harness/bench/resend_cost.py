@@ -9,7 +9,7 @@ from typing import Final
 from harness.bench.copies import SHAPE, random_int8
 from harness.bench.paired import interleave
 from harness.bench.peers import Peers, running_device
-from harness.bench.round_trip import calls_of
+from harness.bench.round_trip import calls_of, steady
 from harness.bench.rows import Row, time_row
 from harness.client import Device
 
@@ -21,8 +21,9 @@ def measure(peers: Peers, rounds: int, copy_rounds: int) -> list[Row]:
     """Calls and copies; the baseline is the same on a second device, without numbers."""
     starts = peers.platform.starts
     with (
-        running_device(peers.server) as (plain, _),
-        running_device(peers.server, resend=True) as (numbered, _),
+        running_device(peers.server) as (plain, one),
+        running_device(peers.server, resend=True) as (numbered, other),
+        steady(peers, one, other),
     ):
         rows = _rows(peers, calls_of(plain), calls_of(numbered), rounds, _CALLS[starts])
         return rows + _rows(peers, _copies(plain), _copies(numbered), copy_rounds, _COPIES[starts])

@@ -4,16 +4,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import Final
 
 import numpy as np
 
 from harness.bench.meter import MeteredTransport
 from harness.bench.paired import interleave
-from harness.bench.peers import Echo, Peers, connect, running_device, running_echo
+from harness.bench.peers import Echo, Peers, connect, on_one_cpu, running_device, running_echo
 from harness.bench.rows import Goal, Row, time_row
 from harness.client import Device
-from harness.platforms import launch
+from harness.platforms import RunningDevice, launch
 
 _GOALS: Final = {"inc": Goal("at most", 2.0), "add, 3 tensors": Goal("at most", 2.5)}
 _CALLS: Final = {"process": 200, "native": 100, "qemu": 10}
@@ -32,8 +33,17 @@ def calls_of(device: Device) -> dict[str, Callable[[], object]]:
 def measure(peers: Peers, rounds: int) -> list[Row]:
     """A row for each call. Only the posix port has goals: an emulated UART is slower than all that we do."""
     sizes = _request_sizes(peers)
-    with running_device(peers.server) as (device, _), running_echo(peers.raw) as echo:
+    with (
+        running_device(peers.server) as (device, running),
+        running_echo(peers.raw) as echo,
+        steady(peers, running, echo.running),
+    ):
         return [_row(peers, name, call, sizes, echo, rounds) for name, call in calls_of(device).items()]
+
+
+def steady(peers: Peers, *running: RunningDevice) -> AbstractContextManager[None]:
+    """What keeps round trips of microseconds comparable: one CPU, where the device is a process."""
+    return on_one_cpu(*running) if peers.platform.starts == "process" else nullcontext()
 
 
 def _row(
@@ -49,6 +59,8 @@ def _row(
     result = interleave(call, ping, rounds=rounds, calls=_CALLS[platform.starts])
     goal = _GOALS[name] if platform.starts == "process" else None
     note = f"raw: echo of {sizes[name]} bytes by a C program on the same kind of link"
+    if platform.starts == "process":
+        note += ", all on one CPU"
     return time_row("round trip", name, platform.name, result, goal, note)
 
 

@@ -99,7 +99,7 @@ _MEASURES: Final[dict[Group, Callable[[Peers, int], list[Row]]]] = {
     "round trip": round_trip.measure,
     "copy": lambda peers, rounds: copies.measure(peers, _copy_rounds(peers, rounds)),
     "wire": lambda peers, _: copies.measure_wire(peers),
-    "boot": lambda peers, rounds: [boot.measure(peers, min(rounds, _BOOT_ROUNDS))],
+    "boot": lambda peers, rounds: boot.measure(peers, min(rounds, _BOOT_ROUNDS)),
     "cpu": lambda peers, _: cpu.measure(peers),
     "resend": lambda peers, rounds: resend_cost.measure(peers, rounds, _copy_rounds(peers, rounds)),
     "size": lambda peers, _: memory_use.measure(peers),
