@@ -16,3 +16,7 @@ def native_build(
     """Gives build directories by name. pytest's cache keeps them: a second run builds what changed."""
     cache = getattr(request.config, "cache", None)
     return tmp_path_factory.mktemp if cache is None else cache.mkdir
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--load", action="store_true", help="the whole of tests/device/test_load.py, not a part")

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Many calls, many sessions, many devices: nothing grows and nothing drifts.
+
+A normal run does a bounded part; `--load` the whole: 100,000 calls with allocations and frees in one session,
+5,000 sessions one after another.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from harness.client import Device, DeviceInfo
+from harness.opening import device_on
+from harness.platforms import Firmware, RunningDevice, launch
+from harness.plugin.trace import LentTransport
+from tests.device.test_session import add_works
+
+DEVICES = 8
+PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+@pytest.fixture
+def amount(request: pytest.FixtureRequest) -> Callable[[int, int], int]:
+    """The first of two numbers in a normal run, the second with --load."""
+    whole = bool(request.config.getoption("--load"))
+    return lambda bounded, full: full if whole else bounded
+
+
+def resident_bytes() -> int:
+    """Memory of this process."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * PAGE
+
+
+def link_errors(info: DeviceInfo) -> dict[str, int]:
+    return {name: count for name, count in info.link_counts().items() if name != "stale_messages"}
+
+
+def test_calls_with_allocations_and_frees(device: Device, amount: Callable[[int, int], int]) -> None:
+    """Sizes that differ, frees out of order, one array always alive: as a test suite does it."""
+    rounds = amount(250, 100_000)
+    add = device.system_lib()["add"]
+    one = device.array(np.array([1], np.int8))
+    before = device.info()
+    objects, memory, middle = 0, 0, None
+    for number in range(rounds):
+        size = number % 37 + 1
+        a, c = device.empty((size,), np.int8), device.empty((size,), np.int8)
+        a.copy_from(np.full(size, number % 100, np.int8))
+        add(a, one, c)
+        a.free()
+        if number % 50 == 0:
+            assert c.numpy().tolist() == [number % 100 + 1] * size
+        c.free()
+        if number == rounds // 2:
+            gc.collect()
+            objects, memory, middle = len(gc.get_objects()), resident_bytes(), device.info()
+    gc.collect()
+    after = device.info()
+    assert middle is not None
+    assert (after.arena_used, after.arena_peak) == (before.arena_used, middle.arena_peak)
+    assert after.arena_largest_free == before.arena_largest_free
+    assert after.stack_peak == middle.stack_peak
+    assert link_errors(after) == link_errors(before)
+    assert len(gc.get_objects()) - objects < 200
+    assert resident_bytes() - memory < 4 * 1024 * 1024
+    assert device.rpc.generation == 1
+
+
+def test_sessions_one_after_another(running_device: RunningDevice, amount: Callable[[int, int], int]) -> None:
+    sessions = amount(100, 5_000)
+    link = LentTransport(running_device.transport)
+    with device_on(running_device, transport=link) as first:
+        before = first.info()
+    for number in range(sessions):
+        with device_on(running_device, transport=link) as device:
+            device.empty((100,), np.int8)
+            assert device.system_lib()["inc"](number) == number + 1
+    with device_on(running_device, transport=link) as last:
+        after = last.info()
+    assert (after.arena_used, after.arena_largest_free) == (before.arena_used, before.arena_largest_free)
+    assert link_errors(after) == link_errors(before)
+
+
+def test_starts_with_no_call_between(
+    running_device: RunningDevice, amount: Callable[[int, int], int]
+) -> None:
+    """TVM's own device is dead at the 2,049th."""
+    link = LentTransport(running_device.transport)
+    for _ in range(amount(200, 2_200)):
+        device_on(running_device, transport=link).connect()
+    with device_on(running_device, transport=link) as device:
+        assert add_works(device)
+
+
+def test_eight_devices_at_once(firmware: Firmware | None) -> None:
+    """From one process, each from a thread of its own, all alive together."""
+    if firmware is None:
+        pytest.skip("a board is one device")
+    together = threading.Barrier(DEVICES)
+    results: dict[int, object] = {}
+
+    def use(number: int) -> None:
+        with launch(firmware) as running, device_on(running) as device:
+            device.connect()
+            together.wait()
+            data = np.random.default_rng(number).integers(-128, 128, 5000, np.int8)
+            ok = device.array(data).numpy().tolist() == data.tolist()
+            results[number] = ok and add_works(device) and device.system_lib()["testing.count"]() == 1
+
+    threads = [threading.Thread(target=use, args=(number,)) for number in range(DEVICES)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert results == dict.fromkeys(range(DEVICES), True)
