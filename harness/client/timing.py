@@ -6,11 +6,12 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import isfinite
 from struct import iter_unpack
 from typing import Any
 
 from harness.client.rpc import RpcClient
-from harness.errors import DialectError, RemoteError
+from harness.errors import DialectError, RemoteError, TimerError
 from harness.wire.values import CPU, Argument, Function, Module
 
 RPC_TIME_EVALUATOR = "runtime.RPCTimeEvaluator"
@@ -126,13 +127,30 @@ class TimeEvaluator:
         self._measure = measure
 
     def __call__(self, *args: object) -> TimingResult:
-        """Measure. Raises as `RemoteFunction` does, and DialectError when anything but times comes back."""
+        """Measure.
+
+        Raises as `RemoteFunction` does, DialectError when anything but times comes back, and TimerError for
+        times that a timer which advances can't give.
+        """
         times = self._measure(*args)
         repeat = self.options.repeat
         if not isinstance(times, bytes) or len(times) != 8 * repeat:
             got = f"{len(times)} bytes" if isinstance(times, bytes) else f"a {type(times).__name__}"
             raise DialectError(f"timing {self.name} gave {got} instead of {repeat} times of 8 bytes")
-        return TimingResult(tuple(value for (value,) in iter_unpack("<d", times)))
+        results = tuple(value for (value,) in iter_unpack("<d", times))
+        self._check(results)
+        return TimingResult(results)
+
+    def _check(self, results: tuple[float, ...]) -> None:
+        """Raise TimerError where the device's timer was at fault, not the function too short for it."""
+        shown = ", ".join(f"{result:g}" for result in results)
+        if not all(isfinite(result) and result >= 0.0 for result in results):
+            raise TimerError(f"timing {self.name}: the device's timer went back: {shown} s")
+        if self.options.min_repeat_ms and not any(results):
+            wanted = f"batches grew to take {self.options.min_repeat_ms} ms"
+            raise TimerError(
+                f"timing {self.name}: the device's timer does not advance: {wanted} and took 0 s"
+            )
 
     def __repr__(self) -> str:
         return f"TimeEvaluator({self.name!r}, {self.options})"

@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import math
+import struct
 
 import numpy as np
 import pytest
 
-from harness.client import TimingResult
+from harness.client import TimeEvaluator, TimingResult
 from harness.client.timing import EvaluatorOptions
-from harness.errors import DialectError, RemoteError
+from harness.errors import DialectError, RemoteError, TimerError
 from harness.wire.requests import CallFunc, encode_request
 from harness.wire.values import Dialect, Module
 from tests.unit.client.conftest import Bench
@@ -77,3 +78,26 @@ def test_anything_but_times_is_an_error(bench: Bench) -> None:
     bench.model.evaluators = {handle: (name, 3) for handle, (name, _) in bench.model.evaluators.items()}
     with pytest.raises(DialectError, match="gave 24 bytes instead of 2 times"):
         evaluator(1)
+
+
+@pytest.mark.parametrize(
+    ("times", "min_repeat_ms", "text"),
+    [
+        pytest.param((1e-6, -2e-6), 0, "timer went back: 1e-06, -2e-06 s", id="back"),
+        pytest.param((1e-6, math.nan), 0, "timer went back", id="no number"),
+        pytest.param(
+            (0.0, 0.0), 40, "does not advance: batches grew to take 40 ms and took 0 s", id="stands"
+        ),
+    ],
+)
+def test_a_timer_that_is_at_fault(times: tuple[float, ...], min_repeat_ms: int, text: str) -> None:
+    options = EvaluatorOptions(repeat=len(times), min_repeat_ms=min_repeat_ms)
+    evaluator = TimeEvaluator(lambda: struct.pack("<2d", *times), "add", options)
+    with pytest.raises(TimerError, match=text) as caught:
+        evaluator()
+    assert "--timing exact" in str(caught.value)
+
+
+def test_a_function_too_short_for_the_timer_takes_no_time() -> None:
+    evaluator = TimeEvaluator(lambda: bytes(16), "add", EvaluatorOptions(repeat=2))
+    assert evaluator().results == (0.0, 0.0)

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every class of failure, and the test that provokes it: none may be without one.
+
+A new exception in `harness` needs a row here, and a next step that a user can take.
+"""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from harness import errors
+from harness.errors import HarnessError, MissingError
+from harness.platforms.qmp import QmpError
+
+TESTS = Path(__file__).parent.parent
+
+PROVOKED_BY: dict[type[HarnessError], str] = {
+    errors.ConfigurationError: "unit/plugin/test_options.py::test_what_does_not_fit_together",
+    errors.BuildError: "unit/platforms/test_build.py::"
+    "test_the_compilers_first_error_is_shown_and_the_next_build_works",
+    errors.ToolchainMissingError: "unit/platforms/test_toolchain.py::test_missing_compilers_name_the_command",
+    errors.ZephyrMissingError: "unit/platforms/test_zephyr_workspace.py::test_none_says_how_to_get_one",
+    errors.QemuMissingError: "unit/platforms/test_launch.py::test_no_qemu",
+    errors.EmulatorExitedError: "device/test_death.py::test_a_killed_device_is_named",
+    errors.NothingHeardError: "unit/client/test_failures.py::test_nothing_heard",
+    errors.SessionError: "unit/client/test_failures.py::test_bytes_but_no_answer",
+    errors.SessionTerminatedError: "device/test_death.py::test_a_function_that_faults_says_what_and_where",
+    errors.RemoteError: "device/test_errors.py::test_number_of_arguments",
+    errors.FunctionNotFoundError: "device/test_errors.py::test_function_that_is_not_there",
+    errors.DeviceMemoryError: "device/test_errors.py::test_allocation_larger_than_the_memory",
+    errors.LinkError: "unit/client/test_failures.py::test_an_answer_with_a_wrong_crc",
+    errors.LinkClosedError: "unit/client/test_failures.py::test_the_far_end_is_gone",
+    errors.PortGoneError: "unit/transport/test_serial_port.py::test_unplugged_in_use",
+    errors.PortBusyError: "unit/transport/test_serial_port.py::test_the_holder_is_named",
+    errors.AmbiguousBoardError: "unit/transport/test_serial_port.py::test_several_boards_are_listed",
+    errors.FlashError: "unit/platforms/test_flash.py::test_the_runners_last_lines_are_shown",
+    errors.DialectError: "unit/client/test_failures.py::test_an_answer_that_makes_no_sense",
+    errors.TimerError: "unit/client/test_timing.py::test_a_timer_that_is_at_fault",
+    errors.DeadlineError: "device/test_death.py::test_a_function_that_never_returns_is_given_up",
+    QmpError: "unit/platforms/test_launch.py::test_what_qemu_refuses_is_an_error_and_its_monitor_goes_on",
+}
+
+# Never raised themselves: what is missing has a class of its own.
+BASES = {MissingError}
+
+
+def all_below(base: type[HarnessError]) -> set[type[HarnessError]]:
+    found = set(base.__subclasses__())
+    return found.union(*(all_below(one) for one in found))
+
+
+def test_every_class_of_the_package_has_its_row() -> None:
+    ours = {one for one in all_below(HarnessError) if one.__module__.startswith("harness.")}
+    assert ours - BASES == set(PROVOKED_BY)
+
+
+@pytest.mark.parametrize("failure", PROVOKED_BY, ids=lambda failure: failure.__name__)
+def test_the_test_is_there_and_expects_it(failure: type[HarnessError]) -> None:
+    path, name = PROVOKED_BY[failure].split("::")
+    functions = {
+        node.name: ast.unparse(node)
+        for node in ast.walk(ast.parse((TESTS / path).read_text()))
+        if isinstance(node, ast.FunctionDef)
+    }
+    assert "raises" in functions[name]
+    assert failure.__name__ in functions[name]
+
+
+@pytest.mark.parametrize("failure", PROVOKED_BY, ids=lambda failure: failure.__name__)
+def test_it_says_the_next_step(failure: type[HarnessError]) -> None:
+    report = str(failure("it went wrong"))
+    assert report.startswith("it went wrong")
+    step = report.splitlines()[-1]
+    assert step.startswith("  next: ")
+    assert len(step) > 30
