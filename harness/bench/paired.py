@@ -66,22 +66,32 @@ def interleave_clocks(
     rounds: int,
     calls: int,
     clocks: Sequence[Clock],
+    after: Callable[[], object] = lambda: None,
 ) -> list[Paired]:
-    """As `interleave`, the same calls by several clocks; a result for each."""
-    baseline()
-    ours()
+    """As `interleave`, the same calls by several clocks; a result for each.
+
+    after: called after each call, and not measured: it takes away what the call has left.
+    """
+    for function in (baseline, ours):
+        function()
+        after()
     values: list[list[float]] = []
     baselines: list[list[float]] = []
     for number in range(rounds):
         order = [(baseline, baselines), (ours, values)]
         for function, times in order if number % 2 == 0 else reversed(order):
-            times.append(_round(function, calls, clocks))
+            times.append(_round(function, calls, clocks, after))
     return [pair(*each) for each in zip(zip(*values, strict=True), zip(*baselines, strict=True), strict=True)]
 
 
-def _round(function: Callable[[], object], calls: int, clocks: Sequence[Clock]) -> list[float]:
+def _round(
+    function: Callable[[], object], calls: int, clocks: Sequence[Clock], after: Callable[[], object]
+) -> list[float]:
     """For each clock the median of the calls."""
-    times = [_timed(function, clocks) for _ in range(calls)]
+    times = []
+    for _ in range(calls):
+        times.append(_timed(function, clocks))
+        after()
     return [median(each) for each in zip(*times, strict=True)]
 
 

@@ -86,6 +86,19 @@ def test_several_clocks_see_the_same_calls() -> None:
     assert (second.value, second.baseline, second.ratio) == (1.5, 0.5, 3.0)
 
 
+def test_what_comes_after_a_call_is_not_measured() -> None:
+    clock = Clock()
+
+    def after() -> None:
+        clock.log.append(".")
+        clock.now += 100.0
+
+    ours, baseline = clock.takes("o", 2.0), clock.takes("r", 1.0)
+    (result,) = interleave_clocks(ours, baseline, rounds=1, calls=2, clocks=[clock], after=after)
+    assert (result.value, result.baseline) == (2.0, 1.0)
+    assert "".join(clock.log) == "r.o." + "r.r.o.o."
+
+
 def test_timed() -> None:
     clock = Clock()
     assert timed(clock.takes("it", 0.25), clock) == 0.25
