@@ -329,7 +329,10 @@ class SessionLink:
         return error.add_context(waited_for=passed.waited_for, wall_s=passed.wall_s, cpu_s=passed.cpu_s)
 
     def _link_error(self, message: str) -> LinkError:
-        return LinkError(message, counts={name: n for name, n in asdict(self.counters).items() if n})
+        return LinkError(message, counts=self._counts())
+
+    def _counts(self) -> dict[str, int]:
+        return {name: count for name, count in asdict(self.counters).items() if count}
 
     def _blame(self, error: HarnessError, damaged: int) -> HarnessError:
         """The link, when the time ran out and frames were damaged since `damaged` was counted."""
@@ -343,5 +346,8 @@ class SessionLink:
         cause = error if self._owner.diagnose is None else self._owner.diagnose(error)
         tail = b"".join(self._tail)[-_TAIL_BYTES:]
         cause.add_context(stage=stage, console_tail=self.console_text(), wire_tail=tail)
+        if self.counters.errors and not isinstance(cause, LinkError):
+            counted = ", ".join(f"{name} {count}" for name, count in self._counts().items())
+            cause.details += (f"the link was damaged before: {counted}",)
         if cause is not error:
             raise cause from error

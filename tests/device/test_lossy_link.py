@@ -75,11 +75,13 @@ def some_calls(device: Device, seed: int) -> int:
 
 @pytest.mark.parametrize("kind", FAULTS)
 def test_right_or_an_error_within_the_deadline(
-    lossy: MakeLossy, works: Callable[[], bool], kind: str
+    running_device: RunningDevice, lossy: MakeLossy, works: Callable[[], bool], kind: str
 ) -> None:
+    # A board's limit is plain time, which a busy host may use up by itself.
+    timeout_s = 0.2 if running_device.process else 2.0
     faults = 0
     for seed in SEEDS:
-        device, transport = lossy(FAULTS[kind], seed, resend=False, timeout_s=0.2)
+        device, transport = lossy(FAULTS[kind], seed, resend=False, timeout_s=timeout_s)
         assert some_calls(device, seed) < 10
         faults += sum(transport.counts.values())
         device.close()

@@ -109,6 +109,21 @@ def test_an_answer_with_a_wrong_crc(bench: Bench) -> None:
     assert works(bench)
 
 
+def test_damage_that_was_seen_before_is_shown_in_other_failures(bench: Bench) -> None:
+    inc = bench.device.system_lib()["inc"]
+    log = encode_frame(encode_message(0, MessageType.LOG, b"hot"))
+    bench.model.mangle = lambda data: log[:-1] + b"\0" + data
+    assert inc(1) == 2
+    bench.model.dead = True
+    bench.model.mangle = bytes
+    bench.device.rpc.call_timeout_s = TIMEOUT_S
+    bench.transport.say(bench.model.boot())
+    with pytest.raises(SessionTerminatedError) as caught:
+        inc(1)
+    assert "the link was damaged before: frames" in str(caught.value)
+    assert "crc_errors 1" in str(caught.value)
+
+
 def test_an_answer_cut_short(bench: Bench) -> None:
     inc = bench.device.system_lib()["inc"]
     log = encode_frame(encode_message(0, MessageType.LOG, b"watchdog"))
