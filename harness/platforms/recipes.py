@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from harness.errors import ToolchainMissingError
+from harness.platforms.cache import cache_home
 from harness.platforms.qemu_command import find_qemu
 from harness.platforms.table import Platform
 from harness.platforms.toolchain import debian_toolchain, zephyr_toolchain
@@ -114,8 +115,17 @@ def _zephyr_recipe(platform: Platform, root: Path, options: Sequence[str]) -> Re
             *_user_environment(),
         ),
         cwd=workspace.topdir or root,
-        environment={**toolchain.environment, "ZEPHYR_BASE": str(workspace.base)},
+        environment={**toolchain.environment, **_ccache_environment(), "ZEPHYR_BASE": str(workspace.base)},
     )
+
+
+def _ccache_environment() -> dict[str, str]:
+    """Lets ccache, which Zephyr uses where it is installed, find in one build directory what it saw in another.
+
+    The C library alone is a thousand files, the same ones whatever the firmware's options.
+    """
+    ours = {"CCACHE_BASEDIR": str(cache_home()), "CCACHE_NOHASHDIR": "1"}
+    return {name: value for name, value in ours.items() if name not in os.environ}
 
 
 def _zephyr_configure(
