@@ -12,7 +12,10 @@
 #include "counter.h"
 #include "timer_pin.h"
 
-/* Expires several times per wrap. Armed in any case: some system timers stop counting while nothing waits. */
+/*
+ * Expires several times per wrap. It always runs, whatever the counter's width: some system timers stop
+ * counting while nothing waits for them.
+ */
 static struct k_timer wrap_timer;
 static int64_t begin_ticks;
 static bool begun;
@@ -55,8 +58,9 @@ static k_timeout_t wrap_period(void)
 
 int clock_init(void)
 {
-	k_timer_init(&wrap_timer, count_wraps, NULL);
 	counter_init();
+	k_timer_init(&wrap_timer, count_wraps, NULL);
+	k_timer_start(&wrap_timer, wrap_period(), wrap_period());
 	return timer_pin_init();
 }
 
@@ -124,6 +128,5 @@ void clock_end(void *context)
 {
 	ARG_UNUSED(context);
 	unlock_interrupts();
-	k_timer_stop(&wrap_timer);
 	(void)timer_pin_set(false);
 }
