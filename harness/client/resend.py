@@ -15,13 +15,15 @@ from enum import Enum
 from harness.wire.framing import FramingError
 from harness.wire.session import Numbered, Resend, SessionEvent
 
-# Seconds without a byte until the client asks; the last one repeats. They grow: the device may be busy.
+# Seconds without a byte until the client asks; the last one repeats. They grow until the answer is there,
+# bytes or not: a slow device, asked at each pause of a long answer, would have to send it again as often.
 PROBE_AFTER_S = (0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0)
 
 # Bytes of a copy's piece: at first and at least, when every hundredth byte would be damaged.
 FIRST_PIECE = 1024
 LEAST_PIECE = 64
-MOST_PIECE = 1 << 20
+# What is asked for needlessly, while the device only pauses, costs no more than this.
+MOST_PIECE = 32 << 10
 
 
 class Action(Enum):
@@ -121,7 +123,6 @@ def run(
             silences += 1
             action = requests.silence()
         else:
-            silences = 0
             reply = requests.answer(events)
             if reply is not None:
                 return reply

@@ -90,10 +90,20 @@ def test_an_answer_among_damage_is_taken() -> None:
     assert sent_for([DAMAGED, answer(1), Resend(0)]) == ["request 1"]
 
 
-def test_waits_grow_with_silence_and_begin_anew_after_a_byte() -> None:
-    link = Link(deque([None] * (len(PROBE_AFTER_S) + 1) + [[Noise(b"x")], [answer(1)]]))
-    link.run(NumberedRequests())
-    assert link.waits == [*PROBE_AFTER_S, PROBE_AFTER_S[-1], PROBE_AFTER_S[-1], PROBE_AFTER_S[0]]
+def test_waits_grow_with_each_silence_until_the_answer_is_there() -> None:
+    """Bytes in between change nothing: a device that sends in bursts would be asked after each of them.
+
+    And it would send the whole answer again for each time it was asked, all of them after the first.
+    """
+    link = Link(deque([None, [], None, [Noise(b"x")], *[None] * len(PROBE_AFTER_S), [answer(1)]]))
+    requests = NumberedRequests()
+    link.run(requests)
+    longest = PROBE_AFTER_S[-1]
+    assert link.waits[:5] == [PROBE_AFTER_S[0], PROBE_AFTER_S[1], PROBE_AFTER_S[1], *[PROBE_AFTER_S[2]] * 2]
+    assert link.waits[-3:] == [longest] * 3
+    link = Link(deque([[answer(2)]]))
+    link.run(requests)
+    assert link.waits == [PROBE_AFTER_S[0]]
 
 
 def test_the_deadline_ends_it() -> None:
