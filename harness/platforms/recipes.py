@@ -120,7 +120,7 @@ def _zephyr_recipe(platform: Platform, root: Path, options: Sequence[str]) -> Re
 
 
 def _ccache_environment() -> dict[str, str]:
-    """Lets ccache, which Zephyr uses where it is installed, find in one build directory what it saw in another.
+    """Lets ccache, where there is one, find in one build directory what it has seen in another.
 
     The C library alone is a thousand files, the same ones whatever the firmware's options.
     """
