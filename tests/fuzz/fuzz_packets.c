@@ -38,19 +38,6 @@ struct fuzz_session {
 	uint8_t sequence;
 };
 
-static uint32_t crc32_of(const uint8_t *data, uint32_t size)
-{
-	uint32_t crc = UINT32_MAX;
-
-	for (uint32_t i = 0U; i < size; i++) {
-		crc ^= data[i];
-		for (int bit = 0; bit < 8; bit++) {
-			crc = (crc >> 1) ^ (crc & 1U ? 0xedb88320U : 0U);
-		}
-	}
-	return ~crc;
-}
-
 static void substitute_handles(const struct fuzz_session *session, struct bytes *body)
 {
 	for (uint32_t i = 0U; i + 8U <= body->size; i++) {
@@ -94,7 +81,7 @@ static void check_numbered_reply(struct bytes *body)
 	put_u8(&whole, (uint8_t)(host_current()->message.session >> 8));
 	put_u8(&whole, TYPE_NUMBERED);
 	put(&whole, body->data, body->size - 4U);
-	CHECK_EQ(get_u32(body->data + body->size - 4U), crc32_of(whole.data, whole.size));
+	CHECK_EQ(get_u32(body->data + body->size - 4U), wire_crc32(whole.data, whole.size));
 	bytes_free(&whole);
 	body->size -= 5U;
 	memmove(body->data, body->data + 1, body->size);
@@ -178,7 +165,7 @@ static void send_numbered(struct fuzz_session *session, const struct bytes *body
 		put_u64(&message, body->size);
 	}
 	put(&message, body->data, body->size);
-	put_u32(&message, crc32_of(message.data, message.size));
+	put_u32(&message, wire_crc32(message.data, message.size));
 	put_frame(&wire, message.data, message.size);
 	bytes_free(&message);
 	host_give(session->host, &wire);
@@ -208,7 +195,7 @@ static void send_checked(struct fuzz_session *session, const struct bytes *body)
 	for (uint32_t i = 1U; packet.size < size + 8U; i++) {
 		put_u8(&packet, i < body->size ? body->data[i] : 0x11U);
 	}
-	put_u32(&message, crc32_of(packet.data, 12U + head));
+	put_u32(&message, wire_crc32(packet.data, 12U + head));
 	put(&message, packet.data, packet.size);
 	send(session, TYPE_CHECKED, &message, 1U);
 	bytes_free(&packet);

@@ -10,6 +10,10 @@
 #include "functions.h"
 #include "fuzz.h"
 
+#define TYPE_NUMBERED 0x11U
+#define TYPE_RESEND   0x12U
+#define TYPE_PROBE    0x13U
+
 #define BLOCKS_MAX     12U
 #define EVALUATORS_MAX 6U
 #define SIZE_MAX_ASKED 700U
@@ -34,6 +38,7 @@ struct model {
 	enum dialect dialect;
 	uint64_t random_fill;
 	uint64_t time_evaluator;
+	uint8_t sequence; /* of the last numbered request */
 };
 
 /* ------------------------------------------------------------- what is sent */
@@ -375,6 +380,7 @@ static void restart(struct model *model)
 	memset(model->blocks, 0, sizeof(model->blocks));
 	memset(model->evaluators, 0, sizeof(model->evaluators));
 	model->dialect = input_u8(model->input) & 1U ? V7 : V8;
+	model->sequence = 0U;
 }
 
 /* A frame that comes to nothing, between two requests. */
@@ -395,14 +401,67 @@ static void disturb(struct model *model)
 	bytes_free(&body);
 	host_give(model->host, &wire);
 	while (host_take(model->host)) {
-		CHECK_EQ(model->host->message.type, TYPE_LOG);
+		CHECK(model->host->message.type == TYPE_LOG || model->host->message.type == TYPE_RESEND);
 	}
+}
+
+/* Copies of a numbered request, damaged or whole, and probes between them, as the input says. */
+static void disturb_numbered(struct model *model, const struct bytes *good)
+{
+	for (uint8_t copies = input_u8(model->input) % 5U; copies != 0U; copies--) {
+		uint8_t how = input_u8(model->input);
+		struct bytes wire = {0};
+
+		put(&wire, good->data, good->size);
+		if (how < 100U) {
+			wire.data[how % wire.size] ^= (uint8_t)(1U << input_u8(model->input) % 8U);
+		} else if (how < 150U) {
+			wire.size = how % wire.size;
+		} else if (how < 200U) {
+			wire.size = 0U;
+			put_message(&wire, model->host->session, TYPE_PROBE, &model->sequence, 1U);
+		}
+		put_u8(&wire, 0xfeU);
+		host_give(model->host, &wire);
+	}
+}
+
+/* Whatever happens to it on the way, it runs once, and its answer comes. */
+static void numbered(struct model *model)
+{
+	struct bytes message = {0};
+	struct bytes wire = {0};
+	uint32_t calls = host_functions.calls;
+	uint32_t code = 0U;
+
+	model->sequence++;
+	put_u16(&message, model->host->session);
+	put_u8(&message, TYPE_NUMBERED);
+	put_u8(&message, model->sequence);
+	put_u64(&message, 16U);
+	put_u32(&message, RPC_CALL_FUNC);
+	put_u64(&message, 0x80008004U); /* tick */
+	put_u32(&message, 0U);
+	put_u32(&message, wire_crc32(message.data, message.size));
+	put_frame(&wire, message.data, message.size);
+	bytes_free(&message);
+	disturb_numbered(model, &wire);
+	host_give(model->host, &wire);
+	while (host_take(model->host)) {
+		const struct bytes *body = &model->host->message.body;
+
+		if (model->host->message.type == TYPE_NUMBERED && body->data[0] == model->sequence) {
+			code = get_u32(body->data + 9);
+		}
+	}
+	CHECK(code == RPC_RETURN || code == RPC_EXCEPTION);
+	CHECK_EQ(host_functions.calls, calls + (code == RPC_RETURN ? 1U : 0U));
 }
 
 static void (*const steps[])(struct model *model) = {
 	allocate,       allocate,      release,     copy_to, copy_to, copy_from,
 	copy_among,     call,          call,        fill,    restart, disturb,
-	make_evaluator, run_evaluator, free_handle,
+	make_evaluator, run_evaluator, free_handle, numbered,
 };
 
 static void check_memory(struct model *model)

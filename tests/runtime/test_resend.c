@@ -12,19 +12,6 @@
 #define TYPE_RESEND   0x12U
 #define TYPE_PROBE    0x13U
 
-static uint32_t crc32_of(const uint8_t *data, uint32_t size)
-{
-	uint32_t crc = UINT32_MAX;
-
-	for (uint32_t i = 0U; i < size; i++) {
-		crc ^= data[i];
-		for (int bit = 0; bit < 8; bit++) {
-			crc = (crc >> 1) ^ (crc & 1U ? 0xedb88320U : 0U);
-		}
-	}
-	return ~crc;
-}
-
 /* Appends the frame of a numbered request; `body` is freed. */
 static void put_numbered(struct host *host, struct bytes *wire, uint8_t sequence, uint32_t code,
 			 struct bytes *body)
@@ -37,7 +24,7 @@ static void put_numbered(struct host *host, struct bytes *wire, uint8_t sequence
 	put_u64(&message, 4U + body->size);
 	put_u32(&message, code);
 	put(&message, body->data, body->size);
-	put_u32(&message, crc32_of(message.data, message.size));
+	put_u32(&message, wire_crc32(message.data, message.size));
 	put_frame(wire, message.data, message.size);
 	bytes_free(&message);
 	bytes_free(body);
@@ -69,7 +56,7 @@ static void take_reply(struct host *host, uint8_t sequence, struct bytes *packet
 	put_u16(&whole, host->session);
 	put_u8(&whole, TYPE_NUMBERED);
 	put(&whole, body->data, body->size - 4U);
-	CHECK_EQ(get_u32(body->data + body->size - 4U), crc32_of(whole.data, whole.size));
+	CHECK_EQ(get_u32(body->data + body->size - 4U), wire_crc32(whole.data, whole.size));
 	bytes_free(&whole);
 	CHECK_EQ(get_u64(body->data + 1), body->size - 13U);
 	packet->size = 0U;

@@ -116,6 +116,19 @@ uint16_t wire_crc(uint16_t crc, const uint8_t *data, uint32_t size)
 	return crc;
 }
 
+uint32_t wire_crc32(const uint8_t *data, uint32_t size)
+{
+	uint32_t crc = UINT32_MAX;
+
+	for (uint32_t i = 0U; i < size; i++) {
+		crc ^= data[i];
+		for (int bit = 0; bit < 8; bit++) {
+			crc = (crc >> 1) ^ (crc & 1U ? 0xedb88320U : 0U);
+		}
+	}
+	return ~crc;
+}
+
 static void put_escaped(struct bytes *wire, const uint8_t *data, uint32_t size)
 {
 	reserve(wire, 2U * size);

@@ -33,6 +33,9 @@ double get_f64(const uint8_t *at);
 /* Bit by bit, as the protocol defines it. */
 uint16_t wire_crc(uint16_t crc, const uint8_t *data, uint32_t size);
 
+/* As zlib's. */
+uint32_t wire_crc32(const uint8_t *data, uint32_t size);
+
 /* Appends the frame that carries `payload`. */
 void put_frame(struct bytes *wire, const uint8_t *payload, uint32_t size);
 /* The same for a session message. */
