@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from harness import open_device
+from harness.errors import PortBusyError
 
 WAIT_S = 60
 
@@ -56,6 +57,47 @@ def test_device_outlives_a_reset_and_a_client_that_just_goes(link: Path) -> None
     code = f"import os; from harness import open_device; open_device(serial_port={str(link)!r}); os._exit(9)"
     assert subprocess.run([sys.executable, "-c", code], check=False, timeout=WAIT_S).returncode == 9
     with open_device(serial_port=str(link)) as device:
+        assert device.system_lib()["inc"](1) == 2
+
+
+COPIES = """
+import sys
+import numpy as np
+from harness import open_device
+device = open_device(serial_port=sys.argv[1])
+data = np.zeros(200_000, np.int8)
+array = device.array(data)
+print("copying", flush=True)
+while True:
+    array.copy_from(data)
+"""
+
+
+@pytest.fixture
+def copying(server: subprocess.Popen[str], link: Path) -> Iterator[subprocess.Popen[str]]:
+    """A harness of its own, in the middle of a copy."""
+    argv = [sys.executable, "-c", COPIES, str(link)]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "copying\n"
+        yield process
+        process.kill()
+
+
+def test_a_second_harness_is_told_who_has_the_board(copying: subprocess.Popen[str], link: Path) -> None:
+    with pytest.raises(PortBusyError, match="is in use") as caught:
+        open_device(serial_port=str(link))
+    assert any(f"(pid {copying.pid})" in holder for holder in caught.value.holders)
+    assert copying.poll() is None
+
+
+def test_a_client_that_is_killed_in_mid_copy_leaves_board_and_port_free(
+    copying: subprocess.Popen[str], link: Path
+) -> None:
+    copying.kill()
+    copying.wait()
+    with open_device(serial_port=str(link)) as device:
+        assert device.info().arena_used == 0
         assert device.system_lib()["inc"](1) == 2
 
 
