@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Final
 
+import _pytest
+import pluggy
 import pytest
 
 from harness.errors import HarnessError
@@ -14,6 +17,9 @@ from harness.options import Options
 from harness.targets import Selection, Target
 
 _PACKAGE: Final = Path(__file__).resolve().parent.parent
+_PLUGIN: Final = _PACKAGE / "pytest_plugin.py"
+# What stands between a fixture and the test that wants it.
+_NOT_TESTS: Final = (_PACKAGE, *(Path(module.__file__ or "").parent for module in (_pytest, pluggy)))
 
 
 def header(selection: Selection, options: Options) -> list[str]:
@@ -41,21 +47,38 @@ def progress_line(config: pytest.Config, text: str) -> None:
 
 
 def short_traceback(caught: pytest.ExceptionInfo[BaseException]) -> None:
-    """For our own errors leave only the test's frames: the error's text says what happened inside."""
+    """For our own errors leave only the test's frames: the error's text says what happened inside.
+
+    Where there are none, in a fixture of ours, its own frame is left.
+    """
     error = caught.value
     if not isinstance(error, HarnessError):
         return
-    kept = _without_ours(error.__traceback__)
+    kept = _frames(error.__traceback__, _is_test) or _last(_frames(error.__traceback__, _is_plugin))
     if kept is not None:
         caught.traceback = type(caught.traceback)(kept)
         error.__suppress_context__, error.__cause__ = True, None
 
 
-def _without_ours(traceback: TracebackType | None) -> TracebackType | None:
-    """A copy of `traceback` without the frames of this package; None when no other is left."""
+def _frames(traceback: TracebackType | None, wanted: Callable[[Path], bool]) -> TracebackType | None:
+    """A copy of `traceback` with the frames of wanted files; None when there is none."""
     if traceback is None:
         return None
-    rest = _without_ours(traceback.tb_next)
-    if Path(traceback.tb_frame.f_code.co_filename).is_relative_to(_PACKAGE):
+    rest = _frames(traceback.tb_next, wanted)
+    if not wanted(Path(traceback.tb_frame.f_code.co_filename)):
         return rest
     return TracebackType(rest, traceback.tb_frame, traceback.tb_lasti, traceback.tb_lineno)
+
+
+def _last(traceback: TracebackType | None) -> TracebackType | None:
+    while traceback is not None and traceback.tb_next is not None:
+        traceback = traceback.tb_next
+    return traceback
+
+
+def _is_test(file: Path) -> bool:
+    return not any(file.is_relative_to(package) for package in _NOT_TESTS)
+
+
+def _is_plugin(file: Path) -> bool:
+    return file == _PLUGIN
