@@ -19,9 +19,8 @@ from harness.transport import Transport
 from harness.wire.dtypes import DTypeLike, to_dtype, to_numpy
 from harness.wire.framing import FramingCounters
 from harness.wire.requests import free_data
-from harness.wire.values import DLTensor, Module
+from harness.wire.values import DLTensor
 
-SYSTEM_LIB = "runtime.SystemLib"
 RESET_SERVER = "tvm.testing.reset_server"
 
 
@@ -111,15 +110,8 @@ class Device:
         with self.rpc.lock:
             self.rpc.ready()
             if self._library is None or not self._library.usable_on(self.rpc):
-                self._library = self._find_library()
+                self._library = SystemLibrary(self.rpc)
             return self._library
-
-    def _find_library(self) -> SystemLibrary:
-        getter = self.rpc.global_function(SYSTEM_LIB)
-        found = self.rpc.call(getter, (), "get the system library") if getter else None
-        if not isinstance(found, Module):
-            raise DialectError(f"the device has no system library: {SYSTEM_LIB} gave {found!r}")
-        return SystemLibrary(self.rpc, found.handle)
 
     def get_function(self, name: str) -> RemoteFunction:
         """The global function `name`. Raises FunctionNotFoundError."""

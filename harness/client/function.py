@@ -30,6 +30,7 @@ from harness.wire.values import (
     UInt,
 )
 
+SYSTEM_LIB = "runtime.SystemLib"
 MODULE_GET_FUNCTION = "tvm.rpc.server.ModuleGetFunction"
 
 _PLAIN = frozenset({int, float, str, bytes, type(None), UInt, Handle, DataType, DLDevice})
@@ -77,11 +78,17 @@ class RemoteFunction(RemoteHandle):
 class RemoteModule(RemoteHandle):
     """A module on the device: `module["add"]` is its function of that name."""
 
-    def __init__(self, rpc: RpcClient, name: str, handle: int, *, keep: bool = False) -> None:
-        super().__init__(rpc, None if keep else free_handle(handle, TypeCode.MODULE))
+    def __init__(self, rpc: RpcClient, name: str, handle: int | None) -> None:
+        super().__init__(rpc, None if handle is None else free_handle(handle, TypeCode.MODULE))
         self.name = name
-        self.handle = handle
+        self._handle = handle
         self._functions: dict[str, RemoteFunction] = {}
+
+    @property
+    def handle(self) -> int:
+        """What the device calls it."""
+        assert self._handle is not None
+        return self._handle
 
     def __getitem__(self, name: str) -> RemoteFunction:
         """Its function `name`, looked up once. Raises FunctionNotFoundError."""
@@ -190,8 +197,29 @@ class RemoteModule(RemoteHandle):
 class SystemLibrary(RemoteModule):
     """The functions that the firmware was linked with. Never given back: some devices lose it for good."""
 
-    def __init__(self, rpc: RpcClient, handle: int) -> None:
-        super().__init__(rpc, "the system library", handle, keep=True)
+    def __init__(self, rpc: RpcClient) -> None:
+        super().__init__(rpc, "the system library", None)
+
+    @property
+    def handle(self) -> int:
+        """What the device calls it, asked when it is needed. Raises DialectError when the device has none."""
+        if self._handle is None:
+            self._handle = self._find()
+        return self._handle
+
+    def get_function(self, name: str) -> RemoteFunction:
+        """Its function `name`, looked up anew. Raises FunctionNotFoundError."""
+        with self._rpc.lock:
+            rpc = self._ready()
+            handle = rpc.library_function(name)
+            return RemoteFunction(rpc, name, handle) if handle else super().get_function(name)
+
+    def _find(self) -> int:
+        getter = self._rpc.global_function(SYSTEM_LIB)
+        found = self._rpc.call(getter, (), "get the system library") if getter else None
+        if not isinstance(found, Module):
+            raise DialectError(f"the device has no system library: {SYSTEM_LIB} gave {found!r}")
+        return found.handle
 
 
 def _argument(rpc: RpcClient, value: object) -> Argument:

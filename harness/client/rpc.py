@@ -63,6 +63,7 @@ class Facts:
     max_packet: what n of a packet may count; None until asked.
     long_copies: the device takes a copy of any length in one packet, whatever its receive buffer holds.
     functions: handles of global functions by name, 0 for those that it does not have.
+    colon_names: whether it may know functions of its system library by their name after a colon.
     evaluator_arity: how many arguments its time evaluator takes; None until asked.
     overhead: what timing costs there; None until measured.
     """
@@ -71,6 +72,7 @@ class Facts:
     max_packet: int | None = None
     long_copies: bool = False
     functions: dict[str, int] = field(default_factory=dict)
+    colon_names: bool = True
     evaluator_arity: int | None = None
     overhead: Overhead | None = None
 
@@ -216,6 +218,18 @@ class RpcClient:
         except RemoteError:
             return 0  # So the oldest devices answer when they don't know the name.
         return found.value if isinstance(found, Handle) else 0
+
+    def library_function(self, name: str) -> int:
+        """The handle of a function of the system library by one question, which our own devices understand.
+
+        0 when the device does not understand it, or has no such function.
+        """
+        if not self.facts.colon_names:
+            return 0
+        handle = self.find_global(f":{name}")
+        if not handle:
+            self.facts.colon_names = self.ours
+        return handle
 
     def syscall(self, request: Request, stage: str, timeout_s: float | None = None) -> Value:
         """Send any request but a call or a CopyFromRemote; the value that it returns."""

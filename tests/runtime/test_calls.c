@@ -355,6 +355,17 @@ TEST(unknown_names_are_not_errors)
 	host_stop(host);
 }
 
+TEST(functions_of_the_library_are_named_after_a_colon)
+{
+	struct host *host = host_start();
+
+	CHECK_EQ(host_global(host, ":inc"), host_function(host, "inc"));
+	CHECK_EQ(host_global(host, ":nothing"), 0U);
+	CHECK_EQ(host_global(host, ":"), 0U);
+	CHECK_EQ(host_global(host, ":runtime.SystemLib"), 0U);
+	host_stop(host);
+}
+
 /* Twice, in sessions that follow each other, the same; and no float that is not a number. */
 TEST(random_fill_is_repeatable)
 {
@@ -549,6 +560,7 @@ CHECK_MAIN(CASE(scalars_are_returned), CASE(nothing_strings_and_bytes_are_return
 	   CASE(workspace_that_is_not_live_is_an_exception), CASE(functions_call_each_other_by_name),
 	   CASE(logs_have_the_length_that_clients_survive),
 	   CASE(an_exceptions_text_is_cut_at_its_buffer), CASE(unknown_names_are_not_errors),
+	   CASE(functions_of_the_library_are_named_after_a_colon),
 	   CASE(random_fill_is_repeatable), CASE(random_fill_stays_inside_for_every_dtype),
 	   CASE(device_info_tells_the_arena_and_the_link), CASE(a_device_that_can_not_reset_says_so),
 	   CASE(global_functions_check_their_arguments), CASE(system_calls_check_their_arguments),

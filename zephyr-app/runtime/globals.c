@@ -96,10 +96,16 @@ static const minrpc_global functions[] = {
 
 #define COUNT ((uint32_t)(sizeof(functions) / sizeof(functions[0])))
 
-uintptr_t minrpc_global_find(const char *name)
+uintptr_t minrpc_global_find(const struct minrpc_library *library, const char *name)
 {
-	uint32_t index = minrpc_names_find(names, COUNT, name);
+	uint32_t index;
 
+	if (*name == ':') {
+		return minrpc_library_find(library, name + 1, &index) == kTvmErrorNoError
+			       ? MINRPC_HANDLE_FUNCTION + index
+			       : 0U;
+	}
+	index = minrpc_names_find(names, COUNT, name);
 	return index == COUNT ? 0U : MINRPC_HANDLE_GLOBAL + index;
 }
 

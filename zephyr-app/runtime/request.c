@@ -128,7 +128,7 @@ static bool system_call(struct minrpc_server *server, uint32_t code, struct minr
 	switch (code) {
 	case MINRPC_RPC_GET_GLOBAL_FUNC:
 		/* Unknown: handle 0, which clients of all versions take for "no such function". */
-		return minrpc_reply_handle(server, minrpc_global_find(values[0].v_str));
+		return minrpc_reply_handle(server, minrpc_global_find(&server->config->library, values[0].v_str));
 	case MINRPC_RPC_FREE_HANDLE:
 		return free_handle(server, handle_in(&values[0]), size_in(&values[1]));
 	case MINRPC_RPC_DEV_ALLOC_DATA:

@@ -118,8 +118,11 @@ bool minrpc_check_args(struct minrpc_server *server, const char *function,
 
 /* ---------------------------------------------------------------- globals.c */
 
-/* The handle of the function of that name; 0 when there is none. */
-uintptr_t minrpc_global_find(const char *name);
+/*
+ * The handle of the function of that name; 0 when there is none. After a colon it is one of the library's: our
+ * client then has its first result after one question, not four, on links that move a byte in tens of microseconds.
+ */
+uintptr_t minrpc_global_find(const struct minrpc_library *library, const char *name);
 /* The function of the index in such a handle, or NULL. */
 typedef bool (*minrpc_global)(struct minrpc_server *server, struct minrpc_call *call);
 minrpc_global minrpc_global_at(uint32_t index);

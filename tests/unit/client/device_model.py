@@ -281,6 +281,8 @@ class DeviceModel:
     def _global_handle(self, name: str) -> int:
         if name in self.globals:
             return 0x80028000 + list(self.globals).index(name)
+        if self.traits.ours and name[:1] == ":" and name[1:] in self._library:
+            return 0x80008000 + list(self._library).index(name[1:])
         if self.traits.unknown_global_fails:
             raise DeviceFailureError("")
         return 0

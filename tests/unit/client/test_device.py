@@ -248,7 +248,7 @@ def test_logs_and_boot_text_are_kept(bench: Bench, caplog: pytest.LogCaptureFixt
     bench.device.connect()
     bench.model.logs = ["warming up", "hot"]
     with caplog.at_level("INFO", "minrpc.device"):
-        bench.device.system_lib()
+        bench.device.system_lib()["inc"]
     assert caplog.messages == ["warming up", "hot"]
     assert bench.device.console_text == "*** Booting ***\nwarming up\nhot\n"
     with pytest.raises(RemoteError) as caught:
