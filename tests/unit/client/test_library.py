@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions of the system library: found by one question on our own devices, as TVM's clients do elsewhere."""
+"""Functions of the system library: by one question on our own devices, as TVM's clients ask on others."""
 
 from __future__ import annotations
 
