@@ -35,9 +35,17 @@ def build(source: Path, directory: Path, *options: str, env: Mapping[str, str] |
     """
     with (directory / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
+        _forget_another_place(directory / "CMakeCache.txt")
         _run(["cmake", "-G", "Ninja", "-S", str(source), "-B", str(directory), *options], env)
         _run(["cmake", "--build", str(directory), "--parallel", "2"], env)
     return directory / "bin"
+
+
+def _forget_another_place(cache: Path) -> None:
+    """CMake refuses what was configured before the checkout was moved."""
+    here = f"CMAKE_CACHEFILE_DIR:INTERNAL={cache.parent}\n"
+    if cache.exists() and here not in cache.read_text():
+        cache.unlink()
 
 
 def _run(command: list[str], env: Mapping[str, str] | None) -> None:
