@@ -44,8 +44,8 @@ class Change:
 
     @property
     def relative(self) -> float:
-        """The change over the base's median."""
-        return self.cycles / self.base.summary.median if self.base and self.base.summary.median else 0.0
+        """The change over the base."""
+        return self.cycles / self.base.typical_cycles if self.base and self.base.typical_cycles else 0.0
 
     @property
     def exact(self) -> bool:
@@ -109,10 +109,17 @@ def judge(platform: str, call: str, base: Measurement, head: Measurement) -> Cha
         note = f"base {base.clock}; head {head.clock}"
         return Change(platform, call, "not comparable", base, head, note=note)
     if base.clock.exact:
-        cycles = head.summary.median - base.summary.median
-        verdict = _direction(cycles, abs(cycles) > tolerance(base, head))
-        return Change(platform, call, verdict, base, head, cycles)
+        return _judge_exact(platform, call, base, head)
     return _judge_noisy(platform, call, base, head)
+
+
+def _judge_exact(platform: str, call: str, base: Measurement, head: Measurement) -> Change:
+    """An interrupt more in some repeats moves the median, or the shortest, but a change moves both."""
+    cycles = head.typical_cycles - base.typical_cycles
+    median = head.summary.median - base.summary.median
+    limit = tolerance(base, head)
+    differs = abs(cycles) > limit and abs(median) > limit and cycles * median > 0
+    return Change(platform, call, _direction(cycles, differs), base, head, cycles)
 
 
 def tolerance(base: Measurement, head: Measurement) -> float:

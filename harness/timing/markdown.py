@@ -50,12 +50,12 @@ def _value(one: Measurement | None) -> str:
     """Exact times in cycles, the others in seconds with the half of their interval."""
     if one is None:
         return "-"
-    median = one.summary.median
+    typical = one.typical_cycles
     if one.clock.exact:
-        return f"{count(median)} cycles"
+        return f"{count(typical)} cycles"
     interval = one.summary.interval
     spread = f" ± {quantity(one.clock.seconds(interval.half_width), 's', 3)}" if interval else ""
-    return quantity(one.clock.seconds(median), "s") + spread
+    return quantity(one.clock.seconds(typical), "s") + spread
 
 
 def _difference(change: Change) -> str:
@@ -92,9 +92,11 @@ def _method(comparison: Comparison) -> str:
         lines += [f"- {label}: {line}" for line in dict.fromkeys(_provenance(records))]
     lines += [
         "",
-        "Exact times are compared to the cycle. Others are medians with their 95 % interval, compared",
+        "Exact times are those of the shortest repeat, compared to the cycle. Others are medians with their",
+        "95 % interval, compared by the Mann-Whitney test; below p = 0.01 they differ.",
+        "",
+        "</details>",
     ]
-    lines += ["by the Mann-Whitney test; below p = 0.01 they differ.", "", "</details>"]
     return "\n".join(lines)
 
 

@@ -114,6 +114,11 @@ class Measurement:
         return summarize(self.cycles_per_call, self.resolution_cycles)
 
     @property
+    def typical_cycles(self) -> float:
+        """Per call: where times are exact the shortest repeat, with fewest interrupts; else the median."""
+        return self.summary.min if self.clock.exact else self.summary.median
+
+    @property
     def instructions(self) -> float | None:
         """The median of the instructions per call; None where they are not known."""
         each = self.clock.cycles_per_instruction

@@ -57,6 +57,12 @@ def test_a_tick_either_way_is_the_same() -> None:
     assert change.verdict == "same"
 
 
+def test_an_interrupt_in_more_of_the_repeats_is_no_change() -> None:
+    base, head = [recorded([1000] * 4 + [1016] * 6)], [recorded([1000] * 6 + [1016] * 4)]
+    assert compare(base, head).changes[0].verdict == "same"
+    assert compare(head, [recorded([1010] * 6 + [1026] * 4)]).changes[0].verdict == "slower"
+
+
 def test_the_timer_share_of_fewer_calls_is_no_change() -> None:
     """243 cycles of the timer's own, spread over 10 calls and over 100."""
     base, head = recorded([243 + 10 * 500] * 3), recorded([243 + 100 * 500] * 3, number=100)
