@@ -64,8 +64,8 @@ static void check_cuts(const uint8_t *data, uint32_t size, uint32_t seed)
 	struct story whole = {0};
 	struct story pieces = {0};
 
-	minrpc_reader_init(&whole.reader);
-	minrpc_reader_init(&pieces.reader);
+	whole.reader = (struct minrpc_reader){0};
+	pieces.reader = (struct minrpc_reader){0};
 	feed(&whole, data, size);
 	feed_in_pieces(&pieces, data, size, seed);
 	CHECK_EQ(whole.told.size, pieces.told.size);

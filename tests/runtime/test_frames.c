@@ -124,7 +124,7 @@ TEST(a_payload_in_several_sinks)
 		put_frame(&wire, payload, sizeof(payload));
 		at = wire.data;
 		end = at + wire.size;
-		minrpc_reader_init(&reader);
+		reader = (struct minrpc_reader){0};
 		CHECK_EQ(feed(&reader, &at, end), MINRPC_READER_LENGTH);
 		CHECK_EQ(reader.length, sizeof(payload));
 		minrpc_reader_sink(&reader, got, first);
@@ -153,7 +153,7 @@ TEST(a_payload_without_a_sink_is_counted_and_checked)
 	put_frame(&wire, payload.data, payload.size);
 	at = wire.data;
 	end = at + wire.size;
-	minrpc_reader_init(&reader);
+	reader = (struct minrpc_reader){0};
 	CHECK_EQ(feed(&reader, &at, end), MINRPC_READER_LENGTH);
 	CHECK_EQ(feed(&reader, &at, end), MINRPC_READER_FRAME);
 	bytes_free(&payload);
@@ -173,7 +173,7 @@ TEST(no_flipped_bit_goes_unseen)
 		const uint8_t *end = at + wire.size;
 
 		wire.data[bit / 8U] ^= (uint8_t)(1U << bit % 8U);
-		minrpc_reader_init(&reader);
+		reader = (struct minrpc_reader){0};
 		while (at < end) {
 			CHECK(feed(&reader, &at, end) != MINRPC_READER_FRAME);
 		}
@@ -201,7 +201,7 @@ TEST(every_length_up_to_four_gibibytes_is_read)
 				put_u8(&wire, byte);
 			}
 		}
-		minrpc_reader_init(&reader);
+		reader = (struct minrpc_reader){0};
 		at = wire.data;
 		CHECK_EQ(feed(&reader, &at, at + wire.size), MINRPC_READER_LENGTH);
 		CHECK_EQ(reader.length, lengths[i]);

@@ -126,7 +126,7 @@ static void check_deframe(const struct vector_row *row)
 	for (uint32_t piece = 1U; piece <= wire.size; piece++) {
 		struct telling telling = {.row = row, .next = 1U};
 
-		minrpc_reader_init(&telling.reader);
+		telling.reader = (struct minrpc_reader){0};
 		for (uint32_t at = 0U; at < wire.size; at += piece) {
 			feed(&telling, wire.data + at, wire.size - at < piece ? wire.size - at : piece);
 		}

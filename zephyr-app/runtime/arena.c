@@ -35,12 +35,16 @@ void minrpc_arena_init(struct minrpc_arena *arena, void *buffer, uint32_t size)
 	uint32_t skip = (uint32_t)(-(uintptr_t)buffer & (MINRPC_ARENA_GRANULE - 1U));
 
 	size = size > skip ? (size - skip) & ~(MINRPC_ARENA_GRANULE - 1U) : 0U;
-	if (size < 2U * MINRPC_ARENA_GRANULE) {
-		size = 0U;
-	}
-	*arena = (struct minrpc_arena){.base = (uint8_t *)buffer + skip, .size = size};
-	if (size != 0U) {
-		*at(arena->base, 0U) = (struct header){.span = size, .kind = MINRPC_ARENA_FREE};
+	arena->base = (uint8_t *)buffer + skip;
+	arena->size = 0U;
+	arena->used = 0U;
+	arena->peak = 0U;
+	if (size >= 2U * MINRPC_ARENA_GRANULE) {
+		struct header *block = at(arena->base, 0U);
+
+		arena->size = size;
+		block->span = size;
+		block->kind = MINRPC_ARENA_FREE;
 	}
 }
 
@@ -91,41 +95,33 @@ void *minrpc_arena_alloc(struct minrpc_arena *arena, uint32_t size, uint32_t ali
 	return NULL;
 }
 
-static struct header *find(const struct minrpc_arena *arena, uintptr_t pointer, uint32_t kinds)
+bool minrpc_arena_find(const struct minrpc_arena *arena, uintptr_t pointer, uint32_t kinds,
+		       uint32_t *size)
 {
-	struct header *block = at(arena->base, 0U);
+	const struct header *block = at(arena->base, 0U);
 
 	for (; block != end(arena); block = after(block)) {
 		if ((uintptr_t)(block + 1) == pointer) {
-			return (block->kind & kinds) != 0U ? block : NULL;
+			*size = block->requested;
+			return (block->kind & kinds) != 0U;
 		}
 	}
-	return NULL;
+	return false;
 }
 
 tvm_crt_error_t minrpc_arena_free(struct minrpc_arena *arena, uintptr_t pointer, uint32_t kinds)
 {
-	struct header *block = find(arena, pointer, kinds);
+	struct header *block;
+	uint32_t size;
 
-	if (block == NULL) {
+	if (!minrpc_arena_find(arena, pointer, kinds, &size)) {
 		return kTvmErrorPlatformCheckFailure;
 	}
+	block = (struct header *)pointer - 1;
 	block->kind = MINRPC_ARENA_FREE;
 	arena->used -= block->span;
 	minrpc_arena_release(arena, 0U);
 	return kTvmErrorNoError;
-}
-
-bool minrpc_arena_find(const struct minrpc_arena *arena, uintptr_t pointer, uint32_t kinds,
-		       uint32_t *size)
-{
-	const struct header *block = find(arena, pointer, kinds);
-
-	if (block == NULL) {
-		return false;
-	}
-	*size = block->requested;
-	return true;
 }
 
 void minrpc_arena_release(struct minrpc_arena *arena, uint32_t kinds)

@@ -61,14 +61,6 @@ bool minrpc_check_args(struct minrpc_server *server, const char *function,
 	return true;
 }
 
-bool minrpc_call_failed(struct minrpc_server *server, int status)
-{
-	if (server->error[0] == '\0') {
-		(void)minrpc_server_fail(server, "it returned %d and no message", status);
-	}
-	return false;
-}
-
 struct minrpc_constant {
 	struct minrpc_constant *next;
 	const void *address;
@@ -78,10 +70,12 @@ bool minrpc_server_is_constant(const struct minrpc_server *server, const void *a
 {
 	const struct minrpc_constant *constant = server->constants;
 
-	while (constant != NULL && constant->address != address) {
-		constant = constant->next;
+	for (; constant != NULL; constant = constant->next) {
+		if (constant->address == address) {
+			return true;
+		}
 	}
-	return constant != NULL;
+	return false;
 }
 
 /* The client may name what the function returned in later calls. */
@@ -104,7 +98,8 @@ static bool note_constant(struct minrpc_server *server, const struct minrpc_call
 	return true;
 }
 
-int minrpc_run(TVMBackendPackedCFunc function, uint32_t number, struct minrpc_call *call)
+bool minrpc_run(struct minrpc_server *server, TVMBackendPackedCFunc function, uint32_t number,
+		struct minrpc_call *call)
 {
 	int status = 0;
 
@@ -112,33 +107,18 @@ int minrpc_run(TVMBackendPackedCFunc function, uint32_t number, struct minrpc_ca
 		status = function(call->args.values, call->args.type_codes, call->args.count,
 				  &call->value, &call->type_code, NULL);
 	}
-	return status;
+	if (status != 0 && server->error[0] == '\0') {
+		(void)minrpc_server_fail(server, "returned %d, no message", status);
+	}
+	return status == 0;
 }
 
-static bool call_library(struct minrpc_server *server, TVMBackendPackedCFunc function,
-			 struct minrpc_call *call)
-{
-	int status = minrpc_run(function, 1U, call);
-
-	return status == 0 ? note_constant(server, call) : minrpc_call_failed(server, status);
-}
-
-/* Global functions write to what they get, so a constant is nothing for them. */
 static bool bind_tensors(struct minrpc_server *server, const struct minrpc_args *args,
 			 bool constants)
 {
 	for (int i = 0; i < args->count; i++) {
-		DLTensor *tensor = args->values[i].v_handle;
-
-		if (args->type_codes[i] != kTVMDLTensorHandle) {
-			continue;
-		}
-		if (constants && tensor->byte_offset == 0U &&
-		    minrpc_server_is_constant(server, tensor->data)) {
-			if (minrpc_tensor_size(tensor, tensor->shape) == MINRPC_NO_SIZE) {
-				return minrpc_fail_shape(server);
-			}
-		} else if (!minrpc_bind_tensor(server, tensor)) {
+		if (args->type_codes[i] == kTVMDLTensorHandle &&
+		    !minrpc_bind_tensor(server, args->values[i].v_handle, constants)) {
 			return false;
 		}
 	}
@@ -166,7 +146,7 @@ static bool dispatch(struct minrpc_server *server, uintptr_t handle, struct minr
 			&server->config->library, (uint32_t)(handle - MINRPC_HANDLE_FUNCTION));
 
 		if (function != NULL) {
-			return call_library(server, function, call);
+			return minrpc_run(server, function, 1U, call) && note_constant(server, call);
 		}
 	}
 	return minrpc_fail_handle(server, "function", handle);
@@ -179,6 +159,7 @@ bool minrpc_call_handle(struct minrpc_server *server, uintptr_t handle, struct m
 
 	call->value.v_int64 = 0;
 	call->type_code = kTVMNullptr;
+	/* Global functions write to what they get, so a constant is nothing for them. */
 	done = bind_tensors(server, &call->args, !is_global(handle)) &&
 	       dispatch(server, handle, call);
 	if (server->arena.used != used) {

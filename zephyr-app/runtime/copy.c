@@ -19,7 +19,7 @@ struct span {
 
 bool minrpc_fail_shape(struct minrpc_server *server)
 {
-	return minrpc_server_fail(server, "bad dtype, or shape negative or over 4 GiB");
+	return minrpc_server_fail(server, "bad dtype or shape, or over 4 GiB");
 }
 
 /* Where it is in the device's memory, or NULL. */
@@ -32,7 +32,7 @@ static uint8_t *locate(struct minrpc_server *server, const struct span *span)
 	} else if (!minrpc_arena_find(&server->arena, span->data, NAMEABLE, &allocated)) {
 		(void)minrpc_fail_handle(server, "allocation", span->data);
 	} else if (span->offset > allocated || span->size > allocated - span->offset) {
-		(void)minrpc_server_fail(server, "%u bytes at %u do not fit the allocation of %u",
+		(void)minrpc_server_fail(server, "%u bytes at %u in an allocation of %u",
 					 (unsigned int)span->size, (unsigned int)span->offset,
 					 (unsigned int)allocated);
 	} else {
@@ -48,19 +48,23 @@ static void set_span(struct span *span, const DLTensor *tensor, const void *exte
 	span->size = minrpc_tensor_size(tensor, extents);
 }
 
-bool minrpc_bind_tensor(struct minrpc_server *server, DLTensor *tensor)
+bool minrpc_bind_tensor(struct minrpc_server *server, DLTensor *tensor, bool constants)
 {
 	struct span span;
 	uint8_t *at;
 
 	set_span(&span, tensor, tensor->shape);
+	if (constants && span.offset == 0U && span.size != MINRPC_NO_SIZE &&
+	    minrpc_server_is_constant(server, tensor->data)) {
+		return true;
+	}
 	at = locate(server, &span);
 	if (at == NULL) {
 		return false;
 	}
 	/* Functions read elements where they lie: on some cores one that lies askew is a fault. */
 	if (span.offset % ((tensor->dtype.bits + 7U) / 8U) != 0U) {
-		return minrpc_server_fail(server, "byte offset %u is between elements",
+		return minrpc_server_fail(server, "unaligned byte offset %u",
 					  (unsigned int)span.offset);
 	}
 	tensor->data = at;
@@ -107,13 +111,13 @@ static uint8_t *take_header(struct minrpc_server *server, struct minrpc_cursor *
 	uint8_t dialect = MINRPC_DIALECT_0_7;
 
 	take_0_7(body, span);
-	if (!ends_with(body, beyond, carries_data ? span->size : 0U)) {
+	if (!ends_with(body, beyond, span->size * carries_data)) {
 		uint32_t size;
 
 		*body = start;
 		dialect = MINRPC_DIALECT_0_8;
 		size = take_0_8(body, span);
-		if (!ends_with(body, beyond, carries_data ? size : 0U) || size > span->size) {
+		if (!ends_with(body, beyond, size * carries_data) || size > span->size) {
 			(void)minrpc_server_fail(server, "malformed copy");
 			return NULL;
 		}
@@ -129,7 +133,10 @@ bool minrpc_copy_from_remote(struct minrpc_server *server, struct minrpc_cursor 
 	struct span span;
 	uint8_t *at = take_header(server, body, 0U, false, &span);
 
-	return at != NULL && minrpc_reply_data(server, at, span.size);
+	if (at == NULL) {
+		return false;
+	}
+	return minrpc_reply_data(server, at, span.size);
 }
 
 uint8_t *minrpc_copy_stream(struct minrpc_server *server, struct minrpc_cursor *body,

@@ -32,8 +32,8 @@ struct minrpc_evaluator {
 	struct minrpc_evaluator *next;
 	uintptr_t handle;
 	TVMBackendPackedCFunc function;
-	uint32_t options[OPTIONS];
 	bool counting; /* the result is in cycles */
+	uint32_t options[OPTIONS];
 };
 
 /* One repeat as it was measured: its last batch. */
@@ -123,7 +123,7 @@ static bool find_function(struct minrpc_server *server, const TVMValue *values,
 		return true;
 	}
 	if (minrpc_library_find(library, name, &index) != kTvmErrorNoError) {
-		return minrpc_server_fail(server, "no function %s in the system library", name);
+		return minrpc_server_fail(server, "no function %s in the library", name);
 	}
 	evaluator->function = minrpc_library_at(library, index);
 	return true;
@@ -200,34 +200,35 @@ static bool time_batch(struct minrpc_server *server, const struct minrpc_evaluat
 	const struct minrpc_platform *platform = server->config->platform;
 	void *context = server->config->context;
 	tvm_crt_error_t error = minrpc_timer_start(&server->timer, platform, context);
-	int status;
+	bool done;
 
 	if (error != kTvmErrorNoError) {
 		return minrpc_server_fail(server, "timer error 0x%x", (unsigned int)error);
 	}
-	status = minrpc_run(evaluator->function, sample->number, call);
+	done = minrpc_run(server, evaluator->function, sample->number, call);
 	(void)minrpc_timer_stop(&server->timer, platform, context, &sample->cycles);
 	sample->batches++;
-	return status == 0 || minrpc_call_failed(server, status);
+	return done;
 }
 
 /* How many calls should reach `wanted` cycles, when `number` took `cycles`: never under 1.6 times as many. */
 static uint32_t grow(uint32_t number, uint64_t cycles, uint64_t wanted)
 {
-	uint64_t next = number + number / 2U + number / 8U + 1U;
+	uint32_t least = number + number / 2U + number / 8U + 1U;
+	uint32_t next = least;
 
 	if (cycles != 0U) {
-		uint64_t needed = minrpc_clock_convert(wanted, cycles, number) + 1U;
-
-		next = needed > next ? needed : next;
+		next = minrpc_size(minrpc_clock_convert(wanted, cycles, number) + 1U);
 	}
-	return next > NUMBER_MAX ? NUMBER_MAX : (uint32_t)next;
+	if (next < least) {
+		next = least;
+	}
+	return next > NUMBER_MAX ? NUMBER_MAX : next;
 }
 
 static bool time_repeat(struct minrpc_server *server, const struct minrpc_evaluator *evaluator,
 			struct minrpc_call *call, struct sample *sample)
 {
-	uint32_t zeros = 0U;
 	uint64_t wanted;
 
 	sample->number = evaluator->options[NUMBER];
@@ -236,11 +237,10 @@ static bool time_repeat(struct minrpc_server *server, const struct minrpc_evalua
 		if (!time_batch(server, evaluator, call, sample)) {
 			return false;
 		}
-		zeros += sample->cycles == 0U;
-		wanted = minrpc_clock_convert(evaluator->options[MIN_REPEAT_MS], 1000U,
-					      server->timer.clock.cycles_hz);
+		wanted = minrpc_timer_cycles(&server->timer, evaluator->options[MIN_REPEAT_MS]);
 		if (sample->cycles >= wanted || sample->number == 0U || sample->number == NUMBER_MAX ||
-		    (sample->cycles == 0U && zeros >= evaluator->options[LIMIT_ZERO_TIME_ITERATIONS])) {
+		    (sample->cycles == 0U &&
+		     sample->batches >= evaluator->options[LIMIT_ZERO_TIME_ITERATIONS])) {
 			break;
 		}
 		sample->number = grow(sample->number, sample->cycles, wanted);
@@ -265,11 +265,10 @@ static bool time_repeats(struct minrpc_server *server, const struct minrpc_evalu
 {
 	struct counting_result *counts = out;
 	double *seconds = out;
-	/* One untimed call first: caches warm, and what fails fails here. */
-	int status = minrpc_run(evaluator->function, 1U, call);
 
-	if (status != 0) {
-		return minrpc_call_failed(server, status);
+	/* One untimed call first: caches warm, and what fails fails here. */
+	if (!minrpc_run(server, evaluator->function, 1U, call)) {
+		return false;
 	}
 	for (uint32_t i = 0U; i < evaluator->options[REPEAT]; i++) {
 		struct sample sample;
@@ -281,7 +280,7 @@ static bool time_repeats(struct minrpc_server *server, const struct minrpc_evalu
 			counts->cycles_hz = server->timer.clock.cycles_hz;
 			counts->samples[i] = sample;
 		} else {
-			seconds[i] = minrpc_clock_seconds(sample.cycles, server->timer.clock.cycles_hz) /
+			seconds[i] = minrpc_timer_seconds(&server->timer, sample.cycles) /
 				     sample.number;
 		}
 		cool_down(server->config, evaluator, i);

@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 enum state {
-	HUNT,
+	HUNT, /* 0: where a reader starts */
 	LENGTH,
 	PAYLOAD,
 	CRC,
@@ -19,11 +19,6 @@ uint16_t minrpc_crc16(uint16_t crc, uint8_t byte)
 
 	x ^= x >> 4;
 	return (uint16_t)(((uint32_t)crc << 8) ^ (x << 12) ^ (x << 5) ^ x);
-}
-
-void minrpc_reader_init(struct minrpc_reader *reader)
-{
-	*reader = (struct minrpc_reader){.state = HUNT};
 }
 
 void minrpc_reader_sink(struct minrpc_reader *reader, uint8_t *sink, uint32_t size)
@@ -94,15 +89,15 @@ static enum minrpc_reader_event take(struct minrpc_reader *reader, uint8_t byte)
 /* The byte after an ff. */
 static enum minrpc_reader_event take_escaped(struct minrpc_reader *reader, uint8_t byte)
 {
-	uint8_t state = reader->state;
+	bool hunting = reader->state == HUNT;
 
 	/* Outside a frame a repeated ff may still be the first byte of a packet start. */
-	reader->escape = state == HUNT && byte == MINRPC_ESCAPE;
+	reader->escape = hunting && byte == MINRPC_ESCAPE;
 	if (byte == MINRPC_START) {
 		start_frame(reader);
-		return state == HUNT ? MINRPC_READER_MORE : MINRPC_READER_SHORT;
+		return hunting ? MINRPC_READER_MORE : MINRPC_READER_SHORT;
 	}
-	if (byte == MINRPC_NOP || state == HUNT) {
+	if (byte == MINRPC_NOP || hunting) {
 		return MINRPC_READER_MORE;
 	}
 	if (byte == MINRPC_ESCAPE) {
@@ -141,11 +136,12 @@ static const uint8_t *take_run(struct minrpc_reader *reader, const uint8_t *data
 		end = at + most;
 	}
 	while (at < end && *at != MINRPC_ESCAPE) {
-		crc = minrpc_crc16(crc, *at);
+		uint8_t byte = *at++;
+
 		if (sink != NULL) {
-			*sink++ = *at;
+			*sink++ = byte;
 		}
-		at++;
+		crc = minrpc_crc16(crc, byte);
 	}
 	reader->crc = crc;
 	reader->sink = sink;

@@ -3,19 +3,6 @@
  */
 #include <minrpc/frame.h>
 
-void minrpc_writer_init(struct minrpc_writer *writer, uint8_t *buffer, uint32_t capacity,
-			int (*write)(void *context, const uint8_t *data, uint32_t size),
-			void *context)
-{
-	*writer = (struct minrpc_writer){
-		.write = write,
-		.context = context,
-		.buffer = buffer,
-		.capacity = capacity,
-		.fresh = true,
-	};
-}
-
 static void flush(struct minrpc_writer *writer)
 {
 	if (writer->fill != 0U && !writer->failed &&

@@ -24,7 +24,10 @@ bool minrpc_check_module(struct minrpc_server *server, const TVMValue *value)
 {
 	uintptr_t handle = minrpc_handle((uint64_t)value->v_int64);
 
-	return handle == MINRPC_HANDLE_MODULE || minrpc_fail_handle(server, "module", handle);
+	if (handle == MINRPC_HANDLE_MODULE) {
+		return true;
+	}
+	return minrpc_fail_handle(server, "module", handle);
 }
 
 static bool module_get_function(struct minrpc_server *server, struct minrpc_call *call)
@@ -64,13 +67,6 @@ static bool reset_server(struct minrpc_server *server, struct minrpc_call *call)
 	return minrpc_server_fail(server, "can't reset");
 }
 
-/* Being there says that numbered messages are understood; the value is their version. */
-static bool resend(struct minrpc_server *server, struct minrpc_call *call)
-{
-	(void)server;
-	return return_int(call, kTVMArgInt, 1);
-}
-
 /* One behind another, and in the same order as the functions. */
 static const char names[] = "runtime.SystemLib\0"
 			    "tvm.rpc.server.ModuleGetFunction\0"
@@ -90,7 +86,7 @@ static const minrpc_global functions[] = {
 	minrpc_random_fill,
 	reset_server,
 	minrpc_device_info,
-	resend,
+	minrpc_resend_version,
 	minrpc_evaluator_create_counting,
 };
 

@@ -86,7 +86,7 @@ const uint8_t *minrpc_take_tensor(struct minrpc_cursor *cursor, enum minrpc_dial
 	extents = take_array(cursor, (uint32_t)tensor->ndim, sizeof(int64_t));
 	tensor->strides = NULL;
 	tensor->byte_offset = dialect == MINRPC_DIALECT_0_7 ? 0U : minrpc_take_u64(cursor);
-	return minrpc_cursor_bad(cursor) ? NULL : extents;
+	return extents;
 }
 
 uint32_t minrpc_tensor_size(const DLTensor *tensor, const void *extents)

@@ -26,12 +26,12 @@ static uint8_t *put_u64(uint8_t *at, uint64_t value)
 }
 
 /* How a returned value's type is told on the wire. */
-static uint32_t wire_code(int type_code)
+static uint32_t wire_code(uint32_t type_code)
 {
 	if (type_code == kTVMModuleHandle || type_code == kTVMPackedFuncHandle) {
 		return kTVMOpaqueHandle;
 	}
-	return type_code == kTVMNDArrayHandle ? (uint32_t)kTVMDLTensorHandle : (uint32_t)type_code;
+	return type_code == kTVMNDArrayHandle ? (uint32_t)kTVMDLTensorHandle : type_code;
 }
 
 /* Before what a function returned its real type goes as a value too, and an array's handle is one more. */
@@ -40,7 +40,7 @@ static uint8_t *put_types(uint8_t *at, const struct minrpc_reply *reply)
 	uint32_t array = reply->type_code == kTVMNDArrayHandle;
 
 	if (reply->kind != MINRPC_REPLY_CALL) {
-		return put_u32(put_u32(at, 1U), (uint32_t)reply->type_code);
+		return put_u32(put_u32(at, 1U), reply->type_code);
 	}
 	at = put_u32(at, 2U + array);
 	at = put_u32(at, kTVMArgInt);
@@ -48,7 +48,7 @@ static uint8_t *put_types(uint8_t *at, const struct minrpc_reply *reply)
 	if (array != 0U) {
 		at = put_u32(at, kTVMOpaqueHandle);
 	}
-	return put_u64(at, (uint64_t)reply->type_code);
+	return put_u64(at, reply->type_code);
 }
 
 /* A value, but for its data. */
@@ -144,7 +144,7 @@ static bool set(struct minrpc_server *server, enum minrpc_reply_kind kind, int t
 {
 	server->reply = (struct minrpc_reply){
 		.value.v_int64 = (int64_t)value,
-		.type_code = type_code,
+		.type_code = (uint8_t)type_code,
 		.size = size,
 		.kind = (uint8_t)kind,
 	};
@@ -194,12 +194,12 @@ bool minrpc_reply_call(struct minrpc_server *server, const struct minrpc_call *c
 	struct minrpc_reply *reply = &server->reply;
 
 	if (!returnable(server, call)) {
-		return minrpc_server_fail(server, "the function returned a %s that can't be sent",
+		return minrpc_server_fail(server, "the returned %s can't be sent",
 					  minrpc_type_name(call->type_code));
 	}
 	reply->kind = MINRPC_REPLY_CALL;
 	/* Only the newest clients know the code of a bool. */
-	reply->type_code = call->type_code == kTVMArgBool ? kTVMArgInt : call->type_code;
+	reply->type_code = (uint8_t)(call->type_code == kTVMArgBool ? kTVMArgInt : call->type_code);
 	reply->value = call->value;
 	reply->size = 0U;
 	if (call->type_code == kTVMStr) {

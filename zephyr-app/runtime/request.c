@@ -26,7 +26,7 @@ static bool decode(struct minrpc_server *server, struct minrpc_cursor *body,
 	case MINRPC_PACKED_TYPE:
 		return minrpc_fail_type(server, culprit);
 	case MINRPC_PACKED_SCRATCH:
-		return minrpc_server_fail(server, "the arguments outgrow the receive buffer");
+		return minrpc_server_fail(server, "arguments outgrow the receive buffer");
 	default:
 		return minrpc_server_fail(server, "malformed arguments");
 	}
@@ -37,8 +37,10 @@ static bool call_function(struct minrpc_server *server, struct minrpc_cursor *bo
 	uintptr_t handle = minrpc_take_handle(body);
 	struct minrpc_call call;
 
-	return decode(server, body, &call.args) && minrpc_call_handle(server, handle, &call) &&
-	       minrpc_reply_call(server, &call);
+	if (!decode(server, body, &call.args) || !minrpc_call_handle(server, handle, &call)) {
+		return false;
+	}
+	return minrpc_reply_call(server, &call);
 }
 
 static bool init_server(struct minrpc_server *server, struct minrpc_cursor *body)
@@ -87,11 +89,14 @@ static bool allocate(struct minrpc_server *server, uint32_t size, uint32_t align
 {
 	void *data;
 
-	if (alignment == 0U || alignment > 32768U || (alignment & (alignment - 1U)) != 0U) {
+	if (alignment - 1U >= 32768U || (alignment & (alignment - 1U)) != 0U) {
 		return minrpc_server_fail(server, "bad alignment %u", (unsigned int)alignment);
 	}
 	data = minrpc_server_alloc(server, size, alignment, MINRPC_ARENA_DATA);
-	return data != NULL && minrpc_reply_handle(server, (uintptr_t)data);
+	if (data == NULL) {
+		return false;
+	}
+	return minrpc_reply_handle(server, (uintptr_t)data);
 }
 
 static bool allocate_tensor(struct minrpc_server *server, const DLTensor *tensor)

@@ -28,10 +28,18 @@ bool minrpc_resend_keep(struct minrpc_server *server)
 	return true;
 }
 
+bool minrpc_resend_version(struct minrpc_server *server, struct minrpc_call *call)
+{
+	(void)server;
+	call->value.v_int64 = 1;
+	call->type_code = kTVMArgInt;
+	return true;
+}
+
 void minrpc_resend_ask(struct minrpc_server *server)
 {
-	minrpc_send_message(server, MINRPC_MESSAGE_RESEND, server->session.id, &server->sequence,
-		     sizeof(server->sequence));
+	minrpc_send_message(server, MINRPC_MESSAGE_RESEND, &server->sequence,
+			    sizeof(server->sequence));
 }
 
 /* True when it is whole: the frame's own CRC lets one broken message in 65,536 through. */

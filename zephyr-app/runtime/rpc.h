@@ -90,9 +90,9 @@ uint8_t *minrpc_copy_stream(struct minrpc_server *server, struct minrpc_cursor *
 
 /*
  * Fails unless the tensor's elements lie within a live allocation. Folds the byte offset into `data`: generated
- * code does not look at it.
+ * code does not look at it. `constants`: it may be a constant of the image too.
  */
-bool minrpc_bind_tensor(struct minrpc_server *server, DLTensor *tensor);
+bool minrpc_bind_tensor(struct minrpc_server *server, DLTensor *tensor, bool constants);
 
 /* ------------------------------------------------------------------- call.c */
 
@@ -101,13 +101,11 @@ bool minrpc_call_handle(struct minrpc_server *server, uintptr_t handle,
 				   struct minrpc_call *call);
 
 /*
- * Calls the function `number` times, or until it fails, and returns what it returned last. The loop is what the time
- * evaluator times: nothing else belongs in it.
+ * Calls the function `number` times, or until it fails: then the text is its own, or one that says so. The loop is
+ * what the time evaluator times: nothing else belongs in it.
  */
-int minrpc_run(TVMBackendPackedCFunc function, uint32_t number, struct minrpc_call *call);
-
-/* The running function returned `status`: its own message, or one that says so. */
-bool minrpc_call_failed(struct minrpc_server *server, int status);
+bool minrpc_run(struct minrpc_server *server, TVMBackendPackedCFunc function, uint32_t number,
+		struct minrpc_call *call);
 
 /*
  * One letter an argument: d device, h handle or null, i int or bool, m module, s string, n string or null,
@@ -137,7 +135,8 @@ bool minrpc_random_fill(struct minrpc_server *server, struct minrpc_call *call);
 
 /* ----------------------------------------------------------------- server.c */
 
-void minrpc_send_message(struct minrpc_server *server, enum minrpc_message_type type, uint16_t id,
+/* With the session's id; a log's is none. */
+void minrpc_send_message(struct minrpc_server *server, enum minrpc_message_type type,
 			 const void *body, uint32_t size);
 
 /* The RPC packet of the message in the receive buffer, of which `held` bytes are there. */
@@ -152,6 +151,8 @@ void minrpc_answer(struct minrpc_server *server, struct minrpc_cursor *packet);
 void minrpc_resend_deliver(struct minrpc_server *server, uint32_t length);
 /* So is a question for the reply: the client gets it, or learns that the request never came. */
 void minrpc_resend_probed(struct minrpc_server *server, uint32_t length);
+/* A global function: being there says that numbered messages are understood. */
+bool minrpc_resend_version(struct minrpc_server *server, struct minrpc_call *call);
 /* Asks the client for what follows the last numbered request. */
 void minrpc_resend_ask(struct minrpc_server *server);
 /* Keeps what the reply points to from being overwritten by what arrives before the next request. */

@@ -9,9 +9,10 @@
 
 #include "rpc.h"
 
-void minrpc_send_message(struct minrpc_server *server, enum minrpc_message_type type, uint16_t id,
+void minrpc_send_message(struct minrpc_server *server, enum minrpc_message_type type,
 			 const void *body, uint32_t size)
 {
+	uint16_t id = type == MINRPC_MESSAGE_LOG ? 0U : server->session.id;
 	const uint8_t header[] = {(uint8_t)id, (uint8_t)(id >> 8), (uint8_t)type};
 
 	minrpc_writer_begin(&server->writer, (uint32_t)sizeof(header) + size);
@@ -39,13 +40,12 @@ void minrpc_server_init(struct minrpc_server *server, const struct minrpc_config
 {
 	memset(server, 0, sizeof(*server));
 	server->config = config;
-	minrpc_reader_init(&server->reader);
 	minrpc_writer_init(&server->writer, config->send_buffer, config->send_size,
 			   config->platform->write, config->context);
 	minrpc_session_init(&server->session, config->nonce_seed);
 	minrpc_arena_init(&server->arena, config->arena, config->arena_size);
 	forget_session(server);
-	minrpc_send_message(server, MINRPC_MESSAGE_TERMINATE, 0U, NULL, 0U);
+	minrpc_send_message(server, MINRPC_MESSAGE_TERMINATE, NULL, 0U);
 }
 
 int minrpc_server_log(struct minrpc_server *server, const char *text, uint32_t size)
@@ -57,7 +57,7 @@ int minrpc_server_log(struct minrpc_server *server, const char *text, uint32_t s
 		size = MINRPC_LOG_MAX;
 	}
 	if (size != 0U) {
-		minrpc_send_message(server, MINRPC_MESSAGE_LOG, 0U, text, size);
+		minrpc_send_message(server, MINRPC_MESSAGE_LOG, text, size);
 	}
 	return server->writer.fresh ? -1 : 0;
 }
@@ -80,7 +80,7 @@ void *minrpc_server_alloc(struct minrpc_server *server, uint32_t size, uint32_t 
 	if (block == NULL) {
 		(void)minrpc_server_fail(server,
 					 "out of device memory: asked for %u bytes, largest free %u of %u; "
-					 "free arrays or enlarge the arena",
+					 "enlarge the arena",
 					 (unsigned int)size,
 					 (unsigned int)minrpc_arena_largest_free(&server->arena),
 					 (unsigned int)server->arena.size);
@@ -88,13 +88,8 @@ void *minrpc_server_alloc(struct minrpc_server *server, uint32_t size, uint32_t 
 	return block;
 }
 
-static bool fail_oversize(struct minrpc_server *server, char *text)
-{
-	minrpc_text(text, MINRPC_ERROR_TEXT,
-		    "skipped %u bytes: the receive buffer holds %u",
-		    (unsigned int)server->oversize, (unsigned int)server->config->receive_size);
-	return false;
-}
+/* With the frame's length and the buffer's. */
+static const char oversize_text[] = "skipped %u bytes: the receive buffer holds %u";
 
 struct minrpc_cursor minrpc_packet_in(const struct minrpc_server *server, uint32_t held)
 {
@@ -121,7 +116,8 @@ static bool process(struct minrpc_server *server, struct minrpc_cursor *packet)
 		return minrpc_reply_void(server);
 	}
 	if (server->oversize != 0U) {
-		return fail_oversize(server, server->error);
+		return minrpc_server_fail(server, oversize_text, (unsigned int)server->oversize,
+					  (unsigned int)server->config->receive_size);
 	}
 	if (minrpc_cursor_bad(packet) || size != minrpc_cursor_left(packet)) {
 		return minrpc_server_fail(server, "packet of %u bytes in a message of %u",
@@ -161,8 +157,7 @@ static void handle_message(struct minrpc_server *server, uint32_t length)
 	switch (minrpc_session_take(&server->session, server->config->receive_buffer, length)) {
 	case MINRPC_SESSION_STARTED:
 		forget_session(server);
-		minrpc_send_message(server, MINRPC_MESSAGE_START_REPLY, server->session.id, &version,
-			     sizeof(version));
+		minrpc_send_message(server, MINRPC_MESSAGE_START_REPLY, &version, sizeof(version));
 		break;
 	case MINRPC_SESSION_ENDED:
 		forget_session(server);
@@ -205,8 +200,8 @@ static uint8_t *locate_stream(struct minrpc_server *server, struct minrpc_cursor
 	const uint8_t *head;
 	uint32_t size;
 
-	/* Of messages whose CRC is not known yet, only these may be looked at: others change the session. */
-	if ((message[2] != MINRPC_MESSAGE_NORMAL && !checked) ||
+	/* The types below change the session: not before the CRC is known. */
+	if (message[2] < MINRPC_MESSAGE_NORMAL ||
 	    minrpc_session_take(&server->session, message, server->config->receive_size) !=
 		    MINRPC_SESSION_DELIVER) {
 		return NULL;
@@ -252,7 +247,8 @@ static void drop_frame(struct minrpc_server *server, uint32_t *counter)
 
 	(*counter)++;
 	if (server->oversize != 0U) {
-		(void)fail_oversize(server, text);
+		minrpc_text(text, sizeof(text), oversize_text, (unsigned int)server->oversize,
+			    (unsigned int)server->config->receive_size);
 		(void)minrpc_server_log(server, text, (uint32_t)strlen(text));
 		server->oversize = 0U;
 	}

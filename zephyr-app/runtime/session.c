@@ -3,11 +3,6 @@
  */
 #include <minrpc/session.h>
 
-void minrpc_session_init(struct minrpc_session *session, uint8_t seed)
-{
-	*session = (struct minrpc_session){.nonce = seed};
-}
-
 static uint8_t next_nonce(uint8_t nonce)
 {
 	uint8_t next = (uint8_t)((((uint32_t)nonce << 5) | (nonce >> 5)) + 1U);

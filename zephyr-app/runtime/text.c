@@ -28,9 +28,9 @@ static void put_number(struct out *out, unsigned int value, unsigned int base)
 	int count = 0;
 
 	do {
-		char digit = (char)(value % base);
+		unsigned int digit = value % base;
 
-		digits[count++] = (char)(digit < 10 ? '0' + digit : 'a' - 10 + digit);
+		digits[count++] = (char)(digit < 10U ? '0' + digit : 'a' - 10U + digit);
 		value /= base;
 	} while (value != 0U);
 	while (count > 0) {

@@ -44,6 +44,16 @@ uint64_t minrpc_clock_elapsed(const struct minrpc_clock *clock,
 	return counted;
 }
 
+uint64_t minrpc_timer_cycles(const struct minrpc_timer *timer, uint32_t milliseconds)
+{
+	return minrpc_clock_convert(milliseconds, 1000U, timer->clock.cycles_hz);
+}
+
+double minrpc_timer_seconds(const struct minrpc_timer *timer, uint64_t cycles)
+{
+	return minrpc_clock_seconds(cycles, timer->clock.cycles_hz);
+}
+
 tvm_crt_error_t minrpc_timer_start(struct minrpc_timer *timer,
 				   const struct minrpc_platform *platform, void *context)
 {

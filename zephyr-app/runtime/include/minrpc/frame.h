@@ -7,6 +7,7 @@
 #define MINRPC_FRAME_H_
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define MINRPC_ESCAPE 0xffU
@@ -32,6 +33,7 @@ enum minrpc_reader_event {
 	MINRPC_READER_ESCAPE,   /* ff followed by something else than fd, fe, ff */
 };
 
+/* All zero where it starts. */
 struct minrpc_reader {
 	uint8_t *sink;      /* where payload goes; NULL: count and discard */
 	uint32_t sink_left;
@@ -42,8 +44,6 @@ struct minrpc_reader {
 	uint8_t state;
 	bool escape;
 };
-
-void minrpc_reader_init(struct minrpc_reader *reader);
 
 /*
  * Takes bytes from *data until something is to be reported; *data and *size are advanced past what was taken.
@@ -68,9 +68,20 @@ struct minrpc_writer {
 	bool failed; /* the port refused bytes of this frame */
 };
 
-void minrpc_writer_init(struct minrpc_writer *writer, uint8_t *buffer, uint32_t capacity,
-			int (*write)(void *context, const uint8_t *data, uint32_t size),
-			void *context);
+static inline void minrpc_writer_init(struct minrpc_writer *writer, uint8_t *buffer,
+				      uint32_t capacity,
+				      int (*write)(void *context, const uint8_t *data,
+						   uint32_t size),
+				      void *context)
+{
+	*writer = (struct minrpc_writer){
+		.write = write,
+		.context = context,
+		.buffer = buffer,
+		.capacity = capacity,
+		.fresh = true,
+	};
+}
 
 /* A frame: begin with the payload's length, put exactly that many bytes, end. */
 void minrpc_writer_begin(struct minrpc_writer *writer, uint32_t length);

@@ -56,7 +56,7 @@ static inline uint8_t *minrpc_tensor_core(const DLTensor *tensor)
 	return (uint8_t *)tensor + offsetof(DLTensor, device);
 }
 
-/* A tensor's header, unchecked, but for `shape`. Returns the extents, ndim unaligned i64; NULL when it is cut. */
+/* A tensor's header, unchecked, but for `shape`. Returns the extents, ndim unaligned i64. */
 const uint8_t *minrpc_take_tensor(struct minrpc_cursor *cursor, enum minrpc_dialect dialect,
 				  DLTensor *tensor);
 

@@ -60,8 +60,8 @@ enum minrpc_reply_kind {
 /* The last reply, kept until the next request so that it can be sent again. */
 struct minrpc_reply {
 	TVMValue value;
-	int type_code;
 	uint32_t size; /* of data, bytes or a text, which value.v_handle points to, or of an array's shape; else 0 */
+	uint8_t type_code;
 	uint8_t kind;
 };
 
@@ -83,17 +83,17 @@ struct minrpc_server {
 	bool streaming;   /* an oversize frame's payload goes straight to its destination */
 	uint8_t dialect;  /* enum minrpc_dialect */
 	uint32_t oversize; /* length of the frame being received, when it is over the buffer */
+	struct minrpc_reply reply;
 	void *result;      /* what the reply points to, when that is in the arena */
 	struct minrpc_evaluator *evaluators;
 	struct minrpc_constant *constants;
 	uint32_t evaluator_serial; /* of the next time evaluator */
 	uint32_t random_state;
-	struct minrpc_reply reply;
 	struct minrpc_arena arena;
-	struct minrpc_writer writer;
-	struct minrpc_reader reader;
-	struct minrpc_timer timer;
 	struct minrpc_link_counters counters;
+	struct minrpc_reader reader;
+	struct minrpc_writer writer;
+	struct minrpc_timer timer;
 	char error[MINRPC_ERROR_TEXT];
 };
 

@@ -60,7 +60,10 @@ enum minrpc_session_action {
 	MINRPC_SESSION_STALE,   /* a normal message of another session: drop */
 };
 
-void minrpc_session_init(struct minrpc_session *session, uint8_t seed);
+static inline void minrpc_session_init(struct minrpc_session *session, uint8_t seed)
+{
+	*session = (struct minrpc_session){.nonce = seed};
+}
 
 /* What the message of `length` bytes at `message` means now. */
 enum minrpc_session_action minrpc_session_take(struct minrpc_session *session,

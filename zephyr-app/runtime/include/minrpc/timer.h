@@ -85,4 +85,8 @@ tvm_crt_error_t minrpc_timer_stop(struct minrpc_timer *timer,
 				  const struct minrpc_platform *platform, void *context,
 				  uint64_t *cycles);
 
+/* By the clock as it was described at the last start. */
+uint64_t minrpc_timer_cycles(const struct minrpc_timer *timer, uint32_t milliseconds);
+double minrpc_timer_seconds(const struct minrpc_timer *timer, uint64_t cycles);
+
 #endif /* MINRPC_TIMER_H_ */
