@@ -182,7 +182,8 @@ def test_times_are_right_on_either_side_of(
     """Where 32 bits of nanoseconds or of cycles end, and half of them."""
     with rig_at(image, shift_for(spot, image, interrupts)) as rig:
         target = SPOTS[spot] * (rig.hz if spot.endswith("ns") else 1)
-        adds = interrupts.per_s * target / rig.hz * rig.ticks_per_instruction
+        aimed = rig.near(target)
+        adds = rig.excess(rig.ticks(aimed.rounds, aimed.number)[0], aimed.number, aimed.rounds)
         for side in (-1, 0, 1):
             number, rounds = rig.near(target - adds + side * max(1.0, rig.ticks_per_instruction))
             (ticks,) = rig.ticks(rounds, number)

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import fmean
+from typing import NamedTuple
 
 from harness.client import Device, SystemLibrary
 from harness.opening import device_on
@@ -37,6 +38,13 @@ class Model:
     def instructions(self, number: int, rounds: int) -> int:
         """Of `number` calls of `rounds` rounds each."""
         return number * (self.call + rounds * self.round)
+
+
+class Work(NamedTuple):
+    """`number` calls of `rounds` rounds each."""
+
+    number: int
+    rounds: int
 
 
 @dataclass(frozen=True)
@@ -130,11 +138,12 @@ class Rig:
         instructions = seconds * 1e9 / (1 << self.shift) / number - self.model.call
         return max(0, round(instructions / self.model.round))
 
-    def near(self, ticks: float) -> tuple[int, int]:
+    def near(self, ticks: float) -> Work:
         """Number and rounds whose prediction comes nearest to `ticks`: to an instruction or two."""
-        tries = range(CALLS, 2 * CALLS + 1)
-        choices = [(number, self.rounds_for(ticks / self.hz, number)) for number in tries]
-        around = [(number, max(0, rounds + step)) for number, rounds in choices for step in (-1, 0, 1)]
+        tries = range(1, 2 * CALLS + 1)
+        seconds = (ticks - self.model.timer_ticks) / self.hz
+        choices = [(number, self.rounds_for(seconds, number)) for number in tries]
+        around = [Work(number, max(0, rounds + step)) for number, rounds in choices for step in (-1, 0, 1)]
         return min(around, key=lambda choice: abs(self.predicted(*choice) - ticks))
 
     def interrupts(self) -> Interrupts:
