@@ -11,12 +11,9 @@ from __future__ import annotations
 import functools
 import re
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-
-from tests.native import build, compiles, need_tools
 
 HERE = Path(__file__).parent
 CASE = re.compile(r"^TEST\((\w+)\)", re.MULTILINE)
@@ -25,16 +22,6 @@ CASES = [
     for source in sorted(HERE.glob("test_*.c"))
     for case in CASE.findall(source.read_text())
 ]
-
-
-@pytest.fixture(scope="session", params=["64", "32"], ids=lambda bits: f"{bits}bit")
-def programs(request: pytest.FixtureRequest, native_build: Callable[[str], Path]) -> Path:
-    """The directory of the test programs, built for that width."""
-    bits = request.param
-    need_tools("cmake", "ninja", "cc")
-    if not compiles("cc", "-fsanitize=address,undefined", *(["-m32"] if bits == "32" else [])):
-        pytest.skip(f"cc makes no sanitized {bits}-bit programs: apt-get install gcc-multilib")
-    return build(HERE, native_build(f"runtime{bits}"), f"-DBITS={bits}")
 
 
 @functools.cache
