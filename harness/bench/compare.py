@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from harness.bench.rows import Report, Row, SourceSize
-from harness.bench.table import markdown, number
+from harness.bench.table import number
+from harness.markdown import table
 
 
 def comparison(base: Report, head: Report) -> str:
@@ -25,9 +26,7 @@ def _rows(base: Sequence[Row], head: Sequence[Row]) -> str:
     lines = [_row_line(before.get(row.key), row) for row in head]
     gone = [row for row in base if row.key not in {row.key for row in head}]
     lines += [(*_name(row), number(_compared(row)), "not measured", "") for row in gone]
-    return markdown(
-        ("what", "platform", "unit", "before", "now", "change"), lines, right=frozenset({3, 4, 5})
-    )
+    return table(("what", "platform", "unit", "before", "now", "change"), lines, right=frozenset({3, 4, 5}))
 
 
 def _row_line(before: Row | None, now: Row) -> tuple[str, ...]:
@@ -56,7 +55,7 @@ def _sizes(base: Sequence[SourceSize], head: Sequence[SourceSize]) -> str:
         line for name in sorted(before | now) for line in _source_lines(name, before.get(name), now.get(name))
     ]
     lines.append(_delta("all", "text", _total(base), _total(head)))
-    return markdown(("file", "bytes of", "before", "now", "change"), lines, right=frozenset({2, 3, 4}))
+    return table(("file", "bytes of", "before", "now", "change"), lines, right=frozenset({2, 3, 4}))
 
 
 def _by_file(sizes: Sequence[SourceSize]) -> dict[str, SourceSize]:

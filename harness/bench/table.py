@@ -1,28 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Results as text: Markdown tables, which read as well in a terminal as in a pull request."""
+"""Results as text."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 
 from harness.bench.rows import Goal, Report, Row, SourceSize
-
-
-def markdown(head: Sequence[str], lines: Iterable[Sequence[str]], right: frozenset[int]) -> str:
-    """A table with aligned columns; those in `right` are flush right."""
-    cells = [list(head), *(list(line) for line in lines)]
-    widths = [max(len(line[column]) for line in cells) for column in range(len(head))]
-    rule = ["-" * (width - 1) + (":" if column in right else "-") for column, width in enumerate(widths)]
-    return "\n".join(_line(line, widths, right) for line in (cells[0], rule, *cells[1:]))
-
-
-def _line(line: Sequence[str], widths: Sequence[int], right: frozenset[int]) -> str:
-    padded = [
-        cell.rjust(width) if column in right else cell.ljust(width)
-        for column, (cell, width) in enumerate(zip(line, widths, strict=True))
-    ]
-    return f"| {' | '.join(padded)} |"
+from harness.markdown import table
 
 
 def number(value: float | None) -> str:
@@ -42,7 +27,7 @@ def goal_text(goal: Goal | None) -> str:
 def rows_table(rows: Sequence[Row]) -> str:
     """Every row with its baseline, ratio and goal."""
     head = ("what", "platform", "unit", "value", "baseline", "ratio", "+/-", "goal", "")
-    return markdown(head, map(_cells, rows), right=frozenset({3, 4, 5, 6}))
+    return table(head, map(_cells, rows), right=frozenset({3, 4, 5, 6}))
 
 
 def _cells(row: Row) -> tuple[str, ...]:
@@ -59,7 +44,7 @@ def sizes_table(sizes: Sequence[SourceSize]) -> str:
         (one.file, str(one.text), str(one.data), str(one.bss), str(one.stack), one.deepest) for one in sizes
     ]
     sums = [str(sum(getattr(one, field) for one in sizes)) for field in ("text", "data", "bss")]
-    return markdown(head, [*lines, ("all", *sums, "", "")], right=frozenset({1, 2, 3, 4}))
+    return table(head, [*lines, ("all", *sums, "", "")], right=frozenset({1, 2, 3, 4}))
 
 
 def notes(rows: Sequence[Row]) -> list[str]:

@@ -7,8 +7,8 @@ import statistics
 from collections.abc import Sequence
 from typing import Any, Final
 
-from harness.bench.table import markdown
 from harness.check.run import Checked, Outcome
+from harness.markdown import table
 from harness.timing.units import count, quantity
 
 SCHEMA: Final = 1
@@ -24,8 +24,8 @@ _FIRMWARE_HEAD: Final = ("platform", "flash", "RAM", "boot to session", "time", 
 def report_text(checked: Sequence[Checked]) -> str:
     """Both tables, and the report of each failure."""
     rows = [_row(one, outcome) for one in checked for outcome in one.outcomes]
-    parts = [markdown(_HEAD, rows, right=frozenset(range(4, len(_HEAD))))] if rows else []
-    parts.append(markdown(_FIRMWARE_HEAD, map(_firmware_row, checked), right=frozenset({1, 2, 3})))
+    parts = [table(_HEAD, rows, right=frozenset(range(4, len(_HEAD))))] if rows else []
+    parts.append(table(_FIRMWARE_HEAD, map(_firmware_row, checked), right=frozenset({1, 2, 3})))
     parts += [f"{one.target.name}: {one.failure}" for one in checked if one.failure is not None]
     return "\n\n".join(parts)
 

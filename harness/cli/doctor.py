@@ -11,7 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Final
 
-from harness.bench.table import markdown
+from harness.markdown import table
 from harness.platforms import Platform, load_platforms
 from harness.platforms.cache import cache_home
 from harness.requirements import Requirement, requirements
@@ -58,7 +58,7 @@ def _table(platforms: Iterable[Platform], needs: dict[str, list[Requirement]]) -
     rows = [
         (one.name, one.found or f"MISSING: {one.problem}", ", ".join(names)) for one, names in users.items()
     ]
-    return markdown(("needed", "found", "by"), rows, right=frozenset())
+    return table(("needed", "found", "by"), rows, right=frozenset())
 
 
 def _advice(needs: dict[str, list[Requirement]]) -> str:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from harness.bench.table import markdown
+from harness.markdown import table
 from harness.platforms import Platform, load_platforms
 from harness.requirements import lacking
 
@@ -20,7 +20,7 @@ def main(arguments: argparse.Namespace) -> int:
     """Show the table; always 0."""
     platforms = load_platforms(arguments.platforms_file)
     head = ("platform", "what it is", "default", "here", "lacks")
-    print(markdown(head, map(_row, platforms.values()), right=frozenset()))
+    print(table(head, map(_row, platforms.values()), right=frozenset()))
     return 0
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from harness.markdown import table
 from harness.timing.compare import Change, Comparison, Growth
 from harness.timing.measurement import Measurement
 from harness.timing.record import Record
@@ -43,7 +44,7 @@ def _times(changes: Sequence[Change]) -> str:
         ]
         for change in changes
     ]
-    return table(["", "call", "platform", "base", "head", "change"], rows, right=3)
+    return table(["", "call", "platform", "base", "head", "change"], rows, right=range(3, 6))
 
 
 def _value(one: Measurement | None) -> str:
@@ -83,7 +84,7 @@ def _sizes(sizes: Sequence[Growth]) -> str:
         ]
         for size in sizes
     ]
-    return table(["firmware", "bytes of", "base", "head", "change"], rows, right=2)
+    return table(["firmware", "bytes of", "base", "head", "change"], rows, right=range(2, 5))
 
 
 def _method(comparison: Comparison) -> str:
@@ -107,20 +108,3 @@ def _provenance(records: Sequence[Record]) -> Iterator[str]:
             built = f"{record.firmware.compiler} {record.firmware.flags}".strip() or "unknown compiler"
             text += f"; firmware {record.firmware.content_hash[:12]}, {built}"
         yield text
-
-
-def table(header: Sequence[str], rows: Sequence[Sequence[str]], right: int) -> str:
-    """Columns from number `right` on are aligned to the right. Cells are padded: it reads as text, too."""
-    cells = [list(header), *(list(row) for row in rows)]
-    widths = [max(3, *(len(row[index]) for row in cells)) for index in range(len(header))]
-    rule = ["-" * (w - 1) + ":" if index >= right else "-" * w for index, w in enumerate(widths)]
-    lines = [_line(cells[0], widths, right), "| " + " | ".join(rule) + " |"]
-    return "\n".join([*lines, *(_line(row, widths, right) for row in cells[1:])])
-
-
-def _line(cells: Sequence[str], widths: Sequence[int], right: int) -> str:
-    padded = [
-        cell.rjust(width) if index >= right else cell.ljust(width)
-        for index, (cell, width) in enumerate(zip(cells, widths, strict=True))
-    ]
-    return "| " + " | ".join(padded) + " |"

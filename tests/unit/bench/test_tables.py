@@ -9,7 +9,8 @@ import pytest
 
 from harness.bench.compare import comparison
 from harness.bench.rows import Goal, Report, Row, SourceSize
-from harness.bench.table import markdown, notes, number, report_text, rows_table, sizes_table
+from harness.bench.table import notes, number, report_text, rows_table, sizes_table
+from harness.markdown import table
 
 TRIP = Row("round trip", "inc", "posix", "us", 40.0, 20.0, 2.0, 0.1, Goal("at most", 2.5), "raw: an echo")
 TEXT = Row("size", "text", "Cortex-M3", "bytes", 8000.0, goal=Goal("at most", 8191, "value"))
@@ -22,8 +23,8 @@ def cells(line: str) -> list[str]:
 
 
 def test_a_table_is_aligned_markdown() -> None:
-    table = markdown(("what", "n"), [("a", "1"), ("long", "1000")], right=frozenset({1}))
-    assert table.splitlines() == ["| what |    n |", "| ---- | ---: |", "| a    |    1 |", "| long | 1000 |"]
+    text = table(("what", "n"), [("a", "1"), ("long", "1000")], right={1})
+    assert text.splitlines() == ["| what |    n |", "| ---- | ---: |", "| a    |    1 |", "| long | 1000 |"]
 
 
 @pytest.mark.parametrize(
