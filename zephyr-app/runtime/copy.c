@@ -169,16 +169,12 @@ static void set_span_0_7(struct span *span, const TVMValue *end, const TVMValue 
 bool minrpc_copy_among_remote(struct minrpc_server *server, const struct minrpc_args *args)
 {
 	const TVMValue *values = args->values;
-	bool plain = args->count == 9;
 	struct span from;
 	struct span to;
 	uint8_t *source;
 	uint8_t *destination;
 
-	if (!minrpc_check_args(server, "CopyAmongRemote", args, plain ? "hihiiddph" : "tth")) {
-		return false;
-	}
-	if (plain) {
+	if (args->count == MINRPC_COPY_AMONG_0_7) {
 		set_span_0_7(&from, &values[0], &values[4]);
 		set_span_0_7(&to, &values[2], &values[4]);
 	} else {

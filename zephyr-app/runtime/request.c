@@ -9,8 +9,16 @@
 
 /* What the codes from GetGlobalFunc (9) on take, as minrpc_check_args reads it. */
 static const char syscall_args[][5] = {
-	"s", "hi", "d", "di", "diip", "dh", "dh", "" /* CopyAmongRemote has two forms */, "tn", "d", "dh", "dh", "d",
+	"s", "hi", "d", "di", "diip", "dh", "dh", "tth", "tn", "d", "dh", "dh", "d",
 };
+
+static const char *letters_of(uint32_t code, const struct minrpc_args *args)
+{
+	if (code == MINRPC_RPC_COPY_AMONG_REMOTE && args->count == MINRPC_COPY_AMONG_0_7) {
+		return "hihiiddph";
+	}
+	return syscall_args[code - MINRPC_RPC_GET_GLOBAL_FUNC];
+}
 
 static bool decode(struct minrpc_server *server, struct minrpc_cursor *body,
 		   struct minrpc_args *args)
@@ -121,12 +129,11 @@ static uint32_t size_in(const TVMValue *value)
 
 static bool system_call(struct minrpc_server *server, uint32_t code, struct minrpc_cursor *body)
 {
-	const char *letters = syscall_args[code - MINRPC_RPC_GET_GLOBAL_FUNC];
 	struct minrpc_args args;
 	const TVMValue *values;
 
 	if (!decode(server, body, &args) ||
-	    (letters[0] != '\0' && !minrpc_check_args(server, "system call", &args, letters))) {
+	    !minrpc_check_args(server, "system call", &args, letters_of(code, &args))) {
 		return false;
 	}
 	values = args.values;

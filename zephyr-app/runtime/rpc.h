@@ -79,6 +79,9 @@ bool minrpc_request(struct minrpc_server *server, struct minrpc_cursor *packet);
 
 bool minrpc_copy_from_remote(struct minrpc_server *server, struct minrpc_cursor *body);
 bool minrpc_copy_to_remote(struct minrpc_server *server, struct minrpc_cursor *body);
+
+/* How many arguments v0.7's form has, which tells it from v0.8's. */
+#define MINRPC_COPY_AMONG_0_7 9
 bool minrpc_copy_among_remote(struct minrpc_server *server, const struct minrpc_args *args);
 
 /*
