@@ -134,7 +134,7 @@ def test_function_that_fails(lib: SystemLibrary, arguments: tuple[RemoteArray, .
 
 
 def test_function_that_is_not_there(lib: SystemLibrary) -> None:
-    with pytest.raises(RemoteError, match=r'no function \W?subtract'):
+    with pytest.raises(RemoteError, match=r"no function \W?subtract"):
         lib.time_evaluator("subtract")
 
 
