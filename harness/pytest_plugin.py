@@ -119,6 +119,9 @@ def running_device(
 ) -> Iterator[RunningDevice]:
     """The started device: process, console, timing mode. Its link belongs to `device`."""
     node = request.node
+    total = request.config.stash[_RUN].total
+    if total.expired():  # A device that is quick enough would never be waited for.
+        raise Deadline(node.name, 0.0, total=total).error("the test's turn")
     if minrpc_shared.unusable:
         # The first test has failed with the whole report, and so does the run.
         pytest.skip(f"{minrpc_shared.name} could not be used: {minrpc_shared.unusable}")
