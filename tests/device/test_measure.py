@@ -42,11 +42,19 @@ def test_the_overhead_is_that_of_an_empty_call(lib: SystemLibrary, timing_check:
 
 
 def test_a_short_function_comes_out_as_it_is(lib: SystemLibrary, timing_check: TimingCheck) -> None:
-    """Options that made TVM's evaluator give 0.0 or never end, against very many calls of the same."""
-    asked = lib.measure("inc", number=20, repeat=3, min_repeat_ms=40)(1)
-    true = lib.measure("inc", number=1_000_000, repeat=5)(1)
-    assert all(sample.cycles >= 0.040 * asked.clock.cycles_hz for sample in asked.samples)
-    ratio = asked.summary.min / true.summary.min
+    """Options that made TVM's evaluator give 0.0 or never end, against very many calls of the same.
+
+    In turns, so that a processor that changes its speed changes both; and long, because one that was idle
+    starts slowly.
+    """
+    asked, true = [], []
+    for _ in range(3):
+        asked.append(lib.measure("inc", number=20, repeat=3, min_repeat_ms=40)(1))
+        true.append(lib.measure("inc", number=1_000_000, repeat=3, min_repeat_ms=150)(1))
+    for measurement in asked:
+        shortest = 0.040 * measurement.clock.cycles_hz
+        assert all(sample.cycles >= shortest for sample in measurement.samples)
+    ratio = min(one.summary.min for one in asked) / min(one.summary.min for one in true)
     timing_check.expect(0.95 <= ratio <= 1.05, f"{ratio:.3f} times the true cost of inc")
 
 
