@@ -10,6 +10,7 @@ bounded buffer in memory; there is no file to remove.
 from __future__ import annotations
 
 import ctypes
+import itertools
 import os
 import select
 import shlex
@@ -25,6 +26,9 @@ _PR_SET_PDEATHSIG: Final = 1
 _TAIL_BYTES: Final = 256 * 1024
 _PIPE_BYTES: Final = 64 * 1024  # what a pipe holds on Linux unless told otherwise; pipe(7)
 _libc = ctypes.CDLL(None, use_errno=True)
+
+# Two harnesses seldom begin with the same CPU. Counting is one step for all threads.
+_turns: Final = itertools.count(os.getpid())
 
 
 class _Launcher:
@@ -99,12 +103,21 @@ def output_tail(process: subprocess.Popen[bytes], name: str) -> TextTail:
     return TextTail(process.stdout, name)
 
 
-def spawn(argv: Sequence[str], *, pass_fds: Sequence[int] = ()) -> subprocess.Popen[bytes]:
+def spawn(
+    argv: Sequence[str], *, pass_fds: Sequence[int] = (), on_one_cpu: bool = False
+) -> subprocess.Popen[bytes]:
     """Start `argv` in its own process group; the kernel kills it when this process ends.
 
     It has no input; what it prints, to standard output and error alike, goes to its `stdout` pipe.
+    on_one_cpu: all its threads share one of the CPUs that we may use, the next one for each process.
     """
-    return _start(argv, output=subprocess.PIPE, pass_fds=pass_fds)
+    cpu = _next_cpu() if on_one_cpu else None
+    return _start(argv, output=subprocess.PIPE, pass_fds=pass_fds, cpu=cpu)
+
+
+def _next_cpu() -> int:
+    allowed = sorted(os.sched_getaffinity(0))
+    return allowed[next(_turns) % len(allowed)]
 
 
 def spawn_logged(
@@ -124,6 +137,7 @@ def _start(
     pass_fds: Sequence[int],
     cwd: Path | None = None,
     env: Mapping[str, str] | None = None,
+    cpu: int | None = None,
 ) -> subprocess.Popen[bytes]:
     parent = os.getpid()
 
@@ -137,14 +151,16 @@ def _start(
             cwd=cwd,
             env=env,
             process_group=0,
-            preexec_fn=lambda: _die_with(parent),
+            preexec_fn=lambda: _before_exec(parent, cpu),
         )
 
     return _launcher.run(start)
 
 
-def _die_with(parent: int) -> None:
+def _before_exec(parent: int, cpu: int | None) -> None:
     """Runs in the child, between fork and exec."""
+    if cpu is not None:
+        os.sched_setaffinity(0, {cpu})
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os.kill(os.getpid(), signal.SIGKILL)

@@ -67,7 +67,13 @@ def _start(firmware: Firmware, argv: list[str], pair: LinkPair, icount: Icount |
             console_uart=platform.console_uart,
             qmp_fd=theirs.fileno(),
         )
-        process = spawn(wire(argv, wiring, icount), pass_fds=(pair.device_fd, console_write, theirs.fileno()))
+        # Each byte on the link goes from QEMU's main loop to its virtual CPU and back: between threads on one
+        # CPU that takes a third to a half of the time.
+        process = spawn(
+            wire(argv, wiring, icount),
+            pass_fds=(pair.device_fd, console_write, theirs.fileno()),
+            on_one_cpu="-smp" not in argv,
+        )
         undo.pop_all()
     return RunningDevice(
         platform=firmware.platform,
