@@ -55,12 +55,18 @@ def charged_between(start: Sample, end: Sample) -> float:
 class Clock(Protocol):
     """Reads the time that a deadline charges."""
 
+    def now(self) -> float:
+        """Seconds since some instant, as they pass for who waits."""
+
     def sample(self, max_age_s: float = 0.0) -> Sample:
         """Read it; an earlier reading not older than `max_age_s` will do."""
 
 
 class WallClock:
     """Plain host time, for boards and for the total deadline."""
+
+    def now(self) -> float:
+        return time.monotonic()
 
     def sample(self, max_age_s: float = 0.0) -> Sample:
         return Sample(time.monotonic())
@@ -136,6 +142,9 @@ class ProcessClock:
         self._device, self._own = _Queueing(), _Queueing()
         self._last: Sample | None = None
 
+    def now(self) -> float:
+        return time.monotonic()
+
     def sample(self, max_age_s: float = 0.0) -> Sample:
         if self._last is None or time.monotonic() - self._last.wall_s > max_age_s:
             self._last = self._read()
@@ -167,7 +176,7 @@ class Deadline:
         self.budget_s = budget_s
         self._clock = charge or WallClock()
         self._total = total
-        self._begin_s = time.monotonic()
+        self._begin_s = self._clock.now()
         self._sample = self._clock.sample(_SAMPLE_AGE_S)
 
     @property
@@ -178,7 +187,7 @@ class Deadline:
     @property
     def wall_s(self) -> float:
         """Seconds since the deadline was made."""
-        return time.monotonic() - self._begin_s
+        return self._clock.now() - self._begin_s
 
     @property
     def cpu_s(self) -> float:

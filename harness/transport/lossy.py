@@ -10,7 +10,7 @@ from typing import Final
 
 from harness.transport.base import Transport
 
-_LONGEST_CUT: Final = 64
+_LONGEST_CUT: Final = 16  # what a UART's FIFO holds, and loses at once
 _NEVER: Final = 1 << 62
 
 
@@ -19,7 +19,7 @@ class Faults:
     """How often each happens, per byte: 0.001 is one in a thousand.
 
     drop: the byte is left out. flip: one bit of it is inverted. duplicate: it comes twice.
-    cut: it and up to 63 after it are left out.
+    cut: it and up to 15 after it are left out.
     delay: what follows it comes by itself, with the next write or read; nothing is lost.
     """
 

@@ -28,7 +28,7 @@ from harness.opening import device_on
 from harness.platforms import Firmware, RunningDevice, launch
 from tests.device.test_session import add_works
 
-CALL_S = 1.0
+CALL_S = 0.3
 RESET_S = 60.0
 
 
@@ -189,7 +189,7 @@ from harness.opening import device_on
 from harness.platforms import launch
 running = launch(pickle.loads(bytes.fromhex(sys.argv[1])))
 device = device_on(running)
-data = np.zeros(50_000, np.int8)
+data = np.zeros(20_000, np.int8)
 array = device.array(data)
 print(running.process.pid, flush=True)
 while True:

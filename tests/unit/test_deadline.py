@@ -42,16 +42,19 @@ class Now:
 class FakeClock:
     """A device's clock, set by hand; counts its readings."""
 
-    def __init__(self, now: Now) -> None:
-        self.now = now
+    def __init__(self, time: Now) -> None:
+        self.time = time
         self.cpu_s = 0.0
         self.queued_s: float | None = 0.0
         self.runnable = False
         self.readings = 0
 
+    def now(self) -> float:
+        return self.time.s
+
     def sample(self, max_age_s: float = 0.0) -> Sample:
         self.readings += 1
-        return Sample(self.now.s, self.cpu_s, self.queued_s, self.runnable)
+        return Sample(self.time.s, self.cpu_s, self.queued_s, self.runnable)
 
 
 @pytest.fixture
@@ -132,7 +135,7 @@ def test_an_old_sample_does_not_charge_what_was_before(now: Now) -> None:
     class Stale(FakeClock):
         def sample(self, max_age_s: float = 0.0) -> Sample:
             age = 0.2 if max_age_s else 0.0
-            return Sample(self.now.s - age, 0.0, 0.0)
+            return Sample(self.time.s - age, 0.0, 0.0)
 
     deadline = Deadline("call", 1.0, Stale(now))
     now.s += 1.0 - 1e-6

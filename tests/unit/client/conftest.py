@@ -11,8 +11,8 @@ from harness.client import Device
 from tests.unit.client.device_model import OURS, DeviceModel, Traits
 from tests.unit.client.model_transport import ModelTransport
 
-# Long enough for a model that answers at once; what never answers is waited for as long.
-TIMEOUT_S = 0.02
+# A model answers at once, and what never answers is waited for by its own clock.
+TIMEOUT_S = 1.0
 
 
 class Bench:
@@ -25,7 +25,10 @@ class Bench:
 
     def connect(self, session_timeout_s: float) -> Device:
         """A client of its own."""
-        return Device(self.transport, session_timeout_s=session_timeout_s, call_timeout_s=TIMEOUT_S)
+        transport = self.transport
+        return Device(
+            transport, transport.owner, session_timeout_s=session_timeout_s, call_timeout_s=TIMEOUT_S
+        )
 
 
 @pytest.fixture

@@ -5,13 +5,33 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from harness.client import LinkOwner
+from harness.deadline import Sample
 from harness.errors import DeadlineError, LinkClosedError
 from tests.unit.client.device_model import DeviceModel
+
+
+class ModelClock:
+    """Time that passes only for who waits in vain: nothing here depends on how busy the host is."""
+
+    def __init__(self) -> None:
+        self.s = 0.0
+
+    def now(self) -> float:
+        return self.s
+
+    def wait(self, seconds: float) -> None:
+        """At least a microsecond: of a wait that only rounding left something would come to nothing."""
+        self.s += max(seconds, 1e-6)
+
+    def sample(self, max_age_s: float = 0.0) -> Sample:
+        return Sample(self.s)
 
 
 class ModelTransport:
     """Everything written is answered at once; `written` keeps it, one entry a write.
 
+    owner: for the client, so that its deadlines go by `clock`.
     chunk: how many bytes a read returns at the most.
     spoil: what becomes of what is written on its way.
     """
@@ -20,6 +40,8 @@ class ModelTransport:
 
     def __init__(self, model: DeviceModel, *, chunk: int = 65536, boot: bool = False) -> None:
         self.model = model
+        self.clock = ModelClock()
+        self.owner = LinkOwner(clock=self.clock)
         self.written: list[bytes] = []
         self.closed = False
         self.spoil: Callable[[bytes], bytes] = bytes
@@ -37,14 +59,17 @@ class ModelTransport:
         if self.room is not None and len(data) > self.room:
             error = DeadlineError("the model takes no more")
             error.written, self.room = self.room, 0
+            self.clock.wait(timeout_s)
             raise error
         self.written.append(data)
         self._incoming += self.model.receive(self.spoil(data))
 
     def read(self, timeout_s: float) -> bytes:
         data, self._incoming = self._incoming[: self._chunk], self._incoming[self._chunk :]
-        if not data and self.closed:
-            raise LinkClosedError("the model is gone")
+        if not data:
+            if self.closed:
+                raise LinkClosedError("the model is gone")
+            self.clock.wait(timeout_s)
         return data
 
     def close(self) -> None:

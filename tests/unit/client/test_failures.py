@@ -177,7 +177,7 @@ def test_a_dead_emulator_is_named_as_the_cause() -> None:
         )
 
     transport = ModelTransport(DeviceModel())
-    owner = LinkOwner(diagnose=diagnose, console=lambda: "Segmentation fault\n")
+    owner = LinkOwner(clock=transport.clock, diagnose=diagnose, console=lambda: "Segmentation fault\n")
     device = Device(transport, owner, session_timeout_s=TIMEOUT_S, call_timeout_s=TIMEOUT_S)
     device.connect()
     transport.close()

@@ -65,7 +65,7 @@ def test_a_numbered_copy_fits_the_buffer_to_the_last_byte() -> None:
     model = DeviceModel(TAKES_LONG_COPIES)
     transport = ModelTransport(model)
     host = elements(100_000)
-    with Device(transport, resend=True) as device:
+    with Device(transport, transport.owner, resend=True) as device:
         assert (device.array(host).numpy() == host).all()
     reader = Deframer()
     frames = [event for data in transport.written for event in reader.feed(data)]

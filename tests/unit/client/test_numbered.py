@@ -55,7 +55,7 @@ def use(device: Device) -> None:
 @pytest.mark.parametrize("traits", [TVM_0_7_0, TVM_0_8_0, TVM_0_11_0, TVM_0_18_0])
 def test_tvms_devices_see_tvms_messages_only(traits: Traits) -> None:
     transport = ModelTransport(DeviceModel(traits))
-    with Device(transport, resend=True) as device:
+    with Device(transport, transport.owner, resend=True) as device:
         use(device)
         assert types_in(transport.written) <= TVMS_MESSAGES
 
@@ -68,7 +68,7 @@ def test_without_the_option_ours_sees_tvms_messages_only(make_bench: Callable[..
 
 def test_with_it_only_the_question_is_not_numbered() -> None:
     transport = ModelTransport(DeviceModel())
-    with Device(transport, resend=True) as device:
+    with Device(transport, transport.owner, resend=True) as device:
         use(device)
         types = [next(iter(types_in([wire]))) for wire in transport.written[1:]]
         assert types[0] == MessageType.NORMAL
@@ -78,7 +78,7 @@ def test_with_it_only_the_question_is_not_numbered() -> None:
 def test_each_session_is_asked_anew() -> None:
     model = DeviceModel()
     transport = ModelTransport(model)
-    with Device(transport, resend=True) as device:
+    with Device(transport, transport.owner, resend=True) as device:
         use(device)
         transport.say(model.boot())
         with pytest.raises(SessionTerminatedError):
@@ -91,8 +91,9 @@ def test_each_session_is_asked_anew() -> None:
 @pytest.mark.parametrize("seed", range(3))
 def test_each_call_runs_once_over_a_lossy_link(kind: str, seed: int) -> None:
     model = DeviceModel()
-    lossy = LossyTransport(ModelTransport(model), Faults(**{kind: 0.001}), seed)
-    with Device(lossy, resend=True) as device:
+    transport = ModelTransport(model)
+    lossy = LossyTransport(transport, Faults(**{kind: 0.001}), seed)
+    with Device(lossy, transport.owner, resend=True) as device:
         inc = device.system_lib()["inc"]
         model.requests.clear()
         assert [inc(number) for number in range(60)] == list(range(1, 61))
@@ -103,7 +104,7 @@ def test_each_call_runs_once_over_a_lossy_link(kind: str, seed: int) -> None:
 
 def test_a_link_that_carries_nothing_is_given_up_at_the_deadline() -> None:
     transport = ModelTransport(DeviceModel())
-    with Device(transport, resend=True, call_timeout_s=0.2) as device:
+    with Device(transport, transport.owner, resend=True, call_timeout_s=0.2) as device:
         inc = device.system_lib()["inc"]
         transport.spoil = lambda _: b""
         with pytest.raises(DeadlineError) as caught:
