@@ -19,4 +19,6 @@ def native_build(
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--load", action="store_true", help="the whole of tests/device/test_load.py, not a part")
+    parser.addoption(
+        "--load", action="store_true", help="the whole of what tests/device does to load the link, not a part"
+    )

@@ -58,6 +58,7 @@ class NumberedRequests:
     piece: int = FIRST_PIECE
     counters: ResendCounters = field(default_factory=ResendCounters)
     _damaged: bool = False
+    _size: int = 0
 
     def begin(self) -> int:
         """A new request: its sequence."""
@@ -66,11 +67,15 @@ class NumberedRequests:
         self._damaged = False
         return self.sequence
 
+    def sent(self, size: int) -> None:
+        """The request is a message of `size` bytes."""
+        self._size = size
+
     def answer(self, events: list[SessionEvent]) -> memoryview | None:
         """The answer to the last request, when it is among `events`."""
         for event in events:
             if isinstance(event, Numbered) and event.sequence == self.sequence:
-                self._learn()
+                self._learn(max(self._size, len(event.body)))
                 return event.body
         return None
 
@@ -94,9 +99,15 @@ class NumberedRequests:
         self.counters.sent_again += action is Action.SEND
         return action
 
-    def _learn(self) -> None:
-        """Twice the piece after a clean exchange, half of it after one that had to be repeated."""
-        self.piece = max(self.piece // 2, LEAST_PIECE) if self._damaged else min(self.piece * 2, MOST_PIECE)
+    def _learn(self, size: int) -> None:
+        """Twice the piece after a clean exchange, half of it after one that had to be repeated.
+
+        size: of the longer of the two messages. A short one tells nothing of how a long one would fare.
+        """
+        if 2 * size >= self.piece:
+            self.piece = (
+                max(self.piece // 2, LEAST_PIECE) if self._damaged else min(self.piece * 2, MOST_PIECE)
+            )
 
 
 def run(
@@ -115,6 +126,7 @@ def run(
     """
     sequence = requests.begin()
     frame = encode(sequence)
+    requests.sent(len(frame))
     write(frame)
     silences = 0
     while True:

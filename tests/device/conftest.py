@@ -7,6 +7,15 @@ import pytest
 
 from harness.client import Device, SystemLibrary
 
+Amount = Callable[[int, int], int]
+
+
+@pytest.fixture
+def amount(request: pytest.FixtureRequest) -> Amount:
+    """The first of two numbers in a normal run, the second with --load."""
+    whole = bool(request.config.getoption("--load"))
+    return lambda bounded, full: full if whole else bounded
+
 
 @pytest.fixture
 def lib(device: Device) -> SystemLibrary:

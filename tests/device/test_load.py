@@ -10,7 +10,6 @@ from __future__ import annotations
 import gc
 import os
 import threading
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -20,17 +19,11 @@ from harness.client import Device, DeviceInfo
 from harness.opening import device_on
 from harness.platforms import Firmware, RunningDevice, launch
 from harness.plugin.trace import LentTransport
+from tests.device.conftest import Amount
 from tests.device.test_session import add_works
 
 DEVICES = 8
 PAGE = os.sysconf("SC_PAGE_SIZE")
-
-
-@pytest.fixture
-def amount(request: pytest.FixtureRequest) -> Callable[[int, int], int]:
-    """The first of two numbers in a normal run, the second with --load."""
-    whole = bool(request.config.getoption("--load"))
-    return lambda bounded, full: full if whole else bounded
 
 
 def resident_bytes() -> int:
@@ -42,7 +35,7 @@ def link_errors(info: DeviceInfo) -> dict[str, int]:
     return {name: count for name, count in info.link_counts().items() if name != "stale_messages"}
 
 
-def test_calls_with_allocations_and_frees(device: Device, amount: Callable[[int, int], int]) -> None:
+def test_calls_with_allocations_and_frees(device: Device, amount: Amount) -> None:
     """Sizes that differ, frees out of order, one array always alive: as a test suite does it."""
     rounds = amount(100, 100_000)
     add = device.system_lib()["add"]
@@ -73,7 +66,7 @@ def test_calls_with_allocations_and_frees(device: Device, amount: Callable[[int,
     assert device.rpc.generation == 1
 
 
-def test_sessions_one_after_another(running_device: RunningDevice, amount: Callable[[int, int], int]) -> None:
+def test_sessions_one_after_another(running_device: RunningDevice, amount: Amount) -> None:
     sessions = amount(50, 5_000)
     link = LentTransport(running_device.transport)
     with device_on(running_device, transport=link) as first:

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A link that damages one byte in a thousand: answers are right or there are none, and nothing runs twice."""
+"""A link that damages one byte in a thousand: answers are right or there are none, and nothing runs twice.
+
+A normal run tries one seed for each kind of fault, `--load` twenty.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,7 @@ from harness.opening import device_on
 from harness.platforms import RunningDevice
 from harness.plugin.trace import LentTransport
 from harness.transport.lossy import Faults, LossyTransport
+from tests.device.conftest import Amount
 from tests.device.test_session import add_works
 
 RATE = 0.001
@@ -21,7 +25,6 @@ FAULTS = {
     **{kind: Faults(**{kind: RATE}) for kind in ("drop", "flip", "duplicate", "cut", "delay")},
     "all": Faults.spread(RATE),
 }
-SEEDS = range(2)
 
 MakeLossy = Callable[..., tuple[Device, LossyTransport]]
 
@@ -75,12 +78,12 @@ def some_calls(device: Device, seed: int) -> int:
 
 @pytest.mark.parametrize("kind", FAULTS)
 def test_right_or_an_error_within_the_deadline(
-    running_device: RunningDevice, lossy: MakeLossy, works: Callable[[], bool], kind: str
+    running_device: RunningDevice, lossy: MakeLossy, works: Callable[[], bool], amount: Amount, kind: str
 ) -> None:
     # A board's limit is plain time, which a busy host may use up by itself.
     timeout_s = 0.2 if running_device.process else 2.0
     faults = 0
-    for seed in SEEDS:
+    for seed in range(amount(1, 20)):
         device, transport = lossy(FAULTS[kind], seed, resend=False, timeout_s=timeout_s)
         assert some_calls(device, seed) < 10
         faults += sum(transport.counts.values())
@@ -90,9 +93,11 @@ def test_right_or_an_error_within_the_deadline(
 
 
 @pytest.mark.parametrize("kind", FAULTS)
-def test_numbered_requests_run_exactly_once(lossy: MakeLossy, works: Callable[[], bool], kind: str) -> None:
+def test_numbered_requests_run_exactly_once(
+    lossy: MakeLossy, works: Callable[[], bool], amount: Amount, kind: str
+) -> None:
     faults = 0
-    for seed in SEEDS:
+    for seed in range(amount(1, 20)):
         device, transport = lossy(FAULTS[kind], seed, resend=True, timeout_s=60.0)
         count = device.system_lib()["testing.count"]
         first = count()
@@ -129,7 +134,7 @@ def test_on_a_clean_link_nothing_is_sent_again(lossy: MakeLossy) -> None:
     sent = data(2 * device.info().max_packet, 1)
     for _ in range(2):
         assert device.array(sent).numpy().tobytes() == sent.tobytes()
-    assert device.rpc.link.piece > len(sent)
+    assert device.rpc.link.piece >= device.info().max_packet
     assert device.rpc.link.resend_counters.sent_again == 0
     device.close()
 

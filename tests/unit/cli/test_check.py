@@ -14,18 +14,20 @@ from harness.check.cases import Case, cases, ulps
 Minrpc = Callable[..., tuple[int, str, str]]
 
 
-def test_all_stages_and_both_tables(minrpc: Minrpc, tmp_path: Path) -> None:
-    status, out, err = minrpc("check", "--platform", "posix", "--json", str(tmp_path / "out.json"))
+@pytest.fixture
+def one_case(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For what is not about the cases: each takes a tenth of a second."""
+    monkeypatch.setattr("harness.cli.check.cases", lambda: cases()[:1])
+
+
+def test_all_stages_both_tables_and_the_json(minrpc: Minrpc, tmp_path: Path) -> None:
+    file = tmp_path / "out.json"
+    status, out, err = minrpc("check", "--platform", "posix", "--json", str(file))
     assert (status, err) == (0, "")
     stages = [line.split()[0] for line in out.splitlines() if line.startswith("  ")]
     assert stages == ["build", "start", "session", *["call"] * len(cases()), "clock"]
     assert "| posix    | exp      | float32 | 256  |" in out
     assert "passed |" in out
-
-
-def test_json(minrpc: Minrpc, tmp_path: Path) -> None:
-    file = tmp_path / "out.json"
-    minrpc("check", "--platform", "posix", "--json", str(file))
     document = json.loads(file.read_text())
     (platform,) = document["platforms"]
     assert document["passed"] is True
@@ -50,6 +52,7 @@ def test_a_wrong_result_fails(minrpc: Minrpc, monkeypatch: pytest.MonkeyPatch, t
     assert json.loads((tmp_path / "out.json").read_text())["passed"] is False
 
 
+@pytest.mark.usefixtures("one_case")
 def test_a_stage_that_fails_is_named_and_the_next_platform_checked(minrpc: Minrpc, tmp_path: Path) -> None:
     broken = tmp_path / "broken.c"
     broken.write_text("this is no C\n")
@@ -62,6 +65,7 @@ def test_a_stage_that_fails_is_named_and_the_next_platform_checked(minrpc: Minrp
     assert "| posix    | add" in out
 
 
+@pytest.mark.usefixtures("one_case")
 def test_a_file_that_cannot_be_written(minrpc: Minrpc, tmp_path: Path) -> None:
     status, _, err = minrpc("check", "--platform", "posix", "--json", str(tmp_path / "no" / "out.json"))
     assert status == 2

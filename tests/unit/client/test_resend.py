@@ -125,11 +125,24 @@ def test_the_answer_to_the_request_before_is_not_taken() -> None:
     assert Link(deque([[answer(1, b"again")], [answer(2)]])).run(requests) == b"ok"
 
 
+def copy(number: int, piece: int) -> Numbered:
+    """An answer with a piece of a copy."""
+    return answer(number, bytes(piece))
+
+
 def test_pieces_double_when_clean_and_halve_when_damaged() -> None:
     requests = NumberedRequests()
-    Link(deque([[answer(1)]])).run(requests)
+    Link(deque([[copy(1, FIRST_PIECE)]])).run(requests)
     assert requests.piece == 2 * FIRST_PIECE
-    Link(deque([None, [answer(2)]])).run(requests)
+    Link(deque([None, [copy(2, 2 * FIRST_PIECE)]])).run(requests)
+    assert requests.piece == FIRST_PIECE
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_short_messages_tell_nothing_of_long_ones(clean: bool) -> None:
+    requests = NumberedRequests()
+    for number in range(1, 11):
+        Link(deque([[answer(number)]] if clean else [None, [answer(number)]])).run(requests)
     assert requests.piece == FIRST_PIECE
 
 
@@ -137,7 +150,8 @@ def test_pieces_double_when_clean_and_halve_when_damaged() -> None:
 def test_pieces_have_limits(clean: bool, limit: int) -> None:
     requests = NumberedRequests()
     for number in range(1, 31):
-        steps: list[Step] = [[answer(number)]] if clean else [None, [answer(number)]]
+        whole: list[SessionEvent] = [copy(number, requests.piece)]
+        steps: list[Step] = [whole] if clean else [None, whole]
         Link(deque(steps)).run(requests)
     assert requests.piece == limit
 
