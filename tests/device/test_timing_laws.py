@@ -195,7 +195,7 @@ def shift_for(spot: str, image: Firmware, interrupts: Interrupts) -> int:
     """An instruction takes about a tick for the seconds of the first spot, more for the others' minutes."""
     with rig_at(image, FAST) as rig:
         finest = max(shift for shift in range(11) if 2**shift * rig.hz <= 1e9)
-    return finest + 1 if spot.endswith("ns") else min(10, finest + 4)
+    return finest + 1 if spot.endswith("ns") else FAST
 
 
 def test_instructions_come_with_the_time(image: Firmware, own_shift: int) -> None:
