@@ -37,6 +37,6 @@ set(MINRPC_INCLUDES
 # More C sources of the user's, generated ones too: -DMINRPC_EXTRA_SOURCES="a.c;b.c". Their warnings are their own.
 set(MINRPC_EXTRA_SOURCES "" CACHE STRING "Further C sources to link into the firmware")
 
-option(MINRPC_RAW "An echo without the protocol in place of the server: the benchmarks' baseline" OFF)
+option(MINRPC_RAW "The link without the protocol in place of the server: the benchmarks' baseline" OFF)
 
 set(MINRPC_WARNINGS -Wall -Wextra -Werror)

@@ -69,7 +69,7 @@ def _to_first_result(firmware: Firmware) -> Iterator[RunningDevice]:
 
 @contextmanager
 def _to_first_character(firmware: Firmware) -> Iterator[RunningDevice]:
-    """Start the echo and read its first character."""
+    """Start the raw firmware and read its first character."""
     with launch(firmware) as running:
         expect_ready(running)
         yield running

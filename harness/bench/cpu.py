@@ -12,7 +12,7 @@ from harness.bench.round_trip import calls_of, steady
 from harness.bench.rows import Row
 from harness.deadline import ProcessClock
 
-_CALLS: Final = {"process": 3000, "native": 1000, "qemu": 100}
+_CALLS: Final = {"process": 3000, "qemu": 100}
 _IDLE_S: Final = 1.0
 
 

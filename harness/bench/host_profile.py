@@ -9,12 +9,12 @@ from collections.abc import Callable
 from io import StringIO
 from typing import Final
 
-from harness.bench.copies import SHAPE, random_int8
+from harness.bench.copies import copies_of, host_array
 from harness.bench.peers import Peers, running_device
 from harness.bench.round_trip import calls_of
 
-_CALLS: Final = {"process": 2000, "native": 500, "qemu": 50}
-_COPIES: Final = {"process": 20, "native": 5, "qemu": 1}
+_CALLS: Final = {"process": 2000, "qemu": 50}
+_COPIES: Final = {"process": 20, "qemu": 1}
 _LINES: Final = 16
 
 
@@ -22,11 +22,9 @@ def profile(peers: Peers) -> str:
     """A table for each: functions by their own time. The profiler makes small functions look dearer."""
     starts = peers.platform.starts
     with running_device(peers.server) as (device, _):
-        host = random_int8(SHAPE)
-        array = device.array(host)
         jobs = {name: (call, _CALLS[starts]) for name, call in calls_of(device).items()}
-        jobs["512x512 int8 to the device"] = (lambda: array.copy_from(host), _COPIES[starts])
-        jobs["512x512 int8 back"] = (array.numpy, _COPIES[starts])
+        copies = copies_of(device, host_array(peers.platform))
+        jobs |= {name: (copy, _COPIES[starts]) for name, copy in copies.items()}
         return "\n".join(f"## {name}\n{_profiled(call, times)}" for name, (call, times) in jobs.items())
 
 

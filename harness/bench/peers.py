@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is measured: a device with its client, and the same link with an echo and no protocol."""
+"""What is measured: a device with its client, and the same link without the protocol."""
 
 from __future__ import annotations
 
@@ -18,14 +18,16 @@ from harness.platforms import Firmware, Platform, RunningDevice, build, launch
 from harness.transport import MAX_READ, FdTransport, Transport
 
 RAW_OPTIONS: Final = ("-DMINRPC_RAW=ON",)
-"""CMake options that build the echo in place of the server."""
+"""CMake options that build `zephyr-app/bench` in place of the server."""
 
 READY: Final = b"!"
-"""What the echo says at its start."""
+"""What the raw firmware says at its start, and when it has taken what it was to take."""
 
 _START_S: Final = 30.0
-# An echo that stops in the middle would be waited for without end.
+# A link that stops in the middle would be waited for without end.
 _STALL_MS: Final = 60_000
+# As a command can count.
+_MOST: Final = 2**32 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,14 +61,14 @@ def connect(running: RunningDevice, transport: Transport, *, resend: bool = Fals
 
 
 @contextmanager
-def running_echo(firmware: Firmware) -> Iterator[Echo]:
-    """The echo, booted and heard."""
+def running_raw(firmware: Firmware) -> Iterator[Raw]:
+    """The raw firmware, booted and heard."""
     with launch(firmware) as running:
         expect_ready(running)
         transport = running.transport
         assert isinstance(transport, FdTransport)
-        with Echo(transport.fileno(), running) as echo:
-            yield echo
+        with Raw(transport.fileno(), running) as raw:
+            yield raw
 
 
 def cpu_clock(*running: RunningDevice) -> Callable[[], float]:
@@ -93,17 +95,17 @@ def on_one_cpu(*running: RunningDevice) -> Iterator[None]:
 
 
 def expect_ready(running: RunningDevice) -> None:
-    """Read the one character that the echo starts with. Raises HarnessError when another, or none, comes."""
+    """Read the character that the raw firmware starts with. Raises HarnessError when none comes."""
     came = running.transport.read(_START_S)
     if came != READY:
         running.check()
-        raise HarnessError(f"the echo on {running.name} began with {came!r}, not {READY!r}")
+        raise HarnessError(f"the raw firmware on {running.name} began with {came!r}, not {READY!r}")
 
 
-class Echo:
-    """The host's side of an echo: nothing but system calls on `fd`, as few as there can be.
+class Raw:
+    """The host's side of a link without protocol: nothing but system calls on `fd`, as few as there can be.
 
-    running: what echoes.
+    running: what is on its other side.
     """
 
     def __init__(self, fd: int, running: RunningDevice) -> None:
@@ -113,16 +115,35 @@ class Echo:
         self._both.register(fd, select.POLLIN | select.POLLOUT)
         self._readable.register(fd, select.POLLIN)
 
-    def __enter__(self) -> Echo:
+    def __enter__(self) -> Raw:
         return self
 
     def __exit__(self, *_: object) -> None:
         os.set_blocking(self._fd, False)
 
+    def echo_all(self) -> None:
+        """From now on the device echoes, for more bytes than are ever sent: the rest of its life."""
+        os.write(self._fd, command("e", _MOST))
+
     def pings(self, data: bytes) -> Callable[[], None]:
-        """A function that writes `data` and reads as many bytes back, each a blocking system call."""
+        """A function that writes `data` and reads as many bytes back, each a blocking system call.
+
+        The device must echo: see `echo_all`.
+        """
         os.set_blocking(self._fd, True)
         return partial(self._ping, data)
+
+    def echoes(self, data: bytes) -> Callable[[], None]:
+        """A function that writes `data` while reading it back, as fast as the link takes and gives it."""
+        return self._streams(command("e", len(data)) + data, len(data))
+
+    def takes(self, data: bytes) -> Callable[[], None]:
+        """A function that writes `data` and waits until the device has all of it."""
+        return self._streams(command("s", len(data)) + data, len(READY))
+
+    def gives(self, size: int) -> Callable[[], None]:
+        """A function that has the device send `size` bytes, and reads them."""
+        return self._streams(command("g", size), size)
 
     def _ping(self, data: bytes) -> None:
         os.write(self._fd, data)
@@ -130,14 +151,19 @@ class Echo:
         while left > 0:
             left -= len(os.read(self._fd, MAX_READ))
 
-    def stream(self, data: bytes) -> None:
-        """Write `data` while reading it back, as fast as the link takes and gives it."""
+    def _streams(self, data: bytes, size: int) -> Callable[[], None]:
         os.set_blocking(self._fd, False)
+        return partial(self._stream, data, size)
+
+    def _stream(self, data: bytes, size: int) -> None:
+        """Write `data` while reading `size` bytes."""
         unsent = memoryview(data)
-        left = len(data)
+        left = size
         while left > 0:
             if not (self._both if unsent else self._readable).poll(_STALL_MS):
-                raise HarnessError(f"the echo stopped with {left} of {len(data)} bytes to come")
+                raise HarnessError(
+                    f"the raw link stopped with {left} of {size} bytes to come, {len(unsent)} to go"
+                )
             unsent = unsent[self._write(unsent) :]
             left -= self._read()
 
@@ -152,3 +178,8 @@ class Echo:
             return len(os.read(self._fd, MAX_READ))
         except BlockingIOError:
             return 0
+
+
+def command(letter: str, count: int) -> bytes:
+    """As the raw firmware takes it: see zephyr-app/bench/raw.h."""
+    return letter.encode() + count.to_bytes(4, "little")

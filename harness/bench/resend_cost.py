@@ -6,15 +6,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from harness.bench.copies import SHAPE, random_int8
+from harness.bench.copies import CALLS, copies_of, host_array
 from harness.bench.paired import interleave
 from harness.bench.peers import Peers, running_device
 from harness.bench.round_trip import calls_of, steady
 from harness.bench.rows import Row, time_row
-from harness.client import Device
 
-_CALLS: Final = {"process": 200, "native": 100, "qemu": 10}
-_COPIES: Final = {"process": 5, "native": 3, "qemu": 1}
+_CALLS: Final = {"process": 200, "qemu": 10}
 
 
 def measure(peers: Peers, rounds: int, copy_rounds: int) -> list[Row]:
@@ -26,13 +24,9 @@ def measure(peers: Peers, rounds: int, copy_rounds: int) -> list[Row]:
         steady(peers, one, other),
     ):
         rows = _rows(peers, calls_of(plain), calls_of(numbered), rounds, _CALLS[starts])
-        return rows + _rows(peers, _copies(plain), _copies(numbered), copy_rounds, _COPIES[starts])
-
-
-def _copies(device: Device) -> dict[str, Callable[[], object]]:
-    host = random_int8(SHAPE)
-    array = device.array(host)
-    return {"512x512 int8 to the device": lambda: array.copy_from(host), "512x512 int8 back": array.numpy}
+        host = host_array(peers.platform)
+        copies, numbered_copies = copies_of(plain, host), copies_of(numbered, host)
+        return rows + _rows(peers, copies, numbered_copies, copy_rounds, CALLS[starts])
 
 
 def _rows(

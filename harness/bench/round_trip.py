@@ -11,13 +11,13 @@ import numpy as np
 
 from harness.bench.meter import MeteredTransport
 from harness.bench.paired import interleave
-from harness.bench.peers import Echo, Peers, connect, on_one_cpu, running_device, running_echo
+from harness.bench.peers import Peers, Raw, connect, on_one_cpu, running_device, running_raw
 from harness.bench.rows import Goal, Row, time_row
 from harness.client import Device
 from harness.platforms import RunningDevice, launch
 
 _GOALS: Final = {"inc": Goal("at most", 2.0), "add, 3 tensors": Goal("at most", 2.5)}
-_CALLS: Final = {"process": 200, "native": 100, "qemu": 10}
+_CALLS: Final = {"process": 200, "qemu": 10}
 
 
 def calls_of(device: Device) -> dict[str, Callable[[], object]]:
@@ -35,10 +35,11 @@ def measure(peers: Peers, rounds: int) -> list[Row]:
     sizes = _request_sizes(peers)
     with (
         running_device(peers.server) as (device, running),
-        running_echo(peers.raw) as echo,
-        steady(peers, running, echo.running),
+        running_raw(peers.raw) as raw,
+        steady(peers, running, raw.running),
     ):
-        return [_row(peers, name, call, sizes, echo, rounds) for name, call in calls_of(device).items()]
+        raw.echo_all()
+        return [_row(peers, name, call, sizes, raw, rounds) for name, call in calls_of(device).items()]
 
 
 def steady(peers: Peers, *running: RunningDevice) -> AbstractContextManager[None]:
@@ -51,11 +52,11 @@ def _row(
     name: str,
     call: Callable[[], object],
     sizes: Mapping[str, int],
-    echo: Echo,
+    raw: Raw,
     rounds: int,
 ) -> Row:
     platform = peers.platform
-    ping = echo.pings(b"x" * sizes[name])
+    ping = raw.pings(b"x" * sizes[name])
     result = interleave(call, ping, rounds=rounds, calls=_CALLS[platform.starts])
     goal = _GOALS[name] if platform.starts == "process" else None
     note = f"raw: echo of {sizes[name]} bytes by a C program on the same kind of link"

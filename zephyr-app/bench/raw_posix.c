@@ -1,8 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * The benchmarks' baseline: one character at the start, then an echo of what comes over the inherited link
- * (--fd N). No protocol, the same system calls as the server's: a read, a write.
+ * The benchmarks' baseline over the inherited link (--fd N), by the same system calls as the server's: a read, a
+ * write. It ends when the other end is closed.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -10,55 +10,65 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "raw.h"
+
 #define LINK_BUFFER 65536U
 
-static int write_all(int link, const char *data, size_t size)
-{
-	while (size != 0U) {
-		ssize_t written = write(link, data, size);
+static int link_fd;
+static uint8_t buffer[LINK_BUFFER];
+static uint32_t from, to; /* what of the buffer is not consumed */
 
-		if (written < 0 && errno != EINTR) {
-			return -1;
-		}
-		if (written > 0) {
-			data += written;
-			size -= (size_t)written;
-		}
+/* A pty says EIO when its other end is closed. */
+static void check(ssize_t size)
+{
+	if (size == 0 || (size < 0 && errno == EIO)) {
+		exit(EXIT_SUCCESS);
 	}
-	return 0;
+	if (size < 0 && errno != EINTR) {
+		perror("raw");
+		exit(EXIT_FAILURE);
+	}
 }
 
-static int echo(int link)
+uint32_t link_wait(const uint8_t **data)
 {
-	static char buffer[LINK_BUFFER];
+	while (from == to) {
+		ssize_t size = read(link_fd, buffer, sizeof(buffer));
 
-	for (;;) {
-		ssize_t size = read(link, buffer, sizeof(buffer));
+		check(size);
+		from = 0U;
+		to = size > 0 ? (uint32_t)size : 0U;
+	}
+	*data = &buffer[from];
+	return to - from;
+}
 
-		if (size == 0 || (size < 0 && errno == EIO)) {
-			return 0; /* a pty reads EIO when its other end is closed */
-		}
-		if (size < 0 && errno != EINTR) {
-			return -1;
-		}
-		if (size > 0 && write_all(link, buffer, (size_t)size) != 0) {
-			return errno == EIO ? 0 : -1;
+void link_consume(uint32_t size)
+{
+	from += size;
+}
+
+void link_write(const uint8_t *data, uint32_t size)
+{
+	while (size != 0U) {
+		ssize_t written = write(link_fd, data, size);
+
+		check(written);
+		if (written > 0) {
+			data += written;
+			size -= (uint32_t)written;
 		}
 	}
 }
 
 int main(int argc, char **argv)
 {
-	int link;
+	static const uint8_t piece[LINK_BUFFER];
 
 	if (argc != 3 || strcmp(argv[1], "--fd") != 0) {
 		(void)fprintf(stderr, "usage: %s --fd N\n", argv[0]);
 		return 2;
 	}
-	link = atoi(argv[2]);
-	if (write_all(link, "!", 1U) != 0 || echo(link) != 0) {
-		perror(argv[0]);
-		return EXIT_FAILURE;
-	}
-	return EXIT_SUCCESS;
+	link_fd = atoi(argv[2]);
+	raw_run(piece, sizeof(piece));
 }
