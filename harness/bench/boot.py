@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Final
 
 from harness.bench.paired import interleave_clocks
-from harness.bench.peers import Peers, cpu_clock, expect_ready, running_device
+from harness.bench.peers import Peers, cpu_clock, expect_ready, on_one_cpu, running_device
 from harness.bench.rows import Goal, Row, time_row
 from harness.errors import HarnessError
 from harness.platforms import Firmware, RunningDevice, launch
@@ -20,16 +20,17 @@ _GOAL: Final = Goal("at most", 1.3)
 def measure(peers: Peers, rounds: int) -> list[Row]:
     """Wall time, and CPU time, which a busy host does not change; of the start only, not of the end."""
     started = _Started()
-    wall, cpu = interleave_clocks(
-        lambda: started.enter(peers.server, first_result=True),
-        lambda: started.enter(peers.raw, first_result=False),
-        rounds=rounds,
-        calls=1,
-        clocks=[time.perf_counter, started.cpu_s],
-        after=started.stop,
-    )
+    with on_one_cpu():
+        wall, cpu = interleave_clocks(
+            lambda: started.enter(peers.server, first_result=True),
+            lambda: started.enter(peers.raw, first_result=False),
+            rounds=rounds,
+            calls=1,
+            clocks=[time.perf_counter, started.cpu_s],
+            after=started.stop,
+        )
     goal = _GOAL if peers.platform.starts == "qemu" else None
-    note = "raw: the same start of a program that prints one character"
+    note = "raw: the same start of a program that prints one character, all on one CPU"
     name = peers.platform.name
     return [
         time_row("boot", "boot to first result", name, wall, goal, note),

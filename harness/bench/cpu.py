@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from harness.bench.peers import Peers, running_device
-from harness.bench.round_trip import calls_of, steady
+from harness.bench.peers import Peers, on_one_cpu, running_device
+from harness.bench.round_trip import calls_of
 from harness.bench.rows import Row
 from harness.deadline import ProcessClock
 
@@ -19,7 +19,7 @@ _IDLE_S: Final = 1.0
 def measure(peers: Peers) -> list[Row]:
     """CPU microseconds of each call, by device (or emulator) and host, and of a second without one."""
     calls = _CALLS[peers.platform.starts]
-    with running_device(peers.server) as (device, running), steady(peers, running):
+    with running_device(peers.server) as (device, running), on_one_cpu(running):
         assert running.process is not None
         clock = ProcessClock(running.process.pid)
         rows: list[Row] = []

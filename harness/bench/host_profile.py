@@ -9,7 +9,7 @@ from collections.abc import Callable
 from io import StringIO
 from typing import Final
 
-from harness.bench.copies import copies_of, host_array
+from harness.bench.copies import copies_of
 from harness.bench.peers import Peers, running_device
 from harness.bench.round_trip import calls_of
 
@@ -23,8 +23,7 @@ def profile(peers: Peers) -> str:
     starts = peers.platform.starts
     with running_device(peers.server) as (device, _):
         jobs = {name: (call, _CALLS[starts]) for name, call in calls_of(device).items()}
-        copies = copies_of(device, host_array(peers.platform))
-        jobs |= {name: (copy, _COPIES[starts]) for name, copy in copies.items()}
+        jobs |= {copy.name: (copy.run, _COPIES[starts]) for copy in copies_of(device, peers.platform)}
         return "\n".join(f"## {name}\n{_profiled(call, times)}" for name, (call, times) in jobs.items())
 
 

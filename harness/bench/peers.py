@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
+from pathlib import Path
 from typing import Final
 
 from harness.client import Device, LinkOwner
@@ -81,17 +83,21 @@ def cpu_clock(*running: RunningDevice) -> Callable[[], float]:
 def on_one_cpu(*running: RunningDevice) -> Iterator[None]:
     """Keep this thread and the processes of `running` on one CPU, so that the scheduler treats all alike.
 
-    With two, a process is woken now on this, now on that, and for seconds on end what is measured is how long
-    a sleeping CPU takes to wake.
+    Emulators that are started meanwhile go there, too. With two CPUs, a process is woken now on this, now on
+    that, and for seconds on end what is measured is how long a sleeping CPU takes to wake.
     """
     allowed = os.sched_getaffinity(0)
     processes = [one.process.pid for one in running if one.process is not None]
-    for process in (0, *processes):
-        os.sched_setaffinity(process, {max(allowed)})
+    for thread in (0, *chain.from_iterable(map(_threads, processes))):
+        os.sched_setaffinity(thread, {max(allowed)})
     try:
         yield
     finally:
         os.sched_setaffinity(0, allowed)
+
+
+def _threads(process: int) -> list[int]:
+    return [int(entry.name) for entry in Path(f"/proc/{process}/task").iterdir()]
 
 
 def expect_ready(running: RunningDevice) -> None:

@@ -6,11 +6,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from harness.bench.copies import CALLS, copies_of, host_array
+from harness.bench.copies import CALLS, copies_of
 from harness.bench.paired import interleave
-from harness.bench.peers import Peers, running_device
-from harness.bench.round_trip import calls_of, steady
+from harness.bench.peers import Peers, on_one_cpu, running_device
+from harness.bench.round_trip import calls_of
 from harness.bench.rows import Row, time_row
+from harness.client import Device
 
 _CALLS: Final = {"process": 200, "qemu": 10}
 
@@ -21,12 +22,15 @@ def measure(peers: Peers, rounds: int, copy_rounds: int) -> list[Row]:
     with (
         running_device(peers.server) as (plain, one),
         running_device(peers.server, resend=True) as (numbered, other),
-        steady(peers, one, other),
+        on_one_cpu(one, other),
     ):
         rows = _rows(peers, calls_of(plain), calls_of(numbered), rounds, _CALLS[starts])
-        host = host_array(peers.platform)
-        copies, numbered_copies = copies_of(plain, host), copies_of(numbered, host)
+        copies, numbered_copies = _copies(peers, plain), _copies(peers, numbered)
         return rows + _rows(peers, copies, numbered_copies, copy_rounds, CALLS[starts])
+
+
+def _copies(peers: Peers, device: Device) -> dict[str, Callable[[], object]]:
+    return {copy.name: copy.run for copy in copies_of(device, peers.platform)}
 
 
 def _rows(

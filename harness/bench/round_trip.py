@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
 from typing import Final
 
 import numpy as np
@@ -14,7 +13,7 @@ from harness.bench.paired import interleave
 from harness.bench.peers import Peers, Raw, connect, on_one_cpu, running_device, running_raw
 from harness.bench.rows import Goal, Row, time_row
 from harness.client import Device
-from harness.platforms import RunningDevice, launch
+from harness.platforms import launch
 
 _GOALS: Final = {"inc": Goal("at most", 2.0), "add, 3 tensors": Goal("at most", 2.5)}
 _CALLS: Final = {"process": 200, "qemu": 10}
@@ -36,15 +35,10 @@ def measure(peers: Peers, rounds: int) -> list[Row]:
     with (
         running_device(peers.server) as (device, running),
         running_raw(peers.raw) as raw,
-        steady(peers, running, raw.running),
+        on_one_cpu(running, raw.running),
     ):
         raw.echo_all()
         return [_row(peers, name, call, sizes, raw, rounds) for name, call in calls_of(device).items()]
-
-
-def steady(peers: Peers, *running: RunningDevice) -> AbstractContextManager[None]:
-    """What keeps round trips of microseconds comparable: one CPU, where the device is a process."""
-    return on_one_cpu(*running) if peers.platform.starts == "process" else nullcontext()
 
 
 def _row(
@@ -59,9 +53,7 @@ def _row(
     ping = raw.pings(b"x" * sizes[name])
     result = interleave(call, ping, rounds=rounds, calls=_CALLS[platform.starts])
     goal = _GOALS[name] if platform.starts == "process" else None
-    note = f"raw: echo of {sizes[name]} bytes by a C program on the same kind of link"
-    if platform.starts == "process":
-        note += ", all on one CPU"
+    note = f"raw: echo of {sizes[name]} bytes by a C program on the same kind of link, all on one CPU"
     return time_row("round trip", name, platform.name, result, goal, note)
 
 

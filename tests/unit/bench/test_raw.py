@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The baseline: the raw firmware, and the host's side of it. Both on a process and in QEMU."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Iterator
+
+import pytest
+
+from harness.bench import peers
+from harness.bench.copies import copies_of, measure
+from harness.bench.meter import MeteredTransport
+from harness.bench.peers import (
+    RAW_OPTIONS,
+    Peers,
+    Raw,
+    command,
+    connect,
+    expect_ready,
+    on_one_cpu,
+    running_raw,
+)
+from harness.deadline import Deadline, read_before
+from harness.errors import HarnessError
+from harness.platforms import PLATFORMS, Firmware, RunningDevice, build, launch
+from harness.requirements import lacking
+
+PATIENCE_S = 120.0
+EVERY_BYTE = bytes(range(256))
+
+
+def built(name: str, *options: str) -> Firmware:
+    missing = lacking(PLATFORMS[name])
+    if missing:
+        pytest.skip(f"{name} lacks {', '.join(one.name for one in missing)}")
+    return build(PLATFORMS[name], options=options)
+
+
+@pytest.fixture(scope="module", params=["posix", "bare_mps2_an385"])
+def raw(request: pytest.FixtureRequest) -> Iterator[Raw]:
+    with running_raw(built(request.param, *RAW_OPTIONS)) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[RunningDevice]:
+    with launch(built("posix")) as running:
+        yield running
+
+
+def answer(running: RunningDevice, size: int) -> bytes:
+    deadline = Deadline("raw", PATIENCE_S)
+    came = b""
+    while len(came) < size:
+        came += read_before(running.transport, deadline, "the raw firmware's answer")
+    return came
+
+
+@pytest.mark.parametrize("piece", [1, 3, 1000])
+def test_commands_follow_each_other_however_they_are_cut(raw: Raw, piece: int) -> None:
+    sent = (
+        (command("e", 256) + EVERY_BYTE)
+        + (command("s", 256) + EVERY_BYTE)
+        + command("g", 3)
+        + (command("e", 1) + b"z")
+    )
+    expected = EVERY_BYTE + b"!" + bytes(3) + b"z"
+    for at in range(0, len(sent), piece):
+        raw.running.transport.write(sent[at : at + piece], PATIENCE_S)
+    assert answer(raw.running, len(expected)) == expected
+
+
+def test_nothing_is_a_count_too_and_other_letters_are_none(raw: Raw) -> None:
+    for letter in "egxs":
+        raw.running.transport.write(command(letter, 0), PATIENCE_S)
+    raw.running.transport.write(command("x", 9) + command("e", 1) + b"z", PATIENCE_S)
+    assert answer(raw.running, 2) == b"!z"
+
+
+def test_streams_leave_nothing_on_the_link(raw: Raw) -> None:
+    data = EVERY_BYTE * 20
+    for stream in (raw.takes(data), raw.gives(len(data)), raw.echoes(data)):
+        stream()
+        stream()
+    raw.running.transport.write(command("e", 2) + b"ok", PATIENCE_S)
+    assert answer(raw.running, 2) == b"ok"
+
+
+def test_an_endless_echo_is_for_pings() -> None:
+    with running_raw(built("posix", *RAW_OPTIONS)) as raw:
+        raw.echo_all()
+        for data in (b"x", command("g", 1000), EVERY_BYTE):
+            raw.pings(data)()
+        raw.__exit__()
+        raw.running.transport.write(command("e", 1), PATIENCE_S)
+        assert answer(raw.running, 5) == command("e", 1)
+
+
+def test_a_link_that_stops_is_named(server: RunningDevice, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(peers, "_STALL_MS", 1)
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        theirs.send(b"xy")
+        with pytest.raises(HarnessError, match="stopped with 3 of 5 bytes to come, 0 to go"):
+            Raw(ours.fileno(), server).gives(5)()
+
+
+def test_another_firmware_is_not_taken_for_the_raw_one(server: RunningDevice) -> None:
+    with pytest.raises(HarnessError, match="posix began with"):
+        expect_ready(server)
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two CPUs")
+def test_one_cpu_is_for_all_threads(raw: Raw) -> None:
+    allowed = os.sched_getaffinity(0)
+    assert raw.running.process is not None
+    with on_one_cpu(raw.running):
+        mine = os.sched_getaffinity(0)
+        threads = os.listdir(f"/proc/{raw.running.process.pid}/task")
+        assert [os.sched_getaffinity(int(thread)) for thread in threads] == [mine] * len(threads)
+    assert len(mine) == 1
+    assert os.sched_getaffinity(0) == allowed
+
+
+@pytest.mark.parametrize("platform", ["posix", "bare_mps2_an385"])
+def test_the_name_of_a_copy_tells_its_size(platform: str) -> None:
+    with launch(built("posix")) as running:
+        meter = MeteredTransport(running.transport)
+        with connect(running, meter) as device:
+            up, back = copies_of(device, PLATFORMS[platform])
+            for copy in (up, back):
+                rows, columns = map(int, copy.name.partition(" ")[0].split("x"))
+                assert copy.nbytes == rows * columns
+            up.run()  # asks the device what it takes
+            assert 1 < meter.during(up.run).sent / up.nbytes < 1.02
+            assert 1 < meter.during(back.run).received / back.nbytes < 1.02
+
+
+def test_rows_of_copies() -> None:
+    posix = PLATFORMS["posix"]
+    rows = measure(Peers(posix, built("posix"), built("posix", *RAW_OPTIONS)), rounds=1)
+    names = {row.name for row in rows if row.unit == "MiB/s"}
+    assert names == {
+        f"512x512 int8 {way}{beside}"
+        for way in ("to the device", "back")
+        for beside in ("", ", beside an echo")
+    }
+    assert all(row.goal and row.ratio and row.ratio > 0 for row in rows if row.unit == "MiB/s")
+    assert {row.name for row in rows if row.unit == "us"} == {f"{name}, CPU" for name in names}
