@@ -80,9 +80,10 @@ class _Pair:
 def _pairs(platform: Platform, device: Device, raw: Raw) -> list[_Pair]:
     """Each way beside the same way; and beside an echo, where a byte costs the same in both directions."""
     copies = up, back = copies_of(device, platform)
+    where = ", all on one CPU" if platform.starts == "qemu" else ""
     pairs = [
-        _Pair(up, raw.takes(bytes(up.nbytes)), "raw: as many bytes one way, answered by one"),
-        _Pair(back, raw.gives(back.nbytes), "raw: as many bytes one way, asked for by five"),
+        _Pair(up, raw.takes(bytes(up.nbytes)), f"raw: as many bytes one way, answered by one{where}"),
+        _Pair(back, raw.gives(back.nbytes), f"raw: as many bytes one way, asked for by five{where}"),
     ]
     if platform.starts == "process":
         note = "raw: an echo of as many bytes, streamed"
