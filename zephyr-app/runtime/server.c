@@ -40,9 +40,9 @@ void minrpc_server_init(struct minrpc_server *server, const struct minrpc_config
 {
 	memset(server, 0, sizeof(*server));
 	server->config = config;
+	server->session.nonce = config->nonce_seed;
 	minrpc_writer_init(&server->writer, config->send_buffer, config->send_size,
 			   config->platform->write, config->context);
-	minrpc_session_init(&server->session, config->nonce_seed);
 	minrpc_arena_init(&server->arena, config->arena, config->arena_size);
 	forget_session(server);
 	minrpc_send_message(server, MINRPC_MESSAGE_TERMINATE, NULL, 0U);
@@ -90,13 +90,6 @@ void *minrpc_server_alloc(struct minrpc_server *server, uint32_t size, uint32_t 
 
 /* With the frame's length and the buffer's. */
 static const char oversize_text[] = "skipped %u bytes: the receive buffer holds %u";
-
-struct minrpc_cursor minrpc_packet_in(const struct minrpc_server *server, uint32_t held)
-{
-	uint8_t *message = server->config->receive_buffer;
-
-	return (struct minrpc_cursor){.at = message + MINRPC_SESSION_HEADER, .end = message + held};
-}
 
 static void free_result(struct minrpc_server *server)
 {
@@ -172,7 +165,7 @@ static void handle_message(struct minrpc_server *server, uint32_t length)
 		minrpc_resend_probed(server, length);
 		break;
 	case MINRPC_SESSION_STALE:
-		server->counters.stale_messages++;
+		server->counters[MINRPC_STALE_MESSAGES]++;
 		break;
 	default:
 		break;
@@ -230,7 +223,7 @@ static void continue_oversize(struct minrpc_server *server)
 	uint8_t *destination = locate_stream(server, &packet);
 
 	if (destination == NULL) {
-		server->counters.oversize_frames++;
+		server->counters[MINRPC_OVERSIZE_FRAMES]++;
 	} else {
 		uint32_t here = minrpc_cursor_left(&packet);
 
@@ -241,11 +234,11 @@ static void continue_oversize(struct minrpc_server *server)
 }
 
 /* An oversize frame that came to nothing is told: nobody waits for an answer to it. */
-static void drop_frame(struct minrpc_server *server, uint32_t *counter)
+static void drop_frame(struct minrpc_server *server, enum minrpc_reader_event event)
 {
 	char text[MINRPC_ERROR_TEXT]; /* not server->error: that may have to be sent again */
 
-	(*counter)++;
+	server->counters[MINRPC_CRC_ERRORS + (event - MINRPC_READER_BAD_CRC)]++;
 	if (server->oversize != 0U) {
 		minrpc_text(text, sizeof(text), oversize_text, (unsigned int)server->oversize,
 			    (unsigned int)server->config->receive_size);
@@ -253,15 +246,19 @@ static void drop_frame(struct minrpc_server *server, uint32_t *counter)
 		server->oversize = 0U;
 	}
 	/* Whatever cuts a frame short is answered itself. */
-	if (server->numbered && counter != &server->counters.short_packets) {
+	if (server->numbered && event != MINRPC_READER_SHORT) {
 		minrpc_resend_ask(server);
 	}
 }
 
 void minrpc_server_receive(struct minrpc_server *server, const uint8_t *data, uint32_t size)
 {
-	while (size != 0U) {
-		switch (minrpc_reader_feed(&server->reader, &data, &size)) {
+	for (;;) {
+		enum minrpc_reader_event event = minrpc_reader_feed(&server->reader, &data, &size);
+
+		switch (event) {
+		case MINRPC_READER_MORE:
+			return;
 		case MINRPC_READER_LENGTH:
 			begin_frame(server);
 			break;
@@ -273,16 +270,8 @@ void minrpc_server_receive(struct minrpc_server *server, const uint8_t *data, ui
 								      : server->reader.length);
 			server->oversize = 0U;
 			break;
-		case MINRPC_READER_BAD_CRC:
-			drop_frame(server, &server->counters.crc_errors);
-			break;
-		case MINRPC_READER_SHORT:
-			drop_frame(server, &server->counters.short_packets);
-			break;
-		case MINRPC_READER_ESCAPE:
-			drop_frame(server, &server->counters.invalid_escapes);
-			break;
 		default:
+			drop_frame(server, event);
 			break;
 		}
 	}
