@@ -29,10 +29,10 @@ bool minrpc_check_args(struct minrpc_server *server, const char *function,
 	}
 	for (int i = 0; i < count; i++) {
 		int either = (uint8_t)form[i] >> 4;
-		int or = form[i] & 0xf;
+		int other = form[i] & 0xf;
 		int code = args->type_codes[i];
 
-		if (code != either && code != or) {
+		if (code != either && code != other) {
 			return minrpc_server_fail(server, "%s: argument %d: expected %s, got %s",
 						  function, i, minrpc_type_name(either),
 						  minrpc_type_name(code));

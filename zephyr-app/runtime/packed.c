@@ -112,11 +112,11 @@ static void *reserve(struct minrpc_cursor *scratch, uint32_t size)
 }
 
 /* A shape moves down to where it is aligned, over what has been read. */
-static int64_t *align_down(const uint8_t *extents, uint32_t count)
+static int64_t *align_down(uint8_t *extents, uint32_t count)
 {
-	uintptr_t aligned = (uintptr_t)extents & ~(uintptr_t)(sizeof(int64_t) - 1U);
+	uintptr_t askew = (uintptr_t)extents & (sizeof(int64_t) - 1U);
 
-	return memmove((void *)aligned, extents, count * sizeof(int64_t));
+	return memmove(extents - askew, extents, count * sizeof(int64_t));
 }
 
 /* The bytes of a text move over their own length field: the NUL then has room. */
@@ -224,18 +224,20 @@ enum minrpc_packed_status minrpc_packed_decode(struct minrpc_packed *packed)
 	return status == MINRPC_PACKED_OK ? walk(packed, dialect, true) : status;
 }
 
+const char *minrpc_nth(const char *strings, uint32_t index)
+{
+	while (index-- != 0U) {
+		strings += strlen(strings) + 1U;
+	}
+	return strings;
+}
+
 const char *minrpc_type_name(int type_code)
 {
 	/* One string instead of a table of pointers: on a 32-bit device that halves it. */
 	static const char names[] = "int\0uint\0float\0handle\0null\0dtype\0device\0tensor\0object\0module\0"
 				    "function\0string\0bytes\0ndarray\0rvalue\0bool\0unknown";
-	const char *name = names;
 
-	if ((uint32_t)type_code > kTVMArgBool) {
-		type_code = kTVMArgBool + 1;
-	}
-	while (type_code-- > 0) {
-		name += strlen(name) + 1U;
-	}
-	return name;
+	return minrpc_nth(names, (uint32_t)type_code > kTVMArgBool ? kTVMArgBool + 1U
+								   : (uint32_t)type_code);
 }

@@ -55,14 +55,17 @@ static uint8_t *put_value(uint8_t *at, const struct minrpc_reply *reply)
 		return put_u64(at, reply->size);
 	case kTVMDLTensorHandle:
 		at = put_u64(at, (uintptr_t)array->data);
-		memcpy(at, minrpc_tensor_core(array), MINRPC_TENSOR_CORE_SIZE);
-		return at + MINRPC_TENSOR_CORE_SIZE;
+		at = put_u32(at, (uint32_t)array->device.device_type);
+		at = put_u32(at, (uint32_t)array->device.device_id);
+		at = put_u32(at, (uint32_t)array->ndim);
+		memcpy(at, &array->dtype, sizeof(array->dtype));
+		return at + sizeof(array->dtype);
 	default:
 		return put_u64(at, (uint64_t)reply->value.v_int64);
 	}
 }
 
-/* A sequence is behind the session header when the message is a numbered one. */
+/* The sequence belongs to it in a numbered message; else the packet begins there. */
 static uint8_t *put_session_header(uint8_t *at, const struct minrpc_server *server)
 {
 	memcpy(at, &server->session.id, sizeof(server->session.id));

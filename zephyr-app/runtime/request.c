@@ -13,29 +13,27 @@
 #define INT MINRPC_ARG_INT
 #define TENSOR MINRPC_ARG_TENSOR
 
-/* What the codes from GetGlobalFunc (9) on take. */
-static const char syscall_args[][5] = {
-	MINRPC_ARG_STRING,
-	HANDLE INT,
-	DEVICE,
-	DEVICE INT,
-	DEVICE INT INT DTYPE,
-	DEVICE HANDLE,
-	DEVICE HANDLE,
-	TENSOR TENSOR HANDLE,
-	TENSOR MINRPC_ARG_STRING_OR_NULL,
-	DEVICE,
-	DEVICE HANDLE,
-	DEVICE HANDLE,
-	DEVICE,
-};
+/* What the codes from GetGlobalFunc (9) on take, one behind another. */
+static const char forms[] = MINRPC_ARG_STRING "\0"
+			    HANDLE INT "\0"
+			    DEVICE "\0"
+			    DEVICE INT "\0"
+			    DEVICE INT INT DTYPE "\0"
+			    DEVICE HANDLE "\0"
+			    DEVICE HANDLE "\0"
+			    TENSOR TENSOR HANDLE "\0"
+			    TENSOR MINRPC_ARG_STRING_OR_NULL "\0"
+			    DEVICE "\0"
+			    DEVICE HANDLE "\0"
+			    DEVICE HANDLE "\0"
+			    DEVICE;
 
 static const char *form_of(uint32_t code, const struct minrpc_args *args)
 {
 	if (code == MINRPC_RPC_COPY_AMONG_REMOTE && args->count == MINRPC_COPY_AMONG_0_7) {
 		return HANDLE INT HANDLE INT INT DEVICE DEVICE DTYPE HANDLE;
 	}
-	return syscall_args[code - MINRPC_RPC_GET_GLOBAL_FUNC];
+	return minrpc_nth(forms, code - MINRPC_RPC_GET_GLOBAL_FUNC);
 }
 
 static bool decode(struct minrpc_server *server, struct minrpc_cursor *body,
@@ -150,7 +148,7 @@ static uint32_t size_in(const TVMValue *value)
 	return minrpc_size((uint64_t)value->v_int64);
 }
 
-/* Those that come as arguments of a call do, but without a function. */
+/* Of a system call: packed as those of a function are. */
 static bool take_args(struct minrpc_server *server, uint32_t code, struct minrpc_cursor *body,
 		      struct minrpc_args *args)
 {

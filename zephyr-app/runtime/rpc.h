@@ -110,13 +110,13 @@ bool minrpc_call_handle(struct minrpc_server *server, uintptr_t handle,
 bool minrpc_run(struct minrpc_server *server, TVMBackendPackedCFunc function, uint32_t number,
 		struct minrpc_call *call);
 
-/* What an argument may be: two type codes, as strings that can be joined. */
-#define MINRPC_ARG_INT "\x0f"             /* or bool */
-#define MINRPC_ARG_HANDLE "\x34"          /* or null */
+/* What an argument may be: a type code in each half of a byte. As strings, so that they can be joined. */
+#define MINRPC_ARG_INT "\x0f"    /* or bool */
+#define MINRPC_ARG_HANDLE "\x34" /* or null */
 #define MINRPC_ARG_DTYPE "\x55"
 #define MINRPC_ARG_DEVICE "\x66"
 #define MINRPC_ARG_TENSOR "\x77"
-#define MINRPC_ARG_MODULE "\x93"          /* or handle */
+#define MINRPC_ARG_MODULE "\x93" /* or handle */
 #define MINRPC_ARG_STRING "\xbb"
 #define MINRPC_ARG_STRING_OR_NULL "\xb4"
 
@@ -160,6 +160,11 @@ static inline struct minrpc_cursor minrpc_packet_in(const struct minrpc_server *
 
 /* Carries out a message's packet, and replies. */
 void minrpc_answer(struct minrpc_server *server, struct minrpc_cursor *packet);
+
+/* ----------------------------------------------------------------- stream.c */
+
+/* The buffer is full, the frame is not over: a copy to the device can go on to where it belongs. */
+void minrpc_stream(struct minrpc_server *server);
 
 /* ----------------------------------------------------------------- resend.c */
 

@@ -91,8 +91,8 @@ enum minrpc_packed_status {
 
 /* A sequence to decode, and where to. */
 struct minrpc_packed {
-	struct minrpc_cursor wire;    /* the whole of it is decoded in place: strings and shapes move */
-	struct minrpc_cursor scratch; /* 8-byte aligned when values are */
+	struct minrpc_cursor wire;    /* the whole of it; strings and shapes stay in it, but move */
+	struct minrpc_cursor scratch; /* for all else */
 	struct minrpc_args *args;
 	uint32_t culprit;
 	uint8_t dialect; /* set where a tensor tells it */
@@ -100,6 +100,9 @@ struct minrpc_packed {
 
 /* In the dialect whose length fits. What a tensor's numbers mean is the caller's to check. */
 enum minrpc_packed_status minrpc_packed_decode(struct minrpc_packed *packed);
+
+/* Of strings that lie one behind another. */
+const char *minrpc_nth(const char *strings, uint32_t index);
 
 /* "int", "tensor", ...: for messages. */
 const char *minrpc_type_name(int type_code);

@@ -66,7 +66,7 @@ struct minrpc_reply {
 	uint8_t type_code; /* and as a function returned it */
 };
 
-/* What went wrong on the link since boot. The first three are the reader's events, in their order. */
+/* What went wrong on the link since boot. */
 enum minrpc_counter {
 	MINRPC_CRC_ERRORS,
 	MINRPC_SHORT_PACKETS,
