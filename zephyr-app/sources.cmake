@@ -21,6 +21,7 @@ set(MINRPC_SOURCES
   ${MINRPC_APP}/runtime/resend.c
   ${MINRPC_APP}/runtime/server.c
   ${MINRPC_APP}/runtime/session.c
+  ${MINRPC_APP}/runtime/stream.c
   ${MINRPC_APP}/runtime/text.c
   ${MINRPC_APP}/runtime/timer.c
   ${MINRPC_APP}/operators/backend.c

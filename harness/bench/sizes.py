@@ -30,8 +30,10 @@ _FLAGS: Final = (
 _TEXT_GOAL: Final = Goal("at most", 8191, "value")
 _RAM_GOAL: Final = Goal("at most", 767, "value")
 _PLATFORM: Final = "Cortex-M3, -Os"
-# The figure of TVM's runtime that the goal was set against has no timer in it.
-_NOT_IN_REFERENCE: Final = frozenset({"timer.c"})
+# TVM's runtime, which the goal was set against, leaves the timer to the port, and has nothing like these
+# additions: device_info, numbered requests, copies that are longer than the receive buffer.
+_TIMER: Final = frozenset({"timer.c"})
+_ADDITIONS: Final = frozenset({"info.c", "resend.c", "stream.c"})
 _REFERENCE_TEXT: Final = {"v0.8.0": 14250, "v0.18.0": 16106}
 
 # What a port must hold of the runtime, beside the receive buffer and the arena.
@@ -95,12 +97,14 @@ def stack_frames(usage: str) -> dict[str, int]:
 
 def rows(sizes: Sequence[SourceSize], state: int) -> list[Row]:
     """The sums, with their goals."""
-    text = sum(one.text for one in sizes if one.file not in _NOT_IN_REFERENCE)
-    timer = sum(one.text for one in sizes if one.file in _NOT_IN_REFERENCE)
+    timer = sum(one.text for one in sizes if one.file in _TIMER)
+    additions = sum(one.text for one in sizes if one.file in _ADDITIONS)
+    common = sum(one.text for one in sizes) - timer - additions
     ram = state + sum(one.data + one.bss for one in sizes)
     reference = " and ".join(f"{size} ({version})" for version, size in _REFERENCE_TEXT.items())
     return [
-        _row("text of the runtime without the timer", text, _TEXT_GOAL, f"TVM's: {reference}"),
+        _row("text of what TVM's runtime has too", common, _TEXT_GOAL, f"TVM's: {reference}"),
+        _row("text of what it has not", additions, None, ", ".join(sorted(_ADDITIONS))),
         _row("text of the timer", timer, None, "TVM leaves it to the port"),
         _row("RAM beside receive buffer and arena", ram, _RAM_GOAL, "server, configuration, static data"),
     ]

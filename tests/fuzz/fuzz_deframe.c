@@ -84,7 +84,7 @@ static void check_round_trip(const uint8_t *data, uint32_t size, uint32_t seed)
 {
 	struct bytes wire = {0};
 	struct bytes payload = {0};
-	struct minrpc_writer writer;
+	struct minrpc_writer writer = {0};
 	uint8_t buffer[8];
 	const uint8_t *at;
 

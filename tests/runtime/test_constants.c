@@ -46,13 +46,13 @@ TEST(an_address_that_no_function_returned_can_not)
 	struct host *host = host_start();
 	struct tensor tensor = tensor_1d((uintptr_t)parameter, ARG_FLOAT, 32U, 2);
 
-	expect_exception(call_with(host, "tick", &tensor), "no live allocation");
+	expect_exception(call_with(host, "tick", &tensor), "no live tensor");
 	(void)look_up(host);
 	tensor.data += sizeof(parameter[0]);
-	expect_exception(call_with(host, "tick", &tensor), "no live allocation");
+	expect_exception(call_with(host, "tick", &tensor), "no live tensor");
 	tensor.data -= sizeof(parameter[0]);
 	tensor.offset = sizeof(parameter[0]);
-	expect_exception(call_with(host, "tick", &tensor), "no live allocation");
+	expect_exception(call_with(host, "tick", &tensor), "no live tensor");
 	CHECK_EQ(host_functions.calls, 0U);
 	host_stop(host);
 }
@@ -81,9 +81,9 @@ TEST(operators_copies_and_global_functions_refuse_it)
 	expect_exception(host_call(host, host_function(host, "exp"), &args), "constant");
 	arg_tensor(&args, V8, &tensor);
 	expect_exception(host_call(host, host_global(host, "tvm.contrib.random.random_fill"), &args),
-			 "no live allocation");
+			 "no live tensor");
 	put_copy(&body, V8, &tensor, sizeof(parameter));
-	expect_exception(host_request(host, RPC_COPY_FROM, &body), "no live allocation");
+	expect_exception(host_request(host, RPC_COPY_FROM, &body), "no live tensor");
 	host_still_serves(host);
 	host_stop(host);
 }
@@ -97,7 +97,7 @@ TEST(the_next_session_knows_it_no_more)
 	CHECK_EQ(look_up(host), address);
 	host_open(host, 0x23U);
 	CHECK_EQ(host->server.arena.used, 0U);
-	expect_exception(call_with(host, "tick", &tensor), "no live allocation");
+	expect_exception(call_with(host, "tick", &tensor), "no live tensor");
 	host_stop(host);
 }
 

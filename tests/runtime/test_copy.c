@@ -200,7 +200,7 @@ TEST(a_checked_copy_in_any_chunking)
 		CHECK(host_take(host));
 		CHECK_EQ(host->answer.code, RPC_RETURN);
 		expect_data(copy_from(host, V8, &tensor, 30000U), data.data, 30000U);
-		CHECK_EQ(host->server.counters.oversize_frames, 0U);
+		CHECK_EQ(host->server.counters[MINRPC_OVERSIZE_FRAMES], 0U);
 		bytes_free(&data);
 		bytes_free(&wire);
 		host_still_serves(host);

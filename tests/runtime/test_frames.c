@@ -47,7 +47,7 @@ TEST(the_buffers_size_changes_nothing_on_the_wire)
 	for (uint32_t capacity = 1U; capacity < 40U; capacity++) {
 		uint8_t *buffer = malloc(capacity);
 		struct link link = {0};
-		struct minrpc_writer writer;
+		struct minrpc_writer writer = {0};
 
 		minrpc_writer_init(&writer, buffer, capacity, link_write, &link);
 		CHECK_EQ(write_frame(&writer, payload, sizeof(payload)), 0);
@@ -65,7 +65,7 @@ TEST(a_frame_that_fits_goes_out_in_one_write)
 	uint8_t buffer[64];
 	uint8_t payload[48] = {0};
 	struct link link = {0};
-	struct minrpc_writer writer;
+	struct minrpc_writer writer = {0};
 
 	minrpc_writer_init(&writer, buffer, sizeof(buffer), link_write, &link);
 	CHECK_EQ(write_frame(&writer, payload, sizeof(payload)), 0);
@@ -81,7 +81,7 @@ TEST(a_refused_frame_fails_and_the_next_starts_afresh)
 	for (uint32_t refused = 1U; refused <= 7U; refused++) {
 		uint8_t buffer[4];
 		struct link link = {.refuse_at = refused};
-		struct minrpc_writer writer;
+		struct minrpc_writer writer = {0};
 		struct bytes got = {0};
 		const uint8_t *at;
 

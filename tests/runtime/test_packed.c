@@ -23,18 +23,18 @@ struct decoded {
 static struct decoded decode(const struct bytes *bytes, uint32_t room)
 {
 	struct decoded decoded = {.buffer = malloc(room == 0U ? 1U : room)};
-	struct minrpc_cursor cursor;
-	struct minrpc_scratch scratch;
+	struct minrpc_packed packed = {.args = &decoded.args};
 
 	CHECK(decoded.buffer != NULL && bytes->size <= room);
 	memset(decoded.buffer, 0xa5, room);
 	if (bytes->size != 0U) {
 		memcpy(decoded.buffer, bytes->data, bytes->size);
 	}
-	cursor = (struct minrpc_cursor){decoded.buffer, decoded.buffer + bytes->size};
-	scratch = (struct minrpc_scratch){.at = cursor.end, .end = decoded.buffer + room};
-	decoded.status = minrpc_packed_decode(&cursor, &scratch, &decoded.dialect, &decoded.args,
-					      &decoded.culprit);
+	packed.wire = (struct minrpc_cursor){decoded.buffer, decoded.buffer + bytes->size};
+	packed.scratch = (struct minrpc_cursor){packed.wire.end, decoded.buffer + room};
+	decoded.status = minrpc_packed_decode(&packed);
+	decoded.dialect = packed.dialect;
+	decoded.culprit = packed.culprit;
 	return decoded;
 }
 

@@ -25,7 +25,7 @@ static void check_frame(const struct vector_row *row)
 	struct bytes payload = {0};
 	struct bytes expected = {0};
 	struct bytes sent = {0};
-	struct minrpc_writer writer;
+	struct minrpc_writer writer = {0};
 	uint8_t buffer[16];
 
 	vector_bytes(row->fields[1], NULL, &payload);

@@ -78,10 +78,10 @@ int TVMBackendFreeWorkspace(int device_type, int device_id, void *ptr)
 
 int TVMFuncGetGlobal(const char *name, TVMFunctionHandle *out)
 {
-	uint32_t index;
+	uint32_t index = minrpc_library_find(&library, name);
 
 	*out = NULL;
-	if (minrpc_library_find(&library, name, &index) != kTvmErrorNoError) {
+	if (index == MINRPC_NO_FUNCTION) {
 		(void)minrpc_server_fail(server, "no function \"%s\" in the system library", name);
 		return -1;
 	}

@@ -34,31 +34,27 @@ void minrpc_arena_init(struct minrpc_arena *arena, void *buffer, uint32_t size)
 {
 	uint32_t skip = (uint32_t)(-(uintptr_t)buffer & (MINRPC_ARENA_GRANULE - 1U));
 
-	size = size > skip ? (size - skip) & ~(MINRPC_ARENA_GRANULE - 1U) : 0U;
 	arena->base = (uint8_t *)buffer + skip;
 	arena->size = 0U;
 	arena->used = 0U;
 	arena->peak = 0U;
-	if (size >= 2U * MINRPC_ARENA_GRANULE) {
+	if (size >= skip + 2U * MINRPC_ARENA_GRANULE) {
 		struct header *block = at(arena->base, 0U);
 
-		arena->size = size;
-		block->span = size;
+		arena->size = (size - skip) & ~(MINRPC_ARENA_GRANULE - 1U);
+		block->span = arena->size;
 		block->kind = MINRPC_ARENA_FREE;
 	}
 }
 
-/* Makes the free block's first `span` bytes a block of their own, and returns the one behind. */
+/* Makes the first `span` bytes of a free block that has more a block of their own, and returns the one behind. */
 static struct header *split(struct header *block, uint32_t span)
 {
-	uint32_t rest = block->span - span;
 	struct header *behind = at(block, span);
 
-	if (rest != 0U) {
-		block->span = span;
-		behind->span = rest;
-		behind->kind = MINRPC_ARENA_FREE;
-	}
+	behind->span = block->span - span;
+	behind->kind = MINRPC_ARENA_FREE;
+	block->span = span;
 	return behind;
 }
 
@@ -83,7 +79,9 @@ void *minrpc_arena_alloc(struct minrpc_arena *arena, uint32_t size, uint32_t ali
 		if (gap != 0U) {
 			block = split(block, gap);
 		}
-		(void)split(block, span);
+		if (block->span != span) {
+			(void)split(block, span);
+		}
 		block->kind = (uint32_t)kind;
 		block->requested = size;
 		arena->used += span;

@@ -7,32 +7,10 @@
 
 #include "rpc.h"
 
-struct expected {
-	char letter;
-	int8_t type_code;
-	int8_t also;
-};
-
-static const struct expected expectations[] = {
-	{'d', kDLDevice, kDLDevice},          {'h', kTVMOpaqueHandle, kTVMNullptr},
-	{'i', kTVMArgInt, kTVMArgBool},       {'m', kTVMModuleHandle, kTVMOpaqueHandle},
-	{'n', kTVMStr, kTVMNullptr},          {'p', kTVMDataType, kTVMDataType},
-	{'s', kTVMStr, kTVMStr},              {'t', kTVMDLTensorHandle, kTVMDLTensorHandle},
-};
-
-static const struct expected *expectation(char letter)
+bool minrpc_fail_handle(struct minrpc_server *server, int type_code, uintptr_t handle)
 {
-	const struct expected *expected = expectations;
-
-	while (expected->letter != letter) {
-		expected++;
-	}
-	return expected;
-}
-
-bool minrpc_fail_handle(struct minrpc_server *server, const char *what, uintptr_t handle)
-{
-	return minrpc_server_fail(server, "no live %s 0x%x", what, (unsigned int)handle);
+	return minrpc_server_fail(server, "no live %s 0x%x", minrpc_type_name(type_code),
+				  (unsigned int)handle);
 }
 
 bool minrpc_fail_type(struct minrpc_server *server, uint32_t type_code)
@@ -41,20 +19,22 @@ bool minrpc_fail_type(struct minrpc_server *server, uint32_t type_code)
 }
 
 bool minrpc_check_args(struct minrpc_server *server, const char *function,
-		       const struct minrpc_args *args, const char *letters)
+		       const struct minrpc_args *args, const char *form)
 {
-	if (args->count != (int)strlen(letters)) {
-		return minrpc_server_fail(server, "%s: expected %u arguments, got %d", function,
-					  (unsigned int)strlen(letters), args->count);
+	int count = (int)strlen(form);
+
+	if (args->count != count) {
+		return minrpc_server_fail(server, "%s: expected %d arguments, got %d", function,
+					  count, args->count);
 	}
-	for (int i = 0; i < args->count; i++) {
-		const struct expected *expected = expectation(letters[i]);
+	for (int i = 0; i < count; i++) {
+		int either = (uint8_t)form[i] >> 4;
+		int other = form[i] & 0xf;
 		int code = args->type_codes[i];
 
-		if (code != expected->type_code && code != expected->also) {
+		if (code != either && code != other) {
 			return minrpc_server_fail(server, "%s: argument %d: expected %s, got %s",
-						  function, i,
-						  minrpc_type_name(expected->type_code),
+						  function, i, minrpc_type_name(either),
 						  minrpc_type_name(code));
 		}
 	}
@@ -149,7 +129,7 @@ static bool dispatch(struct minrpc_server *server, uintptr_t handle, struct minr
 			return minrpc_run(server, function, 1U, call) && note_constant(server, call);
 		}
 	}
-	return minrpc_fail_handle(server, "function", handle);
+	return minrpc_fail_handle(server, kTVMPackedFuncHandle, handle);
 }
 
 bool minrpc_call_handle(struct minrpc_server *server, uintptr_t handle, struct minrpc_call *call)

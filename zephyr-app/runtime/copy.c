@@ -30,7 +30,7 @@ static uint8_t *locate(struct minrpc_server *server, const struct span *span)
 	if (span->size == MINRPC_NO_SIZE) {
 		(void)minrpc_fail_shape(server);
 	} else if (!minrpc_arena_find(&server->arena, span->data, NAMEABLE, &allocated)) {
-		(void)minrpc_fail_handle(server, "allocation", span->data);
+		(void)minrpc_fail_handle(server, kTVMDLTensorHandle, span->data);
 	} else if (span->offset > allocated || span->size > allocated - span->offset) {
 		(void)minrpc_server_fail(server, "%u bytes at %u in an allocation of %u",
 					 (unsigned int)span->size, (unsigned int)span->offset,
@@ -72,16 +72,23 @@ bool minrpc_bind_tensor(struct minrpc_server *server, DLTensor *tensor, bool con
 	return true;
 }
 
-/* v0.7's header: data, offset, size, device, dtype. */
-static void take_0_7(struct minrpc_cursor *body, struct span *span)
+/* As v0.7 names it. */
+static void take_end(struct minrpc_cursor *cursor, struct span *span)
 {
-	span->data = minrpc_take_handle(body);
-	span->offset = minrpc_take_size(body);
-	span->size = minrpc_take_size(body);
-	(void)minrpc_take(body, sizeof(DLDevice) + sizeof(DLDataType));
+	span->data = minrpc_take_handle(cursor);
+	span->offset = minrpc_take_size(cursor);
 }
 
-/* v0.8's: a tensor, and how much of it, which is returned. */
+/* v0.7's header: data, offset, size, device, dtype. Each form returns how much is to be copied. */
+static uint32_t take_0_7(struct minrpc_cursor *body, struct span *span)
+{
+	take_end(body, span);
+	span->size = minrpc_take_size(body);
+	(void)minrpc_take(body, sizeof(DLDevice) + sizeof(DLDataType));
+	return span->size;
+}
+
+/* v0.8's: a tensor, and how much of it. */
 static uint32_t take_0_8(struct minrpc_cursor *body, struct span *span)
 {
 	DLTensor tensor;
@@ -94,12 +101,6 @@ static uint32_t take_0_8(struct minrpc_cursor *body, struct span *span)
 	return size;
 }
 
-/* True when what follows the header, in `body` and `beyond`, is `data` bytes. */
-static bool ends_with(const struct minrpc_cursor *body, uint32_t beyond, uint32_t data)
-{
-	return !minrpc_cursor_bad(body) && minrpc_cursor_left(body) + beyond == data;
-}
-
 /*
  * Reads a copy's header out of a body, of which `beyond` bytes are not there yet, and returns where in the device's
  * memory it is. Its length tells the dialect: what v0.7 reads as a size is v0.8's ndim and dtype, never a plausible one.
@@ -108,24 +109,24 @@ static uint8_t *take_header(struct minrpc_server *server, struct minrpc_cursor *
 			    uint32_t beyond, bool carries_data, struct span *span)
 {
 	const struct minrpc_cursor start = *body;
-	uint8_t dialect = MINRPC_DIALECT_0_7;
 
-	take_0_7(body, span);
-	if (!ends_with(body, beyond, span->size * carries_data)) {
+	for (uint8_t dialect = MINRPC_DIALECT_0_7; dialect <= MINRPC_DIALECT_0_8; dialect++) {
 		uint32_t size;
 
 		*body = start;
-		dialect = MINRPC_DIALECT_0_8;
-		size = take_0_8(body, span);
-		if (!ends_with(body, beyond, size * carries_data) || size > span->size) {
-			(void)minrpc_server_fail(server, "malformed copy");
-			return NULL;
+		size = dialect == MINRPC_DIALECT_0_7 ? take_0_7(body, span) : take_0_8(body, span);
+		if (!minrpc_cursor_bad(body) && size <= span->size &&
+		    minrpc_cursor_left(body) + beyond == size * carries_data) {
+			server->dialect = dialect;
+			/* A shape that is none is told by who looks for its data. */
+			if (span->size != MINRPC_NO_SIZE) {
+				span->size = size;
+			}
+			return locate(server, span);
 		}
-		/* A shape that is none is told by who looks for its data. */
-		span->size = span->size == MINRPC_NO_SIZE ? MINRPC_NO_SIZE : size;
 	}
-	server->dialect = dialect;
-	return locate(server, span);
+	(void)minrpc_server_fail(server, "malformed copy");
+	return NULL;
 }
 
 bool minrpc_copy_from_remote(struct minrpc_server *server, struct minrpc_cursor *body)
@@ -158,14 +159,6 @@ bool minrpc_copy_to_remote(struct minrpc_server *server, struct minrpc_cursor *b
 	return minrpc_reply_void(server);
 }
 
-/* Of v0.7's form: handle and offset of an end, and the size of both. */
-static void set_span_0_7(struct span *span, const TVMValue *end, const TVMValue *size)
-{
-	span->data = minrpc_handle((uint64_t)end[0].v_int64);
-	span->offset = minrpc_size((uint64_t)end[1].v_int64);
-	span->size = minrpc_size((uint64_t)size->v_int64);
-}
-
 bool minrpc_copy_among_remote(struct minrpc_server *server, const struct minrpc_args *args)
 {
 	const TVMValue *values = args->values;
@@ -175,8 +168,14 @@ bool minrpc_copy_among_remote(struct minrpc_server *server, const struct minrpc_
 	uint8_t *destination;
 
 	if (args->count == MINRPC_COPY_AMONG_0_7) {
-		set_span_0_7(&from, &values[0], &values[4]);
-		set_span_0_7(&to, &values[2], &values[4]);
+		/* Decoded they lie side by side as on the wire. */
+		struct minrpc_cursor ends = {(uint8_t *)args->values,
+					     (uint8_t *)(args->values + args->count)};
+
+		take_end(&ends, &from);
+		take_end(&ends, &to);
+		from.size = minrpc_take_size(&ends);
+		to.size = from.size;
 	} else {
 		const DLTensor *tensors[] = {values[0].v_handle, values[1].v_handle};
 

@@ -68,14 +68,14 @@ static int empty_function(TVMValue *args, int *type_codes, int num_args, TVMValu
 static bool check_form(struct minrpc_server *server, const struct minrpc_args *args)
 {
 	int count = args->count >= 8 && args->count != 9 && args->count < 12 ? args->count : 12;
-	char letters[13];
+	char form[13];
 
-	memset(letters, 'i', sizeof(letters));
-	letters[0] = 'm';
-	letters[1] = 's';
-	letters[count - 1] = 's';
-	letters[count] = '\0';
-	return minrpc_check_args(server, "time evaluator", args, letters);
+	memset(form, MINRPC_ARG_INT[0], sizeof(form));
+	form[0] = MINRPC_ARG_MODULE[0];
+	form[1] = MINRPC_ARG_STRING[0];
+	form[count - 1] = MINRPC_ARG_STRING[0];
+	form[count] = '\0';
+	return minrpc_check_args(server, "time evaluator", args, form);
 }
 
 /*
@@ -85,25 +85,23 @@ static bool check_form(struct minrpc_server *server, const struct minrpc_args *a
 static bool take_options(struct minrpc_server *server, const struct minrpc_args *args,
 			 struct minrpc_evaluator *evaluator)
 {
-	uint32_t *options = evaluator->options;
 	/* Number and repeat are at least 1, but for what times the timer. */
 	uint32_t positive = evaluator->counting ? 1U << REPEAT : 1U << NUMBER | 1U << REPEAT;
+	uint32_t option = NUMBER;
 
-	for (uint32_t i = 0U; i < OPTIONS && (int)i < args->count - 5; i++) {
-		uint32_t least = positive >> i & 1U;
+	evaluator->options[LIMIT_ZERO_TIME_ITERATIONS] = LIMIT_ZERO_DEFAULT;
+	for (int i = 4; i < args->count - 1 && option < OPTIONS; i++, option++) {
+		uint32_t value = minrpc_size((uint64_t)args->values[i].v_int64);
+		uint32_t least;
 
-		options[i] = minrpc_size((uint64_t)args->values[4U + i].v_int64);
-		if (options[i] < least || options[i] > OPTION_MAX) {
-			return minrpc_server_fail(server, "time evaluator: argument %u: expected %u to %u",
-						  (unsigned int)(4U + i), (unsigned int)least,
-						  OPTION_MAX);
+		/* TVM up to v0.9 sends no limit. */
+		option += option == LIMIT_ZERO_TIME_ITERATIONS && args->count < 11;
+		least = positive >> option & 1U;
+		if (value < least || value > OPTION_MAX) {
+			return minrpc_server_fail(server, "time evaluator: argument %d: expected %u to %u",
+						  i, (unsigned int)least, OPTION_MAX);
 		}
-	}
-	/* TVM up to v0.9 sends no limit. */
-	if (args->count < 11) {
-		options[REPEATS_TO_COOLDOWN] = options[COOLDOWN_INTERVAL_MS];
-		options[COOLDOWN_INTERVAL_MS] = options[LIMIT_ZERO_TIME_ITERATIONS];
-		options[LIMIT_ZERO_TIME_ITERATIONS] = LIMIT_ZERO_DEFAULT;
+		evaluator->options[option] = value;
 	}
 	return true;
 }
@@ -113,20 +111,16 @@ static bool find_function(struct minrpc_server *server, const TVMValue *values,
 {
 	const struct minrpc_library *library = &server->config->library;
 	const char *name = values[1].v_str;
-	uint32_t index;
 
 	if (!minrpc_check_module(server, &values[0])) {
 		return false;
 	}
-	if (evaluator->counting && name[0] == '\0') {
+	evaluator->function = minrpc_library_at(library, minrpc_library_find(library, name));
+	if (evaluator->counting && *name == '\0') {
 		evaluator->function = empty_function;
-		return true;
 	}
-	if (minrpc_library_find(library, name, &index) != kTvmErrorNoError) {
-		return minrpc_server_fail(server, "no function %s in the library", name);
-	}
-	evaluator->function = minrpc_library_at(library, index);
-	return true;
+	return evaluator->function != NULL ||
+	       minrpc_server_fail(server, "no function %s in the library", name);
 }
 
 static bool create(struct minrpc_server *server, struct minrpc_call *call, bool counting)
@@ -174,7 +168,7 @@ static struct minrpc_evaluator **find(struct minrpc_server *server, uintptr_t ha
 		link = &(*link)->next;
 	}
 	if (*link == NULL) {
-		(void)minrpc_fail_handle(server, "evaluator", handle);
+		(void)minrpc_fail_handle(server, kTVMPackedFuncHandle, handle);
 		return NULL;
 	}
 	return link;
@@ -214,12 +208,13 @@ static bool time_batch(struct minrpc_server *server, const struct minrpc_evaluat
 /* How many calls should reach `wanted` cycles, when `number` took `cycles`: never under 1.6 times as many. */
 static uint32_t grow(uint32_t number, uint64_t cycles, uint64_t wanted)
 {
-	uint32_t least = number + number / 2U + number / 8U + 1U;
-	uint32_t next = least;
+	uint32_t next = 0U;
+	uint32_t least;
 
 	if (cycles != 0U) {
 		next = minrpc_size(minrpc_clock_convert(wanted, cycles, number) + 1U);
 	}
+	least = number + number / 2U + number / 8U + 1U;
 	if (next < least) {
 		next = least;
 	}

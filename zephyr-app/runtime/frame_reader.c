@@ -44,10 +44,9 @@ static enum minrpc_reader_event end_length(struct minrpc_reader *reader)
 {
 	reader->length = reader->field;
 	minrpc_reader_sink(reader, NULL, UINT32_MAX);
+	expect_field(reader, PAYLOAD, reader->length);
 	if (reader->length == 0U) {
 		expect_field(reader, CRC, sizeof(uint16_t));
-	} else {
-		expect_field(reader, PAYLOAD, reader->length);
 	}
 	return MINRPC_READER_LENGTH;
 }
@@ -89,22 +88,25 @@ static enum minrpc_reader_event take(struct minrpc_reader *reader, uint8_t byte)
 /* The byte after an ff. */
 static enum minrpc_reader_event take_escaped(struct minrpc_reader *reader, uint8_t byte)
 {
+	enum minrpc_reader_event event = MINRPC_READER_SHORT;
 	bool hunting = reader->state == HUNT;
 
-	/* Outside a frame a repeated ff may still be the first byte of a packet start. */
-	reader->escape = hunting && byte == MINRPC_ESCAPE;
-	if (byte == MINRPC_START) {
-		start_frame(reader);
-		return hunting ? MINRPC_READER_MORE : MINRPC_READER_SHORT;
-	}
-	if (byte == MINRPC_NOP || hunting) {
+	reader->escape = false;
+	if (byte == MINRPC_NOP) {
 		return MINRPC_READER_MORE;
 	}
 	if (byte == MINRPC_ESCAPE) {
+		/* Outside a frame a repeated ff may still be the first byte of a packet start. */
+		reader->escape = hunting;
 		return take(reader, byte);
 	}
-	reader->state = HUNT;
-	return MINRPC_READER_ESCAPE;
+	if (byte == MINRPC_START) {
+		start_frame(reader);
+	} else {
+		reader->state = HUNT;
+		event = MINRPC_READER_ESCAPE;
+	}
+	return hunting ? MINRPC_READER_MORE : event;
 }
 
 static enum minrpc_reader_event take_byte(struct minrpc_reader *reader, uint8_t byte)

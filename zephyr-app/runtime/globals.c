@@ -27,22 +27,30 @@ bool minrpc_check_module(struct minrpc_server *server, const TVMValue *value)
 	if (handle == MINRPC_HANDLE_MODULE) {
 		return true;
 	}
-	return minrpc_fail_handle(server, "module", handle);
+	return minrpc_fail_handle(server, kTVMModuleHandle, handle);
+}
+
+/* 0 when the library has none of that name. */
+static uintptr_t find_function(const struct minrpc_library *library, const char *name)
+{
+	uint32_t index = minrpc_library_find(library, name);
+
+	return index == MINRPC_NO_FUNCTION ? 0U : MINRPC_HANDLE_FUNCTION + index;
 }
 
 static bool module_get_function(struct minrpc_server *server, struct minrpc_call *call)
 {
 	const TVMValue *values = call->args.values;
-	uint32_t index;
+	uintptr_t handle;
 
-	if (!minrpc_check_args(server, "ModuleGetFunction", &call->args, "msi") ||
+	if (!minrpc_check_args(server, "ModuleGetFunction", &call->args,
+			       MINRPC_ARG_MODULE MINRPC_ARG_STRING MINRPC_ARG_INT) ||
 	    !minrpc_check_module(server, &values[0])) {
 		return false;
 	}
 	/* Null, when there is none: not found is not a failure. */
-	return minrpc_library_find(&server->config->library, values[1].v_str, &index) !=
-		       kTvmErrorNoError ||
-	       return_int(call, kTVMPackedFuncHandle, MINRPC_HANDLE_FUNCTION + index);
+	handle = find_function(&server->config->library, values[1].v_str);
+	return handle == 0U || return_int(call, kTVMPackedFuncHandle, (uint32_t)handle);
 }
 
 static bool max_packet_size(struct minrpc_server *server, struct minrpc_call *call)
@@ -97,9 +105,7 @@ uintptr_t minrpc_global_find(const struct minrpc_library *library, const char *n
 	uint32_t index;
 
 	if (*name == ':') {
-		return minrpc_library_find(library, name + 1, &index) == kTvmErrorNoError
-			       ? MINRPC_HANDLE_FUNCTION + index
-			       : 0U;
+		return find_function(library, name + 1);
 	}
 	index = minrpc_names_find(names, COUNT, name);
 	return index == COUNT ? 0U : MINRPC_HANDLE_GLOBAL + index;

@@ -3,6 +3,8 @@
  *
  * minrpc.device_info: memory, clocks, and what went wrong on the link.
  */
+#include <string.h>
+
 #include "rpc.h"
 
 /* All little-endian; later versions append. */
@@ -14,7 +16,7 @@ struct device_info {
 	uint32_t arena_peak;
 	uint32_t arena_largest_free;
 	uint64_t timer_hz;
-	struct minrpc_link_counters counters;
+	uint32_t counters[MINRPC_COUNTERS];
 	uint32_t receive_overruns;
 	uint32_t stack_size; /* 0: not known */
 	uint32_t stack_peak;
@@ -41,9 +43,9 @@ bool minrpc_device_info(struct minrpc_server *server, struct minrpc_call *call)
 		.arena_peak = server->arena.peak,
 		.arena_largest_free = minrpc_arena_largest_free(&server->arena),
 		.timer_hz = clock.cycles_hz,
-		.counters = server->counters,
 		.clock = clock,
 	};
+	memcpy(reply->info.counters, server->counters, sizeof(server->counters));
 	platform->clock_sample(server->config->context, &reply->info.now);
 	if (platform->receive_overruns != NULL) {
 		reply->info.receive_overruns = platform->receive_overruns(server->config->context);

@@ -29,21 +29,21 @@ uint32_t minrpc_names_find(const char *names, uint32_t count, const char *name)
 	return index;
 }
 
-tvm_crt_error_t minrpc_library_find(const struct minrpc_library *library, const char *name,
-				    uint32_t *index)
+uint32_t minrpc_library_find(const struct minrpc_library *library, const char *name)
 {
-	*index = 0U;
+	uint32_t before = 0U;
+
 	for (uint32_t i = 0U; i < library->count; i++) {
 		uint32_t count;
 		const char *names = first_name(library->registries[i], &count);
 		uint32_t found = minrpc_names_find(names, count, name);
 
-		*index += found;
 		if (found != count) {
-			return kTvmErrorNoError;
+			return before + found;
 		}
+		before += count;
 	}
-	return kTvmErrorFunctionNameNotFound;
+	return MINRPC_NO_FUNCTION;
 }
 
 TVMBackendPackedCFunc minrpc_library_at(const struct minrpc_library *library, uint32_t index)

@@ -16,11 +16,6 @@ uint32_t minrpc_size(uint64_t value)
 	return value > UINT32_MAX ? UINT32_MAX : (uint32_t)value;
 }
 
-uintptr_t minrpc_handle(uint64_t value)
-{
-	return value > UINTPTR_MAX ? UINTPTR_MAX : (uintptr_t)value;
-}
-
 uint8_t *minrpc_take(struct minrpc_cursor *cursor, uint32_t size)
 {
 	uint8_t *at = cursor->at;
@@ -66,26 +61,24 @@ uint32_t minrpc_take_size(struct minrpc_cursor *cursor)
 	return minrpc_size(minrpc_take_u64(cursor));
 }
 
-uintptr_t minrpc_take_handle(struct minrpc_cursor *cursor)
+uint8_t *minrpc_take_tensor(struct minrpc_cursor *cursor, enum minrpc_dialect dialect,
+			    DLTensor *tensor)
 {
-	return minrpc_handle(minrpc_take_u64(cursor));
-}
-
-const uint8_t *minrpc_take_tensor(struct minrpc_cursor *cursor, enum minrpc_dialect dialect,
-				  DLTensor *tensor)
-{
-	const uint8_t *core;
-	const uint8_t *extents;
+	uint8_t *core = minrpc_tensor_core(tensor);
+	uint8_t *extents;
 
 	tensor->data = (void *)minrpc_take_handle(cursor);
-	core = minrpc_take(cursor, MINRPC_TENSOR_CORE_SIZE);
-	if (core == NULL) {
-		return NULL;
+	for (uint32_t i = 0U; i < MINRPC_TENSOR_CORE_SIZE; i += sizeof(uint64_t)) {
+		uint64_t half = minrpc_take_u64(cursor);
+
+		memcpy(core + i, &half, sizeof(half));
 	}
-	memcpy(minrpc_tensor_core(tensor), core, MINRPC_TENSOR_CORE_SIZE);
 	extents = take_array(cursor, (uint32_t)tensor->ndim, sizeof(int64_t));
 	tensor->strides = NULL;
-	tensor->byte_offset = dialect == MINRPC_DIALECT_0_7 ? 0U : minrpc_take_u64(cursor);
+	tensor->byte_offset = 0U;
+	if (dialect != MINRPC_DIALECT_0_7) {
+		tensor->byte_offset = minrpc_take_u64(cursor);
+	}
 	return extents;
 }
 
@@ -112,157 +105,131 @@ uint32_t minrpc_tensor_size(const DLTensor *tensor, const void *extents)
 	return empty ? 0U : total;
 }
 
-/* Codes that have no form on the wire: NDArrays go as tensors, and rvalue references never. */
-#define NOT_ON_WIRE (1U << kTVMNDArrayHandle | 1U << kTVMObjectRValueRefArg)
-
-static void *reserve(struct minrpc_scratch *scratch, uint32_t size)
+static void *reserve(struct minrpc_cursor *scratch, uint32_t size)
 {
-	uint8_t *at = scratch->at + (-(uintptr_t)scratch->at & (sizeof(uint64_t) - 1U));
-
-	if (at > scratch->end || (uint32_t)(scratch->end - at) < size) {
-		scratch->full = true;
-		return NULL;
-	}
-	scratch->at = at + size;
-	return at;
+	(void)minrpc_take(scratch, (uint32_t)(-(uintptr_t)scratch->at & (sizeof(uint64_t) - 1U)));
+	return minrpc_take(scratch, size);
 }
 
-static void *store_tensor(struct minrpc_scratch *scratch, const DLTensor *wire,
-			  const uint8_t *extents)
+/* A shape moves down to where it is aligned, over what has been read. */
+static int64_t *align_down(uint8_t *extents, uint32_t count)
 {
-	uint32_t size = (uint32_t)wire->ndim * (uint32_t)sizeof(int64_t);
-	DLTensor *tensor = reserve(scratch, sizeof(*tensor));
-	int64_t *shape = reserve(scratch, size);
+	uintptr_t askew = (uintptr_t)extents & (sizeof(int64_t) - 1U);
 
-	if (scratch->full) {
-		return NULL;
-	}
-	*tensor = *wire;
-	tensor->shape = memcpy(shape, extents, size);
-	return tensor;
+	return memmove(extents - askew, extents, count * sizeof(int64_t));
 }
 
-/* The bytes move over their own length field: the NUL then has room. */
-static void *store_bytes(struct minrpc_scratch *scratch, const uint8_t *at, uint32_t size,
-			 bool string)
+/* The bytes of a text move over their own length field: the NUL then has room. */
+static char *terminate(uint8_t *text, uint32_t size)
 {
-	char *to = memmove((uint8_t *)at - sizeof(uint64_t), at, size);
-	TVMByteArray *array;
+	char *to = memmove(text - sizeof(uint64_t), text, size);
 
 	to[size] = '\0';
-	if (string) {
-		return to;
-	}
-	array = reserve(scratch, sizeof(*array));
-	if (array != NULL) {
-		*array = (TVMByteArray){to, size};
-	}
-	return array;
+	return to;
 }
 
-/* A way through the values: without scratch they are only passed over, and nothing is touched. */
-struct walk {
-	struct minrpc_cursor cursor;
-	struct minrpc_scratch *scratch;
-	struct minrpc_args *args;
-	const uint8_t *codes; /* unaligned */
-	uint8_t *told;        /* the dialect, for who asked */
-	uint32_t *culprit;
-	enum minrpc_dialect dialect;
-};
-
-static void walk_value(struct walk *walk, uint32_t code, TVMValue *value)
+/* A way through the values. Unless it is to `store` them, no byte of theirs moves. */
+static enum minrpc_packed_status walk(struct minrpc_packed *packed, enum minrpc_dialect dialect,
+				      bool store)
 {
-	const uint8_t *at;
-	DLTensor tensor;
-	uint32_t size;
+	const struct minrpc_args *args = packed->args;
+	struct minrpc_cursor cursor = packed->wire;
+	struct minrpc_cursor scratch = packed->scratch;
 
-	switch (code) {
-	case kTVMDLTensorHandle:
-		at = minrpc_take_tensor(&walk->cursor, walk->dialect, &tensor);
-		if (walk->scratch != NULL) {
-			*walk->told = (uint8_t)walk->dialect;
-			value->v_handle = store_tensor(walk->scratch, &tensor, at);
-		}
-		return;
-	case kTVMStr:
-	case kTVMBytes:
-		size = minrpc_take_size(&walk->cursor);
-		at = minrpc_take(&walk->cursor, size);
-		if (walk->scratch != NULL) {
-			value->v_handle = store_bytes(walk->scratch, at, size, code == kTVMStr);
-		}
-		return;
-	case kTVMNullptr:
-		value->v_int64 = 0;
-		return;
-	case kTVMObjectHandle:
-		(void)minrpc_take_u32(&walk->cursor);
-		break;
-	default:
-		break;
-	}
-	value->v_int64 = (int64_t)minrpc_take_u64(&walk->cursor);
-}
+	for (int i = 0; i < args->count; i++) {
+		int code = args->type_codes[i];
+		TVMValue *value = &args->values[i];
+		TVMByteArray *bytes;
+		DLTensor *tensor;
+		uint32_t size;
+		uint8_t *at;
 
-static enum minrpc_packed_status walk_values(struct walk *walk)
-{
-	const struct minrpc_args *args = walk->args;
-	TVMValue passed;
-
-	for (int i = 0; i < args->count && !minrpc_cursor_bad(&walk->cursor); i++) {
-		uint32_t code;
-
-		memcpy(&code, walk->codes + (uint32_t)i * sizeof(code), sizeof(code));
-		if (code > kTVMArgBool || (NOT_ON_WIRE >> code & 1U) != 0U) {
-			*walk->culprit = code;
+		switch (code) {
+		case kTVMDLTensorHandle:
+			tensor = reserve(&scratch, sizeof(*tensor));
+			if (tensor == NULL) {
+				return MINRPC_PACKED_SCRATCH;
+			}
+			value->v_handle = tensor;
+			at = minrpc_take_tensor(&cursor, dialect, tensor);
+			if (store) {
+				packed->dialect = (uint8_t)dialect;
+				tensor->shape = align_down(at, (uint32_t)tensor->ndim);
+			}
+			break;
+		case kTVMStr:
+		case kTVMBytes:
+			size = minrpc_take_size(&cursor);
+			at = minrpc_take(&cursor, size);
+			value->v_str = store ? terminate(at, size) : NULL;
+			if (code == kTVMBytes) {
+				bytes = reserve(&scratch, sizeof(*bytes));
+				if (bytes == NULL) {
+					return MINRPC_PACKED_SCRATCH;
+				}
+				*bytes = (TVMByteArray){value->v_str, size};
+				value->v_handle = bytes;
+			}
+			break;
+		case kTVMNullptr:
+			value->v_int64 = 0;
+			break;
+		case kTVMObjectHandle:
+			(void)minrpc_take_u32(&cursor); /* its type */
+			/* fall through */
+		case kTVMArgInt:
+		case kTVMArgUInt:
+		case kTVMArgFloat:
+		case kTVMOpaqueHandle:
+		case kTVMDataType:
+		case kDLDevice:
+		case kTVMModuleHandle:
+		case kTVMPackedFuncHandle:
+		case kTVMArgBool:
+			value->v_int64 = (int64_t)minrpc_take_u64(&cursor);
+			break;
+		default: /* NDArrays go as tensors, and rvalue references never */
+			packed->culprit = (uint32_t)code;
 			return MINRPC_PACKED_TYPE;
 		}
-		walk_value(walk, code, walk->scratch != NULL ? &args->values[i] : &passed);
 	}
-	return minrpc_cursor_bad(&walk->cursor) || minrpc_cursor_left(&walk->cursor) != 0U
+	return minrpc_cursor_bad(&cursor) || minrpc_cursor_left(&cursor) != 0U
 		       ? MINRPC_PACKED_SHORT
 		       : MINRPC_PACKED_OK;
 }
 
-/* What is stored has been walked over before: only the scratch can be too small. */
-static enum minrpc_packed_status store(struct walk *walk, struct minrpc_scratch *scratch)
+enum minrpc_packed_status minrpc_packed_decode(struct minrpc_packed *packed)
 {
-	struct minrpc_args *args = walk->args;
-	uint32_t count = (uint32_t)args->count;
-
-	args->values = reserve(scratch, count * (uint32_t)sizeof(*args->values));
-	args->type_codes = reserve(scratch, count * (uint32_t)sizeof(*args->type_codes));
-	if (!scratch->full) {
-		memcpy(args->type_codes, walk->codes, count * sizeof(*args->type_codes));
-		walk->scratch = scratch;
-		(void)walk_values(walk);
-	}
-	return scratch->full ? MINRPC_PACKED_SCRATCH : MINRPC_PACKED_OK;
-}
-
-enum minrpc_packed_status minrpc_packed_decode(struct minrpc_cursor *cursor,
-					       struct minrpc_scratch *scratch,
-					       uint8_t *dialect,
-					       struct minrpc_args *args, uint32_t *culprit)
-{
-	uint32_t count = minrpc_take_u32(cursor);
-	const uint8_t *codes = take_array(cursor, count, sizeof(uint32_t));
-	struct walk walk = {*cursor, NULL, args, codes, dialect, culprit, MINRPC_DIALECT_0_8};
+	struct minrpc_args *args = packed->args;
+	uint32_t count = minrpc_take_u32(&packed->wire);
+	const uint8_t *codes = take_array(&packed->wire, count, sizeof(*args->type_codes));
+	enum minrpc_dialect dialect = MINRPC_DIALECT_0_8;
 	enum minrpc_packed_status status;
 
+	if (codes == NULL) {
+		return MINRPC_PACKED_SHORT;
+	}
 	args->count = (int)count;
-	status = walk_values(&walk);
+	args->type_codes = reserve(&packed->scratch, count * (uint32_t)sizeof(*args->type_codes));
+	args->values = reserve(&packed->scratch, count * (uint32_t)sizeof(*args->values));
+	if (args->values == NULL) {
+		return MINRPC_PACKED_SCRATCH;
+	}
+	memcpy(args->type_codes, codes, count * sizeof(*args->type_codes));
+	status = walk(packed, dialect, false);
 	if (status == MINRPC_PACKED_SHORT) {
-		walk.cursor = *cursor;
-		walk.dialect = MINRPC_DIALECT_0_7;
-		status = walk_values(&walk);
+		dialect = MINRPC_DIALECT_0_7;
+		status = walk(packed, dialect, false);
 	}
-	if (status == MINRPC_PACKED_OK) {
-		walk.cursor = *cursor;
-		status = store(&walk, scratch);
+	return status == MINRPC_PACKED_OK ? walk(packed, dialect, true) : status;
+}
+
+const char *minrpc_nth(const char *strings, uint32_t index)
+{
+	while (index-- != 0U) {
+		strings += strlen(strings) + 1U;
 	}
-	return status;
+	return strings;
 }
 
 const char *minrpc_type_name(int type_code)
@@ -270,13 +237,7 @@ const char *minrpc_type_name(int type_code)
 	/* One string instead of a table of pointers: on a 32-bit device that halves it. */
 	static const char names[] = "int\0uint\0float\0handle\0null\0dtype\0device\0tensor\0object\0module\0"
 				    "function\0string\0bytes\0ndarray\0rvalue\0bool\0unknown";
-	const char *name = names;
 
-	if ((uint32_t)type_code > kTVMArgBool) {
-		type_code = kTVMArgBool + 1;
-	}
-	while (type_code-- > 0) {
-		name += strlen(name) + 1U;
-	}
-	return name;
+	return minrpc_nth(names, (uint32_t)type_code > kTVMArgBool ? kTVMArgBool + 1U
+								   : (uint32_t)type_code);
 }

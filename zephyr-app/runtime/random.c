@@ -23,7 +23,7 @@ bool minrpc_random_fill(struct minrpc_server *server, struct minrpc_call *call)
 	uint32_t element;
 	uint32_t size;
 
-	if (!minrpc_check_args(server, "random_fill", &call->args, "t")) {
+	if (!minrpc_check_args(server, "random_fill", &call->args, MINRPC_ARG_TENSOR)) {
 		return false;
 	}
 	tensor = call->args.values[0].v_handle;

@@ -25,27 +25,18 @@ static uint8_t *put_u64(uint8_t *at, uint64_t value)
 	return at + sizeof(value);
 }
 
-/* How a returned value's type is told on the wire. */
-static uint32_t wire_code(uint32_t type_code)
-{
-	if (type_code == kTVMModuleHandle || type_code == kTVMPackedFuncHandle) {
-		return kTVMOpaqueHandle;
-	}
-	return type_code == kTVMNDArrayHandle ? (uint32_t)kTVMDLTensorHandle : type_code;
-}
-
 /* Before what a function returned its real type goes as a value too, and an array's handle is one more. */
 static uint8_t *put_types(uint8_t *at, const struct minrpc_reply *reply)
 {
-	uint32_t array = reply->type_code == kTVMNDArrayHandle;
+	bool array = reply->wire_code == kTVMDLTensorHandle;
 
 	if (reply->kind != MINRPC_REPLY_CALL) {
-		return put_u32(put_u32(at, 1U), reply->type_code);
+		return put_u32(put_u32(at, 1U), reply->wire_code);
 	}
 	at = put_u32(at, 2U + array);
 	at = put_u32(at, kTVMArgInt);
-	at = put_u32(at, wire_code(reply->type_code));
-	if (array != 0U) {
+	at = put_u32(at, reply->wire_code);
+	if (array) {
 		at = put_u32(at, kTVMOpaqueHandle);
 	}
 	return put_u64(at, reply->type_code);
@@ -56,39 +47,41 @@ static uint8_t *put_value(uint8_t *at, const struct minrpc_reply *reply)
 {
 	const DLTensor *array = reply->value.v_handle;
 
-	switch (reply->type_code) {
+	switch (reply->wire_code) {
 	case kTVMNullptr:
 		return at;
 	case kTVMStr:
 	case kTVMBytes:
 		return put_u64(at, reply->size);
-	case kTVMNDArrayHandle:
+	case kTVMDLTensorHandle:
 		at = put_u64(at, (uintptr_t)array->data);
-		memcpy(at, minrpc_tensor_core(array), MINRPC_TENSOR_CORE_SIZE);
-		return at + MINRPC_TENSOR_CORE_SIZE;
+		at = put_u32(at, (uint32_t)array->device.device_type);
+		at = put_u32(at, (uint32_t)array->device.device_id);
+		at = put_u32(at, (uint32_t)array->ndim);
+		memcpy(at, &array->dtype, sizeof(array->dtype));
+		return at + sizeof(array->dtype);
 	default:
 		return put_u64(at, (uint64_t)reply->value.v_int64);
 	}
 }
 
+/* The sequence belongs to it in a numbered message; else the packet begins there. */
 static uint8_t *put_session_header(uint8_t *at, const struct minrpc_server *server)
 {
-	*at++ = (uint8_t)server->session.id;
-	*at++ = (uint8_t)(server->session.id >> 8);
-	if (!server->numbered) {
-		*at++ = MINRPC_MESSAGE_NORMAL;
-		return at;
-	}
-	*at++ = MINRPC_MESSAGE_NUMBERED;
-	*at++ = server->sequence;
-	return at;
+	memcpy(at, &server->session.id, sizeof(server->session.id));
+	at[2] = server->numbered ? MINRPC_MESSAGE_NUMBERED : MINRPC_MESSAGE_NORMAL;
+	at[MINRPC_SESSION_HEADER] = server->sequence;
+	return at + MINRPC_SESSION_HEADER + server->numbered;
 }
 
 /* The packet up to the data. */
 static uint8_t *put_head(uint8_t *at, const struct minrpc_reply *reply)
 {
 	at = put_u32(at, reply->kind & MINRPC_REPLY_CODE);
-	return reply->kind == MINRPC_REPLY_DATA ? at : put_value(put_types(at, reply), reply);
+	if (reply->kind != MINRPC_REPLY_DATA) {
+		at = put_types(at, reply);
+	}
+	return put_value(at, reply);
 }
 
 /* What an array has behind its data, which is the shape. */
@@ -116,7 +109,7 @@ void minrpc_reply_send(struct minrpc_server *server)
 		return;
 	}
 	head_end = put_head(length + MINRPC_PACKET_LENGTH, reply);
-	if (reply->type_code == kTVMNDArrayHandle) {
+	if (reply->wire_code == kTVMDLTensorHandle) {
 		const DLTensor *array = data;
 
 		data = array->shape;
@@ -139,15 +132,15 @@ void minrpc_reply_send(struct minrpc_server *server)
 	(void)minrpc_writer_end(writer);
 }
 
-static bool set(struct minrpc_server *server, enum minrpc_reply_kind kind, int type_code,
+static bool set(struct minrpc_server *server, enum minrpc_reply_kind kind, int wire_code,
 		uintptr_t value, uint32_t size)
 {
-	server->reply = (struct minrpc_reply){
-		.value.v_int64 = (int64_t)value,
-		.type_code = (uint8_t)type_code,
-		.size = size,
-		.kind = (uint8_t)kind,
-	};
+	struct minrpc_reply *reply = &server->reply;
+
+	reply->value.v_int64 = (int64_t)value;
+	reply->size = size;
+	reply->wire_code = (uint8_t)wire_code;
+	reply->kind = (uint8_t)kind;
 	return true;
 }
 
@@ -172,47 +165,57 @@ void minrpc_reply_exception(struct minrpc_server *server)
 		  (uint32_t)strlen(server->error));
 }
 
-/* What a function may not return: a tensor or an object would be gone before the client could name it. */
-#define NOT_RETURNABLE                                                                             \
-	(1U << kTVMDLTensorHandle | 1U << kTVMObjectHandle | 1U << kTVMObjectRValueRefArg)
-
-static bool returnable(const struct minrpc_server *server, const struct minrpc_call *call)
+static bool fail_return(struct minrpc_server *server, int type_code)
 {
-	uint32_t size;
-
-	if ((uint32_t)call->type_code > kTVMArgBool || (NOT_RETURNABLE >> call->type_code & 1U) != 0U) {
-		return false;
-	}
-	/* An array must be one that the client can name again. */
-	return call->type_code != kTVMNDArrayHandle ||
-	       minrpc_arena_find(&server->arena, (uintptr_t)call->value.v_handle,
-				 MINRPC_ARENA_NDARRAY, &size);
+	return minrpc_server_fail(server, "the returned %s can't be sent",
+				  minrpc_type_name(type_code));
 }
 
 bool minrpc_reply_call(struct minrpc_server *server, const struct minrpc_call *call)
 {
+	const TVMByteArray *bytes = call->value.v_handle;
+	const DLTensor *array = call->value.v_handle;
 	struct minrpc_reply *reply = &server->reply;
 
-	if (!returnable(server, call)) {
-		return minrpc_server_fail(server, "the returned %s can't be sent",
-					  minrpc_type_name(call->type_code));
-	}
-	reply->kind = MINRPC_REPLY_CALL;
-	/* Only the newest clients know the code of a bool. */
-	reply->type_code = (uint8_t)(call->type_code == kTVMArgBool ? kTVMArgInt : call->type_code);
+	(void)set(server, MINRPC_REPLY_CALL, call->type_code, 0U, 0U);
 	reply->value = call->value;
-	reply->size = 0U;
-	if (call->type_code == kTVMStr) {
+	reply->type_code = (uint8_t)call->type_code;
+	switch (call->type_code) {
+	case kTVMArgInt:
+	case kTVMArgUInt:
+	case kTVMArgFloat:
+	case kTVMOpaqueHandle:
+	case kTVMNullptr:
+	case kTVMDataType:
+	case kDLDevice:
+		break;
+	case kTVMModuleHandle:
+	case kTVMPackedFuncHandle:
+		reply->wire_code = kTVMOpaqueHandle;
+		break;
+	case kTVMStr:
 		reply->size = (uint32_t)strlen(call->value.v_str);
-	} else if (call->type_code == kTVMBytes) {
-		const TVMByteArray *bytes = call->value.v_handle;
-
+		break;
+	case kTVMBytes:
 		reply->size = (uint32_t)bytes->size;
 		reply->value.v_str = bytes->data;
-	} else if (call->type_code == kTVMNDArrayHandle) {
-		const DLTensor *array = call->value.v_handle;
-
+		break;
+	case kTVMNDArrayHandle:
+		/* It must be one that the client can name again. */
+		if (!minrpc_arena_find(&server->arena, (uintptr_t)array, MINRPC_ARENA_NDARRAY,
+				       &reply->size)) {
+			return fail_return(server, call->type_code);
+		}
 		reply->size = (uint32_t)array->ndim * (uint32_t)sizeof(*array->shape);
+		reply->wire_code = kTVMDLTensorHandle;
+		break;
+	case kTVMArgBool:
+		/* Only the newest clients know its code. */
+		reply->type_code = kTVMArgInt;
+		reply->wire_code = kTVMArgInt;
+		break;
+	default: /* a tensor or an object would be gone before the client could name it */
+		return fail_return(server, call->type_code);
 	}
 	return true;
 }

@@ -7,32 +7,53 @@
 
 #include "rpc.h"
 
-/* What the codes from GetGlobalFunc (9) on take, as minrpc_check_args reads it. */
-static const char syscall_args[][5] = {
-	"s", "hi", "d", "di", "diip", "dh", "dh", "tth", "tn", "d", "dh", "dh", "d",
-};
+#define DEVICE MINRPC_ARG_DEVICE
+#define DTYPE MINRPC_ARG_DTYPE
+#define HANDLE MINRPC_ARG_HANDLE
+#define INT MINRPC_ARG_INT
+#define TENSOR MINRPC_ARG_TENSOR
 
-static const char *letters_of(uint32_t code, const struct minrpc_args *args)
+/* What the codes from GetGlobalFunc (9) on take, one behind another. */
+static const char forms[] = MINRPC_ARG_STRING "\0"
+			    HANDLE INT "\0"
+			    DEVICE "\0"
+			    DEVICE INT "\0"
+			    DEVICE INT INT DTYPE "\0"
+			    DEVICE HANDLE "\0"
+			    DEVICE HANDLE "\0"
+			    TENSOR TENSOR HANDLE "\0"
+			    TENSOR MINRPC_ARG_STRING_OR_NULL "\0"
+			    DEVICE "\0"
+			    DEVICE HANDLE "\0"
+			    DEVICE HANDLE "\0"
+			    DEVICE;
+
+static const char *form_of(uint32_t code, const struct minrpc_args *args)
 {
 	if (code == MINRPC_RPC_COPY_AMONG_REMOTE && args->count == MINRPC_COPY_AMONG_0_7) {
-		return "hihiiddph";
+		return HANDLE INT HANDLE INT INT DEVICE DEVICE DTYPE HANDLE;
 	}
-	return syscall_args[code - MINRPC_RPC_GET_GLOBAL_FUNC];
+	return minrpc_nth(forms, code - MINRPC_RPC_GET_GLOBAL_FUNC);
 }
 
 static bool decode(struct minrpc_server *server, struct minrpc_cursor *body,
 		   struct minrpc_args *args)
 {
 	uint8_t *buffer = server->config->receive_buffer;
-	struct minrpc_scratch scratch = {.at = body->end,
-					 .end = buffer + server->config->receive_size};
-	uint32_t culprit;
+	struct minrpc_packed packed = {
+		.wire = *body,
+		.scratch = {body->end, buffer + server->config->receive_size},
+		.args = args,
+		.dialect = server->dialect,
+	};
+	enum minrpc_packed_status status = minrpc_packed_decode(&packed);
 
-	switch (minrpc_packed_decode(body, &scratch, &server->dialect, args, &culprit)) {
+	server->dialect = packed.dialect;
+	switch (status) {
 	case MINRPC_PACKED_OK:
 		return true;
 	case MINRPC_PACKED_TYPE:
-		return minrpc_fail_type(server, culprit);
+		return minrpc_fail_type(server, packed.culprit);
 	case MINRPC_PACKED_SCRATCH:
 		return minrpc_server_fail(server, "arguments outgrow the receive buffer");
 	default:
@@ -40,36 +61,36 @@ static bool decode(struct minrpc_server *server, struct minrpc_cursor *body,
 	}
 }
 
-static bool call_function(struct minrpc_server *server, struct minrpc_cursor *body)
+static bool call_function(struct minrpc_server *server, struct minrpc_cursor *body,
+			  struct minrpc_call *call)
 {
 	uintptr_t handle = minrpc_take_handle(body);
-	struct minrpc_call call;
 
-	if (!decode(server, body, &call.args) || !minrpc_call_handle(server, handle, &call)) {
+	if (!decode(server, body, &call->args) || !minrpc_call_handle(server, handle, call)) {
 		return false;
 	}
-	return minrpc_reply_call(server, &call);
+	return minrpc_reply_call(server, call);
 }
 
 static bool init_server(struct minrpc_server *server, struct minrpc_cursor *body)
 {
+	static const char versions[][6] = {"0.7.0", "0.8.0"}; /* in the order of the dialects */
 	uint32_t size = minrpc_take_size(body);
 	const uint8_t *version = minrpc_take(body, size);
 
-	if (version != NULL && size == 5U && memcmp(version, "0.7.0", 5U) == 0) {
-		server->dialect = MINRPC_DIALECT_0_7;
-	} else if (version != NULL && size == 5U && memcmp(version, "0.8.0", 5U) == 0) {
-		server->dialect = MINRPC_DIALECT_0_8;
-	} else {
-		return minrpc_server_fail(server, "expected protocol 0.7.0 or 0.8.0");
+	for (uint32_t i = 0U; i < 2U && version != NULL && size == 5U; i++) {
+		if (memcmp(version, versions[i], 5U) == 0) {
+			server->dialect = (uint8_t)(MINRPC_DIALECT_0_7 + i);
+			return minrpc_reply_void(server);
+		}
 	}
-	return minrpc_reply_void(server);
+	return minrpc_server_fail(server, "expected protocol 0.7.0 or 0.8.0");
 }
 
 static bool free_block(struct minrpc_server *server, uintptr_t handle, enum minrpc_arena_kind kind)
 {
 	if (minrpc_arena_free(&server->arena, handle, kind) != kTvmErrorNoError) {
-		return minrpc_fail_handle(server, "allocation", handle);
+		return minrpc_fail_handle(server, kTVMDLTensorHandle, handle);
 	}
 	return minrpc_reply_void(server);
 }
@@ -127,20 +148,43 @@ static uint32_t size_in(const TVMValue *value)
 	return minrpc_size((uint64_t)value->v_int64);
 }
 
-static bool system_call(struct minrpc_server *server, uint32_t code, struct minrpc_cursor *body)
+/* Of a system call: packed as those of a function are. */
+static bool take_args(struct minrpc_server *server, uint32_t code, struct minrpc_cursor *body,
+		      struct minrpc_args *args)
 {
-	struct minrpc_args args;
-	const TVMValue *values;
+	return decode(server, body, args) &&
+	       minrpc_check_args(server, "system call", args, form_of(code, args));
+}
 
-	if (!decode(server, body, &args) ||
-	    !minrpc_check_args(server, "system call", &args, letters_of(code, &args))) {
-		return false;
+bool minrpc_request(struct minrpc_server *server, struct minrpc_cursor *packet)
+{
+	uint32_t code = minrpc_take_u32(packet);
+	struct minrpc_call call;
+	const TVMValue *values = NULL;
+
+	if (code >= MINRPC_RPC_GET_GLOBAL_FUNC && code <= MINRPC_RPC_DEV_GET_CURRENT_STREAM) {
+		if (!take_args(server, code, packet, &call.args)) {
+			return false;
+		}
+		values = call.args.values;
 	}
-	values = args.values;
 	switch (code) {
+	case MINRPC_RPC_SHUTDOWN:
+		/* No answer is expected. Only the session ends: the next one is served. */
+		server->session.established = false;
+		return true;
+	case MINRPC_RPC_INIT_SERVER:
+		return init_server(server, packet);
+	case MINRPC_RPC_CALL_FUNC:
+		return call_function(server, packet, &call);
+	case MINRPC_RPC_COPY_FROM_REMOTE:
+		return minrpc_copy_from_remote(server, packet);
+	case MINRPC_RPC_COPY_TO_REMOTE:
+		return minrpc_copy_to_remote(server, packet);
 	case MINRPC_RPC_GET_GLOBAL_FUNC:
 		/* Unknown: handle 0, which clients of all versions take for "no such function". */
-		return minrpc_reply_handle(server, minrpc_global_find(&server->config->library, values[0].v_str));
+		return minrpc_reply_handle(server, minrpc_global_find(&server->config->library,
+								      values[0].v_str));
 	case MINRPC_RPC_FREE_HANDLE:
 		return free_handle(server, handle_in(&values[0]), size_in(&values[1]));
 	case MINRPC_RPC_DEV_ALLOC_DATA:
@@ -153,39 +197,18 @@ static bool system_call(struct minrpc_server *server, uint32_t code, struct minr
 	case MINRPC_RPC_DEV_FREE_DATA:
 		return free_block(server, handle_in(&values[1]), MINRPC_ARENA_DATA);
 	case MINRPC_RPC_COPY_AMONG_REMOTE:
-		return minrpc_copy_among_remote(server, &args);
+		return minrpc_copy_among_remote(server, &call.args);
 	case MINRPC_RPC_DEV_CREATE_STREAM:
 	case MINRPC_RPC_DEV_GET_CURRENT_STREAM:
 		return minrpc_reply_handle(server, 0U);
+	case MINRPC_RPC_DEV_STREAM_SYNC: /* there is one stream */
+	case MINRPC_RPC_DEV_FREE_STREAM:
+	case MINRPC_RPC_DEV_SET_STREAM:
+		return minrpc_reply_void(server);
 	case MINRPC_RPC_DEV_SET_DEVICE:
 	case MINRPC_RPC_DEV_GET_ATTR:
 		return minrpc_server_fail(server, "not supported");
-	default: /* the streams, of which there is one */
-		return minrpc_reply_void(server);
-	}
-}
-
-bool minrpc_request(struct minrpc_server *server, struct minrpc_cursor *packet)
-{
-	uint32_t code = minrpc_take_u32(packet);
-
-	switch (code) {
-	case MINRPC_RPC_SHUTDOWN:
-		/* No answer is expected. Only the session ends: the next one is served. */
-		server->session.established = false;
-		return true;
-	case MINRPC_RPC_INIT_SERVER:
-		return init_server(server, packet);
-	case MINRPC_RPC_CALL_FUNC:
-		return call_function(server, packet);
-	case MINRPC_RPC_COPY_FROM_REMOTE:
-		return minrpc_copy_from_remote(server, packet);
-	case MINRPC_RPC_COPY_TO_REMOTE:
-		return minrpc_copy_to_remote(server, packet);
 	default:
-		if (code >= MINRPC_RPC_GET_GLOBAL_FUNC && code <= MINRPC_RPC_DEV_GET_CURRENT_STREAM) {
-			return system_call(server, code, packet);
-		}
 		return minrpc_server_fail(server, "unknown RPC code %u", (unsigned int)code);
 	}
 }

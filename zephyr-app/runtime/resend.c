@@ -15,7 +15,7 @@ bool minrpc_resend_keep(struct minrpc_server *server)
 	const char *data = reply->value.v_str;
 
 	if (reply->kind != MINRPC_REPLY_CALL ||
-	    (reply->type_code != kTVMStr && reply->type_code != kTVMBytes) ||
+	    (reply->wire_code != kTVMStr && reply->wire_code != kTVMBytes) ||
 	    (uintptr_t)data - (uintptr_t)server->config->receive_buffer >=
 		    server->config->receive_size) {
 		return true;
@@ -64,7 +64,7 @@ void minrpc_resend_deliver(struct minrpc_server *server, uint32_t length)
 
 	server->numbered = true;
 	if (!check_numbered(server, length)) {
-		server->counters.crc_errors++;
+		server->counters[MINRPC_CRC_ERRORS]++;
 		minrpc_resend_ask(server);
 		return;
 	}

@@ -67,8 +67,8 @@ void minrpc_reply_send(struct minrpc_server *server);
 
 /* ---------------------------------------------------------------- request.c */
 
-/* What a request named is not there: "no live <what> 0x...". */
-bool minrpc_fail_handle(struct minrpc_server *server, const char *what, uintptr_t handle);
+/* What a request named is not there: "no live <type> 0x...". */
+bool minrpc_fail_handle(struct minrpc_server *server, int type_code, uintptr_t handle);
 bool minrpc_fail_shape(struct minrpc_server *server);
 bool minrpc_fail_type(struct minrpc_server *server, uint32_t type_code);
 
@@ -110,12 +110,19 @@ bool minrpc_call_handle(struct minrpc_server *server, uintptr_t handle,
 bool minrpc_run(struct minrpc_server *server, TVMBackendPackedCFunc function, uint32_t number,
 		struct minrpc_call *call);
 
-/*
- * One letter an argument: d device, h handle or null, i int or bool, m module, s string, n string or null,
- * p dtype, t tensor. Fails with what was expected and what came.
- */
+/* What an argument may be: a type code in each half of a byte. As strings, so that they can be joined. */
+#define MINRPC_ARG_INT "\x0f"    /* or bool */
+#define MINRPC_ARG_HANDLE "\x34" /* or null */
+#define MINRPC_ARG_DTYPE "\x55"
+#define MINRPC_ARG_DEVICE "\x66"
+#define MINRPC_ARG_TENSOR "\x77"
+#define MINRPC_ARG_MODULE "\x93" /* or handle */
+#define MINRPC_ARG_STRING "\xbb"
+#define MINRPC_ARG_STRING_OR_NULL "\xb4"
+
+/* Fails with what was expected and what came, unless the arguments are those of `form`. */
 bool minrpc_check_args(struct minrpc_server *server, const char *function,
-				  const struct minrpc_args *args, const char *letters);
+		       const struct minrpc_args *args, const char *form);
 
 /* ---------------------------------------------------------------- globals.c */
 
@@ -143,10 +150,21 @@ void minrpc_send_message(struct minrpc_server *server, enum minrpc_message_type 
 			 const void *body, uint32_t size);
 
 /* The RPC packet of the message in the receive buffer, of which `held` bytes are there. */
-struct minrpc_cursor minrpc_packet_in(const struct minrpc_server *server, uint32_t held);
+static inline struct minrpc_cursor minrpc_packet_in(const struct minrpc_server *server,
+						    uint32_t held)
+{
+	uint8_t *message = server->config->receive_buffer;
+
+	return (struct minrpc_cursor){.at = message + MINRPC_SESSION_HEADER, .end = message + held};
+}
 
 /* Carries out a message's packet, and replies. */
 void minrpc_answer(struct minrpc_server *server, struct minrpc_cursor *packet);
+
+/* ----------------------------------------------------------------- stream.c */
+
+/* The buffer is full, the frame is not over: a copy to the device can go on to where it belongs. */
+void minrpc_stream(struct minrpc_server *server);
 
 /* ----------------------------------------------------------------- resend.c */
 

@@ -40,9 +40,9 @@ void minrpc_server_init(struct minrpc_server *server, const struct minrpc_config
 {
 	memset(server, 0, sizeof(*server));
 	server->config = config;
+	server->session.nonce = config->nonce_seed;
 	minrpc_writer_init(&server->writer, config->send_buffer, config->send_size,
 			   config->platform->write, config->context);
-	minrpc_session_init(&server->session, config->nonce_seed);
 	minrpc_arena_init(&server->arena, config->arena, config->arena_size);
 	forget_session(server);
 	minrpc_send_message(server, MINRPC_MESSAGE_TERMINATE, NULL, 0U);
@@ -90,13 +90,6 @@ void *minrpc_server_alloc(struct minrpc_server *server, uint32_t size, uint32_t 
 
 /* With the frame's length and the buffer's. */
 static const char oversize_text[] = "skipped %u bytes: the receive buffer holds %u";
-
-struct minrpc_cursor minrpc_packet_in(const struct minrpc_server *server, uint32_t held)
-{
-	uint8_t *message = server->config->receive_buffer;
-
-	return (struct minrpc_cursor){.at = message + MINRPC_SESSION_HEADER, .end = message + held};
-}
 
 static void free_result(struct minrpc_server *server)
 {
@@ -150,10 +143,14 @@ static void deliver(struct minrpc_server *server, uint32_t length)
 	minrpc_answer(server, &packet);
 }
 
-static void handle_message(struct minrpc_server *server, uint32_t length)
+static void handle_message(struct minrpc_server *server)
 {
 	static const uint8_t version = MINRPC_SESSION_VERSION;
+	uint32_t length = server->reader.length;
 
+	if (length > server->config->receive_size) {
+		length = server->config->receive_size;
+	}
 	switch (minrpc_session_take(&server->session, server->config->receive_buffer, length)) {
 	case MINRPC_SESSION_STARTED:
 		forget_session(server);
@@ -172,7 +169,7 @@ static void handle_message(struct minrpc_server *server, uint32_t length)
 		minrpc_resend_probed(server, length);
 		break;
 	case MINRPC_SESSION_STALE:
-		server->counters.stale_messages++;
+		server->counters[MINRPC_STALE_MESSAGES]++;
 		break;
 	default:
 		break;
@@ -189,63 +186,12 @@ static void begin_frame(struct minrpc_server *server)
 	minrpc_reader_sink(&server->reader, server->config->receive_buffer, room);
 }
 
-/* Where the data goes of the copy that `packet`, whose front has been received, is; NULL when it is none. */
-static uint8_t *locate_stream(struct minrpc_server *server, struct minrpc_cursor *packet)
-{
-	const uint8_t *message = server->config->receive_buffer;
-	uint32_t beyond = server->oversize - server->config->receive_size;
-	bool checked = message[2] == MINRPC_MESSAGE_CHECKED;
-	uint32_t check = 0U;
-	uint8_t *destination;
-	const uint8_t *head;
-	uint32_t size;
-
-	/* The types below change the session: not before the CRC is known. */
-	if (message[2] < MINRPC_MESSAGE_NORMAL ||
-	    minrpc_session_take(&server->session, message, server->config->receive_size) !=
-		    MINRPC_SESSION_DELIVER) {
-		return NULL;
-	}
-	if (checked) {
-		check = minrpc_take_u32(packet);
-	}
-	head = packet->at;
-	size = minrpc_take_size(packet);
-	if (size != minrpc_cursor_left(packet) + beyond ||
-	    minrpc_take_u32(packet) != MINRPC_RPC_COPY_TO_REMOTE) {
-		return NULL;
-	}
-	destination = minrpc_copy_stream(server, packet, beyond);
-	if (destination != NULL && checked &&
-	    minrpc_crc32(0U, head, (uint32_t)(packet->at - head)) != check) {
-		return NULL;
-	}
-	return destination;
-}
-
-/* The buffer is full, the frame is not over: a copy to the device can go on to where it belongs. */
-static void continue_oversize(struct minrpc_server *server)
-{
-	struct minrpc_cursor packet = minrpc_packet_in(server, server->config->receive_size);
-	uint8_t *destination = locate_stream(server, &packet);
-
-	if (destination == NULL) {
-		server->counters.oversize_frames++;
-	} else {
-		uint32_t here = minrpc_cursor_left(&packet);
-
-		destination = (uint8_t *)memcpy(destination, packet.at, here) + here;
-		server->streaming = true;
-	}
-	minrpc_reader_sink(&server->reader, destination, UINT32_MAX);
-}
-
 /* An oversize frame that came to nothing is told: nobody waits for an answer to it. */
-static void drop_frame(struct minrpc_server *server, uint32_t *counter)
+static void drop_frame(struct minrpc_server *server, enum minrpc_counter counter)
 {
 	char text[MINRPC_ERROR_TEXT]; /* not server->error: that may have to be sent again */
 
-	(*counter)++;
+	server->counters[counter]++;
 	if (server->oversize != 0U) {
 		minrpc_text(text, sizeof(text), oversize_text, (unsigned int)server->oversize,
 			    (unsigned int)server->config->receive_size);
@@ -253,36 +199,35 @@ static void drop_frame(struct minrpc_server *server, uint32_t *counter)
 		server->oversize = 0U;
 	}
 	/* Whatever cuts a frame short is answered itself. */
-	if (server->numbered && counter != &server->counters.short_packets) {
+	if (server->numbered && counter != MINRPC_SHORT_PACKETS) {
 		minrpc_resend_ask(server);
 	}
 }
 
 void minrpc_server_receive(struct minrpc_server *server, const uint8_t *data, uint32_t size)
 {
-	while (size != 0U) {
+	for (;;) {
 		switch (minrpc_reader_feed(&server->reader, &data, &size)) {
+		case MINRPC_READER_MORE:
+			return;
 		case MINRPC_READER_LENGTH:
 			begin_frame(server);
 			break;
 		case MINRPC_READER_FULL:
-			continue_oversize(server);
+			minrpc_stream(server);
 			break;
 		case MINRPC_READER_FRAME:
-			handle_message(server, server->oversize != 0U ? server->config->receive_size
-								      : server->reader.length);
+			handle_message(server);
 			server->oversize = 0U;
 			break;
 		case MINRPC_READER_BAD_CRC:
-			drop_frame(server, &server->counters.crc_errors);
+			drop_frame(server, MINRPC_CRC_ERRORS);
 			break;
 		case MINRPC_READER_SHORT:
-			drop_frame(server, &server->counters.short_packets);
+			drop_frame(server, MINRPC_SHORT_PACKETS);
 			break;
 		case MINRPC_READER_ESCAPE:
-			drop_frame(server, &server->counters.invalid_escapes);
-			break;
-		default:
+			drop_frame(server, MINRPC_INVALID_ESCAPES);
 			break;
 		}
 	}

@@ -27,18 +27,22 @@ def test_frames_are_read_by_function() -> None:
     assert sizes.stack_frames("") == {}
 
 
-def test_the_timer_is_not_in_the_sum_that_has_the_goal() -> None:
+def test_what_tvm_does_not_have_is_not_in_the_sum_that_has_the_goal() -> None:
     found = [
+        SourceSize("info.c", 200, 0, 0, 0, "", {}),
+        SourceSize("resend.c", 250, 0, 0, 0, "", {}),
         SourceSize("server.c", 8000, 0, 0, 0, "", {}),
+        SourceSize("stream.c", 180, 0, 0, 0, "", {}),
         SourceSize("timer.c", 700, 4, 8, 0, "", {}),
     ]
     values = {row.name: row.value for row in sizes.rows(found, state=400)}
     assert values == {
-        "text of the runtime without the timer": 8000,
+        "text of what TVM's runtime has too": 8000,
+        "text of what it has not": 630,
         "text of the timer": 700,
         "RAM beside receive buffer and arena": 412,
     }
-    assert [row.verdict for row in sizes.rows(found, state=400)] == ["met", "", "met"]
+    assert [row.verdict for row in sizes.rows(found, state=400)] == ["met", "", "", "met"]
 
 
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")

@@ -68,19 +68,18 @@ struct minrpc_writer {
 	bool failed; /* the port refused bytes of this frame */
 };
 
+/* For one that is all zero. */
 static inline void minrpc_writer_init(struct minrpc_writer *writer, uint8_t *buffer,
 				      uint32_t capacity,
 				      int (*write)(void *context, const uint8_t *data,
 						   uint32_t size),
 				      void *context)
 {
-	*writer = (struct minrpc_writer){
-		.write = write,
-		.context = context,
-		.buffer = buffer,
-		.capacity = capacity,
-		.fresh = true,
-	};
+	writer->write = write;
+	writer->context = context;
+	writer->buffer = buffer;
+	writer->capacity = capacity;
+	writer->fresh = true;
 }
 
 /* A frame: begin with the payload's length, put exactly that many bytes, end. */

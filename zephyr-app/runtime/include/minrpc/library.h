@@ -15,9 +15,9 @@ struct minrpc_library {
 	uint32_t count;
 };
 
-/* Functions are numbered through all registries. kTvmErrorFunctionNameNotFound when there is none of that name. */
-tvm_crt_error_t minrpc_library_find(const struct minrpc_library *library, const char *name,
-				    uint32_t *index);
+/* Functions are numbered through all registries. MINRPC_NO_FUNCTION when there is none of that name. */
+#define MINRPC_NO_FUNCTION UINT32_MAX
+uint32_t minrpc_library_find(const struct minrpc_library *library, const char *name);
 
 /* NULL when `index` is no function's. */
 TVMBackendPackedCFunc minrpc_library_at(const struct minrpc_library *library, uint32_t index);

@@ -42,11 +42,19 @@ uint64_t minrpc_take_u64(struct minrpc_cursor *cursor);
 /* A count of bytes off the wire: above 32 bits it becomes UINT32_MAX, which no buffer holds. */
 uint32_t minrpc_size(uint64_t value);
 
-/* A handle or address off the wire. One that does not fit becomes one that is never given out. */
-uintptr_t minrpc_handle(uint64_t value);
-
 uint32_t minrpc_take_size(struct minrpc_cursor *cursor);
-uintptr_t minrpc_take_handle(struct minrpc_cursor *cursor);
+
+/* A handle or address off the wire. One that does not fit becomes one that is never given out. */
+static inline uintptr_t minrpc_handle(uint64_t value)
+{
+	return UINTPTR_MAX == UINT32_MAX ? (uintptr_t)minrpc_size(value) : (uintptr_t)value;
+}
+
+static inline uintptr_t minrpc_take_handle(struct minrpc_cursor *cursor)
+{
+	return UINTPTR_MAX == UINT32_MAX ? (uintptr_t)minrpc_take_size(cursor)
+					 : (uintptr_t)minrpc_take_u64(cursor);
+}
 
 /* A tensor's device, ndim and dtype: they lie side by side, in the wire's order. */
 #define MINRPC_TENSOR_CORE_SIZE 16U
@@ -57,8 +65,8 @@ static inline uint8_t *minrpc_tensor_core(const DLTensor *tensor)
 }
 
 /* A tensor's header, unchecked, but for `shape`. Returns the extents, ndim unaligned i64. */
-const uint8_t *minrpc_take_tensor(struct minrpc_cursor *cursor, enum minrpc_dialect dialect,
-				  DLTensor *tensor);
+uint8_t *minrpc_take_tensor(struct minrpc_cursor *cursor, enum minrpc_dialect dialect,
+			    DLTensor *tensor);
 
 /*
  * Bytes that the elements need, byte offset not included. MINRPC_NO_SIZE when an element has none, an extent is
@@ -81,20 +89,20 @@ enum minrpc_packed_status {
 	MINRPC_PACKED_SCRATCH, /* no room for the decoded form */
 };
 
-struct minrpc_scratch {
-	uint8_t *at;
-	uint8_t *end;
-	bool full;
+/* A sequence to decode, and where to. */
+struct minrpc_packed {
+	struct minrpc_cursor wire;    /* the whole of it; strings and shapes stay in it, but move */
+	struct minrpc_cursor scratch; /* for all else */
+	struct minrpc_args *args;
+	uint32_t culprit;
+	uint8_t dialect; /* set where a tensor tells it */
 };
 
-/*
- * Decodes the whole of `cursor` in place (strings move to make room for their NUL), in the dialect whose length
- * fits; *dialect is set where a tensor tells it. What a tensor's numbers mean is the caller's to check.
- */
-enum minrpc_packed_status minrpc_packed_decode(struct minrpc_cursor *cursor,
-					       struct minrpc_scratch *scratch,
-					       uint8_t *dialect,
-					       struct minrpc_args *args, uint32_t *culprit);
+/* In the dialect whose length fits. What a tensor's numbers mean is the caller's to check. */
+enum minrpc_packed_status minrpc_packed_decode(struct minrpc_packed *packed);
+
+/* Of strings that lie one behind another. */
+const char *minrpc_nth(const char *strings, uint32_t index);
 
 /* "int", "tensor", ...: for messages. */
 const char *minrpc_type_name(int type_code);

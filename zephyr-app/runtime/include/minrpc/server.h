@@ -61,17 +61,19 @@ enum minrpc_reply_kind {
 struct minrpc_reply {
 	TVMValue value;
 	uint32_t size; /* of data, bytes or a text, which value.v_handle points to, or of an array's shape; else 0 */
-	uint8_t type_code;
+	uint8_t wire_code; /* type code of the value as it travels */
 	uint8_t kind;
+	uint8_t type_code; /* and as a function returned it */
 };
 
 /* What went wrong on the link since boot. */
-struct minrpc_link_counters {
-	uint32_t crc_errors;
-	uint32_t short_packets;
-	uint32_t invalid_escapes;
-	uint32_t oversize_frames;
-	uint32_t stale_messages;
+enum minrpc_counter {
+	MINRPC_CRC_ERRORS,
+	MINRPC_SHORT_PACKETS,
+	MINRPC_INVALID_ESCAPES,
+	MINRPC_OVERSIZE_FRAMES,
+	MINRPC_STALE_MESSAGES,
+	MINRPC_COUNTERS,
 };
 
 /* What is used most comes first: the shortest instructions reach only so far. */
@@ -90,7 +92,7 @@ struct minrpc_server {
 	uint32_t evaluator_serial; /* of the next time evaluator */
 	uint32_t random_state;
 	struct minrpc_arena arena;
-	struct minrpc_link_counters counters;
+	uint32_t counters[MINRPC_COUNTERS];
 	struct minrpc_reader reader;
 	struct minrpc_writer writer;
 	struct minrpc_timer timer;

@@ -44,6 +44,7 @@ enum minrpc_message_type {
 /* What a numbered message has more than a normal one: the sequence and the check. */
 #define MINRPC_NUMBERED_EXTRA (1U + 4U)
 
+/* All zero where it starts, but for the nonce. */
 struct minrpc_session {
 	uint16_t id; /* initiator's nonce, responder's nonce << 8 */
 	uint8_t nonce;
@@ -59,11 +60,6 @@ enum minrpc_session_action {
 	MINRPC_SESSION_PROBE,
 	MINRPC_SESSION_STALE,   /* a normal message of another session: drop */
 };
-
-static inline void minrpc_session_init(struct minrpc_session *session, uint8_t seed)
-{
-	*session = (struct minrpc_session){.nonce = seed};
-}
 
 /* What the message of `length` bytes at `message` means now. */
 enum minrpc_session_action minrpc_session_take(struct minrpc_session *session,

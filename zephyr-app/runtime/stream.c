@@ -1,0 +1,59 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Copies to the device that are longer than the receive buffer: once that is full, the payload goes on straight to
+ * where it belongs.
+ */
+#include <string.h>
+
+#include "rpc.h"
+
+/* Where the data goes of the copy that `packet`, whose front has been received, is; NULL when it is none. */
+static uint8_t *locate(struct minrpc_server *server, struct minrpc_cursor *packet)
+{
+	const uint8_t *message = server->config->receive_buffer;
+	uint32_t beyond = server->oversize - server->config->receive_size;
+	bool checked = message[2] == MINRPC_MESSAGE_CHECKED;
+	uint32_t check = 0U;
+	uint8_t *destination;
+	const uint8_t *head;
+	uint32_t size;
+
+	/* The types below change the session: not before the CRC is known. */
+	if (message[2] < MINRPC_MESSAGE_NORMAL ||
+	    minrpc_session_take(&server->session, message, server->config->receive_size) !=
+		    MINRPC_SESSION_DELIVER) {
+		return NULL;
+	}
+	if (checked) {
+		check = minrpc_take_u32(packet);
+	}
+	head = packet->at;
+	size = minrpc_take_size(packet);
+	if (size != minrpc_cursor_left(packet) + beyond ||
+	    minrpc_take_u32(packet) != MINRPC_RPC_COPY_TO_REMOTE) {
+		return NULL;
+	}
+	destination = minrpc_copy_stream(server, packet, beyond);
+	if (destination != NULL && checked &&
+	    minrpc_crc32(0U, head, (uint32_t)(packet->at - head)) != check) {
+		return NULL;
+	}
+	return destination;
+}
+
+void minrpc_stream(struct minrpc_server *server)
+{
+	struct minrpc_cursor packet = minrpc_packet_in(server, server->config->receive_size);
+	uint8_t *destination = locate(server, &packet);
+
+	if (destination == NULL) {
+		server->counters[MINRPC_OVERSIZE_FRAMES]++;
+	} else {
+		uint32_t here = minrpc_cursor_left(&packet);
+
+		destination = (uint8_t *)memcpy(destination, packet.at, here) + here;
+		server->streaming = true;
+	}
+	minrpc_reader_sink(&server->reader, destination, UINT32_MAX);
+}
