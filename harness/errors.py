@@ -248,8 +248,12 @@ class LinkError(HarnessError):
 
 
 class LinkClosedError(HarnessError):
-    """The far end of the link is gone: the emulator ended, or the socket or terminal was closed."""
+    """The far end of the link is gone: the emulator ended, or the socket or terminal was closed.
 
+    by_us: this side had closed it.
+    """
+
+    by_us = False
     default_next_step = "see why the device went away: its console and the emulator's status say more"
 
 

@@ -15,8 +15,9 @@ from enum import Enum
 from harness.wire.framing import FramingError
 from harness.wire.session import Numbered, Resend, SessionEvent
 
-# Seconds without a byte until the client asks; the last one repeats. They grow until the answer is there,
-# bytes or not: a slow device, asked at each pause of a long answer, would have to send it again as often.
+# Seconds without a byte until the client asks; the last one repeats. They grow with each silence, and
+# shrink when a whole message came, if damaged; not with single bytes: a slow device, asked at each pause of a
+# long answer, would have to send it again as often.
 PROBE_AFTER_S = (0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0)
 
 # Bytes of a copy's piece: at first and at least, when every hundredth byte would be damaged.
@@ -139,5 +140,7 @@ def run(
             if reply is not None:
                 return reply
             action = requests.react(events)
+            if action is not Action.WAIT:
+                silences = max(0, silences - 1)
         if action is not Action.WAIT:
             write(frame if action is Action.SEND else probe(sequence))

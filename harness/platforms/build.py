@@ -8,7 +8,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -18,7 +17,7 @@ from typing import Final
 from harness.errors import BuildError
 from harness.platforms.cache import cache_home, filled, locked, mark_used, remove_unused
 from harness.platforms.firmware import Firmware
-from harness.platforms.process import spawn_logged, stop_group
+from harness.platforms.process import exited_within, spawn_logged, stop_group
 from harness.platforms.recipes import BUILD_DIR, Outcome, Recipe, files_in, outcome_of, recipe_for
 from harness.platforms.sources import content_hash, firmware_root, option_files, source_files
 from harness.platforms.table import Platform
@@ -186,12 +185,12 @@ def _run(platform: Platform, command: Sequence[str], recipe: Recipe, work: Path,
     environment = {**os.environ, **recipe.environment}
     process = spawn_logged(argv, log, cwd=recipe.cwd, env=environment, pass_fds=(lock,))
     try:
-        status = process.wait(_BUILD_S)
-    except subprocess.TimeoutExpired as error:
-        message = f"the build of {platform.name} did not end within {_BUILD_S / 60:.0f} minutes"
-        raise BuildError(message, log_path=log) from error
+        status = exited_within(process, _BUILD_S)
     finally:
         stop_group(process)
+    if status is None:
+        message = f"the build of {platform.name} did not end within {_BUILD_S / 60:.0f} minutes"
+        raise BuildError(message, log_path=log)
     if status != 0:
         raise BuildError(
             f"the firmware of {platform.name} did not build",

@@ -22,7 +22,7 @@ Timing = Mode
 # How long an emulator may take to end when asked to. It only has to leave its main loop; then it is killed.
 _QUIT_S: Final = 5.0
 # A program whose link hung up ends by itself, and gets to say what it has to say at its end.
-_HANG_UP_S: Final = 1.0
+_HANG_UP_S: Final = 0.5
 # A closed link shows before the process that held it can be waited for.
 _EXIT_S: Final = 2.0
 _OUTPUT_LINES: Final = 6
@@ -87,7 +87,7 @@ class RunningDevice:
 
         More is the console, and for a board who else reads its port.
         """
-        if isinstance(error, LinkClosedError) and self.process and not self._stopped:
+        if isinstance(error, LinkClosedError) and not error.by_us and self.process and not self._stopped:
             exited_within(self.process, _EXIT_S)
         if not self._stopped and not self.alive():
             return self._exited().add_context(

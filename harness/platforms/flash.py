@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Final
 
 from harness.errors import ConfigurationError, FlashError
 from harness.platforms.firmware import Firmware
-from harness.platforms.process import spawn_logged, stop_group
+from harness.platforms.process import exited_within, spawn_logged, stop_group
 from harness.platforms.sources import firmware_root
 from harness.platforms.zephyr_workspace import find_workspace
 
@@ -39,12 +38,12 @@ def run_runner(argv: Sequence[str], log: Path, zephyr_base: Path) -> None:
     log.unlink(missing_ok=True)
     process = spawn_logged(argv, log, cwd=zephyr_base, env={**os.environ, "ZEPHYR_BASE": str(zephyr_base)})
     try:
-        status = process.wait(_FLASH_S)
-    except subprocess.TimeoutExpired as error:
-        message = f"flashing did not end within {_FLASH_S / 60:.0f} minutes"
-        raise FlashError(message, stage="flash", details=_last_lines(log)) from error
+        status = exited_within(process, _FLASH_S)
     finally:
         stop_group(process)
+    if status is None:
+        message = f"flashing did not end within {_FLASH_S / 60:.0f} minutes"
+        raise FlashError(message, stage="flash", details=_last_lines(log))
     if status != 0:
         raise FlashError("the flash runner failed", stage="flash", details=_last_lines(log))
 

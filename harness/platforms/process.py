@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ctypes
 import itertools
+import math
 import os
 import select
 import shlex
@@ -191,8 +192,19 @@ def describe_status(status: int) -> str:
 
 
 def exited_within(process: subprocess.Popen[bytes], seconds: float) -> int | None:
-    """The exit status, waiting up to `seconds` for it; None while the process runs on."""
-    try:
-        return process.wait(seconds)
-    except subprocess.TimeoutExpired:
-        return None
+    """The exit status, waiting up to `seconds` for it; None while the process runs on.
+
+    `process.wait` with a limit looks only every 50 ms.
+    """
+    if process.poll() is None and seconds > 0.0:
+        try:
+            end = os.pidfd_open(process.pid)
+        except ProcessLookupError:  # Another thread has waited for it meanwhile.
+            return process.poll()
+        try:
+            ended = select.poll()
+            ended.register(end, select.POLLIN)
+            ended.poll(math.ceil(seconds * 1000))
+        finally:
+            os.close(end)
+    return process.poll()

@@ -146,7 +146,9 @@ class FdTransport:
 
     def _check_open(self) -> None:
         if not self._open:
-            raise LinkClosedError(f"{self.name}: the link is closed", next_step="open the device again")
+            error = LinkClosedError(f"{self.name}: the link is closed", next_step="open the device again")
+            error.by_us = True
+            raise error
 
     def _closed(self, error: OSError) -> Exception:
         if error.errno in _GONE:

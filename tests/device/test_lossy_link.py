@@ -81,7 +81,7 @@ def test_right_or_an_error_within_the_deadline(
     running_device: RunningDevice, lossy: MakeLossy, works: Callable[[], bool], amount: Amount, kind: str
 ) -> None:
     # A board's limit is plain time, which a busy host may use up by itself.
-    timeout_s = 0.2 if running_device.process else 2.0
+    timeout_s = 0.1 if running_device.process else 2.0
     faults = 0
     for seed in range(amount(1, 20)):
         device, transport = lossy(FAULTS[kind], seed, resend=False, timeout_s=timeout_s)

@@ -106,6 +106,12 @@ def test_waits_grow_with_each_silence_until_the_answer_is_there() -> None:
     assert link.waits == [PROBE_AFTER_S[0]]
 
 
+def test_a_device_that_is_heard_is_asked_sooner_again() -> None:
+    link = Link(deque([None, None, [DAMAGED], [Resend(0)], None, [answer(1)]]))
+    link.run(NumberedRequests())
+    assert link.waits == [PROBE_AFTER_S[step] for step in (0, 1, 2, 1, 0, 1)]
+
+
 def test_the_deadline_ends_it() -> None:
     with pytest.raises(DeadlineError):
         Link(deque([None, None])).run(NumberedRequests())
