@@ -24,6 +24,7 @@ from harness.platforms import Firmware, RunningDevice
 from harness.plugin.report import header, progress_line, short_traceback
 from harness.plugin.shared import SharedDevice
 from harness.plugin.timing import TimingCheck, clock_of
+from harness.plugin.workers import Worker, check_one_board, received_clocks, send_clocks
 from harness.targets import Target, select
 from harness.timing import DeviceClock
 
@@ -57,13 +58,25 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Check options and platforms before anything is collected."""
     try:
-        config.stash[_RUN] = Run(options_from(vars(config.option)), config)
+        options = options_from(vars(config.option))
+        config.stash[_RUN] = Run(options, config)
     except HarnessError as error:
         raise pytest.UsageError(str(error)) from error
+    check_one_board(config, options)
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
     return header(config.stash[_RUN].selection, config.stash[_RUN].options)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    send_clocks(session.config, session.config.stash[_RUN].clocks)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Worker) -> None:
+    """A worker of pytest-xdist has ended."""
+    node.config.stash[_RUN].clocks.update(received_clocks(node))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

@@ -223,3 +223,19 @@ def test_the_total_limit_ends_the_run(pytester: pytest.Pytester) -> None:
     result = run(pytester, "--platform", "posix", "--total-timeout", "0.000001")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(["*the total time limit of 1e-06 s has passed*", "*(--total-timeout)*"])
+
+
+def test_workers_of_xdist_have_devices_of_their_own(pytester: pytest.Pytester) -> None:
+    pytest.importorskip("xdist")
+    pytester.makepyfile(ADD, test_more=ADD)
+    result = run(pytester, "--platform", "posix", "-n", "2")
+    result.assert_outcomes(passed=2)
+    result.stdout.fnmatch_lines(["minrpc: posix: times are wall: *"])
+
+
+def test_a_board_is_for_one_process(pytester: pytest.Pytester) -> None:
+    pytest.importorskip("xdist")
+    pytester.makepyfile(ADD)
+    result = run(pytester, "--serial-port", "/dev/ttyACM0", "-n", "2")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*leads to one device, for one process: leave -n out"])
