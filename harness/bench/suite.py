@@ -15,6 +15,7 @@ from harness.errors import ConfigurationError
 from harness.platforms.sources import firmware_root
 
 PLATFORMS: Final = "posix,bare_mps2_an385"
+_ON_ALL_CPUS: Final = ("-n", "auto", "--maxprocesses", "8", "--dist", "worksteal")  # as `./run test`
 _LIMIT_S: Final = 1800.0
 
 
@@ -54,6 +55,6 @@ def _children_s() -> float:
 
 
 def _run(tests: Path) -> int:
-    command = [sys.executable, "-m", "pytest", str(tests), "-q", "--platform", PLATFORMS]
+    command = [sys.executable, "-m", "pytest", str(tests), "-q", "--platform", PLATFORMS, *_ON_ALL_CPUS]
     ran = subprocess.run(command, cwd=tests.parent, stdout=subprocess.DEVNULL, timeout=_LIMIT_S, check=False)
     return ran.returncode
