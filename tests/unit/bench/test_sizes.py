@@ -29,6 +29,7 @@ def test_frames_are_read_by_function() -> None:
 
 def test_what_tvm_does_not_have_is_not_in_the_sum_that_has_the_goal() -> None:
     found = [
+        SourceSize("crc32.c", 100, 0, 0, 0, "", {}),
         SourceSize("info.c", 200, 0, 0, 0, "", {}),
         SourceSize("resend.c", 250, 0, 0, 0, "", {}),
         SourceSize("server.c", 8000, 0, 0, 0, "", {}),
@@ -38,7 +39,7 @@ def test_what_tvm_does_not_have_is_not_in_the_sum_that_has_the_goal() -> None:
     values = {row.name: row.value for row in sizes.rows(found, state=400)}
     assert values == {
         "text of what TVM's runtime has too": 8000,
-        "text of what it has not": 630,
+        "text of what it has not": 730,
         "text of the timer": 700,
         "RAM beside receive buffer and arena": 412,
     }
