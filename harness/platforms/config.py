@@ -9,8 +9,9 @@
     extends = "qemu_x86"                # all of that one's fields, then what follows
     icount_shift = 7
 
-    [platforms.qemu_x86]                # changes a field of one that is there
+    [platforms.qemu_x86]                # changes fields of one that is there
     link_uart = 0
+    console_uart = "none"               # TOML has no null
 
     [platforms.my_board.time_bounds]    # seconds that a call takes, at least and at most
     add = [20e-6, 25e-6]
@@ -35,6 +36,7 @@ from harness.timing.clock import Counts
 
 _FIELDS = {field.name: field.type for field in fields(Platform)} | {"extends": "str"}
 _CHOICES = {"port": get_args(Port), "starts": get_args(Start), "clock_counts": get_args(Counts)}
+_NONE = "none"
 _NEW_BOARD = {"port": "zephyr", "starts": "board"}
 
 
@@ -129,9 +131,13 @@ def _checked(value: object, key: str, where: str) -> object:
         if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
             raise ConfigurationError(f"{where}: must be a list of strings, not {value!r}")
         return tuple(value)
+    optional = str(kind).endswith(" | None")
+    if optional and value == _NONE:
+        return None
     expected = {"bool": bool, "int": int, "int | None": int}.get(str(kind), str)
     if type(value) is not expected:
-        raise ConfigurationError(f"{where}: must be a {expected.__name__}, not {value!r}")
+        allowed = f"{expected.__name__} or {_NONE!r}" if optional else expected.__name__
+        raise ConfigurationError(f"{where}: must be a {allowed}, not {value!r}")
     return value
 
 

@@ -61,7 +61,8 @@ def test_calls_with_allocations_and_frees(device: Device, amount: Amount) -> Non
     assert after.arena_largest_free == before.arena_largest_free
     assert after.stack_peak == middle.stack_peak
     assert link_errors(after) == link_errors(before)
-    assert len(gc.get_objects()) - objects < 200
+    # The link's trace, for failures, may have filled meanwhile.
+    assert len(gc.get_objects()) - objects < 500
     assert resident_bytes() - memory < 4 * 1024 * 1024
     assert device.rpc.generation == 1
 

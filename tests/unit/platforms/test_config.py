@@ -49,6 +49,12 @@ def test_a_field_of_ours_can_be_changed() -> None:
     assert platforms["posix"] == PLATFORMS["posix"]
 
 
+def test_none_takes_a_number_away() -> None:
+    """A board with one UART has no console."""
+    one = merged('[platforms.one]\nextends = "qemu_x86"\nlink_uart = 0\nconsole_uart = "none"')["one"]
+    assert one == replace(PLATFORMS["qemu_x86"], name="one", link_uart=0, console_uart=None)
+
+
 def test_extends_takes_over_all_but_the_name() -> None:
     text = '[platforms.slow]\nextends = "qemu_x86"\nicount_shift = 7\ncmake_options = ["-DX=1"]'
     slow = merged(text)["slow"]
@@ -65,6 +71,8 @@ def test_extends_takes_over_all_but_the_name() -> None:
         ("[platforms.a]\nbaud = 9600", r"platforms.a: zephyr_board is missing"),
         ("[platforms.qemu_x86]\nlink_uart = '1'", r"platforms.qemu_x86.link_uart: must be a int, not '1'"),
         ("[platforms.qemu_x86]\nlink_uart = true", r"link_uart: must be a int, not True"),
+        ("[platforms.qemu_x86]\nlink_uart = 'none'", r"link_uart: must be a int, not 'none'"),
+        ("[platforms.qemu_x86]\nconsole_uart = 'no'", r"console_uart: must be a int or 'none', not 'no'"),
         ("[platforms.qemu_x86]\nlink_uart = 0", r"console_uart and link_uart are the same port"),
         ("[platforms.qemu_x86]\nlink_uart = -1", r"can't be negative"),
         ("[platforms.qemu_x86]\nbaud = 0", r"can't be negative"),

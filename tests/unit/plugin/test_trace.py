@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a failed test shows of its link."""
+
+from __future__ import annotations
+
+from harness.plugin.trace import LentTransport
+from harness.transport import memory_pair
+from harness.wire.framing import encode_frame
+from harness.wire.session import MessageType, encode_message
+
+
+def test_messages_that_come_byte_by_byte_are_whole() -> None:
+    near, far = memory_pair()
+    lent = LentTransport(near)
+    texts = [f"line {number} of a log" for number in range(40)]
+    for text in texts:
+        for byte in encode_frame(encode_message(0, MessageType.LOG, text.encode())):
+            far.write(bytes([byte]), 1.0)
+            lent.read(1.0)
+    assert lent.trace().splitlines() == [f"< log: {text}" for text in texts[-16:]]
+
+
+def test_what_is_long_is_kept_as_it_came() -> None:
+    near, far = memory_pair()
+    lent = LentTransport(near)
+    log = encode_frame(encode_message(0, MessageType.LOG, b"x" * 5000))
+    far.write(log[:4500], 1.0)
+    lent.read(1.0)
+    far.write(log[4500:], 1.0)
+    lent.read(1.0)
+    lent.write(log, 1.0)
+    shown = lent.trace().splitlines()
+    assert [line[:12] for line in shown] == ["< log: xxxxx", "> log: xxxxx"]
