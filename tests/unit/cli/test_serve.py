@@ -12,6 +12,8 @@ import pytest
 
 from harness import open_device
 from harness.errors import PortBusyError
+from harness.platforms import PLATFORMS
+from harness.requirements import lacking
 
 WAIT_S = 60
 
@@ -21,10 +23,18 @@ def link(tmp_path: Path) -> Path:
     return tmp_path / "device"
 
 
+@pytest.fixture(params=["posix", "bare_mps2_an385"])
+def platform(request: pytest.FixtureRequest) -> str:
+    missing = lacking(PLATFORMS[request.param])
+    if missing:
+        pytest.skip(f"{request.param} lacks {', '.join(one.name for one in missing)}")
+    return str(request.param)
+
+
 @pytest.fixture
-def server(link: Path) -> Iterator[subprocess.Popen[str]]:
-    """The posix device, served at `link`; it is there when the test starts."""
-    argv = [sys.executable, "-m", "harness.cli", "serve", "--platform", "posix", "--link", str(link)]
+def server(platform: str, link: Path) -> Iterator[subprocess.Popen[str]]:
+    """A device, served at `link`; it is there when the test starts."""
+    argv = [sys.executable, "-m", "harness.cli", "serve", "--platform", platform, "--link", str(link)]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:
@@ -66,7 +76,7 @@ import numpy as np
 from harness import open_device
 device = open_device(serial_port=sys.argv[1])
 data = np.zeros(200_000, np.int8)
-array = device.array(data)
+array = device.empty(data.shape, data.dtype)
 print("copying", flush=True)
 while True:
     array.copy_from(data)
@@ -103,23 +113,25 @@ def test_a_client_that_is_killed_in_mid_copy_leaves_board_and_port_free(
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_ends_it_and_leaves_nothing(
-    server: subprocess.Popen[str], link: Path, number: signal.Signals
+    server: subprocess.Popen[str], platform: str, link: Path, number: signal.Signals
 ) -> None:
     device = os.readlink(link)
     server.send_signal(number)
     out, err = server.communicate(timeout=WAIT_S)
     assert (server.returncode, err) == (0, "")
-    assert out.endswith("posix: stopped\n")
+    assert out.endswith(f"{platform}: stopped\n")
     assert not link.is_symlink()
     assert not os.path.exists(device)
 
 
-def test_the_end_of_the_device_ends_it_with_a_report(server: subprocess.Popen[str], link: Path) -> None:
+def test_the_end_of_the_device_ends_it_with_a_report(
+    server: subprocess.Popen[str], platform: str, link: Path
+) -> None:
     (device,) = children_of(server.pid)
     os.kill(device, signal.SIGKILL)
     _, err = server.communicate(timeout=WAIT_S)
     assert server.returncode == 1
-    assert "posix ended by itself: killed by SIGKILL" in err
+    assert f"{platform} ended by itself: killed by SIGKILL" in err
     assert not link.is_symlink()
 
 
