@@ -10,10 +10,6 @@
 #include "functions.h"
 #include "fuzz.h"
 
-#define TYPE_NUMBERED 0x11U
-#define TYPE_RESEND   0x12U
-#define TYPE_PROBE    0x13U
-
 #define BLOCKS_MAX     12U
 #define EVALUATORS_MAX 6U
 #define SIZE_MAX_ASKED 700U
@@ -127,7 +123,6 @@ static void allocate(struct model *model)
 {
 	struct block *block = pick_block(model);
 	uint32_t size = input_u16(model->input) % SIZE_MAX_ASKED;
-	struct args args = {0};
 	const struct answer *answer;
 
 	if (block->data != 0U) {
@@ -135,16 +130,13 @@ static void allocate(struct model *model)
 	}
 	if (input_u8(model->input) & 1U) {
 		struct tensor tensor = tensor_1d(0U, 0U, 8U, size);
+		struct args args = {0};
 
 		arg_tensor(&args, V8, &tensor);
 		arg(&args, ARG_NULL, 0U);
 		answer = host_syscall(model->host, RPC_ALLOC_SCOPE, &args);
 	} else {
-		arg_device(&args);
-		arg(&args, ARG_INT, size);
-		arg(&args, ARG_INT, 1ULL << input_u8(model->input) % 10U);
-		arg_dtype(&args, 0U, 8U, 1U);
-		answer = host_syscall(model->host, RPC_ALLOC, &args);
+		answer = host_try_alloc(model->host, size, 1ULL << input_u8(model->input) % 10U);
 	}
 	if (answer->code == RPC_EXCEPTION) {
 		CHECK_CONTAINS(answer->text, "memory");
@@ -163,12 +155,8 @@ static void release(struct model *model)
 {
 	uint64_t data = pick_address(model, pick_block(model));
 	struct block *block = (struct block *)live_at(model, data);
-	struct args args = {0};
-	const struct answer *answer;
+	const struct answer *answer = host_try_free(model->host, data);
 
-	arg_device(&args);
-	arg(&args, ARG_HANDLE, data);
-	answer = host_syscall(model->host, RPC_FREE_DATA, &args);
 	CHECK_EQ(answer->code, block != NULL ? RPC_RETURN : RPC_EXCEPTION);
 	if (block != NULL) {
 		model->freed = block->data;
@@ -228,19 +216,9 @@ static void copy_among(struct model *model)
 	uint64_t size = pick_number(model);
 	struct block *source = (struct block *)live_at(model, from);
 	struct block *target = (struct block *)live_at(model, to);
-	struct args args = {0};
-	const struct answer *answer;
+	const struct answer *answer =
+		host_copy_among(model->host, from, from_offset, to, to_offset, size);
 
-	arg(&args, ARG_HANDLE, from);
-	arg(&args, ARG_INT, from_offset);
-	arg(&args, ARG_HANDLE, to);
-	arg(&args, ARG_INT, to_offset);
-	arg(&args, ARG_INT, size);
-	arg_device(&args);
-	arg_device(&args);
-	arg_dtype(&args, 0U, 8U, 1U);
-	arg(&args, ARG_HANDLE, 0U);
-	answer = host_syscall(model->host, RPC_COPY_AMONG, &args);
 	CHECK_EQ(answer->code, fits(source, from_offset, size) && fits(target, to_offset, size)
 				       ? RPC_RETURN
 				       : RPC_EXCEPTION);
@@ -429,29 +407,22 @@ static void disturb_numbered(struct model *model, const struct bytes *good)
 /* Whatever happens to it on the way, it runs once, and its answer comes. */
 static void numbered(struct model *model)
 {
-	struct bytes message = {0};
+	struct bytes body = {0};
 	struct bytes wire = {0};
 	uint32_t calls = host_functions.calls;
 	uint32_t code = 0U;
 
 	model->sequence++;
-	put_u16(&message, model->host->session);
-	put_u8(&message, TYPE_NUMBERED);
-	put_u8(&message, model->sequence);
-	put_u64(&message, 16U);
-	put_u32(&message, RPC_CALL_FUNC);
-	put_u64(&message, 0x80008004U); /* tick */
-	put_u32(&message, 0U);
-	put_u32(&message, wire_crc32(message.data, message.size));
-	put_frame(&wire, message.data, message.size);
-	bytes_free(&message);
+	put_u64(&body, 0x80008004U); /* tick */
+	put_u32(&body, 0U);
+	put_numbered_request(&wire, model->host->session, model->sequence, RPC_CALL_FUNC, &body);
 	disturb_numbered(model, &wire);
 	host_give(model->host, &wire);
 	while (host_take(model->host)) {
-		const struct bytes *body = &model->host->message.body;
+		const uint8_t *reply = model->host->message.body.data;
 
-		if (model->host->message.type == TYPE_NUMBERED && body->data[0] == model->sequence) {
-			code = get_u32(body->data + 9);
+		if (model->host->message.type == TYPE_NUMBERED && reply[0] == model->sequence) {
+			code = get_u32(reply + 9);
 		}
 	}
 	CHECK(code == RPC_RETURN || code == RPC_EXCEPTION);

@@ -225,9 +225,7 @@ TEST(kinds_of_memory_are_kept_apart)
 	host_functions.array = (DLTensor){.data = (void *)(uintptr_t)data, .dtype = {kDLInt, 8U, 1U}};
 	(void)expect_returned(host_call(host, host_function(host, "array"), &args), ARG_NDARRAY);
 	array = get_u64(host->answer.body + host->answer.size - 8U);
-	arg_device(&args);
-	arg(&args, ARG_HANDLE, array);
-	expect_exception(host_syscall(host, RPC_FREE_DATA, &args), "0x");
+	expect_exception(host_try_free(host, array), "0x");
 	arg(&args, ARG_HANDLE, data);
 	arg(&args, ARG_INT, ARG_NDARRAY);
 	expect_exception(host_syscall(host, RPC_FREE_HANDLE, &args), "0x");
@@ -296,16 +294,10 @@ TEST(logs_have_the_length_that_clients_survive)
 	uint64_t talk = host_function(host, "talk");
 
 	for (size_t i = 0U; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
-		struct bytes packet = {0};
 		struct bytes wire = {0};
 
 		host_functions.log_size = sizes[i];
-		put_u64(&packet, 16U);
-		put_u32(&packet, RPC_CALL_FUNC);
-		put_u64(&packet, talk);
-		put_u32(&packet, 0U);
-		put_message(&wire, host->session, TYPE_NORMAL, packet.data, packet.size);
-		bytes_free(&packet);
+		put_call(&wire, host->session, talk);
 		host_give(host, &wire);
 		if (sizes[i] != 0U) {
 			host_expect_log(host, "x");
@@ -524,19 +516,9 @@ TEST(streams_are_one)
 TEST(a_link_that_is_gone_does_not_stop_the_device)
 {
 	struct host *host = host_start();
-	struct args args = {0};
-	struct bytes body = {0};
-	struct bytes packet = {0};
 	struct bytes wire = {0};
 
-	put_args(&body, &args);
-	put_u64(&packet, 16U);
-	put_u32(&packet, RPC_CALL_FUNC);
-	put_u64(&packet, host_function(host, "tick"));
-	put(&packet, body.data, body.size);
-	put_message(&wire, host->session, TYPE_NORMAL, packet.data, packet.size);
-	bytes_free(&body);
-	bytes_free(&packet);
+	put_call(&wire, host->session, host_function(host, "tick"));
 	host->link_gone = true;
 	host_receive(host, &wire);
 	host_receive(host, &wire);

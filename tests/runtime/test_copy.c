@@ -75,16 +75,12 @@ TEST(a_streamed_copy_in_any_chunking)
 		struct tensor tensor = tensor_1d(host_alloc(host, 20000U), 0U, 8U, 20000);
 		struct bytes data = {0};
 		struct bytes body = {0};
-		struct bytes packet = {0};
 		struct bytes wire = {0};
 
 		fill(&data, 20000U);
 		put_copy(&body, V8, &tensor, 20000U);
 		put(&body, data.data, data.size);
-		put_u64(&packet, 4U + body.size);
-		put_u32(&packet, RPC_COPY_TO);
-		put(&packet, body.data, body.size);
-		put_message(&wire, host->session, TYPE_NORMAL, packet.data, packet.size);
+		put_request(&wire, host->session, RPC_COPY_TO, &body);
 		for (uint32_t at = 0U; at < wire.size; at += pieces[i]) {
 			struct bytes piece = {0};
 
@@ -95,8 +91,6 @@ TEST(a_streamed_copy_in_any_chunking)
 		CHECK(host_take(host));
 		expect_data(copy_from(host, V8, &tensor, 20000U), data.data, 20000U);
 		bytes_free(&data);
-		bytes_free(&body);
-		bytes_free(&packet);
 		bytes_free(&wire);
 		host_stop(host);
 	}
@@ -114,9 +108,7 @@ TEST(a_streamed_copy_that_does_not_fit_writes_nothing)
 		uint8_t now[10000];
 
 		fill(&data, 10001U);
-		for (uint32_t i = 0U; i < 10000U; i++) {
-			put_u8(&zeros, 0U);
-		}
+		put_fill(&zeros, 0U, 10000U);
 		host_write(host, small, zeros.data, zeros.size);
 		host_write(host, beside, zeros.data, zeros.size);
 		expect_exception(copy_to(host, dialects[j], &tensor, &data), "8192");
@@ -136,19 +128,13 @@ TEST(a_streamed_copy_with_a_wrong_crc_is_not_answered)
 {
 	struct host *host = host_start();
 	struct tensor tensor = tensor_1d(host_alloc(host, 20000U), 0U, 8U, 20000);
-	struct bytes packet = {0};
 	struct bytes body = {0};
 	struct bytes wire = {0};
 
 	put_copy(&body, V8, &tensor, 20000U);
 	fill(&body, 20000U);
-	put_u64(&packet, 4U + body.size);
-	put_u32(&packet, RPC_COPY_TO);
-	put(&packet, body.data, body.size);
-	put_message(&wire, host->session, TYPE_NORMAL, packet.data, packet.size);
+	put_request(&wire, host->session, RPC_COPY_TO, &body);
 	wire.data[wire.size - 1U] ^= 0x04U;
-	bytes_free(&packet);
-	bytes_free(&body);
 	host_give(host, &wire);
 	host_expect_log(host, "8192");
 	host_expect_silence(host);
@@ -286,23 +272,6 @@ TEST(copies_of_no_bytes_need_a_live_address_too)
 	host_stop(host);
 }
 
-static const struct answer *copy_among(struct host *host, uint64_t from, uint64_t from_offset, uint64_t to,
-				       uint64_t to_offset, uint64_t size)
-{
-	struct args args = {0};
-
-	arg(&args, ARG_HANDLE, from);
-	arg(&args, ARG_INT, from_offset);
-	arg(&args, ARG_HANDLE, to);
-	arg(&args, ARG_INT, to_offset);
-	arg(&args, ARG_INT, size);
-	arg_device(&args);
-	arg_device(&args);
-	arg_dtype(&args, 0U, 8U, 1U);
-	arg(&args, ARG_HANDLE, 0U);
-	return host_syscall(host, RPC_COPY_AMONG, &args);
-}
-
 TEST(copies_on_the_device)
 {
 	struct host *host = host_start();
@@ -315,7 +284,7 @@ TEST(copies_on_the_device)
 
 	host_write(host, from, "abcdefgh", 8U);
 	host_write(host, to, "--------", 8U);
-	expect_void(copy_among(host, from, 2U, to, 1U, 3U));
+	expect_void(host_copy_among(host, from, 2U, to, 1U, 3U));
 	host_read(host, to, now, 8U);
 	CHECK_MEM(now, "-cde----", 8U);
 	/* Overlapping, and in v0.8's form. */
@@ -340,14 +309,14 @@ TEST(copies_on_the_device_stay_inside)
 	struct tensor target = tensor_1d(to, 0U, 8U, 9);
 	struct args args = {0};
 
-	expect_exception(copy_among(host, from, 0U, to, 0U, 9U), "");
-	expect_exception(copy_among(host, to, 0U, from, 0U, 9U), "");
-	expect_exception(copy_among(host, from, 1U, to, 0U, 8U), "");
-	expect_exception(copy_among(host, from, UINT64_MAX, to, 0U, 2U), "");
-	expect_exception(copy_among(host, from, 0U, to, 1ULL << 32, 2U), "");
-	expect_exception(copy_among(host, from, 0U, to, 0U, UINT64_MAX), "");
-	expect_exception(copy_among(host, from, 0U, to, 0U, (1ULL << 32) + 1U), "");
-	expect_exception(copy_among(host, from + 8U, 0U, to, 0U, 0U), "");
+	expect_exception(host_copy_among(host, from, 0U, to, 0U, 9U), "");
+	expect_exception(host_copy_among(host, to, 0U, from, 0U, 9U), "");
+	expect_exception(host_copy_among(host, from, 1U, to, 0U, 8U), "");
+	expect_exception(host_copy_among(host, from, UINT64_MAX, to, 0U, 2U), "");
+	expect_exception(host_copy_among(host, from, 0U, to, 1ULL << 32, 2U), "");
+	expect_exception(host_copy_among(host, from, 0U, to, 0U, UINT64_MAX), "");
+	expect_exception(host_copy_among(host, from, 0U, to, 0U, (1ULL << 32) + 1U), "");
+	expect_exception(host_copy_among(host, from + 8U, 0U, to, 0U, 0U), "");
 	arg_tensor(&args, V8, &source);
 	arg_tensor(&args, V8, &target);
 	arg(&args, ARG_NULL, 0U);
@@ -434,13 +403,7 @@ TEST(alignments_that_are_none_are_exceptions)
 	struct host *host = host_start();
 
 	for (size_t i = 0U; i < sizeof(alignments) / sizeof(alignments[0]); i++) {
-		struct args args = {0};
-
-		arg_device(&args);
-		arg(&args, ARG_INT, 16U);
-		arg(&args, ARG_INT, alignments[i]);
-		arg_dtype(&args, 0U, 8U, 1U);
-		expect_exception(host_syscall(host, RPC_ALLOC, &args), "");
+		expect_exception(host_try_alloc(host, 16U, alignments[i]), "");
 	}
 	host_stop(host);
 }

@@ -143,9 +143,7 @@ TEST(bytes_too_many)
 
 		arg(&args, ARG_INT, 1U);
 		put_args(&bytes, &args);
-		for (uint32_t i = 0U; i < more; i++) {
-			put_u8(&bytes, 0U);
-		}
+		put_fill(&bytes, 0U, more);
 		decoded = decode(&bytes, 2048U);
 		CHECK_EQ(decoded.status, MINRPC_PACKED_SHORT);
 		free(decoded.buffer);

@@ -8,66 +8,60 @@
 #include "functions.h"
 #include "host.h"
 
-#define TYPE_NUMBERED 0x11U
-#define TYPE_RESEND   0x12U
-#define TYPE_PROBE    0x13U
-
-/* Appends the frame of a numbered request; `body` is freed. */
-static void put_numbered(struct host *host, struct bytes *wire, uint8_t sequence, uint32_t code,
-			 struct bytes *body)
-{
-	struct bytes message = {0};
-
-	put_u16(&message, host->session);
-	put_u8(&message, TYPE_NUMBERED);
-	put_u8(&message, sequence);
-	put_u64(&message, 4U + body->size);
-	put_u32(&message, code);
-	put(&message, body->data, body->size);
-	put_u32(&message, wire_crc32(message.data, message.size));
-	put_frame(wire, message.data, message.size);
-	bytes_free(&message);
-	bytes_free(body);
-}
-
-static void put_call(struct host *host, struct bytes *wire, uint8_t sequence, uint64_t function,
-		     struct args *args)
+static void put_numbered_call(struct host *host, struct bytes *wire, uint8_t sequence,
+			      uint64_t function, struct args *args)
 {
 	struct bytes body = {0};
 
 	put_u64(&body, function);
 	put_args(&body, args);
-	put_numbered(host, wire, sequence, RPC_CALL_FUNC, &body);
+	put_numbered_request(wire, host->session, sequence, RPC_CALL_FUNC, &body);
 }
 
-/* Takes a numbered reply and leaves its RPC packet, code first, in `packet`. */
-static void take_reply(struct host *host, uint8_t sequence, struct bytes *packet)
+static void give_call(struct host *host, uint8_t sequence, uint64_t function, struct args *args)
 {
-	const struct bytes *body = &host->message.body;
-	struct bytes whole = {0};
+	struct bytes wire = {0};
 
-	do {
-		CHECK(host_take(host));
-	} while (host->message.type == TYPE_LOG);
+	put_numbered_call(host, &wire, sequence, function, args);
+	host_give(host, &wire);
+}
+
+/* The packet of the next reply, which must be a numbered one. It is there until the next message is taken. */
+static const struct bytes *take_reply(struct host *host, uint8_t sequence)
+{
+	const struct bytes *packet = &host->message.body;
+
+	host_take_next(host);
 	CHECK_EQ(host->message.type, TYPE_NUMBERED);
 	CHECK_EQ(host->message.session, host->session);
-	CHECK(body->size > 17U);
-	CHECK_EQ(body->data[0], sequence);
-	put_u16(&whole, host->session);
-	put_u8(&whole, TYPE_NUMBERED);
-	put(&whole, body->data, body->size - 4U);
-	CHECK_EQ(get_u32(body->data + body->size - 4U), wire_crc32(whole.data, whole.size));
-	bytes_free(&whole);
-	CHECK_EQ(get_u64(body->data + 1), body->size - 13U);
-	packet->size = 0U;
-	put(packet, body->data + 9, body->size - 13U);
+	CHECK_EQ(open_numbered(&host->message), sequence);
+	CHECK(packet->size > 12U);
+	CHECK_EQ(get_u64(packet->data), packet->size - 8U);
+	return packet;
+}
+
+/* The same reply as `first`, byte for byte, and nothing more. */
+static void expect_again(struct host *host, uint8_t sequence, const struct bytes *first)
+{
+	const struct bytes *again = take_reply(host, sequence);
+
+	CHECK_EQ(again->size, first->size);
+	CHECK_MEM(again->data, first->data, first->size);
+	host_expect_silence(host);
+}
+
+/* Calls `tick`, which has no arguments, and takes the reply. */
+static const struct bytes *call_tick(struct host *host, uint8_t sequence, uint64_t tick)
+{
+	struct args args = {0};
+
+	give_call(host, sequence, tick, &args);
+	return take_reply(host, sequence);
 }
 
 static void expect_resend(struct host *host, uint8_t sequence)
 {
-	do {
-		CHECK(host_take(host));
-	} while (host->message.type == TYPE_LOG);
+	host_take_next(host);
 	CHECK_EQ(host->message.type, TYPE_RESEND);
 	CHECK_EQ(host->message.session, host->session);
 	CHECK_EQ(host->message.body.size, 1U);
@@ -88,11 +82,8 @@ static void overwrite_buffer(struct host *host)
 	struct bytes body = {0};
 	struct bytes wire = {0};
 
-	for (uint32_t i = 0U; i < 8192U - 3U; i++) {
-		put_u8(&body, 0xeeU);
-	}
-	put_message(&wire, host->session, TYPE_NORMAL, body.data, body.size);
-	wire.data[wire.size - 1U] ^= 0x01U;
+	put_fill(&body, 0xeeU, 8192U - 3U);
+	put_corrupt(&wire, host->session, TYPE_NORMAL, body.data, body.size);
 	bytes_free(&body);
 	host_give(host, &wire);
 }
@@ -100,42 +91,31 @@ static void overwrite_buffer(struct host *host)
 /* The reply to `sequence` is had again, byte for byte, after the receive buffer was overwritten. */
 static void check_kept(struct host *host, uint8_t sequence)
 {
+	const struct bytes *reply = take_reply(host, sequence);
 	struct bytes first = {0};
-	struct bytes again = {0};
 
-	take_reply(host, sequence, &first);
+	put(&first, reply->data, reply->size);
 	host_expect_silence(host);
 	overwrite_buffer(host);
 	expect_resend(host, sequence);
 	probe(host, sequence);
-	take_reply(host, sequence, &again);
-	CHECK_EQ(again.size, first.size);
-	CHECK_MEM(again.data, first.data, first.size);
-	host_expect_silence(host);
+	expect_again(host, sequence, &first);
 	bytes_free(&first);
-	bytes_free(&again);
 }
 
 TEST(a_request_that_arrives_twice_runs_once)
 {
 	struct host *host = host_start();
 	uint64_t tick = host_function(host, "tick");
+	const struct bytes *reply = call_tick(host, 1U, tick);
 	struct args args = {0};
-	struct bytes wire = {0};
 	struct bytes first = {0};
-	struct bytes again = {0};
 
-	put_call(host, &wire, 1U, tick, &args);
-	host_receive(host, &wire);
-	take_reply(host, 1U, &first);
-	host_give(host, &wire);
-	take_reply(host, 1U, &again);
+	put(&first, reply->data, reply->size);
+	give_call(host, 1U, tick, &args);
+	expect_again(host, 1U, &first);
 	CHECK_EQ(host_functions.calls, 1U);
-	CHECK_EQ(again.size, first.size);
-	CHECK_MEM(again.data, first.data, first.size);
-	host_expect_silence(host);
 	bytes_free(&first);
-	bytes_free(&again);
 	host_stop(host);
 }
 
@@ -143,27 +123,16 @@ TEST(an_old_request_is_dropped)
 {
 	struct host *host = host_start();
 	uint64_t tick = host_function(host, "tick");
-	struct bytes reply = {0};
+	struct args args = {0};
 
-	for (uint8_t sequence = 1U; sequence <= 2U; sequence++) {
-		struct args args = {0};
-		struct bytes wire = {0};
-
-		put_call(host, &wire, sequence, tick, &args);
-		host_give(host, &wire);
-		take_reply(host, sequence, &reply);
-	}
+	(void)call_tick(host, 1U, tick);
+	(void)call_tick(host, 2U, tick);
+	/* All but the last and the next. */
 	for (uint32_t sequence = 4U; sequence <= 257U; sequence++) {
-		struct args args = {0};
-		struct bytes wire = {0};
-
-		/* All but the last and the next. */
-		put_call(host, &wire, (uint8_t)sequence, tick, &args);
-		host_give(host, &wire);
+		give_call(host, (uint8_t)sequence, tick, &args);
 		host_expect_silence(host);
 	}
 	CHECK_EQ(host_functions.calls, 2U);
-	bytes_free(&reply);
 	host_stop(host);
 }
 
@@ -171,18 +140,11 @@ TEST(the_sequence_goes_round)
 {
 	struct host *host = host_start();
 	uint64_t tick = host_function(host, "tick");
-	struct bytes reply = {0};
 
 	for (uint32_t i = 1U; i <= 600U; i++) {
-		struct args args = {0};
-		struct bytes wire = {0};
-
-		put_call(host, &wire, (uint8_t)i, tick, &args);
-		host_give(host, &wire);
-		take_reply(host, (uint8_t)i, &reply);
+		(void)call_tick(host, (uint8_t)i, tick);
 	}
 	CHECK_EQ(host_functions.calls, 600U);
-	bytes_free(&reply);
 	host_stop(host);
 }
 
@@ -190,21 +152,15 @@ TEST(a_probe_gets_the_reply_or_learns_that_no_request_came)
 {
 	struct host *host = host_start();
 	uint64_t tick = host_function(host, "tick");
-	struct args args = {0};
-	struct bytes wire = {0};
-	struct bytes reply = {0};
 
 	probe(host, 1U);
 	expect_resend(host, 0U);
-	put_call(host, &wire, 1U, tick, &args);
-	host_give(host, &wire);
-	take_reply(host, 1U, &reply);
+	(void)call_tick(host, 1U, tick);
 	probe(host, 1U);
-	take_reply(host, 1U, &reply);
+	(void)take_reply(host, 1U);
 	probe(host, 2U);
 	expect_resend(host, 1U);
 	CHECK_EQ(host_functions.calls, 1U);
-	bytes_free(&reply);
 	host_stop(host);
 }
 
@@ -220,7 +176,7 @@ TEST(a_message_whose_own_check_fails_is_asked_for_again)
 		struct bytes payload = {0};
 		const uint8_t *from;
 
-		put_call(host, &wire, 1U, tick, &args);
+		put_numbered_call(host, &wire, 1U, tick, &args);
 		from = wire.data;
 		CHECK(take_frame(&from, wire.data + wire.size, &payload));
 		if (at < payload.size) {
@@ -244,18 +200,14 @@ TEST(a_damaged_frame_is_asked_for_again)
 	uint64_t tick = host_function(host, "tick");
 	struct args args = {0};
 	struct bytes wire = {0};
-	struct bytes reply = {0};
 
-	put_call(host, &wire, 1U, tick, &args);
-	host_give(host, &wire);
-	take_reply(host, 1U, &reply);
-	put_call(host, &wire, 2U, tick, &args);
+	(void)call_tick(host, 1U, tick);
+	put_numbered_call(host, &wire, 2U, tick, &args);
 	wire.data[20] ^= 0x20U;
 	host_give(host, &wire);
 	expect_resend(host, 1U);
 	host_expect_silence(host);
 	CHECK_EQ(host_functions.calls, 1U);
-	bytes_free(&reply);
 	host_stop(host);
 }
 
@@ -283,26 +235,20 @@ TEST(a_reply_from_the_receive_buffer_is_kept)
 	uint64_t echo = host_function(host, "echo");
 	uint64_t info = host_global(host, "minrpc.device_info");
 	struct args args = {0};
-	struct bytes wire = {0};
 
-	put_call(host, &wire, 1U, info, &args);
-	host_give(host, &wire);
+	give_call(host, 1U, info, &args);
 	check_kept(host, 1U);
 	arg_string(&args, "a text that came as an argument");
-	put_call(host, &wire, 2U, echo, &args);
-	host_give(host, &wire);
+	give_call(host, 2U, echo, &args);
 	check_kept(host, 2U);
 	arg_bytes(&args, "bytes that came as an argument", 30U);
-	put_call(host, &wire, 3U, echo, &args);
-	host_give(host, &wire);
+	give_call(host, 3U, echo, &args);
 	check_kept(host, 3U);
 	arg_string(&args, "");
-	put_call(host, &wire, 4U, echo, &args);
-	host_give(host, &wire);
+	give_call(host, 4U, echo, &args);
 	check_kept(host, 4U);
 	arg_bytes(&args, "", 0U);
-	put_call(host, &wire, 5U, echo, &args);
-	host_give(host, &wire);
+	give_call(host, 5U, echo, &args);
 	check_kept(host, 5U);
 	host_stop(host);
 }
@@ -312,16 +258,11 @@ TEST(a_result_that_can_not_be_kept_is_an_exception)
 	struct host *host = host_start();
 	uint64_t echo = host_function(host, "echo");
 	struct args args = {0};
-	struct bytes wire = {0};
-	struct bytes reply = {0};
 
 	(void)host_alloc(host, host->server.arena.size - 256U);
 	arg_bytes(&args, host->config.arena, 2000U);
-	put_call(host, &wire, 1U, echo, &args);
-	host_give(host, &wire);
-	take_reply(host, 1U, &reply);
-	CHECK_EQ(get_u32(reply.data), RPC_EXCEPTION);
-	bytes_free(&reply);
+	give_call(host, 1U, echo, &args);
+	CHECK_EQ(get_u32(take_reply(host, 1U)->data + 8), RPC_EXCEPTION);
 	host_stop(host);
 }
 
@@ -347,14 +288,12 @@ TEST(exceptions_data_and_evaluators_results_are_kept)
 	host_write(host, data, "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", 64U);
 	used = host->server.arena.used;
 
-	put_call(host, &wire, 1U, 0x7777U, &args);
-	host_give(host, &wire);
+	give_call(host, 1U, 0x7777U, &args);
 	check_kept(host, 1U);
-	put_call(host, &wire, 2U, evaluator, &args);
-	host_give(host, &wire);
+	give_call(host, 2U, evaluator, &args);
 	check_kept(host, 2U);
 	put_copy(&body, V8, &tensor, 64U);
-	put_numbered(host, &wire, 3U, RPC_COPY_FROM, &body);
+	put_numbered_request(&wire, host->session, 3U, RPC_COPY_FROM, &body);
 	host_give(host, &wire);
 	check_kept(host, 3U);
 	CHECK_EQ(host->server.arena.used, used);
@@ -367,13 +306,10 @@ TEST(a_probe_after_a_normal_request)
 	struct host *host = host_start();
 	uint64_t echo = host_function(host, "echo");
 	struct args args = {0};
-	struct bytes wire = {0};
-	struct bytes reply = {0};
 
 	arg_string(&args, "numbered");
-	put_call(host, &wire, 1U, echo, &args);
-	host_give(host, &wire);
-	take_reply(host, 1U, &reply);
+	give_call(host, 1U, echo, &args);
+	(void)take_reply(host, 1U);
 	arg_string(&args, "normal");
 	(void)expect_returned(host_call(host, echo, &args), ARG_STRING);
 	CHECK_EQ(host->server.arena.used, 0U);
@@ -383,7 +319,6 @@ TEST(a_probe_after_a_normal_request)
 		CHECK(host->message.type != TYPE_NUMBERED);
 	}
 	host_still_serves(host);
-	bytes_free(&reply);
 	host_stop(host);
 }
 
@@ -391,21 +326,13 @@ TEST(a_new_session_counts_anew)
 {
 	struct host *host = host_start();
 	uint64_t tick = host_function(host, "tick");
-	struct args args = {0};
-	struct bytes wire = {0};
-	struct bytes reply = {0};
 
-	put_call(host, &wire, 1U, tick, &args);
-	host_give(host, &wire);
-	take_reply(host, 1U, &reply);
+	(void)call_tick(host, 1U, tick);
 	host_open(host, 0x51U);
 	probe(host, 1U);
 	expect_resend(host, 0U);
-	put_call(host, &wire, 1U, tick, &args);
-	host_give(host, &wire);
-	take_reply(host, 1U, &reply);
+	(void)call_tick(host, 1U, tick);
 	CHECK_EQ(host_functions.calls, 2U);
-	bytes_free(&reply);
 	host_stop(host);
 }
 
@@ -414,19 +341,13 @@ TEST(normal_requests_get_normal_replies)
 {
 	struct host *host = host_start();
 	uint64_t tick = host_function(host, "tick");
-	struct args args = {0};
-	struct bytes wire = {0};
-	struct bytes reply = {0};
 
 	overwrite_buffer(host);
 	host_expect_silence(host);
-	put_call(host, &wire, 1U, tick, &args);
-	host_give(host, &wire);
-	take_reply(host, 1U, &reply);
+	(void)call_tick(host, 1U, tick);
 	host_still_serves(host);
 	overwrite_buffer(host);
 	host_expect_silence(host);
-	bytes_free(&reply);
 	host_stop(host);
 }
 

@@ -214,8 +214,7 @@ bool host_take(struct host *host)
 	return taken;
 }
 
-/* The next message, past the logs that may come before it. */
-static void take_next(struct host *host)
+void host_take_next(struct host *host)
 {
 	do {
 		CHECK(host_take(host));
@@ -247,7 +246,7 @@ void host_open(struct host *host, uint8_t nonce)
 
 	put_message(&wire, nonce, TYPE_INIT, (const uint8_t[]){1}, 1U);
 	host_give(host, &wire);
-	take_next(host);
+	host_take_next(host);
 	CHECK_EQ(host->message.type, TYPE_REPLY);
 	CHECK_EQ(host->message.session & 0xffU, nonce);
 	CHECK(host->message.session >> 8 != 0U);
@@ -258,6 +257,77 @@ void host_open(struct host *host, uint8_t nonce)
 }
 
 /* ---------------------------------------------------------------- requests */
+
+static void put_packet(struct bytes *packet, uint32_t code, struct bytes *body)
+{
+	put_u64(packet, 4U + body->size);
+	put_u32(packet, code);
+	put(packet, body->data, body->size);
+	bytes_free(body);
+}
+
+void put_request(struct bytes *wire, uint16_t session, uint32_t code, struct bytes *body)
+{
+	struct bytes packet = {0};
+
+	put_packet(&packet, code, body);
+	put_message(wire, session, TYPE_NORMAL, packet.data, packet.size);
+	bytes_free(&packet);
+}
+
+void put_call(struct bytes *wire, uint16_t session, uint64_t function)
+{
+	struct bytes body = {0};
+
+	put_u64(&body, function);
+	put_u32(&body, 0U);
+	put_request(wire, session, RPC_CALL_FUNC, &body);
+}
+
+/* The CRC-32 covers the session header, too. */
+static uint32_t numbered_crc(uint16_t session, const uint8_t *body, uint32_t size)
+{
+	struct bytes whole = {0};
+	uint32_t crc;
+
+	put_u16(&whole, session);
+	put_u8(&whole, TYPE_NUMBERED);
+	put(&whole, body, size);
+	crc = wire_crc32(whole.data, whole.size);
+	bytes_free(&whole);
+	return crc;
+}
+
+void put_numbered(struct bytes *wire, uint16_t session, struct bytes *body)
+{
+	put_u32(body, numbered_crc(session, body->data, body->size));
+	put_message(wire, session, TYPE_NUMBERED, body->data, body->size);
+	bytes_free(body);
+}
+
+void put_numbered_request(struct bytes *wire, uint16_t session, uint8_t sequence, uint32_t code,
+			  struct bytes *body)
+{
+	struct bytes message = {0};
+
+	put_u8(&message, sequence);
+	put_packet(&message, code, body);
+	put_numbered(wire, session, &message);
+}
+
+uint8_t open_numbered(struct message *message)
+{
+	struct bytes *body = &message->body;
+	uint8_t sequence;
+
+	CHECK(body->size > 5U);
+	CHECK_EQ(get_u32(body->data + body->size - 4U),
+		 numbered_crc(message->session, body->data, body->size - 4U));
+	sequence = body->data[0];
+	body->size -= 5U;
+	memmove(body->data, body->data + 1, body->size);
+	return sequence;
+}
 
 static void read_exception(struct answer *answer)
 {
@@ -280,7 +350,7 @@ static const struct answer *take_answer(struct host *host)
 	struct answer *answer = &host->answer;
 	const struct bytes *body = &host->message.body;
 
-	take_next(host);
+	host_take_next(host);
 	CHECK_EQ(host->message.type, TYPE_NORMAL);
 	CHECK_EQ(host->message.session, host->session);
 	CHECK(body->size >= 12U);
@@ -296,15 +366,9 @@ static const struct answer *take_answer(struct host *host)
 
 const struct answer *host_request(struct host *host, uint32_t code, struct bytes *body)
 {
-	struct bytes packet = {0};
 	struct bytes wire = {0};
 
-	put_u64(&packet, 4U + body->size);
-	put_u32(&packet, code);
-	put(&packet, body->data, body->size);
-	bytes_free(body);
-	put_message(&wire, host->session, TYPE_NORMAL, packet.data, packet.size);
-	bytes_free(&packet);
+	put_request(&wire, host->session, code, body);
 	host_give(host, &wire);
 	(void)take_answer(host);
 	CHECK_EQ(host->sent.size, 0U);
@@ -326,6 +390,43 @@ const struct answer *host_call(struct host *host, uint64_t function, struct args
 	put_u64(&body, function);
 	put_args(&body, args);
 	return host_request(host, RPC_CALL_FUNC, &body);
+}
+
+const struct answer *host_try_alloc(struct host *host, uint64_t size, uint64_t alignment)
+{
+	struct args args = {0};
+
+	arg_device(&args);
+	arg(&args, ARG_INT, size);
+	arg(&args, ARG_INT, alignment);
+	arg_dtype(&args, 0U, 8U, 1U);
+	return host_syscall(host, RPC_ALLOC, &args);
+}
+
+const struct answer *host_try_free(struct host *host, uint64_t data)
+{
+	struct args args = {0};
+
+	arg_device(&args);
+	arg(&args, ARG_HANDLE, data);
+	return host_syscall(host, RPC_FREE_DATA, &args);
+}
+
+const struct answer *host_copy_among(struct host *host, uint64_t from, uint64_t from_offset, uint64_t to,
+				     uint64_t to_offset, uint64_t size)
+{
+	struct args args = {0};
+
+	arg(&args, ARG_HANDLE, from);
+	arg(&args, ARG_INT, from_offset);
+	arg(&args, ARG_HANDLE, to);
+	arg(&args, ARG_INT, to_offset);
+	arg(&args, ARG_INT, size);
+	arg_device(&args);
+	arg_device(&args);
+	arg_dtype(&args, 0U, 8U, 1U);
+	arg(&args, ARG_HANDLE, 0U);
+	return host_syscall(host, RPC_COPY_AMONG, &args);
 }
 
 /* ------------------------------------------------------------ expectations */
@@ -398,25 +499,15 @@ uint64_t host_function(struct host *host, const char *name)
 
 uint64_t host_alloc(struct host *host, uint32_t size)
 {
-	struct args args = {0};
-	uint64_t data;
+	uint64_t data = expect_handle(host_try_alloc(host, size, 128U));
 
-	arg_device(&args);
-	arg(&args, ARG_INT, size);
-	arg(&args, ARG_INT, 128U);
-	arg_dtype(&args, 0U, 8U, 1U);
-	data = expect_handle(host_syscall(host, RPC_ALLOC, &args));
 	CHECK(data != 0U);
 	return data;
 }
 
 void host_free_data(struct host *host, uint64_t data)
 {
-	struct args args = {0};
-
-	arg_device(&args);
-	arg(&args, ARG_HANDLE, data);
-	expect_void(host_syscall(host, RPC_FREE_DATA, &args));
+	expect_void(host_try_free(host, data));
 }
 
 void put_copy(struct bytes *body, enum dialect dialect, const struct tensor *tensor, uint64_t nbytes)

@@ -44,6 +44,9 @@ enum {
 	TYPE_TERMINATE = 0x02,
 	TYPE_LOG = 0x03,
 	TYPE_NORMAL = 0x10,
+	TYPE_NUMBERED = 0x11,
+	TYPE_RESEND = 0x12,
+	TYPE_PROBE = 0x13,
 	TYPE_CHECKED = 0x14,
 };
 
@@ -111,6 +114,8 @@ void host_give(struct host *host, struct bytes *wire);
 
 /* The next message that the device sent; false when there is none. What it sent must be well-formed. */
 bool host_take(struct host *host);
+/* The next one past the logs that may come before it; fails when there is none. */
+void host_take_next(struct host *host);
 void host_expect_silence(struct host *host);
 /* Takes one log message that contains `part`. */
 void host_expect_log(struct host *host, const char *part);
@@ -118,11 +123,29 @@ void host_expect_log(struct host *host, const char *part);
 /* Opens a session and takes the answer. */
 void host_open(struct host *host, uint8_t nonce);
 
+/* Appends the frame of a request in a normal message: `code` and `body` (freed). */
+void put_request(struct bytes *wire, uint16_t session, uint32_t code, struct bytes *body);
+/* The same for a call without arguments. */
+void put_call(struct bytes *wire, uint16_t session, uint64_t function);
+
+/* Appends the frame of a numbered message; `body` (freed) is the sequence and the packet. */
+void put_numbered(struct bytes *wire, uint16_t session, struct bytes *body);
+/* The same for a request: `code` and `body` (freed). */
+void put_numbered_request(struct bytes *wire, uint16_t session, uint8_t sequence, uint32_t code,
+			  struct bytes *body);
+/* Leaves of a numbered message's body only the packet; returns the sequence. Fails unless its check is right. */
+uint8_t open_numbered(struct message *message);
+
 /* Sends `body` (freed) under that RPC code; fails unless exactly one answer comes. */
 const struct answer *host_request(struct host *host, uint32_t code, struct bytes *body);
 /* The same with `args` for a body. */
 const struct answer *host_syscall(struct host *host, uint32_t code, struct args *args);
 const struct answer *host_call(struct host *host, uint64_t function, struct args *args);
+const struct answer *host_try_alloc(struct host *host, uint64_t size, uint64_t alignment);
+const struct answer *host_try_free(struct host *host, uint64_t data);
+/* In v0.7's form: addresses and offsets. */
+const struct answer *host_copy_among(struct host *host, uint64_t from, uint64_t from_offset, uint64_t to,
+				     uint64_t to_offset, uint64_t size);
 
 /* Fail unless the answer is that. */
 void expect_void(const struct answer *answer);

@@ -63,6 +63,13 @@ void put_u64(struct bytes *bytes, uint64_t value)
 	put_little_endian(bytes, value, 8U);
 }
 
+void put_fill(struct bytes *bytes, uint8_t value, uint32_t count)
+{
+	for (uint32_t i = 0U; i < count; i++) {
+		put_u8(bytes, value);
+	}
+}
+
 void put_string(struct bytes *bytes, const char *text)
 {
 	put_u64(bytes, strlen(text));
@@ -165,6 +172,13 @@ void put_message(struct bytes *wire, uint16_t session, uint8_t type, const uint8
 	put(&message, body, size);
 	put_frame(wire, message.data, message.size);
 	bytes_free(&message);
+}
+
+void put_corrupt(struct bytes *wire, uint16_t session, uint8_t type, const uint8_t *body,
+		 uint32_t size)
+{
+	put_message(wire, session, type, body, size);
+	wire->data[wire->size - 1U] ^= 0x01U;
 }
 
 /* One byte of a frame's inside, unescaped. */

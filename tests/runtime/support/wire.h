@@ -23,6 +23,8 @@ void put_u8(struct bytes *bytes, uint8_t value);
 void put_u16(struct bytes *bytes, uint16_t value);
 void put_u32(struct bytes *bytes, uint32_t value);
 void put_u64(struct bytes *bytes, uint64_t value);
+/* As many bytes of that value. */
+void put_fill(struct bytes *bytes, uint8_t value, uint32_t count);
 /* u64 length and the bytes: a packed string. */
 void put_string(struct bytes *bytes, const char *text);
 
@@ -40,6 +42,9 @@ uint32_t wire_crc32(const uint8_t *data, uint32_t size);
 void put_frame(struct bytes *wire, const uint8_t *payload, uint32_t size);
 /* The same for a session message. */
 void put_message(struct bytes *wire, uint16_t session, uint8_t type, const uint8_t *body,
+		 uint32_t size);
+/* The same with a frame whose CRC is off by one bit. */
+void put_corrupt(struct bytes *wire, uint16_t session, uint8_t type, const uint8_t *body,
 		 uint32_t size);
 
 /*
