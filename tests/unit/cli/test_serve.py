@@ -51,6 +51,14 @@ def children_of(pid: int) -> list[int]:
     return [int(child) for text in lists for child in text.split()]
 
 
+def made(terminal: str) -> tuple[str, int | None]:
+    """A pseudo-terminal and when it was made, None when it is gone: its number may be another's by now."""
+    try:
+        return terminal, os.stat(terminal).st_ctime_ns
+    except FileNotFoundError:
+        return terminal, None
+
+
 @pytest.mark.usefixtures("server")
 def test_clients_come_one_after_another(link: Path) -> None:
     for number in range(3):
@@ -115,13 +123,13 @@ def test_a_client_that_is_killed_in_mid_copy_leaves_board_and_port_free(
 def test_a_signal_ends_it_and_leaves_nothing(
     server: subprocess.Popen[str], platform: str, link: Path, number: signal.Signals
 ) -> None:
-    device = os.readlink(link)
+    terminal = made(os.readlink(link))
     server.send_signal(number)
     out, err = server.communicate(timeout=WAIT_S)
     assert (server.returncode, err) == (0, "")
     assert out.endswith(f"{platform}: stopped\n")
     assert not link.is_symlink()
-    assert not os.path.exists(device)
+    assert made(terminal[0]) != terminal
 
 
 def test_the_end_of_the_device_ends_it_with_a_report(
