@@ -24,6 +24,9 @@ from tests.device.test_session import add_works
 
 DEVICES = 8
 PAGE = os.sysconf("SC_PAGE_SIZE")
+# Where interrupts use the stack of what they interrupt, one may come at a deeper instant than any before: by
+# 8 bytes in the second half of 100,000 rounds on bare_mps2_an385. What grows with each round is far more.
+INTERRUPT_STACK = 256
 
 
 def resident_bytes() -> int:
@@ -59,7 +62,7 @@ def test_calls_with_allocations_and_frees(device: Device, amount: Amount) -> Non
     assert middle is not None
     assert (after.arena_used, after.arena_peak) == (before.arena_used, middle.arena_peak)
     assert after.arena_largest_free == before.arena_largest_free
-    assert after.stack_peak == middle.stack_peak
+    assert after.stack_peak - middle.stack_peak <= INTERRUPT_STACK
     assert link_errors(after) == link_errors(before)
     # The link's trace, for failures, may have filled meanwhile.
     assert len(gc.get_objects()) - objects < 500
