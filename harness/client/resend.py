@@ -59,7 +59,6 @@ class NumberedRequests:
     piece: int = FIRST_PIECE
     counters: ResendCounters = field(default_factory=ResendCounters)
     _damaged: bool = False
-    _size: int = 0
 
     def begin(self) -> int:
         """A new request: its sequence."""
@@ -68,15 +67,11 @@ class NumberedRequests:
         self._damaged = False
         return self.sequence
 
-    def sent(self, size: int) -> None:
-        """The request is a message of `size` bytes."""
-        self._size = size
-
-    def answer(self, events: list[SessionEvent]) -> memoryview | None:
-        """The answer to the last request, when it is among `events`."""
+    def answer(self, events: list[SessionEvent], sent: int) -> memoryview | None:
+        """The answer to the last request, of `sent` bytes, when it is among `events`."""
         for event in events:
             if isinstance(event, Numbered) and event.sequence == self.sequence:
-                self._learn(max(self._size, len(event.body)))
+                self._learn(max(sent, len(event.body)))
                 return event.body
         return None
 
@@ -127,7 +122,6 @@ def run(
     """
     sequence = requests.begin()
     frame = encode(sequence)
-    requests.sent(len(frame))
     write(frame)
     silences = 0
     while True:
@@ -136,7 +130,7 @@ def run(
             silences += 1
             action = requests.silence()
         else:
-            reply = requests.answer(events)
+            reply = requests.answer(events, len(frame))
             if reply is not None:
                 return reply
             action = requests.react(events)
