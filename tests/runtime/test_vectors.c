@@ -71,24 +71,10 @@ static const char *expected_event(struct telling *telling)
 	return telling->next < telling->row->count ? telling->row->fields[telling->next] : NULL;
 }
 
-static const char *event_name(enum minrpc_reader_event event)
-{
-	switch (event) {
-	case MINRPC_READER_FRAME:
-		return "frame:";
-	case MINRPC_READER_BAD_CRC:
-		return "crc:";
-	case MINRPC_READER_SHORT:
-		return "short:";
-	default:
-		return "escape:";
-	}
-}
-
 static void tell(struct telling *telling, enum minrpc_reader_event event)
 {
 	const char *expected = expected_event(telling);
-	const char *name = event_name(event);
+	const char *name = vector_event(event);
 	struct bytes payload = {0};
 	uint32_t come = 0U;
 

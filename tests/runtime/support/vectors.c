@@ -11,6 +11,20 @@
 
 static const char *row_name = "";
 
+const char *vector_event(enum minrpc_reader_event event)
+{
+	switch (event) {
+	case MINRPC_READER_FRAME:
+		return "frame:";
+	case MINRPC_READER_BAD_CRC:
+		return "crc:";
+	case MINRPC_READER_SHORT:
+		return "short:";
+	default:
+		return "escape:";
+	}
+}
+
 static void split(char *line, struct vector_row *row)
 {
 	row->kind = strtok(line, " \n");

@@ -6,6 +6,8 @@
 #ifndef VECTORS_H_
 #define VECTORS_H_
 
+#include <minrpc/frame.h>
+
 #include "wire.h"
 
 #define VECTOR_FIELDS_MAX 64U
@@ -25,6 +27,9 @@ struct vector_names {
 
 /* Runs `check` on each row of that kind; fails when there is none. Says which row it is at. */
 void vectors_each(const char *kind, void (*check)(const struct vector_row *row));
+
+/* What the table puts in front of such an event of a reader. */
+const char *vector_event(enum minrpc_reader_event event);
 
 /* Appends the bytes that `field` stands for. */
 void vector_bytes(const char *field, const struct vector_names *names, struct bytes *out);

@@ -7,27 +7,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include <minrpc/frame.h>
+#include "vectors.h"
 
 #define STREAM_MAX 65536U
 
-static const char *event_name(enum minrpc_reader_event event)
-{
-	switch (event) {
-	case MINRPC_READER_FRAME:
-		return "frame:";
-	case MINRPC_READER_BAD_CRC:
-		return "crc:";
-	case MINRPC_READER_SHORT:
-		return "short:";
-	default:
-		return "escape:";
-	}
-}
-
 static void print_event(enum minrpc_reader_event event, const uint8_t *payload, const uint8_t *end)
 {
-	(void)printf(" %s", event_name(event));
+	(void)printf(" %s", vector_event(event));
 	while (payload < end) {
 		(void)printf("%02x", *payload++);
 	}
