@@ -7,7 +7,9 @@ from pathlib import Path
 
 from harness.client import Device, LinkOwner
 from harness.deadline import Deadline
+from harness.options import Options
 from harness.platforms import (
+    Firmware,
     Link,
     RunningDevice,
     Timing,
@@ -17,9 +19,8 @@ from harness.platforms import (
     launch,
     load_platforms,
 )
+from harness.targets import DEFAULT_BAUD, Target
 from harness.transport import Transport
-
-DEFAULT_BAUD = 115200
 
 
 def open_device(
@@ -70,6 +71,19 @@ def open_device(
         running.stop()
         raise
     return device
+
+
+def run_target(
+    target: Target, firmware: Firmware | None, options: Options, total: Deadline | None
+) -> RunningDevice:
+    """Start `firmware` as `options` say; None for a target with a serial port, where something runs already.
+
+    Raises what `launch` and `attach_serial` raise.
+    """
+    if firmware is not None:
+        return launch(firmware, link=options.link, timing=options.timing, total=total)
+    assert target.serial_port is not None
+    return attach_serial(target.serial_port, target.baud, target.platform)
 
 
 def device_on(

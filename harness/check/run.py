@@ -13,9 +13,9 @@ from harness.check.cases import Case
 from harness.client import Device
 from harness.deadline import Deadline
 from harness.errors import HarnessError
-from harness.opening import device_on
+from harness.opening import device_on, run_target
 from harness.options import Options
-from harness.platforms import Firmware, RunningDevice, attach_serial, build, launch
+from harness.platforms import Firmware, RunningDevice, build
 from harness.post_mortem import state_lines
 from harness.targets import Target
 from harness.timing import DeviceClock
@@ -100,12 +100,12 @@ def _start(checked: Checked, options: Options, total: Deadline, say: Say) -> Run
     target = checked.target
     if target.serial_port is not None:
         say("attach", f"{target.serial_port}, {target.baud} baud")
-        return attach_serial(target.serial_port, target.baud, target.platform)
+        return run_target(target, None, options, total)
     assert target.platform is not None
     firmware = checked.firmware = build(target.platform)
     say("build", _built(firmware))
     begin = time.monotonic()
-    running = launch(firmware, link=options.link, timing=options.timing, total=total)
+    running = run_target(target, firmware, options, total)
     checked.boot_s = time.monotonic() - begin
     say("start", f"{checked.boot_s:.2f} s, link {running.transport.name}")
     return running

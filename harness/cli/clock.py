@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 from harness.client import Device
 from harness.deadline import Deadline
 from harness.errors import ConfigurationError, DialectError, MissingError
-from harness.opening import device_on
+from harness.opening import device_on, run_target
 from harness.options import Options, add_device_options, options_from
-from harness.platforms import attach_serial, build, launch
+from harness.platforms import build
 from harness.platforms.device import RunningDevice
 from harness.targets import Target, select
 from harness.timing.drift import Enclosed, clock_drift
@@ -52,9 +52,9 @@ def _show(target: Target, options: Options, seconds: float, total: Deadline) -> 
 
 def _start(target: Target, options: Options, total: Deadline) -> RunningDevice:
     if target.serial_port is not None:
-        return attach_serial(target.serial_port, target.baud, target.platform)
+        return run_target(target, None, options, total)
     assert target.platform is not None
-    return launch(build(target.platform), link=options.link, timing=options.timing, total=total)
+    return run_target(target, build(target.platform), options, total)
 
 
 def _facts(device: Device, seconds: float) -> Iterator[tuple[str, str]]:

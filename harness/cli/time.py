@@ -15,9 +15,9 @@ from harness.client import Measurer
 from harness.deadline import Deadline
 from harness.errors import ConfigurationError, MissingError
 from harness.figures import check_target
-from harness.opening import device_on
+from harness.opening import device_on, run_target
 from harness.options import Options, add_device_options, options_from
-from harness.platforms import Firmware, RunningDevice, attach_serial, build, launch
+from harness.platforms import Firmware, RunningDevice, build
 from harness.platforms.provenance import compiler_of
 from harness.targets import Target, select
 from harness.timing import Measurement, samples_needed
@@ -132,12 +132,11 @@ class Run:
     def _start(self) -> tuple[RunningDevice, Firmware | None]:
         target, options = self._target, self._options
         if target.serial_port is not None:
-            return attach_serial(target.serial_port, target.baud, target.platform), None
+            return run_target(target, None, options, self._total), None
         assert target.platform is not None
         say(f"{target.name}: firmware")
         firmware = build(target.platform, options=self._given.option)
-        running = launch(firmware, link=options.link, timing=options.timing, total=self._total)
-        return running, firmware
+        return run_target(target, firmware, options, self._total), firmware
 
     def _measure(self, measurer: Measurer, args: list[object]) -> Measurement:
         """Once, or until the median is known well enough."""

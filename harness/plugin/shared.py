@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from harness.client import Device
 from harness.deadline import Deadline
 from harness.errors import ConfigurationError, HarnessError
-from harness.opening import device_on
+from harness.opening import device_on, run_target
 from harness.options import Options
-from harness.platforms import Firmware, RunningDevice, attach_serial, build, launch
+from harness.platforms import Firmware, RunningDevice, build
 from harness.plugin.trace import LentTransport
 from harness.post_mortem import state_lines
 from harness.targets import Target
@@ -132,9 +132,4 @@ class SharedDevice:
         return firmware
 
     def _start(self) -> RunningDevice:
-        if self.target.serial_port is not None:
-            return attach_serial(self.target.serial_port, self.target.baud, self.target.platform)
-        firmware = self.firmware
-        assert firmware is not None
-        options = self.options
-        return launch(firmware, link=options.link, timing=options.timing, total=self.total)
+        return run_target(self.target, self.firmware, self.options, self.total)
