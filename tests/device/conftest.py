@@ -4,8 +4,7 @@
 from collections.abc import Callable
 
 import pytest
-
-from harness.client import Device, SystemLibrary
+from minrpc.client import Device, SystemLibrary
 
 Amount = Callable[[int, int], int]
 

@@ -17,9 +17,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from harness.deadline import Deadline
-from harness.platforms import RunningDevice
-from harness.platforms.qmp import Qmp
+from minrpc.deadline import Deadline
+from minrpc.platforms import RunningDevice
+from minrpc.platforms.qmp import Qmp
 
 _MONITOR_S = 60.0
 

@@ -3,12 +3,12 @@
 
 from itertools import count
 
-from harness.deadline import Deadline, read_before, write_before
-from harness.platforms import RunningDevice
-from harness.wire.framing import encode_frame
-from harness.wire.replies import RemoteException, Reply, Return, decode_reply
-from harness.wire.requests import CallFunc, Request, encode_request, get_global_func
-from harness.wire.session import (
+from minrpc.deadline import Deadline, read_before, write_before
+from minrpc.platforms import RunningDevice
+from minrpc.wire.framing import encode_frame
+from minrpc.wire.replies import RemoteException, Reply, Return, decode_reply
+from minrpc.wire.requests import CallFunc, Request, encode_request, get_global_func
+from minrpc.wire.session import (
     ClientSession,
     Log,
     MessageType,
@@ -18,7 +18,7 @@ from harness.wire.session import (
     Terminated,
     encode_message,
 )
-from harness.wire.values import Argument, Dialect, Handle, Module
+from minrpc.wire.values import Argument, Dialect, Handle, Module
 
 TIMEOUT_S = 60.0
 

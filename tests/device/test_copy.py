@@ -5,8 +5,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-
-from harness.client import Device
+from minrpc.client import Device
 
 SHAPES = [(0,), (1,), (1024,), (4096,), (16384,), (129, 256)]
 DTYPES = ["bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"]

@@ -14,18 +14,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-from harness.client import Device
-from harness.deadline import Deadline
-from harness.errors import (
+from minrpc.client import Device
+from minrpc.deadline import Deadline
+from minrpc.errors import (
     DeadlineError,
     EmulatorExitedError,
     LinkClosedError,
     PortGoneError,
     SessionTerminatedError,
 )
-from harness.opening import device_on
-from harness.platforms import Firmware, RunningDevice, launch
+from minrpc.opening import device_on
+from minrpc.platforms import Firmware, RunningDevice, launch
+
 from tests.device.test_session import add_works
 
 CALL_S = 0.3
@@ -185,8 +185,8 @@ def test_a_reset_by_its_button_ends_the_session(doomed: RunningDevice) -> None:
 HARNESS = """
 import pickle, sys
 import numpy as np
-from harness.opening import device_on
-from harness.platforms import launch
+from minrpc.opening import device_on
+from minrpc.platforms import launch
 running = launch(pickle.loads(bytes.fromhex(sys.argv[1])))
 device = device_on(running)
 data = np.zeros(20_000, np.int8)

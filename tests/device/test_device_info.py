@@ -3,8 +3,7 @@
 
 import numpy as np
 import pytest
-
-from harness.client import Device
+from minrpc.client import Device
 
 
 def test_info_makes_sense(device: Device) -> None:

@@ -5,9 +5,8 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-
-from harness.client import Device, RemoteArray, SystemLibrary
-from harness.errors import DeviceMemoryError, FunctionNotFoundError, RemoteError
+from minrpc.client import Device, RemoteArray, SystemLibrary
+from minrpc.errors import DeviceMemoryError, FunctionNotFoundError, RemoteError
 
 
 @pytest.fixture(autouse=True)

@@ -5,11 +5,10 @@ import re
 import struct
 
 import pytest
-
-from harness.platforms import RunningDevice
-from harness.wire.dtypes import DataType
-from harness.wire.replies import Return
-from harness.wire.requests import (
+from minrpc.platforms import RunningDevice
+from minrpc.wire.dtypes import DataType
+from minrpc.wire.replies import Return
+from minrpc.wire.requests import (
     CallFunc,
     CopyFromRemote,
     CopyToRemote,
@@ -21,8 +20,9 @@ from harness.wire.requests import (
     free_data,
     free_handle,
 )
-from harness.wire.session import MessageType
-from harness.wire.values import Dialect, DLTensor, Handle, Module, TypeCode
+from minrpc.wire.session import MessageType
+from minrpc.wire.values import Dialect, DLTensor, Handle, Module, TypeCode
+
 from tests.device.raw_link import RawLink, text_of
 
 INT8 = DataType(TypeCode.INT, 8, 1)

@@ -14,11 +14,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from minrpc.client import Device, DeviceInfo
+from minrpc.opening import device_on
+from minrpc.platforms import Firmware, RunningDevice, launch
+from minrpc.plugin.trace import LentTransport
 
-from harness.client import Device, DeviceInfo
-from harness.opening import device_on
-from harness.platforms import Firmware, RunningDevice, launch
-from harness.plugin.trace import LentTransport
 from tests.device.conftest import Amount
 from tests.device.test_session import add_works
 

@@ -10,13 +10,13 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from minrpc.client import Device
+from minrpc.errors import DeadlineError, LinkError, RemoteError, SessionError
+from minrpc.opening import device_on
+from minrpc.platforms import RunningDevice
+from minrpc.plugin.trace import LentTransport
+from minrpc.transport.lossy import Faults, LossyTransport
 
-from harness.client import Device
-from harness.errors import DeadlineError, LinkError, RemoteError, SessionError
-from harness.opening import device_on
-from harness.platforms import RunningDevice
-from harness.plugin.trace import LentTransport
-from harness.transport.lossy import Faults, LossyTransport
 from tests.device.conftest import Amount
 from tests.device.test_session import add_works
 

@@ -3,10 +3,9 @@
 
 import numpy as np
 import pytest
-
-from harness.client import Device, SystemLibrary
-from harness.errors import RemoteError
-from harness.plugin.timing import TimingCheck
+from minrpc.client import Device, SystemLibrary
+from minrpc.errors import RemoteError
+from minrpc.plugin.timing import TimingCheck
 
 
 def test_every_repeat_is_told(lib: SystemLibrary) -> None:

@@ -3,9 +3,8 @@
 
 import numpy as np
 import pytest
-
-from harness.client import Device
-from harness.errors import SessionTerminatedError
+from minrpc.client import Device
+from minrpc.errors import SessionTerminatedError
 
 
 def add_works(device: Device) -> bool:

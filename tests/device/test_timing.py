@@ -10,10 +10,9 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-
-from harness.client import Device, RemoteArray, SystemLibrary, TimingResult
-from harness.errors import RemoteError
-from harness.platforms import RunningDevice
+from minrpc.client import Device, RemoteArray, SystemLibrary, TimingResult
+from minrpc.errors import RemoteError
+from minrpc.platforms import RunningDevice
 
 RecordTiming = Callable[[str, TimingResult], None]
 

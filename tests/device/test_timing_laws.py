@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from minrpc.platforms import Firmware, RunningDevice
+from minrpc.timing.reading import ClockReading
 
-from harness.platforms import Firmware, RunningDevice
-from harness.timing.reading import ClockReading
 from tests.device.qemu_clock import QemuReading
 from tests.device.timing_rig import CALLS, TICKS, Interrupts, Rig, rig_at, spread
 

@@ -2,9 +2,9 @@
 """The golden requests and answers, packet by packet, against the device itself."""
 
 import pytest
+from minrpc.client.link import LinkOwner, SessionLink
+from minrpc.platforms import RunningDevice
 
-from harness.client.link import LinkOwner, SessionLink
-from harness.platforms import RunningDevice
 from tests.vectors import Row, rows
 from tests.vectors.replay import replay
 

@@ -14,10 +14,11 @@ from functools import cached_property
 from statistics import fmean
 from typing import NamedTuple
 
-from harness.client import Device, SystemLibrary
-from harness.opening import device_on
-from harness.platforms import Firmware, launch
-from harness.timing import Measurement
+from minrpc.client import Device, SystemLibrary
+from minrpc.opening import device_on
+from minrpc.platforms import Firmware, launch
+from minrpc.timing import Measurement
+
 from tests.device.qemu_clock import QemuClock
 
 # A measurement of minutes of virtual time may take long on a busy host.

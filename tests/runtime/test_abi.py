@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from minrpc.client import Device
+from minrpc.transport import SocketTransport
+from minrpc.wire.values import Handle
 
-from harness.client import Device
-from harness.transport import SocketTransport
-from harness.wire.values import Handle
 from tests.native import build, need_tools
 
 GENERATED = Path(__file__).parent / "generated"

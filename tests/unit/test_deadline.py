@@ -10,9 +10,8 @@ import threading
 from collections.abc import Iterator
 
 import pytest
-
-from harness import deadline as module
-from harness.deadline import (
+from minrpc import deadline as module
+from minrpc.deadline import (
     Deadline,
     ProcessClock,
     Sample,
@@ -25,8 +24,8 @@ from harness.deadline import (
     read_threads,
     write_before,
 )
-from harness.errors import DeadlineError
-from harness.transport import memory_pair
+from minrpc.errors import DeadlineError
+from minrpc.transport import memory_pair
 
 
 class Now:

@@ -9,9 +9,8 @@ import pickle
 from pathlib import Path
 
 import pytest
-
-from harness import errors
-from harness.errors import (
+from minrpc import errors
+from minrpc.errors import (
     BuildError,
     DeadlineError,
     EmulatorExitedError,

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every class of failure, and the test that provokes it: none may be without one.
 
-A new exception in `harness` needs a row here, and a next step that a user can take.
+A new exception in `minrpc` needs a row here, and a next step that a user can take.
 """
 
 from __future__ import annotations
@@ -10,10 +10,9 @@ import ast
 from pathlib import Path
 
 import pytest
-
-from harness import errors
-from harness.errors import HarnessError, MissingError
-from harness.platforms.qmp import QmpError
+from minrpc import errors
+from minrpc.errors import HarnessError, MissingError
+from minrpc.platforms.qmp import QmpError
 
 TESTS = Path(__file__).parent.parent
 
@@ -53,7 +52,7 @@ def all_below(base: type[HarnessError]) -> set[type[HarnessError]]:
 
 
 def test_every_class_of_the_package_has_its_row() -> None:
-    ours = {one for one in all_below(HarnessError) if one.__module__.startswith("harness.")}
+    ours = {one for one in all_below(HarnessError) if one.__module__.startswith("minrpc.")}
     assert ours - BASES == set(PROVOKED_BY)
 
 

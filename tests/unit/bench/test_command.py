@@ -7,15 +7,14 @@ import argparse
 from pathlib import Path
 
 import pytest
-
-from harness.bench import run as bench_run
-from harness.bench import sizes
-from harness.bench.peers import Peers
-from harness.bench.rows import Report, Row, SourceSize
-from harness.bench.run import DEFAULT_GROUPS, Plan
-from harness.cli import bench
-from harness.errors import BuildError, ConfigurationError
-from harness.platforms import Platform
+from minrpc.bench import run as bench_run
+from minrpc.bench import sizes
+from minrpc.bench.peers import Peers
+from minrpc.bench.rows import Report, Row, SourceSize
+from minrpc.bench.run import DEFAULT_GROUPS, Plan
+from minrpc.cli import bench
+from minrpc.errors import BuildError, ConfigurationError
+from minrpc.platforms import Platform
 
 
 @pytest.fixture

@@ -8,8 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-
-from harness.bench.memory_use import state_bytes
+from minrpc.bench.memory_use import state_bytes
 
 SOURCE = """
 char arena[100000];

@@ -4,10 +4,9 @@
 from __future__ import annotations
 
 import pytest
-
-from harness.bench.meter import MeteredTransport, Traffic, count_escapes
-from harness.transport import memory_pair
-from harness.wire.framing import encode_frame
+from minrpc.bench.meter import MeteredTransport, Traffic, count_escapes
+from minrpc.transport import memory_pair
+from minrpc.wire.framing import encode_frame
 
 
 @pytest.mark.parametrize(

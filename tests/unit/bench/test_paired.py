@@ -6,8 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-
-from harness.bench.paired import deviation, interleave, interleave_clocks, pair, timed
+from minrpc.bench.paired import deviation, interleave, interleave_clocks, pair, timed
 
 
 class Clock:

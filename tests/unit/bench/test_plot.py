@@ -6,10 +6,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
-from harness.bench import plot
-from harness.bench.rows import Goal, Report, Row
-from harness.errors import ConfigurationError
+from minrpc.bench import plot
+from minrpc.bench.rows import Goal, Report, Row
+from minrpc.errors import ConfigurationError
 
 ROWS = [
     Row("round trip", "inc", "posix", "us", 40.0, 20.0, 2.0, 0.1, Goal("at most", 2.5)),

@@ -8,11 +8,10 @@ import socket
 from collections.abc import Iterator
 
 import pytest
-
-from harness.bench import peers
-from harness.bench.copies import copies_of, measure
-from harness.bench.meter import MeteredTransport
-from harness.bench.peers import (
+from minrpc.bench import peers
+from minrpc.bench.copies import copies_of, measure
+from minrpc.bench.meter import MeteredTransport
+from minrpc.bench.peers import (
     RAW_OPTIONS,
     Peers,
     Raw,
@@ -22,10 +21,10 @@ from harness.bench.peers import (
     on_one_cpu,
     running_raw,
 )
-from harness.deadline import Deadline, read_before
-from harness.errors import HarnessError
-from harness.platforms import PLATFORMS, Firmware, RunningDevice, build, launch
-from harness.requirements import lacking
+from minrpc.deadline import Deadline, read_before
+from minrpc.errors import HarnessError
+from minrpc.platforms import PLATFORMS, Firmware, RunningDevice, build, launch
+from minrpc.requirements import lacking
 
 PATIENCE_S = 120.0
 EVERY_BYTE = bytes(range(256))

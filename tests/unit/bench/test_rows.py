@@ -7,10 +7,9 @@ import json
 from pathlib import Path
 
 import pytest
-
-from harness.bench.paired import pair
-from harness.bench.rows import Goal, Report, Row, SourceSize, from_json, load, time_row
-from harness.errors import ConfigurationError
+from minrpc.bench.paired import pair
+from minrpc.bench.rows import Goal, Report, Row, SourceSize, from_json, load, time_row
+from minrpc.errors import ConfigurationError
 
 SIZES = SourceSize("arena.c", 504, 0, 4, 40, "minrpc_arena_alloc", {"minrpc_arena_alloc": 40, "grow": 8})
 

@@ -5,8 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-
-from harness.cli import main
+from minrpc.cli import main
 
 Result = tuple[int, str, str]
 

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-from harness.check.cases import Case, cases, ulps
+from minrpc.check.cases import Case, cases, ulps
 
 Minrpc = Callable[..., tuple[int, str, str]]
 
@@ -17,7 +16,7 @@ Minrpc = Callable[..., tuple[int, str, str]]
 @pytest.fixture
 def one_case(monkeypatch: pytest.MonkeyPatch) -> None:
     """For what is not about the cases: each takes a tenth of a second."""
-    monkeypatch.setattr("harness.cli.check.cases", lambda: cases()[:1])
+    monkeypatch.setattr("minrpc.cli.check.cases", lambda: cases()[:1])
 
 
 def test_all_stages_both_tables_and_the_json(minrpc: Minrpc, tmp_path: Path) -> None:
@@ -44,7 +43,7 @@ def test_all_stages_both_tables_and_the_json(minrpc: Minrpc, tmp_path: Path) -> 
 def test_a_wrong_result_fails(minrpc: Minrpc, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     right = cases()[0]
     wrong = dataclasses.replace(right, exact=right.exact + np.int8(1))
-    monkeypatch.setattr("harness.cli.check.cases", lambda: [wrong])
+    monkeypatch.setattr("minrpc.cli.check.cases", lambda: [wrong])
     status, out, _ = minrpc("check", "--platform", "posix", "--json", str(tmp_path / "out.json"))
     assert status == 1
     assert "add int8 2: WRONG by 1" in out

@@ -5,8 +5,7 @@ from collections.abc import Callable
 from importlib import import_module
 
 import pytest
-
-from harness.cli import COMMANDS
+from minrpc.cli import COMMANDS
 
 Minrpc = Callable[..., tuple[int, str, str]]
 
@@ -16,7 +15,7 @@ def test_every_command_has_help(minrpc: Minrpc, command: str) -> None:
     status, out, _ = minrpc(command, "--help")
     assert status == 0
     assert f"minrpc {command}" in out
-    module = import_module(f"harness.cli.{command}")
+    module = import_module(f"minrpc.cli.{command}")
     assert (module.__doc__ or "").startswith(f"`minrpc {command}`")
 
 

@@ -5,8 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-
-from harness.platforms import PLATFORMS
+from minrpc.platforms import PLATFORMS
 
 Minrpc = Callable[..., tuple[int, str, str]]
 

@@ -9,11 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
-from harness import open_device
-from harness.errors import PortBusyError
-from harness.platforms import PLATFORMS
-from harness.requirements import lacking
+from minrpc import open_device
+from minrpc.errors import PortBusyError
+from minrpc.platforms import PLATFORMS
+from minrpc.requirements import lacking
 
 WAIT_S = 60
 
@@ -34,7 +33,7 @@ def platform(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def server(platform: str, link: Path) -> Iterator[subprocess.Popen[str]]:
     """A device, served at `link`; it is there when the test starts."""
-    argv = [sys.executable, "-m", "harness.cli", "serve", "--platform", platform, "--link", str(link)]
+    argv = [sys.executable, "-m", "minrpc.cli", "serve", "--platform", platform, "--link", str(link)]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:
@@ -72,7 +71,7 @@ def test_clients_come_one_after_another(link: Path) -> None:
 def test_device_outlives_a_reset_and_a_client_that_just_goes(link: Path) -> None:
     with open_device(serial_port=str(link)) as device:
         device.reset()
-    code = f"import os; from harness import open_device; open_device(serial_port={str(link)!r}); os._exit(9)"
+    code = f"import os; from minrpc import open_device; open_device(serial_port={str(link)!r}); os._exit(9)"
     assert subprocess.run([sys.executable, "-c", code], check=False, timeout=WAIT_S).returncode == 9
     with open_device(serial_port=str(link)) as device:
         assert device.system_lib()["inc"](1) == 2
@@ -81,7 +80,7 @@ def test_device_outlives_a_reset_and_a_client_that_just_goes(link: Path) -> None
 COPIES = """
 import sys
 import numpy as np
-from harness import open_device
+from minrpc import open_device
 device = open_device(serial_port=sys.argv[1])
 data = np.zeros(200_000, np.int8)
 array = device.empty(data.shape, data.dtype)
@@ -145,7 +144,7 @@ def test_the_end_of_the_device_ends_it_with_a_report(
 
 def test_a_path_that_is_taken(link: Path) -> None:
     link.write_text("precious")
-    argv = [sys.executable, "-m", "harness.cli", "serve", "--link", str(link)]
+    argv = [sys.executable, "-m", "minrpc.cli", "serve", "--link", str(link)]
     ran = subprocess.run(argv, capture_output=True, text=True, timeout=WAIT_S, check=False)
     assert ran.returncode == 2
     assert "no link can be made" in ran.stderr

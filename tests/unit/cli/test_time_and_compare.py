@@ -5,11 +5,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from minrpc.cli import main
+from minrpc.cli.call_arguments import Array, call_arguments, parse_argument
+from minrpc.errors import ConfigurationError
+from minrpc.timing.record import dump, parse
 
-from harness.cli import main
-from harness.cli.call_arguments import Array, call_arguments, parse_argument
-from harness.errors import ConfigurationError
-from harness.timing.record import dump, parse
 from tests.unit.timing.samples import recorded
 
 TIME = ["time", "--platform", "posix", "--repeat", "6"]

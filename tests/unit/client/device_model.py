@@ -12,11 +12,11 @@ import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from harness.wire import replies, requests
-from harness.wire.dtypes import DataType
-from harness.wire.framing import Deframer, Frame, encode_frame
-from harness.wire.replies import Result
-from harness.wire.requests import (
+from minrpc.wire import replies, requests
+from minrpc.wire.dtypes import DataType
+from minrpc.wire.framing import Deframer, Frame, encode_frame
+from minrpc.wire.replies import Result
+from minrpc.wire.requests import (
     CallFunc,
     CopyFromRemote,
     CopyToRemote,
@@ -25,8 +25,8 @@ from harness.wire.requests import (
     Shutdown,
     Syscall,
 )
-from harness.wire.session import HEADER, MessageType, encode_message, next_nonce
-from harness.wire.values import (
+from minrpc.wire.session import HEADER, MessageType, encode_message, next_nonce
+from minrpc.wire.values import (
     Argument,
     Bool,
     Dialect,
@@ -36,6 +36,7 @@ from harness.wire.values import (
     MalformedError,
     Module,
 )
+
 from tests.unit.client.numbered_model import NumberedModel
 
 LIBRARY = 0x8000

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from harness.client import LinkOwner
-from harness.deadline import Sample
-from harness.errors import DeadlineError, LinkClosedError
+from minrpc.client import LinkOwner
+from minrpc.deadline import Sample
+from minrpc.errors import DeadlineError, LinkClosedError
+
 from tests.unit.client.device_model import DeviceModel
 
 

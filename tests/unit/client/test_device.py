@@ -10,17 +10,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-
-from harness.client import RemoteArray, RemoteFunction, RemoteModule
-from harness.errors import (
+from minrpc.client import RemoteArray, RemoteFunction, RemoteModule
+from minrpc.errors import (
     DeviceMemoryError,
     DialectError,
     FunctionNotFoundError,
     RemoteError,
     SessionTerminatedError,
 )
-from harness.wire.dtypes import DataType
-from harness.wire.values import DLDevice, Handle, UInt
+from minrpc.wire.dtypes import DataType
+from minrpc.wire.values import DLDevice, Handle, UInt
+
 from tests.unit.client.conftest import Bench
 from tests.unit.client.device_model import OURS, TVM_0_8_0
 

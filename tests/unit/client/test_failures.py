@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from harness.client import Device, LinkOwner
-from harness.errors import (
+from minrpc.client import Device, LinkOwner
+from minrpc.errors import (
     DeadlineError,
     DialectError,
     EmulatorExitedError,
@@ -22,8 +21,9 @@ from harness.errors import (
     SessionError,
     SessionTerminatedError,
 )
-from harness.wire.framing import encode_frame
-from harness.wire.session import MessageType, encode_message
+from minrpc.wire.framing import encode_frame
+from minrpc.wire.session import MessageType, encode_message
+
 from tests.unit.client.conftest import TIMEOUT_S, Bench
 from tests.unit.client.device_model import DeviceModel
 from tests.unit.client.model_transport import ModelTransport

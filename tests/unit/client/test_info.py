@@ -4,9 +4,8 @@
 import struct
 
 import pytest
-
-from harness.client.info import DeviceInfo
-from harness.errors import DialectError
+from minrpc.client.info import DeviceInfo
+from minrpc.errors import DialectError
 
 ANSWER = struct.pack("<6IQ8I", 1, 8192, 1000, 200, 300, 700, 10**9, 1, 2, 3, 4, 5, 6, 2048, 512)
 

@@ -7,9 +7,9 @@ import gc
 from collections.abc import Callable
 
 import numpy as np
+from minrpc.wire.requests import RpcCode, Syscall
+from minrpc.wire.values import Handle
 
-from harness.wire.requests import RpcCode, Syscall
-from harness.wire.values import Handle
 from tests.unit.client.conftest import Bench
 from tests.unit.client.device_model import OURS
 

@@ -9,10 +9,10 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 import pytest
+from minrpc.client import Device
+from minrpc.wire.framing import Deframer, Frame
+from minrpc.wire.requests import CopyToRemote
 
-from harness.client import Device
-from harness.wire.framing import Deframer, Frame
-from harness.wire.requests import CopyToRemote
 from tests.unit.client.conftest import Bench
 from tests.unit.client.device_model import OURS, TVM_0_18_0, DeviceModel, Traits
 from tests.unit.client.model_transport import ModelTransport

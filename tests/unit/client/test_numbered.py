@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 import pytest
+from minrpc.client import Device
+from minrpc.errors import DeadlineError, HarnessError, SessionTerminatedError
+from minrpc.transport.lossy import Faults, LossyTransport
+from minrpc.wire.framing import Deframer, Frame
+from minrpc.wire.requests import CallFunc
+from minrpc.wire.session import HEADER, MessageType
 
-from harness.client import Device
-from harness.errors import DeadlineError, HarnessError, SessionTerminatedError
-from harness.transport.lossy import Faults, LossyTransport
-from harness.wire.framing import Deframer, Frame
-from harness.wire.requests import CallFunc
-from harness.wire.session import HEADER, MessageType
 from tests.unit.client.conftest import Bench
 from tests.unit.client.device_model import (
     OURS,

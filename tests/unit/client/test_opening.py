@@ -8,13 +8,13 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+import minrpc
 import numpy as np
 import pytest
+from minrpc import open_device
+from minrpc.errors import ConfigurationError, NothingHeardError, PortGoneError
+from minrpc.transport import set_raw
 
-import harness
-from harness import open_device
-from harness.errors import ConfigurationError, NothingHeardError, PortGoneError
-from harness.transport import set_raw
 from tests.unit.client.device_model import DeviceModel
 
 
@@ -71,10 +71,10 @@ def test_requests_over_a_port_are_numbered_by_default(
 
 
 def test_the_names_of_the_package_are_there() -> None:
-    for name in harness.__all__:
-        assert getattr(harness, name).__name__ == name
+    for name in minrpc.__all__:
+        assert getattr(minrpc, name).__name__ == name
     with pytest.raises(AttributeError, match="no attribute 'nope'"):
-        harness.nope  # noqa: B018
+        minrpc.nope  # noqa: B018
 
 
 def test_a_platform_that_is_not_in_the_table() -> None:

@@ -7,8 +7,7 @@ from collections import deque
 from dataclasses import dataclass, field
 
 import pytest
-
-from harness.client.resend import (
+from minrpc.client.resend import (
     FIRST_PIECE,
     LEAST_PIECE,
     MOST_PIECE,
@@ -16,9 +15,9 @@ from harness.client.resend import (
     NumberedRequests,
     run,
 )
-from harness.errors import DeadlineError
-from harness.wire.framing import CrcMismatch, InvalidEscape, Noise, OversizeFrame, ShortPacket
-from harness.wire.session import Log, Numbered, Resend, SessionEvent
+from minrpc.errors import DeadlineError
+from minrpc.wire.framing import CrcMismatch, InvalidEscape, Noise, OversizeFrame, ShortPacket
+from minrpc.wire.session import Log, Numbered, Resend, SessionEvent
 
 DAMAGED = CrcMismatch(b"", 1, 2)
 Step = list[SessionEvent] | None

@@ -6,9 +6,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import pairwise
 
-from harness.client.link import RandomNonces
-from harness.wire.framing import encode_frame
-from harness.wire.session import MessageType, encode_message
+from minrpc.client.link import RandomNonces
+from minrpc.wire.framing import encode_frame
+from minrpc.wire.session import MessageType, encode_message
+
 from tests.unit.client.conftest import Bench
 
 GOODBYE = encode_frame(encode_message(0, MessageType.TERMINATE))

@@ -8,12 +8,12 @@ import struct
 
 import numpy as np
 import pytest
+from minrpc.client import TimeEvaluator, TimingResult
+from minrpc.client.timing import EvaluatorOptions
+from minrpc.errors import DialectError, RemoteError, TimerError
+from minrpc.wire.requests import CallFunc, encode_request
+from minrpc.wire.values import Dialect, Module
 
-from harness.client import TimeEvaluator, TimingResult
-from harness.client.timing import EvaluatorOptions
-from harness.errors import DialectError, RemoteError, TimerError
-from harness.wire.requests import CallFunc, encode_request
-from harness.wire.values import Dialect, Module
 from tests.unit.client.conftest import Bench
 from tests.vectors import rows, to_bytes
 

@@ -8,11 +8,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from minrpc.errors import DialectError, RemoteError
+from minrpc.wire.framing import Deframer, Frame
+from minrpc.wire.requests import CallFunc, CopyFromRemote, CopyToRemote
+from minrpc.wire.values import Dialect
 
-from harness.errors import DialectError, RemoteError
-from harness.wire.framing import Deframer, Frame
-from harness.wire.requests import CallFunc, CopyFromRemote, CopyToRemote
-from harness.wire.values import Dialect
 from tests.unit.client.conftest import Bench
 from tests.unit.client.device_model import (
     OURS,

@@ -11,13 +11,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-
-from harness.errors import BuildError, ConfigurationError
-from harness.platforms import PLATFORMS, Firmware, build
-from harness.platforms.build import first_errors
-from harness.platforms.cache import cache_home, filled, locked, remove_unused
-from harness.platforms.firmware import elf_sizes
-from harness.platforms.sources import content_hash, firmware_root, option_files, source_files
+from minrpc.errors import BuildError, ConfigurationError
+from minrpc.platforms import PLATFORMS, Firmware, build
+from minrpc.platforms.build import first_errors
+from minrpc.platforms.cache import cache_home, filled, locked, remove_unused
+from minrpc.platforms.firmware import elf_sizes
+from minrpc.platforms.sources import content_hash, firmware_root, option_files, source_files
 
 POSIX = PLATFORMS["posix"]
 CMAKE = """cmake_minimum_required(VERSION 3.20)
@@ -150,7 +149,7 @@ def edits_itself(root: Path, text: str, then: str) -> None:
 
 def test_several_at_once_build_once(root: Path) -> None:
     script = (
-        "import sys; from pathlib import Path; from harness.platforms import PLATFORMS, build\n"
+        "import sys; from pathlib import Path; from minrpc.platforms import PLATFORMS, build\n"
         "print(build(PLATFORMS['posix'], root=Path(sys.argv[1])).cached)"
     )
     command = [sys.executable, "-c", script, str(root)]

@@ -8,10 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-
-from harness.errors import ConfigurationError
-from harness.platforms import PLATFORMS, Platform, find_platform, load_platforms
-from harness.platforms.config import merge
+from minrpc.errors import ConfigurationError
+from minrpc.platforms import PLATFORMS, Platform, find_platform, load_platforms
+from minrpc.platforms.config import merge
 
 
 def merged(text: str) -> dict[str, Platform]:

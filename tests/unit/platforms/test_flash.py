@@ -6,10 +6,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
-from harness.errors import ConfigurationError, FlashError
-from harness.platforms import PLATFORMS, Firmware, flash
-from harness.platforms.flash import run_runner
+from minrpc.errors import ConfigurationError, FlashError
+from minrpc.platforms import PLATFORMS, Firmware, flash
+from minrpc.platforms.flash import run_runner
 
 
 def test_the_runners_last_lines_are_shown(tmp_path: Path) -> None:

@@ -16,9 +16,8 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
-
-from harness.deadline import Deadline, read_before
-from harness.errors import (
+from minrpc.deadline import Deadline, read_before
+from minrpc.errors import (
     ConfigurationError,
     DeadlineError,
     EmulatorExitedError,
@@ -26,10 +25,10 @@ from harness.errors import (
     LinkClosedError,
     QemuMissingError,
 )
-from harness.platforms import PLATFORMS, Firmware, Link, RunningDevice, attach_serial, build, launch
-from harness.platforms.process import describe_status
-from harness.platforms.qmp import QmpError
-from harness.requirements import lacking
+from minrpc.platforms import PLATFORMS, Firmware, Link, RunningDevice, attach_serial, build, launch
+from minrpc.platforms.process import describe_status
+from minrpc.platforms.qmp import QmpError
+from minrpc.requirements import lacking
 
 # What every port says when it boots, that no session runs (without the lone fe before it).
 TERMINATE = bytes.fromhex("ff fd 03 00 00 00 00 00 02 66 77")
@@ -174,7 +173,7 @@ def test_a_forked_harness_starts_its_own(posix: Firmware) -> None:
 
 HARNESS = """
 import pickle, sys
-from harness.platforms import launch
+from minrpc.platforms import launch
 device = launch(pickle.loads(bytes.fromhex(sys.argv[1])))
 print(device.process.pid, flush=True)
 {then}

@@ -4,9 +4,8 @@
 from pathlib import Path
 
 import pytest
-
-from harness.platforms import PLATFORMS
-from harness.requirements import lacking, program, requirements
+from minrpc.platforms import PLATFORMS
+from minrpc.requirements import lacking, program, requirements
 
 
 @pytest.fixture

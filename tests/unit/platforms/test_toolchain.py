@@ -7,9 +7,8 @@ import os
 from pathlib import Path
 
 import pytest
-
-from harness.errors import ToolchainMissingError
-from harness.platforms.toolchain import debian_toolchain, find_sdk, zephyr_toolchain
+from minrpc.errors import ToolchainMissingError
+from minrpc.platforms.toolchain import debian_toolchain, find_sdk, zephyr_toolchain
 
 
 @pytest.fixture(autouse=True)

@@ -6,9 +6,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
-from harness.errors import ZephyrMissingError
-from harness.platforms.zephyr_workspace import find_workspace, read_version
+from minrpc.errors import ZephyrMissingError
+from minrpc.platforms.zephyr_workspace import find_workspace, read_version
 
 
 @pytest.fixture(autouse=True)

@@ -4,9 +4,8 @@
 import argparse
 
 import pytest
-
-from harness.errors import ConfigurationError
-from harness.options import Options, add_device_options, options_from, split_names
+from minrpc.errors import ConfigurationError
+from minrpc.options import Options, add_device_options, options_from, split_names
 
 
 def parse(*argv: str) -> Options:

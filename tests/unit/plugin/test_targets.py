@@ -4,12 +4,11 @@
 from pathlib import Path
 
 import pytest
-
-from harness.errors import ConfigurationError
-from harness.options import Options
-from harness.platforms import PLATFORMS, Platform
-from harness.requirements import Requirement
-from harness.targets import Selection, select
+from minrpc.errors import ConfigurationError
+from minrpc.options import Options
+from minrpc.platforms import PLATFORMS, Platform
+from minrpc.requirements import Requirement
+from minrpc.targets import Selection, select
 
 GCC = Requirement("compiler", problem="arm-none-eabi-gcc is not installed", command="apt-get install gcc-arm")
 QEMU = Requirement("qemu-system-arm", problem="not installed", command="apt-get install qemu")

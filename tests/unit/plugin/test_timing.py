@@ -4,10 +4,10 @@
 import dataclasses
 
 import pytest
+from minrpc.platforms import PLATFORMS
+from minrpc.platforms.table import TimeBound
+from minrpc.plugin.timing import TimingCheck, TimingWarning
 
-from harness.platforms import PLATFORMS
-from harness.platforms.table import TimeBound
-from harness.plugin.timing import TimingCheck, TimingWarning
 from tests.unit.timing.samples import WALL, measured
 
 BOARD = dataclasses.replace(PLATFORMS["posix"], time_bounds=(TimeBound("add", 1e-6, 2e-6),))

@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from harness.plugin.trace import LentTransport
-from harness.transport import memory_pair
-from harness.wire.framing import encode_frame
-from harness.wire.session import MessageType, encode_message
+from minrpc.plugin.trace import LentTransport
+from minrpc.transport import memory_pair
+from minrpc.wire.framing import encode_frame
+from minrpc.wire.session import MessageType, encode_message
 
 
 def test_messages_that_come_byte_by_byte_are_whole() -> None:

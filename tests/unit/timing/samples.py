@@ -4,8 +4,8 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from harness.timing import DeviceClock, Measurement, Overhead, Sample, Timebase
-from harness.timing.record import FirmwareRecord, Record
+from minrpc.timing import DeviceClock, Measurement, Overhead, Sample, Timebase
+from minrpc.timing.record import FirmwareRecord, Record
 
 EXACT = Timebase(mode="exact", source="SysTick", icount_shift=7).clock(25_000_000)
 WALL = Timebase(mode="wall", source="CLOCK_MONOTONIC").clock(1_000_000_000)

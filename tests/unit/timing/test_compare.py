@@ -6,11 +6,11 @@ import json
 import random
 
 import pytest
+from minrpc.timing.compare import compare
+from minrpc.timing.markdown import comparison_markdown
+from minrpc.timing.record import dump, merged, parse
+from minrpc.timing.text import record_text
 
-from harness.timing.compare import compare
-from harness.timing.markdown import comparison_markdown
-from harness.timing.record import dump, merged, parse
-from harness.timing.text import record_text
 from tests.unit.timing.samples import EXACT, WALL, recorded
 
 

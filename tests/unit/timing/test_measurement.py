@@ -4,12 +4,12 @@
 import struct
 
 import pytest
+from minrpc.timing import Overhead, Sample, Timebase
+from minrpc.timing.drift import Enclosed, clock_drift
+from minrpc.timing.measurement import parse_samples
+from minrpc.timing.reading import ClockReading
+from minrpc.timing.units import count, parse_percent, percent, quantity
 
-from harness.timing import Overhead, Sample, Timebase
-from harness.timing.drift import Enclosed, clock_drift
-from harness.timing.measurement import parse_samples
-from harness.timing.reading import ClockReading
-from harness.timing.units import count, parse_percent, percent, quantity
 from tests.unit.timing.samples import EXACT, WALL, measured
 
 TIMEBASE = Timebase(mode="exact", icount_shift=7)

@@ -8,9 +8,8 @@ import statistics
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from harness.timing.significance import least_p, mann_whitney, shift
-from harness.timing.summary import (
+from minrpc.timing.significance import least_p, mann_whitney, shift
+from minrpc.timing.summary import (
     least_samples,
     median_interval,
     outliers,

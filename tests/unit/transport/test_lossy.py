@@ -4,9 +4,8 @@
 from __future__ import annotations
 
 import pytest
-
-from harness.transport import MemoryTransport, memory_pair
-from harness.transport.lossy import Faults, LossyTransport
+from minrpc.transport import MemoryTransport, memory_pair
+from minrpc.transport.lossy import Faults, LossyTransport
 
 SENT = bytes(range(256)) * 40
 KINDS = ("drop", "flip", "duplicate", "cut", "delay")

@@ -11,11 +11,10 @@ from pathlib import Path
 from queue import Queue
 
 import pytest
-
-from harness.errors import ConfigurationError, LinkClosedError
-from harness.transport import FdTransport, SocketTransport, open_terminal
-from harness.transport.public_pty import PublicPty, PublishedLink
-from harness.transport.relay import Relay
+from minrpc.errors import ConfigurationError, LinkClosedError
+from minrpc.transport import FdTransport, SocketTransport, open_terminal
+from minrpc.transport.public_pty import PublicPty, PublishedLink
+from minrpc.transport.relay import Relay
 
 WAIT_S = 60.0
 

@@ -10,12 +10,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from minrpc.errors import AmbiguousBoardError, ConfigurationError, PortBusyError, PortGoneError
+from minrpc.transport import SerialTransport, find_port
+from minrpc.transport.ports import choose
+from minrpc.transport.serial_port import processes_with_open
 from serial.tools.list_ports_common import ListPortInfo
-
-from harness.errors import AmbiguousBoardError, ConfigurationError, PortBusyError, PortGoneError
-from harness.transport import SerialTransport, find_port
-from harness.transport.ports import choose
-from harness.transport.serial_port import processes_with_open
 
 
 @pytest.fixture
@@ -54,7 +53,7 @@ def test_the_holder_is_named(port: tuple[int, str], tmp_path: Path) -> None:
     alias = tmp_path / "by-id"
     alias.symlink_to(path)
     script = (
-        "import sys; from harness.transport import SerialTransport\n"
+        "import sys; from minrpc.transport import SerialTransport\n"
         "link = SerialTransport(sys.argv[1], 9600); print('held', flush=True); sys.stdin.read()"
     )
     command = [sys.executable, "-c", script, path]

@@ -10,9 +10,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-
-from harness.errors import DeadlineError, LinkClosedError
-from harness.transport import (
+from minrpc.errors import DeadlineError, LinkClosedError
+from minrpc.transport import (
     MAX_READ,
     FdTransport,
     SocketTransport,
@@ -154,7 +153,7 @@ def test_a_small_message_is_one_system_call(monkeypatch: pytest.MonkeyPatch) -> 
         calls.append(len(data))
         return write(fd, data)
 
-    monkeypatch.setattr("harness.transport.fd.os.write", counted)
+    monkeypatch.setattr("minrpc.transport.fd.os.write", counted)
     host.write(b"request", 1.0)
     assert calls == [7]
     assert device.read(10.0) == b"request"

@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from harness.wire.dtypes import DataType
-from harness.wire.replies import CopyAck, RemoteException, Reply, Result, Return, ReturnedArray
-from harness.wire.requests import (
+from minrpc.wire.dtypes import DataType
+from minrpc.wire.replies import CopyAck, RemoteException, Reply, Result, Return, ReturnedArray
+from minrpc.wire.requests import (
     CallFunc,
     CopyFromRemote,
     CopyToRemote,
@@ -14,7 +14,7 @@ from harness.wire.requests import (
     Shutdown,
     Syscall,
 )
-from harness.wire.values import (
+from minrpc.wire.values import (
     Argument,
     Bool,
     DLDevice,

@@ -2,12 +2,11 @@
 """Messages as people read them."""
 
 import pytest
-
-from harness.wire.dtypes import to_dtype
-from harness.wire.explain import FROM_DEVICE, TO_DEVICE, explain
-from harness.wire.framing import encode_frame
-from harness.wire.replies import encode_call_result, encode_copy_ack, encode_exception, encode_return
-from harness.wire.requests import (
+from minrpc.wire.dtypes import to_dtype
+from minrpc.wire.explain import FROM_DEVICE, TO_DEVICE, explain
+from minrpc.wire.framing import encode_frame
+from minrpc.wire.replies import encode_call_result, encode_copy_ack, encode_exception, encode_return
+from minrpc.wire.requests import (
     CallFunc,
     CopyFromRemote,
     CopyToRemote,
@@ -15,8 +14,8 @@ from harness.wire.requests import (
     encode_request,
     get_global_func,
 )
-from harness.wire.session import MessageType, encode_message
-from harness.wire.values import Dialect, DLTensor, Handle, Module
+from minrpc.wire.session import MessageType, encode_message
+from minrpc.wire.values import Dialect, DLTensor, Handle, Module
 
 TENSOR = DLTensor(0x2000, to_dtype("int8"), (2, 3))
 

@@ -7,8 +7,7 @@ from itertools import pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
-
-from harness.wire.framing import (
+from minrpc.wire.framing import (
     CrcMismatch,
     Deframer,
     Frame,

@@ -9,8 +9,7 @@ from contextlib import suppress
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from harness.wire.replies import (
+from minrpc.wire.replies import (
     CopyAck,
     RemoteException,
     Return,
@@ -20,7 +19,7 @@ from harness.wire.replies import (
     encode_copy_ack,
     encode_exception,
 )
-from harness.wire.requests import (
+from minrpc.wire.requests import (
     CallFunc,
     CopyFromRemote,
     CopyToRemote,
@@ -30,7 +29,8 @@ from harness.wire.requests import (
     decode_request,
     encode_request,
 )
-from harness.wire.values import Dialect, DLTensor, Function, Handle, MalformedError, Module, Value
+from minrpc.wire.values import Dialect, DLTensor, Function, Handle, MalformedError, Module, Value
+
 from tests.unit.wire.test_values import DIALECTS, TENSORS, U64, VALUES
 from tests.vectors import rows, to_bytes
 

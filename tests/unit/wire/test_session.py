@@ -6,9 +6,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from harness.wire.framing import Deframer, Frame, Noise, encode_frame
-from harness.wire.session import (
+from minrpc.wire.framing import Deframer, Frame, Noise, encode_frame
+from minrpc.wire.session import (
     ClientSession,
     Established,
     Ignored,

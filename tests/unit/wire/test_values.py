@@ -9,9 +9,8 @@ from contextlib import suppress
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from harness.wire.dtypes import DataType
-from harness.wire.values import (
+from minrpc.wire.dtypes import DataType
+from minrpc.wire.values import (
     Bool,
     Dialect,
     DLDevice,

@@ -4,8 +4,7 @@
 from __future__ import annotations
 
 import pytest
-
-from harness.wire.framing import (
+from minrpc.wire.framing import (
     CrcMismatch,
     Deframer,
     Frame,
@@ -15,9 +14,10 @@ from harness.wire.framing import (
     ShortPacket,
     encode_frame,
 )
-from harness.wire.replies import Return, call_result, decode_reply, encode_exception
-from harness.wire.requests import decode_request, encode_request
-from harness.wire.values import Dialect
+from minrpc.wire.replies import Return, call_result, decode_reply, encode_exception
+from minrpc.wire.requests import decode_request, encode_request
+from minrpc.wire.values import Dialect
+
 from tests.unit.wire.describe import describe_reply, describe_request, describe_result
 from tests.vectors import Row, rows, to_bytes
 

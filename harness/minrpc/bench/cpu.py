@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""CPU time: what a call costs on either side, and what doing nothing costs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Final
+
+from minrpc.bench.peers import Peers, on_one_cpu, running_device
+from minrpc.bench.round_trip import calls_of
+from minrpc.bench.rows import Row
+from minrpc.deadline import ProcessClock
+
+_CALLS: Final = {"process": 3000, "qemu": 100}
+_IDLE_S: Final = 1.0
+
+
+def measure(peers: Peers) -> list[Row]:
+    """CPU microseconds of each call, by device (or emulator) and host, and of a second without one."""
+    calls = _CALLS[peers.platform.starts]
+    with running_device(peers.server) as (device, running), on_one_cpu(running):
+        assert running.process is not None
+        clock = ProcessClock(running.process.pid)
+        rows: list[Row] = []
+        for name, call in calls_of(device).items():
+            call()
+            rows += _call_rows(peers, name, call, calls, clock)
+        return [*rows, _idle_row(peers, clock)]
+
+
+def _call_rows(
+    peers: Peers, name: str, call: Callable[[], object], calls: int, clock: ProcessClock
+) -> list[Row]:
+    device_s, host_s = clock.sample().cpu_s, time.process_time()
+    for _ in range(calls):
+        call()
+    host_s = time.process_time() - host_s
+    device_s = clock.sample().cpu_s - device_s
+    return [
+        _row(peers, f"device, a call of {name}", device_s / calls),
+        _row(peers, f"host, a call of {name}", host_s / calls),
+    ]
+
+
+def _idle_row(peers: Peers, clock: ProcessClock) -> Row:
+    """Whoever polls is seen here."""
+    begin = clock.sample().cpu_s
+    time.sleep(_IDLE_S)
+    return _row(peers, f"device, {_IDLE_S:g} s without a call", clock.sample().cpu_s - begin)
+
+
+def _row(peers: Peers, name: str, seconds: float) -> Row:
+    return Row(group="cpu", name=name, platform=peers.platform.name, unit="us", value=seconds * 1e6)

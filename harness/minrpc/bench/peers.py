@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is measured: a device with its client, and the same link without the protocol."""
+
+from __future__ import annotations
+
+import os
+import select
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from typing import Final
+
+from minrpc.client import Device, LinkOwner
+from minrpc.deadline import ProcessClock
+from minrpc.errors import HarnessError
+from minrpc.platforms import Firmware, Platform, RunningDevice, build, launch
+from minrpc.transport import MAX_READ, FdTransport, Transport
+
+RAW_OPTIONS: Final = ("-DMINRPC_RAW=ON",)
+"""CMake options that build `zephyr-app/bench` in place of the server."""
+
+READY: Final = b"!"
+"""What the raw firmware says at its start, and when it has taken what it was to take."""
+
+_START_S: Final = 30.0
+# A link that stops in the middle would be waited for without end.
+_STALL_MS: Final = 60_000
+# As a command can count.
+_MOST: Final = 2**32 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Peers:
+    """A platform's two firmwares."""
+
+    platform: Platform
+    server: Firmware
+    raw: Firmware
+
+
+def build_peers(platform: Platform) -> Peers:
+    """Build both, or take them from the cache. Raises as `build` does."""
+    return Peers(platform, build(platform), build(platform, options=RAW_OPTIONS))
+
+
+@contextmanager
+def running_device(firmware: Firmware, *, resend: bool = False) -> Iterator[tuple[Device, RunningDevice]]:
+    """The server, booted, with a session; `resend` as in `Device`."""
+    with launch(firmware) as running, connect(running, running.transport, resend=resend) as device:
+        yield device, running
+
+
+@contextmanager
+def connect(running: RunningDevice, transport: Transport, *, resend: bool = False) -> Iterator[Device]:
+    """A session with what runs already, over `transport`."""
+    owner = LinkOwner(running.clock, None, running.diagnose, lambda: running.console)
+    with Device(transport, owner, resend=resend) as device:
+        device.connect()
+        yield device
+
+
+@contextmanager
+def running_raw(firmware: Firmware) -> Iterator[Raw]:
+    """The raw firmware, booted and heard."""
+    with launch(firmware) as running:
+        expect_ready(running)
+        transport = running.transport
+        assert isinstance(transport, FdTransport)
+        with Raw(transport.fileno(), running) as raw:
+            yield raw
+
+
+def cpu_clock(*running: RunningDevice) -> Callable[[], float]:
+    """Reads the CPU seconds that the processes of `running` used so far: emulators, or devices themselves."""
+    clocks = [ProcessClock(one.process.pid) for one in running if one.process is not None]
+    return lambda: sum(clock.sample().cpu_s for clock in clocks)
+
+
+@contextmanager
+def on_one_cpu(*running: RunningDevice) -> Iterator[None]:
+    """Keep this thread and the processes of `running` on one CPU, so that the scheduler treats all alike.
+
+    Emulators that are started meanwhile go there, too. With two CPUs, a process is woken now on this, now on
+    that, and for seconds on end what is measured is how long a sleeping CPU takes to wake.
+    """
+    allowed = os.sched_getaffinity(0)
+    processes = [one.process.pid for one in running if one.process is not None]
+    for thread in (0, *chain.from_iterable(map(_threads, processes))):
+        os.sched_setaffinity(thread, {max(allowed)})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, allowed)
+
+
+def _threads(process: int) -> list[int]:
+    return [int(entry.name) for entry in Path(f"/proc/{process}/task").iterdir()]
+
+
+def expect_ready(running: RunningDevice) -> None:
+    """Read the character that the raw firmware starts with. Raises HarnessError when none comes."""
+    came = running.transport.read(_START_S)
+    if came != READY:
+        running.check()
+        raise HarnessError(f"the raw firmware on {running.name} began with {came!r}, not {READY!r}")
+
+
+class Raw:
+    """The host's side of a link without protocol: nothing but system calls on `fd`, as few as there can be.
+
+    running: what is on its other side.
+    """
+
+    def __init__(self, fd: int, running: RunningDevice) -> None:
+        self.running = running
+        self._fd = fd
+        self._both, self._readable = select.poll(), select.poll()
+        self._both.register(fd, select.POLLIN | select.POLLOUT)
+        self._readable.register(fd, select.POLLIN)
+
+    def __enter__(self) -> Raw:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.set_blocking(self._fd, False)
+
+    def echo_all(self) -> None:
+        """From now on the device echoes, for more bytes than are ever sent: the rest of its life."""
+        os.write(self._fd, command("e", _MOST))
+
+    def pings(self, data: bytes) -> Callable[[], None]:
+        """A function that writes `data` and reads as many bytes back, each a blocking system call.
+
+        The device must echo: see `echo_all`.
+        """
+        os.set_blocking(self._fd, True)
+        return partial(self._ping, data)
+
+    def echoes(self, data: bytes) -> Callable[[], None]:
+        """A function that writes `data` while reading it back, as fast as the link takes and gives it."""
+        return self._streams(command("e", len(data)) + data, len(data))
+
+    def takes(self, data: bytes) -> Callable[[], None]:
+        """A function that writes `data` and waits until the device has all of it."""
+        return self._streams(command("s", len(data)) + data, len(READY))
+
+    def gives(self, size: int) -> Callable[[], None]:
+        """A function that has the device send `size` bytes, and reads them."""
+        return self._streams(command("g", size), size)
+
+    def _ping(self, data: bytes) -> None:
+        os.write(self._fd, data)
+        left = len(data)
+        while left > 0:
+            left -= len(os.read(self._fd, MAX_READ))
+
+    def _streams(self, data: bytes, size: int) -> Callable[[], None]:
+        os.set_blocking(self._fd, False)
+        return partial(self._stream, data, size)
+
+    def _stream(self, data: bytes, size: int) -> None:
+        """Write `data` while reading `size` bytes."""
+        unsent = memoryview(data)
+        left = size
+        while left > 0:
+            if not (self._both if unsent else self._readable).poll(_STALL_MS):
+                raise HarnessError(
+                    f"the raw link stopped with {left} of {size} bytes to come, {len(unsent)} to go"
+                )
+            unsent = unsent[self._write(unsent) :]
+            left -= self._read()
+
+    def _write(self, data: memoryview) -> int:
+        try:
+            return os.write(self._fd, data) if data else 0
+        except BlockingIOError:
+            return 0
+
+    def _read(self) -> int:
+        try:
+            return len(os.read(self._fd, MAX_READ))
+        except BlockingIOError:
+            return 0
+
+
+def command(letter: str, count: int) -> bytes:
+    """As the raw firmware takes it: see zephyr-app/bench/raw.h."""
+    return letter.encode() + count.to_bytes(4, "little")

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Results as text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+
+from minrpc.bench.rows import Goal, Report, Row, SourceSize
+from minrpc.markdown import table
+
+
+def number(value: float | None) -> str:
+    """Three or four digits that matter; whole numbers as they are."""
+    if value is None:
+        return ""
+    if value == int(value) or abs(value) >= 1000:
+        return f"{value:.0f}"
+    return f"{value:.4g}" if abs(value) >= 1 else f"{value:.3g}"
+
+
+def goal_text(goal: Goal | None) -> str:
+    """ "at most 2", "at least 0.25"."""
+    return f"{goal.kind} {goal.limit:g}" if goal else ""
+
+
+def rows_table(rows: Sequence[Row]) -> str:
+    """Every row with its baseline, ratio and goal."""
+    head = ("what", "platform", "unit", "value", "baseline", "ratio", "+/-", "goal", "")
+    return table(head, map(_cells, rows), right=frozenset({3, 4, 5, 6}))
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    ratio = "" if row.ratio is None else f"{row.ratio:.3f}"
+    spread = "" if row.spread is None else f"{row.spread:.3f}"
+    numbers = (number(row.value), number(row.baseline), ratio, spread)
+    return (f"{row.group}: {row.name}", row.platform, row.unit, *numbers, goal_text(row.goal), row.verdict)
+
+
+def sizes_table(sizes: Sequence[SourceSize]) -> str:
+    """Every source with its size and its deepest frame, and the sums."""
+    head = ("file", "text", "data", "bss", "largest frame", "of function")
+    lines = [
+        (one.file, str(one.text), str(one.data), str(one.bss), str(one.stack), one.deepest) for one in sizes
+    ]
+    sums = [str(sum(getattr(one, field) for one in sizes)) for field in ("text", "data", "bss")]
+    return table(head, [*lines, ("all", *sums, "", "")], right=frozenset({1, 2, 3, 4}))
+
+
+def notes(rows: Sequence[Row]) -> list[str]:
+    """What the rows' numbers mean, each note once with its rows."""
+    noted = sorted((row for row in rows if row.note), key=lambda row: row.note)
+    return [
+        f"{', '.join(dict.fromkeys(row.name for row in same))}: {note}"
+        for note, same in groupby(noted, key=lambda row: row.note)
+    ]
+
+
+def report_text(report: Report) -> str:
+    """All of a report."""
+    parts = ["\n".join(f"{name}: {value}" for name, value in report.about.items())]
+    if report.rows:
+        parts += [rows_table(report.rows), "\n".join(notes(report.rows))]
+    if report.sizes:
+        parts.append(sizes_table(report.sizes))
+    return "\n\n".join(parts)

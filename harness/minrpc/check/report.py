@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a check found, as tables and as JSON."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from typing import Any, Final
+
+from minrpc.check.run import Checked, Outcome
+from minrpc.markdown import table
+from minrpc.timing.units import count, quantity
+
+SCHEMA: Final = 1
+"""Version of the JSON."""
+
+_HEAD: Final = (
+    *("platform", "function", "dtype", "size", "largest error"),
+    *("mean", "min", "max", "std", "calls"),
+)
+_FIRMWARE_HEAD: Final = ("platform", "flash", "RAM", "boot to session", "time", "result")
+
+
+def report_text(checked: Sequence[Checked]) -> str:
+    """Both tables, and the report of each failure."""
+    rows = [_row(one, outcome) for one in checked for outcome in one.outcomes]
+    parts = [table(_HEAD, rows, right=frozenset(range(4, len(_HEAD))))] if rows else []
+    parts.append(table(_FIRMWARE_HEAD, map(_firmware_row, checked), right=frozenset({1, 2, 3})))
+    parts += [f"{one.target.name}: {one.failure}" for one in checked if one.failure is not None]
+    return "\n\n".join(parts)
+
+
+def to_json(checked: Sequence[Checked]) -> dict[str, Any]:
+    """All of it; times in seconds, sizes in bytes."""
+    return {
+        "schema": SCHEMA,
+        "passed": bool(checked) and all(one.passed for one in checked),
+        "platforms": [_platform_json(one) for one in checked],
+    }
+
+
+def error_text(outcome: Outcome) -> str:
+    """With its unit."""
+    unit = " ULP" if outcome.case.dtype.kind == "f" else ""
+    verdict = "" if outcome.case.passes(outcome.error) else " WRONG"
+    return f"{outcome.error:.3g}{unit}{verdict}"
+
+
+def _statistics(outcome: Outcome) -> dict[str, float]:
+    times = outcome.measurement.seconds_per_call
+    return {
+        "mean": statistics.fmean(times),
+        "min": min(times),
+        "max": max(times),
+        "std": statistics.pstdev(times),
+    }
+
+
+def _row(one: Checked, outcome: Outcome) -> tuple[str, ...]:
+    case = outcome.case
+    times = [quantity(seconds, "s") for seconds in _statistics(outcome).values()]
+    about = (one.target.name, case.function, str(case.dtype), case.size)
+    return (*about, error_text(outcome), *times, count(outcome.calls))
+
+
+def _firmware_row(one: Checked) -> tuple[str, ...]:
+    sizes = one.firmware.sizes if one.firmware else None
+    return (
+        one.target.name,
+        count(sizes.flash) if sizes else "",
+        count(sizes.ram) if sizes else "",
+        f"{one.boot_s:.2f} s" if one.boot_s is not None else "",
+        one.clock.mode if one.clock else "",
+        "passed" if one.passed else "FAILED",
+    )
+
+
+def _platform_json(one: Checked) -> dict[str, Any]:
+    document: dict[str, Any] = {"platform": one.target.name, "passed": one.passed, "boot_s": one.boot_s}
+    if one.firmware is not None:
+        sizes = one.firmware.sizes
+        document["firmware"] = {
+            "hash": one.firmware.content_hash,
+            "cached": one.firmware.cached,
+            "seconds": one.firmware.seconds,
+            "flash_bytes": sizes.flash,
+            "ram_bytes": sizes.ram,
+        }
+    document["clock"] = one.clock.to_json() if one.clock else None
+    document["results"] = [_outcome_json(outcome) for outcome in one.outcomes]
+    document["error"] = str(one.failure) if one.failure else None
+    return document
+
+
+def _outcome_json(outcome: Outcome) -> dict[str, Any]:
+    case = outcome.case
+    return {
+        "function": case.function,
+        "dtype": str(case.dtype),
+        "shape": list(case.shape),
+        "passed": outcome.passed,
+        "largest_error": outcome.error,
+        "error_unit": "ULP" if case.dtype.kind == "f" else "1",
+        "calls": outcome.calls,
+        "results_s": list(outcome.measurement.seconds_per_call),
+        **{f"{name}_s": value for name, value in _statistics(outcome).items()},
+    }

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Takes one target through all stages."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Final
+
+from minrpc.check.cases import Case
+from minrpc.client import Device
+from minrpc.deadline import Deadline
+from minrpc.errors import HarnessError
+from minrpc.opening import device_on, run_target
+from minrpc.options import Options
+from minrpc.platforms import Firmware, RunningDevice, build
+from minrpc.post_mortem import state_lines
+from minrpc.targets import Target
+from minrpc.timing import DeviceClock
+from minrpc.timing.measurement import Measurement
+from minrpc.timing.units import count, quantity
+
+# As microTVM's own tests time a function.
+NUMBER: Final = 20
+REPEAT: Final = 3
+MIN_REPEAT_MS: Final = 40
+
+Say = Callable[[str, str], None]
+"""Shows a line of progress: the stage, and what came of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A case on a device.
+
+    error: largest error, see `Case.error_of`.
+    measurement: its times on the device's clock.
+    """
+
+    case: Case
+    error: float
+    measurement: Measurement
+
+    @property
+    def passed(self) -> bool:
+        """Whether the result is right and every repeat took time."""
+        return self.case.passes(self.error) and all(time > 0 for time in self.measurement.seconds_per_call)
+
+    @property
+    def calls(self) -> int:
+        """Timed calls in all repeats."""
+        return sum(sample.number for sample in self.measurement.samples)
+
+
+@dataclass
+class Checked:
+    """What became of a target. What a stage that was not reached would have told is None or empty."""
+
+    target: Target
+    firmware: Firmware | None = None
+    boot_s: float | None = None
+    clock: DeviceClock | None = None
+    outcomes: list[Outcome] = field(default_factory=list)
+    failure: HarnessError | None = None
+
+    @property
+    def passed(self) -> bool:
+        """Whether every stage was reached and everything was right."""
+        return self.failure is None and bool(self.outcomes) and all(one.passed for one in self.outcomes)
+
+
+def check(target: Target, options: Options, total: Deadline, cases: Sequence[Case], say: Say) -> Checked:
+    """Take `target` as far as it goes."""
+    checked = Checked(target)
+    try:
+        with ExitStack() as stack:
+            running = stack.enter_context(_start(checked, options, total, say))
+            device = stack.enter_context(device_on(running, total, resend=options.resend))
+            with _with_state(running, device):
+                _connect(checked, device, say)
+                _call(checked, device, cases, say)
+    except HarnessError as error:
+        checked.failure = error
+    return checked
+
+
+@contextmanager
+def _with_state(running: RunningDevice, device: Device) -> Iterator[None]:
+    """Adds to a failure what the device still says of itself."""
+    try:
+        yield
+    except HarnessError as error:
+        error.details += tuple(state_lines(running, device))
+        raise
+
+
+def _start(checked: Checked, options: Options, total: Deadline, say: Say) -> RunningDevice:
+    target = checked.target
+    if target.serial_port is not None:
+        say("attach", f"{target.serial_port}, {target.baud} baud")
+        return run_target(target, None, options, total)
+    assert target.platform is not None
+    firmware = checked.firmware = build(target.platform)
+    say("build", _built(firmware))
+    begin = time.monotonic()
+    running = run_target(target, firmware, options, total)
+    checked.boot_s = time.monotonic() - begin
+    say("start", f"{checked.boot_s:.2f} s, link {running.transport.name}")
+    return running
+
+
+def _built(firmware: Firmware) -> str:
+    how = "from the cache" if firmware.cached else "built"
+    sizes = firmware.sizes
+    return (
+        f"{how} in {firmware.seconds:.1f} s: flash {count(sizes.flash)} bytes, RAM {count(sizes.ram)} bytes"
+    )
+
+
+def _connect(checked: Checked, device: Device, say: Say) -> None:
+    begin = time.monotonic()
+    device.connect()
+    answered_s = time.monotonic() - begin
+    info = device.info()
+    say("session", f"answered after {answered_s:.2f} s: {count(info.arena_largest_free)} bytes for arrays")
+    if checked.boot_s is not None:
+        checked.boot_s += answered_s
+
+
+def _call(checked: Checked, device: Device, cases: Sequence[Case], say: Say) -> None:
+    for case in cases:
+        outcome = _run(case, device)
+        checked.outcomes.append(outcome)
+        checked.clock = outcome.measurement.clock
+        say("call", _called(outcome))
+    say("clock", str(checked.clock))
+
+
+def _run(case: Case, device: Device) -> Outcome:
+    library = device.system_lib()
+    with ExitStack() as stack:
+        inputs = [stack.enter_context(device.array(array)) for array in case.inputs]
+        result = stack.enter_context(device.empty(case.shape, case.dtype))
+        library[case.function](*inputs, result)
+        error = case.error_of(result.numpy())
+        measure = library.measure(case.function, number=NUMBER, repeat=REPEAT, min_repeat_ms=MIN_REPEAT_MS)
+        return Outcome(case, error, measure(*inputs, result))
+
+
+def _called(outcome: Outcome) -> str:
+    case, mean = outcome.case, outcome.measurement.seconds_per_call
+    right = "right" if case.passes(outcome.error) else f"WRONG by {outcome.error:g}"
+    per_call = quantity(sum(mean) / len(mean), "s")
+    return f"{case.function} {case.dtype} {case.size}: {right}, {per_call} a call"

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A function's arguments as they are typed: "float32[1024]" is an array, "3" and "0.5" are numbers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from minrpc.client import Device
+from minrpc.errors import ConfigurationError
+from minrpc.wire.dtypes import to_dtype, to_numpy
+
+# How many arrays of one shape the built-in functions take.
+ARRAYS: Final = MappingProxyType({"add": 3, "mul": 3, "exp": 2, "myexpf": 2})
+DEFAULT_SHAPE: Final = "1024"
+DEFAULT_DTYPE: Final = "float32"
+_SEED: Final = 12345
+
+
+@dataclass(frozen=True, slots=True)
+class Array:
+    """An array argument: its type as TVM writes it, and its shape."""
+
+    dtype: str
+    shape: tuple[int, ...]
+
+    def __str__(self) -> str:
+        return f"{self.dtype}[{','.join(map(str, self.shape))}]"
+
+    def host(self, rng: np.random.Generator) -> npt.NDArray[Any]:
+        """Elements for it: small numbers, of either sign where the type has them."""
+        kind = to_numpy(to_dtype(self.dtype))[0]
+        if kind.kind == "f":
+            return rng.uniform(-1, 1, self.shape).astype(kind)
+        return rng.integers(0 if kind.kind == "u" else -4, 5, self.shape).astype(kind)
+
+
+Argument = Array | int | float
+
+
+def parse_argument(text: str) -> Argument:
+    """Raises ConfigurationError for what is neither an array nor a number."""
+    array = re.fullmatch(r"\s*([a-z]+\d*)\s*\[([\d,\sx]*)\]\s*", text)
+    if array:
+        return Array(_dtype(array[1]), parse_shape(array[2]))
+    for number in (int, float):
+        try:
+            return number(text)
+        except ValueError:
+            continue
+    raise ConfigurationError(
+        f"--arg {text}: neither an array nor a number", next_step="write float32[1024], 3 or 0.5"
+    )
+
+
+def parse_shape(text: str) -> tuple[int, ...]:
+    """ "16,64" or "16x64". Raises ConfigurationError."""
+    sizes = [size.strip() for size in re.split("[,x]", text)]
+    if not all(size.isdigit() for size in sizes):
+        raise ConfigurationError(
+            f"{text!r} is no shape", next_step="write sizes with commas between them: 16,64"
+        )
+    return tuple(int(size) for size in sizes)
+
+
+def call_arguments(
+    function: str, given: Sequence[str], shape: str | None, dtype: str | None
+) -> list[Argument]:
+    """What `function` is called with: as given one by one, or arrays of one shape for one that is known.
+
+    Raises ConfigurationError when that does not say it.
+    """
+    if given:
+        if shape or dtype:
+            raise ConfigurationError("--arg says it all", next_step="leave --shape and --dtype out")
+        return [parse_argument(text) for text in given]
+    if function not in ARRAYS:
+        raise ConfigurationError(
+            f"what {function} takes is not known here",
+            next_step="give each argument with --arg, such as --arg 'float32[1024]' --arg 3",
+        )
+    one = Array(_dtype(dtype or DEFAULT_DTYPE), parse_shape(shape or DEFAULT_SHAPE))
+    return [one] * ARRAYS[function]
+
+
+def to_device(device: Device, arguments: Sequence[Argument]) -> list[object]:
+    """The arguments themselves: arrays are made on the device, with the same elements each time."""
+    rng = np.random.default_rng(_SEED)
+    return [device.array(one.host(rng), one.dtype) if isinstance(one, Array) else one for one in arguments]
+
+
+def _dtype(text: str) -> str:
+    try:
+        dtype = to_dtype(text)
+    except (TypeError, ValueError) as error:
+        raise ConfigurationError(f"{text} is no type: {error}", next_step="write int8 or float32") from error
+    if to_numpy(dtype)[0].kind not in "biuf":
+        step = "write int8 or float32"
+        raise ConfigurationError(f"{text} is no type that numbers can be made of here", next_step=step)
+    return str(dtype)

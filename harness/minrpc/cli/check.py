@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`minrpc check`: build, boot, call, compare with numpy, time; a table at the end, and an exit status."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+
+from minrpc.check.cases import cases
+from minrpc.check.report import report_text, to_json
+from minrpc.check.run import Checked, check
+from minrpc.deadline import Deadline
+from minrpc.errors import ConfigurationError, MissingError
+from minrpc.options import Options, add_device_options, options_from
+from minrpc.targets import Target, select
+
+say = partial(print, flush=True)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    add_device_options(parser.add_argument)
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the results here, too")
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Check all targets; 0 when everything is right on each."""
+    options = options_from(vars(arguments))
+    selection = select(options)
+    _say_left_out(selection.left_out)
+    if not selection.targets:
+        raise MissingError("no platform can run here")
+    total = Deadline("check", options.total_s)
+    checked = [_check(target, options, total) for target in selection.targets]
+    say(f"\n{report_text(checked)}")
+    if arguments.json:
+        _write(arguments.json, checked)
+    return 0 if all(one.passed for one in checked) else 1
+
+
+def _check(target: Target, options: Options, total: Deadline) -> Checked:
+    description = target.platform.description if target.platform else "attached"
+    say(f"{target.name}: {description}")
+    checked = check(target, options, total, cases(), lambda stage, text: say(f"  {stage:8} {text}"))
+    if checked.failure is not None:
+        say(f"  FAILED   {checked.failure.message}")
+    return checked
+
+
+def _say_left_out(left_out: Mapping[str, str]) -> None:
+    for name, why in left_out.items():
+        reasons = why.replace("; ", "\n  ")
+        say(f"{name}: left out\n  {reasons}")
+
+
+def _write(path: Path, checked: list[Checked]) -> None:
+    try:
+        path.write_text(json.dumps(to_json(checked), indent=1) + "\n")
+    except OSError as error:
+        raise ConfigurationError(
+            f"{path} can't be written: {error.strerror}", next_step="name another file"
+        ) from error
+    say(f"\nresults: {path}")

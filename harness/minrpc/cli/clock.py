@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`minrpc clock`: a device's clock, what measuring costs there, and how the clock goes against the host's."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable, Iterator
+
+from minrpc.client import Device
+from minrpc.deadline import Deadline
+from minrpc.errors import ConfigurationError, DialectError, MissingError
+from minrpc.opening import device_on, run_target
+from minrpc.options import Options, add_device_options, options_from
+from minrpc.platforms import build
+from minrpc.platforms.device import RunningDevice
+from minrpc.targets import Target, select
+from minrpc.timing.drift import Enclosed, clock_drift
+from minrpc.timing.units import count
+
+# At either end so many readings, of which the one that took least is used.
+_LOOKS = 50
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    text = "how long to watch the clock for its drift (default 10; 0: not)"
+    parser.add_argument("--seconds", type=float, default=10.0, metavar="S", help=text)
+    add_device_options(parser.add_argument)
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Show each device's clock."""
+    options = options_from(vars(arguments))
+    if arguments.seconds < 0:
+        raise ConfigurationError("--seconds is at least 0", next_step="leave it out")
+    selection = select(options)
+    if not selection.targets:
+        raise MissingError("no platform can run here", details=list(selection.left_out.values()))
+    total = Deadline("clock", options.total_s)
+    for target in selection.targets:
+        _show(target, options, arguments.seconds, total)
+    return 0
+
+
+def _show(target: Target, options: Options, seconds: float, total: Deadline) -> None:
+    with _start(target, options, total) as running, device_on(running, total) as device:
+        print(target.name)
+        for name, value in _facts(device, seconds):
+            print(f"  {name:<9} {value}", flush=True)
+
+
+def _start(target: Target, options: Options, total: Deadline) -> RunningDevice:
+    if target.serial_port is not None:
+        return run_target(target, None, options, total)
+    assert target.platform is not None
+    return run_target(target, build(target.platform), options, total)
+
+
+def _facts(device: Device, seconds: float) -> Iterator[tuple[str, str]]:
+    measurement = device.system_lib().measure("", number=1, repeat=1)()
+    cost = measurement.overhead
+    yield "clock", str(measurement.clock)
+    yield (
+        "overhead",
+        f"timer {count(cost.timer)} cycles a repeat, loop and empty call {count(cost.call)} a call",
+    )
+    if measurement.clock.mode == "exact":
+        yield "drift", "none to tell: virtual time is not the host's"
+    elif seconds:
+        yield "drift", f"{clock_drift(watch(device, seconds, time.sleep))} against the host's clock"
+
+
+def watch(device: Device, seconds: float, wait: Callable[[float], None]) -> list[Enclosed]:
+    """Readings of the device's clock, at the beginning and at the end of so long a time."""
+    looks = [_look(device) for _ in range(_LOOKS)]
+    wait(seconds)
+    return looks + [_look(device) for _ in range(_LOOKS)]
+
+
+def _look(device: Device) -> Enclosed:
+    before = time.clock_gettime(time.CLOCK_MONOTONIC_RAW)
+    reading = device.info().clock
+    after = time.clock_gettime(time.CLOCK_MONOTONIC_RAW)
+    if reading is None:
+        raise DialectError(
+            "the device does not tell what its clock reads", next_step="build its firmware anew"
+        )
+    return Enclosed(before, after, reading)

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`minrpc compare`: what got slower or bigger, as Markdown."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from minrpc.cli.timing_files import read_records
+from minrpc.figures import check_target
+from minrpc.timing.compare import compare
+from minrpc.timing.markdown import comparison_markdown
+from minrpc.timing.plot import draw_comparison
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    add = parser.add_argument
+    add("base", type=Path, metavar="BASE", help="what `minrpc time --json` kept of the one")
+    add("head", type=Path, metavar="HEAD", help="and of the other")
+    add("--plot", type=Path, metavar="FILE", help="draw both against each other, as PNG, SVG or PDF")
+    add("--fail", action="store_true", help="exit with 1 when an exact time got slower, or a firmware bigger")
+    add("--strict-timing", action="store_true", help="with --fail: any time that got slower significantly")
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Compare and print. No number makes it fail unless that was asked for."""
+    if arguments.plot:
+        check_target(arguments.plot)
+    comparison = compare(read_records(arguments.base), read_records(arguments.head))
+    print(comparison_markdown(comparison), end="")
+    if arguments.plot:
+        draw_comparison(comparison, arguments.plot)
+    return 1 if arguments.fail and comparison.worse(strict=arguments.strict_timing) else 0

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`minrpc doctor`: the versions that are here, what is missing for which platforms, and what gets it."""
+
+from __future__ import annotations
+
+import argparse
+import platform as machine
+import sys
+from collections.abc import Iterable
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Final
+
+from minrpc.markdown import table
+from minrpc.platforms import Platform, load_platforms
+from minrpc.platforms.cache import cache_home
+from minrpc.requirements import Requirement, requirements
+
+_PACKAGES: Final = ("minrpc-harness", "numpy", "pytest", "pyserial", "pyelftools", "pexpect", "west")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("--platforms-file", type=Path, metavar="FILE", help="TOML file with more platforms")
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Show everything; 0 when every default platform can run here, else 1."""
+    platforms = [one for one in load_platforms(arguments.platforms_file).values() if one.starts != "board"]
+    needs = {platform.name: requirements(platform) for platform in platforms}
+    print(_about())
+    print(f"\n{_table(platforms, needs)}\n")
+    print(_advice(needs))
+    defaults = [one for platform in platforms if platform.default for one in needs[platform.name]]
+    return 1 if any(one.missing for one in defaults) else 0
+
+
+def _about() -> str:
+    lines = [f"{machine.platform()}, Python {machine.python_version()} ({sys.executable})"]
+    lines.append(", ".join(f"{name} {_version(name)}" for name in _PACKAGES))
+    lines.append(f"firmware is kept in {cache_home()}")
+    return "\n".join(lines)
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "(not installed)"
+
+
+def _table(platforms: Iterable[Platform], needs: dict[str, list[Requirement]]) -> str:
+    """A line for each thing that is needed, with the platforms that need it."""
+    users: dict[Requirement, list[str]] = {}
+    for platform in platforms:
+        for one in needs[platform.name]:
+            users.setdefault(one, []).append(platform.name)
+    rows = [
+        (one.name, one.found or f"MISSING: {one.problem}", ", ".join(names)) for one, names in users.items()
+    ]
+    return table(("needed", "found", "by"), rows, right=frozenset())
+
+
+def _advice(needs: dict[str, list[Requirement]]) -> str:
+    commands: dict[str, list[str]] = {}
+    for name, needed in needs.items():
+        for one in needed:
+            if one.missing and name not in commands.setdefault(one.command, []):
+                commands[one.command].append(name)
+    if not commands:
+        return "nothing is missing"
+    lines = [f"  {command}    # {', '.join(names)}" for command, names in commands.items()]
+    return "\n".join(["to get what is missing:", *lines])

@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`minrpc flash`: build the firmware of a Zephyr board and put it there, by the runner that Zephyr knows."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from minrpc.platforms import build, find_platform, load_platforms
+from minrpc.platforms.flash import flash
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    add = parser.add_argument
+    add("--platform", required=True, metavar="NAME", help="the board's platform")
+    add("--platforms-file", type=Path, metavar="FILE", help="TOML file with more platforms")
+    add("runner", nargs="*", metavar="-- ARG", help="arguments for `west flash`: --runner, --dev-id, ...")
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Build and flash. Raises BuildError and FlashError."""
+    platform = find_platform(load_platforms(arguments.platforms_file), arguments.platform)
+    print(f"{platform.name}: firmware", flush=True)
+    firmware = build(platform)
+    print(f"{platform.name}: flash", flush=True)
+    flash(firmware, arguments.runner)
+    print(f"{platform.name}: done; try: minrpc check --platform {platform.name} --serial-port PATH")
+    return 0

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`minrpc serve`: a device that runs until it is told to stop, its link a terminal for any client."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Final, get_args
+
+from minrpc.errors import LinkClosedError
+from minrpc.platforms import Link, RunningDevice, Timing, build, find_platform, launch, load_platforms
+from minrpc.transport import FdTransport
+from minrpc.transport.public_pty import PublicPty, PublishedLink
+from minrpc.transport.relay import Relay
+
+_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+say = partial(print, flush=True)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    add = parser.add_argument
+    add("--platform", default="posix", metavar="NAME", help="what to run (default %(default)s)")
+    add("--link", required=True, type=Path, metavar="PATH", help="where clients find the device's terminal")
+    add("--platforms-file", type=Path, metavar="FILE", help="TOML file with more platforms")
+    add(
+        "--timing",
+        choices=[mode for mode in get_args(Timing) if mode != "board"],
+        help="clock that the device's times follow (default: exact under QEMU)",
+    )
+    add("--device-link", choices=get_args(Link), default="pty", help="what carries RPC to the device")
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Serve until a signal: 0. Raises EmulatorExitedError when the device ends by itself."""
+    platform = find_platform(load_platforms(arguments.platforms_file), arguments.platform)
+    say(f"{platform.name}: firmware")
+    firmware = build(platform)
+    with ExitStack() as stack:
+        running = stack.enter_context(launch(firmware, link=arguments.device_link, timing=arguments.timing))
+        stop_fd = stack.enter_context(stop_signals())
+        pty = stack.enter_context(PublicPty())
+        # Once the link is there the device can be used: what waits for it may start.
+        stack.enter_context(PublishedLink(arguments.link, pty.path))
+        say(f"{platform.name}: runs{_process(running)}, {running.timing} time")
+        say(f"{arguments.link} -> {pty.path}")
+        say(f"try: pytest tests/ --serial-port {arguments.link}   (Ctrl-C ends the device)")
+        serve(running, pty, stop_fd)
+    say(f"{platform.name}: stopped")
+    return 0
+
+
+def serve(running: RunningDevice, pty: PublicPty, stop_fd: int) -> None:
+    """Carry bytes until `stop_fd` is readable. Raises what ended the device otherwise."""
+    link = running.transport
+    assert isinstance(link, FdTransport)
+    with _exit_fd(running) as exit_fd:
+        try:
+            stopped = Relay(link, pty, say).run(stop_fd, exit_fd)
+        except LinkClosedError as error:
+            raise running.diagnose(error) from error
+    if not stopped:
+        raise running.diagnose(LinkClosedError(f"{running.name} has ended", stage="serve"))
+
+
+@contextmanager
+def stop_signals() -> Iterator[int]:
+    """A descriptor that is readable when a signal has asked to stop; signals do nothing else meanwhile."""
+    reader, writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+    before = {number: signal.signal(number, lambda *_: None) for number in _SIGNALS}
+    wakeup = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    try:
+        yield reader
+    finally:
+        signal.set_wakeup_fd(wakeup)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        os.close(reader)
+        os.close(writer)
+
+
+@contextmanager
+def _exit_fd(running: RunningDevice) -> Iterator[int | None]:
+    """A descriptor that is readable when the device's process has ended; None for a device without one."""
+    if running.process is None:
+        yield None
+        return
+    descriptor = os.pidfd_open(running.process.pid)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _process(running: RunningDevice) -> str:
+    return f" (pid {running.process.pid})" if running.process else ""

@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`minrpc time`: how long a function takes on a device, and how sure that is."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from pathlib import Path
+
+from minrpc.cli.call_arguments import Argument, call_arguments, to_device
+from minrpc.cli.timing_files import check_writable, read_records, write_records
+from minrpc.client import Measurer
+from minrpc.deadline import Deadline
+from minrpc.errors import ConfigurationError, MissingError
+from minrpc.figures import check_target
+from minrpc.opening import device_on, run_target
+from minrpc.options import Options, add_device_options, options_from
+from minrpc.platforms import Firmware, RunningDevice, build
+from minrpc.platforms.provenance import compiler_of
+from minrpc.targets import Target, select
+from minrpc.timing import Measurement, samples_needed
+from minrpc.timing.plot import draw_samples
+from minrpc.timing.record import FirmwareRecord, Record, merged
+from minrpc.timing.text import record_text
+from minrpc.timing.units import parse_percent
+
+
+def say(line: str) -> None:
+    """Progress, and what went wrong: apart from the result."""
+    print(line, file=sys.stderr, flush=True)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    add = parser.add_argument
+    add("function", metavar="FUNC", help="a function of the firmware's system library")
+    add("--shape", metavar="N[,N...]", help="shape of the arrays that add, mul and exp take (default 1024)")
+    add("--dtype", metavar="TYPE", help="type of their elements (default float32)")
+    add(
+        "--arg",
+        action="append",
+        default=[],
+        metavar="ARG",
+        help="an argument, for any function: float32[16,64], 3 or 0.5; repeat it for each",
+    )
+    add("--number", type=int, default=10, metavar="N", help="calls in a batch at first (default 10)")
+    add("--repeat", type=int, default=10, metavar="N", help="repeats, the samples (default 10)")
+    add("--min-repeat-ms", type=int, default=0, metavar="MS", help="grow batches until one takes so long")
+    add("--until", metavar="PERCENT", help="go on until the median is known to so much, such as 1%%")
+    add("--max-repeats", type=int, default=1000, metavar="N", help="where --until gives up (default 1000)")
+    add("--net", action="store_true", help="subtract the overhead of measuring, itself measured")
+    add("--option", action="append", default=[], metavar="-DNAME=VALUE", help="a CMake option of the build")
+    add("--json", type=Path, metavar="FILE", help="keep the result here, beside those of other calls")
+    add("--plot", type=Path, metavar="FILE", help="draw the samples, as PNG, SVG or PDF")
+    add("--strict-timing", action="store_true", help="exit with 1 where a time is outside the board's bounds")
+    add_device_options(add)
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Measure on each platform and show; 1 where --until was not reached, or a bound broken that counts."""
+    options = options_from(vars(arguments))
+    plan = call_arguments(arguments.function, arguments.arg, arguments.shape, arguments.dtype)
+    precision = _precision(arguments)
+    _check_numbers(arguments)
+    if arguments.plot:
+        check_target(arguments.plot)
+    if arguments.json:
+        check_writable(arguments.json)
+    selection = select(options)
+    if not selection.targets:
+        raise MissingError("no platform can run here", details=list(selection.left_out.values()))
+    total = Deadline("time", options.total_s)
+    runs = [Run(arguments, options, target, plan, precision, total) for target in selection.targets]
+    return max([run() for run in runs])
+
+
+def _precision(arguments: argparse.Namespace) -> float | None:
+    if arguments.until is None:
+        return None
+    try:
+        return parse_percent(arguments.until)
+    except ValueError as error:
+        raise ConfigurationError(f"--until {error}", next_step="write 1%, or 0.5%") from error
+
+
+def _check_numbers(arguments: argparse.Namespace) -> None:
+    numbers = {"number": arguments.number, "repeat": arguments.repeat, "max_repeats": arguments.max_repeats}
+    for name, value in numbers.items():
+        if value < 1:
+            message = f"--{name.replace('_', '-')} is at least 1, not {value}"
+            raise ConfigurationError(message, next_step="leave it out")
+    if arguments.min_repeat_ms < 0:
+        raise ConfigurationError("--min-repeat-ms is at least 0", next_step="leave it out")
+
+
+class Run:
+    """The measurement on one target; calling it makes it and gives the exit status."""
+
+    def __init__(
+        self,
+        arguments: argparse.Namespace,
+        options: Options,
+        target: Target,
+        plan: list[Argument],
+        precision: float | None,
+        total: Deadline,
+    ) -> None:
+        self._given = arguments
+        self._options = options
+        self._target = target
+        self._plan = plan
+        self._precision = precision
+        self._total = total
+
+    def __call__(self) -> int:
+        with ExitStack() as stack:
+            running, firmware = self._start()
+            stack.enter_context(running)
+            device = stack.enter_context(device_on(running, self._total, resend=self._options.resend))
+            lib = device.system_lib()
+            measurer = lib.measure(
+                self._given.function,
+                number=self._given.number,
+                repeat=self._given.repeat,
+                min_repeat_ms=self._given.min_repeat_ms,
+            )
+            measurement = self._measure(measurer, to_device(device, self._plan))
+        return self._report(measurement, firmware)
+
+    def _start(self) -> tuple[RunningDevice, Firmware | None]:
+        target, options = self._target, self._options
+        if target.serial_port is not None:
+            return run_target(target, None, options, self._total), None
+        assert target.platform is not None
+        say(f"{target.name}: firmware")
+        firmware = build(target.platform, options=self._given.option)
+        return run_target(target, firmware, options, self._total), firmware
+
+    def _measure(self, measurer: Measurer, args: list[object]) -> Measurement:
+        """Once, or until the median is known well enough."""
+        whole = measurer(*args)
+        while self._precision is not None and whole.summary.precision > self._precision:
+            if len(whole.samples) >= self._given.max_repeats:
+                break
+            needed = samples_needed(whole.summary, self._precision)
+            say(f"{len(whole.samples)} repeats: {_known(whole)}, about {needed} needed")
+            whole = whole.joined(measurer(*args))
+        return whole
+
+    def _report(self, measurement: Measurement, firmware: Firmware | None) -> int:
+        record = self._record(measurement, firmware)
+        shown = measurement.net() if self._given.net else measurement
+        print(record_text(self._record(shown, firmware)))
+        if self._given.json:
+            write_records(self._given.json, merged(read_records(self._given.json, missing=[]), record))
+        if self._given.plot:
+            draw_samples(self._record(shown, firmware), self._given.plot)
+        return max(self._unreached(measurement), self._out_of_bounds(measurement))
+
+    def _record(self, measurement: Measurement, firmware: Firmware | None) -> Record:
+        return Record(
+            platform=self._target.name,
+            arguments=tuple(str(one) for one in self._plan),
+            measurement=measurement,
+            firmware=firmware_record(firmware) if firmware else None,
+            when=datetime.now(UTC).isoformat(timespec="seconds"),
+        )
+
+    def _unreached(self, measurement: Measurement) -> int:
+        if self._precision is None or measurement.summary.precision <= self._precision:
+            return 0
+        needed = samples_needed(measurement.summary, self._precision)
+        repeats = f"{len(measurement.samples)} repeats"
+        say(f"minrpc: --until {self._given.until} not reached in {repeats}: {_known(measurement)};")
+        say(f"  next: about {needed} repeats would do: --max-repeats {needed}, or a longer --min-repeat-ms")
+        return 1
+
+    def _out_of_bounds(self, measurement: Measurement) -> int:
+        platform = self._target.platform
+        bounds = platform.time_bounds if platform else ()
+        seconds = measurement.clock.seconds(measurement.summary.median)
+        broken = [one for one in bounds if one.function == measurement.name and not one.holds(seconds)]
+        for bound in broken:
+            say(f"minrpc: {measurement.name} took {seconds:.3g} s, outside {bound} of {self._target.name}")
+        return 1 if broken and self._given.strict_timing else 0
+
+
+def _known(measurement: Measurement) -> str:
+    return f"the median is known to {measurement.summary.precision * 100:.2g} %"
+
+
+def firmware_record(firmware: Firmware) -> FirmwareRecord:
+    """What is kept of a firmware."""
+    compiler, sizes = compiler_of(firmware.elf), firmware.sizes
+    return FirmwareRecord(
+        content_hash=firmware.content_hash,
+        compiler=compiler.name,
+        flags=compiler.flags,
+        flash=sizes.flash,
+        ram=sizes.ram,
+    )

@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The client: what a test author sees of a device."""
+
+from minrpc.client.array import RemoteArray
+from minrpc.client.counting import Measurer
+from minrpc.client.device import Device
+from minrpc.client.function import RemoteFunction, RemoteModule, SystemLibrary
+from minrpc.client.info import DeviceInfo
+from minrpc.client.link import LinkOwner
+from minrpc.client.timing import TimeEvaluator, TimingResult
+
+__all__ = [
+    "Device",
+    "DeviceInfo",
+    "LinkOwner",
+    "Measurer",
+    "RemoteArray",
+    "RemoteFunction",
+    "RemoteModule",
+    "SystemLibrary",
+    "TimeEvaluator",
+    "TimingResult",
+]

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arrays in the device's memory."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from minrpc.client import memory
+from minrpc.client.handle import RemoteHandle
+from minrpc.client.rpc import RpcClient
+from minrpc.wire.dtypes import DataType, DTypeLike, to_dtype, to_numpy
+from minrpc.wire.requests import Syscall
+from minrpc.wire.values import DLTensor, PackedTensor
+
+
+class RemoteArray(RemoteHandle):
+    """A dense array on a device, made by `Device.array` and `Device.empty`.
+
+    shape: elements in each dimension; an element of several lanes counts once.
+    dtype: the type of an element, as the wire carries it.
+    nbytes: bytes that it takes on the device.
+    """
+
+    def __init__(self, rpc: RpcClient, tensor: DLTensor, free: Syscall) -> None:
+        self.shape = tensor.shape
+        self.dtype = tensor.dtype
+        self.nbytes = tensor.nbytes
+        self._tensor = tensor
+        super().__init__(rpc, free)
+        # As an argument of a call, ready to be sent: an array never moves.
+        self.argument = PackedTensor(tensor.pack(rpc.dialect))
+
+    def numpy(self) -> npt.NDArray[Any]:
+        """A copy of its elements, shape `shape` and the lanes after it when there are several."""
+        host, lanes = to_numpy(self.dtype)
+        result = np.empty(self.shape + lanes, host)
+        with self._rpc.lock:
+            rpc = self._ready()
+            if self.nbytes:
+                data = memory.download(rpc, self._tensor, self.nbytes)
+                _bytes_of(result)[:] = np.frombuffer(data, np.uint8)
+        return result
+
+    def copy_from(self, source: npt.ArrayLike | RemoteArray) -> None:
+        """Overwrite all elements: from the host, or from another array of the same device.
+
+        Raises TypeError for another dtype and ValueError for another shape: nothing is converted in silence.
+        """
+        if isinstance(source, RemoteArray):
+            self._copy_from_remote(source)
+            return
+        elements = host_elements(source, None)
+        host, lanes = to_numpy(self.dtype)
+        if elements.dtype != host:
+            raise TypeError(f"elements of {elements.dtype.name} can't be copied to an array of {self.dtype}")
+        if elements.shape != self.shape + lanes:
+            raise ValueError(
+                f"elements of shape {elements.shape} can't be copied to shape {self.shape + lanes}"
+            )
+        self.upload(elements)
+
+    def upload(self, elements: npt.NDArray[Any]) -> None:
+        """Overwrite all elements by those of a dense array that is known to fit."""
+        with self._rpc.lock:
+            rpc = self._ready()
+            if self.nbytes:
+                memory.upload(rpc, self._tensor, _bytes_of(elements).data)
+
+    def _copy_from_remote(self, source: RemoteArray) -> None:
+        if (source.dtype, source.shape) != (self.dtype, self.shape):
+            raise ValueError(f"{source!r} can't be copied to {self!r}")
+        with self._rpc.lock:
+            rpc = self._ready()
+            source.check(rpc)
+            if self.nbytes:
+                memory.copy_among(rpc, source._tensor, self._tensor, self.nbytes)
+
+    def __repr__(self) -> str:
+        return f"RemoteArray(shape={self.shape}, dtype={self.dtype})"
+
+
+def host_elements(data: npt.ArrayLike, dtype: DataType | None) -> npt.NDArray[Any]:
+    """`data` as a dense little-endian numpy array, of the type that holds `dtype` when that is given.
+
+    Raises TypeError when numpy can't convert: bits that it has no type for (bfloat16) must come as they are.
+    """
+    elements = np.asarray(data)
+    if dtype is None:
+        return np.asarray(elements, elements.dtype.newbyteorder("<"), order="C")
+    host = to_numpy(dtype)[0]
+    if elements.dtype != host and not _is_native(dtype, host):
+        raise TypeError(f"{dtype} is held as {host.name} on the host; {elements.dtype.name} was given")
+    return np.asarray(elements, host, order="C")
+
+
+def _is_native(dtype: DataType, host: np.dtype[Any]) -> bool:
+    """Whether numpy's type means the same as the wire's."""
+    try:
+        return to_dtype(host)[:2] == dtype[:2]
+    except TypeError:
+        return False
+
+
+def _bytes_of(elements: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
+    return elements.reshape(-1).view(np.uint8)
+
+
+def tensor_of(shape: int | tuple[int, ...], dtype: DTypeLike) -> DLTensor:
+    """A tensor without memory yet. Raises ValueError for a negative size, TypeError for what is no type."""
+    sizes = (shape,) if isinstance(shape, int) else tuple(int(size) for size in shape)
+    if any(size < 0 for size in sizes):
+        raise ValueError(f"a shape has no negative sizes: {sizes}")
+    tensor = DLTensor(0, to_dtype(dtype), sizes)
+    if prod(sizes) * tensor.dtype.itemsize >= 1 << 63:
+        raise ValueError(f"an array of shape {sizes} has more bytes than any device")
+    return tensor

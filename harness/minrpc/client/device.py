@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A device: arrays, functions and times of it, over any transport."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Self
+
+import numpy.typing as npt
+
+from minrpc.client import memory
+from minrpc.client.array import RemoteArray, host_elements, tensor_of
+from minrpc.client.function import RemoteFunction, SystemLibrary
+from minrpc.client.info import DeviceInfo
+from minrpc.client.link import LinkOwner, SessionLink
+from minrpc.client.rpc import RpcClient
+from minrpc.errors import DialectError, FunctionNotFoundError, SessionTerminatedError
+from minrpc.transport import Transport
+from minrpc.wire.dtypes import DTypeLike, to_dtype, to_numpy
+from minrpc.wire.framing import FramingCounters
+from minrpc.wire.requests import free_data
+from minrpc.wire.values import DLTensor
+
+RESET_SERVER = "tvm.testing.reset_server"
+
+
+class Device:
+    """A MinRPC server at the other end of `transport`: this project's or TVM's own.
+
+    owner: what is known of the device beside its link.
+    session_timeout_s, call_timeout_s: limits in seconds, as `Deadline` charges them.
+    resend: on a device of this project's, send again what the link loses; each request still runs once.
+    on_close: called last by `close`, to stop what was started for this device.
+
+    The session starts with the first request, or with `connect`. When it breaks, the request that noticed
+    raises, and the next one starts another; arrays and functions of the one before are gone then, and say so
+    when used. Threads may share a device: one request runs at a time.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        owner: LinkOwner | None = None,
+        *,
+        session_timeout_s: float = 30.0,
+        call_timeout_s: float = 60.0,
+        resend: bool = False,
+        on_close: Callable[[], None] | None = None,
+    ) -> None:
+        self._link = SessionLink(transport, owner)
+        self._on_close = on_close
+        self._library: SystemLibrary | None = None
+        self.rpc = RpcClient(
+            self._link, session_timeout_s=session_timeout_s, call_timeout_s=call_timeout_s, resend=resend
+        )
+
+    @property
+    def name(self) -> str:
+        """The link's name."""
+        return self._link.name
+
+    @property
+    def console_text(self) -> str | None:
+        """The end of what the device printed and logged; None when there is no console and nothing came."""
+        return self._link.console_text()
+
+    @property
+    def link_counters(self) -> FramingCounters:
+        """Frames and damage that this side has seen; `info` has the device's own counts."""
+        return self._link.counters
+
+    def connect(self) -> None:
+        """Start a session unless one runs. Raises NothingHeardError or SessionError when none comes about."""
+        self.rpc.ready()
+
+    def array(self, data: npt.ArrayLike, dtype: DTypeLike | None = None) -> RemoteArray:
+        """A copy of `data` on the device.
+
+        dtype: the type of the elements there; that of `data` when left out. A type of several lanes takes
+            them from the last dimension.
+
+        Raises TypeError and ValueError for data that can't be sent, DeviceMemoryError when there is no room.
+        """
+        wire = None if dtype is None else to_dtype(dtype)
+        elements = host_elements(data, wire)
+        wire = wire or to_dtype(elements.dtype)
+        lanes = to_numpy(wire)[1]
+        if lanes and elements.shape[-1:] != lanes:
+            raise ValueError(
+                f"elements of {wire} have a last dimension of {lanes[0]}, not {elements.shape[-1:]}"
+            )
+        shape = elements.shape[:-1] if lanes else elements.shape
+        with self.rpc.lock:
+            array = self._allocate(tensor_of(shape, wire))
+            array.upload(elements)
+        return array
+
+    def empty(self, shape: int | tuple[int, ...], dtype: DTypeLike = "float32") -> RemoteArray:
+        """An array whose elements are not set. Raises as `array` does."""
+        return self._allocate(tensor_of(shape, dtype))
+
+    def _allocate(self, tensor: DLTensor) -> RemoteArray:
+        with self.rpc.lock:
+            self.rpc.ready()
+            data = memory.allocate(self.rpc, tensor)
+            return RemoteArray(self.rpc, tensor._replace(data=data), free_data(data, tensor.device))
+
+    def system_lib(self) -> SystemLibrary:
+        """The functions that the firmware was linked with."""
+        with self.rpc.lock:
+            self.rpc.ready()
+            if self._library is None or not self._library.usable_on(self.rpc):
+                self._library = SystemLibrary(self.rpc)
+            return self._library
+
+    def get_function(self, name: str) -> RemoteFunction:
+        """The global function `name`. Raises FunctionNotFoundError."""
+        with self.rpc.lock:
+            self.rpc.ready()
+            handle = self.rpc.find_global(name)
+            if not handle:
+                raise FunctionNotFoundError(
+                    f"the device has no global function {name!r}", stage=f"look up {name}"
+                )
+            return RemoteFunction(self.rpc, name, handle)
+
+    def info(self) -> DeviceInfo:
+        """What the device tells of itself. Raises DialectError when it is not this project's."""
+        with self.rpc.lock:
+            self.rpc.ready()
+            return self.rpc.device_info()
+
+    def reset(self) -> None:
+        """Restart the device and start a new session. Raises FunctionNotFoundError when it has no way to."""
+        with self.rpc.lock:
+            restart = self.get_function(RESET_SERVER)
+            try:
+                restart()
+            except SessionTerminatedError:
+                self.connect()
+            else:
+                raise DialectError(f"{RESET_SERVER} returned, so the device has not restarted")
+
+    def close(self) -> None:
+        """End the session and let go of the link. A second call does nothing."""
+        try:
+            self.rpc.close()
+        finally:
+            on_close, self._on_close = self._on_close, None
+            if on_close is not None:
+                on_close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Device({self.name!r})"

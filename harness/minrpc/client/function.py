@@ -1,0 +1,266 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Packed functions and the modules that hold them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from minrpc.client import counting
+from minrpc.client.array import RemoteArray
+from minrpc.client.counting import Measurer
+from minrpc.client.handle import RemoteHandle
+from minrpc.client.rpc import RpcClient
+from minrpc.client.timing import EvaluatorOptions, TimeEvaluator
+from minrpc.errors import DialectError, FunctionNotFoundError
+from minrpc.wire.dtypes import DataType
+from minrpc.wire.replies import Result, ReturnedArray
+from minrpc.wire.requests import free_handle
+from minrpc.wire.values import (
+    Argument,
+    Bool,
+    DLDevice,
+    Function,
+    Handle,
+    Module,
+    TypeCode,
+    UInt,
+)
+
+SYSTEM_LIB = "runtime.SystemLib"
+MODULE_GET_FUNCTION = "tvm.rpc.server.ModuleGetFunction"
+
+_PLAIN = frozenset({int, float, str, bytes, type(None), UInt, Handle, DataType, DLDevice})
+_PLAIN_RESULTS = _PLAIN - {UInt}
+
+
+class RemoteFunction(RemoteHandle):
+    """A packed function on the device.
+
+    It takes numbers, text, bytes, None and objects of the same device, and returns the same kinds. A bool is
+    sent as an int.
+    """
+
+    def __init__(self, rpc: RpcClient, name: str, handle: int, *, timeout_s: float | None = None) -> None:
+        super().__init__(rpc, free_handle(handle, TypeCode.FUNCTION))
+        self.name = name
+        self.handle = handle
+        self._stage = f"call {name}"
+        self._timeout_s = timeout_s
+
+    def __call__(self, *args: object) -> Any:  # noqa: ANN401 - what it returns is up to the function
+        """Call it.
+
+        Raises TypeError and ValueError for arguments that can't be sent (nothing is sent then), RemoteError
+        with the device's text when the function fails, and SessionTerminatedError, LinkError or DeadlineError
+        when no answer comes.
+        """
+        rpc = self._rpc
+        with rpc.lock:
+            if not (rpc.idle and self.usable_on(rpc)):
+                self._ready()
+            sent = [_argument(rpc, value) for value in args]
+            result = rpc.call(self.handle, sent, self._stage, self._timeout_s)
+        return wrap(rpc, self.name, result)
+
+    @property
+    def argument(self) -> Function:
+        """Itself as an argument."""
+        return Function(self.handle)
+
+    def __repr__(self) -> str:
+        return f"RemoteFunction({self.name!r})"
+
+
+class RemoteModule(RemoteHandle):
+    """A module on the device: `module["add"]` is its function of that name."""
+
+    def __init__(self, rpc: RpcClient, name: str, handle: int | None) -> None:
+        super().__init__(rpc, None if handle is None else free_handle(handle, TypeCode.MODULE))
+        self.name = name
+        self._handle = handle
+        self._functions: dict[str, RemoteFunction] = {}
+
+    @property
+    def handle(self) -> int:
+        """What the device calls it."""
+        assert self._handle is not None
+        return self._handle
+
+    def __getitem__(self, name: str) -> RemoteFunction:
+        """Its function `name`, looked up once. Raises FunctionNotFoundError."""
+        function = self._functions.get(name)
+        if function is None or not function.usable_on(self._rpc):
+            function = self._functions[name] = self.get_function(name)
+        return function
+
+    def get_function(self, name: str) -> RemoteFunction:
+        """Its function `name`, looked up anew. Raises FunctionNotFoundError."""
+        with self._rpc.lock:
+            rpc = self._ready()
+            look_up = rpc.global_function(MODULE_GET_FUNCTION)
+            if not look_up:
+                raise DialectError(
+                    f"the device has no {MODULE_GET_FUNCTION}: nothing in a module can be named"
+                )
+            # The last argument is query_imports: an int for all, though the newest clients send a bool.
+            found = rpc.call(look_up, (Module(self.handle), name, 0), f"look up {name}")
+            if not isinstance(found, Function) or not found.handle:
+                raise FunctionNotFoundError(f"{self.name} has no function {name!r}", stage=f"look up {name}")
+            return RemoteFunction(rpc, name, found.handle)
+
+    def time_evaluator(
+        self,
+        name: str,
+        *,
+        number: int = 10,
+        repeat: int = 1,
+        min_repeat_ms: int = 0,
+        limit_zero_time_iterations: int = 100,
+        cooldown_interval_ms: int = 0,
+        repeats_to_cooldown: int = 1,
+        timeout_s: float | None = None,
+    ) -> TimeEvaluator:
+        """Times `name` on the device: call what comes back with the function's own arguments.
+
+        number: calls in a batch at first; repeat: how many results, in seconds per call.
+        min_repeat_ms: batches grow until one takes so long, in milliseconds.
+        limit_zero_time_iterations: how many batches may measure zero before the device gives up.
+        cooldown_interval_ms, repeats_to_cooldown: the device rests so long after so many repeats.
+        timeout_s: limit for a measurement; by default the call's own limit and what the options ask for.
+
+        Raises ValueError for options that make no sense, RemoteError when the device refuses them.
+        """
+        options = EvaluatorOptions(
+            number=number,
+            repeat=repeat,
+            min_repeat_ms=min_repeat_ms,
+            limit_zero_time_iterations=limit_zero_time_iterations,
+            cooldown_interval_ms=cooldown_interval_ms,
+            repeats_to_cooldown=repeats_to_cooldown,
+        )
+        with self._rpc.lock:
+            rpc = self._ready()
+            limit = options.timeout_s(rpc.call_timeout_s) if timeout_s is None else timeout_s
+            handle = options.create(rpc, Module(self.handle), name)
+            return TimeEvaluator(
+                RemoteFunction(rpc, f"{name} (timed)", handle, timeout_s=limit), name, options
+            )
+
+    def measure(
+        self,
+        name: str,
+        *,
+        number: int = 10,
+        repeat: int = 10,
+        min_repeat_ms: int = 0,
+        limit_zero_time_iterations: int = 100,
+        cooldown_interval_ms: int = 0,
+        repeats_to_cooldown: int = 1,
+        timeout_s: float | None = None,
+    ) -> Measurer:
+        """Times `name` in whole cycles of the device's clock: call what comes back with its arguments.
+
+        Takes what `time_evaluator` takes, and gives a `Measurement`: what each repeat counted, and what
+        measuring itself costs. The first one of a session also measures that.
+
+        Raises ValueError for options that make no sense, DialectError when the device is not this project's.
+        """
+        options = EvaluatorOptions(
+            number=number,
+            repeat=repeat,
+            min_repeat_ms=min_repeat_ms,
+            limit_zero_time_iterations=limit_zero_time_iterations,
+            cooldown_interval_ms=cooldown_interval_ms,
+            repeats_to_cooldown=repeats_to_cooldown,
+        )
+        module = Module(self.handle)
+        with self._rpc.lock:
+            rpc = self._ready()
+            limit = options.timeout_s(rpc.call_timeout_s) if timeout_s is None else timeout_s
+            handle = counting.create_evaluator(rpc, module, name, options)
+            measure = RemoteFunction(rpc, f"{name} (timed)", handle, timeout_s=limit)
+        return Measurer(measure, name, options, partial(counting.measurement, rpc, module, name))
+
+    @property
+    def argument(self) -> Module:
+        """Itself as an argument."""
+        return Module(self.handle)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r})"
+
+
+class SystemLibrary(RemoteModule):
+    """The functions that the firmware was linked with. Never given back: some devices lose it for good."""
+
+    def __init__(self, rpc: RpcClient) -> None:
+        super().__init__(rpc, "the system library", None)
+
+    @property
+    def handle(self) -> int:
+        """What the device calls it, asked when it is needed. Raises DialectError when the device has none."""
+        if self._handle is None:
+            self._handle = self._find()
+        return self._handle
+
+    def get_function(self, name: str) -> RemoteFunction:
+        """Its function `name`, looked up anew. Raises FunctionNotFoundError."""
+        with self._rpc.lock:
+            rpc = self._ready()
+            handle = rpc.library_function(name)
+            return RemoteFunction(rpc, name, handle) if handle else super().get_function(name)
+
+    def _find(self) -> int:
+        getter = self._rpc.global_function(SYSTEM_LIB)
+        found = self._rpc.call(getter, (), "get the system library") if getter else None
+        if not isinstance(found, Module):
+            raise DialectError(f"the device has no system library: {SYSTEM_LIB} gave {found!r}")
+        return found.handle
+
+
+def _argument(rpc: RpcClient, value: object) -> Argument:
+    """`value` as it is sent. Raises TypeError for what has no type code, ValueError for a dead handle."""
+    if isinstance(value, RemoteArray | RemoteFunction | RemoteModule):
+        if not value.usable_on(rpc):
+            value.check(rpc)
+        return value.argument
+    if value.__class__ in _PLAIN:
+        return value  # type: ignore[return-value]
+    return _converted(value)
+
+
+_CONVERSIONS: tuple[tuple[type | tuple[type, ...], Callable[[Any], Argument]], ...] = (
+    ((bool, np.bool_, int, np.integer), int),
+    ((float, np.floating), float),
+    (str, str),
+    ((bytes, bytearray, memoryview), bytes),
+)
+
+
+def _converted(value: object) -> Argument:
+    for classes, convert in _CONVERSIONS:
+        if isinstance(value, classes):
+            return convert(value)
+    if isinstance(value, np.ndarray | Sequence):
+        raise TypeError(f"a {type(value).__name__} is not on the device: copy it there with device.array()")
+    raise TypeError(f"a {type(value).__name__} can't be sent as an argument")
+
+
+def wrap(rpc: RpcClient, name: str, result: Result) -> object:
+    """A function's result for the caller: handles become objects that give themselves back."""
+    if result.__class__ in _PLAIN_RESULTS:
+        return result
+    match result:
+        case Function(handle):
+            return RemoteFunction(rpc, f"result of {name}", handle)
+        case Module(handle):
+            return RemoteModule(rpc, f"result of {name}", handle)
+        case ReturnedArray(tensor, handle):
+            return RemoteArray(rpc, tensor, free_handle(handle, TypeCode.NDARRAY))
+        case UInt(value) | Bool(value):
+            return value
+    return result

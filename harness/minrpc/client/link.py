@@ -1,0 +1,353 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One client session over a transport: starts it, sends a request, waits for its answer.
+
+Nothing is sent unless a caller asks, and at most one request is under way. When a request ends in any way but
+with its answer, the session is given up: the next one has a new id, so that a late answer is known as such.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections import deque
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+
+from minrpc.client import resend
+from minrpc.client.console import ConsoleTail
+from minrpc.deadline import Clock, Deadline, read_before, write_before
+from minrpc.errors import (
+    DeadlineError,
+    HarnessError,
+    LinkClosedError,
+    LinkError,
+    NothingHeardError,
+    SessionError,
+    SessionTerminatedError,
+)
+from minrpc.timing import Timebase
+from minrpc.transport import Transport
+from minrpc.wire.framing import CrcMismatch, FramingCounters, InvalidEscape, Noise, ShortPacket
+from minrpc.wire.session import (
+    HEADER,
+    NUMBERED_EXTRA,
+    ClientSession,
+    Established,
+    Ignored,
+    Log,
+    MessageType,
+    Numbered,
+    Packet,
+    SessionEvent,
+    SessionState,
+    Terminated,
+)
+
+wire_log = logging.getLogger("minrpc.wire")
+
+# Seconds until a start that was not answered is sent again; the last one repeats. They grow, so that a device
+# that takes longer than one of them to answer is waited for by a later one.
+_RETRY_S = (0.5, 1.0, 2.0, 4.0, 8.0)
+# The same, once the device has said that it has just booted.
+_AFTER_BOOT_S = 0.1
+_TAIL_CHUNKS = 8
+_TAIL_BYTES = 64
+
+
+class RandomNonces:
+    """Gives 1..254, not 0xff, which would be escaped in each frame of the session.
+
+    Never the same twice in a row: the device's answer to an earlier start would pass for that to a later one.
+    """
+
+    def __init__(self) -> None:
+        self._last = 0
+
+    def __call__(self) -> int:
+        self._last = (self._last + secrets.randbelow(253)) % 254 + 1
+        return self._last
+
+
+@dataclass(frozen=True)
+class LinkOwner:
+    """What the owner of the device knows and the link does not.
+
+    clock: charges deadlines; None for wall time.
+    total: a deadline over everything.
+    diagnose: the error to raise for one that the link met: that the device is dead, if it is.
+    console: the text of a console beside the link, None where there is none.
+    timebase: what drives the device's clock.
+    """
+
+    clock: Clock | None = None
+    total: Deadline | None = None
+    diagnose: Callable[[HarnessError], HarnessError] | None = None
+    console: Callable[[], str] | None = None
+    timebase: Timebase = field(default_factory=Timebase)
+
+
+class SessionLink:
+    """The client's session on one transport.
+
+    generation: grows with each session; handles belong to one of them.
+    numbered: what is sent again when it is lost; None for a device that has not agreed to it in this session.
+    resend_counters: what that took since the link was opened.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        owner: LinkOwner | None = None,
+        *,
+        new_nonce: Callable[[], int] | None = None,
+    ) -> None:
+        self.generation = 0
+        self.numbered: resend.NumberedRequests | None = None
+        self.resend_counters = resend.ResendCounters()
+        self.console = ConsoleTail()
+        self._transport = transport
+        self._owner = owner or LinkOwner()
+        self._session = ClientSession(new_nonce or RandomNonces())
+        self._waiting = False
+        self._tail: deque[bytes] = deque(maxlen=_TAIL_CHUNKS)
+
+    @property
+    def name(self) -> str:
+        """The transport's name."""
+        return self._transport.name
+
+    @property
+    def timebase(self) -> Timebase:
+        """What drives the device's clock."""
+        return self._owner.timebase
+
+    @property
+    def counters(self) -> FramingCounters:
+        """What this side's reader has counted."""
+        return self._session.deframer.counters
+
+    @property
+    def usable(self) -> bool:
+        """Whether a session is established and no request of it is left without its answer."""
+        return self._session.state is SessionState.ESTABLISHED and not self._waiting
+
+    def console_text(self) -> str | None:
+        """What the device printed, on a console of its own and over this link; None when neither is there."""
+        beside = self._owner.console() if self._owner.console else None
+        if beside is None and not self.console.text:
+            return None
+        return (beside or "") + self.console.text
+
+    def start(self, budget_s: float) -> None:
+        """Begin a session, or begin it anew.
+
+        Raises NothingHeardError when no byte came, SessionError when bytes came but no answer.
+        """
+        deadline = self.deadline("session", budget_s)
+        self._waiting = False
+        self.numbered = None
+        self._tail.clear()
+        try:
+            self._handshake(deadline)
+        except HarnessError as error:
+            self._explain(error, "session")
+            raise
+        self.generation += 1
+
+    def request(self, packet: bytes, stage: str, budget_s: float, front: int = 0) -> memoryview:
+        """Send an RPC packet and return the packet that answers it.
+
+        front: of a copy that is longer than the device's receive buffer, the bytes that are not its data.
+
+        Raises SessionTerminatedError, LinkError when the answer came damaged, DeadlineError, and what the
+        transport and the owner's check raise.
+        """
+        deadline = self.deadline(stage, budget_s)
+        self._waiting = True
+        damaged = self.counters.errors
+        try:
+            reply = (
+                self._numbered(packet, deadline) if self.numbered else self._plain(packet, deadline, front)
+            )
+        except HarnessError as error:
+            failure = self._blame(error, damaged)
+            self._explain(failure, stage)
+            if failure is error:
+                raise
+            raise failure from error
+        self._waiting = False
+        return reply
+
+    @property
+    def piece(self) -> int:
+        """Bytes that a copy should carry at most."""
+        return self.numbered.piece if self.numbered else 1 << 62
+
+    @property
+    def extra(self) -> int:
+        """Bytes that a message now has more than TVM's."""
+        return NUMBERED_EXTRA if self.numbered else 0
+
+    def number_requests(self) -> None:
+        """From now on, and until the session ends: the device has agreed."""
+        self.numbered = resend.NumberedRequests(counters=self.resend_counters)
+
+    def _plain(self, packet: bytes, deadline: Deadline, front: int) -> memoryview:
+        session = self._session
+        data = session.encode_checked(packet, front) if front else session.encode(packet)
+        self._write(data, deadline)
+        return self._await_reply(deadline)
+
+    def _numbered(self, packet: bytes, deadline: Deadline) -> memoryview:
+        assert self.numbered is not None
+
+        def encode(sequence: int) -> bytes:
+            return self._session.encode_numbered(sequence, packet)
+
+        def write(data: bytes) -> None:
+            self._write(data, deadline)
+
+        def read(wait_s: float) -> list[SessionEvent] | None:
+            return self._read_numbered(Deadline("answer", wait_s, self._owner.clock, deadline), deadline)
+
+        return resend.run(self.numbered, encode, self._session.probe, write, read)
+
+    def _read_numbered(self, attempt: Deadline, deadline: Deadline) -> list[SessionEvent] | None:
+        """The next events; None when `attempt` ends before they come. Raises when `deadline` does."""
+        try:
+            events = self._read(attempt, "the answer")
+        except DeadlineError:
+            if deadline.expired():
+                raise deadline.error("the answer") from None
+            return None
+        for event in events:
+            self._note(event)
+            if isinstance(event, Terminated):
+                raise self._terminated_error()
+        return events
+
+    @staticmethod
+    def _terminated_error() -> SessionTerminatedError:
+        return SessionTerminatedError("the device ended the session before it answered: it restarted")
+
+    def close(self) -> None:
+        """End the session as far as the link still allows, and close the transport."""
+        try:
+            self._transport.write(self._session.terminate(), 1.0)
+        except (DeadlineError, LinkClosedError) as error:
+            wire_log.debug("the session was not ended: %s", error.message)
+        finally:
+            self._transport.close()
+
+    def deadline(self, stage: str, budget_s: float) -> Deadline:
+        return Deadline(stage, budget_s, self._owner.clock, self._owner.total)
+
+    def _write(self, data: bytes, deadline: Deadline) -> None:
+        if wire_log.isEnabledFor(logging.DEBUG):
+            wire_log.debug("> %s", data.hex(" "))
+        try:
+            write_before(self._transport, data, deadline)
+        except DeadlineError:
+            self._session.write_failed()
+            raise
+
+    def _read(self, deadline: Deadline, waited_for: str) -> list[SessionEvent]:
+        data = read_before(self._transport, deadline, waited_for)
+        if wire_log.isEnabledFor(logging.DEBUG):
+            wire_log.debug("< %s", data.hex(" "))
+        self._tail.append(data)
+        return self._session.receive(data)
+
+    def _await_reply(self, deadline: Deadline) -> memoryview:
+        while True:
+            reply: memoryview | None = None
+            failure: HarnessError | None = None
+            for event in self._read(deadline, "the answer"):
+                if isinstance(event, Packet):
+                    reply = reply or event.body
+                else:
+                    failure = failure or self._failure(event)
+                    self._note(event)
+            if reply is not None:
+                return reply
+            if failure is not None:
+                raise failure
+
+    def _failure(self, event: SessionEvent) -> HarnessError | None:
+        """What it means, while an answer is waited for, that this came."""
+        if isinstance(event, Terminated):
+            return self._terminated_error()
+        if isinstance(event, CrcMismatch | ShortPacket | InvalidEscape) and self._is_answer(event.payload):
+            return self._link_error(f"the answer came damaged: {event}")
+        return None
+
+    def _is_answer(self, payload: bytes) -> bool:
+        if len(payload) < HEADER.size:
+            return False
+        return bool(HEADER.unpack_from(payload) == (self._session.session_id, MessageType.NORMAL))
+
+    def _note(self, event: SessionEvent) -> None:
+        if isinstance(event, Log):
+            self.console.log(event.text)
+        elif isinstance(event, Noise):
+            self.console.noise(event.data)
+        elif not isinstance(event, Established | Terminated | Packet | Numbered):
+            wire_log.info("%s", event.reason if isinstance(event, Ignored) else event)
+
+    def _handshake(self, deadline: Deadline) -> None:
+        attempt = 0
+        while not self._try_start(deadline, _RETRY_S[min(attempt, len(_RETRY_S) - 1)]):
+            attempt += 1
+            if deadline.expired():
+                raise self._unanswered(deadline)
+
+    def _try_start(self, deadline: Deadline, wait_s: float) -> bool:
+        """One start; False when it is time for the next."""
+        self._write(self._session.start(), deadline)
+        attempt = Deadline("session", wait_s, self._owner.clock, deadline)
+        while True:
+            try:
+                events = self._read(attempt, "the answer to the start of a session")
+            except DeadlineError:
+                return False
+            for event in events:
+                self._note(event)
+            if self._session.state is SessionState.ESTABLISHED:
+                return True
+            if any(isinstance(event, Terminated) for event in events):
+                # The device has just booted: the start that was sent before is in its buffer, or lost.
+                wait_s = min(_AFTER_BOOT_S, deadline.remaining() / 4)
+                attempt = Deadline("session", wait_s, self._owner.clock, deadline)
+
+    def _unanswered(self, deadline: Deadline) -> HarnessError:
+        passed = deadline.error("the answer to the start of a session")
+        if self._tail:
+            message = f"{self.name}: bytes came, but no answer to the start of a session"
+            error: HarnessError = SessionError(message, details=[passed.message])
+        else:
+            error = NothingHeardError(f"{self.name}: not one byte came", details=[passed.message])
+        return error.add_context(waited_for=passed.waited_for, wall_s=passed.wall_s, cpu_s=passed.cpu_s)
+
+    def _link_error(self, message: str) -> LinkError:
+        return LinkError(message, counts=self._counts())
+
+    def _counts(self) -> dict[str, int]:
+        return {name: count for name, count in asdict(self.counters).items() if count}
+
+    def _blame(self, error: HarnessError, damaged: int) -> HarnessError:
+        """The link, when the time ran out and frames were damaged since `damaged` was counted."""
+        if not isinstance(error, DeadlineError) or self.counters.errors == damaged:
+            return error
+        blamed = self._link_error("no answer came, but damaged frames did")
+        return blamed.add_context(waited_for=error.waited_for, wall_s=error.wall_s, cpu_s=error.cpu_s)
+
+    def _explain(self, error: HarnessError, stage: str) -> None:
+        """Add what is known here. When the device is gone, raise the error that says so instead."""
+        cause = error if self._owner.diagnose is None else self._owner.diagnose(error)
+        tail = b"".join(self._tail)[-_TAIL_BYTES:]
+        cause.add_context(stage=stage, console_tail=self.console_text(), wire_tail=tail)
+        if self.counters.errors and not isinstance(cause, LinkError):
+            counted = ", ".join(f"{name} {count}" for name, count in self._counts().items())
+            cause.details += (f"the link was damaged before: {counted}",)
+        if cause is not error:
+            raise cause from error

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The device's time evaluator: how it is asked for, and what it measured."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import isfinite
+from struct import iter_unpack
+from typing import Any
+
+from minrpc.client.rpc import RpcClient
+from minrpc.errors import DialectError, RemoteError, TimerError
+from minrpc.wire.values import CPU, Argument, Function, Module
+
+RPC_TIME_EVALUATOR = "runtime.RPCTimeEvaluator"
+
+# Newest first. A device that takes another number refuses the call and is none the worse.
+_ARITIES = (12, 11, 10, 8)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvaluatorOptions:
+    """What `time_evaluator` takes; see there."""
+
+    number: int = 10
+    repeat: int = 1
+    min_repeat_ms: int = 0
+    limit_zero_time_iterations: int = 100
+    cooldown_interval_ms: int = 0
+    repeats_to_cooldown: int = 1
+
+    def __post_init__(self) -> None:
+        least = {"number": 1, "repeat": 1, "repeats_to_cooldown": 1}
+        for name, value in vars(self).items():
+            if value < least.get(name, 0):
+                raise ValueError(f"{name} is at least {least.get(name, 0)}, not {value}")
+
+    def timeout_s(self, call_timeout_s: float) -> float:
+        """Limit in seconds. A batch that is almost long enough is followed by a longer one."""
+        asked_s = self.repeat * (4 * self.min_repeat_ms + self.cooldown_interval_ms) / 1000
+        return call_timeout_s + asked_s
+
+    def arguments(self, arity: int, module: Module, name: str) -> list[Argument]:
+        """As devices of that arity take them: 12, 11, 10 or 8."""
+        zeros = [self.limit_zero_time_iterations] if arity >= 11 else []
+        cooldown = [self.cooldown_interval_ms, self.repeats_to_cooldown] if arity >= 10 else []
+        cache_flush = [0] if arity >= 12 else []
+        numbers = [*CPU, self.number, self.repeat, self.min_repeat_ms, *zeros, *cooldown, *cache_flush]
+        return [module, name, *numbers, ""]
+
+    def create(self, rpc: RpcClient, module: Module, name: str) -> int:
+        """The handle of an evaluator of `name` in `module`.
+
+        Raises RemoteError when the device makes none.
+        """
+        maker = rpc.global_function(RPC_TIME_EVALUATOR)
+        if not maker:
+            raise DialectError(f"the device has no {RPC_TIME_EVALUATOR}: it can't time functions")
+        known = rpc.facts.evaluator_arity or (_ARITIES[0] if rpc.ours else None)
+        refusals: list[RemoteError] = []
+        for arity in (known,) if known else _ARITIES:
+            try:
+                made = rpc.call(maker, self.arguments(arity, module, name), f"time {name}")
+            except RemoteError as error:
+                refusals.append(error)
+                continue
+            rpc.facts.evaluator_arity = arity
+            return _handle_of(made)
+        raise refusals[0]
+
+
+def _handle_of(made: object) -> int:
+    if isinstance(made, Function):
+        return made.handle
+    raise DialectError(f"{RPC_TIME_EVALUATOR} returned {made!r}, which is no function")
+
+
+@dataclass(frozen=True)
+class TimingResult:
+    """What was measured, in seconds per call, as TVM's `time_evaluator` gives it.
+
+    results: one for each repeat.
+    """
+
+    results: tuple[float, ...]
+
+    @property
+    def mean(self) -> float:
+        """Of the results."""
+        return statistics.fmean(self.results)
+
+    @property
+    def median(self) -> float:
+        """Of the results."""
+        return statistics.median(self.results)
+
+    @property
+    def min(self) -> float:
+        """Of the results."""
+        return min(self.results)
+
+    @property
+    def max(self) -> float:
+        """Of the results."""
+        return max(self.results)
+
+    @property
+    def std(self) -> float:
+        """Of the results: the deviation of just these, as numpy's std has it (ddof=0)."""
+        return statistics.pstdev(self.results)
+
+    def __str__(self) -> str:
+        return (
+            f"mean {self.mean:.3e} s, median {self.median:.3e} s, min {self.min:.3e} s, "
+            f"max {self.max:.3e} s, std {self.std:.1e} s of {len(self.results)}"
+        )
+
+
+class TimeEvaluator:
+    """Measures a function on the device. Call it with the function's own arguments."""
+
+    def __init__(self, measure: Callable[..., Any], name: str, options: EvaluatorOptions) -> None:
+        self.name = name
+        self.options = options
+        self._measure = measure
+
+    def __call__(self, *args: object) -> TimingResult:
+        """Measure.
+
+        Raises as `RemoteFunction` does, DialectError when anything but times comes back, and TimerError for
+        times that a timer which advances can't give.
+        """
+        times = self._measure(*args)
+        repeat = self.options.repeat
+        if not isinstance(times, bytes) or len(times) != 8 * repeat:
+            got = f"{len(times)} bytes" if isinstance(times, bytes) else f"a {type(times).__name__}"
+            raise DialectError(f"timing {self.name} gave {got} instead of {repeat} times of 8 bytes")
+        results = tuple(value for (value,) in iter_unpack("<d", times))
+        self._check(results)
+        return TimingResult(results)
+
+    def _check(self, results: tuple[float, ...]) -> None:
+        """Raise TimerError where the device's timer was at fault, not the function too short for it."""
+        shown = ", ".join(f"{result:g}" for result in results)
+        if not all(isfinite(result) and result >= 0.0 for result in results):
+            raise TimerError(f"timing {self.name}: the device's timer went back: {shown} s")
+        if self.options.min_repeat_ms and not any(results):
+            wanted = f"batches grew to take {self.options.min_repeat_ms} ms"
+            raise TimerError(
+                f"timing {self.name}: the device's timer does not advance: {wanted} and took 0 s"
+            )
+
+    def __repr__(self) -> str:
+        return f"TimeEvaluator({self.name!r}, {self.options})"

@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Deadlines that a busy host can't break.
+
+A deadline charges the time that the device could use: the time the emulator ran plus the time it slept.
+The time in which the emulator wanted to run and the host gave it no processor is not charged, nor is the
+time this process itself stood in the queue. On a board every second counts. Above all stages stands one
+total deadline in plain wall time, so that nothing waits for ever.
+
+Reading the kernel's counters (`ProcessClock`, `WallClock`) is apart from the arithmetic (`charged_between`).
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Protocol
+
+from minrpc.errors import DeadlineError
+
+_CLOCK_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+
+# A deadline may start from a sample this old: calls in quick succession then cost no reading of /proc each.
+_SAMPLE_AGE_S = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """What a clock read at one instant; all times in seconds, all but `runnable` only ever grow.
+
+    wall_s: monotonic host time.
+    cpu_s: CPU time that the device's process has used, all threads together.
+    queued_s: time it wanted to run and had no processor; None where the kernel does not count that.
+    runnable: True when one of its threads was running or wanted to.
+    """
+
+    wall_s: float
+    cpu_s: float = 0.0
+    queued_s: float | None = 0.0
+    runnable: bool = False
+
+
+def charged_between(start: Sample, end: Sample) -> float:
+    """Seconds to charge from `start` to `end`: never negative, never more than the wall time between them."""
+    wall = max(0.0, end.wall_s - start.wall_s)
+    if start.queued_s is not None and end.queued_s is not None:
+        wall = max(0.0, wall - max(0.0, end.queued_s - start.queued_s))
+    if end.runnable:  # It may stand in the queue now, and the kernel counts that only when it is over.
+        return min(wall, max(0.0, end.cpu_s - start.cpu_s))
+    return wall
+
+
+class Clock(Protocol):
+    """Reads the time that a deadline charges."""
+
+    def now(self) -> float:
+        """Seconds since some instant, as they pass for who waits."""
+
+    def sample(self, max_age_s: float = 0.0) -> Sample:
+        """Read it; an earlier reading not older than `max_age_s` will do."""
+
+
+class WallClock:
+    """Plain host time, for boards and for the total deadline."""
+
+    def now(self) -> float:
+        return time.monotonic()
+
+    def sample(self, max_age_s: float = 0.0) -> Sample:
+        return Sample(time.monotonic())
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadTimes:
+    """One thread's counters. Where the kernel counts no `queued_s` it is None."""
+
+    cpu_s: float
+    queued_s: float | None
+    runnable: bool = False
+
+
+def parse_stat(stat: bytes) -> ThreadTimes:
+    """From the text of /proc/PID/task/TID/stat: fields 3, 14 and 15 of proc(5)."""
+    fields = stat[stat.rindex(b")") + 2 :].split()
+    ticks = int(fields[11]) + int(fields[12])
+    return ThreadTimes(ticks / _CLOCK_TICKS_PER_S, None, fields[0] in (b"R", b"D"))
+
+
+def parse_schedstat(schedstat: bytes) -> ThreadTimes:
+    """From the text of /proc/PID/task/TID/schedstat: nanoseconds run, nanoseconds queued, time slices."""
+    run, queued, *_ = schedstat.split()
+    return ThreadTimes(int(run) / 1e9, int(queued) / 1e9)
+
+
+def read_thread(task: Path) -> ThreadTimes | None:
+    """The counters of the thread below `task` (/proc/PID/task/TID), or None when it has ended."""
+    try:
+        times = parse_stat((task / "stat").read_bytes())
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    try:
+        counted = parse_schedstat((task / "schedstat").read_bytes())
+    except (FileNotFoundError, ProcessLookupError):
+        return times
+    return replace(counted, runnable=times.runnable)
+
+
+def read_threads(pid: int) -> dict[int, ThreadTimes]:
+    """The counters of every thread of `pid`, by thread id; empty when it has ended."""
+    tasks = Path(f"/proc/{pid}/task")
+    try:
+        ids = [int(name) for name in os.listdir(tasks)]
+    except (FileNotFoundError, ProcessLookupError):
+        return {}
+    times = {tid: read_thread(tasks / str(tid)) for tid in ids}
+    return {tid: one for tid, one in times.items() if one is not None}
+
+
+class _Queueing:
+    """Adds up one process's queued time: between two readings only its longest waiting thread counts."""
+
+    def __init__(self) -> None:
+        self._before: dict[int, float] = {}
+        self._total = 0.0
+
+    def add(self, threads: Mapping[int, ThreadTimes]) -> float | None:
+        queued = {tid: one.queued_s for tid, one in threads.items() if one.queued_s is not None}
+        if len(queued) < len(threads):
+            return None
+        self._total += max((now - self._before.get(tid, now) for tid, now in queued.items()), default=0.0)
+        self._before = queued
+        return self._total
+
+
+class ProcessClock:
+    """The time of the process `pid`, and of this one, which must get its turn before it sees an answer."""
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self._device, self._own = _Queueing(), _Queueing()
+        self._last: Sample | None = None
+
+    def now(self) -> float:
+        return time.monotonic()
+
+    def sample(self, max_age_s: float = 0.0) -> Sample:
+        if self._last is None or time.monotonic() - self._last.wall_s > max_age_s:
+            self._last = self._read()
+        return self._last
+
+    def _read(self) -> Sample:
+        threads = read_threads(self._pid)
+        queued = (self._device.add(threads), self._own.add(read_threads(os.getpid())))
+        return Sample(
+            wall_s=time.monotonic(),
+            cpu_s=sum(thread.cpu_s for thread in threads.values()),
+            queued_s=None if queued[0] is None or queued[1] is None else queued[0] + queued[1],
+            runnable=any(thread.runnable for thread in threads.values()),
+        )
+
+
+class Deadline:
+    """`budget_s` seconds of the time that `charge` counts, for one stage.
+
+    stage: a name for messages, "boot", "session", "call add".
+    charge: the device's clock; None for wall time.
+    total: a deadline above this one, which this one can't outlive.
+    """
+
+    def __init__(
+        self, stage: str, budget_s: float, charge: Clock | None = None, total: Deadline | None = None
+    ) -> None:
+        self.stage = stage
+        self.budget_s = budget_s
+        self._clock = charge or WallClock()
+        self._total = total
+        self._begin_s = self._clock.now()
+        self._sample = self._clock.sample(_SAMPLE_AGE_S)
+
+    @property
+    def _start(self) -> Sample:
+        """Made when it is needed, which is only after the budget's wall time."""
+        return replace(self._sample, wall_s=self._begin_s)
+
+    @property
+    def wall_s(self) -> float:
+        """Seconds since the deadline was made."""
+        return self._clock.now() - self._begin_s
+
+    @property
+    def cpu_s(self) -> float:
+        """Seconds of CPU time that the device's process used since then."""
+        return max(0.0, self._clock.sample().cpu_s - self._start.cpu_s)
+
+    def remaining(self) -> float:
+        """Seconds that may pass before it is worth looking again; 0.0 when the time is up.
+
+        While plain wall time is left the clock is not read: the charge is never more than that.
+        """
+        left = self.budget_s - self.wall_s
+        if left <= 0.0:
+            left = self.budget_s - charged_between(self._start, self._clock.sample())
+        if self._total is not None:
+            left = min(left, self._total.remaining())
+        return max(0.0, left)
+
+    def expired(self) -> bool:
+        """Whether the time is up."""
+        return self.remaining() == 0.0
+
+    def error(self, waited_for: str) -> DeadlineError:
+        """What to raise when it is: says which of the two deadlines passed, and what was waited for."""
+        if self._total is not None and self._total.expired():
+            message = f"the total time limit of {self._total.budget_s:g} s has passed"
+        else:
+            message = f"stage {self.stage!r} did not come to its end within {self.budget_s:g} s"
+        return DeadlineError(
+            message, stage=self.stage, waited_for=waited_for, wall_s=self.wall_s, cpu_s=self._cpu_known()
+        )
+
+    def _cpu_known(self) -> float | None:
+        return None if isinstance(self._clock, WallClock) else self.cpu_s
+
+
+class Link(Protocol):
+    """The part of a transport that is used here."""
+
+    def read(self, timeout_s: float) -> bytes: ...
+    def write(self, data: bytes, timeout_s: float) -> None: ...
+
+
+def read_before(link: Link, deadline: Deadline, waited_for: str) -> bytes:
+    """What comes next over the link, at least one byte.
+
+    When the time is up the link is read a last time, so that what is there already counts.
+
+    Raises DeadlineError, and what the link raises.
+    """
+    while True:
+        left = deadline.remaining()
+        data = link.read(left)
+        if data:
+            return data
+        if left == 0.0:
+            raise deadline.error(waited_for)
+
+
+def write_before(link: Link, data: bytes, deadline: Deadline) -> None:
+    """Write all of `data`, going on where a write was cut short while the deadline has time left.
+
+    Raises DeadlineError, and what the link raises.
+    """
+    view = memoryview(data)
+    while True:
+        left = deadline.remaining()
+        try:
+            link.write(data if len(view) == len(data) else bytes(view), left)
+        except DeadlineError as error:
+            view = view[error.written :]
+            if left == 0.0:
+                failure = deadline.error(f"the device to take {len(view)} more of {len(data)} bytes")
+                failure.written = len(data) - len(view)
+                raise failure from error
+        else:
+            return

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pictures in files, by matplotlib, which is an extra: `pip install 'minrpc-harness[plot]'`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final
+
+from minrpc.errors import ConfigurationError
+
+FORMATS: Final = (".pdf", ".png", ".svg")
+
+
+def check_target(target: Path) -> None:
+    """Raise ConfigurationError when no picture can be drawn there: better before the measuring than after."""
+    if target.suffix not in FORMATS:
+        raise ConfigurationError(
+            f"{target}: a plot is one of {', '.join(FORMATS)}", next_step="name such a file"
+        )
+    if not target.absolute().parent.is_dir():
+        raise ConfigurationError(
+            f"{target}: there is no such directory", next_step="make it, or name another file"
+        )
+    _figure_class()
+
+
+def new_figure(width: float, height: float) -> Any:  # noqa: ANN401 - a class of a package that may be missing
+    """An empty figure, sizes in inches. Save it with `savefig`; no window, no state is behind it."""
+    return _figure_class()(figsize=(width, height), layout="constrained")
+
+
+def _figure_class() -> Any:  # noqa: ANN401
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ConfigurationError(
+            "plots need matplotlib, which is not installed",
+            next_step="run `pip install 'minrpc-harness[plot]'`, or leave --plot out",
+        ) from error
+    return Figure

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The options that say which devices are meant: one list, for the command line and for pytest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, get_args
+
+from minrpc.errors import ConfigurationError
+from minrpc.platforms import Link, Timing
+
+TOTAL_S: Final = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the user asked for.
+
+    platforms: names in the order given; empty for every default platform that runs here.
+    serial_port: attach to this port instead of starting anything.
+    baud: bits per second of the serial port; None for the platform's own.
+    platforms_file: a TOML file that is merged over the table of platforms.
+    timing: None for what fits the platform, "exact" under QEMU.
+    total_s: limit of the whole run, seconds of wall time.
+    resend: send again what the link loses; None for serial ports only.
+    """
+
+    platforms: tuple[str, ...] = ()
+    serial_port: str | None = None
+    baud: int | None = None
+    platforms_file: Path | None = None
+    timing: Timing | None = None
+    link: Link = "pty"
+    total_s: float = TOTAL_S
+    resend: bool | None = None
+
+
+def add_device_options(add: Callable[..., object]) -> None:
+    """Declare them by `add`, which takes what `argparse.ArgumentParser.add_argument` takes."""
+    add(
+        "--platform",
+        action="append",
+        default=[],
+        metavar="NAME[,NAME...]",
+        help="platforms to use; by default all default platforms that can run here (see `minrpc platforms`)",
+    )
+    add("--serial-port", metavar="PATH", help="use the device that already runs at this port")
+    add("--baud", type=int, metavar="N", help="bits per second of the serial port")
+    add("--platforms-file", type=Path, metavar="FILE", help="TOML file with more platforms")
+    add(
+        "--timing",
+        choices=get_args(Timing),
+        help="clock that the device's times follow: exact (instructions counted, the default under QEMU), "
+        "wall (the host's time), board",
+    )
+    add("--link", choices=get_args(Link), default="pty", help="what carries RPC to a device started here")
+    add(
+        "--resend",
+        choices=["on", "off"],
+        help="send again what the link loses, where the device can do that (default: on for a serial port)",
+    )
+    add(
+        "--total-timeout",
+        type=float,
+        default=TOTAL_S,
+        metavar="SECONDS",
+        help=f"limit for all that is waited for (default {TOTAL_S:g})",
+    )
+
+
+def options_from(given: Mapping[str, Any]) -> Options:
+    """From the parsed options, by name. Raises ConfigurationError where they don't fit together."""
+    options = Options(
+        platforms=split_names(given["platform"]),
+        serial_port=given["serial_port"],
+        baud=given["baud"],
+        platforms_file=given["platforms_file"],
+        timing=given["timing"],
+        link=given["link"],
+        total_s=given["total_timeout"],
+        resend=None if given["resend"] is None else given["resend"] == "on",
+    )
+    _check(options)
+    return options
+
+
+def split_names(values: list[str]) -> tuple[str, ...]:
+    """`["a,b", "c"]` as `("a", "b", "c")`, each name once."""
+    names = (name.strip() for value in values for name in value.split(","))
+    return tuple(dict.fromkeys(name for name in names if name))
+
+
+def _check(options: Options) -> None:
+    if options.total_s <= 0:
+        raise ConfigurationError("--total-timeout must be more than 0 seconds", next_step="leave it out")
+    if options.serial_port is None:
+        _check_without_port(options)
+        return
+    if len(options.platforms) > 1:
+        raise ConfigurationError("--serial-port leads to one device", next_step="name one platform, or none")
+    if options.timing not in (None, "board"):
+        message = f"--timing {options.timing} can't be had over --serial-port"
+        raise ConfigurationError(message, next_step="leave one of the two options out")
+
+
+def _check_without_port(options: Options) -> None:
+    if options.baud is not None:
+        raise ConfigurationError("--baud is for a serial port", next_step="name it with --serial-port")
+    if options.timing == "board":
+        raise ConfigurationError("--timing board is for a board", next_step="name it with --serial-port")

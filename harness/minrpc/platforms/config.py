@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A user's platforms, from TOML files merged over the harness's own table.
+
+    [platforms.my_board]
+    zephyr_board = "nucleo_f746zg"      # Zephyr's name for it; a new platform needs only this
+    description = "the board on my desk"
+
+    [platforms.slow_x86]
+    extends = "qemu_x86"                # all of that one's fields, then what follows
+    icount_shift = 7
+
+    [platforms.qemu_x86]                # changes fields of one that is there
+    link_uart = 0
+    console_uart = "none"               # TOML has no null
+
+    [platforms.my_board.time_bounds]    # seconds that a call takes, at least and at most
+    add = [20e-6, 25e-6]
+
+Keys are the fields of `Platform`. Files, a later one over an earlier: $XDG_CONFIG_HOME/minrpc/platforms.toml
+(~/.config without it), then the file named by the user, or minrpc.toml in the current directory.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import Any, get_args
+
+from minrpc.errors import ConfigurationError
+from minrpc.platforms.table import PLATFORMS, Platform, Port, Start, TimeBound
+from minrpc.timing.clock import Counts
+
+_FIELDS = {field.name: field.type for field in fields(Platform)} | {"extends": "str"}
+_CHOICES = {"port": get_args(Port), "starts": get_args(Start), "clock_counts": get_args(Counts)}
+_NONE = "none"
+_NEW_BOARD = {"port": "zephyr", "starts": "board"}
+
+
+def load_platforms(user_toml: Path | None = None) -> dict[str, Platform]:
+    """All platforms by name: ours, with the user's files merged over them.
+
+    user_toml: read instead of minrpc.toml in the current directory; must exist.
+    Raises ConfigurationError, which names the file and the key.
+    """
+    platforms = dict(PLATFORMS)
+    for path in _files(user_toml):
+        platforms = merge(platforms, _read(path), str(path))
+    return platforms
+
+
+def find_platform(platforms: Mapping[str, Platform], name: str) -> Platform:
+    """The platform `name`. Raises ConfigurationError, which proposes names that are near."""
+    if name in platforms:
+        return platforms[name]
+    near = difflib.get_close_matches(name, platforms, n=3)
+    hint = f"did you mean {' or '.join(near)}?" if near else f"known are {', '.join(platforms)}"
+    step = f'{hint} For a Zephyr board put [platforms.{name}] and zephyr_board = "{name}" into minrpc.toml'
+    raise ConfigurationError(f"there is no platform {name!r}", next_step=step)
+
+
+def merge(platforms: Mapping[str, Platform], document: Mapping[str, Any], origin: str) -> dict[str, Platform]:
+    """`platforms` with the entries of a parsed TOML `document` merged over them; `origin` is for messages."""
+    _check_keys(document, ("platforms",), origin, "")
+    merged = dict(platforms)
+    entries = document.get("platforms", {})
+    if not isinstance(entries, Mapping):
+        raise ConfigurationError(f"{origin}: platforms must be a table, [platforms.NAME]")
+    for name, entry in entries.items():
+        merged[name] = _merge_one(merged, name, entry, origin)
+    return merged
+
+
+def _files(user_toml: Path | None) -> list[Path]:
+    config_home = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
+    found = [path for path in (config_home / "minrpc" / "platforms.toml",) if path.is_file()]
+    if user_toml is not None:
+        return [*found, user_toml]
+    return found + [path for path in (Path("minrpc.toml"),) if path.is_file()]
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigurationError(f"{path} can't be read: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"{path} is not valid TOML: {error}") from error
+
+
+def _merge_one(platforms: Mapping[str, Platform], name: str, entry: object, origin: str) -> Platform:
+    where = f"platforms.{name}"
+    if not isinstance(entry, Mapping):
+        raise ConfigurationError(f"{origin}: {where} must be a table, [{where}]")
+    _check_keys(entry, tuple(_FIELDS), origin, where + ".")
+    given: dict[str, Any] = {
+        key: _checked(value, key, f"{origin}: {where}.{key}") for key, value in entry.items()
+    }
+    base = _base(platforms, name, given.pop("extends", None), f"{origin}: {where}.extends")
+    values = base | given | {"name": name}
+    _check_whole(values, f"{origin}: {where}")
+    return Platform(**values)
+
+
+def _base(platforms: Mapping[str, Platform], name: str, extends: str | None, where: str) -> dict[str, Any]:
+    if extends is None:
+        return asdict(platforms[name]) if name in platforms else dict(_NEW_BOARD)
+    if extends not in platforms:
+        raise ConfigurationError(f"{where}: there is no platform {extends!r} before this one")
+    return asdict(platforms[extends])
+
+
+def _check_keys(table: Mapping[str, Any], known: tuple[str, ...], origin: str, prefix: str) -> None:
+    for key in table:
+        if key not in known:
+            near = difflib.get_close_matches(key, known, n=1)
+            hint = f"write {near[0]!r}" if near else f"known keys are {', '.join(known)}"
+            raise ConfigurationError(f"{origin}: {prefix}{key}: unknown key", next_step=hint)
+
+
+def _checked(value: object, key: str, where: str) -> object:
+    kind = _FIELDS[key]
+    if key == "time_bounds":
+        return _bounds(value, where)
+    if key in _CHOICES and value not in _CHOICES[key]:
+        raise ConfigurationError(f"{where}: must be one of {', '.join(_CHOICES[key])}, not {value!r}")
+    if kind == "tuple[str, ...]":
+        if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+            raise ConfigurationError(f"{where}: must be a list of strings, not {value!r}")
+        return tuple(value)
+    optional = str(kind).endswith(" | None")
+    if optional and value == _NONE:
+        return None
+    expected = {"bool": bool, "int": int, "int | None": int}.get(str(kind), str)
+    if type(value) is not expected:
+        allowed = f"{expected.__name__} or {_NONE!r}" if optional else expected.__name__
+        raise ConfigurationError(f"{where}: must be a {allowed}, not {value!r}")
+    return value
+
+
+def _bounds(value: object, where: str) -> tuple[TimeBound, ...]:
+    if not isinstance(value, Mapping):
+        raise ConfigurationError(f"{where}: must be a table of function = [least, most], in seconds")
+    return tuple(_bound(name, pair, f"{where}.{name}") for name, pair in value.items())
+
+
+def _bound(function: str, pair: object, where: str) -> TimeBound:
+    match pair:
+        case [int() | float() as least, int() | float() as most] if 0 <= least <= most:
+            return TimeBound(function, float(least), float(most))
+    raise ConfigurationError(
+        f"{where}: must be [least, most] in seconds, such as [20e-6, 25e-6], not {pair!r}"
+    )
+
+
+def _check_whole(values: Mapping[str, Any], where: str) -> None:
+    """What no single key can tell."""
+    if values["port"] == "zephyr" and not values.get("zephyr_board"):
+        raise ConfigurationError(f"{where}: zephyr_board is missing, the name as `west build -b` takes it")
+    if values.get("console_uart") is not None and values["console_uart"] == values.get("link_uart", 0):
+        raise ConfigurationError(f"{where}: console_uart and link_uart are the same port")
+    shift = values.get("icount_shift")
+    if shift is not None and not 0 <= shift <= 10:
+        raise ConfigurationError(f"{where}.icount_shift: QEMU takes 0 to 10, not {shift}")
+    if values.get("link_uart", 0) < 0 or values.get("baud", 1) <= 0:
+        raise ConfigurationError(f"{where}: link_uart and baud can't be negative")

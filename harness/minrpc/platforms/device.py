@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A device that runs: its link, its console, its clock, and how it is ended."""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Final, Self
+
+from minrpc.deadline import Clock, Deadline
+from minrpc.errors import EmulatorExitedError, HarnessError, LinkClosedError
+from minrpc.platforms.process import TextTail, describe_status, exited_within, stop_group
+from minrpc.platforms.qemu_command import Icount
+from minrpc.platforms.qmp import Qmp
+from minrpc.platforms.table import Platform
+from minrpc.timing.clock import Mode, Timebase
+from minrpc.transport import Transport, processes_with_open
+
+Timing = Mode
+
+# How long an emulator may take to end when asked to. It only has to leave its main loop; then it is killed.
+_QUIT_S: Final = 5.0
+# A program whose link hung up ends by itself, and gets to say what it has to say at its end.
+_HANG_UP_S: Final = 0.5
+# A closed link shows before the process that held it can be waited for.
+_EXIT_S: Final = 2.0
+_OUTPUT_LINES: Final = 6
+
+
+@dataclass
+class RunningDevice:
+    """A device with an open link. Also a context manager, which stops it.
+
+    transport: the link that carries RPC.
+    clock: what a Deadline for this device charges.
+    timing: "exact" (QEMU counts instructions), "wall" (host time), "board".
+    icount: QEMU's instruction counting, with "exact".
+    process: the emulator, or the device's own process; None for a board.
+    console_tail: the console, where there is one.
+    output_tail: what the emulator itself prints.
+    platform: its entry in the table, where it has one.
+    """
+
+    name: str
+    transport: Transport
+    clock: Clock
+    timing: Timing
+    icount: Icount | None = None
+    process: subprocess.Popen[bytes] | None = None
+    console_tail: TextTail | None = None
+    output_tail: TextTail | None = None
+    qmp: Qmp | None = None
+    platform: Platform | None = None
+    _stopped: bool = field(default=False, init=False)
+
+    @property
+    def console(self) -> str:
+        """The end of what the device printed; "" where it has no console."""
+        return self.console_tail.text() if self.console_tail else ""
+
+    @property
+    def output(self) -> str:
+        """The end of what the emulator itself printed."""
+        return self.output_tail.text() if self.output_tail else ""
+
+    @property
+    def timebase(self) -> Timebase:
+        """What drives the device's clock."""
+        shift = self.icount.shift if self.icount else None
+        if self.platform is None:
+            return Timebase(mode=self.timing, icount_shift=shift)
+        source, counts = self.platform.clock, self.platform.clock_counts
+        return Timebase(mode=self.timing, source=source, counts=counts, icount_shift=shift)
+
+    def alive(self) -> bool:
+        """Whether the process runs; a board always does, as far as we can tell."""
+        return self.process is None or self.process.poll() is None
+
+    def check(self) -> None:
+        """Raise EmulatorExitedError when the process has ended by itself."""
+        if not self._stopped and not self.alive():
+            raise self._exited()
+
+    def diagnose(self, error: HarnessError) -> HarnessError:
+        """What to raise for `error`, seen on the link: that the emulator ended, else `error`, told more.
+
+        More is the console, and for a board who else reads its port.
+        """
+        if isinstance(error, LinkClosedError) and not error.by_us and self.process and not self._stopped:
+            exited_within(self.process, _EXIT_S)
+        if not self._stopped and not self.alive():
+            return self._exited().add_context(
+                stage=error.stage, waited_for=error.waited_for, wall_s=error.wall_s, cpu_s=error.cpu_s
+            )
+        if self.process is None:
+            others = processes_with_open(self.name)
+            error.details += (f"{self.name} is open in {', '.join(others)} too",) if others else ()
+        return error.add_context(console_tail=self.console if self.console_tail else None)
+
+    def reset(self, deadline: Deadline) -> None:
+        """Reset the machine as its reset button would. Only under QEMU."""
+        if self.qmp is None:
+            step = "use the device's own reset function"
+            raise HarnessError(f"{self.name} has no reset line", next_step=step)
+        self.qmp.execute("system_reset", deadline)
+
+    def stop(self) -> None:
+        """End it and everything it started, and close the link. A second call does nothing."""
+        if self._stopped:
+            return
+        self._stopped = True
+        self.transport.close()
+        if self.process is not None:
+            stop_group(self.process, _QUIT_S if self._quit() else _HANG_UP_S)
+        if self.qmp is not None:
+            self.qmp.close()
+        for tail in self._tails():
+            tail.close(_EXIT_S)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def _quit(self) -> bool:
+        """Ask the emulator to end; whether that could be asked."""
+        if self.qmp is None or not self.alive():
+            return False
+        try:
+            self.qmp.send("quit")
+        except HarnessError:
+            return False
+        return True
+
+    def _tails(self) -> list[TextTail]:
+        return [tail for tail in (self.console_tail, self.output_tail) if tail is not None]
+
+    def _exited(self) -> EmulatorExitedError:
+        for tail in self._tails():
+            tail.finish(_EXIT_S)
+        status = self.process.poll() if self.process else None
+        return exited_error(self.name, status, self.output).add_context(
+            console_tail=self.console if self.console_tail else None
+        )
+
+
+def exited_error(name: str, status: int | None, output: str) -> EmulatorExitedError:
+    """What to raise when the process of `name` has ended by itself, having printed `output`."""
+    how = "unknown status" if status is None else describe_status(status)
+    lines = output.strip().splitlines()[-_OUTPUT_LINES:]
+    return EmulatorExitedError(f"{name} ended by itself: {how}", status=status, details=lines)

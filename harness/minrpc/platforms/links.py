@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The two ends of a link to a program that we start."""
+
+from __future__ import annotations
+
+import os
+import socket
+from dataclasses import dataclass
+from typing import Literal
+
+from minrpc.errors import HarnessError
+from minrpc.transport import FdTransport, SocketTransport, set_raw
+
+
+@dataclass
+class LinkPair:
+    """Our end as a transport, and the device's end as a descriptor to be inherited.
+
+    device_path: the device's end as a terminal's path; "" for a socket.
+    """
+
+    transport: FdTransport
+    device_fd: int
+    device_path: str
+
+    def release_device_end(self) -> None:
+        """Close our copy of the device's end: from then on we see when the device is gone."""
+        if self.device_fd >= 0:
+            os.close(self.device_fd)
+            self.device_fd = -1
+
+    def close(self) -> None:
+        """Close both ends."""
+        self.release_device_end()
+        self.transport.close()
+
+
+def open_pair(kind: Literal["pty", "socket"]) -> LinkPair:
+    """A new link. We hold both ends, so that nothing is lost while the device has not opened its own."""
+    return _socket_pair() if kind == "socket" else _pty_pair()
+
+
+def _pty_pair() -> LinkPair:
+    try:
+        master, slave = os.openpty()
+    except OSError as error:
+        raise HarnessError(
+            f"no pseudo-terminal can be made: {error.strerror}",
+            stage="open link",
+            next_step='mount devpts on /dev/pts (`mount -t devpts devpts /dev/pts`), or use link="socket"',
+        ) from error
+    set_raw(slave)
+    path = os.ttyname(slave)
+    return LinkPair(FdTransport(master, f"pty {path}"), slave, path)
+
+
+def _socket_pair() -> LinkPair:
+    ours, theirs = socket.socketpair()
+    return LinkPair(SocketTransport(ours, "socket pair"), theirs.detach(), "")

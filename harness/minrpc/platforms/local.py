@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Starts firmware that is a program of this machine: the posix port, and Zephyr's native_sim."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from minrpc.deadline import ProcessClock
+from minrpc.errors import ConfigurationError, EmulatorExitedError
+from minrpc.platforms.device import RunningDevice
+from minrpc.platforms.firmware import Firmware
+from minrpc.platforms.links import LinkPair, open_pair
+from minrpc.platforms.process import output_tail, spawn
+
+
+def start_process(firmware: Firmware, link: Literal["pty", "socket"]) -> RunningDevice:
+    """Run `firmware`; see `launch`.
+
+    It inherits its end of the link even if it opens it by path: so the link is up from the start, stays up
+    when the program starts itself anew, and hangs up when it ends.
+    """
+    pair = open_pair(link)
+    try:
+        argv = [str(firmware.elf), *_arguments(firmware, pair)]
+        process = spawn(argv, pass_fds=(pair.device_fd,))
+    except OSError as error:
+        pair.close()
+        message = f"{firmware.platform.name} can't be started: {firmware.elf}: {error.strerror}"
+        raise EmulatorExitedError(message) from error
+    except BaseException:
+        pair.close()
+        raise
+    pair.release_device_end()
+    return RunningDevice(
+        platform=firmware.platform,
+        name=firmware.platform.name,
+        transport=pair.transport,
+        clock=ProcessClock(process.pid),
+        timing="wall",
+        process=process,
+        console_tail=output_tail(process, "console"),
+    )
+
+
+def _arguments(firmware: Firmware, pair: LinkPair) -> list[str]:
+    words = firmware.platform.arguments
+    if not pair.device_path and any("{path}" in word for word in words):
+        message = f"{firmware.platform.name} opens its link by path: it can't be a socket"
+        raise ConfigurationError(message, next_step="use the default link, a pty")
+    return [word.replace("{fd}", str(pair.device_fd)).replace("{path}", pair.device_path) for word in words]

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Starts QEMU paused, opens the link, and lets it run.
+
+QEMU gets its link, its console and its monitor as inherited descriptors: there is no socket file to wait for
+or to remove. For a link over a pty we make the pair and QEMU opens the slave as a host serial port: its own
+`-chardev pty` drops what the guest writes while nobody listens, and at times looks at the pty only once a
+second.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Final, Literal
+
+from minrpc.deadline import Deadline, ProcessClock
+from minrpc.errors import HarnessError, QemuMissingError
+from minrpc.platforms.device import RunningDevice
+from minrpc.platforms.firmware import Firmware
+from minrpc.platforms.links import LinkPair, open_pair
+from minrpc.platforms.process import TextTail, output_tail, spawn
+from minrpc.platforms.qemu_command import Icount, Wiring, wire
+from minrpc.platforms.qmp import Qmp
+
+_START_S: Final = 30.0
+
+
+def start_qemu(
+    firmware: Firmware, link: Literal["pty", "socket"], icount: Icount | None, total: Deadline | None
+) -> RunningDevice:
+    """Run `firmware` in QEMU; see `launch`."""
+    argv = machine(firmware)
+    with ExitStack() as undo:
+        pair = open_pair(link)
+        undo.callback(pair.close)
+        device = _start(firmware, argv, pair, icount)
+        undo.callback(device.stop)
+        _run(device, pair, Deadline("start QEMU", _START_S, device.clock, total))
+        undo.pop_all()
+    return device
+
+
+def machine(firmware: Firmware) -> list[str]:
+    """The machine with its firmware, before it is wired: Zephyr's own command line, else the platform's."""
+    platform = firmware.platform
+    argv = list(firmware.qemu_argv) or [platform.qemu, *platform.qemu_args, "-kernel", str(firmware.elf)]
+    program = shutil.which(argv[0]) or shutil.which(Path(argv[0]).name)
+    if program is None:
+        raise QemuMissingError(f"{argv[0]} is not installed", stage="start QEMU")
+    return [program, *argv[1:]]
+
+
+def _start(firmware: Firmware, argv: list[str], pair: LinkPair, icount: Icount | None) -> RunningDevice:
+    platform = firmware.platform
+    ours, theirs = socket.socketpair()
+    console_read, console_write = os.pipe()
+    with theirs, os.fdopen(console_write, "wb", buffering=0), ExitStack() as undo:
+        undo.callback(ours.close)
+        undo.callback(os.close, console_read)
+        wiring = Wiring(
+            link=f"serial,path={pair.device_path}" if pair.device_path else f"socket,fd={pair.device_fd}",
+            link_uart=platform.link_uart,
+            console=f"file,path=/dev/fd/{console_write}",
+            console_uart=platform.console_uart,
+            qmp_fd=theirs.fileno(),
+        )
+        # Each byte on the link goes from QEMU's main loop to its virtual CPU and back: between threads on one
+        # CPU that takes a third to a half of the time.
+        process = spawn(
+            wire(argv, wiring, icount),
+            pass_fds=(pair.device_fd, console_write, theirs.fileno()),
+            on_one_cpu="-smp" not in argv,
+        )
+        undo.pop_all()
+    return RunningDevice(
+        platform=firmware.platform,
+        name=platform.name,
+        transport=pair.transport,
+        clock=ProcessClock(process.pid),
+        timing="exact" if icount else "wall",
+        icount=icount,
+        process=process,
+        console_tail=TextTail(os.fdopen(console_read, "rb", buffering=0), "console"),
+        output_tail=output_tail(process, "qemu"),
+        qmp=Qmp(ours),
+    )
+
+
+def _run(device: RunningDevice, pair: LinkPair, deadline: Deadline) -> None:
+    """Let the paused machine go, once QEMU has opened its end of the link."""
+    assert device.qmp is not None
+    try:
+        device.qmp.open(deadline)
+        pair.release_device_end()
+        device.qmp.execute("cont", deadline)
+    except HarnessError as error:
+        raise device.diagnose(error).add_context(stage=deadline.stage) from error

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a platform is, and the ones that come with the harness.
+
+A platform is data. What the code does differently for two platforms it does because a field differs, so that
+a user's file can describe a board that nobody here has seen (`minrpc.platforms.config`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final, Literal, NamedTuple
+
+from minrpc.timing.clock import Counts
+
+Port = Literal["posix", "baremetal", "zephyr"]
+Start = Literal["process", "qemu", "board"]
+
+
+class TimeBound(NamedTuple):
+    """Seconds that a call of `function` takes at least and at most, measured as the board's owner does."""
+
+    function: str
+    least_s: float
+    most_s: float
+
+    def holds(self, seconds: float) -> bool:
+        """Whether a call that took so long is inside."""
+        return self.least_s <= seconds <= self.most_s
+
+    def __str__(self) -> str:
+        return f"{self.least_s:g} to {self.most_s:g} s"
+
+
+@dataclass(frozen=True, slots=True)
+class Platform:
+    """One kind of device.
+
+    port: which of the firmware's ports it is built from.
+    starts: "process" (the firmware is a program of this machine), "qemu", or "board" (attached by a port).
+    arguments: of a process; "{path}" stands for the link's terminal, "{fd}" for a descriptor of it.
+    description: one line for lists.
+    default: tested where no platform is named.
+    arch: processor family, which says what compiler is needed: "host", "x86", "arm", "riscv", ...
+    zephyr_board: the board's name as `west build -b` takes it.
+    elf: the program, below the build directory.
+    cmake_options: further arguments for CMake, each "-DNAME=VALUE".
+    qemu: the emulator's program.
+    qemu_args: its machine, where Zephyr's own build doesn't say it.
+    icount_shift: nanoseconds per instruction as a power of two; None where Zephyr's own build says it.
+    link_uart: which of the machine's serial ports carries RPC, counted from 0.
+    console_uart: which carries text; None when there is no second one.
+    baud: of the serial port of a board.
+    clock: the counter behind the platform timer, for reports.
+    clock_counts: what it counts; "ticks" where that is neither the core's cycles nor instructions.
+    time_bounds: what calls may take; advice, unless --strict-timing makes it a test.
+    """
+
+    name: str
+    port: Port
+    starts: Start
+    description: str = ""
+    default: bool = False
+    arch: str = ""
+    zephyr_board: str = ""
+    elf: str = "zephyr/zephyr.elf"
+    arguments: tuple[str, ...] = ()
+    cmake_options: tuple[str, ...] = ()
+    qemu: str = ""
+    qemu_args: tuple[str, ...] = ()
+    icount_shift: int | None = None
+    link_uart: int = 0
+    console_uart: int | None = None
+    baud: int = 115200
+    clock: str = ""
+    clock_counts: Counts = "ticks"
+    time_bounds: tuple[TimeBound, ...] = ()
+
+
+_TABLE = (
+    Platform(
+        name="posix",
+        port="posix",
+        starts="process",
+        description="the firmware as a process of this machine",
+        default=True,
+        arch="host",
+        elf="minrpc_posix",
+        clock="CLOCK_MONOTONIC",
+        arguments=("--fd", "{fd}"),
+    ),
+    Platform(
+        name="bare_mps2_an385",
+        port="baremetal",
+        starts="qemu",
+        description="Cortex-M3 in QEMU, no RTOS, picolibc",
+        default=True,
+        arch="arm",
+        elf="minrpc_mps2_an385.elf",
+        qemu="qemu-system-arm",
+        qemu_args=("-machine", "mps2-an385", "-net", "none"),
+        icount_shift=7,
+        link_uart=1,
+        console_uart=0,
+        clock="SysTick",
+    ),
+    Platform(
+        name="qemu_x86",
+        port="zephyr",
+        starts="qemu",
+        description="Zephyr on a 32-bit PC in QEMU",
+        default=True,
+        arch="x86",
+        zephyr_board="qemu_x86",
+        qemu="qemu-system-i386",
+        link_uart=1,
+        console_uart=0,
+        clock="HPET",
+    ),
+    Platform(
+        name="qemu_cortex_m3",
+        port="zephyr",
+        starts="qemu",
+        description="Zephyr on a Cortex-M3 (LM3S6965) in QEMU",
+        arch="arm",
+        zephyr_board="qemu_cortex_m3",
+        qemu="qemu-system-arm",
+        link_uart=1,
+        console_uart=0,
+        clock="SysTick",
+    ),
+    Platform(
+        name="mps2_an385",
+        port="zephyr",
+        starts="qemu",
+        description="Zephyr on a Cortex-M3 (ARM MPS2 AN385) in QEMU",
+        arch="arm",
+        zephyr_board="mps2/an385",
+        qemu="qemu-system-arm",
+        link_uart=1,
+        console_uart=0,
+        clock="SysTick",
+    ),
+    Platform(
+        name="native_sim",
+        port="zephyr",
+        starts="process",
+        description="Zephyr as a process of this machine",
+        arch="host",
+        zephyr_board="native_sim",
+        elf="zephyr/zephyr.exe",
+        arguments=("--minrpc_uart_port={path}",),
+        clock="CLOCK_MONOTONIC",
+    ),
+)
+
+PLATFORMS: Final[Mapping[str, Platform]] = MappingProxyType({one.name: one for one in _TABLE})
+"""The platforms that come with the harness, by name."""

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which compiler builds what, chosen as Zephyr users expect: what is set, the Zephyr SDK, then Debian's."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from minrpc.errors import ToolchainMissingError
+from minrpc.platforms.cache import cache_home
+
+_COMMAND_S: Final = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class DebianToolchain:
+    """Debian's compiler for a processor family, and how Zephyr is told to use it.
+
+    packages: what `apt install` takes.
+    compiler: the program.
+    zephyr: Zephyr's environment variables.
+    """
+
+    packages: str
+    compiler: str
+    zephyr: Mapping[str, str]
+
+
+def _cross(prefix: str) -> dict[str, str]:
+    return {"ZEPHYR_TOOLCHAIN_VARIANT": "cross-compile", "CROSS_COMPILE": f"/usr/bin/{prefix}"}
+
+
+DEBIAN: Final[Mapping[str, DebianToolchain]] = {
+    "host": DebianToolchain("gcc gcc-multilib", "gcc", {"ZEPHYR_TOOLCHAIN_VARIANT": "host"}),
+    "x86": DebianToolchain("gcc gcc-multilib", "x86_64-linux-gnu-gcc", _cross("x86_64-linux-gnu-")),
+    "arm": DebianToolchain(
+        "gcc-arm-none-eabi picolibc-arm-none-eabi",
+        "arm-none-eabi-gcc",
+        {"ZEPHYR_TOOLCHAIN_VARIANT": "gnuarmemb", "GNUARMEMB_TOOLCHAIN_PATH": "/usr"},
+    ),
+    "arm64": DebianToolchain("gcc-aarch64-linux-gnu", "aarch64-linux-gnu-gcc", _cross("aarch64-linux-gnu-")),
+    "riscv": DebianToolchain(
+        "gcc-riscv64-unknown-elf picolibc-riscv64-unknown-elf",
+        "riscv64-unknown-elf-gcc",
+        _cross("riscv64-unknown-elf-"),
+    ),
+}
+"""Debian's compilers, by `Platform.arch`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Toolchain:
+    """A compiler that was found.
+
+    description: for people and reports: "Debian arm-none-eabi-gcc 12.2.1".
+    environment: variables to set for a Zephyr build.
+    """
+
+    description: str
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+def compiler_version(compiler: str) -> str | None:
+    """The first line of `compiler --version`, or None when there is no such program."""
+    path = shutil.which(compiler)
+    if path is None:
+        return None
+    ran = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=_COMMAND_S, check=False)
+    return ran.stdout.partition("\n")[0] or None
+
+
+def debian_toolchain(arch: str, *, bare: bool = False) -> Toolchain:
+    """Debian's compiler for `arch`; with `bare` its picolibc must be there too.
+
+    Raises ToolchainMissingError with the command that installs it.
+    """
+    known = DEBIAN.get(arch)
+    if known is None:
+        step = "install the Zephyr SDK: `west sdk install`, or set ZEPHYR_TOOLCHAIN_VARIANT"
+        raise ToolchainMissingError(f"no compiler is known for arch {arch!r}", stage="build", next_step=step)
+    version = compiler_version(known.compiler)
+    missing = known.compiler if version is None else "picolibc" if bare and not _has_picolibc(known) else ""
+    if version is None or missing:
+        step = f"run `sudo apt-get install {known.packages}`"
+        raise ToolchainMissingError(f"{missing} is not installed", stage="build", next_step=step)
+    return Toolchain(version, known.zephyr)
+
+
+def _has_picolibc(toolchain: DebianToolchain) -> bool:
+    return Path(_file_of(toolchain.compiler, "picolibc.specs")).is_absolute()
+
+
+def zephyr_toolchain(arch: str) -> Toolchain:
+    """What a Zephyr build for `arch` uses: ZEPHYR_TOOLCHAIN_VARIANT as set, the SDK, else Debian's.
+
+    Native programs are always built by the host's compiler, whatever is installed besides.
+    Raises ToolchainMissingError.
+    """
+    variant = os.environ.get("ZEPHYR_TOOLCHAIN_VARIANT")
+    if variant:
+        return Toolchain(f"ZEPHYR_TOOLCHAIN_VARIANT={variant}{_set_tools()}")
+    sdk = find_sdk() if arch != "host" else None
+    if sdk is not None:
+        environment = {"ZEPHYR_TOOLCHAIN_VARIANT": "zephyr", "ZEPHYR_SDK_INSTALL_DIR": str(sdk)}
+        return Toolchain(f"Zephyr SDK {sdk_version(sdk)}", environment)
+    found = debian_toolchain(arch)
+    return Toolchain(found.description, {**found.environment, **_limits_header(DEBIAN[arch].compiler)})
+
+
+def find_sdk() -> Path | None:
+    """The Zephyr SDK: ZEPHYR_SDK_INSTALL_DIR, else the newest in CMake's registry and the usual places."""
+    named = os.environ.get("ZEPHYR_SDK_INSTALL_DIR")
+    if named:
+        return Path(named)
+    found = [path for path in _sdk_candidates() if (path / "sdk_version").is_file()]
+    return max(found, key=lambda path: _version_key(sdk_version(path)), default=None)
+
+
+def _sdk_candidates() -> list[Path]:
+    registry = Path.home() / ".cmake" / "packages" / "Zephyr-sdk"
+    listed = [Path(entry.read_text().strip()) for entry in sorted(registry.glob("*")) if entry.is_file()]
+    home = Path.home()
+    homes = (home, home / ".local", home / ".local/opt", Path("/opt"), Path("/usr/local"))
+    return [path.parent for path in listed] + [path for home in homes for path in home.glob("zephyr-sdk-*")]
+
+
+def sdk_version(sdk: Path) -> str:
+    """The version of the Zephyr SDK at `sdk`."""
+    try:
+        return (sdk / "sdk_version").read_text().strip()
+    except OSError:
+        return "of unknown version"
+
+
+def _version_key(version: str) -> list[int]:
+    return [int(number) for number in re.findall(r"\d+", version)]
+
+
+def _set_tools() -> str:
+    """What else the user set for that variant: it tells two set-ups apart."""
+    names = sorted(name for name in os.environ if name.endswith("_TOOLCHAIN_PATH") or name == "CROSS_COMPILE")
+    return "".join(f" {name}={os.environ[name]}" for name in names)
+
+
+def _limits_header(compiler: str) -> dict[str, str]:
+    """Help Zephyr over Debian's GCC 12, which keeps limits.h in include/, not in include-fixed/.
+
+    Zephyr asks GCC before 13.1 for the path of include-fixed/limits.h and needs one. GCC looks for such
+    files in LIBRARY_PATH too, so a directory of ours there answers, with a link to the header it does have.
+    """
+    if Path(_file_of(compiler, "include-fixed/limits.h")).is_absolute():
+        return {}
+    header = _file_of(compiler, "include/limits.h")
+    directory = cache_home() / "toolchain" / re.sub(r"\W+", "-", header).strip("-")
+    link = directory / "include-fixed" / "limits.h"
+    if not link.is_symlink():
+        link.parent.mkdir(parents=True, exist_ok=True)
+        _link(link, header)
+    return {"LIBRARY_PATH": _before_users(directory)}
+
+
+def _link(link: Path, target: str) -> None:
+    try:
+        link.symlink_to(target)
+    except FileExistsError:
+        return  # Another build made it just now.
+
+
+def _file_of(compiler: str, name: str) -> str:
+    command = [compiler, f"--print-file-name={name}"]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=_COMMAND_S, check=True)
+    return ran.stdout.strip()
+
+
+def _before_users(directory: Path) -> str:
+    """A LIBRARY_PATH with `directory` in front of what the user has set."""
+    return os.pathsep.join(filter(None, (str(directory), os.environ.get("LIBRARY_PATH"))))

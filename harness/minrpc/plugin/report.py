@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the plugin shows: the header, lines of progress, short tracebacks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Final
+
+import _pytest
+import pluggy
+import pytest
+
+from minrpc.errors import HarnessError
+from minrpc.options import Options
+from minrpc.targets import Selection, Target
+
+_PACKAGE: Final = Path(__file__).resolve().parent.parent
+_PLUGIN: Final = _PACKAGE / "pytest_plugin.py"
+# What stands between a fixture and the test that wants it.
+_NOT_TESTS: Final = (_PACKAGE, *(Path(module.__file__ or "").parent for module in (_pytest, pluggy)))
+
+
+def header(selection: Selection, options: Options) -> list[str]:
+    """Every device that is tested, and every default platform that is not, with the reason."""
+    lines = [f"minrpc: {_described(target, options)}" for target in selection.targets]
+    return lines + [f"minrpc: not {name}: {why}" for name, why in selection.left_out.items()]
+
+
+def _described(target: Target, options: Options) -> str:
+    if target.serial_port is not None:
+        return f"{target.name}: {target.serial_port} at {target.baud} baud"
+    assert target.platform is not None
+    return f"{target.name}: {target.platform.description}, link {options.link}"
+
+
+def progress_line(config: pytest.Config, text: str) -> None:
+    """A line on the terminal while a test runs and its output is captured; none with -q."""
+    terminal = config.pluginmanager.get_plugin("terminalreporter")
+    capture = config.pluginmanager.get_plugin("capturemanager")
+    if terminal is None or capture is None or config.get_verbosity() < 0:
+        return
+    with capture.global_and_fixture_disabled():
+        terminal.ensure_newline()
+        terminal.write_line(f"minrpc: {text}")
+
+
+def short_traceback(caught: pytest.ExceptionInfo[BaseException]) -> None:
+    """For our own errors leave only the test's frames: the error's text says what happened inside.
+
+    Where there are none, in a fixture of ours, its own frame is left.
+    """
+    error = caught.value
+    if not isinstance(error, HarnessError):
+        return
+    kept = _frames(error.__traceback__, _is_test) or _last(_frames(error.__traceback__, _is_plugin))
+    if kept is not None:
+        caught.traceback = type(caught.traceback)(kept)
+        error.__suppress_context__, error.__cause__ = True, None
+
+
+def _frames(traceback: TracebackType | None, wanted: Callable[[Path], bool]) -> TracebackType | None:
+    """A copy of `traceback` with the frames of wanted files; None when there is none."""
+    if traceback is None:
+        return None
+    rest = _frames(traceback.tb_next, wanted)
+    if not wanted(Path(traceback.tb_frame.f_code.co_filename)):
+        return rest
+    return TracebackType(rest, traceback.tb_frame, traceback.tb_lasti, traceback.tb_lineno)
+
+
+def _last(traceback: TracebackType | None) -> TracebackType | None:
+    while traceback is not None and traceback.tb_next is not None:
+        traceback = traceback.tb_next
+    return traceback
+
+
+def _is_test(file: Path) -> bool:
+    return not any(file.is_relative_to(package) for package in _NOT_TESTS)
+
+
+def _is_plugin(file: Path) -> bool:
+    return file == _PLUGIN

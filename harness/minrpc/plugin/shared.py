@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The device that a target's tests share: built once, started once, replaced when a test has spoiled it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from minrpc.client import Device
+from minrpc.deadline import Deadline
+from minrpc.errors import ConfigurationError, HarnessError
+from minrpc.opening import device_on, run_target
+from minrpc.options import Options
+from minrpc.platforms import Firmware, RunningDevice, build
+from minrpc.plugin.trace import LentTransport
+from minrpc.post_mortem import state_lines
+from minrpc.targets import Target
+
+
+@dataclass
+class SharedDevice:
+    """Owns a target's firmware and its running device.
+
+    total: the deadline over everything that waits.
+    say: shows a line of progress.
+    boot_s: seconds that the last start took.
+    unusable: why the device that was started last never worked; "" when it did, or was not tried yet.
+    """
+
+    target: Target
+    options: Options
+    total: Deadline
+    say: Callable[[str], None]
+    boot_s: float = field(default=0.0, init=False)
+    unusable: str = field(default="", init=False)
+    _firmware: Firmware | None = field(default=None, init=False)
+    _running: RunningDevice | None = field(default=None, init=False)
+    _lent: LentTransport | None = field(default=None, init=False)
+    _device: Device | None = field(default=None, init=False)
+    _answered: bool = field(default=False, init=False)
+
+    @property
+    def name(self) -> str:
+        """The target's name."""
+        return self.target.name
+
+    @property
+    def firmware(self) -> Firmware | None:
+        """What was built for the target; None for a device that is attached to, whose firmware is its own."""
+        if self._firmware is None and self.target.serial_port is None:
+            self._firmware = self._build()
+        return self._firmware
+
+    @property
+    def running(self) -> RunningDevice:
+        """The running device, started when it does not run."""
+        if self._running is None:
+            begin = time.monotonic()
+            with self._once_or_never():
+                self._running = self._start()
+            self.boot_s = time.monotonic() - begin
+        return self._running
+
+    def open(self) -> Device:
+        """The device with a session of its own, in which nothing is left of an earlier one."""
+        running = self.running
+        self._lent = LentTransport(running.transport)
+        device = device_on(running, self.total, transport=self._lent, resend=self.options.resend)
+        self._device = device
+        with self._once_or_never():
+            device.connect()
+            self._answered = True
+        return device
+
+    @contextmanager
+    def _once_or_never(self) -> Iterator[None]:
+        """Remember what does not work, so that it is tried, and waited for, only once."""
+        try:
+            yield
+        except HarnessError as error:
+            self.unusable = "" if self._answered else error.message
+            raise
+
+    def check(self) -> None:
+        """Raise EmulatorExitedError when the device has died."""
+        if self._running is not None:
+            self._running.check()
+
+    def discard(self) -> None:
+        """Stop the running device; the next test gets a new one, which has to show again that it answers."""
+        self._answered = False
+        running, self._running, self._device = self._running, None, None
+        if running is not None:
+            running.stop()
+
+    def properties(self) -> dict[str, object]:
+        """For the JUnit report: platform, clock, seconds, bytes."""
+        running = self.running
+        known: dict[str, object] = {
+            "platform": self.name,
+            "timing": running.timing,
+            "boot_s": round(self.boot_s, 3),
+        }
+        if self.firmware is not None:
+            sizes = self.firmware.sizes
+            known |= {"firmware": self.firmware.content_hash[:16]}
+            known |= {"flash_bytes": sizes.flash, "ram_bytes": sizes.ram}
+        return known
+
+    def sections(self) -> list[tuple[str, str]]:
+        """For the report of a failed test: titles and texts."""
+        found = []
+        if self._running is not None and self._running.console:
+            found.append((f"{self.name}: console", self._running.console))
+        if self._lent is not None and self._lent.trace():
+            found.append((f"{self.name}: wire", self._lent.trace()))
+        if self._running is not None:
+            lines = state_lines(self._running, self._device)
+            found.append((f"{self.name}: link and memory", "\n".join(lines)))
+        return found
+
+    def _build(self) -> Firmware:
+        platform = self.target.platform
+        if platform is None:
+            raise ConfigurationError(f"{self.name} is not in the table of platforms: it can't be built")
+        self.say(f"{self.name}: firmware")
+        firmware = build(platform)
+        how = "from cache" if firmware.cached else "built"
+        self.say(f"{self.name}: firmware {how} in {firmware.seconds:.1f} s")
+        return firmware
+
+    def _start(self) -> RunningDevice:
+        return run_target(self.target, self.firmware, self.options, self.total)

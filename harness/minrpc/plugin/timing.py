@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Times in tests: what fails on a number, what only warns, and by which clock they were taken."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+
+import pytest
+
+from minrpc.client import Device
+from minrpc.platforms import Platform, RunningDevice
+from minrpc.timing import DeviceClock, Measurement
+from minrpc.timing.units import quantity
+
+
+class TimingWarning(UserWarning):
+    """A time is not what it should be, on a clock that a host or a board may disturb."""
+
+
+@dataclass(frozen=True, slots=True)
+class TimingCheck:
+    """Says what a wrong time means here: a failure where times are exact, else a warning.
+
+    exact: QEMU counts instructions.
+    strict: --strict-timing was given, so that any wrong time fails.
+    platform: whose bounds hold; None where there are none.
+    """
+
+    exact: bool
+    strict: bool
+    platform: Platform | None = None
+
+    def expect(self, holds: bool, text: str) -> None:
+        """Fail or warn with `text` unless it holds."""
+        if holds:
+            return
+        if self.exact or self.strict:
+            pytest.fail(text)
+        warnings.warn(TimingWarning(f"{text} (--strict-timing makes this a failure)"), stacklevel=2)
+
+    def bounds(self, measurement: Measurement) -> None:
+        """Expect the median inside the platform's own bounds for this function, if it has any."""
+        seconds = measurement.clock.seconds(measurement.summary.median)
+        for bound in self.platform.time_bounds if self.platform else ():
+            if bound.function == measurement.name:
+                taken = f"{measurement.name} took {quantity(seconds, 's')}"
+                self.expect(bound.holds(seconds), f"{taken}, not {bound}")
+
+
+def clock_of(device: Device, running: RunningDevice) -> DeviceClock | None:
+    """The device's clock; None where it can't be asked for its rate."""
+    if not device.rpc.ours:
+        return None
+    return running.timebase.clock(device.info().timer_hz)

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A transport that is lent to a test: it remembers what passed, and the test can't close it."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Final
+
+from minrpc.transport import Transport
+from minrpc.wire.explain import FROM_DEVICE, TO_DEVICE, explain
+
+_CHUNKS: Final = 200
+_MERGED: Final = 4096
+_MESSAGES: Final = 16
+
+
+class LentTransport:
+    """`inner` for the time of one test. `trace` shows the last chunks in both directions."""
+
+    def __init__(self, inner: Transport) -> None:
+        self.name = inner.name
+        self._inner = inner
+        self._chunks: deque[tuple[str, bytes | bytearray]] = deque(maxlen=_CHUNKS)
+
+    def write(self, data: bytes, timeout_s: float) -> None:
+        """As `Transport.write`."""
+        self._note(TO_DEVICE, data)
+        self._inner.write(data, timeout_s)
+
+    def read(self, timeout_s: float) -> bytes:
+        """As `Transport.read`."""
+        data = self._inner.read(timeout_s)
+        if data:
+            self._note(FROM_DEVICE, data)
+        return data
+
+    def close(self) -> None:
+        """Nothing: the lender goes on using it."""
+
+    def trace(self) -> str:
+        """The last messages, a line each: ">" to the device, "<" from it."""
+        return "\n".join(explain((mark, bytes(data)) for mark, data in self._chunks)[-_MESSAGES:])
+
+    def _note(self, direction: str, data: bytes) -> None:
+        """A slow link's bytes come one by one: they are kept as one chunk."""
+        before, last = self._chunks[-1] if self._chunks else ("", b"")
+        if before == direction and isinstance(last, bytearray) and len(last) + len(data) <= _MERGED:
+            last += data
+        else:
+            self._chunks.append((direction, bytearray(data) if len(data) < _MERGED else data))

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""After a failure: what the device says of its link and its memory, when it still answers."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Final
+
+from minrpc.client import Device, DeviceInfo
+from minrpc.deadline import Deadline
+from minrpc.errors import HarnessError
+from minrpc.opening import device_on
+from minrpc.platforms import RunningDevice
+
+# A device that answers does so at once. The second limit is plain wall time, for a host that is busy.
+_ANSWER_S: Final = 1.0
+_TOTAL_S: Final = 10.0
+
+
+def state_lines(running: RunningDevice, device: Device | None) -> list[str]:
+    """Lines of text: counts of both sides, and the device's memory.
+
+    device: the client that failed; its session is used while it is good, and left alone otherwise.
+
+    Asks once or twice and never waits long; nothing is raised.
+    """
+    lines = [] if device is None else [_counted("the host's reader", asdict(device.link_counters))]
+    if not running.alive():
+        return lines
+    try:
+        info = _ask(running, device)
+    except HarnessError as error:
+        return [*lines, f"the device does not answer any more: {error.message}"]
+    return [
+        *lines,
+        _counted("the device, since it started", info.link_counts()),
+        f"arrays: {info.arena_used} of {info.arena_size} bytes in use, {info.arena_peak} at the most, "
+        f"{info.arena_largest_free} free in one piece",
+        f"stack: {info.stack_peak} of {info.stack_size} bytes at the most (0: not known)",
+    ]
+
+
+def _counted(who: str, counts: dict[str, int]) -> str:
+    shown = ", ".join(f"{name} {count}" for name, count in counts.items())
+    return f"{who}: {shown}"
+
+
+def _ask(running: RunningDevice, device: Device | None) -> DeviceInfo:
+    """The device's info. A session that runs must not be replaced: its client would wait for answers."""
+    if device is not None and device.rpc.link.usable:
+        try:
+            return device.rpc.device_info(_ANSWER_S)
+        except HarnessError:
+            if device.rpc.link.usable:
+                raise
+    fresh = device_on(
+        running,
+        Deadline("post mortem", _TOTAL_S),
+        transport=running.transport,  # So it is not closed: fresh only borrows it.
+        session_timeout_s=_ANSWER_S,
+        call_timeout_s=_ANSWER_S,
+    )
+    return fresh.info()

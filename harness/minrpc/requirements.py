@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a platform needs of this machine: what is there, which version, and the command that gets the rest."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import Final
+
+from minrpc.errors import MissingError
+from minrpc.platforms import Platform
+from minrpc.platforms.sources import firmware_root
+from minrpc.platforms.toolchain import compiler_version, debian_toolchain, zephyr_toolchain
+from minrpc.platforms.zephyr_workspace import find_workspace
+
+OLDEST_QEMU: Final = (6, 0)
+
+_COMMAND_S: Final = 30.0
+_ZEPHYR_MODULES: Final = ("yaml", "elftools", "pykwalify", "packaging", "jsonschema")
+
+# Debian's and Ubuntu's package of each program that is not named after itself.
+_PACKAGES: Final = {
+    "ninja": "ninja-build",
+    "dtc": "device-tree-compiler",
+    "gperf": "gperf",
+    "qemu-system-i386": "qemu-system-x86",
+    "qemu-system-x86_64": "qemu-system-x86",
+    "qemu-system-aarch64": "qemu-system-arm",
+    "qemu-system-riscv32": "qemu-system-misc",
+    "qemu-system-riscv64": "qemu-system-misc",
+    "qemu-system-xtensa": "qemu-system-misc",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """One thing that must be there.
+
+    name: what it is, for people.
+    found: its version or its place; "" when it is missing.
+    problem: why it does not count as found; "" when it does.
+    command: what gets it.
+    """
+
+    name: str
+    found: str = ""
+    problem: str = ""
+    command: str = ""
+
+    @property
+    def missing(self) -> bool:
+        """Whether it still has to be got."""
+        return not self.found
+
+
+def requirements(platform: Platform) -> list[Requirement]:
+    """All that building and starting `platform` takes, in the order in which it is used."""
+    return list(_requirements(platform))
+
+
+def lacking(platform: Platform) -> list[Requirement]:
+    """Those that are missing; empty when the platform can run here."""
+    return [one for one in _requirements(platform) if one.missing]
+
+
+def program(name: str) -> Requirement:
+    """The program `name` with its version."""
+    found = program_version(name)
+    return Requirement(name, found or "", "not installed", apt_command(_PACKAGES.get(name, name)))
+
+
+def apt_command(packages: str) -> str:
+    """What installs Debian packages."""
+    return f"sudo apt-get install {packages}"
+
+
+def program_version(name: str) -> str | None:
+    """The first line of `NAME --version`, or None when there is no such program."""
+    path = shutil.which(name)
+    return None if path is None else _version_line(path)
+
+
+@cache
+def _version_line(path: str) -> str:
+    ran = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=_COMMAND_S, check=False)
+    return (ran.stdout or ran.stderr).strip().partition("\n")[0] or path
+
+
+def _requirements(platform: Platform) -> Iterator[Requirement]:
+    if platform.port == "zephyr":
+        yield zephyr_workspace()
+        yield _attempt("compiler", lambda: zephyr_toolchain(platform.arch).description)
+    else:
+        yield _attempt("compiler", lambda: debian_toolchain(platform.arch).description)
+    if platform.port == "baremetal":
+        yield picolibc()
+    yield from (program(name) for name in _build_tools(platform))
+    if platform.port == "zephyr":
+        yield zephyr_modules()
+    if platform.starts == "qemu":
+        yield qemu(platform.qemu)
+    if platform.starts == "board":
+        yield Requirement("board", problem="boards are not started from here", command="--serial-port PATH")
+
+
+def _build_tools(platform: Platform) -> tuple[str, ...]:
+    return ("cmake", "ninja", "dtc") if platform.port == "zephyr" else ("cmake", "ninja")
+
+
+def zephyr_workspace() -> Requirement:
+    """A Zephyr that the firmware builds with."""
+
+    def find() -> str:
+        workspace = find_workspace(firmware_root())
+        return f"{workspace.version} in {workspace.base} (from {workspace.found_by})"
+
+    return _attempt("Zephyr", find)
+
+
+def picolibc() -> Requirement:
+    """Debian's C library for bare metal: its compiler driver finds the specs when it is installed."""
+    command = ["arm-none-eabi-gcc", "-print-file-name=picolibc.specs"]
+    found = ""
+    if compiler_version(command[0]):
+        ran = subprocess.run(command, capture_output=True, text=True, timeout=_COMMAND_S, check=False)
+        found = ran.stdout.strip() if ran.stdout.startswith("/") else ""
+    return Requirement("picolibc", found, "not installed", apt_command("picolibc-arm-none-eabi"))
+
+
+def qemu(name: str) -> Requirement:
+    """The QEMU program `name`, not older than what takes all that it is told."""
+    found = program(name)
+    number = re.search(r"version (\d+)\.(\d+)", found.found)
+    if number and (int(number[1]), int(number[2])) < OLDEST_QEMU:
+        problem = f"{number[0]} is older than {OLDEST_QEMU[0]}.{OLDEST_QEMU[1]}"
+        return Requirement(name, problem=problem, command=found.command)
+    return found
+
+
+def zephyr_modules() -> Requirement:
+    """What Zephyr's build scripts import, in the Python that will run them: ours."""
+    missing = [name for name in _ZEPHYR_MODULES if importlib.util.find_spec(name) is None]
+    problem = f"Python has no {', '.join(missing)}" if missing else ""
+    command = f"{sys.executable} -m pip install 'minrpc-harness[zephyr]'"
+    return Requirement("Zephyr's Python modules", "" if missing else "all there", problem, command)
+
+
+def _attempt(name: str, find: Callable[[], str]) -> Requirement:
+    try:
+        return Requirement(name, find())
+    except MissingError as error:
+        return Requirement(name, problem=error.message, command=_command(error.next_step))
+
+
+def _command(next_step: str) -> str:
+    """The command in "run `COMMAND`...", else the whole advice."""
+    _, _, rest = next_step.partition("run `")
+    return rest.partition("`")[0] or next_step

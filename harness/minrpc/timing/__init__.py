@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Times, and how right they are: what was counted, which clock, statistics, changes. Pure, except `plot`."""
+
+from minrpc.timing.clock import DeviceClock, Mode, Timebase
+from minrpc.timing.measurement import Measurement, Overhead, Sample
+from minrpc.timing.summary import Drift, Interval, Summary, samples_needed, summarize
+
+__all__ = [
+    "DeviceClock",
+    "Drift",
+    "Interval",
+    "Measurement",
+    "Mode",
+    "Overhead",
+    "Sample",
+    "Summary",
+    "Timebase",
+    "samples_needed",
+    "summarize",
+]

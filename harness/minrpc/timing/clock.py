@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The clock that times were taken with, and how far they can be trusted because of it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+from typing import Any, Final, Literal, Self
+
+from minrpc.timing.units import quantity
+
+Mode = Literal["exact", "wall", "board"]
+Counts = Literal["ticks", "core cycles", "instructions"]
+
+NS: Final = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timebase:
+    """What drives a device's clock.
+
+    mode: "exact" (QEMU counts instructions, so numbers repeat), "wall" (the host's time: advice only),
+        "board" (real hardware).
+    source: the counter's name, "SysTick"; "" where nobody said.
+    counts: what one count is; "ticks" of a clock unless the platform says more.
+    icount_shift: an instruction takes 2 ** icount_shift ns; None where instructions don't drive the clock.
+    """
+
+    mode: Mode = "board"
+    source: str = ""
+    counts: Counts = "ticks"
+    icount_shift: int | None = None
+
+    def clock(self, cycles_hz: int) -> DeviceClock:
+        """With the rate that the device tells."""
+        return DeviceClock(cycles_hz=cycles_hz, **asdict(self))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceClock(Timebase):
+    """A timebase and its rate.
+
+    cycles_hz: counts per second, as the device read it when it ran.
+    """
+
+    cycles_hz: int
+
+    @classmethod
+    def from_json(cls, document: dict[str, Any]) -> Self:
+        """Back from `to_json`."""
+        return cls(**document)
+
+    def to_json(self) -> dict[str, Any]:
+        """For a file."""
+        return asdict(self)
+
+    @property
+    def exact(self) -> bool:
+        """Whether its numbers repeat, so that a difference of one is a difference."""
+        return self.mode == "exact"
+
+    @property
+    def cycles_per_instruction(self) -> Fraction | None:
+        """Counts that one instruction takes; None where the platform has no fixed relation."""
+        if self.icount_shift is not None:
+            return Fraction((1 << self.icount_shift) * self.cycles_hz, NS)
+        return Fraction(1) if self.counts == "instructions" else None
+
+    @property
+    def resolution_s(self) -> float:
+        """Seconds that one count takes: no reading is finer."""
+        return 1.0 / self.cycles_hz
+
+    def seconds(self, cycles: float) -> float:
+        """`cycles` in seconds, rounded once."""
+        return cycles / self.cycles_hz
+
+    def __str__(self) -> str:
+        name = self.source or "the platform timer"
+        rate = quantity(self.cycles_hz, "Hz")
+        text = f"{self.mode}: {name}, {rate}, resolution {quantity(self.resolution_s, 's')}"
+        if self.counts != "ticks":
+            text += f", counts {self.counts}"
+        if self.icount_shift is not None:
+            text += f", {1 << self.icount_shift} ns an instruction (icount shift {self.icount_shift})"
+        return text

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What got slower or bigger from one set of measurements to another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from minrpc.timing.measurement import Measurement
+from minrpc.timing.record import FirmwareRecord, Record
+from minrpc.timing.significance import SIGNIFICANT, least_p, mann_whitney, shift
+
+Verdict = Literal["slower", "faster", "same", "can't tell", "not comparable", "new", "gone"]
+
+# Worst first: the order of a report.
+ORDER: Final[tuple[Verdict, ...]] = (
+    "slower",
+    "not comparable",
+    "can't tell",
+    "gone",
+    "new",
+    "faster",
+    "same",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One function's times in both sets.
+
+    cycles: head less base, per call; 0 where they don't compare.
+    p_value: how likely chance alone makes such a difference; None for exact times, no matter of chance.
+    """
+
+    platform: str
+    call: str
+    verdict: Verdict
+    base: Measurement | None
+    head: Measurement | None
+    cycles: float = 0.0
+    p_value: float | None = None
+    note: str = ""
+
+    @property
+    def relative(self) -> float:
+        """The change over the base."""
+        return self.cycles / self.base.typical_cycles if self.base and self.base.typical_cycles else 0.0
+
+    @property
+    def exact(self) -> bool:
+        """Whether nothing but the firmware can have made the difference."""
+        return self.base is not None and self.base.clock.exact and self.p_value is None
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """A platform's firmware in both sets, in bytes."""
+
+    platform: str
+    region: Literal["flash", "RAM"]
+    base: int
+    head: int
+
+    @property
+    def grown(self) -> int:
+        """Bytes that it got bigger by."""
+        return self.head - self.base
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Changes, the worst first, and sizes by platform."""
+
+    changes: tuple[Change, ...]
+    sizes: tuple[Growth, ...]
+    base: Sequence[Record]
+    head: Sequence[Record]
+
+    def count(self, verdict: Verdict) -> int:
+        """How many calls have it."""
+        return sum(change.verdict == verdict for change in self.changes)
+
+    def worse(self, *, strict: bool) -> bool:
+        """Whether something got slower or bigger: by exact times and sizes, with `strict` by any clock."""
+        slower = any(change.verdict == "slower" and (change.exact or strict) for change in self.changes)
+        return slower or any(size.grown > 0 for size in self.sizes)
+
+
+def compare(base: Sequence[Record], head: Sequence[Record]) -> Comparison:
+    """`head` against `base`."""
+    before, after = ({record.key: record for record in records} for records in (base, head))
+    changes = [_change(key, before.get(key), after.get(key)) for key in dict.fromkeys([*before, *after])]
+    changes.sort(key=lambda change: (ORDER.index(change.verdict), -abs(change.relative)))
+    return Comparison(tuple(changes), tuple(_sizes(base, head)), base, head)
+
+
+def _change(key: tuple[str, str], base: Record | None, head: Record | None) -> Change:
+    platform, call = key
+    if base is None or head is None:
+        before, after = (record.measurement if record else None for record in (base, head))
+        return Change(platform, call, "new" if base is None else "gone", before, after)
+    return judge(platform, call, base.measurement, head.measurement)
+
+
+def judge(platform: str, call: str, base: Measurement, head: Measurement) -> Change:
+    """Exact times by their difference alone, others by a test of significance."""
+    if base.clock != head.clock:
+        note = f"base {base.clock}; head {head.clock}"
+        return Change(platform, call, "not comparable", base, head, note=note)
+    if base.clock.exact:
+        return _judge_exact(platform, call, base, head)
+    return _judge_noisy(platform, call, base, head)
+
+
+def _judge_exact(platform: str, call: str, base: Measurement, head: Measurement) -> Change:
+    """An interrupt more in some repeats moves the median, or the shortest, but a change moves both."""
+    cycles = head.typical_cycles - base.typical_cycles
+    median = head.summary.median - base.summary.median
+    limit = tolerance(base, head)
+    differs = abs(cycles) > limit and abs(median) > limit and cycles * median > 0
+    return Change(platform, call, _direction(cycles, differs), base, head, cycles)
+
+
+def tolerance(base: Measurement, head: Measurement) -> float:
+    """Cycles per call that exact times may differ by with the same firmware: what the clock cuts off, and the
+    timer's own share, which depends on how many calls it was spread over.
+    """
+    shares = [one.overhead.timer / (sample.number or 1) for one in (base, head) for sample in one.samples]
+    return base.resolution_cycles + head.resolution_cycles + max(shares) - min(shares)
+
+
+def _judge_noisy(platform: str, call: str, base: Measurement, head: Measurement) -> Change:
+    before, after = base.cycles_per_call, head.cycles_per_call
+    cycles, p_value = shift(before, after), mann_whitney(before, after)
+    if least_p(len(before), len(after)) > SIGNIFICANT:
+        note = "too few repeats"
+        return Change(platform, call, "can't tell", base, head, cycles, p_value, note)
+    return Change(platform, call, _direction(cycles, p_value < SIGNIFICANT), base, head, cycles, p_value)
+
+
+def _direction(cycles: float, differs: bool) -> Verdict:
+    if not differs or cycles == 0:
+        return "same"
+    return "slower" if cycles > 0 else "faster"
+
+
+def _sizes(base: Sequence[Record], head: Sequence[Record]) -> Iterator[Growth]:
+    before, after = _firmwares(base), _firmwares(head)
+    for platform in before:
+        if platform in after:
+            yield Growth(platform, "flash", before[platform].flash, after[platform].flash)
+            yield Growth(platform, "RAM", before[platform].ram, after[platform].ram)
+
+
+def _firmwares(records: Sequence[Record]) -> dict[str, FirmwareRecord]:
+    return {record.platform: record.firmware for record in records if record.firmware is not None}

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A comparison as Markdown, fit for a pull request's comment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from minrpc.markdown import table
+from minrpc.timing.compare import Change, Comparison, Growth
+from minrpc.timing.measurement import Measurement
+from minrpc.timing.record import Record
+from minrpc.timing.units import count, percent, quantity
+
+
+def comparison_markdown(comparison: Comparison) -> str:
+    """The verdict in a line, times, sizes, and how they were measured."""
+    parts = [f"### {headline(comparison)}", _times(comparison.changes)]
+    if comparison.sizes:
+        parts.append(_sizes(comparison.sizes))
+    parts.append(_method(comparison))
+    return "\n\n".join(parts) + "\n"
+
+
+def headline(comparison: Comparison) -> str:
+    """What got worse, in a line."""
+    total = len(comparison.changes)
+    counted = ((verdict, comparison.count(verdict)) for verdict in ("slower", "faster"))
+    times = [f"{number} of {total} {verdict}" for verdict, number in counted if number]
+    grown = [
+        f"{size.platform} {size.region} {size.grown:+,} bytes" for size in comparison.sizes if size.grown
+    ]
+    return "Timings: " + "; ".join([*(times or ["none slower"]), *grown])
+
+
+def _times(changes: Sequence[Change]) -> str:
+    rows = [
+        [
+            f"**{change.verdict}**" if change.verdict == "slower" else change.verdict,
+            f"`{change.call}`",
+            change.platform,
+            _value(change.base),
+            _value(change.head),
+            _difference(change),
+        ]
+        for change in changes
+    ]
+    return table(["", "call", "platform", "base", "head", "change"], rows, right=range(3, 6))
+
+
+def _value(one: Measurement | None) -> str:
+    """Exact times in cycles, the others in seconds with the half of their interval."""
+    if one is None:
+        return "-"
+    typical = one.typical_cycles
+    if one.clock.exact:
+        return f"{count(typical)} cycles"
+    interval = one.summary.interval
+    spread = f" ± {quantity(one.clock.seconds(interval.half_width), 's', 3)}" if interval else ""
+    return quantity(one.clock.seconds(typical), "s") + spread
+
+
+def _difference(change: Change) -> str:
+    if change.base is None or change.head is None:
+        return change.verdict
+    if change.verdict == "not comparable":
+        return change.note
+    if change.p_value is None:
+        if change.verdict == "same":
+            return "0"
+        sign = "+" if change.cycles > 0 else "-"
+        return f"{sign}{count(abs(change.cycles))} cycles ({percent(change.relative)})"
+    note = f", {change.note}" if change.note else ""
+    return f"{percent(change.relative)} (p = {change.p_value:.2g}{note})"
+
+
+def _sizes(sizes: Sequence[Growth]) -> str:
+    rows = [
+        [
+            size.platform,
+            size.region,
+            f"{size.base:,}",
+            f"{size.head:,}",
+            f"{size.grown:+,}" if size.grown else "0",
+        ]
+        for size in sizes
+    ]
+    return table(["firmware", "bytes of", "base", "head", "change"], rows, right=range(2, 5))
+
+
+def _method(comparison: Comparison) -> str:
+    lines = ["<details><summary>How it was measured</summary>", ""]
+    for label, records in (("base", comparison.base), ("head", comparison.head)):
+        lines += [f"- {label}: {line}" for line in dict.fromkeys(_provenance(records))]
+    lines += [
+        "",
+        "Exact times are those of the shortest repeat, compared to the cycle. Others are medians with their",
+        "95 % interval, compared by the Mann-Whitney test; below p = 0.01 they differ.",
+        "",
+        "</details>",
+    ]
+    return "\n".join(lines)
+
+
+def _provenance(records: Sequence[Record]) -> Iterator[str]:
+    for record in records:
+        text = f"{record.platform}: {record.measurement.clock}"
+        if record.firmware is not None:
+            built = f"{record.firmware.compiler} {record.firmware.flags}".strip() or "unknown compiler"
+            text += f"; firmware {record.firmware.content_hash[:12]}, {built}"
+        yield text

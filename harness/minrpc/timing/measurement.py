@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a device counted while it timed a function: whole cycles, so that nothing is lost in seconds."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from struct import Struct
+from typing import Final, Self
+
+from minrpc.timing.clock import DeviceClock, Timebase
+from minrpc.timing.summary import Summary, summarize
+
+# The device's answer, little-endian: its clock's rate, then a record for each repeat.
+_RATE: Final = Struct("<Q")
+_RECORD: Final = Struct("<QII")
+_COARSE: Final = 1 << 31
+# So many different numbers share a divisor by chance once in a thousand times at most.
+_ENOUGH: Final = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One repeat: the batch that was long enough.
+
+    cycles: what all its calls took together, the timer's own start and stop included.
+    number: calls in it.
+    batches: how many were run until one was long enough; this is the last.
+    coarse: the cycle counter could not be trusted, and the device's slower clock was used instead.
+    """
+
+    cycles: int
+    number: int
+    batches: int = 1
+    coarse: bool = False
+
+    @property
+    def cycles_per_call(self) -> float:
+        """Of one call, with its share of the overhead; of a batch without calls, the whole."""
+        return self.cycles / (self.number or 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Overhead:
+    """What measuring costs, in cycles, measured on the device itself.
+
+    timer: starting and stopping the timer, once in each sample.
+    call: one turn of the evaluator's loop with a call of an empty function. The compiler weaves the two into
+        one another, so they are one number.
+    step: counts that the clock was seen to advance by at once; many a clock is coarser than its unit.
+    """
+
+    timer: float
+    call: float
+    step: int = 1
+
+    @classmethod
+    def measured(cls, no_calls: Sequence[Sample], empty_calls: Sequence[Sample]) -> Self:
+        """From samples of number 0, and of an empty function."""
+        timer = statistics.median(sample.cycles for sample in no_calls)
+        calls = ((sample.cycles - timer) / sample.number for sample in empty_calls)
+        step = clock_step([sample.cycles for sample in (*no_calls, *empty_calls)])
+        return cls(timer, max(0.0, statistics.median(calls)), step)
+
+    def of(self, sample: Sample) -> float:
+        """What it makes of `sample`, in cycles per call."""
+        return self.timer / sample.number + self.call
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measurement:
+    """A function's timing on one device; units are in the names.
+
+    samples: one for each repeat, in the order they were taken, as the device counted them.
+    overhead: what measuring costs on this device.
+    subtracted: whether the figures per call are without it. `samples` never are.
+    """
+
+    name: str
+    clock: DeviceClock
+    samples: tuple[Sample, ...]
+    overhead: Overhead
+    subtracted: bool = False
+
+    @cached_property
+    def cycles_per_call(self) -> tuple[float, ...]:
+        """One value for each repeat."""
+        if not self.subtracted:
+            return tuple(sample.cycles_per_call for sample in self.samples)
+        return tuple(sample.cycles_per_call - self.overhead.of(sample) for sample in self.samples)
+
+    @property
+    def seconds_per_call(self) -> tuple[float, ...]:
+        """One value for each repeat."""
+        return tuple(self.clock.seconds(cycles) for cycles in self.cycles_per_call)
+
+    @property
+    def instructions_per_call(self) -> tuple[float, ...] | None:
+        """One value for each repeat; None where the platform's clock tells nothing about instructions."""
+        each = self.clock.cycles_per_instruction
+        return None if each is None else tuple(float(cycles / each) for cycles in self.cycles_per_call)
+
+    @property
+    def resolution_cycles(self) -> float:
+        """What one step of the clock makes in cycles per call, where that is most."""
+        return max(self.overhead.step / (sample.number or 1) for sample in self.samples)
+
+    @cached_property
+    def summary(self) -> Summary:
+        """Of the cycles per call."""
+        return summarize(self.cycles_per_call, self.resolution_cycles)
+
+    @property
+    def typical_cycles(self) -> float:
+        """Per call: where times are exact the shortest repeat, with fewest interrupts; else the median."""
+        return self.summary.min if self.clock.exact else self.summary.median
+
+    @property
+    def instructions(self) -> float | None:
+        """The median of the instructions per call; None where they are not known."""
+        each = self.clock.cycles_per_instruction
+        return None if each is None else self.summary.median / float(each)
+
+    @property
+    def coarse(self) -> bool:
+        """Whether the device fell back on its slower clock in any repeat."""
+        return any(sample.coarse for sample in self.samples)
+
+    def net(self) -> Self:
+        """The same measurement without the overhead of measuring. It may come out below 0 by noise."""
+        return replace(self, subtracted=True)
+
+    def joined(self, more: Measurement) -> Self:
+        """With the samples of `more` after its own."""
+        return replace(self, samples=self.samples + more.samples)
+
+
+def clock_step(cycles: Sequence[int]) -> int:
+    """By how many counts the clock advances at once: what divides all of many different readings.
+
+    A few different ones may have a divisor in common by chance: 1 then.
+    """
+    different = set(cycles)
+    return max(1, math.gcd(*different)) if len(different) >= _ENOUGH else 1
+
+
+def parse_samples(answer: bytes, timebase: Timebase) -> tuple[DeviceClock, tuple[Sample, ...]]:
+    """The device's answer. Raises ValueError when it has no whole number of samples, or no rate."""
+    if len(answer) <= _RATE.size or (len(answer) - _RATE.size) % _RECORD.size:
+        raise ValueError(f"{len(answer)} bytes are no list of samples")
+    (cycles_hz,) = _RATE.unpack_from(answer)
+    if cycles_hz == 0:
+        raise ValueError("the device's clock has no rate")
+    return timebase.clock(cycles_hz), tuple(
+        Sample(cycles, number, batches & ~_COARSE, bool(batches & _COARSE))
+        for cycles, number, batches in _RECORD.iter_unpack(answer[_RATE.size :])
+    )

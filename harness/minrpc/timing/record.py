@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Measurements that are kept, with all that decides whether another may be compared with them. As JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final, Self
+
+from minrpc.timing.clock import DeviceClock
+from minrpc.timing.measurement import Measurement, Overhead, Sample
+
+FORMAT: Final = "minrpc timings"
+VERSION: Final = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FirmwareRecord:
+    """What was measured on.
+
+    content_hash: of its sources, compiler and options.
+    compiler, flags: as the firmware's own debug information has them; "" where it has none.
+    flash, ram: bytes.
+    """
+
+    content_hash: str
+    compiler: str
+    flags: str
+    flash: int
+    ram: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Record:
+    """One function, called with one set of arguments, on one platform.
+
+    arguments: types and shapes, or values, as the command line takes them.
+    firmware: None for a board, whose firmware is its own.
+    when: ISO 8601, UTC.
+    """
+
+    platform: str
+    arguments: tuple[str, ...]
+    measurement: Measurement
+    firmware: FirmwareRecord | None = None
+    when: str = ""
+
+    @property
+    def call(self) -> str:
+        """As it is written in reports: "add(float32[1024], float32[1024])"."""
+        return f"{self.measurement.name}({', '.join(self.arguments)})"
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """What makes two records comparable in kind."""
+        return self.platform, self.call
+
+    def to_json(self) -> dict[str, Any]:
+        """For a file."""
+        one = self.measurement
+        return {
+            "function": one.name,
+            "arguments": list(self.arguments),
+            "platform": self.platform,
+            "clock": one.clock.to_json(),
+            "overhead_cycles": asdict(one.overhead),
+            "samples": [asdict(sample) for sample in one.samples],
+            "firmware": asdict(self.firmware) if self.firmware else None,
+            "when": self.when,
+        }
+
+    @classmethod
+    def from_json(cls, entry: dict[str, Any]) -> Self:
+        """Back. Raises KeyError and TypeError for what `to_json` did not write."""
+        measurement = Measurement(
+            name=entry["function"],
+            clock=DeviceClock.from_json(entry["clock"]),
+            samples=tuple(Sample(**sample) for sample in entry["samples"]),
+            overhead=Overhead(**entry["overhead_cycles"]),
+        )
+        if not measurement.samples:
+            raise TypeError("a measurement without samples")
+        firmware = entry["firmware"]
+        return cls(
+            platform=entry["platform"],
+            arguments=tuple(entry["arguments"]),
+            measurement=measurement,
+            firmware=FirmwareRecord(**firmware) if firmware else None,
+            when=entry["when"],
+        )
+
+
+def dump(records: Iterable[Record]) -> str:
+    """As the text of a file."""
+    entries = [record.to_json() for record in records]
+    return json.dumps({"format": FORMAT, "version": VERSION, "timings": entries}, indent=1) + "\n"
+
+
+def parse(text: str) -> list[Record]:
+    """From the text of a file. Raises ValueError with the reason when it is none of ours."""
+    try:
+        document = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"it is not JSON: {error}") from error
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        raise ValueError("`minrpc time --json` did not write it")
+    if document.get("version") != VERSION:
+        raise ValueError(f"it is of version {document.get('version')}, this program reads {VERSION}")
+    try:
+        return [Record.from_json(entry) for entry in document["timings"]]
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"an entry in it is damaged: {error}") from error
+
+
+def merged(kept: Sequence[Record], new: Record) -> list[Record]:
+    """`kept` with `new` in the place of what it measured before, or at the end."""
+    others = [record for record in kept if record.key != new.key]
+    index = next((i for i, record in enumerate(kept) if record.key == new.key), len(others))
+    return [*others[:index], new, *others[index:]]

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A measurement as text for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from minrpc.timing.measurement import Measurement
+from minrpc.timing.record import Record
+from minrpc.timing.summary import least_samples
+from minrpc.timing.units import count, percent, quantity
+
+
+def record_text(record: Record) -> str:
+    """What was measured, by which clock, with what statistics; a fact a line."""
+    lines = [f"{record.call} on {record.platform}"]
+    lines += [f"  {name:<13} {value}" for name, value in _facts(record.measurement)]
+    return "\n".join(lines)
+
+
+def _facts(one: Measurement) -> Iterator[tuple[str, str]]:
+    summary = one.summary
+    step = one.overhead.step
+    steps = f"; advances by {quantity(one.clock.seconds(step), 's')} at once" if step > 1 else ""
+    yield "clock", f"{one.clock}{steps}"
+    yield "median", f"{_both(one, summary.median)}, MAD {_both(one, summary.mad)}"
+    yield "mean", f"{_both(one, summary.mean)}, std {_both(one, summary.std)}"
+    yield "min, max", f"{_both(one, summary.min)}, {_both(one, summary.max)}"
+    yield "95 % interval", _interval(one)
+    if one.instructions is not None:
+        yield "instructions", f"{count(one.instructions)} a call"
+    yield "repeats", _repeats(one)
+    yield "outliers", _outliers(one)
+    yield "drift", _drift(one)
+    yield "overhead", _overhead(one)
+
+
+def _both(one: Measurement, cycles: float) -> str:
+    return f"{count(cycles, 3)} cycles ({quantity(one.clock.seconds(cycles), 's')})"
+
+
+def _interval(one: Measurement) -> str:
+    interval = one.summary.interval
+    if interval is None:
+        return f"of the median: not known, it takes {least_samples()} repeats"
+    span = f"{count(interval.low, 3)} to {count(interval.high, 3)} cycles"
+    return f"of the median: {span}, known to {one.summary.precision * 100:.2g} %"
+
+
+def _repeats(one: Measurement) -> str:
+    numbers = sorted({sample.number for sample in one.samples})
+    calls = f"{numbers[0]:,}" if len(numbers) == 1 else f"{numbers[0]:,} to {numbers[-1]:,}"
+    coarse = (
+        "; by the device's slower clock, as the cycle counter was not to be trusted" if one.coarse else ""
+    )
+    return f"{len(one.samples)} of {calls} calls{coarse}"
+
+
+def _outliers(one: Measurement) -> str:
+    found = one.summary.outliers
+    if not found:
+        return "none"
+    named = [f"repeat {index + 1}: {count(one.cycles_per_call[index], 3)} cycles" for index in found[:4]]
+    more = f" and {len(found) - 4} more" if len(found) > 4 else ""
+    return f"{len(found)}, kept ({'; '.join(named)}{more})"
+
+
+def _drift(one: Measurement) -> str:
+    drift = one.summary.drift
+    if drift is None:
+        return "not known, it takes 4 repeats"
+    if not drift.significant:
+        return "none"
+    share = drift.slope * len(one.samples) / one.summary.median if one.summary.median else 0.0
+    return f"{percent(share)} from the first repeat to the last (p = {drift.p_value:.1g})"
+
+
+def _overhead(one: Measurement) -> str:
+    timer, call = count(one.overhead.timer), count(one.overhead.call)
+    cost = f"timer {timer} cycles a repeat, loop and empty call {call} cycles a call"
+    return f"{cost}; {'subtracted' if one.subtracted else 'not subtracted'}"

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A transport that loses and damages bytes: the same ones for a seed, however they are cut into reads."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from random import Random
+from typing import Final
+
+from minrpc.transport.base import Transport
+
+_LONGEST_CUT: Final = 16  # what a UART's FIFO holds, and loses at once
+_NEVER: Final = 1 << 62
+
+
+@dataclass(frozen=True)
+class Faults:
+    """How often each happens, per byte: 0.001 is one in a thousand.
+
+    drop: the byte is left out. flip: one bit of it is inverted. duplicate: it comes twice.
+    cut: it and up to 15 after it are left out.
+    delay: what follows it comes by itself, with the next write or read; nothing is lost.
+    """
+
+    drop: float = 0.0
+    flip: float = 0.0
+    duplicate: float = 0.0
+    cut: float = 0.0
+    delay: float = 0.0
+
+    @classmethod
+    def spread(cls, rate: float) -> Faults:
+        """All kinds equally often, `rate` together."""
+        return cls(*(rate / 5,) * 5)
+
+    def total(self) -> float:
+        """Of any kind."""
+        return self.drop + self.flip + self.duplicate + self.cut + self.delay
+
+
+class _Direction:
+    """The faults of one direction, which go on from one piece of data to the next."""
+
+    def __init__(self, faults: Faults, seed: str, counts: dict[str, int]) -> None:
+        self._faults = faults
+        self._random = Random(seed)
+        self._counts = counts
+        self._clean = self._clean_run()
+        self._cut = 0
+
+    def damage(self, data: bytes) -> list[bytes]:
+        """What arrives of `data`: the parts that arrive by themselves."""
+        parts = [bytearray()]
+        while data:
+            data = data[self._skip_cut(data) :]
+            passed, data = data[: self._clean], data[self._clean :]
+            parts[-1] += passed
+            self._clean -= len(passed)
+            if data and not self._clean:
+                self._fault(data[0], parts)
+                data = data[1:]
+        return [bytes(part) for part in parts if part]
+
+    def _skip_cut(self, data: bytes) -> int:
+        skipped = min(self._cut, len(data))
+        self._cut -= skipped
+        return skipped
+
+    def _fault(self, byte: int, parts: list[bytearray]) -> None:
+        kinds = vars(self._faults)
+        kind = self._random.choices(list(kinds), list(kinds.values()))[0]
+        self._counts[kind] += 1
+        self._clean = self._clean_run()
+        match kind:
+            case "flip":
+                parts[-1].append(byte ^ (1 << self._random.randrange(8)))
+            case "duplicate":
+                parts[-1] += bytes([byte, byte])
+            case "cut":
+                self._cut = self._random.randrange(_LONGEST_CUT)
+            case "delay":
+                parts[-1].append(byte)
+                parts.append(bytearray())
+
+    def _clean_run(self) -> int:
+        """How many bytes pass before the next fault."""
+        rate = self._faults.total()
+        return int(self._random.expovariate(rate)) if rate else _NEVER
+
+
+@dataclass
+class LossyTransport:
+    """`inner` with faults in both directions.
+
+    counts: how many there were of each kind.
+    """
+
+    inner: Transport
+    faults: Faults
+    seed: int = 0
+    counts: dict[str, int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.name = f"lossy {self.inner.name}"
+        self.counts = dict.fromkeys(vars(self.faults), 0)
+        self._out = _Direction(self.faults, f"{self.seed} out", self.counts)
+        self._in = _Direction(self.faults, f"{self.seed} in", self.counts)
+        self._waiting: deque[bytes] = deque()
+
+    def write(self, data: bytes, timeout_s: float) -> None:
+        """Write what the faults leave of `data`; see `Transport.write`."""
+        for part in self._out.damage(data):
+            self.inner.write(part, timeout_s)
+
+    def read(self, timeout_s: float) -> bytes:
+        """What the faults leave of what is there; see `Transport.read`. b"" also when they left nothing."""
+        if not self._waiting:
+            self._waiting += self._in.damage(self.inner.read(timeout_s))
+        return self._waiting.popleft() if self._waiting else b""
+
+    def close(self) -> None:
+        """Close `inner`."""
+        self.inner.close()

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A pseudo-terminal that other programs open as they would a serial port, one after another.
+
+We keep no descriptor of the slave: so the master reads a hang-up exactly while nobody has it open. That state
+can't be waited for (poll reports a hang-up at once, and its end never), so inotify tells when the slave is
+opened or closed; inotify(7) works on /dev/pts.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import select
+import termios
+from pathlib import Path
+from typing import Final, Self
+
+from minrpc.errors import ConfigurationError
+from minrpc.transport.fd import set_raw
+
+_IN_CLOSE_WRITE: Final = 0x8
+_IN_CLOSE_NOWRITE: Final = 0x10
+_IN_OPEN: Final = 0x20
+_EVENTS_SIZE: Final = 4096
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class PublicPty:
+    """The master's end, non-blocking, and news of the slave.
+
+    path: of the slave.
+    master: descriptor that carries the bytes.
+    news: descriptor that is readable when somebody opened or closed the slave.
+    """
+
+    def __init__(self) -> None:
+        self.master, slave = os.openpty()
+        try:
+            self.path = os.ttyname(slave)
+            set_raw(slave)
+            self.news = _watch(self.path)
+        except BaseException:
+            os.close(self.master)
+            raise
+        finally:
+            os.close(slave)
+        os.set_blocking(self.master, False)
+        self._hang_up = select.poll()
+        self._hang_up.register(self.master, 0)
+
+    def is_open(self) -> bool:
+        """Whether somebody has the slave open."""
+        return not self._hang_up.poll(0)
+
+    def read_news(self) -> None:
+        """Take what `news` has; `is_open` says what became of it."""
+        try:
+            os.read(self.news, _EVENTS_SIZE)
+        except BlockingIOError:
+            return
+
+    def clean(self) -> None:
+        """After a client: drop what it did not read, and undo what it set."""
+        slave = os.open(self.path, os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
+        try:
+            termios.tcflush(slave, termios.TCIFLUSH)
+            set_raw(slave)
+        finally:
+            os.close(slave)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close it; a client that has it open reads its end."""
+        os.close(self.news)
+        os.close(self.master)
+
+
+def _watch(path: str) -> int:
+    """An inotify descriptor for opening and closing `path`."""
+    descriptor: int = _libc.inotify_init1(os.O_CLOEXEC | os.O_NONBLOCK)
+    if descriptor < 0:
+        raise OSError(ctypes.get_errno(), "inotify_init1")
+    mask = _IN_OPEN | _IN_CLOSE_WRITE | _IN_CLOSE_NOWRITE
+    if _libc.inotify_add_watch(descriptor, os.fsencode(path), mask) < 0:
+        os.close(descriptor)
+        raise OSError(ctypes.get_errno(), "inotify_add_watch", path)
+    return descriptor
+
+
+class PublishedLink:
+    """A symbolic link at `path` to `target`, removed at the end unless it leads elsewhere by then.
+
+    A link that leads nowhere, as a killed process leaves it, is replaced. Raises ConfigurationError when
+    there is anything else.
+    """
+
+    def __init__(self, path: Path, target: str) -> None:
+        self.path = path
+        self._target = target
+        if path.is_symlink() and not path.exists():
+            path.unlink()
+        try:
+            path.symlink_to(target)
+        except OSError as error:
+            step = "remove it, or give another path" if error.errno == errno.EEXIST else "give another path"
+            message = f"no link can be made at {path}: {error.strerror}"
+            raise ConfigurationError(message, stage="publish link", next_step=step) from error
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.path.is_symlink() and os.readlink(self.path) == self._target:
+            self.path.unlink()

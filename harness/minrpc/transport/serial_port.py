@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A board on a serial port, locked against a second harness."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import serial
+
+from minrpc.errors import ConfigurationError, HarnessError, PortBusyError, PortGoneError
+from minrpc.transport.fd import FdTransport, set_raw
+
+_GONE = frozenset({errno.ENOENT, errno.ENXIO, errno.ENODEV, errno.EIO})
+_BUSY = frozenset({errno.EBUSY, errno.EAGAIN, errno.EWOULDBLOCK})
+
+
+def processes_with_open(path: str | Path) -> list[str]:
+    """The other processes that have `path` open, each as "name (pid N)", as far as we may see them."""
+    target = os.path.realpath(path)
+    pids = [int(name) for name in os.listdir("/proc") if name.isdigit() and int(name) != os.getpid()]
+    return [f"{_process_name(pid)} (pid {pid})" for pid in pids if target in _open_files(pid)]
+
+
+def _open_files(pid: int) -> set[str]:
+    found = set()
+    try:
+        with os.scandir(f"/proc/{pid}/fd") as entries:
+            for entry in entries:
+                found.add(os.readlink(entry.path))
+    except OSError:
+        # It ended, closed the file meanwhile, or belongs to someone else: nothing we could name.
+        return found
+    return found
+
+
+def _process_name(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    except OSError:
+        return "a process that just ended"
+
+
+class SerialTransport(FdTransport):
+    """The serial port at `path`, 8N1 without flow control, held alone until `close`.
+
+    The lock is flock(2) on the device itself: it holds for every path that leads there, and it ends with
+    the process.
+    """
+
+    def __init__(self, path: str, baud: int) -> None:
+        port = _open_port(path, baud)
+        try:
+            set_raw(port.fileno())
+            super().__init__(port.fileno(), path, close=port.close, gone=PortGoneError)
+        except BaseException:
+            port.close()
+            raise
+
+
+def _open_port(path: str, baud: int) -> serial.Serial:
+    try:
+        return serial.Serial(path, baud, timeout=0, write_timeout=0, exclusive=True)
+    except serial.SerialException as error:
+        raise _open_error(path, error) from error
+    except ValueError as error:
+        step = "choose another baud rate"
+        raise ConfigurationError(f"{path}: {error}", stage="open link", next_step=step) from error
+
+
+def _open_error(path: str, error: serial.SerialException) -> HarnessError:
+    if error.errno in _BUSY:
+        return PortBusyError(f"{path} is in use", holders=processes_with_open(path))
+    if error.errno in _GONE:
+        return PortGoneError(f"{path} is not there: {os.strerror(error.errno)}", stage="open link")
+    if error.errno == errno.EACCES:
+        step = "add yourself to the port's group (`ls -l` shows it, often dialout) and log in again"
+        return HarnessError(f"{path}: no permission to open it", stage="open link", next_step=step)
+    step = "check the port's path"
+    return HarnessError(f"{path} can't be opened: {error}", stage="open link", next_step=step)
