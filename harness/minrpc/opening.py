@@ -7,19 +7,11 @@ from pathlib import Path
 
 from minrpc.client import Device, LinkOwner
 from minrpc.deadline import Deadline
+from minrpc.firmware import Firmware, build
 from minrpc.options import Options
-from minrpc.platforms import (
-    Firmware,
-    Link,
-    RunningDevice,
-    Timing,
-    attach_serial,
-    build,
-    find_platform,
-    launch,
-    load_platforms,
-)
-from minrpc.targets import DEFAULT_BAUD, Target
+from minrpc.running import Link, RunningDevice, Timing, attach_serial, launch
+from minrpc.selection import DEFAULT_BAUD, Target
+from minrpc.targets import find_platform, load_platforms
 from minrpc.transport import Transport
 
 

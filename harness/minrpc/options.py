@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final, get_args
 
 from minrpc.errors import ConfigurationError
-from minrpc.platforms import Link, Timing
+from minrpc.running import Link, Timing
 
 TOTAL_S: Final = 3600.0
 

@@ -10,7 +10,7 @@ from minrpc.client import Device, DeviceInfo
 from minrpc.deadline import Deadline
 from minrpc.errors import HarnessError
 from minrpc.opening import device_on
-from minrpc.platforms import RunningDevice
+from minrpc.running import RunningDevice
 
 # A device that answers does so at once. The second limit is plain wall time, for a host that is busy.
 _ANSWER_S: Final = 1.0

@@ -19,13 +19,14 @@ import pytest
 from minrpc.client import Device, TimingResult
 from minrpc.deadline import Deadline
 from minrpc.errors import HarnessError
+from minrpc.firmware import Firmware
 from minrpc.options import Options, add_device_options, options_from
-from minrpc.platforms import Firmware, RunningDevice
 from minrpc.plugin.report import header, progress_line, short_traceback
 from minrpc.plugin.shared import SharedDevice
 from minrpc.plugin.timing import TimingCheck, clock_of
 from minrpc.plugin.workers import Worker, check_one_board, received_clocks, send_clocks
-from minrpc.targets import Target, select
+from minrpc.running import RunningDevice
+from minrpc.selection import Target, select
 from minrpc.timing import DeviceClock
 
 _SHARED = pytest.StashKey[SharedDevice]()

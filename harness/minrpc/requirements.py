@@ -14,10 +14,10 @@ from functools import cache
 from typing import Final
 
 from minrpc.errors import MissingError
-from minrpc.platforms import Platform
-from minrpc.platforms.sources import firmware_root
-from minrpc.platforms.toolchain import compiler_version, debian_toolchain, zephyr_toolchain
-from minrpc.platforms.zephyr_workspace import find_workspace
+from minrpc.firmware.sources import firmware_root
+from minrpc.firmware.toolchain import compiler_version, debian_toolchain, zephyr_toolchain
+from minrpc.firmware.zephyr_workspace import find_workspace
+from minrpc.targets import Platform
 
 OLDEST_QEMU: Final = (6, 0)
 

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from minrpc.deadline import Deadline
-from minrpc.platforms import RunningDevice
-from minrpc.platforms.qmp import Qmp
+from minrpc.running import RunningDevice
+from minrpc.running.qmp import Qmp
 
 _MONITOR_S = 60.0
 

@@ -4,7 +4,7 @@
 from itertools import count
 
 from minrpc.deadline import Deadline, read_before, write_before
-from minrpc.platforms import RunningDevice
+from minrpc.running import RunningDevice
 from minrpc.wire.framing import encode_frame
 from minrpc.wire.replies import RemoteException, Reply, Return, decode_reply
 from minrpc.wire.requests import CallFunc, Request, encode_request, get_global_func

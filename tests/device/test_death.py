@@ -23,8 +23,9 @@ from minrpc.errors import (
     PortGoneError,
     SessionTerminatedError,
 )
+from minrpc.firmware import Firmware
 from minrpc.opening import device_on
-from minrpc.platforms import Firmware, RunningDevice, launch
+from minrpc.running import RunningDevice, launch
 
 from tests.device.test_session import add_works
 
@@ -186,7 +187,7 @@ HARNESS = """
 import pickle, sys
 import numpy as np
 from minrpc.opening import device_on
-from minrpc.platforms import launch
+from minrpc.running import launch
 running = launch(pickle.loads(bytes.fromhex(sys.argv[1])))
 device = device_on(running)
 data = np.zeros(20_000, np.int8)

@@ -5,7 +5,7 @@ import re
 import struct
 
 import pytest
-from minrpc.platforms import RunningDevice
+from minrpc.running import RunningDevice
 from minrpc.wire.dtypes import DataType
 from minrpc.wire.replies import Return
 from minrpc.wire.requests import (

@@ -15,9 +15,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from minrpc.client import Device, DeviceInfo
+from minrpc.firmware import Firmware
 from minrpc.opening import device_on
-from minrpc.platforms import Firmware, RunningDevice, launch
 from minrpc.plugin.trace import LentTransport
+from minrpc.running import RunningDevice, launch
 
 from tests.device.conftest import Amount
 from tests.device.test_session import add_works

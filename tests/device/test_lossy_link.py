@@ -13,8 +13,8 @@ import pytest
 from minrpc.client import Device
 from minrpc.errors import DeadlineError, LinkError, RemoteError, SessionError
 from minrpc.opening import device_on
-from minrpc.platforms import RunningDevice
 from minrpc.plugin.trace import LentTransport
+from minrpc.running import RunningDevice
 from minrpc.transport.lossy import Faults, LossyTransport
 
 from tests.device.conftest import Amount

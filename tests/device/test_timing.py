@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from minrpc.client import Device, RemoteArray, SystemLibrary, TimingResult
 from minrpc.errors import RemoteError
-from minrpc.platforms import RunningDevice
+from minrpc.running import RunningDevice
 
 RecordTiming = Callable[[str, TimingResult], None]
 

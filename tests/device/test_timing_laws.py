@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from minrpc.platforms import Firmware, RunningDevice
+from minrpc.firmware import Firmware
+from minrpc.running import RunningDevice
 from minrpc.timing.reading import ClockReading
 
 from tests.device.qemu_clock import QemuReading

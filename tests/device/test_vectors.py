@@ -3,7 +3,7 @@
 
 import pytest
 from minrpc.client.link import LinkOwner, SessionLink
-from minrpc.platforms import RunningDevice
+from minrpc.running import RunningDevice
 
 from tests.vectors import Row, rows
 from tests.vectors.replay import replay

@@ -15,8 +15,9 @@ from statistics import fmean
 from typing import NamedTuple
 
 from minrpc.client import Device, SystemLibrary
+from minrpc.firmware import Firmware
 from minrpc.opening import device_on
-from minrpc.platforms import Firmware, launch
+from minrpc.running import launch
 from minrpc.timing import Measurement
 
 from tests.device.qemu_clock import QemuClock

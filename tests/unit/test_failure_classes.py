@@ -12,17 +12,17 @@ from pathlib import Path
 import pytest
 from minrpc import errors
 from minrpc.errors import HarnessError, MissingError
-from minrpc.platforms.qmp import QmpError
+from minrpc.running.qmp import QmpError
 
 TESTS = Path(__file__).parent.parent
 
 PROVOKED_BY: dict[type[HarnessError], str] = {
     errors.ConfigurationError: "unit/plugin/test_options.py::test_what_does_not_fit_together",
-    errors.BuildError: "unit/platforms/test_build.py::"
+    errors.BuildError: "unit/firmware/test_build.py::"
     "test_the_compilers_first_error_is_shown_and_the_next_build_works",
-    errors.ToolchainMissingError: "unit/platforms/test_toolchain.py::test_missing_compilers_name_the_command",
-    errors.ZephyrMissingError: "unit/platforms/test_zephyr_workspace.py::test_none_says_how_to_get_one",
-    errors.QemuMissingError: "unit/platforms/test_launch.py::test_no_qemu",
+    errors.ToolchainMissingError: "unit/firmware/test_toolchain.py::test_missing_compilers_name_the_command",
+    errors.ZephyrMissingError: "unit/firmware/test_zephyr_workspace.py::test_none_says_how_to_get_one",
+    errors.QemuMissingError: "unit/running/test_launch.py::test_no_qemu",
     errors.EmulatorExitedError: "device/test_death.py::test_a_killed_device_is_named",
     errors.NothingHeardError: "unit/client/test_failures.py::test_nothing_heard",
     errors.SessionError: "unit/client/test_failures.py::test_bytes_but_no_answer",
@@ -35,11 +35,11 @@ PROVOKED_BY: dict[type[HarnessError], str] = {
     errors.PortGoneError: "unit/transport/test_serial_port.py::test_unplugged_in_use",
     errors.PortBusyError: "unit/transport/test_serial_port.py::test_the_holder_is_named",
     errors.AmbiguousBoardError: "unit/transport/test_serial_port.py::test_several_boards_are_listed",
-    errors.FlashError: "unit/platforms/test_flash.py::test_the_runners_last_lines_are_shown",
+    errors.FlashError: "unit/firmware/test_flash.py::test_the_runners_last_lines_are_shown",
     errors.DialectError: "unit/client/test_failures.py::test_an_answer_that_makes_no_sense",
     errors.TimerError: "unit/client/test_timing.py::test_a_timer_that_is_at_fault",
     errors.DeadlineError: "device/test_death.py::test_a_function_that_never_returns_is_given_up",
-    QmpError: "unit/platforms/test_launch.py::test_what_qemu_refuses_is_an_error_and_its_monitor_goes_on",
+    QmpError: "unit/running/test_launch.py::test_what_qemu_refuses_is_an_error_and_its_monitor_goes_on",
 }
 
 # Never raised themselves: what is missing has a class of its own.

@@ -12,7 +12,8 @@ from minrpc.bench.paired import interleave_clocks
 from minrpc.bench.peers import Peers, cpu_clock, expect_ready, on_one_cpu, running_device
 from minrpc.bench.rows import Goal, Row, time_row
 from minrpc.errors import HarnessError
-from minrpc.platforms import Firmware, RunningDevice, launch
+from minrpc.firmware import Firmware
+from minrpc.running import RunningDevice, launch
 
 _GOAL: Final = Goal("at most", 1.3)
 

@@ -17,7 +17,8 @@ from minrpc.bench.paired import Paired, interleave_clocks
 from minrpc.bench.peers import Peers, Raw, connect, cpu_clock, on_one_cpu, running_device, running_raw
 from minrpc.bench.rows import Goal, Row, time_row
 from minrpc.client import Device, RemoteArray
-from minrpc.platforms import Platform, launch
+from minrpc.running import launch
+from minrpc.targets import Platform
 
 _MIB: Final = 1 << 20
 # An emulated UART takes 30 us a byte to the device, and 4 us back. A copy to the device goes in messages of

@@ -16,7 +16,9 @@ from typing import Final
 from minrpc.client import Device, LinkOwner
 from minrpc.deadline import ProcessClock
 from minrpc.errors import HarnessError
-from minrpc.platforms import Firmware, Platform, RunningDevice, build, launch
+from minrpc.firmware import Firmware, build
+from minrpc.running import RunningDevice, launch
+from minrpc.targets import Platform
 from minrpc.transport import MAX_READ, FdTransport, Transport
 
 RAW_OPTIONS: Final = ("-DMINRPC_RAW=ON",)

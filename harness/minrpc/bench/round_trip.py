@@ -13,7 +13,7 @@ from minrpc.bench.paired import interleave
 from minrpc.bench.peers import Peers, Raw, connect, on_one_cpu, running_device, running_raw
 from minrpc.bench.rows import Goal, Row, time_row
 from minrpc.client import Device
-from minrpc.platforms import launch
+from minrpc.running import launch
 
 _GOALS: Final = {"inc": Goal("at most", 2.0), "add, 3 tensors": Goal("at most", 2.5)}
 _CALLS: Final = {"process": 200, "qemu": 10}

@@ -17,8 +17,8 @@ from minrpc.bench import boot, copies, cpu, memory_use, resend_cost, round_trip,
 from minrpc.bench.peers import Peers, build_peers
 from minrpc.bench.rows import Group, Report, Row
 from minrpc.errors import HarnessError
-from minrpc.platforms import Platform
-from minrpc.platforms.toolchain import compiler_version
+from minrpc.firmware.toolchain import compiler_version
+from minrpc.targets import Platform
 
 GROUPS: Final[tuple[Group, ...]] = get_args(Group)
 DEFAULT_GROUPS: Final[tuple[Group, ...]] = tuple(

@@ -13,11 +13,12 @@ from minrpc.check.cases import Case
 from minrpc.client import Device
 from minrpc.deadline import Deadline
 from minrpc.errors import HarnessError
+from minrpc.firmware import Firmware, build
 from minrpc.opening import device_on, run_target
 from minrpc.options import Options
-from minrpc.platforms import Firmware, RunningDevice, build
 from minrpc.post_mortem import state_lines
-from minrpc.targets import Target
+from minrpc.running import RunningDevice
+from minrpc.selection import Target
 from minrpc.timing import DeviceClock
 from minrpc.timing.measurement import Measurement
 from minrpc.timing.units import count, quantity

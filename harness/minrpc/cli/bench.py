@@ -18,7 +18,7 @@ from minrpc.bench.run import DEFAULT_GROUPS, GROUPS, Plan, run
 from minrpc.bench.table import report_text
 from minrpc.errors import ConfigurationError
 from minrpc.figures import check_target
-from minrpc.platforms import Platform, find_platform, load_platforms
+from minrpc.targets import Platform, find_platform, load_platforms
 
 DEFAULT_PLATFORMS: Final = ("posix", "bare_mps2_an385")
 

@@ -15,7 +15,7 @@ from minrpc.check.run import Checked, check
 from minrpc.deadline import Deadline
 from minrpc.errors import ConfigurationError, MissingError
 from minrpc.options import Options, add_device_options, options_from
-from minrpc.targets import Target, select
+from minrpc.selection import Target, select
 
 say = partial(print, flush=True)
 

@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterator
 from minrpc.client import Device
 from minrpc.deadline import Deadline
 from minrpc.errors import ConfigurationError, DialectError, MissingError
+from minrpc.firmware import build
 from minrpc.opening import device_on, run_target
 from minrpc.options import Options, add_device_options, options_from
-from minrpc.platforms import build
-from minrpc.platforms.device import RunningDevice
-from minrpc.targets import Target, select
+from minrpc.running.device import RunningDevice
+from minrpc.selection import Target, select
 from minrpc.timing.drift import Enclosed, clock_drift
 from minrpc.timing.units import count
 

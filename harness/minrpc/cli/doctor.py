@@ -11,10 +11,10 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Final
 
+from minrpc.firmware.cache import cache_home
 from minrpc.markdown import table
-from minrpc.platforms import Platform, load_platforms
-from minrpc.platforms.cache import cache_home
 from minrpc.requirements import Requirement, requirements
+from minrpc.targets import Platform, load_platforms
 
 _PACKAGES: Final = ("minrpc-harness", "numpy", "pytest", "pyserial", "pyelftools", "pexpect", "west")
 

@@ -6,8 +6,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from minrpc.platforms import build, find_platform, load_platforms
-from minrpc.platforms.flash import flash
+from minrpc.firmware import build
+from minrpc.firmware.flash import flash
+from minrpc.targets import find_platform, load_platforms
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -7,8 +7,8 @@ import argparse
 from pathlib import Path
 
 from minrpc.markdown import table
-from minrpc.platforms import Platform, load_platforms
 from minrpc.requirements import lacking
+from minrpc.targets import Platform, load_platforms
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

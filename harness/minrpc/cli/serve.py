@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import Final, get_args
 
 from minrpc.errors import LinkClosedError
-from minrpc.platforms import Link, RunningDevice, Timing, build, find_platform, launch, load_platforms
+from minrpc.firmware import build
+from minrpc.running import Link, RunningDevice, Timing, launch
+from minrpc.targets import find_platform, load_platforms
 from minrpc.transport import FdTransport
 from minrpc.transport.public_pty import PublicPty, PublishedLink
 from minrpc.transport.relay import Relay

@@ -15,11 +15,12 @@ from minrpc.client import Measurer
 from minrpc.deadline import Deadline
 from minrpc.errors import ConfigurationError, MissingError
 from minrpc.figures import check_target
+from minrpc.firmware import Firmware, build
+from minrpc.firmware.provenance import compiler_of
 from minrpc.opening import device_on, run_target
 from minrpc.options import Options, add_device_options, options_from
-from minrpc.platforms import Firmware, RunningDevice, build
-from minrpc.platforms.provenance import compiler_of
-from minrpc.targets import Target, select
+from minrpc.running import RunningDevice
+from minrpc.selection import Target, select
 from minrpc.timing import Measurement, samples_needed
 from minrpc.timing.plot import draw_samples
 from minrpc.timing.record import FirmwareRecord, Record, merged

@@ -14,7 +14,7 @@ import pytest
 
 from minrpc.errors import HarnessError
 from minrpc.options import Options
-from minrpc.targets import Selection, Target
+from minrpc.selection import Selection, Target
 
 _PACKAGE: Final = Path(__file__).resolve().parent.parent
 _PLUGIN: Final = _PACKAGE / "pytest_plugin.py"

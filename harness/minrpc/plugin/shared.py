@@ -11,12 +11,13 @@ from dataclasses import dataclass, field
 from minrpc.client import Device
 from minrpc.deadline import Deadline
 from minrpc.errors import ConfigurationError, HarnessError
+from minrpc.firmware import Firmware, build
 from minrpc.opening import device_on, run_target
 from minrpc.options import Options
-from minrpc.platforms import Firmware, RunningDevice, build
 from minrpc.plugin.trace import LentTransport
 from minrpc.post_mortem import state_lines
-from minrpc.targets import Target
+from minrpc.running import RunningDevice
+from minrpc.selection import Target
 
 
 @dataclass

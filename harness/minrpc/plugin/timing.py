@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import pytest
 
 from minrpc.client import Device
-from minrpc.platforms import Platform, RunningDevice
+from minrpc.running import RunningDevice
+from minrpc.targets import Platform
 from minrpc.timing import DeviceClock, Measurement
 from minrpc.timing.units import quantity
 

@@ -14,7 +14,7 @@ from minrpc.bench.rows import Report, Row, SourceSize
 from minrpc.bench.run import DEFAULT_GROUPS, Plan
 from minrpc.cli import bench
 from minrpc.errors import BuildError, ConfigurationError
-from minrpc.platforms import Platform
+from minrpc.targets import Platform
 
 
 @pytest.fixture

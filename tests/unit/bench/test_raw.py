@@ -23,8 +23,10 @@ from minrpc.bench.peers import (
 )
 from minrpc.deadline import Deadline, read_before
 from minrpc.errors import HarnessError
-from minrpc.platforms import PLATFORMS, Firmware, RunningDevice, build, launch
+from minrpc.firmware import Firmware, build
 from minrpc.requirements import lacking
+from minrpc.running import RunningDevice, launch
+from minrpc.targets import PLATFORMS
 
 PATIENCE_S = 120.0
 EVERY_BYTE = bytes(range(256))

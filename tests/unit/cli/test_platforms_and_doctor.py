@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from minrpc.platforms import PLATFORMS
+from minrpc.targets import PLATFORMS
 
 Minrpc = Callable[..., tuple[int, str, str]]
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from minrpc import open_device
 from minrpc.errors import PortBusyError
-from minrpc.platforms import PLATFORMS
 from minrpc.requirements import lacking
+from minrpc.targets import PLATFORMS
 
 WAIT_S = 60
 

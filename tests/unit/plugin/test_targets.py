@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from minrpc.errors import ConfigurationError
 from minrpc.options import Options
-from minrpc.platforms import PLATFORMS, Platform
 from minrpc.requirements import Requirement
-from minrpc.targets import Selection, select
+from minrpc.selection import Selection, select
+from minrpc.targets import PLATFORMS, Platform
 
 GCC = Requirement("compiler", problem="arm-none-eabi-gcc is not installed", command="apt-get install gcc-arm")
 QEMU = Requirement("qemu-system-arm", problem="not installed", command="apt-get install qemu")

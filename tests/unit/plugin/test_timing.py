@@ -4,9 +4,9 @@
 import dataclasses
 
 import pytest
-from minrpc.platforms import PLATFORMS
-from minrpc.platforms.table import TimeBound
 from minrpc.plugin.timing import TimingCheck, TimingWarning
+from minrpc.targets import PLATFORMS
+from minrpc.targets.table import TimeBound
 
 from tests.unit.timing.samples import WALL, measured
 

@@ -2,7 +2,7 @@
 """What a platform is, and the ones that come with the harness.
 
 A platform is data. What the code does differently for two platforms it does because a field differs, so that
-a user's file can describe a board that nobody here has seen (`minrpc.platforms.config`).
+a user's file can describe a board that nobody here has seen (`minrpc.targets.config`).
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ def firmware_root() -> Path:
 
     Raises ConfigurationError when there is neither.
     """
-    for root in (_PACKAGE.parents[1], _PACKAGE / "firmware"):
+    for root in (_PACKAGE.parents[1], _PACKAGE / "firmware" / "sources"):
         if (root / "zephyr-app").is_dir():
             return root
     raise ConfigurationError(

@@ -25,10 +25,12 @@ from minrpc.errors import (
     LinkClosedError,
     QemuMissingError,
 )
-from minrpc.platforms import PLATFORMS, Firmware, Link, RunningDevice, attach_serial, build, launch
-from minrpc.platforms.process import describe_status
-from minrpc.platforms.qmp import QmpError
+from minrpc.firmware import Firmware, build
+from minrpc.process import describe_status
 from minrpc.requirements import lacking
+from minrpc.running import Link, RunningDevice, attach_serial, launch
+from minrpc.running.qmp import QmpError
+from minrpc.targets import PLATFORMS
 
 # What every port says when it boots, that no session runs (without the lone fe before it).
 TERMINATE = bytes.fromhex("ff fd 03 00 00 00 00 00 02 66 77")
@@ -173,7 +175,7 @@ def test_a_forked_harness_starts_its_own(posix: Firmware) -> None:
 
 HARNESS = """
 import pickle, sys
-from minrpc.platforms import launch
+from minrpc.running import launch
 device = launch(pickle.loads(bytes.fromhex(sys.argv[1])))
 print(device.process.pid, flush=True)
 {then}

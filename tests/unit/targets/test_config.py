@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 from minrpc.errors import ConfigurationError
-from minrpc.platforms import PLATFORMS, Platform, find_platform, load_platforms
-from minrpc.platforms.config import merge
+from minrpc.targets import PLATFORMS, Platform, find_platform, load_platforms
+from minrpc.targets.config import merge
 
 
 def merged(text: str) -> dict[str, Platform]:

@@ -10,10 +10,10 @@ from typing import Final, Self
 
 from minrpc.deadline import Clock, Deadline
 from minrpc.errors import EmulatorExitedError, HarnessError, LinkClosedError
-from minrpc.platforms.process import TextTail, describe_status, exited_within, stop_group
-from minrpc.platforms.qemu_command import Icount
-from minrpc.platforms.qmp import Qmp
-from minrpc.platforms.table import Platform
+from minrpc.process import TextTail, describe_status, exited_within, stop_group
+from minrpc.running.qmp import Qmp
+from minrpc.targets.qemu_command import Icount
+from minrpc.targets.table import Platform
 from minrpc.timing.clock import Mode, Timebase
 from minrpc.transport import Transport, processes_with_open
 

@@ -4,8 +4,8 @@
 from pathlib import Path
 
 import pytest
-from minrpc.platforms import PLATFORMS
 from minrpc.requirements import lacking, program, requirements
+from minrpc.targets import PLATFORMS
 
 
 @pytest.fixture

@@ -7,10 +7,10 @@ from typing import Literal
 
 from minrpc.deadline import ProcessClock
 from minrpc.errors import ConfigurationError, EmulatorExitedError
-from minrpc.platforms.device import RunningDevice
-from minrpc.platforms.firmware import Firmware
-from minrpc.platforms.links import LinkPair, open_pair
-from minrpc.platforms.process import output_tail, spawn
+from minrpc.firmware.firmware import Firmware
+from minrpc.process import output_tail, spawn
+from minrpc.running.device import RunningDevice
+from minrpc.running.links import LinkPair, open_pair
 
 
 def start_process(firmware: Firmware, link: Literal["pty", "socket"]) -> RunningDevice:

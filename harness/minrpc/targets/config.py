@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from minrpc.errors import ConfigurationError
-from minrpc.platforms.table import PLATFORMS, Platform, Port, Start, TimeBound
+from minrpc.targets.table import PLATFORMS, Platform, Port, Start, TimeBound
 from minrpc.timing.clock import Counts
 
 _FIELDS = {field.name: field.type for field in fields(Platform)} | {"extends": "str"}

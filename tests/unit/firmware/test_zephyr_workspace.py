@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from minrpc.errors import ZephyrMissingError
-from minrpc.platforms.zephyr_workspace import find_workspace, read_version
+from minrpc.firmware.zephyr_workspace import find_workspace, read_version
 
 
 @pytest.fixture(autouse=True)

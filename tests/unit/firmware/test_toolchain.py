@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from minrpc.errors import ToolchainMissingError
-from minrpc.platforms.toolchain import debian_toolchain, find_sdk, zephyr_toolchain
+from minrpc.firmware.toolchain import debian_toolchain, find_sdk, zephyr_toolchain
 
 
 @pytest.fixture(autouse=True)

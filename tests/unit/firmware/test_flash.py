@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 from minrpc.errors import ConfigurationError, FlashError
-from minrpc.platforms import PLATFORMS, Firmware, flash
-from minrpc.platforms.flash import run_runner
+from minrpc.firmware import Firmware, flash
+from minrpc.firmware.flash import run_runner
+from minrpc.targets import PLATFORMS
 
 
 def test_the_runners_last_lines_are_shown(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from minrpc.errors import ToolchainMissingError
-from minrpc.platforms.cache import cache_home
+from minrpc.firmware.cache import cache_home
 
 _COMMAND_S: Final = 30.0
 

@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Final
 
 from minrpc.errors import BuildError
-from minrpc.platforms.cache import cache_home, filled, locked, mark_used, remove_unused
-from minrpc.platforms.firmware import Firmware
-from minrpc.platforms.process import exited_within, spawn_logged, stop_group
-from minrpc.platforms.recipes import BUILD_DIR, Outcome, Recipe, files_in, outcome_of, recipe_for
-from minrpc.platforms.sources import content_hash, firmware_root, option_files, source_files
-from minrpc.platforms.table import Platform
+from minrpc.firmware.cache import cache_home, filled, locked, mark_used, remove_unused
+from minrpc.firmware.firmware import Firmware
+from minrpc.firmware.recipes import BUILD_DIR, Outcome, Recipe, files_in, outcome_of, recipe_for
+from minrpc.firmware.sources import content_hash, firmware_root, option_files, source_files
+from minrpc.process import exited_within, spawn_logged, stop_group
+from minrpc.targets.table import Platform
 
 _BUILD_S: Final = 30 * 60.0
 _ERROR: Final = re.compile(

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Final
 
 from minrpc.errors import ToolchainMissingError
-from minrpc.platforms.cache import cache_home
-from minrpc.platforms.qemu_command import find_qemu
-from minrpc.platforms.table import Platform
-from minrpc.platforms.toolchain import debian_toolchain, zephyr_toolchain
-from minrpc.platforms.zephyr_workspace import Workspace, find_workspace
+from minrpc.firmware.cache import cache_home
+from minrpc.firmware.toolchain import debian_toolchain, zephyr_toolchain
+from minrpc.firmware.zephyr_workspace import Workspace, find_workspace
+from minrpc.targets.qemu_command import find_qemu
+from minrpc.targets.table import Platform
 
 _NINJA_S: Final = 60.0
 # What a user may have set and CMake takes into account.

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 from minrpc.errors import ConfigurationError
 from minrpc.options import Options
-from minrpc.platforms import Platform, Timing, find_platform, load_platforms
 from minrpc.requirements import Requirement, lacking
+from minrpc.running import Timing
+from minrpc.targets import Platform, find_platform, load_platforms
 
 DEFAULT_BAUD = 115200
 

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from elftools.elf.constants import SH_FLAGS
 from elftools.elf.elffile import ELFFile
 
-from minrpc.platforms.table import Platform
+from minrpc.targets.table import Platform
 
 _NO_BITS: Final = "SHT_NOBITS"
 

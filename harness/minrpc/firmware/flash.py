@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Final
 
 from minrpc.errors import ConfigurationError, FlashError
-from minrpc.platforms.firmware import Firmware
-from minrpc.platforms.process import exited_within, spawn_logged, stop_group
-from minrpc.platforms.sources import firmware_root
-from minrpc.platforms.zephyr_workspace import find_workspace
+from minrpc.firmware.firmware import Firmware
+from minrpc.firmware.sources import firmware_root
+from minrpc.firmware.zephyr_workspace import find_workspace
+from minrpc.process import exited_within, spawn_logged, stop_group
 
 _FLASH_S: Final = 10 * 60.0
 _LAST_LINES: Final = 8

@@ -12,11 +12,12 @@ from pathlib import Path
 
 import pytest
 from minrpc.errors import BuildError, ConfigurationError
-from minrpc.platforms import PLATFORMS, Firmware, build
-from minrpc.platforms.build import first_errors
-from minrpc.platforms.cache import cache_home, filled, locked, remove_unused
-from minrpc.platforms.firmware import elf_sizes
-from minrpc.platforms.sources import content_hash, firmware_root, option_files, source_files
+from minrpc.firmware import Firmware, build
+from minrpc.firmware.build import first_errors
+from minrpc.firmware.cache import cache_home, filled, locked, remove_unused
+from minrpc.firmware.firmware import elf_sizes
+from minrpc.firmware.sources import content_hash, firmware_root, option_files, source_files
+from minrpc.targets import PLATFORMS
 
 POSIX = PLATFORMS["posix"]
 CMAKE = """cmake_minimum_required(VERSION 3.20)
@@ -149,7 +150,8 @@ def edits_itself(root: Path, text: str, then: str) -> None:
 
 def test_several_at_once_build_once(root: Path) -> None:
     script = (
-        "import sys; from pathlib import Path; from minrpc.platforms import PLATFORMS, build\n"
+        "import sys; from pathlib import Path\n"
+        "from minrpc.firmware import build; from minrpc.targets import PLATFORMS\n"
         "print(build(PLATFORMS['posix'], root=Path(sys.argv[1])).cached)"
     )
     command = [sys.executable, "-c", script, str(root)]

@@ -7,12 +7,12 @@ from typing import Literal
 
 from minrpc.deadline import Deadline, WallClock
 from minrpc.errors import ConfigurationError
-from minrpc.platforms.device import RunningDevice, Timing
-from minrpc.platforms.firmware import Firmware
-from minrpc.platforms.local import start_process
-from minrpc.platforms.qemu import start_qemu
-from minrpc.platforms.qemu_command import Icount
-from minrpc.platforms.table import Platform
+from minrpc.firmware.firmware import Firmware
+from minrpc.running.device import RunningDevice, Timing
+from minrpc.running.local import start_process
+from minrpc.running.qemu import start_qemu
+from minrpc.targets.qemu_command import Icount
+from minrpc.targets.table import Platform
 from minrpc.transport import SerialTransport, find_port
 
 Link = Literal["pty", "socket"]

@@ -7,8 +7,8 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from minrpc.platforms.qemu_command import Icount, Wiring, find_qemu, strip, wire
-from minrpc.platforms.recipes import configured_shift, files_in
+from minrpc.firmware.recipes import configured_shift, files_in
+from minrpc.targets.qemu_command import Icount, Wiring, find_qemu, strip, wire
 
 # What `ninja -t commands run_qemu` ends with for qemu_x86 in Zephyr 4.2.
 X86 = (

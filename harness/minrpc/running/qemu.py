@@ -18,12 +18,12 @@ from typing import Final, Literal
 
 from minrpc.deadline import Deadline, ProcessClock
 from minrpc.errors import HarnessError, QemuMissingError
-from minrpc.platforms.device import RunningDevice
-from minrpc.platforms.firmware import Firmware
-from minrpc.platforms.links import LinkPair, open_pair
-from minrpc.platforms.process import TextTail, output_tail, spawn
-from minrpc.platforms.qemu_command import Icount, Wiring, wire
-from minrpc.platforms.qmp import Qmp
+from minrpc.firmware.firmware import Firmware
+from minrpc.process import TextTail, output_tail, spawn
+from minrpc.running.device import RunningDevice
+from minrpc.running.links import LinkPair, open_pair
+from minrpc.running.qmp import Qmp
+from minrpc.targets.qemu_command import Icount, Wiring, wire
 
 _START_S: Final = 30.0
 
