@@ -160,6 +160,11 @@ class RpcClient:
             if self._unused:
                 self._give_back()
 
+    def restart(self) -> None:
+        """A session of its own, whether one runs or not: what an earlier one left on the device is freed."""
+        with self.lock:
+            self._start()
+
     def _start(self) -> None:
         """A session.
 

@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import IntEnum
 from struct import Struct, error
 from typing import NamedTuple
@@ -24,6 +24,7 @@ from minrpc.wire.values import (
     Handle,
     MalformedError,
     TypeCode,
+    Value,
     decode_tensor,
     decode_whole_sequence,
     encode_sequence,
@@ -178,7 +179,7 @@ def decode_request(
 
     Raises MalformedError when it is well formed in none.
     """
-    code, body = _split(packet)
+    code, body = split_packet(packet)
     for dialect in dialects:
         try:
             return _decode(code, body, dialect), dialect
@@ -187,7 +188,8 @@ def decode_request(
     raise refusal
 
 
-def _split(packet: Buffer) -> tuple[RpcCode, memoryview]:
+def split_packet(packet: Buffer) -> tuple[RpcCode, memoryview]:
+    """The request's code and what follows it. Raises MalformedError."""
     if len(packet) < HEAD.size:
         raise MalformedError(f"a packet of {len(packet)} bytes holds no code")
     length, code = HEAD.unpack_from(packet)
@@ -204,9 +206,9 @@ def _decode(code: RpcCode, body: memoryview, dialect: Dialect) -> Request:
             (handle,) = _U64.unpack_from(body)
             return CallFunc(handle, decode_whole_sequence(body, _U64.size, dialect))
         if code in (RpcCode.COPY_FROM_REMOTE, RpcCode.COPY_TO_REMOTE):
-            return _decode_copy(code, body, dialect)
+            return decode_copy(code, body, dialect)
         if code is RpcCode.INIT_SERVER:
-            return _decode_init(body, dialect)
+            return decode_init(body, lambda data, offset: decode_whole_sequence(data, offset, dialect))
     except error:
         raise MalformedError("the request is too short") from None
     if code is RpcCode.SHUTDOWN:
@@ -216,16 +218,18 @@ def _decode(code: RpcCode, body: memoryview, dialect: Dialect) -> Request:
     return Syscall(code, decode_whole_sequence(body, 0, dialect))
 
 
-def _decode_init(body: memoryview, dialect: Dialect) -> Request:
+def decode_init(body: memoryview, decode_args: Callable[[memoryview, int], list[Value]]) -> Request:
+    """An InitServer, from what follows its code. Raises MalformedError and struct.error."""
     (length,) = _U64.unpack_from(body)
     if length > len(body) - _U64.size:
         raise MalformedError(f"{length} bytes announced where {len(body) - _U64.size} are left")
     end = _U64.size + length
     version = bytes(body[_U64.size : end]).decode("utf-8", "surrogateescape")
-    return InitServer(version, decode_whole_sequence(body, end, dialect))
+    return InitServer(version, decode_args(body, end))
 
 
-def _decode_copy(code: RpcCode, body: memoryview, dialect: Dialect) -> Request:
+def decode_copy(code: RpcCode, body: memoryview, dialect: Dialect) -> Request:
+    """A copy, from what follows its code. Raises MalformedError and struct.error."""
     if dialect is Dialect.V0_8_0:
         tensor, end = decode_tensor(body, 0, dialect)
         (nbytes,) = _U64.unpack_from(body, end)

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Answers one TVM client's requests by a device's session.
+
+The device speaks microTVM's packing to us whatever the client speaks. Copies are cut to what it can take,
+requests are sent again where the link loses them, and a deadline ends what hangs, as for our own client.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from minrpc.client import memory
+from minrpc.client.device import Device
+from minrpc.client.rpc import MAX_PACKET_SIZE
+from minrpc.errors import RemoteError
+from minrpc.wire.replies import Result, ReturnedArray, encode_copy_ack
+from minrpc.wire.requests import (
+    CallFunc,
+    CopyFromRemote,
+    CopyToRemote,
+    InitServer,
+    Request,
+    RpcCode,
+    Shutdown,
+    Syscall,
+    free_handle,
+    get_global_func,
+)
+from minrpc.wire.tcp_door import INITIALIZED, V0_8, Packing, recognize
+from minrpc.wire.values import (
+    Argument,
+    Bool,
+    DLTensor,
+    Function,
+    Handle,
+    MalformedError,
+    Module,
+    Object,
+    TypeCode,
+    Value,
+)
+
+# A client copies in packets of so many bytes. What the device takes at once is our concern, not the client's.
+CHUNK: Final = 1 << 20
+
+# What TVM has renamed since v0.18, to the name that devices know.
+_RENAMED: Final = {"ffi.SystemLib": "runtime.SystemLib"}
+
+# Handles that we give out for functions of our own: no address of a device, since bit 62 is set.
+_OWN: Final = 1 << 62
+
+OwnFunction = Callable[[Sequence[Argument]], Result]
+
+
+class Bridge:
+    """One client of `device`, from its first packet to its last.
+
+    functions: global functions that are answered here and not on the device, by name.
+    """
+
+    def __init__(self, device: Device, functions: dict[str, OwnFunction] | None = None) -> None:
+        self._rpc = device.rpc
+        self._packing: Packing | None = None
+        self._own: dict[str, OwnFunction] = {MAX_PACKET_SIZE: lambda _: CHUNK} | (functions or {})
+        self._own_names = list(self._own)
+        self._kinds: dict[int, TypeCode] = {}
+
+    @property
+    def client(self) -> str:
+        """Which TVM the client is, as far as it has told."""
+        return self._packing.name if self._packing else "a client that has asked nothing yet"
+
+    def answer(self, packet: bytes) -> bytes | None:
+        """The reply to one packet; None for a shutdown.
+
+        Raises what ends the device's session, such as EmulatorExitedError; `refusal` says it to the client.
+        """
+        try:
+            request = self._decode(packet)
+            if isinstance(request, Shutdown):
+                return None
+            return self._answer(request)
+        except MalformedError as error:
+            return self.refusal(f"the request can't be read: {error}")
+        except RemoteError as error:
+            return self.refusal(error.text)
+        except (ValueError, TypeError, OverflowError) as error:
+            return self.refusal(str(error))
+
+    def refusal(self, text: str) -> bytes:
+        """The reply that makes the client raise an error of this text."""
+        return (self._packing or V0_8).encode_exception(text)
+
+    def _decode(self, packet: bytes) -> Request:
+        if self._packing is not None:
+            return self._packing.decode_request(packet)
+        request, self._packing = recognize(packet)
+        return request
+
+    def _answer(self, request: Request) -> bytes:
+        packing = self._packing or V0_8
+        match request:
+            case InitServer():
+                return INITIALIZED
+            case CallFunc(handle, args):
+                return packing.encode_call_result(self._call(handle, args))
+            case CopyToRemote(tensor, data):
+                memory.upload(self._rpc, tensor, memoryview(data))
+                return packing.encode_return([None])
+            case CopyFromRemote(tensor, nbytes):
+                return encode_copy_ack(memory.download(self._rpc, tensor, nbytes))
+            case Syscall(code, args):
+                return packing.encode_return([self._syscall(code, args)])
+        raise MalformedError("a shutdown has no answer")
+
+    def _syscall(self, code: RpcCode, args: Sequence[Argument]) -> Value:
+        if code is RpcCode.GET_GLOBAL_FUNC:
+            return self._global_function(args)
+        if code is RpcCode.FREE_HANDLE:
+            return self._free(args)
+        if code is RpcCode.DEV_ALLOC_DATA_WITH_SCOPE and len(args) == 2 and isinstance(args[0], DLTensor):
+            return Handle(memory.allocate(self._rpc, args[0]))
+        return self._rpc.syscall(
+            Syscall(code, [plain(value) for value in args]), _STAGES.get(code, code.name)
+        )
+
+    def _global_function(self, args: Sequence[Argument]) -> Value:
+        name = args[0] if len(args) == 1 else None
+        if not isinstance(name, str):
+            raise MalformedError("a function is looked up by one name")
+        if name in self._own:
+            return Handle(_OWN | self._own_names.index(name))
+        found = self._rpc.syscall(get_global_func(_RENAMED.get(name, name)), f"look up {name}")
+        if not isinstance(found, Handle) or not found.value:
+            return None
+        self._kinds[found.value] = TypeCode.FUNCTION
+        return found
+
+    def _free(self, args: Sequence[Argument]) -> Value:
+        """Clients since v0.21 don't say what the handle is, and give some back after the session's end."""
+        value = args[0] if args else None
+        handle = value.value if isinstance(value, Handle) else 0
+        if handle & _OWN or (len(args) < 2 and handle not in self._kinds):
+            return None
+        kind = self._kinds.pop(handle, None)
+        if len(args) > 1 and isinstance(args[1], int):
+            kind = TypeCode(args[1]) if args[1] in list(TypeCode) else kind
+        if kind is not None:
+            self._rpc.syscall(free_handle(handle, kind), "free")
+        return None
+
+    def _call(self, handle: int, args: Sequence[Argument]) -> Result:
+        if handle & _OWN:
+            index = handle & ~_OWN
+            if index >= len(self._own_names):
+                raise ValueError(f"no function has the handle {handle:#x}")
+            return self._own[self._own_names[index]](args)
+        result = self._rpc.call(handle, [plain(value) for value in args], "call")
+        match result:
+            case Function(handle):
+                self._kinds[handle] = TypeCode.FUNCTION
+            case Module(handle):
+                self._kinds[handle] = TypeCode.MODULE
+            case ReturnedArray(_, handle):
+                self._kinds[handle] = TypeCode.NDARRAY
+        return result
+
+
+_STAGES: Final = {
+    RpcCode.DEV_FREE_DATA: "free memory",
+    RpcCode.DEV_ALLOC_DATA: "allocate",
+    RpcCode.COPY_AMONG_REMOTE: "copy on the device",
+}
+
+
+def plain(value: Argument) -> Argument:
+    """An argument as every device knows it: a boolean is an int there."""
+    if isinstance(value, Bool):
+        return int(value.value)
+    if isinstance(value, Object):
+        raise ValueError(f"an object (type index {value.type_index}) can't be sent to a device")
+    return value
