@@ -5,6 +5,8 @@ from collections.abc import Callable
 
 import pytest
 from minrpc.client import Device, SystemLibrary
+from minrpc.firmware import Firmware
+from minrpc.running import RunningDevice
 
 Amount = Callable[[int, int], int]
 
@@ -20,6 +22,21 @@ def amount(request: pytest.FixtureRequest) -> Amount:
 def lib(device: Device) -> SystemLibrary:
     """The functions that the firmware was linked with."""
     return device.system_lib()
+
+
+@pytest.fixture
+def image(running_device: RunningDevice, firmware: Firmware | None) -> Firmware:
+    """The firmware under test; skips where instructions don't drive the clock."""
+    if running_device.icount is None or firmware is None:
+        pytest.skip(f"{running_device.name}: instructions are not counted (timing {running_device.timing})")
+    return firmware
+
+
+@pytest.fixture
+def own_shift(image: Firmware, running_device: RunningDevice) -> int:
+    """The shift that the platform itself uses."""
+    assert running_device.icount is not None
+    return running_device.icount.shift
 
 
 @pytest.fixture

@@ -12,7 +12,6 @@ from collections.abc import Callable
 
 import pytest
 from minrpc.firmware import Firmware
-from minrpc.running import RunningDevice
 from minrpc.timing.reading import ClockReading
 
 from tests.device.qemu_clock import QemuReading
@@ -25,21 +24,6 @@ FAST = 10
 # Instructions that serving a request takes differ by less, from one to the next.
 SERVING = 150_000
 _interrupts: dict[str, Interrupts] = {}
-
-
-@pytest.fixture
-def image(running_device: RunningDevice, firmware: Firmware | None) -> Firmware:
-    """The firmware under test; skips where instructions don't drive the clock."""
-    if running_device.icount is None or firmware is None:
-        pytest.skip(f"{running_device.name}: instructions are not counted (timing {running_device.timing})")
-    return firmware
-
-
-@pytest.fixture
-def own_shift(image: Firmware, running_device: RunningDevice) -> int:
-    """The shift that the platform itself uses."""
-    assert running_device.icount is not None
-    return running_device.icount.shift
 
 
 @pytest.fixture

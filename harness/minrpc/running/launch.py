@@ -10,7 +10,7 @@ from minrpc.errors import ConfigurationError
 from minrpc.firmware.firmware import Firmware
 from minrpc.running.device import RunningDevice, Timing
 from minrpc.running.local import start_process
-from minrpc.running.qemu import start_qemu
+from minrpc.running.qemu import Instrument, start_qemu
 from minrpc.targets.qemu_command import Icount
 from minrpc.targets.table import Platform
 from minrpc.transport import SerialTransport, find_port
@@ -25,6 +25,7 @@ def launch(
     timing: Timing | None = None,
     icount_shift: int | None = None,
     icount_sleep: bool = True,
+    instrument: Instrument | None = None,
     total: Deadline | None = None,
 ) -> RunningDevice:
     """Start `firmware`; its link is open before its first instruction, so nothing that it says is lost.
@@ -33,6 +34,7 @@ def launch(
     timing: "exact" counts instructions (QEMU only, and the default there), "wall" follows the host's clock.
     icount_shift: overrides the platform's own; one instruction takes 2 ** icount_shift ns.
     icount_sleep: False lets virtual time jump while the guest idles, which may stall the link meanwhile.
+    instrument: what QEMU loads to look into the guest, such as `minrpc.counters.QemuCounters`.
     total: a deadline above the start's own.
 
     Raises QemuMissingError, EmulatorExitedError, ConfigurationError, DeadlineError.
@@ -41,7 +43,12 @@ def launch(
     if platform.starts == "qemu":
         shift = _first(icount_shift, platform.icount_shift, firmware.icount_shift)
         icount = _icount(platform.name, timing, shift, icount_sleep)
-        return start_qemu(firmware, link, icount, total)
+        return start_qemu(firmware, link, icount, instrument, total)
+    if instrument is not None:
+        step = "name a platform that runs under QEMU: see `minrpc platforms`"
+        raise ConfigurationError(
+            f"{platform.name} does not run under QEMU: nothing counts in it", next_step=step
+        )
     if timing == "exact":
         raise ConfigurationError(f"{platform.name} does not run under QEMU: its times can't be exact")
     if platform.starts == "process":

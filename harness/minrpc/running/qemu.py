@@ -14,7 +14,7 @@ import shutil
 import socket
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final, Literal, Protocol
 
 from minrpc.deadline import Deadline, ProcessClock
 from minrpc.errors import HarnessError, QemuMissingError
@@ -28,15 +28,30 @@ from minrpc.targets.qemu_command import Icount, Wiring, wire
 _START_S: Final = 30.0
 
 
+class Instrument(Protocol):
+    """Something for QEMU to load that looks into the guest."""
+
+    @property
+    def descriptors(self) -> tuple[int, ...]:
+        """What QEMU inherits."""
+
+    def arguments(self, qemu: str) -> list[str]:
+        """What the command line of the program `qemu` has for it."""
+
+
 def start_qemu(
-    firmware: Firmware, link: Literal["pty", "socket"], icount: Icount | None, total: Deadline | None
+    firmware: Firmware,
+    link: Literal["pty", "socket"],
+    icount: Icount | None,
+    instrument: Instrument | None,
+    total: Deadline | None,
 ) -> RunningDevice:
     """Run `firmware` in QEMU; see `launch`."""
     argv = machine(firmware)
     with ExitStack() as undo:
         pair = open_pair(link)
         undo.callback(pair.close)
-        device = _start(firmware, argv, pair, icount)
+        device = _start(firmware, argv, pair, icount, instrument)
         undo.callback(device.stop)
         _run(device, pair, Deadline("start QEMU", _START_S, device.clock, total))
         undo.pop_all()
@@ -53,8 +68,12 @@ def machine(firmware: Firmware) -> list[str]:
     return [program, *argv[1:]]
 
 
-def _start(firmware: Firmware, argv: list[str], pair: LinkPair, icount: Icount | None) -> RunningDevice:
+def _start(
+    firmware: Firmware, argv: list[str], pair: LinkPair, icount: Icount | None, instrument: Instrument | None
+) -> RunningDevice:
     platform = firmware.platform
+    extra = instrument.arguments(argv[0]) if instrument else []
+    descriptors = instrument.descriptors if instrument else ()
     ours, theirs = socket.socketpair()
     console_read, console_write = os.pipe()
     with theirs, os.fdopen(console_write, "wb", buffering=0), ExitStack() as undo:
@@ -70,8 +89,8 @@ def _start(firmware: Firmware, argv: list[str], pair: LinkPair, icount: Icount |
         # Each byte on the link goes from QEMU's main loop to its virtual CPU and back: between threads on one
         # CPU that takes a third to a half of the time.
         process = spawn(
-            wire(argv, wiring, icount),
-            pass_fds=(pair.device_fd, console_write, theirs.fileno()),
+            [*wire(argv, wiring, icount), *extra],
+            pass_fds=(pair.device_fd, console_write, theirs.fileno(), *descriptors),
             on_one_cpu="-smp" not in argv,
         )
         undo.pop_all()

@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a run is made of, beside its time: counts of instructions by function and line."""
+
+from minrpc.counters.image import Function, Image
+from minrpc.counters.qemu_counters import Counts, QemuCounters, counters_for
+
+__all__ = ["Counts", "Function", "Image", "QemuCounters", "counters_for"]

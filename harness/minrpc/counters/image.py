@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a firmware's ELF file says about addresses: functions, code, and where timing begins and ends."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from elftools.dwarf.compileunit import CompileUnit
+from elftools.dwarf.die import DIE
+from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import SymbolTableSection
+
+TIMER_START: Final = "minrpc_timer_start"
+TIMER_STOP: Final = "minrpc_timer_stop"
+
+# Machines whose instructions start on even addresses only; on the others any address will do.
+_EVEN: Final = frozenset({"EM_ARM", "EM_AARCH64", "EM_RISCV"})
+
+
+class Function(NamedTuple):
+    """A function of the image: its code is at `start` up to, not including, `end`."""
+
+    start: int
+    end: int
+    name: str
+
+
+class Code(NamedTuple):
+    """Memory from which the image may run: `size` bytes at `base`."""
+
+    base: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Addresses of the instructions at which a timed batch begins, and at which it has ended."""
+
+    opens: tuple[int, ...]
+    closes: tuple[int, ...]
+
+
+class Image:
+    """The ELF file at `path`, read as it is asked for."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @cached_property
+    def functions(self) -> tuple[Function, ...]:
+        """By address, not overlapping: a symbol without a size goes on to the next one."""
+        with self.path.open("rb") as stream:
+            file = ELFFile(stream)
+            return tuple(_functions(file))
+
+    @cached_property
+    def code(self) -> tuple[Code, ...]:
+        """What is loaded with leave to be executed."""
+        with self.path.open("rb") as stream:
+            segments = [one.header for one in ELFFile(stream).iter_segments("PT_LOAD")]
+        return tuple(Code(one.p_vaddr, one.p_memsz) for one in segments if one.p_flags & 1 and one.p_memsz)
+
+    @cached_property
+    def shift(self) -> int:
+        """An instruction starts on a multiple of 1 << shift bytes."""
+        with self.path.open("rb") as stream:
+            return 1 if ELFFile(stream)["e_machine"] in _EVEN else 0
+
+    @cached_property
+    def window(self) -> Window:
+        """From the return of `minrpc_timer_start` to the call of `minrpc_timer_stop`.
+
+        Where the image has no debug information the former is its beginning, so that what the timer itself
+        takes is inside.
+        """
+        starts = [one.start for one in self.functions if one.name == TIMER_START]
+        stops = [one.start for one in self.functions if one.name == TIMER_STOP]
+        with self.path.open("rb") as stream:
+            returns = sorted(_returns(ELFFile(stream), TIMER_START))
+        return Window(tuple(returns or starts), tuple(stops))
+
+    def function_at(self, address: int) -> Function | None:
+        """The function whose code is at `address`."""
+        index = bisect_right(self._starts, address) - 1
+        if index < 0 or address >= self.functions[index].end:
+            return None
+        return self.functions[index]
+
+    @cached_property
+    def _starts(self) -> Sequence[int]:
+        return [one.start for one in self.functions]
+
+
+def _functions(file: ELFFile) -> Iterator[Function]:
+    """Of several symbols at an address the one with a size, then the global one, then the first by name."""
+    thumb = file["e_machine"] == "EM_ARM"
+    found: dict[int, tuple[tuple[bool, bool, str], int]] = {}
+    for table in file.iter_sections():
+        if not isinstance(table, SymbolTableSection):
+            continue
+        for symbol in table.iter_symbols():
+            info, where = symbol["st_info"], symbol["st_shndx"]
+            if info["type"] != "STT_FUNC" or not isinstance(where, int):
+                continue
+            start = symbol["st_value"] & ~1 if thumb else symbol["st_value"]
+            rank = (symbol["st_size"] == 0, info["bind"] != "STB_GLOBAL", symbol.name)
+            if start not in found or rank < found[start][0]:
+                found[start] = (rank, symbol["st_size"])
+    starts = sorted(found)
+    for start, following in zip(starts, [*starts[1:], None], strict=True):
+        (_, _, name), size = found[start]
+        end = start + size
+        if following is not None and (size == 0 or end > following):
+            end = following
+        yield Function(start, max(end, start + 1), name)
+
+
+def _returns(file: ELFFile, name: str) -> Iterator[int]:
+    """Where calls of `name` return to, as GCC's and clang's call-site information has it (DWARF 5, 3.4)."""
+    if not file.has_dwarf_info():
+        return
+    for unit in file.get_dwarf_info().iter_CUs():
+        called = {die.offset for die in _declarations(unit) if _name(die) == name}
+        if called:
+            yield from (at for die in unit.iter_DIEs() for at in _return_of(die, called))
+
+
+def _declarations(unit: CompileUnit) -> Iterator[DIE]:
+    return (die for die in unit.get_top_DIE().iter_children() if die.tag == "DW_TAG_subprogram")
+
+
+def _name(die: DIE) -> str:
+    attribute = die.attributes.get("DW_AT_name")
+    return attribute.value.decode() if attribute else ""
+
+
+def _return_of(die: DIE, called: set[int]) -> Iterator[int]:
+    if die.tag in ("DW_TAG_call_site", "DW_TAG_GNU_call_site") and "DW_AT_call_return_pc" in die.attributes:
+        origin = die.attributes.get("DW_AT_call_origin")
+        if origin is not None and origin.value + die.cu.cu_offset in called:
+            yield die.attributes["DW_AT_call_return_pc"].value

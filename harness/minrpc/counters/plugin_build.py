@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Builds the QEMU plugin at its first use, by the host's compiler, and keeps it by content."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shutil
+import subprocess
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from minrpc.errors import BuildError, QemuMissingError, ToolchainMissingError
+from minrpc.firmware.cache import cache_home, filled, locked, mark_used, remove_unused
+
+SOURCE: Final = Path(__file__).with_name("tcg_plugin.c")
+
+_COMPILERS: Final = ("cc", "gcc", "clang")
+_FLAGS: Final = ("-std=c11", "-O2", "-Wall", "-Wextra", "-Werror", "-fPIC", "-shared", "-fvisibility=hidden")
+_COMMAND_S: Final = 120.0
+_ERROR_LINES: Final = 6
+# From this version of QEMU on, counts in line are kept for each virtual CPU.
+_PER_CPU_FROM: Final = (9, 0)
+
+
+def plugin_for(qemu: str) -> Path:
+    """The plugin that the program `qemu` can load; built when it is not in the cache.
+
+    Raises ToolchainMissingError without a compiler for this machine, BuildError, QemuMissingError.
+    """
+    return _built(api_of(qemu_version(qemu)))
+
+
+def api_of(version: tuple[int, int]) -> int:
+    """The version of the plugin interface that is asked of a QEMU: 1, or 2 from 9.0 on."""
+    return 2 if version >= _PER_CPU_FROM else 1
+
+
+@cache
+def qemu_version(qemu: str) -> tuple[int, int]:
+    """As `qemu --version` says: (7, 2). Raises QemuMissingError."""
+    try:
+        ran = subprocess.run(
+            [qemu, "--version"], capture_output=True, text=True, timeout=_COMMAND_S, check=False
+        )
+    except OSError as error:
+        raise QemuMissingError(f"{qemu} can't be run: {error.strerror}") from error
+    found = re.search(r"version (\d+)\.(\d+)", ran.stdout)
+    if found is None:
+        raise QemuMissingError(f"{qemu} --version says {ran.stdout.strip()!r}: no version")
+    return int(found[1]), int(found[2])
+
+
+def _built(api: int) -> Path:
+    compiler = next(filter(None, map(shutil.which, _COMPILERS)), None)
+    if compiler is None:
+        raise ToolchainMissingError(
+            "QEMU's plugin needs a compiler for this machine: there is no cc, gcc or clang",
+            next_step="run `sudo apt-get install gcc`",
+        )
+    source = SOURCE.read_bytes()
+    name = hashlib.sha256(
+        b"\0".join([source, compiler.encode(), repr(_FLAGS).encode(), b"%d" % api])
+    ).hexdigest()
+    directory = cache_home() / "plugin" / name[:16]
+    library = directory / "minrpc_tcg.so"
+    with locked(directory.with_suffix(".lock")):
+        if not library.is_file():
+            with filled(directory) as partial:
+                _compile(compiler, api, partial / library.name)
+            remove_unused(directory.parent)
+    mark_used(directory)
+    return library
+
+
+def _compile(compiler: str, api: int, target: Path) -> None:
+    command = [compiler, *_FLAGS, f"-DPLUGIN_API={api}", str(SOURCE), "-o", str(target)]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=_COMMAND_S, check=False)
+    if ran.returncode != 0:
+        raise BuildError("QEMU's plugin did not compile", details=ran.stderr.splitlines()[:_ERROR_LINES])

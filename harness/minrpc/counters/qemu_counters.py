@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the guest executes, counted by our plugin in QEMU, in memory that it shares with us.
+
+The layout of that memory is tcg_plugin.c's: a page of control, the windows, and the counters twice: since
+QEMU's start, and of what was executed inside windows. The guest waits for us when we read them, so nothing
+changes meanwhile.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from minrpc.counters.image import Code, Image
+from minrpc.counters.plugin_build import plugin_for
+from minrpc.errors import ConfigurationError
+
+_LAYOUT: Final = 1
+_MAX_RANGES: Final = 16
+_MAX_EDGES: Final = 16
+_WINDOWS: Final = 65536
+
+_RANGE: Final = np.dtype([(name, "<u8") for name in ("base", "size", "shift", "first")])
+_CONTROL: Final = np.dtype(
+    [
+        *((name, "<u8") for name in ("layout", "ranges", "opens", "closes", "windows_at", "windows_max")),
+        *((name, "<u8") for name in ("counters", "live_at", "inside_at")),
+        ("range", _RANGE, _MAX_RANGES),
+        ("open_at", "<u8", _MAX_EDGES),
+        ("close_at", "<u8", _MAX_EDGES),
+        ("windows", "<u8"),
+    ]
+)
+# Counters that are no single instruction's come first.
+_INSTRUCTIONS, _ELSEWHERE, _FIRST_RANGE = range(3)
+_WINDOW: Final = np.dtype([("instructions", "<u8")])
+_PAGE: Final = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How often each instruction was executed.
+
+    by_address: of those that were, in the image's code.
+    elsewhere: executed outside of it.
+    """
+
+    by_address: Mapping[int, int]
+    elsewhere: int = 0
+
+    @property
+    def total(self) -> int:
+        """Instructions executed."""
+        return sum(self.by_address.values()) + self.elsewhere
+
+    def __sub__(self, before: Counts) -> Counts:
+        """What was executed since `before`."""
+        since = {at: count - before.by_address.get(at, 0) for at, count in self.by_address.items()}
+        return Counts({at: count for at, count in since.items() if count}, self.elsewhere - before.elsewhere)
+
+    def by_function(self, image: Image) -> dict[str, int]:
+        """Instructions by function of the image, most first; "?" is code that no function claims."""
+        sums: dict[str, int] = {}
+        for address, count in self.by_address.items():
+            function = image.function_at(address)
+            name = function.name if function else "?"
+            sums[name] = sums.get(name, 0) + count
+        if self.elsewhere:
+            sums["?"] = sums.get("?", 0) + self.elsewhere
+        return dict(sorted(sums.items(), key=lambda item: (-item[1], item[0])))
+
+
+class QemuCounters:
+    """The plugin for one run of QEMU. Also a context manager, which gives the memory back.
+
+    Hand it to `launch` as `instrument`. The device runs as without it, to the tick; the host has more to do.
+    """
+
+    def __init__(self, image: Image) -> None:
+        self.image = image
+        self._fd = os.memfd_create("minrpc-counters")
+        try:
+            self._map()
+        except BaseException:
+            self.close()
+            raise
+
+    def arguments(self, qemu: str) -> list[str]:
+        """What QEMU's command line has for it. Raises as `plugin_for` does."""
+        plugin = str(plugin_for(qemu)).replace(",", ",,")
+        return ["-plugin", f"file={plugin},fd={self._fd}"]
+
+    @property
+    def descriptors(self) -> tuple[int, ...]:
+        """What QEMU inherits."""
+        return (self._fd,)
+
+    @property
+    def instructions(self) -> int:
+        """Executed since QEMU's start."""
+        return int(self._live[_INSTRUCTIONS])
+
+    @property
+    def windows(self) -> int:
+        """Timed batches that have ended since QEMU's start."""
+        return int(self._control["windows"])
+
+    def window_instructions(self, since: int = 0) -> list[int]:
+        """Instructions of each timed batch from number `since` on, the oldest first.
+
+        Only the last 65,536 are kept. Raises ValueError where older ones are asked for.
+        """
+        if self.windows - since > _WINDOWS:
+            raise ValueError(f"batch {since} is gone: {self.windows} have ended, {_WINDOWS} are kept")
+        return [
+            int(self._windows[number % _WINDOWS]["instructions"]) for number in range(since, self.windows)
+        ]
+
+    def executed(self) -> Counts:
+        """Everything since QEMU's start. Subtract two of these for what was executed between."""
+        return self._counts(self._live)
+
+    def in_windows(self) -> Counts:
+        """What was executed in timed batches since QEMU's start."""
+        return self._counts(self._inside)
+
+    def close(self) -> None:
+        """Give the memory back; QEMU keeps its own hold of it."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _map(self) -> None:
+        code, window = self.image.code, self.image.window
+        if len(code) > _MAX_RANGES or len(window.opens) > _MAX_EDGES or len(window.closes) > _MAX_EDGES:
+            raise ConfigurationError(f"{self.image.path} has too many places to count at")
+        ranges = np.zeros(_MAX_RANGES, _RANGE)
+        counters = _FIRST_RANGE
+        for index, one in enumerate(code):
+            ranges[index] = (one.base, one.size, self.image.shift, counters)
+            counters += self._slots(one)
+        live_at = _PAGE + _rounded(_WINDOWS * _WINDOW.itemsize)
+        inside_at = live_at + _rounded(8 * counters)
+        size = inside_at + _rounded(8 * counters)
+        os.ftruncate(self._fd, size)
+        memory = mmap.mmap(self._fd, size)
+        control = np.frombuffer(memory, _CONTROL, 1)
+        control["range"][0] = ranges
+        control["open_at"][0][: len(window.opens)] = window.opens
+        control["close_at"][0][: len(window.closes)] = window.closes
+        control["ranges"], control["opens"], control["closes"] = (
+            len(code),
+            len(window.opens),
+            len(window.closes),
+        )
+        control["windows_at"], control["windows_max"] = _PAGE, _WINDOWS
+        control["counters"], control["live_at"], control["inside_at"] = counters, live_at, inside_at
+        control["layout"] = _LAYOUT
+        self._control = control[0]
+        self._windows = np.frombuffer(memory, _WINDOW, _WINDOWS, _PAGE)
+        self._live = np.frombuffer(memory, "<u8", counters, live_at)
+        self._inside = np.frombuffer(memory, "<u8", counters, inside_at)
+
+    def _slots(self, code: Code) -> int:
+        return (code.size >> self.image.shift) + 1
+
+    def _counts(self, counters: npt.NDArray[np.uint64]) -> Counts:
+        found: dict[int, int] = {}
+        first = _FIRST_RANGE
+        for code in self.image.code:
+            counts = counters[first : first + self._slots(code)]
+            first += len(counts)
+            executed = np.flatnonzero(counts)
+            addresses = (executed << self.image.shift) + code.base
+            found.update(zip(addresses.tolist(), counts[executed].tolist(), strict=True))
+        return Counts(found, int(counters[_ELSEWHERE]))
+
+
+def counters_for(elf: Path) -> QemuCounters:
+    """The plugin for a run of the program in `elf`."""
+    return QemuCounters(Image(elf))
+
+
+def _rounded(size: int) -> int:
+    """`size` up to whole pages."""
+    return -(-size // _PAGE) * _PAGE

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Laws of what QEMU's plugin counts: it agrees with time and with itself, and costs the guest nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from minrpc.client import SystemLibrary
+from minrpc.counters import Counts, QemuCounters, counters_for
+from minrpc.firmware import Firmware
+from minrpc.opening import device_on
+from minrpc.running import launch
+from minrpc.timing import Measurement
+
+from tests.device.timing_rig import TICKS
+
+ROUNDS = 10_000
+
+
+class Counted(NamedTuple):
+    """A measurement, the instructions of its batches, and the same by instruction."""
+
+    measurement: Measurement
+    batches: list[int]
+    counts: Counts
+
+    @property
+    def least(self) -> tuple[int, int]:
+        """Ticks and instructions of the shortest repeat: no interrupt fell into it."""
+        cycles = [sample.cycles for sample in self.measurement.samples]
+        return min(cycles), self.batches[cycles.index(min(cycles))]
+
+
+class Counting(NamedTuple):
+    """A device under the plugin."""
+
+    lib: SystemLibrary
+    counters: QemuCounters
+
+    def spin(self, rounds: int, number: int = 1, repeat: int = 5) -> Counted:
+        """What timing `number` calls of so many rounds reads and counts."""
+        measurer = self.lib.measure("spin", number=number, repeat=repeat)
+        _ = measurer(0)  # also measures what measuring costs, in batches of its own
+        windows, before = self.counters.windows, self.counters.in_windows()
+        measurement = measurer(rounds)
+        return Counted(
+            measurement,
+            self.counters.window_instructions(windows),
+            self.counters.in_windows() - before,
+        )
+
+
+@contextmanager
+def counting(image: Firmware) -> Iterator[Counting]:
+    """A device of its own with the plugin in its QEMU."""
+    with (
+        counters_for(image.elf) as counters,
+        launch(image, instrument=counters) as running,
+        device_on(running) as device,
+    ):
+        yield Counting(device.system_lib(), counters)
+
+
+def test_the_plugin_takes_none_of_the_guests_time(image: Firmware) -> None:
+    with counting(image) as counted:
+        ticks, _ = counted.spin(ROUNDS).least
+    with launch(image) as running, device_on(running) as device:
+        plain = device.system_lib().measure("spin", number=1, repeat=5)(ROUNDS)
+    assert abs(ticks - min(sample.cycles for sample in plain.samples)) <= 1
+
+
+def test_each_batch_is_counted(image: Firmware) -> None:
+    with counting(image) as counted:
+        result = counted.spin(ROUNDS, repeat=7)
+    assert len(result.batches) == 7
+    assert result.counts.total == sum(result.batches)
+    assert max(result.counts.by_function(counted.counters.image).values()) > 0.9 * sum(result.batches)
+
+
+def test_instructions_are_the_time(image: Firmware, own_shift: int) -> None:
+    """What one measurement has more instructions than another, it takes longer: to the tick."""
+    with counting(image) as counted:
+        (short_ticks, short), (long_ticks, long) = (counted.spin(n).least for n in (0, ROUNDS))
+        hz = counted.spin(0).measurement.clock.cycles_hz
+    assert long - short > ROUNDS
+    assert abs((long_ticks - short_ticks) - (long - short) * 2**own_shift * hz / 1e9) <= TICKS
+
+
+def test_twice_the_rounds_are_twice_the_instructions(image: Firmware) -> None:
+    with counting(image) as counted:
+        none, once, twice = (counted.spin(n).least[1] for n in (0, ROUNDS, 2 * ROUNDS))
+        calls = [counted.spin(ROUNDS, number).least[1] for number in (1, 2, 3)]
+    assert (once - none) % ROUNDS == 0
+    assert twice - once == once - none
+    assert calls[2] - calls[1] == calls[1] - calls[0]

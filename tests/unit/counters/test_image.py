@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Functions, code and the timed window, as ELF files of the host's compiler have them."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from minrpc.counters import Counts, Image
+
+SOURCE = """
+static volatile int sink;
+__attribute__((noinline)) void minrpc_timer_start(void) { sink++; }
+__attribute__((noinline)) void minrpc_timer_stop(void) { sink--; }
+__attribute__((noinline)) void work(void) { sink += 2; }
+int main(void)
+{
+    minrpc_timer_start();
+    work();
+    minrpc_timer_stop();
+    return sink;
+}
+"""
+
+
+def program(directory: Path, *flags: str) -> Path:
+    source, made = directory / "program.c", directory / "program"
+    source.write_text(SOURCE)
+    subprocess.run(["cc", "-O2", "-no-pie", *flags, str(source), "-o", str(made)], check=True)
+    return made
+
+
+@pytest.fixture
+def image(tmp_path: Path) -> Image:
+    return Image(program(tmp_path, "-g"))
+
+
+def named(image: Image, name: str) -> int:
+    (start,) = (one.start for one in image.functions if one.name == name)
+    return start
+
+
+def test_functions_do_not_overlap(image: Image) -> None:
+    assert {"main", "work", "minrpc_timer_start", "minrpc_timer_stop"} <= {
+        one.name for one in image.functions
+    }
+    for one, following in zip(image.functions, image.functions[1:], strict=False):
+        assert one.start < one.end <= following.start
+
+
+def test_each_address_has_its_function(image: Image) -> None:
+    for one in image.functions:
+        assert image.function_at(one.start) == image.function_at(one.end - 1) == one
+    assert image.function_at(image.functions[0].start - 1) is None
+    assert image.function_at(image.functions[-1].end) is None
+
+
+def test_code_holds_the_functions(image: Image) -> None:
+    start = named(image, "main")
+    assert any(code.base <= start < code.base + code.size for code in image.code)
+
+
+def test_the_window_opens_where_the_timers_start_returns(image: Image) -> None:
+    (opens,), (closes,) = image.window.opens, image.window.closes
+    main = image.function_at(named(image, "main"))
+    assert main is not None
+    assert main.start < opens < main.end
+    assert closes == named(image, "minrpc_timer_stop")
+
+
+def test_without_debug_information_the_window_holds_the_timers_start(tmp_path: Path) -> None:
+    image = Image(program(tmp_path))
+    assert image.window.opens == (named(image, "minrpc_timer_start"),)
+
+
+def test_counts_by_function_add_up(image: Image) -> None:
+    work, main = named(image, "work"), named(image, "main")
+    counts = Counts({work: 3, work + 1: 4, main: 5, image.functions[-1].end: 2}, elsewhere=1)
+    assert counts.by_function(image) == {"work": 7, "main": 5, "?": 3}
+    assert counts.total == 15
+
+
+def test_counts_since(image: Image) -> None:
+    before, after = Counts({1: 2, 3: 4}, 5), Counts({1: 2, 3: 9, 7: 1}, 6)
+    assert after - before == Counts({3: 5, 7: 1}, 1)

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The plugin: which interface is asked for, that it builds once, and what is said where it can't."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from minrpc.counters.plugin_build import api_of, plugin_for, qemu_version
+from minrpc.errors import QemuMissingError, ToolchainMissingError
+
+
+def fake_qemu(directory: Path, text: str) -> str:
+    program = directory / "qemu-system-arm"
+    program.write_text(f"#!/bin/sh\necho '{text}'\n")
+    program.chmod(0o755)
+    return str(program)
+
+
+@pytest.mark.parametrize(("version", "api"), [((7, 2), 1), ((8, 2), 1), ((9, 0), 2), ((10, 1), 2)])
+def test_the_interface_goes_by_qemus_version(version: tuple[int, int], api: int) -> None:
+    assert api_of(version) == api
+
+
+def test_a_version_is_read(tmp_path: Path) -> None:
+    text = "QEMU emulator version 10.0.2 (Debian 1:10.0.2+ds-2)"
+    assert qemu_version(fake_qemu(tmp_path, text)) == (10, 0)
+
+
+def test_a_program_that_is_no_qemu_is_named(tmp_path: Path) -> None:
+    program = fake_qemu(tmp_path, "hello")
+    with pytest.raises(QemuMissingError, match=f"{program} --version says 'hello'"):
+        qemu_version(program)
+    with pytest.raises(QemuMissingError, match="No such file"):
+        qemu_version(f"{tmp_path}/none")
+
+
+def test_it_is_built_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    qemu = fake_qemu(tmp_path, "QEMU emulator version 7.2.22")
+    built = plugin_for(qemu)
+    made = built.stat().st_mtime_ns
+    assert built.is_relative_to(tmp_path / "cache")
+    assert plugin_for(qemu) == built
+    assert built.stat().st_mtime_ns == made
+
+
+def test_it_compiles_for_the_newer_interface(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    assert plugin_for(fake_qemu(tmp_path, "QEMU emulator version 10.0.2")).is_file()
+
+
+def test_without_a_compiler_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    qemu = fake_qemu(tmp_path, "QEMU emulator version 7.2.22")
+    _ = qemu_version(qemu)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(ToolchainMissingError, match="apt-get install gcc"):
+        plugin_for(qemu)
