@@ -7,8 +7,9 @@ import argparse
 from pathlib import Path
 
 from minrpc.cli.timing_files import read_records
+from minrpc.errors import HarnessError
 from minrpc.figures import check_target
-from minrpc.timing.compare import compare
+from minrpc.timing.compare import Comparison, compare
 from minrpc.timing.markdown import comparison_markdown
 from minrpc.timing.plot import draw_comparison
 
@@ -19,7 +20,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("base", type=Path, metavar="BASE", help="what `minrpc time --json` kept of the one")
     add("head", type=Path, metavar="HEAD", help="and of the other")
     add("--plot", type=Path, metavar="FILE", help="draw both against each other, as PNG, SVG or PDF")
-    add("--fail", action="store_true", help="exit with 1 when an exact time got slower, or a firmware bigger")
+    add(
+        "--fail",
+        action="store_true",
+        help="exit with 1 when an exact time got slower, a firmware bigger, or nothing could be compared",
+    )
     add("--strict-timing", action="store_true", help="with --fail: any time that got slower significantly")
 
 
@@ -31,4 +36,25 @@ def main(arguments: argparse.Namespace) -> int:
     print(comparison_markdown(comparison), end="")
     if arguments.plot:
         draw_comparison(comparison, arguments.plot)
-    return 1 if arguments.fail and comparison.worse(strict=arguments.strict_timing) else 0
+    if not arguments.fail:
+        return 0
+    if comparison.worse(strict=arguments.strict_timing):
+        return 1
+    if not comparison.compared:
+        raise _nothing_compared(comparison)
+    return 0
+
+
+def _nothing_compared(comparison: Comparison) -> HarnessError:
+    """That nothing got slower is no news where no call could be compared."""
+    reasons = [
+        f"{change.call} on {change.platform}: {change.verdict}{f', {change.note}' if change.note else ''}"
+        for change in comparison.changes
+    ]
+    step = "measure the same calls on the same platforms and clocks, with at least 10 repeats, for both files"
+    return HarnessError(
+        "nothing could be compared, so nothing is known to have stayed as it was",
+        stage="compare",
+        details=reasons or ["neither file has a call"],
+        next_step=step,
+    )

@@ -8,10 +8,11 @@ import sys
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Final
 
 from minrpc.cli.call_arguments import Argument, call_arguments, to_device
 from minrpc.cli.timing_files import check_writable, read_records, write_records
-from minrpc.client import Measurer
+from minrpc.client import RemoteModule
 from minrpc.deadline import Deadline
 from minrpc.errors import ConfigurationError, MissingError
 from minrpc.figures import check_target
@@ -26,6 +27,9 @@ from minrpc.timing.plot import draw_samples
 from minrpc.timing.record import FirmwareRecord, Record, merged
 from minrpc.timing.text import record_text
 from minrpc.timing.units import parse_percent
+
+# Samples of one request: what the smallest device has room for in its answer.
+_REPEATS_AT_ONCE: Final = 1000
 
 
 def say(line: str) -> None:
@@ -120,14 +124,7 @@ class Run:
             running, firmware = self._start()
             stack.enter_context(running)
             device = stack.enter_context(device_on(running, self._total, resend=self._options.resend))
-            lib = device.system_lib()
-            measurer = lib.measure(
-                self._given.function,
-                number=self._given.number,
-                repeat=self._given.repeat,
-                min_repeat_ms=self._given.min_repeat_ms,
-            )
-            measurement = self._measure(measurer, to_device(device, self._plan))
+            measurement = self._measure(device.system_lib(), to_device(device, self._plan))
         return self._report(measurement, firmware)
 
     def _start(self) -> tuple[RunningDevice, Firmware | None]:
@@ -139,16 +136,39 @@ class Run:
         firmware = build(target.platform, options=self._given.option)
         return run_target(target, firmware, options, self._total), firmware
 
-    def _measure(self, measurer: Measurer, args: list[object]) -> Measurement:
-        """Once, or until the median is known well enough."""
-        whole = measurer(*args)
-        while self._precision is not None and whole.summary.precision > self._precision:
-            if len(whole.samples) >= self._given.max_repeats:
-                break
-            needed = samples_needed(whole.summary, self._precision)
-            say(f"{len(whole.samples)} repeats: {_known(whole)}, about {needed} needed")
-            whole = whole.joined(measurer(*args))
-        return whole
+    def _measure(self, lib: RemoteModule, args: list[object]) -> Measurement:
+        """As many repeats as were asked for, or until the median is known well enough.
+
+        Each request goes on with the batches that the one before has grown to, and asks for what is missing,
+        at most for as many repeats as there are: so all statistics together take no longer than the last.
+        """
+        whole: Measurement | None = None
+        wanted = self._given.repeat
+        while True:
+            have = len(whole.samples) if whole else 0
+            number = max(sample.number for sample in whole.samples) if whole else self._given.number
+            measurer = lib.measure(
+                self._given.function,
+                number=number,
+                repeat=min(wanted - have, _REPEATS_AT_ONCE),
+                min_repeat_ms=self._given.min_repeat_ms,
+            )
+            more: Measurement = measurer(*args)
+            whole = whole.joined(more) if whole else more
+            if len(whole.samples) >= wanted:
+                wanted = self._wanted(whole)
+            if len(whole.samples) >= wanted:
+                return whole
+
+    def _wanted(self, whole: Measurement) -> int:
+        """Repeats in all: more than there are as long as the median is not known well enough."""
+        have = len(whole.samples)
+        most: int = self._given.max_repeats
+        if self._precision is None or whole.summary.precision <= self._precision or have >= most:
+            return have
+        needed = samples_needed(whole.summary, self._precision)
+        say(f"{have} repeats: {_known(whole)}, about {needed} needed")
+        return min(max(needed, have + 1), 2 * have, most)
 
     def _report(self, measurement: Measurement, firmware: Firmware | None) -> int:
         record = self._record(measurement, firmware)

@@ -3,7 +3,8 @@
 
 from minrpc.timing.clock import DeviceClock, Mode, Timebase
 from minrpc.timing.measurement import Measurement, Overhead, Sample
-from minrpc.timing.summary import Drift, Interval, Summary, samples_needed, summarize
+from minrpc.timing.summary import Interval, Summary, samples_needed, summarize
+from minrpc.timing.trend import Drift
 
 __all__ = [
     "DeviceClock",

@@ -24,6 +24,9 @@ ORDER: Final[tuple[Verdict, ...]] = (
     "same",
 )
 
+# Those that say nothing of a call's times.
+UNCOMPARED: Final[tuple[Verdict, ...]] = ("not comparable", "can't tell", "gone", "new")
+
 
 @dataclass(frozen=True, slots=True)
 class Change:
@@ -80,6 +83,11 @@ class Comparison:
     def count(self, verdict: Verdict) -> int:
         """How many calls have it."""
         return sum(change.verdict == verdict for change in self.changes)
+
+    @property
+    def compared(self) -> int:
+        """How many calls have a verdict that says something of their times."""
+        return len(self.changes) - sum(self.count(verdict) for verdict in UNCOMPARED)
 
     def worse(self, *, strict: bool) -> bool:
         """Whether something got slower or bigger: by exact times and sizes, with `strict` by any clock."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from minrpc.markdown import table
-from minrpc.timing.compare import Change, Comparison, Growth
+from minrpc.timing.compare import UNCOMPARED, Change, Comparison, Growth
 from minrpc.timing.measurement import Measurement
 from minrpc.timing.record import Record
 from minrpc.timing.units import count, percent, quantity
@@ -22,14 +22,18 @@ def comparison_markdown(comparison: Comparison) -> str:
 
 
 def headline(comparison: Comparison) -> str:
-    """What got worse, in a line."""
-    total = len(comparison.changes)
+    """What got worse, in a line, of the calls that were compared; and how many were not, and why."""
+    compared = comparison.compared
     counted = ((verdict, comparison.count(verdict)) for verdict in ("slower", "faster"))
-    times = [f"{number} of {total} {verdict}" for verdict, number in counted if number]
+    times = [f"{number} of {compared} {verdict}" for verdict, number in counted if number]
+    if not times:
+        times = [f"none of {compared} slower" if compared else "nothing could be compared"]
+    others = ((verdict, comparison.count(verdict)) for verdict in UNCOMPARED)
+    times += [f"{number} {verdict}" for verdict, number in others if number]
     grown = [
         f"{size.platform} {size.region} {size.grown:+,} bytes" for size in comparison.sizes if size.grown
     ]
-    return "Timings: " + "; ".join([*(times or ["none slower"]), *grown])
+    return "Timings: " + "; ".join([*times, *grown])
 
 
 def _times(changes: Sequence[Change]) -> str:

@@ -65,7 +65,7 @@ class Record:
             "platform": self.platform,
             "clock": one.clock.to_json(),
             "overhead_cycles": asdict(one.overhead),
-            "samples": [asdict(sample) for sample in one.samples],
+            "samples": [_sample(sample) for sample in one.samples],
             "firmware": asdict(self.firmware) if self.firmware else None,
             "when": self.when,
         }
@@ -89,6 +89,11 @@ class Record:
             firmware=FirmwareRecord(**firmware) if firmware else None,
             when=entry["when"],
         )
+
+
+def _sample(one: Sample) -> dict[str, Any]:
+    """As `asdict` has it, in a tenth of the time: there may be a million."""
+    return {"cycles": one.cycles, "number": one.number, "batches": one.batches, "coarse": one.coarse}
 
 
 def dump(records: Iterable[Record]) -> str:

@@ -7,19 +7,24 @@ Nothing here assumes a normal distribution but where it says so, and no sample i
 from __future__ import annotations
 
 import math
-import statistics
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations
-from statistics import NormalDist
-from typing import Final
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from minrpc.timing.trend import Drift, drift
 
 CONFIDENCE: Final = 0.95
 # A median absolute deviation of normal samples, times this, is their standard deviation.
 MAD_TO_STD: Final = 1.4826
 # Iglewicz and Hoaglin (1993): a modified z-score above this names an outlier.
 _OUTLIER_Z: Final = 3.5
+# Ranks this many standard deviations below the median's have no probability that floating point could show.
+_FAR: Final = 20
+
+Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,23 +39,6 @@ class Interval:
     def half_width(self) -> float:
         """Half of its length."""
         return (self.high - self.low) / 2
-
-
-@dataclass(frozen=True, slots=True)
-class Drift:
-    """A trend over the repeats, in the order they were taken.
-
-    slope: change from one repeat to the next, in the samples' unit; the median of all pairs' (Theil, Sen).
-    p_value: how likely so much order is by chance (Mann, Kendall).
-    """
-
-    slope: float
-    p_value: float
-
-    @property
-    def significant(self) -> bool:
-        """Whether chance alone would do this less than once in a hundred times."""
-        return self.p_value < 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,48 +80,56 @@ class Summary:
 
 
 def summarize(samples: Sequence[float], resolution: float = 0.0) -> Summary:
-    """Of at least one sample.
+    """Of at least one sample, in the time that it takes to sort them.
 
     resolution: what a sample can be off by because the clock is no finer; no outlier is closer than this.
     """
-    median = statistics.median(samples)
+    values = np.asarray(samples, np.float64)
+    median = float(np.median(values))
+    # From the median, so that equal samples have just that mean, and no deviation.
+    away = values - median
+    total = math.fsum(away)
+    squares = math.fsum(away * away) - total * total / len(values)
     return Summary(
-        count=len(samples),
+        count=len(values),
         median=median,
-        mad=mad(samples, median),
-        mean=statistics.fmean(samples),
-        std=statistics.stdev(samples) if len(samples) > 1 else 0.0,
-        min=min(samples),
-        max=max(samples),
-        interval=median_interval(samples),
-        outliers=outliers(samples, resolution),
-        drift=drift(samples),
+        mad=mad(values, median),
+        mean=median + total / len(values),
+        std=math.sqrt(max(0.0, squares) / (len(values) - 1)) if len(values) > 1 else 0.0,
+        min=float(values.min()),
+        max=float(values.max()),
+        interval=median_interval(values),
+        outliers=outliers(values, resolution),
+        drift=drift(values),
         resolution=resolution,
     )
 
 
-def mad(samples: Sequence[float], median: float) -> float:
+def mad(samples: Sequence[float] | Floats, median: float) -> float:
     """The median distance from `median`."""
-    return statistics.median(abs(sample - median) for sample in samples)
+    return float(np.median(np.abs(np.asarray(samples) - median)))
 
 
-def median_interval(samples: Sequence[float], confidence: float = CONFIDENCE) -> Interval | None:
+def median_interval(samples: Sequence[float] | Floats, confidence: float = CONFIDENCE) -> Interval | None:
     """Where the median of the distribution lies, whatever its shape, by binomial ranks: between two samples.
 
     None when even the smallest and the largest sample don't give that confidence: below 6 for 95 %.
     """
-    ordered = sorted(samples)
-    count = len(ordered)
+    count = len(samples)
     # The median is not between the k-th smallest and k-th largest when fewer than k lie on one side of it.
     tail = 0.0
-    best: Interval | None = None
-    for rank in range(count // 2):
+    best: tuple[int, float] | None = None
+    for rank in range(max(0, math.floor(count / 2 - _FAR * math.sqrt(count) / 2)), count // 2):
         tail += math.exp(_log_binomial(count, rank) - count * math.log(2))
         reached = 1 - 2 * tail
         if reached < confidence:
             break
-        best = Interval(ordered[rank], ordered[count - 1 - rank], reached)
-    return best
+        best = rank, reached
+    if best is None:
+        return None
+    rank, reached = best
+    ordered: Any = np.partition(samples, (rank, count - 1 - rank))
+    return Interval(float(ordered[rank]), float(ordered[count - 1 - rank]), reached)
 
 
 def _log_binomial(count: int, rank: int) -> float:
@@ -156,36 +152,11 @@ def samples_needed(summary: Summary, precision: float) -> int:
     return max(least, math.ceil(summary.count * (summary.precision / precision) ** 2))
 
 
-def outliers(samples: Sequence[float], resolution: float = 0.0) -> tuple[int, ...]:
+def outliers(samples: Sequence[float] | Floats, resolution: float = 0.0) -> tuple[int, ...]:
     """Positions of samples whose distance from the median the others' spread does not explain."""
-    median = statistics.median(samples)
-    limit = max(_OUTLIER_Z * MAD_TO_STD * mad(samples, median), resolution)
+    values = np.asarray(samples, np.float64)
+    median = float(np.median(values))
+    limit = max(_OUTLIER_Z * MAD_TO_STD * mad(values, median), resolution)
     # A distance that floating point alone makes is none.
     limit += abs(median) * 1e-12
-    return tuple(index for index, sample in enumerate(samples) if abs(sample - median) > limit)
-
-
-def drift(samples: Sequence[float]) -> Drift | None:
-    """The trend over the samples' order. None for fewer than 4."""
-    count = len(samples)
-    if count < 4:
-        return None
-    pairs = list(combinations(range(count), 2))
-    slope = statistics.median((samples[j] - samples[i]) / (j - i) for i, j in pairs)
-    score = sum((samples[j] > samples[i]) - (samples[j] < samples[i]) for i, j in pairs)
-    return Drift(slope, _kendall_p(samples, score))
-
-
-def _kendall_p(samples: Sequence[float], score: int) -> float:
-    """Two-sided, by the normal approximation, with the correction for ties."""
-    count = len(samples)
-    ties = sum(size * (size - 1) * (2 * size + 5) for size in Counter(samples).values())
-    variance = (count * (count - 1) * (2 * count + 5) - ties) / 18
-    if variance <= 0 or score == 0:
-        return 1.0
-    return two_sided((abs(score) - 1) / math.sqrt(variance))
-
-
-def two_sided(z: float) -> float:
-    """How likely a standard normal variable is at least so far from 0."""
-    return min(1.0, 2 * NormalDist().cdf(-abs(z)))
+    return tuple(np.flatnonzero(np.abs(values - median) > limit).tolist())

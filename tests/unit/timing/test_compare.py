@@ -7,7 +7,7 @@ import random
 
 import pytest
 from minrpc.timing.compare import compare
-from minrpc.timing.markdown import comparison_markdown
+from minrpc.timing.markdown import comparison_markdown, headline
 from minrpc.timing.record import dump, merged, parse
 from minrpc.timing.text import record_text
 
@@ -114,7 +114,15 @@ def test_new_and_gone() -> None:
     old, new = recorded([1000]), dataclasses.replace(recorded([1000]), arguments=("int8[4]",))
     verdicts = [change.verdict for change in compare([old], [new]).changes]
     assert verdicts == ["gone", "new"]
-    assert "none slower" in comparison_markdown(compare([old], [new]))
+    text = comparison_markdown(compare([old], [new]))
+    assert text.startswith("### Timings: nothing could be compared; 1 gone; 1 new\n")
+
+
+def test_what_was_not_compared_is_counted_beside_what_was() -> None:
+    old, other = recorded([1000]), dataclasses.replace(recorded([5]), platform="other")
+    assert headline(compare([old], [old])) == "Timings: none of 1 slower"
+    assert headline(compare([old], [old, other])) == "Timings: none of 1 slower; 1 new"
+    assert compare([old], [old, other]).compared == 1
 
 
 def test_a_record_as_text() -> None:
