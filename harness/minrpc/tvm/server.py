@@ -7,6 +7,7 @@ of its runs would leave a busy device to the next: the source is told, and ends 
 
 from __future__ import annotations
 
+import re
 import select
 import socket
 import threading
@@ -18,6 +19,7 @@ from typing import Final, Protocol, Self
 from minrpc.client.device import Device
 from minrpc.errors import HarnessError
 from minrpc.tvm.bridge import Bridge, OwnFunction
+from minrpc.tvm.tracker import PERIOD_S, Tracker
 from minrpc.wire.tcp_door import NO_SUCH_KEY, V0_8, Door, Hello, PacketReceived, answer_hello
 from minrpc.wire.values import MalformedError
 
@@ -54,17 +56,38 @@ class Server:
     accepts: Callable[[str], bool] = lambda _: True
     name: str = "minrpc"
 
-    def serve_one(self) -> None:
-        """Accept a client and serve it until it leaves."""
+    def serve(self, stop_fd: int, tracker: Tracker | None = None) -> None:
+        """Serve clients until `stop_fd` is readable; only those that `tracker` sends when there is one.
+
+        Raises LinkClosedError when the tracker has gone.
+        """
+        if tracker is not None:
+            self.accepts = tracker.accepts
+        poll = select.poll()
+        poll.register(self.listener, select.POLLIN)
+        poll.register(stop_fd, select.POLLIN)
+        while True:
+            ready = dict(poll.poll(None if tracker is None else PERIOD_S * 1000))
+            if stop_fd in ready:
+                return
+            if self.listener.fileno() in ready:
+                self.serve_one(stop_fd)
+                if tracker is not None:
+                    tracker.register()
+            elif tracker is not None:
+                tracker.look()
+
+    def serve_one(self, stop_fd: int) -> None:
+        """Accept a client and serve it until it leaves, or `stop_fd` is readable."""
         connection, address = self.listener.accept()
         with connection:
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             try:
-                self._serve(connection, f"{address[0]}:{address[1]}")
+                self._serve(connection, f"{address[0]}:{address[1]}", stop_fd)
             except (ConnectionError, TimeoutError, MalformedError) as error:
                 self.say(f"client {address[0]}:{address[1]} is gone: {error}")
 
-    def _serve(self, connection: socket.socket, peer: str) -> None:
+    def _serve(self, connection: socket.socket, peer: str, stop_fd: int) -> None:
         door = Door()
         events = _events(connection, door)
         connection.settimeout(HELLO_S)
@@ -78,36 +101,42 @@ class Server:
             return
         connection.sendall(answer_hello(f"server:{self.name}"))
         self.say(f"client {peer} came")
-        self._packets(connection, events)
+        with _Watch(connection, stop_fd, session_limit(hello.key), self.source.interrupt) as watch:
+            self._packets(connection, events, watch)
         self.say(f"client {peer} left")
 
-    def _packets(self, connection: socket.socket, events: Iterator[Hello | PacketReceived]) -> None:
+    def _packets(
+        self, connection: socket.socket, events: Iterator[Hello | PacketReceived], watch: _Watch
+    ) -> None:
         try:
             device = self.source.open()
         except HarnessError as error:
-            self._failed(connection, error, V0_8.encode_exception)
+            self._failed(connection, error.message, V0_8.encode_exception)
             return
         bridge = Bridge(device, self.functions(device))
-        with _HangUp(connection, self.source.interrupt) as hang_up:
-            for event in events:
-                assert isinstance(event, PacketReceived)
-                try:
-                    with hang_up.request():
-                        reply = bridge.answer(event.packet)
-                except HarnessError as error:
-                    self._failed(connection, error, bridge.refusal)
-                    return
-                if reply is None:
-                    return
-                connection.sendall(reply)
+        for event in events:
+            assert isinstance(event, PacketReceived)
+            try:
+                with watch.request():
+                    reply = bridge.answer(event.packet)
+            except HarnessError as error:
+                self._failed(connection, watch.reason or str(error), bridge.refusal)
+                return
+            if reply is None:
+                return
+            connection.sendall(reply)
 
-    def _failed(
-        self, connection: socket.socket, error: HarnessError, refusal: Callable[[str], bytes]
-    ) -> None:
+    def _failed(self, connection: socket.socket, text: str, refusal: Callable[[str], bytes]) -> None:
         """The device is of no use any more: the client is told why, and leaves."""
-        self.say(error.message)
+        self.say(text.partition("\n")[0])
         self.source.discard()
-        connection.sendall(refusal(str(error)))
+        connection.sendall(refusal(text))
+
+
+def session_limit(key: str) -> float | None:
+    """Seconds after which the client wants its session ended, whatever runs; None when it did not say."""
+    match = re.search(r" -timeout=(\d+(?:\.\d+)?)(?: |$)", key)
+    return float(match[1]) if match else None
 
 
 def _events(connection: socket.socket, door: Door) -> Iterator[Hello | PacketReceived]:
@@ -115,36 +144,45 @@ def _events(connection: socket.socket, door: Door) -> Iterator[Hello | PacketRec
         yield from door.feed(data)
 
 
-class _HangUp:
-    """Watches for the client's end while its requests run, in one thread for the whole connection.
+class _Watch:
+    """Ends a session from outside: its client has gone, its time is up, or the server is to stop.
 
-    interrupt: called from that thread when the client has gone in the middle of a request.
+    interrupt: called from a thread of its own when a request runs then.
+    reason: what the client is to be told; "" as long as there is nothing.
     """
 
-    def __init__(self, connection: socket.socket, interrupt: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        connection: socket.socket,
+        stop_fd: int,
+        limit_s: float | None,
+        interrupt: Callable[[], None],
+    ) -> None:
+        self.reason = ""
+        self._connection = connection
+        self._stop_fd = stop_fd
+        self._limit_s = limit_s
         self._interrupt = interrupt
         self._lock = threading.Lock()
         self._busy = False
-        self._gone = False
-        self._connection = connection
-        self._stop, self._stopped = socket.socketpair()
-        self._thread = threading.Thread(target=self._watch, name="minrpc-hang-up", daemon=True)
+        self._done, self._told = socket.socketpair()
+        self._thread = threading.Thread(target=self._run, name="minrpc-watch", daemon=True)
 
     def __enter__(self) -> Self:
         self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._stop.close()
+        self._done.close()
         self._thread.join()
-        self._stopped.close()
+        self._told.close()
 
     @contextmanager
     def request(self) -> Iterator[None]:
-        """A request runs. Raises ConnectionResetError when its client has gone already."""
+        """A request runs. Raises ConnectionResetError when the session has been ended already."""
         with self._lock:
-            if self._gone:
-                raise ConnectionResetError("it went before its request was answered")
+            if self.reason:
+                raise ConnectionResetError(self.reason)
             self._busy = True
         try:
             yield
@@ -152,13 +190,24 @@ class _HangUp:
             with self._lock:
                 self._busy = False
 
-    def _watch(self) -> None:
+    def _run(self) -> None:
         poll = select.poll()
         poll.register(self._connection, select.POLLRDHUP)
-        poll.register(self._stopped, select.POLLIN)
-        if self._stopped.fileno() in dict(poll.poll()):
+        poll.register(self._stop_fd, select.POLLIN)
+        poll.register(self._told, select.POLLIN)
+        ready = dict(poll.poll(None if self._limit_s is None else self._limit_s * 1000))
+        if self._told.fileno() in ready:
             return
         with self._lock:
-            self._gone = True
+            self.reason = self._why(ready)
             if self._busy:
                 self._interrupt()
+            elif self._connection.fileno() not in ready:
+                self._connection.shutdown(socket.SHUT_RD)  # Ends the wait for the next request.
+
+    def _why(self, ready: dict[int, int]) -> str:
+        if self._stop_fd in ready:
+            return "the server stops"
+        if self._connection.fileno() in ready:
+            return "the client left while its request ran"
+        return f"the session's {self._limit_s:g} s are over, as its client wanted"

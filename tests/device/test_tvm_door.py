@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Clients of TVM over TCP, before v0.21 and since, on every device."""
+
+from __future__ import annotations
+
+import struct
+import threading
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from minrpc.client import Device
+from minrpc.wire.dtypes import DataType
+from minrpc.wire.requests import CallFunc, RpcCode, Syscall
+from minrpc.wire.values import DLTensor, Function, Handle
+
+from tests.device.tvm_client import LentDevice, RefusedError, TvmClient, served
+
+INT8 = DataType(0, 8)
+FLOAT = DataType(2, 32)
+
+
+@pytest.fixture
+def said() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def source(device: Device) -> LentDevice:
+    return LentDevice(device)
+
+
+@pytest.fixture
+def port(source: LentDevice, said: list[str]) -> Iterator[int]:
+    with served(source, said) as number:
+        yield number
+
+
+@pytest.fixture(params=[True, False], ids=["today", "before v0.21"])
+def client(request: pytest.FixtureRequest, port: int) -> Iterator[TvmClient]:
+    with TvmClient(port, request.param) as opened:
+        yield opened
+
+
+def add(client: TvmClient) -> bytes:
+    a = client.array(DLTensor(0, INT8, (2,)), b"\x02\x03")
+    b = client.array(DLTensor(0, INT8, (1,)), b"\x04")
+    c = client.array(DLTensor(0, INT8, (2,)), b"\0\0")
+    assert client.call(client.library_function("add"), a, b, c) is None
+    return client.read(c)
+
+
+def test_add(client: TvmClient) -> None:
+    assert add(client) == b"\x06\x07"
+
+
+def test_scalars(client: TvmClient) -> None:
+    assert client.call(client.library_function("inc"), 41) == 42
+    assert client.call(client.library_function("inc"), True) == 2
+
+
+def test_a_long_array_comes_back(client: TvmClient) -> None:
+    data = np.arange(5000, dtype=np.float32).tobytes()
+    array = client.array(DLTensor(0, FLOAT, (50, 100)), data)
+    assert client.read(array) == data
+
+
+def test_a_time_evaluator(client: TvmClient) -> None:
+    evaluator = client.function("runtime.RPCTimeEvaluator")
+    library = client.call(client.function("ffi.SystemLib" if client.today else "runtime.SystemLib"))
+    timed = client.call(evaluator, library, "inc", 1, 0, 5, 3, 0, 100, 0, 1, 0, "")  # type: ignore[arg-type]
+    assert isinstance(timed, Function)
+    seconds = client.call(timed.handle, 1)
+    assert isinstance(seconds, bytes)
+    times = struct.unpack("<3d", seconds)
+    assert all(0 < time < 60 for time in times)
+
+
+def test_errors_have_the_devices_text_and_the_session_goes_on(client: TvmClient) -> None:
+    inc = client.library_function("inc")
+    with pytest.raises(RefusedError, match="inc: argument 0: expected int, got str"):
+        client.call(inc, "one")
+    with pytest.raises(RefusedError, match="0x123"):
+        client.call(0x123)
+    assert client.function("no.such.function") == 0
+    assert client.call(inc, 1) == 2
+
+
+def test_the_packet_size_is_ours(client: TvmClient) -> None:
+    size = client.call(client.function("tvm.rpc.server.GetCRTMaxPacketSize"))
+    assert size == 1 << 20
+
+
+def test_handles_are_given_back(client: TvmClient, source: LentDevice) -> None:
+    inc = client.library_function("inc")
+    free = (Handle(inc),) if client.today else (Handle(inc), 10)
+    client.syscall(Syscall(RpcCode.FREE_HANDLE, free))
+    client.syscall(
+        Syscall(RpcCode.FREE_HANDLE, (Handle(1 << 62),) if client.today else (Handle(1 << 62), 10))
+    )
+    assert client.call(client.library_function("inc"), 1) == 2
+
+
+def test_the_next_client_finds_nothing_of_the_one_before(port: int, source: LentDevice) -> None:
+    with TvmClient(port, True) as first:
+        assert first.function("runtime.SystemLib")
+        used = source.device.info().arena_used
+        first.array(DLTensor(0, INT8, (1000,)), bytes(1000))
+        assert source.device.info().arena_used > used
+    with TvmClient(port, False) as second:
+        assert add(second) == b"\x06\x07"
+    with TvmClient(port, True) as third:
+        assert third.function("runtime.SystemLib")
+        assert source.device.info().arena_used == used
+
+
+def test_a_client_that_dies_in_mid_copy(port: int) -> None:
+    with TvmClient(port, True) as dying:
+        dying._socket.sendall(struct.pack("<Qi", 1 << 20, RpcCode.COPY_TO_REMOTE) + bytes(100))
+    with TvmClient(port, True) as client:
+        assert add(client) == b"\x06\x07"
+
+
+def test_who_is_no_client_is_sent_away(port: int, said: list[str]) -> None:
+    with pytest.raises(ConnectionResetError), TvmClient(port, True, key="x" * 5000):
+        pass
+    with TvmClient(port, True) as client:
+        assert add(client) == b"\x06\x07"
+    assert any("a key of 5000 bytes" in line for line in said)
+
+
+def test_a_client_that_leaves_while_its_request_runs_interrupts_the_device(
+    port: int, source: LentDevice
+) -> None:
+    with TvmClient(port, True) as leaving:
+        leaving.send(CallFunc(leaving.function("test.wait"), []))
+        assert source.waits.wait(60)
+        assert not source.interrupted.is_set()
+    assert source.interrupted.wait(60)
+
+
+def test_a_session_lasts_as_long_as_its_client_wanted(port: int, source: LentDevice) -> None:
+    with TvmClient(port, True, key="client:x -timeout=0.2") as client:
+        client.send(CallFunc(client.function("test.wait"), []))
+        assert source.interrupted.wait(60)
+
+
+def test_one_client_at_a_time(port: int) -> None:
+    """The second waits for its answer until the first has left."""
+    with TvmClient(port, True) as first:
+        assert add(first) == b"\x06\x07"
+        second = threading.Thread(target=lambda: answers.append(add_as_client(port)))
+        answers: list[bytes] = []
+        second.start()
+        assert add(first) == b"\x06\x07"
+        assert answers == []
+    second.join(60)
+    assert answers == [b"\x06\x07"]
+
+
+def add_as_client(port: int) -> bytes:
+    with TvmClient(port, False) as client:
+        return add(client)

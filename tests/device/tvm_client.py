@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A client of TVM's TCP door for tests, in either packing, and a server that it can talk to."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from struct import Struct, pack
+
+from minrpc.client import Device
+from minrpc.tvm.server import Server
+from minrpc.wire import ffi
+from minrpc.wire.replies import Result, call_result
+from minrpc.wire.requests import (
+    HEAD,
+    CallFunc,
+    CopyFromRemote,
+    CopyToRemote,
+    Request,
+    RpcCode,
+    Syscall,
+    encode_request,
+    get_global_func,
+)
+from minrpc.wire.values import (
+    Argument,
+    Dialect,
+    DLTensor,
+    Function,
+    Handle,
+    Module,
+    Value,
+    decode_whole_sequence,
+)
+
+_LENGTH = Struct("<Q")
+LIMIT_S = 60.0
+
+
+class RefusedError(Exception):
+    """The server answered with an exception, of this text."""
+
+
+@dataclass
+class TvmClient:
+    """today: packs as TVM does from v0.21 on, else as it did before."""
+
+    port: int
+    today: bool
+    key: str = "client:"
+    _socket: socket.socket = field(init=False)
+
+    def __enter__(self) -> TvmClient:
+        self._socket = socket.create_connection(("127.0.0.1", self.port), timeout=LIMIT_S)
+        self._socket.sendall(pack("<ii", 0xFF271, len(self.key)) + self.key.encode())
+        magic = int.from_bytes(self._receive(4), "little")
+        if magic != 0xFF271:
+            raise RefusedError(f"{magic:#x}")
+        assert self._receive(int.from_bytes(self._receive(4), "little")).startswith(b"server:")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._socket.close()
+
+    def send(self, request: Request) -> None:
+        """Without waiting for the answer."""
+        plain = isinstance(request, CallFunc | Syscall) and self.today
+        packet = ffi.encode_request(request) if plain else encode_request(request, Dialect.V0_8_0)  # type: ignore[arg-type]
+        self._socket.sendall(packet)
+
+    def answer(self) -> list[Value] | bytes:
+        head = self._receive(HEAD.size)
+        length, code = HEAD.unpack(head)
+        body = self._receive(length - (HEAD.size - _LENGTH.size))
+        if code == RpcCode.COPY_ACK:
+            return body
+        values = ffi.decode_sequence(body) if self.today else decode_whole_sequence(body, 0, Dialect.V0_8_0)
+        if code == RpcCode.EXCEPTION:
+            raise RefusedError(values[0])
+        return values
+
+    def syscall(self, request: Request) -> Value:
+        self.send(request)
+        (value,) = self.answer()
+        assert not isinstance(value, bytes) or not isinstance(request, CopyFromRemote)
+        return value
+
+    def function(self, name: str) -> int:
+        found = self.syscall(get_global_func(name))
+        return found.value if isinstance(found, Handle) else 0
+
+    def call(self, handle: int, *args: Argument) -> Result:
+        self.send(CallFunc(handle, args))
+        values = self.answer()
+        assert isinstance(values, list)
+        if not self.today:
+            return call_result(values)
+        code, value = values[0], values[1]
+        if isinstance(value, Handle) and code == ffi.TypeIndex.FUNCTION:
+            return Function(value.value)
+        if isinstance(value, Handle) and code == ffi.TypeIndex.MODULE:
+            return Module(value.value)
+        return value
+
+    def library_function(self, name: str) -> int:
+        library = self.call(self.function("ffi.SystemLib" if self.today else "runtime.SystemLib"))
+        assert isinstance(library, Module)
+        find = self.function("tvm.rpc.server.ModuleGetFunction")
+        found = self.call(find, library, name, True)
+        return found.handle if isinstance(found, Function) else 0
+
+    def array(self, tensor: DLTensor, data: bytes) -> DLTensor:
+        address = self.syscall(Syscall(RpcCode.DEV_ALLOC_DATA_WITH_SCOPE, (tensor, None)))
+        assert isinstance(address, Handle)
+        placed = tensor._replace(data=address.value)
+        self.syscall(CopyToRemote(placed, data))
+        return placed
+
+    def read(self, tensor: DLTensor) -> bytes:
+        self.send(CopyFromRemote(tensor, tensor.nbytes))
+        data = self.answer()
+        assert isinstance(data, bytes)
+        return data
+
+    def _receive(self, size: int) -> bytes:
+        data = b""
+        while len(data) < size:
+            more = self._socket.recv(size - len(data))
+            if not more:
+                raise ConnectionResetError(f"{len(data)} of {size} bytes")
+            data += more
+        return data
+
+
+@dataclass
+class LentDevice:
+    """A `DeviceSource` over a device that the test has.
+
+    Its clients also find the function `test.wait`, which returns when the source is told to interrupt.
+    """
+
+    device: Device
+    waits: threading.Event = field(default_factory=threading.Event)
+    interrupted: threading.Event = field(default_factory=threading.Event)
+    discarded: int = 0
+
+    def wait(self, _: Sequence[Argument]) -> None:
+        self.waits.set()
+        if not self.interrupted.wait(LIMIT_S):
+            raise ValueError("nobody interrupted")
+
+    def open(self) -> Device:
+        self.device.rpc.restart()
+        return self.device
+
+    def interrupt(self) -> None:
+        self.interrupted.set()
+
+    def discard(self) -> None:
+        self.discarded += 1
+
+
+@contextmanager
+def served(source: LentDevice, said: list[str]) -> Iterator[int]:
+    """The port where clients are served, in a thread that ends with the block."""
+    reader, writer = os.pipe()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        server = Server(listener, source, said.append, lambda _: {"test.wait": source.wait})
+        thread = threading.Thread(target=server.serve, args=(reader,))
+        thread.start()
+        try:
+            yield listener.getsockname()[1]
+        finally:
+            os.close(writer)
+            thread.join(LIMIT_S)
+            os.close(reader)
+            assert not thread.is_alive()
