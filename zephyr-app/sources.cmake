@@ -37,6 +37,19 @@ set(MINRPC_INCLUDES
 
 # More C sources of the user's, generated ones too: -DMINRPC_EXTRA_SOURCES="a.c;b.c". Their warnings are their own.
 set(MINRPC_EXTRA_SOURCES "" CACHE STRING "Further C sources to link into the firmware")
+set(MINRPC_EXTRA_INCLUDES "" CACHE STRING "Directories of their headers")
+set(MINRPC_EXTRA_DEFINITIONS "" CACHE STRING "Definitions for them: NAME;NAME=VALUE")
+set(MINRPC_EXTRA_LIBRARIES "" CACHE STRING "Further archives and object files to link")
+
+# What the user adds to the program of a port.
+function(minrpc_add_extras target)
+  target_sources(${target} PRIVATE ${MINRPC_EXTRA_SOURCES})
+  target_link_libraries(${target} PRIVATE ${MINRPC_EXTRA_LIBRARIES})
+  if(MINRPC_EXTRA_SOURCES)
+    set_property(SOURCE ${MINRPC_EXTRA_SOURCES} APPEND PROPERTY INCLUDE_DIRECTORIES ${MINRPC_EXTRA_INCLUDES})
+    set_property(SOURCE ${MINRPC_EXTRA_SOURCES} APPEND PROPERTY COMPILE_DEFINITIONS ${MINRPC_EXTRA_DEFINITIONS})
+  endif()
+endfunction()
 
 option(MINRPC_RAW "The link without the protocol in place of the server: the benchmarks' baseline" OFF)
 

@@ -5,6 +5,9 @@ with open_device("posix") as device:
     c = device.empty((2,), "int8")
     device.system_lib()["add"](device.array(a), device.array(b), c)
 
+One step at a time: `Target.named("posix")` -> `build` -> `Firmware` -> `start` -> `RunningDevice` ->
+`connect` -> `Device`. `open_device` takes any of them, and goes the rest of the way.
+
 What is named here is imported when it is first used: the parts below don't load each other.
 """
 
@@ -14,22 +17,37 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from minrpc.client import Device, DeviceInfo, RemoteArray, RemoteFunction, SystemLibrary, TimingResult
     from minrpc.errors import HarnessError
-    from minrpc.opening import open_device
+    from minrpc.firmware import Firmware, build
+    from minrpc.pipeline import connect, open_device, open_devices
+    from minrpc.running import RunningDevice, start
+    from minrpc.targets import Platform, Target
 
 __all__ = [
     "Device",
     "DeviceInfo",
+    "Firmware",
     "HarnessError",
+    "Platform",
     "RemoteArray",
     "RemoteFunction",
+    "RunningDevice",
     "SystemLibrary",
+    "Target",
     "TimingResult",
+    "build",
+    "connect",
     "open_device",
+    "open_devices",
+    "start",
 ]
 
-_HOMES = dict.fromkeys(__all__, "minrpc.client") | {
+_HOMES = {
+    **dict.fromkeys(__all__, "minrpc.client"),
     "HarnessError": "minrpc.errors",
-    "open_device": "minrpc.opening",
+    **dict.fromkeys(("Platform", "Target"), "minrpc.targets"),
+    **dict.fromkeys(("Firmware", "build"), "minrpc.firmware"),
+    **dict.fromkeys(("RunningDevice", "start"), "minrpc.running"),
+    **dict.fromkeys(("connect", "open_device", "open_devices"), "minrpc.pipeline"),
 }
 
 

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from minrpc.deadline import Deadline
+from minrpc.host.deadline import Deadline
 from minrpc.running import RunningDevice
 from minrpc.running.qmp import Qmp
 

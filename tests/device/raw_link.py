@@ -3,7 +3,7 @@
 
 from itertools import count
 
-from minrpc.deadline import Deadline, read_before, write_before
+from minrpc.host.deadline import Deadline, read_before, write_before
 from minrpc.running import RunningDevice
 from minrpc.wire.framing import encode_frame
 from minrpc.wire.replies import RemoteException, Reply, Return, decode_reply

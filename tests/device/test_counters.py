@@ -10,8 +10,8 @@ from typing import NamedTuple
 from minrpc.client import SystemLibrary
 from minrpc.counters import Counts, QemuCounters, counters_for
 from minrpc.firmware import Firmware
-from minrpc.opening import device_on
-from minrpc.running import launch
+from minrpc.pipeline import connect
+from minrpc.running import start
 from minrpc.timing import Measurement
 
 from tests.device.timing_rig import TICKS
@@ -57,8 +57,8 @@ def counting(image: Firmware) -> Iterator[Counting]:
     """A device of its own with the plugin in its QEMU."""
     with (
         counters_for(image.elf) as counters,
-        launch(image, instrument=counters) as running,
-        device_on(running) as device,
+        start(image, instrument=counters) as running,
+        connect(running) as device,
     ):
         yield Counting(device.system_lib(), counters)
 
@@ -66,7 +66,7 @@ def counting(image: Firmware) -> Iterator[Counting]:
 def test_the_plugin_takes_none_of_the_guests_time(image: Firmware) -> None:
     with counting(image) as counted:
         ticks, _ = counted.spin(ROUNDS).least
-    with launch(image) as running, device_on(running) as device:
+    with start(image) as running, connect(running) as device:
         plain = device.system_lib().measure("spin", number=1, repeat=5)(ROUNDS)
     assert abs(ticks - min(sample.cycles for sample in plain.samples)) <= 1
 

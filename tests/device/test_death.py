@@ -15,7 +15,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from minrpc.client import Device
-from minrpc.deadline import Deadline
 from minrpc.errors import (
     DeadlineError,
     EmulatorExitedError,
@@ -24,8 +23,9 @@ from minrpc.errors import (
     SessionTerminatedError,
 )
 from minrpc.firmware import Firmware
-from minrpc.opening import device_on
-from minrpc.running import RunningDevice, launch
+from minrpc.host.deadline import Deadline
+from minrpc.pipeline import connect
+from minrpc.running import RunningDevice, start
 
 from tests.device.test_session import add_works
 
@@ -39,7 +39,7 @@ def doomed(firmware: Firmware | None) -> Iterator[RunningDevice]:
     if firmware is None:
         pytest.skip("a board can't be killed")
     before = our_files()
-    with launch(firmware) as running:
+    with start(firmware) as running:
         yield running
         process = running.process
     assert process is not None
@@ -99,7 +99,7 @@ class KillsInMidWrite:
 
 
 def client(running: RunningDevice) -> Device:
-    return device_on(running, call_timeout_s=CALL_S, session_timeout_s=60.0, resend=False)
+    return connect(running, call_timeout_s=CALL_S, session_timeout_s=60.0, resend=False)
 
 
 def process_of(running: RunningDevice) -> int:
@@ -108,7 +108,7 @@ def process_of(running: RunningDevice) -> int:
 
 
 def test_a_function_that_faults_says_what_and_where(doomed: RunningDevice) -> None:
-    device = device_on(doomed, call_timeout_s=60.0, session_timeout_s=60.0)
+    device = connect(doomed, call_timeout_s=60.0, session_timeout_s=60.0)
     crash = device.system_lib()["testing.crash"]
     with pytest.raises((SessionTerminatedError, EmulatorExitedError)) as caught:
         crash()
@@ -134,7 +134,7 @@ def test_a_function_that_never_returns_is_given_up(doomed: RunningDevice) -> Non
     assert caught.value.cpu_s is not None
     if doomed.qmp is not None:  # A reset line brings it back; a process without one must be started anew.
         doomed.reset(Deadline("reset", RESET_S, doomed.clock))
-        assert add_works(device_on(doomed, call_timeout_s=60.0))
+        assert add_works(connect(doomed, call_timeout_s=60.0))
 
 
 def test_a_killed_device_is_named(doomed: RunningDevice) -> None:
@@ -149,7 +149,7 @@ def test_a_killed_device_is_named(doomed: RunningDevice) -> None:
 
 
 def test_killed_in_mid_copy(doomed: RunningDevice) -> None:
-    device = device_on(doomed, transport=KillsInMidWrite(doomed), resend=False)
+    device = connect(doomed, transport=KillsInMidWrite(doomed), resend=False)
     array = device.empty((60_000,), np.int8)
     with pytest.raises(EmulatorExitedError, match="killed by SIGKILL") as caught:
         array.copy_from(np.ones(60_000, np.int8))
@@ -173,7 +173,7 @@ def test_a_link_that_is_closed(doomed: RunningDevice) -> None:
 def test_a_reset_by_its_button_ends_the_session(doomed: RunningDevice) -> None:
     if doomed.qmp is None:
         pytest.skip("it has no reset line")
-    device = device_on(doomed, call_timeout_s=60.0, session_timeout_s=60.0)
+    device = connect(doomed, call_timeout_s=60.0, session_timeout_s=60.0)
     inc, count = device.system_lib()["inc"], device.system_lib()["testing.count"]
     assert (count(), count()) == (1, 2)
     doomed.reset(Deadline("reset", RESET_S, doomed.clock))
@@ -186,10 +186,10 @@ def test_a_reset_by_its_button_ends_the_session(doomed: RunningDevice) -> None:
 HARNESS = """
 import pickle, sys
 import numpy as np
-from minrpc.opening import device_on
-from minrpc.running import launch
-running = launch(pickle.loads(bytes.fromhex(sys.argv[1])))
-device = device_on(running)
+from minrpc.pipeline import connect
+from minrpc.running import start
+running = start(pickle.loads(bytes.fromhex(sys.argv[1])))
+device = connect(running)
 data = np.zeros(20_000, np.int8)
 array = device.array(data)
 print(running.process.pid, flush=True)

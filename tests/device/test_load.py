@@ -15,10 +15,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from minrpc.client import Device, DeviceInfo
+from minrpc.client.lent import LentTransport
 from minrpc.firmware import Firmware
-from minrpc.opening import device_on
-from minrpc.plugin.trace import LentTransport
-from minrpc.running import RunningDevice, launch
+from minrpc.pipeline import connect
+from minrpc.running import RunningDevice, start
 
 from tests.device.conftest import Amount
 from tests.device.test_session import add_works
@@ -68,19 +68,19 @@ def test_calls_with_allocations_and_frees(device: Device, amount: Amount) -> Non
     # The link's trace, for failures, may have filled meanwhile.
     assert len(gc.get_objects()) - objects < 500
     assert resident_bytes() - memory < 4 * 1024 * 1024
-    assert device.rpc.generation == 1
+    assert device.sessions == 1
 
 
 def test_sessions_one_after_another(running_device: RunningDevice, amount: Amount) -> None:
     sessions = amount(50, 5_000)
     link = LentTransport(running_device.transport)
-    with device_on(running_device, transport=link) as first:
+    with connect(running_device, transport=link) as first:
         before = first.info()
     for number in range(sessions):
-        with device_on(running_device, transport=link) as device:
+        with connect(running_device, transport=link) as device:
             device.empty((100,), np.int8)
             assert device.system_lib()["inc"](number) == number + 1
-    with device_on(running_device, transport=link) as last:
+    with connect(running_device, transport=link) as last:
         after = last.info()
     assert (after.arena_used, after.arena_largest_free) == (before.arena_used, before.arena_largest_free)
     assert link_errors(after) == link_errors(before)
@@ -94,7 +94,7 @@ def test_eight_devices_at_once(firmware: Firmware | None) -> None:
     results: dict[int, object] = {}
 
     def use(number: int) -> None:
-        with launch(firmware) as running, device_on(running) as device:
+        with start(firmware) as running, connect(running) as device:
             device.connect()
             together.wait()
             data = np.random.default_rng(number).integers(-128, 128, 5000, np.int8)

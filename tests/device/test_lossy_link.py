@@ -11,9 +11,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from minrpc.client import Device
+from minrpc.client.lent import LentTransport
 from minrpc.errors import DeadlineError, LinkError, RemoteError, SessionError
-from minrpc.opening import device_on
-from minrpc.plugin.trace import LentTransport
+from minrpc.pipeline import connect
 from minrpc.running import RunningDevice
 from minrpc.transport.lossy import Faults, LossyTransport
 
@@ -35,7 +35,7 @@ def lossy(running_device: RunningDevice) -> MakeLossy:
 
     def make(faults: Faults, seed: int, *, resend: bool, timeout_s: float) -> tuple[Device, LossyTransport]:
         transport = LossyTransport(LentTransport(running_device.transport), faults, seed)
-        device = device_on(
+        device = connect(
             running_device,
             transport=transport,
             call_timeout_s=timeout_s,
@@ -52,7 +52,7 @@ def works(running_device: RunningDevice) -> Callable[[], bool]:
     """Whether the device is as good as new over a link without faults."""
 
     def check() -> bool:
-        with device_on(running_device, transport=LentTransport(running_device.transport)) as device:
+        with connect(running_device, transport=LentTransport(running_device.transport)) as device:
             return add_works(device)
 
     return check
@@ -106,7 +106,7 @@ def test_numbered_requests_run_exactly_once(
         sent = data(3000, seed)
         assert device.array(sent).numpy().tobytes() == sent.tobytes()
         assert count() == first + 13
-        assert device.rpc.generation == 1
+        assert device.sessions == 1
         faults += sum(transport.counts.values())
         device.close()
     assert faults > 0
@@ -135,7 +135,7 @@ def test_on_a_clean_link_nothing_is_sent_again(lossy: MakeLossy) -> None:
     for _ in range(2):
         assert device.array(sent).numpy().tobytes() == sent.tobytes()
     assert device.rpc.link.piece >= device.info().max_packet
-    assert device.rpc.link.resend_counters.sent_again == 0
+    assert device.resend_counters.sent_again == 0
     device.close()
 
 

@@ -2,7 +2,7 @@
 """The golden requests and answers, packet by packet, against the device itself."""
 
 import pytest
-from minrpc.client.link import LinkOwner, SessionLink
+from minrpc.client.link import SessionLink
 from minrpc.running import RunningDevice
 
 from tests.vectors import Row, rows
@@ -13,6 +13,6 @@ TIMEOUT_S = 30.0
 
 @pytest.mark.parametrize("row", [pytest.param(row, id=row.name) for row in rows("rpc")])
 def test_rpc(running_device: RunningDevice, row: Row) -> None:
-    link = SessionLink(running_device.transport, LinkOwner(running_device.clock))
+    link = SessionLink(running_device.transport, running_device)
     link.start(TIMEOUT_S)
     replay(row, lambda packet: bytes(link.request(packet, row.name, TIMEOUT_S)))

@@ -16,8 +16,8 @@ from typing import NamedTuple
 
 from minrpc.client import Device, SystemLibrary
 from minrpc.firmware import Firmware
-from minrpc.opening import device_on
-from minrpc.running import launch
+from minrpc.pipeline import connect
+from minrpc.running import start
 from minrpc.timing import Measurement
 
 from tests.device.qemu_clock import QemuClock
@@ -172,7 +172,7 @@ class Rig:
 @contextmanager
 def rig_at(firmware: Firmware, shift: int) -> Iterator[Rig]:
     """A device of its own, started for this."""
-    with launch(firmware, icount_shift=shift) as running, device_on(running) as device:
+    with start(firmware.changed(icount_shift=shift)) as running, connect(running) as device:
         reloads = (firmware.platform.port, firmware.platform.clock) == ("zephyr", "SysTick")
         yield Rig(device, QemuClock(running), shift, reloads)
 

@@ -17,12 +17,12 @@ from minrpc.running.qmp import QmpError
 TESTS = Path(__file__).parent.parent
 
 PROVOKED_BY: dict[type[HarnessError], str] = {
-    errors.ConfigurationError: "unit/plugin/test_options.py::test_what_does_not_fit_together",
+    errors.ConfigurationError: "unit/targets/test_options.py::test_what_does_not_fit_together",
     errors.BuildError: "unit/firmware/test_build.py::"
     "test_the_compilers_first_error_is_shown_and_the_next_build_works",
     errors.ToolchainMissingError: "unit/firmware/test_toolchain.py::test_missing_compilers_name_the_command",
     errors.ZephyrMissingError: "unit/firmware/test_zephyr_workspace.py::test_none_says_how_to_get_one",
-    errors.QemuMissingError: "unit/running/test_launch.py::test_no_qemu",
+    errors.QemuMissingError: "unit/running/test_start.py::test_no_qemu",
     errors.EmulatorExitedError: "device/test_death.py::test_a_killed_device_is_named",
     errors.NothingHeardError: "unit/client/test_failures.py::test_nothing_heard",
     errors.SessionError: "unit/client/test_failures.py::test_bytes_but_no_answer",
@@ -39,7 +39,7 @@ PROVOKED_BY: dict[type[HarnessError], str] = {
     errors.DialectError: "unit/client/test_failures.py::test_an_answer_that_makes_no_sense",
     errors.TimerError: "unit/client/test_timing.py::test_a_timer_that_is_at_fault",
     errors.DeadlineError: "device/test_death.py::test_a_function_that_never_returns_is_given_up",
-    QmpError: "unit/running/test_launch.py::test_what_qemu_refuses_is_an_error_and_its_monitor_goes_on",
+    QmpError: "unit/running/test_start.py::test_what_qemu_refuses_is_an_error_and_its_monitor_goes_on",
 }
 
 # Never raised themselves: what is missing has a class of its own.

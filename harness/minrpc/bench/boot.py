@@ -13,7 +13,7 @@ from minrpc.bench.peers import Peers, cpu_clock, expect_ready, on_one_cpu, runni
 from minrpc.bench.rows import Goal, Row, time_row
 from minrpc.errors import HarnessError
 from minrpc.firmware import Firmware
-from minrpc.running import RunningDevice, launch
+from minrpc.running import RunningDevice, start
 
 _GOAL: Final = Goal("at most", 1.3)
 
@@ -47,8 +47,8 @@ class _Started:
         self._running: list[RunningDevice] = []
 
     def enter(self, firmware: Firmware, *, first_result: bool) -> None:
-        start = _to_first_result if first_result else _to_first_character
-        self._running.append(self._stack.enter_context(start(firmware)))
+        boot = _to_first_result if first_result else _to_first_character
+        self._running.append(self._stack.enter_context(boot(firmware)))
 
     def stop(self) -> None:
         self._running.clear()
@@ -72,6 +72,6 @@ def _to_first_result(firmware: Firmware) -> Iterator[RunningDevice]:
 @contextmanager
 def _to_first_character(firmware: Firmware) -> Iterator[RunningDevice]:
     """Start the raw firmware and read its first character."""
-    with launch(firmware) as running:
+    with start(firmware) as running:
         expect_ready(running)
         yield running

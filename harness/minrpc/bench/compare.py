@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from minrpc.bench.rows import Report, Row, SourceSize
 from minrpc.bench.table import number
-from minrpc.markdown import table
+from minrpc.reports.markdown import table
 
 
 def comparison(base: Report, head: Report) -> str:

@@ -14,10 +14,11 @@ import numpy.typing as npt
 
 from minrpc.bench.meter import MeteredTransport, Traffic
 from minrpc.bench.paired import Paired, interleave_clocks
-from minrpc.bench.peers import Peers, Raw, connect, cpu_clock, on_one_cpu, running_device, running_raw
+from minrpc.bench.peers import Peers, Raw, cpu_clock, on_one_cpu, running_device, running_raw
 from minrpc.bench.rows import Goal, Row, time_row
 from minrpc.client import Device, RemoteArray
-from minrpc.running import launch
+from minrpc.pipeline import connect
+from minrpc.running import start
 from minrpc.targets import Platform
 
 _MIB: Final = 1 << 20
@@ -135,9 +136,10 @@ def _cpu_row(peers: Peers, pair: _Pair, result: Paired) -> Row:
 
 def measure_wire(peers: Peers) -> list[Row]:
     """Bytes on the wire, both directions, for each byte of payload: nothing is timed."""
-    with launch(peers.server) as running:
+    with start(peers.server) as running:
         meter = MeteredTransport(running.transport)
-        with connect(running, meter) as device:
+        with connect(running, transport=meter) as device:
+            device.connect()
             # All are made before the first is metered: what is freed meanwhile would count. So would what the
             # first copy asks the device.
             arrays = [device.empty((size,), np.int8) for size in _WIRE_SIZES]

@@ -10,7 +10,7 @@ from typing import Final
 from minrpc.bench.peers import Peers, on_one_cpu, running_device
 from minrpc.bench.round_trip import calls_of
 from minrpc.bench.rows import Row
-from minrpc.deadline import ProcessClock
+from minrpc.host.deadline import ProcessClock
 
 _CALLS: Final = {"process": 3000, "qemu": 100}
 _IDLE_S: Final = 1.0

@@ -13,13 +13,14 @@ from itertools import chain
 from pathlib import Path
 from typing import Final
 
-from minrpc.client import Device, LinkOwner
-from minrpc.deadline import ProcessClock
+from minrpc.client import Device
 from minrpc.errors import HarnessError
 from minrpc.firmware import Firmware, build
-from minrpc.running import RunningDevice, launch
-from minrpc.targets import Platform
-from minrpc.transport import MAX_READ, FdTransport, Transport
+from minrpc.host.deadline import ProcessClock
+from minrpc.pipeline import connect
+from minrpc.running import RunningDevice, start
+from minrpc.targets import Platform, Target
+from minrpc.transport import MAX_READ, FdTransport
 
 RAW_OPTIONS: Final = ("-DMINRPC_RAW=ON",)
 """CMake options that build `zephyr-app/bench` in place of the server."""
@@ -36,38 +37,34 @@ _MOST: Final = 2**32 - 1
 
 @dataclass(frozen=True, slots=True)
 class Peers:
-    """A platform's two firmwares."""
+    """A target's two firmwares."""
 
-    platform: Platform
     server: Firmware
     raw: Firmware
 
+    @property
+    def platform(self) -> Platform:
+        """Of both."""
+        return self.server.platform
 
-def build_peers(platform: Platform) -> Peers:
+
+def build_peers(target: Target) -> Peers:
     """Build both, or take them from the cache. Raises as `build` does."""
-    return Peers(platform, build(platform), build(platform, options=RAW_OPTIONS))
+    return Peers(build(target), build(target.changed(cmake_options=RAW_OPTIONS)))
 
 
 @contextmanager
 def running_device(firmware: Firmware, *, resend: bool = False) -> Iterator[tuple[Device, RunningDevice]]:
-    """The server, booted, with a session; `resend` as in `Device`."""
-    with launch(firmware) as running, connect(running, running.transport, resend=resend) as device:
-        yield device, running
-
-
-@contextmanager
-def connect(running: RunningDevice, transport: Transport, *, resend: bool = False) -> Iterator[Device]:
-    """A session with what runs already, over `transport`."""
-    owner = LinkOwner(running.clock, None, running.diagnose, lambda: running.console)
-    with Device(transport, owner, resend=resend) as device:
+    """The server, booted, with a session; `resend` as in `Target`."""
+    with start(firmware) as running, connect(running, resend=resend) as device:
         device.connect()
-        yield device
+        yield device, running
 
 
 @contextmanager
 def running_raw(firmware: Firmware) -> Iterator[Raw]:
     """The raw firmware, booted and heard."""
-    with launch(firmware) as running:
+    with start(firmware) as running:
         expect_ready(running)
         transport = running.transport
         assert isinstance(transport, FdTransport)

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from minrpc.bench.rows import Report, Row
 from minrpc.errors import ConfigurationError
-from minrpc.figures import new_figure
+from minrpc.reports.figures import new_figure
 
 _COLOURS: Final = {"met": "#2b8a3e", "missed": "#c92a2a", "": "#868e96"}
 

@@ -10,10 +10,11 @@ import numpy as np
 
 from minrpc.bench.meter import MeteredTransport
 from minrpc.bench.paired import interleave
-from minrpc.bench.peers import Peers, Raw, connect, on_one_cpu, running_device, running_raw
+from minrpc.bench.peers import Peers, Raw, on_one_cpu, running_device, running_raw
 from minrpc.bench.rows import Goal, Row, time_row
 from minrpc.client import Device
-from minrpc.running import launch
+from minrpc.pipeline import connect
+from minrpc.running import start
 
 _GOALS: Final = {"inc": Goal("at most", 2.0), "add, 3 tensors": Goal("at most", 2.5)}
 _CALLS: Final = {"process": 200, "qemu": 10}
@@ -59,8 +60,9 @@ def _row(
 
 def _request_sizes(peers: Peers) -> dict[str, int]:
     """Bytes that each call puts on the wire, or gets: the larger."""
-    with launch(peers.server) as running:
+    with start(peers.server) as running:
         meter = MeteredTransport(running.transport)
-        with connect(running, meter) as device:
+        with connect(running, transport=meter) as device:
+            device.connect()
             traffic = {name: meter.during(call) for name, call in calls_of(device).items()}
     return {name: max(one.sent, one.received) for name, one in traffic.items()}

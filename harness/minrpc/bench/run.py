@@ -18,7 +18,7 @@ from minrpc.bench.peers import Peers, build_peers
 from minrpc.bench.rows import Group, Report, Row
 from minrpc.errors import HarnessError
 from minrpc.firmware.toolchain import compiler_version
-from minrpc.targets import Platform
+from minrpc.targets import Target
 
 GROUPS: Final[tuple[Group, ...]] = get_args(Group)
 DEFAULT_GROUPS: Final[tuple[Group, ...]] = tuple(
@@ -34,7 +34,7 @@ class Plan:
     rounds: how often the two sides of a ratio take turns.
     """
 
-    platforms: Sequence[Platform]
+    targets: Sequence[Target]
     groups: Sequence[Group] = DEFAULT_GROUPS
     rounds: int = 11
 
@@ -43,8 +43,8 @@ def run(plan: Plan, say: Callable[[str], None]) -> Report:
     """Measure; `say` gets a line before each part. What fails is in the report, with its reason."""
     parts = _Parts(say)
     if any(group in _MEASURES for group in plan.groups):
-        for platform in plan.platforms:
-            _platform(parts, platform, plan)
+        for target in plan.targets:
+            _target(parts, target, plan)
     if "suite" in plan.groups:
         parts.rows += parts.do("the test suite, twice", lambda: [suite.measure()]) or []
     sources = parts.do("sizes", sizes.measure) if "size" in plan.groups else None
@@ -75,15 +75,15 @@ class _Parts:
             return None
 
 
-def _platform(parts: _Parts, platform: Platform, plan: Plan) -> None:
-    peers = parts.do(f"{platform.name}: building", lambda: build_peers(platform))
+def _target(parts: _Parts, target: Target, plan: Plan) -> None:
+    peers = parts.do(f"{target.name}: building", lambda: build_peers(target))
     if peers is None:
         return
-    parts.facts[f"firmware of {platform.name}"] = peers.server.content_hash[:16]
+    parts.facts[f"firmware of {target.name}"] = peers.server.content_hash[:16]
     for group in plan.groups:
         if group in _MEASURES:
             measure = partial(_MEASURES[group], peers, plan.rounds)
-            parts.rows += parts.do(f"{platform.name}: {group}", measure) or []
+            parts.rows += parts.do(f"{target.name}: {group}", measure) or []
 
 
 # Emulated links are slow: a few rounds of what takes seconds.

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from minrpc.bench.rows import Goal, Report, Row, SourceSize
-from minrpc.markdown import table
+from minrpc.reports.markdown import table
 
 
 def number(value: float | None) -> str:

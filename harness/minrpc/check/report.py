@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from minrpc.check.run import Checked, Outcome
-from minrpc.markdown import table
+from minrpc.reports.markdown import table
 from minrpc.timing.units import count, quantity
 
 SCHEMA: Final = 1

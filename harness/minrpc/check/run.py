@@ -11,14 +11,13 @@ from typing import Final
 
 from minrpc.check.cases import Case
 from minrpc.client import Device
-from minrpc.deadline import Deadline
 from minrpc.errors import HarnessError
 from minrpc.firmware import Firmware, build
-from minrpc.opening import device_on, run_target
-from minrpc.options import Options
-from minrpc.post_mortem import state_lines
-from minrpc.running import RunningDevice
-from minrpc.selection import Target
+from minrpc.host.deadline import Deadline
+from minrpc.pipeline import connect
+from minrpc.pipeline.post_mortem import state_lines
+from minrpc.running import RunningDevice, start
+from minrpc.targets import Target
 from minrpc.timing import DeviceClock
 from minrpc.timing.measurement import Measurement
 from minrpc.timing.units import count, quantity
@@ -72,13 +71,13 @@ class Checked:
         return self.failure is None and bool(self.outcomes) and all(one.passed for one in self.outcomes)
 
 
-def check(target: Target, options: Options, total: Deadline, cases: Sequence[Case], say: Say) -> Checked:
+def check(target: Target, total: Deadline, cases: Sequence[Case], say: Say) -> Checked:
     """Take `target` as far as it goes."""
     checked = Checked(target)
     try:
         with ExitStack() as stack:
-            running = stack.enter_context(_start(checked, options, total, say))
-            device = stack.enter_context(device_on(running, total, resend=options.resend))
+            running = stack.enter_context(_start(checked, total, say))
+            device = stack.enter_context(connect(running, total=total))
             with _with_state(running, device):
                 _connect(checked, device, say)
                 _call(checked, device, cases, say)
@@ -97,16 +96,15 @@ def _with_state(running: RunningDevice, device: Device) -> Iterator[None]:
         raise
 
 
-def _start(checked: Checked, options: Options, total: Deadline, say: Say) -> RunningDevice:
+def _start(checked: Checked, total: Deadline, say: Say) -> RunningDevice:
     target = checked.target
     if target.serial_port is not None:
-        say("attach", f"{target.serial_port}, {target.baud} baud")
-        return run_target(target, None, options, total)
-    assert target.platform is not None
-    firmware = checked.firmware = build(target.platform)
+        say("attach", f"{target.serial_port}, {target.platform.baud} baud")
+        return start(target, total=total)
+    firmware = checked.firmware = build(target)
     say("build", _built(firmware))
     begin = time.monotonic()
-    running = run_target(target, firmware, options, total)
+    running = start(firmware, total=total)
     checked.boot_s = time.monotonic() - begin
     say("start", f"{checked.boot_s:.2f} s, link {running.transport.name}")
     return running

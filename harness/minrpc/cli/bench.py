@@ -17,8 +17,8 @@ from minrpc.bench.rows import Group, Report, load
 from minrpc.bench.run import DEFAULT_GROUPS, GROUPS, Plan, run
 from minrpc.bench.table import report_text
 from minrpc.errors import ConfigurationError
-from minrpc.figures import check_target
-from minrpc.targets import Platform, find_platform, load_platforms
+from minrpc.reports.figures import check_target
+from minrpc.targets import Target
 
 DEFAULT_PLATFORMS: Final = ("posix", "bare_mps2_an385")
 
@@ -51,15 +51,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Measure and show. No number makes it fail: 0, or 1 when something could not be measured."""
-    platforms = _platforms(arguments)
+    targets = _targets(arguments)
     if arguments.profile:
-        for platform in platforms:
-            print(f"# {platform.name}\n{profile(build_peers(platform))}")
+        for target in targets:
+            print(f"# {target.name}\n{profile(build_peers(target))}")
         return 0
     before = load(arguments.compare) if arguments.compare else None
     if arguments.plot:
         check_target(arguments.plot)
-    report = run(Plan(platforms, _groups(arguments), _rounds(arguments)), _say)
+    report = run(Plan(targets, _groups(arguments), _rounds(arguments)), _say)
     print(report_text(report))
     if before is not None:
         print(f"\n{comparison(before, report)}")
@@ -69,11 +69,11 @@ def main(arguments: argparse.Namespace) -> int:
     return 1 if report.failures else 0
 
 
-def _platforms(arguments: argparse.Namespace) -> list[Platform]:
+def _targets(arguments: argparse.Namespace) -> list[Target]:
     if arguments.sizes:
         return []
-    table = load_platforms(arguments.platforms_file)
-    return [find_platform(table, name) for name in _words(arguments.platform)]
+    file = arguments.platforms_file
+    return [Target.named(name, platforms_file=file) for name in _words(arguments.platform)]
 
 
 def _groups(arguments: argparse.Namespace) -> Sequence[Group]:

@@ -12,10 +12,11 @@ from pathlib import Path
 from minrpc.check.cases import cases
 from minrpc.check.report import report_text, to_json
 from minrpc.check.run import Checked, check
-from minrpc.deadline import Deadline
 from minrpc.errors import ConfigurationError, MissingError
-from minrpc.options import Options, add_device_options, options_from
-from minrpc.selection import Target, select
+from minrpc.host.deadline import Deadline
+from minrpc.pipeline import select
+from minrpc.targets import Target
+from minrpc.targets.options import add_device_options, options_from
 
 say = partial(print, flush=True)
 
@@ -34,17 +35,17 @@ def main(arguments: argparse.Namespace) -> int:
     if not selection.targets:
         raise MissingError("no platform can run here")
     total = Deadline("check", options.total_s)
-    checked = [_check(target, options, total) for target in selection.targets]
+    checked = [_check(target, total) for target in selection.targets]
     say(f"\n{report_text(checked)}")
     if arguments.json:
         _write(arguments.json, checked)
     return 0 if all(one.passed for one in checked) else 1
 
 
-def _check(target: Target, options: Options, total: Deadline) -> Checked:
-    description = target.platform.description if target.platform else "attached"
+def _check(target: Target, total: Deadline) -> Checked:
+    description = target.platform.description or "attached"
     say(f"{target.name}: {description}")
-    checked = check(target, options, total, cases(), lambda stage, text: say(f"  {stage:8} {text}"))
+    checked = check(target, total, cases(), lambda stage, text: say(f"  {stage:8} {text}"))
     if checked.failure is not None:
         say(f"  FAILED   {checked.failure.message}")
     return checked

@@ -8,13 +8,12 @@ import time
 from collections.abc import Callable, Iterator
 
 from minrpc.client import Device
-from minrpc.deadline import Deadline
 from minrpc.errors import ConfigurationError, DialectError, MissingError
-from minrpc.firmware import build
-from minrpc.opening import device_on, run_target
-from minrpc.options import Options, add_device_options, options_from
-from minrpc.running.device import RunningDevice
-from minrpc.selection import Target, select
+from minrpc.host.deadline import Deadline
+from minrpc.pipeline import connect, select
+from minrpc.running import start
+from minrpc.targets import Target
+from minrpc.targets.options import add_device_options, options_from
 from minrpc.timing.drift import Enclosed, clock_drift
 from minrpc.timing.units import count
 
@@ -39,22 +38,15 @@ def main(arguments: argparse.Namespace) -> int:
         raise MissingError("no platform can run here", details=list(selection.left_out.values()))
     total = Deadline("clock", options.total_s)
     for target in selection.targets:
-        _show(target, options, arguments.seconds, total)
+        _show(target, arguments.seconds, total)
     return 0
 
 
-def _show(target: Target, options: Options, seconds: float, total: Deadline) -> None:
-    with _start(target, options, total) as running, device_on(running, total) as device:
+def _show(target: Target, seconds: float, total: Deadline) -> None:
+    with start(target, total=total) as running, connect(running, total=total) as device:
         print(target.name)
         for name, value in _facts(device, seconds):
             print(f"  {name:<9} {value}", flush=True)
-
-
-def _start(target: Target, options: Options, total: Deadline) -> RunningDevice:
-    if target.serial_port is not None:
-        return run_target(target, None, options, total)
-    assert target.platform is not None
-    return run_target(target, build(target.platform), options, total)
 
 
 def _facts(device: Device, seconds: float) -> Iterator[tuple[str, str]]:

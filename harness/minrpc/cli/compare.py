@@ -8,7 +8,7 @@ from pathlib import Path
 
 from minrpc.cli.timing_files import read_records
 from minrpc.errors import HarnessError
-from minrpc.figures import check_target
+from minrpc.reports.figures import check_target
 from minrpc.timing.compare import Comparison, compare
 from minrpc.timing.markdown import comparison_markdown
 from minrpc.timing.plot import draw_comparison

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Final
 
 from minrpc.firmware.cache import cache_home
-from minrpc.markdown import table
-from minrpc.requirements import Requirement, requirements
+from minrpc.pipeline import Requirement, requirements
+from minrpc.reports.markdown import table
 from minrpc.targets import Platform, load_platforms
 
 _PACKAGES: Final = ("minrpc-harness", "numpy", "pytest", "pyserial", "pyelftools", "pexpect", "west")

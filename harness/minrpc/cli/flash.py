@@ -8,7 +8,7 @@ from pathlib import Path
 
 from minrpc.firmware import build
 from minrpc.firmware.flash import flash
-from minrpc.targets import find_platform, load_platforms
+from minrpc.targets import Target
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -21,10 +21,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Build and flash. Raises BuildError and FlashError."""
-    platform = find_platform(load_platforms(arguments.platforms_file), arguments.platform)
-    print(f"{platform.name}: firmware", flush=True)
-    firmware = build(platform)
-    print(f"{platform.name}: flash", flush=True)
+    target = Target.named(arguments.platform, platforms_file=arguments.platforms_file)
+    print(f"{target.name}: firmware", flush=True)
+    firmware = build(target)
+    print(f"{target.name}: flash", flush=True)
     flash(firmware, arguments.runner)
-    print(f"{platform.name}: done; try: minrpc check --platform {platform.name} --serial-port PATH")
+    print(f"{target.name}: done; try: minrpc check --platform {target.name} --serial-port PATH")
     return 0

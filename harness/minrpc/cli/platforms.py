@@ -6,8 +6,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from minrpc.markdown import table
-from minrpc.requirements import lacking
+from minrpc.pipeline import lacking
+from minrpc.reports.markdown import table
 from minrpc.targets import Platform, load_platforms
 
 

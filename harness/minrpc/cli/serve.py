@@ -14,8 +14,8 @@ from typing import Final, get_args
 
 from minrpc.errors import LinkClosedError
 from minrpc.firmware import build
-from minrpc.running import Link, RunningDevice, Timing, launch
-from minrpc.targets import find_platform, load_platforms
+from minrpc.running import RunningDevice, start
+from minrpc.targets import Link, Target, Timing
 from minrpc.transport import FdTransport
 from minrpc.transport.public_pty import PublicPty, PublishedLink
 from minrpc.transport.relay import Relay
@@ -40,20 +40,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Serve until a signal: 0. Raises EmulatorExitedError when the device ends by itself."""
-    platform = find_platform(load_platforms(arguments.platforms_file), arguments.platform)
-    say(f"{platform.name}: firmware")
-    firmware = build(platform)
+    target = Target.named(
+        arguments.platform,
+        platforms_file=arguments.platforms_file,
+        link=arguments.device_link,
+        timing=arguments.timing,
+    )
+    say(f"{target.name}: firmware")
+    firmware = build(target)
     with ExitStack() as stack:
-        running = stack.enter_context(launch(firmware, link=arguments.device_link, timing=arguments.timing))
+        running = stack.enter_context(start(firmware))
         stop_fd = stack.enter_context(stop_signals())
         pty = stack.enter_context(PublicPty())
         # Once the link is there the device can be used: what waits for it may start.
         stack.enter_context(PublishedLink(arguments.link, pty.path))
-        say(f"{platform.name}: runs{_process(running)}, {running.timing} time")
+        say(f"{target.name}: runs{_process(running)}, {running.timing} time")
         say(f"{arguments.link} -> {pty.path}")
         say(f"try: pytest tests/ --serial-port {arguments.link}   (Ctrl-C ends the device)")
         serve(running, pty, stop_fd)
-    say(f"{platform.name}: stopped")
+    say(f"{target.name}: stopped")
     return 0
 
 

@@ -13,15 +13,15 @@ from typing import Final
 from minrpc.cli.call_arguments import Argument, call_arguments, to_device
 from minrpc.cli.timing_files import check_writable, read_records, write_records
 from minrpc.client import RemoteModule
-from minrpc.deadline import Deadline
 from minrpc.errors import ConfigurationError, MissingError
-from minrpc.figures import check_target
-from minrpc.firmware import Firmware, build
+from minrpc.firmware import Firmware
 from minrpc.firmware.provenance import compiler_of
-from minrpc.opening import device_on, run_target
-from minrpc.options import Options, add_device_options, options_from
-from minrpc.running import RunningDevice
-from minrpc.selection import Target, select
+from minrpc.host.deadline import Deadline
+from minrpc.pipeline import connect, select
+from minrpc.reports.figures import check_target
+from minrpc.running import RunningDevice, start
+from minrpc.targets import Target
+from minrpc.targets.options import add_device_options, options_from
 from minrpc.timing import Measurement, samples_needed
 from minrpc.timing.plot import draw_samples
 from minrpc.timing.record import FirmwareRecord, Record, merged
@@ -77,7 +77,7 @@ def main(arguments: argparse.Namespace) -> int:
     if not selection.targets:
         raise MissingError("no platform can run here", details=list(selection.left_out.values()))
     total = Deadline("time", options.total_s)
-    runs = [Run(arguments, options, target, plan, precision, total) for target in selection.targets]
+    runs = [Run(arguments, target, plan, precision, total) for target in selection.targets]
     return max([run() for run in runs])
 
 
@@ -106,14 +106,12 @@ class Run:
     def __init__(
         self,
         arguments: argparse.Namespace,
-        options: Options,
         target: Target,
         plan: list[Argument],
         precision: float | None,
         total: Deadline,
     ) -> None:
         self._given = arguments
-        self._options = options
         self._target = target
         self._plan = plan
         self._precision = precision
@@ -121,20 +119,15 @@ class Run:
 
     def __call__(self) -> int:
         with ExitStack() as stack:
-            running, firmware = self._start()
-            stack.enter_context(running)
-            device = stack.enter_context(device_on(running, self._total, resend=self._options.resend))
+            running = stack.enter_context(self._start())
+            device = stack.enter_context(connect(running, total=self._total))
             measurement = self._measure(device.system_lib(), to_device(device, self._plan))
-        return self._report(measurement, firmware)
+        return self._report(measurement, running.firmware)
 
-    def _start(self) -> tuple[RunningDevice, Firmware | None]:
-        target, options = self._target, self._options
-        if target.serial_port is not None:
-            return run_target(target, None, options, self._total), None
-        assert target.platform is not None
-        say(f"{target.name}: firmware")
-        firmware = build(target.platform, options=self._given.option)
-        return run_target(target, firmware, options, self._total), firmware
+    def _start(self) -> RunningDevice:
+        if self._target.serial_port is None:
+            say(f"{self._target.name}: firmware")
+        return start(self._target.changed(cmake_options=self._given.option), total=self._total)
 
     def _measure(self, lib: RemoteModule, args: list[object]) -> Measurement:
         """As many repeats as were asked for, or until the median is known well enough.
@@ -199,8 +192,7 @@ class Run:
         return 1
 
     def _out_of_bounds(self, measurement: Measurement) -> int:
-        platform = self._target.platform
-        bounds = platform.time_bounds if platform else ()
+        bounds = self._target.platform.time_bounds
         seconds = measurement.clock.seconds(measurement.summary.median)
         broken = [one for one in bounds if one.function == measurement.name and not one.holds(seconds)]
         for bound in broken:

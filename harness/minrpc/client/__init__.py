@@ -6,18 +6,19 @@ from minrpc.client.counting import Measurer
 from minrpc.client.device import Device
 from minrpc.client.function import RemoteFunction, RemoteModule, SystemLibrary
 from minrpc.client.info import DeviceInfo
-from minrpc.client.link import LinkOwner
+from minrpc.client.owner import Owner, Unowned
 from minrpc.client.timing import TimeEvaluator, TimingResult
 
 __all__ = [
     "Device",
     "DeviceInfo",
-    "LinkOwner",
     "Measurer",
+    "Owner",
     "RemoteArray",
     "RemoteFunction",
     "RemoteModule",
     "SystemLibrary",
     "TimeEvaluator",
     "TimingResult",
+    "Unowned",
 ]

@@ -91,7 +91,7 @@ def _create(rpc: RpcClient, arguments: list[Any], name: str) -> int:
 
 def _parse(rpc: RpcClient, answer: bytes, name: str) -> tuple[DeviceClock, tuple[Sample, ...]]:
     try:
-        return parse_samples(answer, rpc.link.timebase)
+        return parse_samples(answer, rpc.link.owner.timebase)
     except ValueError as error:
         raise DialectError(f"timing {name}: {error}") from error
 

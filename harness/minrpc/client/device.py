@@ -12,9 +12,13 @@ from minrpc.client import memory
 from minrpc.client.array import RemoteArray, host_elements, tensor_of
 from minrpc.client.function import RemoteFunction, SystemLibrary
 from minrpc.client.info import DeviceInfo
-from minrpc.client.link import LinkOwner, SessionLink
+from minrpc.client.link import SessionLink
+from minrpc.client.owner import Owner
+from minrpc.client.resend import ResendCounters
 from minrpc.client.rpc import RpcClient
 from minrpc.errors import DialectError, FunctionNotFoundError, SessionTerminatedError
+from minrpc.host.deadline import Deadline
+from minrpc.timing import DeviceClock
 from minrpc.transport import Transport
 from minrpc.wire.dtypes import DTypeLike, to_dtype, to_numpy
 from minrpc.wire.framing import FramingCounters
@@ -27,9 +31,11 @@ RESET_SERVER = "tvm.testing.reset_server"
 class Device:
     """A MinRPC server at the other end of `transport`: this project's or TVM's own.
 
-    owner: what is known of the device beside its link.
+    owner: what is known of the device beside its link; a `RunningDevice` when it was started from here.
+    total: a deadline over everything that is waited for.
     session_timeout_s, call_timeout_s: limits in seconds, as `Deadline` charges them.
     resend: on a device of this project's, send again what the link loses; each request still runs once.
+    keep_link: leave `transport` open at the end, for who lent it.
     on_close: called last by `close`, to stop what was started for this device.
 
     The session starts with the first request, or with `connect`. When it breaks, the request that noticed
@@ -40,14 +46,16 @@ class Device:
     def __init__(
         self,
         transport: Transport,
-        owner: LinkOwner | None = None,
+        owner: Owner | None = None,
         *,
+        total: Deadline | None = None,
         session_timeout_s: float = 30.0,
         call_timeout_s: float = 60.0,
         resend: bool = False,
+        keep_link: bool = False,
         on_close: Callable[[], None] | None = None,
     ) -> None:
-        self._link = SessionLink(transport, owner)
+        self._link = SessionLink(transport, owner, total=total, keep_open=keep_link)
         self._on_close = on_close
         self._library: SystemLibrary | None = None
         self.rpc = RpcClient(
@@ -68,6 +76,35 @@ class Device:
     def link_counters(self) -> FramingCounters:
         """Frames and damage that this side has seen; `info` has the device's own counts."""
         return self._link.counters
+
+    @property
+    def owner(self) -> Owner:
+        """Who started it or attached to it: a `RunningDevice`, when that was done from here."""
+        return self._link.owner
+
+    @property
+    def in_session(self) -> bool:
+        """Whether a session runs, and no request of it is left without its answer."""
+        return self._link.usable
+
+    @property
+    def sessions(self) -> int:
+        """How many sessions were started, this one too; what belongs to an earlier one is worth nothing."""
+        return self._link.generation
+
+    @property
+    def call_timeout_s(self) -> float:
+        """The limit for each call from now on, seconds as `Deadline` charges them."""
+        return self.rpc.call_timeout_s
+
+    @call_timeout_s.setter
+    def call_timeout_s(self, seconds: float) -> None:
+        self.rpc.call_timeout_s = seconds
+
+    @property
+    def resend_counters(self) -> ResendCounters:
+        """What numbered requests took since the link was opened; all 0 where the device has none."""
+        return self._link.resend_counters
 
     def connect(self) -> None:
         """Start a session unless one runs. Raises NothingHeardError or SessionError when none comes about."""
@@ -124,11 +161,20 @@ class Device:
                 )
             return RemoteFunction(self.rpc, name, handle)
 
-    def info(self) -> DeviceInfo:
-        """What the device tells of itself. Raises DialectError when it is not this project's."""
+    def info(self, timeout_s: float | None = None) -> DeviceInfo:
+        """What the device tells of itself; `timeout_s` in place of the limit of calls.
+
+        Raises DialectError when it is not this project's.
+        """
         with self.rpc.lock:
             self.rpc.ready()
-            return self.rpc.device_info()
+            return self.rpc.device_info(timeout_s)
+
+    def clock(self) -> DeviceClock | None:
+        """The device's clock, whose cycles are counted; None where its rate can't be asked for."""
+        with self.rpc.lock:
+            self.rpc.ready()
+            return self.owner.timebase.clock(self.info().timer_hz) if self.rpc.ours else None
 
     def reset(self) -> None:
         """Restart the device and start a new session. Raises FunctionNotFoundError when it has no way to."""

@@ -11,11 +11,11 @@ import logging
 import secrets
 from collections import deque
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 
 from minrpc.client import resend
 from minrpc.client.console import ConsoleTail
-from minrpc.deadline import Clock, Deadline, read_before, write_before
+from minrpc.client.owner import Owner, Unowned
 from minrpc.errors import (
     DeadlineError,
     HarnessError,
@@ -25,7 +25,7 @@ from minrpc.errors import (
     SessionError,
     SessionTerminatedError,
 )
-from minrpc.timing import Timebase
+from minrpc.host.deadline import Deadline, read_before, write_before
 from minrpc.transport import Transport
 from minrpc.wire.framing import CrcMismatch, FramingCounters, InvalidEscape, Noise, ShortPacket
 from minrpc.wire.session import (
@@ -68,27 +68,10 @@ class RandomNonces:
         return self._last
 
 
-@dataclass(frozen=True)
-class LinkOwner:
-    """What the owner of the device knows and the link does not.
-
-    clock: charges deadlines; None for wall time.
-    total: a deadline over everything.
-    diagnose: the error to raise for one that the link met: that the device is dead, if it is.
-    console: the text of a console beside the link, None where there is none.
-    timebase: what drives the device's clock.
-    """
-
-    clock: Clock | None = None
-    total: Deadline | None = None
-    diagnose: Callable[[HarnessError], HarnessError] | None = None
-    console: Callable[[], str] | None = None
-    timebase: Timebase = field(default_factory=Timebase)
-
-
 class SessionLink:
     """The client's session on one transport.
 
+    owner: what is known of the device beside its link; total: a deadline over everything.
     generation: grows with each session; handles belong to one of them.
     numbered: what is sent again when it is lost; None for a device that has not agreed to it in this session.
     resend_counters: what that took since the link was opened.
@@ -97,8 +80,10 @@ class SessionLink:
     def __init__(
         self,
         transport: Transport,
-        owner: LinkOwner | None = None,
+        owner: Owner | None = None,
         *,
+        total: Deadline | None = None,
+        keep_open: bool = False,
         new_nonce: Callable[[], int] | None = None,
     ) -> None:
         self.generation = 0
@@ -106,7 +91,9 @@ class SessionLink:
         self.resend_counters = resend.ResendCounters()
         self.console = ConsoleTail()
         self._transport = transport
-        self._owner = owner or LinkOwner()
+        self.owner: Owner = owner or Unowned()
+        self._total = total
+        self._keep_open = keep_open
         self._session = ClientSession(new_nonce or RandomNonces())
         self._waiting = False
         self._tail: deque[bytes] = deque(maxlen=_TAIL_CHUNKS)
@@ -115,11 +102,6 @@ class SessionLink:
     def name(self) -> str:
         """The transport's name."""
         return self._transport.name
-
-    @property
-    def timebase(self) -> Timebase:
-        """What drives the device's clock."""
-        return self._owner.timebase
 
     @property
     def counters(self) -> FramingCounters:
@@ -133,7 +115,7 @@ class SessionLink:
 
     def console_text(self) -> str | None:
         """What the device printed, on a console of its own and over this link; None when neither is there."""
-        beside = self._owner.console() if self._owner.console else None
+        beside = self.owner.console_text
         if beside is None and not self.console.text:
             return None
         return (beside or "") + self.console.text
@@ -208,7 +190,7 @@ class SessionLink:
             self._write(data, deadline)
 
         def read(wait_s: float) -> list[SessionEvent] | None:
-            return self._read_numbered(Deadline("answer", wait_s, self._owner.clock, deadline), deadline)
+            return self._read_numbered(Deadline("answer", wait_s, self.owner.clock, deadline), deadline)
 
         return resend.run(self.numbered, encode, self._session.probe, write, read)
 
@@ -231,16 +213,17 @@ class SessionLink:
         return SessionTerminatedError("the device ended the session before it answered: it restarted")
 
     def close(self) -> None:
-        """End the session as far as the link still allows, and close the transport."""
+        """End the session as far as the link still allows, and close the transport unless it was lent."""
         try:
             self._transport.write(self._session.terminate(), 1.0)
         except (DeadlineError, LinkClosedError) as error:
             wire_log.debug("the session was not ended: %s", error.message)
         finally:
-            self._transport.close()
+            if not self._keep_open:
+                self._transport.close()
 
     def deadline(self, stage: str, budget_s: float) -> Deadline:
-        return Deadline(stage, budget_s, self._owner.clock, self._owner.total)
+        return Deadline(stage, budget_s, self.owner.clock, self._total)
 
     def _write(self, data: bytes, deadline: Deadline) -> None:
         if wire_log.isEnabledFor(logging.DEBUG):
@@ -304,7 +287,7 @@ class SessionLink:
     def _try_start(self, deadline: Deadline, wait_s: float) -> bool:
         """One start; False when it is time for the next."""
         self._write(self._session.start(), deadline)
-        attempt = Deadline("session", wait_s, self._owner.clock, deadline)
+        attempt = Deadline("session", wait_s, self.owner.clock, deadline)
         while True:
             try:
                 events = self._read(attempt, "the answer to the start of a session")
@@ -317,7 +300,7 @@ class SessionLink:
             if any(isinstance(event, Terminated) for event in events):
                 # The device has just booted: the start that was sent before is in its buffer, or lost.
                 wait_s = min(_AFTER_BOOT_S, deadline.remaining() / 4)
-                attempt = Deadline("session", wait_s, self._owner.clock, deadline)
+                attempt = Deadline("session", wait_s, self.owner.clock, deadline)
 
     def _unanswered(self, deadline: Deadline) -> HarnessError:
         passed = deadline.error("the answer to the start of a session")
@@ -343,7 +326,7 @@ class SessionLink:
 
     def _explain(self, error: HarnessError, stage: str) -> None:
         """Add what is known here. When the device is gone, raise the error that says so instead."""
-        cause = error if self._owner.diagnose is None else self._owner.diagnose(error)
+        cause = self.owner.diagnose(error)
         tail = b"".join(self._tail)[-_TAIL_BYTES:]
         cause.add_context(stage=stage, console_tail=self.console_text(), wire_tail=tail)
         if self.counters.errors and not isinstance(cause, LinkError):

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from threading import RLock
-from typing import TYPE_CHECKING
+from typing import Protocol
 from weakref import WeakSet
 
 from minrpc.client.info import DeviceInfo
@@ -29,9 +29,6 @@ from minrpc.timing import Overhead
 from minrpc.wire.replies import CopyAck, RemoteException, Reply, Result, Return, call_result, decode_reply
 from minrpc.wire.requests import Request, Syscall, encode_call, encode_request, get_global_func
 from minrpc.wire.values import Argument, Dialect, Handle, MalformedError, Value
-
-if TYPE_CHECKING:
-    from minrpc.client.handle import RemoteHandle
 
 log = logging.getLogger("minrpc.client")
 
@@ -77,6 +74,12 @@ class Facts:
     overhead: Overhead | None = None
 
 
+class Live(Protocol):
+    """What belongs to a session, and is given back at its end."""
+
+    def free(self) -> None: ...
+
+
 class RpcClient:
     """All requests of one client. Operations of several requests hold `lock`.
 
@@ -95,7 +98,7 @@ class RpcClient:
         self.call_timeout_s = call_timeout_s
         self._session_timeout_s = session_timeout_s
         self._resend = resend
-        self.live: WeakSet[RemoteHandle] = WeakSet()
+        self.live: WeakSet[Live] = WeakSet()
         self._unused: deque[tuple[int, Syscall]] = deque()
 
     @property

@@ -17,10 +17,18 @@ from typing import Final
 from minrpc.errors import BuildError
 from minrpc.firmware.cache import cache_home, filled, locked, mark_used, remove_unused
 from minrpc.firmware.firmware import Firmware
-from minrpc.firmware.recipes import BUILD_DIR, Outcome, Recipe, files_in, outcome_of, recipe_for
+from minrpc.firmware.recipes import (
+    BUILD_DIR,
+    Outcome,
+    Recipe,
+    cmake_options,
+    files_in,
+    outcome_of,
+    recipe_for,
+)
 from minrpc.firmware.sources import content_hash, firmware_root, option_files, source_files
-from minrpc.process import exited_within, spawn_logged, stop_group
-from minrpc.targets.table import Platform
+from minrpc.host.process import exited_within, spawn_logged, stop_group
+from minrpc.targets import Platform, Target
 
 _BUILD_S: Final = 30 * 60.0
 _ERROR: Final = re.compile(
@@ -44,10 +52,9 @@ _RECORDS: Final = (
 _ROUNDS: Final = 3
 
 
-def build(platform: Platform, *, options: Sequence[str] = (), root: Path | None = None) -> Firmware:
-    """The firmware of `platform`.
+def build(target: Target, *, root: Path | None = None) -> Firmware:
+    """The firmware of `target`.
 
-    options: further CMake options, each "-DNAME=VALUE".
     root: the checkout with the sources; found when None.
 
     Several processes may build at once: one works, the others wait and take what it made.
@@ -55,14 +62,14 @@ def build(platform: Platform, *, options: Sequence[str] = (), root: Path | None 
     """
     begin = time.monotonic()
     root = root or firmware_root()
-    recipe = recipe_for(platform, root, options)
-    name = _content(platform, root, recipe, options)
-    firmware = _cached(platform, name) or _build(platform, root, recipe, options)
+    recipe = recipe_for(target.platform, root)
+    name = _content(target.platform, root, recipe)
+    firmware = _cached(target, name) or _build(target, root, recipe)
     return replace(firmware, seconds=time.monotonic() - begin)
 
 
-def _content(platform: Platform, root: Path, recipe: Recipe, options: Sequence[str]) -> str:
-    files = [*source_files(root, platform.port), *option_files([*platform.cmake_options, *options])]
+def _content(platform: Platform, root: Path, recipe: Recipe) -> str:
+    files = [*source_files(root, platform.port), *option_files(cmake_options(platform))]
     return content_hash(root, files, recipe.identity)
 
 
@@ -70,7 +77,8 @@ def _store(platform: Platform, name: str) -> Path:
     return cache_home() / "firmware" / f"{platform.name}-{name[:16]}"
 
 
-def _cached(platform: Platform, name: str) -> Firmware | None:
+def _cached(target: Target, name: str) -> Firmware | None:
+    platform = target.platform
     directory = _store(platform, name)
     try:
         about = json.loads((directory / "firmware.json").read_text())
@@ -78,7 +86,7 @@ def _cached(platform: Platform, name: str) -> Firmware | None:
         return None
     mark_used(directory)
     return Firmware(
-        platform=platform,
+        target=target,
         elf=directory / platform.elf,
         build_dir=directory,
         content_hash=name,
@@ -89,20 +97,21 @@ def _cached(platform: Platform, name: str) -> Firmware | None:
     )
 
 
-def _build(platform: Platform, root: Path, recipe: Recipe, options: Sequence[str]) -> Firmware:
+def _build(target: Target, root: Path, recipe: Recipe) -> Firmware:
+    platform = target.platform
     work = _work_dir(platform, root, recipe)
     with locked(work.with_suffix(".lock")) as lock:
         for _ in range(_ROUNDS):
-            name = _content(platform, root, recipe, options)
-            made_by_other = _cached(platform, name)
+            name = _content(platform, root, recipe)
+            made_by_other = _cached(target, name)
             if made_by_other:
                 return made_by_other
             failure = _run_recipe(platform, recipe, work, lock)
-            if _content(platform, root, recipe, options) != name:
+            if _content(platform, root, recipe) != name:
                 continue
             if failure is not None:
                 raise failure
-            return _keep(platform, name, work)
+            return _keep(target, name, work)
     raise BuildError(f"the sources of {platform.name} change while they are built", next_step="try again")
 
 
@@ -117,8 +126,9 @@ def _work_dir(platform: Platform, root: Path, recipe: Recipe) -> Path:
     return cache_home() / "work" / f"{platform.name}-{key}"
 
 
-def _keep(platform: Platform, name: str, work: Path) -> Firmware:
+def _keep(target: Target, name: str, work: Path) -> Firmware:
     """Put what a run of the firmware needs into the store."""
+    platform = target.platform
     outcome = outcome_of(platform, work)
     elf = work / platform.elf
     if not elf.is_file():
@@ -134,7 +144,7 @@ def _keep(platform: Platform, name: str, work: Path) -> Firmware:
     remove_unused(cache_home() / "firmware")
     mark_used(work)
     remove_unused(work.parent)
-    kept = _cached(platform, name)
+    kept = _cached(target, name)
     assert kept is not None
     return replace(kept, cached=False)
 

@@ -3,14 +3,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Self, Unpack
 
 from elftools.elf.constants import SH_FLAGS
 from elftools.elf.elffile import ELFFile
 
-from minrpc.targets.table import Platform
+from minrpc.targets import Platform, StartFields, Target
 
 _NO_BITS: Final = "SHT_NOBITS"
 
@@ -30,6 +30,7 @@ class Sizes(NamedTuple):
 class Firmware:
     """The result of `build`.
 
+    target: what it was built for: how it is started, and with which limits.
     elf: the program.
     build_dir: where it and the files that it needs are kept.
     content_hash: of its sources, its compiler and its options.
@@ -39,7 +40,7 @@ class Firmware:
     icount_shift: from Zephyr's configuration; None for other ports, or where it is off.
     """
 
-    platform: Platform
+    target: Target
     elf: Path
     build_dir: Path
     content_hash: str
@@ -47,6 +48,15 @@ class Firmware:
     seconds: float
     qemu_argv: tuple[str, ...] = ()
     icount_shift: int | None = None
+
+    @property
+    def platform(self) -> Platform:
+        """Of its target."""
+        return self.target.platform
+
+    def changed(self, **given: Unpack[StartFields]) -> Self:
+        """The same, to be started otherwise."""
+        return replace(self, target=self.target.changed(**given))
 
     @property
     def sizes(self) -> Sizes:

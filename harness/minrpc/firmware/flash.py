@@ -13,7 +13,7 @@ from minrpc.errors import ConfigurationError, FlashError
 from minrpc.firmware.firmware import Firmware
 from minrpc.firmware.sources import firmware_root
 from minrpc.firmware.zephyr_workspace import find_workspace
-from minrpc.process import exited_within, spawn_logged, stop_group
+from minrpc.host.process import exited_within, spawn_logged, stop_group
 
 _FLASH_S: Final = 10 * 60.0
 _LAST_LINES: Final = 8

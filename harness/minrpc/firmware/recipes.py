@@ -53,12 +53,24 @@ class Outcome:
     icount_shift: int | None = None
 
 
-def recipe_for(platform: Platform, root: Path, options: Sequence[str]) -> Recipe:
-    """How to build `platform` from the sources at `root` with further CMake `options`.
+def recipe_for(platform: Platform, root: Path) -> Recipe:
+    """How to build `platform` from the sources at `root`.
 
     Raises ToolchainMissingError, ZephyrMissingError.
     """
-    return (_zephyr_recipe if platform.port == "zephyr" else _cmake_recipe)(platform, root, options)
+    return (_zephyr_recipe if platform.port == "zephyr" else _cmake_recipe)(platform, root)
+
+
+def cmake_options(platform: Platform) -> list[str]:
+    """What CMake is told of the user's own: sources, headers, definitions, libraries, options."""
+    lists = {
+        "SOURCES": platform.sources,
+        "INCLUDES": platform.include_dirs,
+        "DEFINITIONS": platform.defines,
+        "LIBRARIES": platform.libraries,
+    }
+    extra = [f"-DMINRPC_EXTRA_{name}={';'.join(values)}" for name, values in lists.items() if values]
+    return [*extra, *platform.cmake_options]
 
 
 def outcome_of(platform: Platform, build_dir: Path) -> Outcome:
@@ -85,25 +97,25 @@ def configured_shift(config: str) -> int | None:
     return int(shift[1]) if shift and enabled else None
 
 
-def _cmake_recipe(platform: Platform, root: Path, options: Sequence[str]) -> Recipe:
+def _cmake_recipe(platform: Platform, root: Path) -> Recipe:
     source = root / "zephyr-app" / "ports" / platform.port
     toolchain = debian_toolchain(platform.arch, bare=platform.port == "baremetal")
     generator = _generator()
-    defines = [*platform.cmake_options, *options]
+    options = cmake_options(platform)
     return Recipe(
-        configure=(find_tool("cmake"), "-S", str(source), "-B", BUILD_DIR, "-G", generator, *defines),
+        configure=(find_tool("cmake"), "-S", str(source), "-B", BUILD_DIR, "-G", generator, *options),
         compile=_compile(generator),
-        identity=(str(root), platform.name, toolchain.description, generator, *defines, *_user_environment()),
+        identity=(str(root), platform.name, toolchain.description, generator, *options, *_user_environment()),
         cwd=root,
     )
 
 
-def _zephyr_recipe(platform: Platform, root: Path, options: Sequence[str]) -> Recipe:
+def _zephyr_recipe(platform: Platform, root: Path) -> Recipe:
     workspace = find_workspace(root)
     toolchain = zephyr_toolchain(platform.arch)
-    defines = [*platform.cmake_options, *options]
+    options = cmake_options(platform)
     return Recipe(
-        configure=_zephyr_configure(platform, root, workspace, defines),
+        configure=_zephyr_configure(platform, root, workspace, options),
         compile=(find_tool("ninja"), "-C", BUILD_DIR),
         identity=(
             str(root),
@@ -111,7 +123,7 @@ def _zephyr_recipe(platform: Platform, root: Path, options: Sequence[str]) -> Re
             platform.zephyr_board,
             toolchain.description,
             *_zephyr_identity(workspace),
-            *defines,
+            *options,
             *_user_environment(),
         ),
         cwd=workspace.topdir or root,

@@ -13,26 +13,25 @@ import pluggy
 import pytest
 
 from minrpc.errors import HarnessError
-from minrpc.options import Options
-from minrpc.selection import Selection, Target
+from minrpc.pipeline import Selection
+from minrpc.targets import Target
 
 _PACKAGE: Final = Path(__file__).resolve().parent.parent
-_PLUGIN: Final = _PACKAGE / "pytest_plugin.py"
+_PLUGIN: Final = _PACKAGE / "plugin" / "hooks.py"
 # What stands between a fixture and the test that wants it.
 _NOT_TESTS: Final = (_PACKAGE, *(Path(module.__file__ or "").parent for module in (_pytest, pluggy)))
 
 
-def header(selection: Selection, options: Options) -> list[str]:
+def header(selection: Selection) -> list[str]:
     """Every device that is tested, and every default platform that is not, with the reason."""
-    lines = [f"minrpc: {_described(target, options)}" for target in selection.targets]
+    lines = [f"minrpc: {_described(target)}" for target in selection.targets]
     return lines + [f"minrpc: not {name}: {why}" for name, why in selection.left_out.items()]
 
 
-def _described(target: Target, options: Options) -> str:
+def _described(target: Target) -> str:
     if target.serial_port is not None:
-        return f"{target.name}: {target.serial_port} at {target.baud} baud"
-    assert target.platform is not None
-    return f"{target.name}: {target.platform.description}, link {options.link}"
+        return f"{target.name}: {target.serial_port} at {target.platform.baud} baud"
+    return f"{target.name}: {target.platform.description}, link {target.link}"
 
 
 def progress_line(config: pytest.Config, text: str) -> None:

@@ -9,15 +9,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from minrpc.client import Device
-from minrpc.deadline import Deadline
-from minrpc.errors import ConfigurationError, HarnessError
+from minrpc.client.lent import LentTransport
+from minrpc.errors import HarnessError
 from minrpc.firmware import Firmware, build
-from minrpc.opening import device_on, run_target
-from minrpc.options import Options
-from minrpc.plugin.trace import LentTransport
-from minrpc.post_mortem import state_lines
-from minrpc.running import RunningDevice
-from minrpc.selection import Target
+from minrpc.host.deadline import Deadline
+from minrpc.pipeline import connect
+from minrpc.pipeline.post_mortem import state_lines
+from minrpc.running import RunningDevice, start
+from minrpc.targets import Target
 
 
 @dataclass
@@ -31,7 +30,6 @@ class SharedDevice:
     """
 
     target: Target
-    options: Options
     total: Deadline
     say: Callable[[str], None]
     boot_s: float = field(default=0.0, init=False)
@@ -68,7 +66,7 @@ class SharedDevice:
         """The device with a session of its own, in which nothing is left of an earlier one."""
         running = self.running
         self._lent = LentTransport(running.transport)
-        device = device_on(running, self.total, transport=self._lent, resend=self.options.resend)
+        device = connect(running, total=self.total, transport=self._lent)
         self._device = device
         with self._once_or_never():
             device.connect()
@@ -113,8 +111,8 @@ class SharedDevice:
     def sections(self) -> list[tuple[str, str]]:
         """For the report of a failed test: titles and texts."""
         found = []
-        if self._running is not None and self._running.console:
-            found.append((f"{self.name}: console", self._running.console))
+        if self._running is not None and self._running.console_text:
+            found.append((f"{self.name}: console", self._running.console_text))
         if self._lent is not None and self._lent.trace():
             found.append((f"{self.name}: wire", self._lent.trace()))
         if self._running is not None:
@@ -123,14 +121,11 @@ class SharedDevice:
         return found
 
     def _build(self) -> Firmware:
-        platform = self.target.platform
-        if platform is None:
-            raise ConfigurationError(f"{self.name} is not in the table of platforms: it can't be built")
         self.say(f"{self.name}: firmware")
-        firmware = build(platform)
+        firmware = build(self.target)
         how = "from cache" if firmware.cached else "built"
         self.say(f"{self.name}: firmware {how} in {firmware.seconds:.1f} s")
         return firmware
 
     def _start(self) -> RunningDevice:
-        return run_target(self.target, self.firmware, self.options, self.total)
+        return start(self.firmware or self.target, total=self.total)

@@ -8,10 +8,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from minrpc.client import Device
-from minrpc.running import RunningDevice
 from minrpc.targets import Platform
-from minrpc.timing import DeviceClock, Measurement
+from minrpc.timing import Measurement
 from minrpc.timing.units import quantity
 
 
@@ -47,10 +45,3 @@ class TimingCheck:
             if bound.function == measurement.name:
                 taken = f"{measurement.name} took {quantity(seconds, 's')}"
                 self.expect(bound.holds(seconds), f"{taken}, not {bound}")
-
-
-def clock_of(device: Device, running: RunningDevice) -> DeviceClock | None:
-    """The device's clock; None where it can't be asked for its rate."""
-    if not device.rpc.ours:
-        return None
-    return running.timebase.clock(device.info().timer_hz)

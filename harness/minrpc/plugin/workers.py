@@ -8,7 +8,7 @@ from typing import Any, Final, Protocol
 
 import pytest
 
-from minrpc.options import Options
+from minrpc.targets.options import Options
 from minrpc.timing import DeviceClock
 
 _CLOCKS: Final = "minrpc_clocks"

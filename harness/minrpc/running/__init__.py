@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """From a firmware to a device that runs: a process, an emulator, a board at a serial port."""
 
-from minrpc.running.device import RunningDevice, Timing
-from minrpc.running.launch import Link, attach_serial, launch
+from minrpc.running.device import RunningDevice
+from minrpc.running.start import start
 
-__all__ = ["Link", "RunningDevice", "Timing", "attach_serial", "launch"]
+__all__ = ["RunningDevice", "start"]

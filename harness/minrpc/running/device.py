@@ -8,16 +8,14 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Final, Self
 
-from minrpc.deadline import Clock, Deadline
 from minrpc.errors import EmulatorExitedError, HarnessError, LinkClosedError
-from minrpc.process import TextTail, describe_status, exited_within, stop_group
+from minrpc.firmware.firmware import Firmware
+from minrpc.host.deadline import Clock, Deadline
+from minrpc.host.process import TextTail, describe_status, exited_within, stop_group
 from minrpc.running.qmp import Qmp
-from minrpc.targets.qemu_command import Icount
-from minrpc.targets.table import Platform
-from minrpc.timing.clock import Mode, Timebase
+from minrpc.targets import Icount, Platform, Target, Timing
+from minrpc.timing.clock import Timebase
 from minrpc.transport import Transport, processes_with_open
-
-Timing = Mode
 
 # How long an emulator may take to end when asked to. It only has to leave its main loop; then it is killed.
 _QUIT_S: Final = 5.0
@@ -32,30 +30,37 @@ _OUTPUT_LINES: Final = 6
 class RunningDevice:
     """A device with an open link. Also a context manager, which stops it.
 
+    target: what it was started, or attached to, as.
     transport: the link that carries RPC.
     clock: what a Deadline for this device charges.
     timing: "exact" (QEMU counts instructions), "wall" (host time), "board".
+    firmware: what was built and started; None for a device that was attached to.
     icount: QEMU's instruction counting, with "exact".
     process: the emulator, or the device's own process; None for a board.
     console_tail: the console, where there is one.
     output_tail: what the emulator itself prints.
-    platform: its entry in the table, where it has one.
     """
 
     name: str
+    target: Target
     transport: Transport
     clock: Clock
     timing: Timing
+    firmware: Firmware | None = None
     icount: Icount | None = None
     process: subprocess.Popen[bytes] | None = None
     console_tail: TextTail | None = None
     output_tail: TextTail | None = None
     qmp: Qmp | None = None
-    platform: Platform | None = None
     _stopped: bool = field(default=False, init=False)
 
     @property
-    def console(self) -> str:
+    def platform(self) -> Platform:
+        """Of its target."""
+        return self.target.platform
+
+    @property
+    def console_text(self) -> str:
         """The end of what the device printed; "" where it has no console."""
         return self.console_tail.text() if self.console_tail else ""
 
@@ -68,8 +73,6 @@ class RunningDevice:
     def timebase(self) -> Timebase:
         """What drives the device's clock."""
         shift = self.icount.shift if self.icount else None
-        if self.platform is None:
-            return Timebase(mode=self.timing, icount_shift=shift)
         source, counts = self.platform.clock, self.platform.clock_counts
         return Timebase(mode=self.timing, source=source, counts=counts, icount_shift=shift)
 
@@ -96,7 +99,7 @@ class RunningDevice:
         if self.process is None:
             others = processes_with_open(self.name)
             error.details += (f"{self.name} is open in {', '.join(others)} too",) if others else ()
-        return error.add_context(console_tail=self.console if self.console_tail else None)
+        return error.add_context(console_tail=self.console_text if self.console_tail else None)
 
     def reset(self, deadline: Deadline) -> None:
         """Reset the machine as its reset button would. Only under QEMU."""
@@ -144,7 +147,7 @@ class RunningDevice:
             tail.finish(_EXIT_S)
         status = self.process.poll() if self.process else None
         return exited_error(self.name, status, self.output).add_context(
-            console_tail=self.console if self.console_tail else None
+            console_tail=self.console_text if self.console_tail else None
         )
 
 

@@ -6,9 +6,9 @@ from __future__ import annotations
 import os
 import socket
 from dataclasses import dataclass
-from typing import Literal
 
 from minrpc.errors import HarnessError
+from minrpc.targets import Link
 from minrpc.transport import FdTransport, SocketTransport, set_raw
 
 
@@ -35,7 +35,7 @@ class LinkPair:
         self.transport.close()
 
 
-def open_pair(kind: Literal["pty", "socket"]) -> LinkPair:
+def open_pair(kind: Link) -> LinkPair:
     """A new link. We hold both ends, so that nothing is lost while the device has not opened its own."""
     return _socket_pair() if kind == "socket" else _pty_pair()
 

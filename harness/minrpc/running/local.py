@@ -3,23 +3,21 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
-from minrpc.deadline import ProcessClock
 from minrpc.errors import ConfigurationError, EmulatorExitedError
 from minrpc.firmware.firmware import Firmware
-from minrpc.process import output_tail, spawn
+from minrpc.host.deadline import ProcessClock
+from minrpc.host.process import output_tail, spawn
 from minrpc.running.device import RunningDevice
 from minrpc.running.links import LinkPair, open_pair
 
 
-def start_process(firmware: Firmware, link: Literal["pty", "socket"]) -> RunningDevice:
-    """Run `firmware`; see `launch`.
+def start_process(firmware: Firmware) -> RunningDevice:
+    """Run `firmware`; see `start`.
 
     It inherits its end of the link even if it opens it by path: so the link is up from the start, stays up
     when the program starts itself anew, and hangs up when it ends.
     """
-    pair = open_pair(link)
+    pair = open_pair(firmware.target.link)
     try:
         argv = [str(firmware.elf), *_arguments(firmware, pair)]
         process = spawn(argv, pass_fds=(pair.device_fd,))
@@ -32,8 +30,9 @@ def start_process(firmware: Firmware, link: Literal["pty", "socket"]) -> Running
         raise
     pair.release_device_end()
     return RunningDevice(
-        platform=firmware.platform,
         name=firmware.platform.name,
+        target=firmware.target,
+        firmware=firmware,
         transport=pair.transport,
         clock=ProcessClock(process.pid),
         timing="wall",

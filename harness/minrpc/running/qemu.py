@@ -14,12 +14,12 @@ import shutil
 import socket
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Final, Literal, Protocol
+from typing import Final, Protocol
 
-from minrpc.deadline import Deadline, ProcessClock
 from minrpc.errors import HarnessError, QemuMissingError
 from minrpc.firmware.firmware import Firmware
-from minrpc.process import TextTail, output_tail, spawn
+from minrpc.host.deadline import Deadline, ProcessClock
+from minrpc.host.process import TextTail, output_tail, spawn
 from minrpc.running.device import RunningDevice
 from minrpc.running.links import LinkPair, open_pair
 from minrpc.running.qmp import Qmp
@@ -40,16 +40,12 @@ class Instrument(Protocol):
 
 
 def start_qemu(
-    firmware: Firmware,
-    link: Literal["pty", "socket"],
-    icount: Icount | None,
-    instrument: Instrument | None,
-    total: Deadline | None,
+    firmware: Firmware, icount: Icount | None, instrument: Instrument | None, total: Deadline | None
 ) -> RunningDevice:
-    """Run `firmware` in QEMU; see `launch`."""
+    """Run `firmware` in QEMU; see `start`."""
     argv = machine(firmware)
     with ExitStack() as undo:
-        pair = open_pair(link)
+        pair = open_pair(firmware.target.link)
         undo.callback(pair.close)
         device = _start(firmware, argv, pair, icount, instrument)
         undo.callback(device.stop)
@@ -95,8 +91,9 @@ def _start(
         )
         undo.pop_all()
     return RunningDevice(
-        platform=firmware.platform,
         name=platform.name,
+        target=firmware.target,
+        firmware=firmware,
         transport=pair.transport,
         clock=ProcessClock(process.pid),
         timing="exact" if icount else "wall",

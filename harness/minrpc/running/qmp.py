@@ -7,8 +7,8 @@ import json
 import socket
 from typing import Any
 
-from minrpc.deadline import Deadline
 from minrpc.errors import HarnessError
+from minrpc.host.deadline import Deadline
 from minrpc.transport import SocketTransport
 
 _WRITE_S = 10.0

@@ -45,6 +45,10 @@ class Platform:
     arch: processor family, which says what compiler is needed: "host", "x86", "arm", "riscv", ...
     zephyr_board: the board's name as `west build -b` takes it.
     elf: the program, below the build directory.
+    sources: C files that are linked into the firmware beside its own.
+    include_dirs: directories in which C files find headers.
+    defines: of C's preprocessor, each "NAME" or "NAME=VALUE".
+    libraries: archives and object files that are linked in.
     cmake_options: further arguments for CMake, each "-DNAME=VALUE".
     qemu: the emulator's program.
     qemu_args: its machine, where Zephyr's own build doesn't say it.
@@ -66,6 +70,10 @@ class Platform:
     zephyr_board: str = ""
     elf: str = "zephyr/zephyr.elf"
     arguments: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
+    include_dirs: tuple[str, ...] = ()
+    defines: tuple[str, ...] = ()
+    libraries: tuple[str, ...] = ()
     cmake_options: tuple[str, ...] = ()
     qemu: str = ""
     qemu_args: tuple[str, ...] = ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from minrpc.markdown import table
+from minrpc.reports.markdown import table
 from minrpc.timing.compare import UNCOMPARED, Change, Comparison, Growth
 from minrpc.timing.measurement import Measurement
 from minrpc.timing.record import Record

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from minrpc.figures import new_figure
+from minrpc.reports.figures import new_figure
 from minrpc.timing.compare import Change, Comparison
 from minrpc.timing.measurement import Measurement
 from minrpc.timing.record import Record

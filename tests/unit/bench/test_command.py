@@ -38,14 +38,14 @@ def typed(*words: str) -> int:
 
 def test_by_default_all_but_the_suite_on_what_needs_no_workspace(plans: list[Plan]) -> None:
     assert typed() == 0
-    assert [platform.name for platform in plans[0].platforms] == ["posix", "bare_mps2_an385"]
+    assert [target.name for target in plans[0].targets] == ["posix", "bare_mps2_an385"]
     assert plans[0].groups == DEFAULT_GROUPS
     assert "suite" not in DEFAULT_GROUPS
 
 
 def test_what_is_asked_for(plans: list[Plan]) -> None:
     typed("--platform", "qemu_x86,posix", "--only", "boot, round trip", "--rounds", "3")
-    assert [platform.name for platform in plans[0].platforms] == ["qemu_x86", "posix"]
+    assert [target.name for target in plans[0].targets] == ["qemu_x86", "posix"]
     assert plans[0].groups == ["round trip", "boot"]
     assert plans[0].rounds == 3
 

@@ -16,17 +16,16 @@ from minrpc.bench.peers import (
     Peers,
     Raw,
     command,
-    connect,
     expect_ready,
     on_one_cpu,
     running_raw,
 )
-from minrpc.deadline import Deadline, read_before
 from minrpc.errors import HarnessError
 from minrpc.firmware import Firmware, build
-from minrpc.requirements import lacking
-from minrpc.running import RunningDevice, launch
-from minrpc.targets import PLATFORMS
+from minrpc.host.deadline import Deadline, read_before
+from minrpc.pipeline import connect, lacking
+from minrpc.running import RunningDevice, start
+from minrpc.targets import PLATFORMS, Target
 
 PATIENCE_S = 120.0
 EVERY_BYTE = bytes(range(256))
@@ -36,7 +35,7 @@ def built(name: str, *options: str) -> Firmware:
     missing = lacking(PLATFORMS[name])
     if missing:
         pytest.skip(f"{name} lacks {', '.join(one.name for one in missing)}")
-    return build(PLATFORMS[name], options=options)
+    return build(Target(PLATFORMS[name]).changed(cmake_options=options))
 
 
 @pytest.fixture(scope="module", params=["posix", "bare_mps2_an385"])
@@ -47,7 +46,7 @@ def raw(request: pytest.FixtureRequest) -> Iterator[Raw]:
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[RunningDevice]:
-    with launch(built("posix")) as running:
+    with start(built("posix")) as running:
         yield running
 
 
@@ -127,9 +126,9 @@ def test_one_cpu_is_for_all_threads(raw: Raw) -> None:
 
 @pytest.mark.parametrize("platform", ["posix", "bare_mps2_an385"])
 def test_the_name_of_a_copy_tells_its_size(platform: str) -> None:
-    with launch(built("posix")) as running:
+    with start(built("posix")) as running:
         meter = MeteredTransport(running.transport)
-        with connect(running, meter) as device:
+        with connect(running, transport=meter) as device:
             up, back = copies_of(device, PLATFORMS[platform])
             for copy in (up, back):
                 rows, columns = map(int, copy.name.partition(" ")[0].split("x"))
@@ -140,8 +139,7 @@ def test_the_name_of_a_copy_tells_its_size(platform: str) -> None:
 
 
 def test_rows_of_copies() -> None:
-    posix = PLATFORMS["posix"]
-    rows = measure(Peers(posix, built("posix"), built("posix", *RAW_OPTIONS)), rounds=1)
+    rows = measure(Peers(built("posix"), built("posix", *RAW_OPTIONS)), rounds=1)
     names = {row.name for row in rows if row.unit == "MiB/s"}
     assert names == {
         f"512x512 int8 {way}{beside}"

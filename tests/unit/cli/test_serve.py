@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from minrpc import open_device
 from minrpc.errors import PortBusyError
-from minrpc.requirements import lacking
+from minrpc.pipeline.requirements import lacking
 from minrpc.targets import PLATFORMS
 
 WAIT_S = 60

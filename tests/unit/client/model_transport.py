@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from minrpc.client import LinkOwner
-from minrpc.deadline import Sample
+from minrpc.client import Unowned
 from minrpc.errors import DeadlineError, LinkClosedError
+from minrpc.host.deadline import Sample
 
 from tests.unit.client.device_model import DeviceModel
 
@@ -42,7 +42,7 @@ class ModelTransport:
     def __init__(self, model: DeviceModel, *, chunk: int = 65536, boot: bool = False) -> None:
         self.model = model
         self.clock = ModelClock()
-        self.owner = LinkOwner(clock=self.clock)
+        self.owner = Unowned(clock=self.clock)
         self.written: list[bytes] = []
         self.closed = False
         self.spoil: Callable[[bytes], bytes] = bytes

@@ -187,7 +187,7 @@ def test_a_remote_error_has_the_devices_text_and_the_session_goes_on(bench: Benc
     assert caught.value.text == "boom"
     assert caught.value.stage == "call fail"
     assert library["inc"](1) == 2
-    assert bench.device.rpc.generation == 1
+    assert bench.device.sessions == 1
 
 
 def test_functions_that_are_not_there(bench: Bench) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from minrpc.client import Device, LinkOwner
+from minrpc.client import Device, Unowned
 from minrpc.errors import (
     DeadlineError,
     DialectError,
@@ -116,7 +116,7 @@ def test_damage_that_was_seen_before_is_shown_in_other_failures(bench: Bench) ->
     assert inc(1) == 2
     bench.model.dead = True
     bench.model.mangle = bytes
-    bench.device.rpc.call_timeout_s = TIMEOUT_S
+    bench.device.call_timeout_s = TIMEOUT_S
     bench.transport.say(bench.model.boot())
     with pytest.raises(SessionTerminatedError) as caught:
         inc(1)
@@ -170,14 +170,17 @@ def test_the_far_end_is_gone(bench: Bench) -> None:
     assert caught.value.stage == "call inc"
 
 
-def test_a_dead_emulator_is_named_as_the_cause() -> None:
-    def diagnose(error: HarnessError) -> HarnessError:
-        return EmulatorExitedError("the emulator ended with status 1", status=1).add_context(
-            stage=error.stage
-        )
+class DeadEmulator(Unowned):
+    """The owner of a device that has ended."""
 
+    def diagnose(self, error: HarnessError) -> HarnessError:
+        ended = EmulatorExitedError("the emulator ended with status 1", status=1)
+        return ended.add_context(stage=error.stage)
+
+
+def test_a_dead_emulator_is_named_as_the_cause() -> None:
     transport = ModelTransport(DeviceModel())
-    owner = LinkOwner(clock=transport.clock, diagnose=diagnose, console=lambda: "Segmentation fault\n")
+    owner = DeadEmulator(clock=transport.clock, console_text="Segmentation fault\n")
     device = Device(transport, owner, session_timeout_s=TIMEOUT_S, call_timeout_s=TIMEOUT_S)
     device.connect()
     transport.close()
@@ -211,7 +214,7 @@ def test_an_interrupted_call_gives_the_session_up(bench: Bench, monkeypatch: pyt
         with pytest.raises(KeyboardInterrupt):
             inc(1)
     assert works(bench)
-    assert bench.device.rpc.generation == 2
+    assert bench.device.sessions == 2
 
 
 def test_a_call_after_close_says_so(make_bench: Callable[..., Bench]) -> None:

@@ -17,7 +17,7 @@ from minrpc.firmware.build import first_errors
 from minrpc.firmware.cache import cache_home, filled, locked, remove_unused
 from minrpc.firmware.firmware import elf_sizes
 from minrpc.firmware.sources import content_hash, firmware_root, option_files, source_files
-from minrpc.targets import PLATFORMS
+from minrpc.targets import PLATFORMS, Target
 
 POSIX = PLATFORMS["posix"]
 CMAKE = """cmake_minimum_required(VERSION 3.20)
@@ -46,19 +46,19 @@ def exit_status(firmware: Firmware) -> int:
 
 
 def test_built_once_then_taken_from_the_cache(root: Path) -> None:
-    first, second = build(POSIX, root=root), build(POSIX, root=root)
+    first, second = build(Target(POSIX), root=root), build(Target(POSIX), root=root)
     assert (first.cached, second.cached) == (False, True)
     assert replace(second, cached=False, seconds=0.0) == replace(first, seconds=0.0)
     assert exit_status(second) == 3
 
 
 def test_a_change_is_built_and_the_way_back_is_cached(root: Path) -> None:
-    first = build(POSIX, root=root)
+    first = build(Target(POSIX), root=root)
     old = main_c(root).read_text()
     main_c(root).write_text("int main(void) { return 4; }\n")
-    changed = build(POSIX, root=root)
+    changed = build(Target(POSIX), root=root)
     main_c(root).write_text(old)
-    again = build(POSIX, root=root)
+    again = build(Target(POSIX), root=root)
     assert (changed.cached, again.cached) == (False, True)
     assert (exit_status(changed), exit_status(first), again.elf) == (4, 3, first.elf)
 
@@ -67,77 +67,78 @@ def test_a_file_that_configuring_looks_for_is_seen_when_it_comes(root: Path) -> 
     lists = main_c(root).with_name("CMakeLists.txt")
     lists.write_text(CMAKE.replace("add_exec", "include(${CMAKE_SOURCE_DIR}/board.cmake OPTIONAL)\nadd_exec"))
     main_c(root).write_text("#ifndef STATUS\n#define STATUS 3\n#endif\nint main(void) { return STATUS; }\n")
-    assert exit_status(build(POSIX, root=root)) == 3
+    assert exit_status(build(Target(POSIX), root=root)) == 3
     main_c(root).with_name("board.cmake").write_text("add_compile_definitions(STATUS=5)\n")
-    assert exit_status(build(POSIX, root=root)) == 5
+    assert exit_status(build(Target(POSIX), root=root)) == 5
 
 
 def test_another_ports_files_do_not_count(root: Path) -> None:
-    build(POSIX, root=root)
+    build(Target(POSIX), root=root)
     other = root / "zephyr-app" / "ports" / "baremetal"
     other.mkdir()
     (other / "main.c").touch()
-    assert build(POSIX, root=root).cached
+    assert build(Target(POSIX), root=root).cached
 
 
 def test_options_and_the_files_that_they_name_count(root: Path, tmp_path: Path) -> None:
     extra = tmp_path / "extra.c"
     extra.write_text("int extra = 1;\n")
     options = [f"-DEXTRA={extra}"]
-    plain, first = build(POSIX, root=root), build(POSIX, root=root, options=options)
+    target = Target(POSIX).changed(cmake_options=options)
+    plain, first = build(Target(POSIX), root=root), build(target, root=root)
     assert first.content_hash != plain.content_hash
-    assert build(POSIX, root=root, options=options).cached
+    assert build(target, root=root).cached
     extra.write_text("int extra = 2;\n")
-    assert not build(POSIX, root=root, options=options).cached
+    assert not build(target, root=root).cached
 
 
 def test_the_compilers_first_error_is_shown_and_the_next_build_works(root: Path) -> None:
     good = main_c(root).read_text()
     main_c(root).write_text("int main(void) { return missing; }\n")
     with pytest.raises(BuildError, match="posix did not build") as caught:
-        build(POSIX, root=root)
+        build(Target(POSIX), root=root)
     assert any("missing" in line and "undeclared" in line for line in caught.value.details)
     assert caught.value.log_path is not None
     assert "missing" in caught.value.log_path.read_text()
     assert str(caught.value.log_path) in str(caught.value)
     main_c(root).write_text(good)
-    assert exit_status(build(POSIX, root=root)) == 3
+    assert exit_status(build(Target(POSIX), root=root)) == 3
 
 
 def test_a_configuration_that_fails_is_tried_anew(root: Path) -> None:
     lists = main_c(root).with_name("CMakeLists.txt")
     lists.write_text("cmake_minimum_required(VERSION 3.20)\nproject(tiny C)\nmessage(FATAL_ERROR nope)\n")
     with pytest.raises(BuildError) as caught:
-        build(POSIX, root=root)
+        build(Target(POSIX), root=root)
     assert "CMake Error" in caught.value.details[0]
     lists.write_text(CMAKE)
-    assert exit_status(build(POSIX, root=root)) == 3
+    assert exit_status(build(Target(POSIX), root=root)) == 3
 
 
 def test_a_tree_that_was_left_half_configured_is_made_anew(root: Path) -> None:
     """As a harness leaves it that is killed while CMake runs."""
-    build(POSIX, root=root)
+    build(Target(POSIX), root=root)
     (tree,) = [path for path in (cache_home() / "work").iterdir() if path.is_dir()]
     (tree / ".minrpc-configured").unlink()
     (tree / "CMakeCache.txt").write_text("CMAKE_HOME_DIRECTORY:INTERNAL=/elsewhere\n")
     main_c(root).write_text("int main(void) { return 4; }\n")
-    assert exit_status(build(POSIX, root=root)) == 4
+    assert exit_status(build(Target(POSIX), root=root)) == 4
 
 
 def test_a_build_that_makes_another_program(root: Path) -> None:
     with pytest.raises(BuildError, match=r"made no other\.elf"):
-        build(replace(POSIX, elf="other.elf"), root=root)
+        build(Target(replace(POSIX, elf="other.elf")), root=root)
 
 
 def test_sources_that_change_while_they_are_built_are_built_again(root: Path) -> None:
     """The first compilation edits its own source, as a person in an editor might."""
     edits_itself(root, "int main(void) { return 7; }", "true")
-    assert exit_status(build(POSIX, root=root)) == 7
+    assert exit_status(build(Target(POSIX), root=root)) == 7
 
 
 def test_a_failure_of_sources_that_change_meanwhile_is_not_the_last_word(root: Path) -> None:
     edits_itself(root, "int main(void) { return 8; }", "false")
-    assert exit_status(build(POSIX, root=root)) == 8
+    assert exit_status(build(Target(POSIX), root=root)) == 8
 
 
 def edits_itself(root: Path, text: str, then: str) -> None:
@@ -151,8 +152,8 @@ def edits_itself(root: Path, text: str, then: str) -> None:
 def test_several_at_once_build_once(root: Path) -> None:
     script = (
         "import sys; from pathlib import Path\n"
-        "from minrpc.firmware import build; from minrpc.targets import PLATFORMS\n"
-        "print(build(PLATFORMS['posix'], root=Path(sys.argv[1])).cached)"
+        "from minrpc.firmware import build; from minrpc.targets import Target\n"
+        "print(build(Target.named('posix'), root=Path(sys.argv[1])).cached)"
     )
     command = [sys.executable, "-c", script, str(root)]
     builders = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]
@@ -247,6 +248,6 @@ def test_first_errors(log: str, lines: list[str]) -> None:
 
 
 def test_sizes_are_those_of_binutils(root: Path) -> None:
-    elf = build(POSIX, root=root).elf
+    elf = build(Target(POSIX), root=root).elf
     text, data, bss = subprocess.check_output(["size", str(elf)], text=True).splitlines()[1].split()[:3]
     assert elf_sizes(elf) == (int(text) + int(data), int(data) + int(bss))

@@ -9,7 +9,7 @@ import pytest
 from minrpc.errors import ConfigurationError, FlashError
 from minrpc.firmware import Firmware, flash
 from minrpc.firmware.flash import run_runner
-from minrpc.targets import PLATFORMS
+from minrpc.targets import PLATFORMS, Target
 
 
 def test_the_runners_last_lines_are_shown(tmp_path: Path) -> None:
@@ -29,4 +29,6 @@ def test_a_runner_gets_zephyr_and_may_succeed(tmp_path: Path) -> None:
 
 def test_a_process_is_not_flashed(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="posix is not flashed"):
-        flash(Firmware(PLATFORMS["posix"], tmp_path / "elf", tmp_path, "0", cached=False, seconds=0.0))
+        flash(
+            Firmware(Target(PLATFORMS["posix"]), tmp_path / "elf", tmp_path, "0", cached=False, seconds=0.0)
+        )

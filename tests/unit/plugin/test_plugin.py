@@ -108,7 +108,7 @@ def test_a_failure_shows_the_counts_of_both_sides_and_the_memory(pytester: pytes
             assert False
 
         def test_session_given_up(device):
-            device.rpc.call_timeout_s = 0.2
+            device.call_timeout_s = 0.2
             device.system_lib()["testing.hang"]()
         """
     )

@@ -9,9 +9,12 @@ from pathlib import Path
 from typing import Any, Final, get_args
 
 from minrpc.errors import ConfigurationError
-from minrpc.running import Link, Timing
+from minrpc.targets.table import Platform
+from minrpc.targets.target import Link, Target, Timing
 
 TOTAL_S: Final = 3600.0
+SESSION_S: Final = 30.0
+CALL_S: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +27,7 @@ class Options:
     platforms_file: a TOML file that is merged over the table of platforms.
     timing: None for what fits the platform, "exact" under QEMU.
     total_s: limit of the whole run, seconds of wall time.
+    session_s, call_s: seconds for a session to come about, and for each call.
     resend: send again what the link loses; None for serial ports only.
     """
 
@@ -34,7 +38,22 @@ class Options:
     timing: Timing | None = None
     link: Link = "pty"
     total_s: float = TOTAL_S
+    session_s: float = SESSION_S
+    call_s: float = CALL_S
     resend: bool | None = None
+
+    def target(self, platform: Platform) -> Target:
+        """What is asked for of one platform."""
+        target = Target(
+            platform,
+            serial_port=self.serial_port,
+            link=self.link,
+            timing=self.timing,
+            resend=self.resend,
+            session_timeout_s=self.session_s,
+            call_timeout_s=self.call_s,
+        )
+        return target if self.baud is None else target.changed(baud=self.baud)
 
 
 def add_device_options(add: Callable[..., object]) -> None:
@@ -69,6 +88,13 @@ def add_device_options(add: Callable[..., object]) -> None:
         help=f"limit for all that is waited for (default {TOTAL_S:g})",
     )
 
+    for name, default, what in (
+        ("--session-timeout", SESSION_S, "a session to come about"),
+        ("--call-timeout", CALL_S, "each call"),
+    ):
+        text = f"limit for {what}, of time that the device could use (default {default:g})"
+        add(name, type=float, default=default, metavar="SECONDS", help=text)
+
 
 def options_from(given: Mapping[str, Any]) -> Options:
     """From the parsed options, by name. Raises ConfigurationError where they don't fit together."""
@@ -80,6 +106,8 @@ def options_from(given: Mapping[str, Any]) -> Options:
         timing=given["timing"],
         link=given["link"],
         total_s=given["total_timeout"],
+        session_s=given["session_timeout"],
+        call_s=given["call_timeout"],
         resend=None if given["resend"] is None else given["resend"] == "on",
     )
     _check(options)
@@ -93,8 +121,11 @@ def split_names(values: list[str]) -> tuple[str, ...]:
 
 
 def _check(options: Options) -> None:
-    if options.total_s <= 0:
-        raise ConfigurationError("--total-timeout must be more than 0 seconds", next_step="leave it out")
+    limits = {"total": options.total_s, "session": options.session_s, "call": options.call_s}
+    for name, seconds in limits.items():
+        if not seconds > 0:
+            message = f"--{name}-timeout must be more than 0 seconds"
+            raise ConfigurationError(message, next_step="leave it out")
     if options.serial_port is None:
         _check_without_port(options)
         return

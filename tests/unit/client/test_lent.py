@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from minrpc.plugin.trace import LentTransport
+from minrpc.client.lent import LentTransport
 from minrpc.transport import memory_pair
 from minrpc.wire.framing import encode_frame
 from minrpc.wire.session import MessageType, encode_message

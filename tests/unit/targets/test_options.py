@@ -5,7 +5,7 @@ import argparse
 
 import pytest
 from minrpc.errors import ConfigurationError
-from minrpc.options import Options, add_device_options, options_from, split_names
+from minrpc.targets.options import Options, add_device_options, options_from, split_names
 
 
 def parse(*argv: str) -> Options:

@@ -17,16 +17,17 @@ from collections.abc import Callable, Generator, Iterator
 import pytest
 
 from minrpc.client import Device, TimingResult
-from minrpc.deadline import Deadline
 from minrpc.errors import HarnessError
 from minrpc.firmware import Firmware
-from minrpc.options import Options, add_device_options, options_from
+from minrpc.host.deadline import Deadline
+from minrpc.pipeline import select
 from minrpc.plugin.report import header, progress_line, short_traceback
 from minrpc.plugin.shared import SharedDevice
-from minrpc.plugin.timing import TimingCheck, clock_of
+from minrpc.plugin.timing import TimingCheck
 from minrpc.plugin.workers import Worker, check_one_board, received_clocks, send_clocks
 from minrpc.running import RunningDevice
-from minrpc.selection import Target, select
+from minrpc.targets import Target
+from minrpc.targets.options import Options, add_device_options, options_from
 from minrpc.timing import DeviceClock
 
 _SHARED = pytest.StashKey[SharedDevice]()
@@ -46,7 +47,7 @@ class Run:
 
     def shared_device(self, target: Target) -> SharedDevice:
         """For the tests of `target`."""
-        return SharedDevice(target, self.options, self.total, lambda text: progress_line(self._config, text))
+        return SharedDevice(target, self.total, lambda text: progress_line(self._config, text))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -67,7 +68,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
-    return header(config.stash[_RUN].selection, config.stash[_RUN].options)
+    return header(config.stash[_RUN].selection)
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
@@ -161,7 +162,7 @@ def device(
     clocks = request.config.stash[_RUN].clocks
     with minrpc_shared.open() as opened:
         if minrpc_shared.name not in clocks:
-            clocks[minrpc_shared.name] = clock_of(opened, running_device)
+            clocks[minrpc_shared.name] = opened.clock()
         yield opened
 
 

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 from minrpc.errors import ConfigurationError
-from minrpc.options import Options
-from minrpc.requirements import Requirement
-from minrpc.selection import Selection, select
+from minrpc.pipeline.requirements import Requirement
+from minrpc.pipeline.selection import Selection, select
 from minrpc.targets import PLATFORMS, Platform
+from minrpc.targets.options import Options
 
 GCC = Requirement("compiler", problem="arm-none-eabi-gcc is not installed", command="apt-get install gcc-arm")
 QEMU = Requirement("qemu-system-arm", problem="not installed", command="apt-get install qemu")
@@ -72,13 +72,13 @@ def test_exact_time_is_for_emulators() -> None:
 
 def test_a_port_needs_no_platform_and_nothing_installed() -> None:
     (target,) = select(Options(serial_port="/dev/ttyUSB0"), no_arm).targets
-    assert (target.name, target.serial_port, target.baud) == ("board", "/dev/ttyUSB0", 115200)
+    assert (target.name, target.serial_port, target.platform.baud) == ("board", "/dev/ttyUSB0", 115200)
 
 
 def test_a_board_need_not_be_in_the_table() -> None:
     options = Options(platforms=("nucleo_f746zg",), serial_port="/dev/ttyACM0", baud=9600)
     (target,) = select(options, no_arm).targets
-    assert (target.name, target.platform, target.baud) == ("nucleo_f746zg", None, 9600)
+    assert (target.name, target.platform.zephyr_board, target.platform.baud) == ("nucleo_f746zg", "", 9600)
 
 
 def test_a_board_of_the_users_file_has_its_own_rate(tmp_path: Path) -> None:
@@ -86,5 +86,4 @@ def test_a_board_of_the_users_file_has_its_own_rate(tmp_path: Path) -> None:
     file.write_text('[platforms.mine]\nzephyr_board = "x"\nbaud = 57600\n')
     options = Options(platforms=("mine",), serial_port="/dev/ttyACM0", platforms_file=file)
     (target,) = select(options, no_arm).targets
-    assert target.baud == 57600
-    assert target.platform is not None
+    assert (target.platform.baud, target.platform.zephyr_board) == (57600, "x")

@@ -4,7 +4,7 @@
 from pathlib import Path
 
 import pytest
-from minrpc.requirements import lacking, program, requirements
+from minrpc.pipeline.requirements import lacking, program, requirements
 from minrpc.targets import PLATFORMS
 
 

@@ -7,9 +7,9 @@ from dataclasses import asdict
 from typing import Final
 
 from minrpc.client import Device, DeviceInfo
-from minrpc.deadline import Deadline
 from minrpc.errors import HarnessError
-from minrpc.opening import device_on
+from minrpc.host.deadline import Deadline
+from minrpc.pipeline.opening import connect
 from minrpc.running import RunningDevice
 
 # A device that answers does so at once. The second limit is plain wall time, for a host that is busy.
@@ -47,17 +47,12 @@ def _counted(who: str, counts: dict[str, int]) -> str:
 
 def _ask(running: RunningDevice, device: Device | None) -> DeviceInfo:
     """The device's info. A session that runs must not be replaced: its client would wait for answers."""
-    if device is not None and device.rpc.link.usable:
+    if device is not None and device.in_session:
         try:
-            return device.rpc.device_info(_ANSWER_S)
+            return device.info(_ANSWER_S)
         except HarnessError:
-            if device.rpc.link.usable:
+            if device.in_session:
                 raise
-    fresh = device_on(
-        running,
-        Deadline("post mortem", _TOTAL_S),
-        transport=running.transport,  # So it is not closed: fresh only borrows it.
-        session_timeout_s=_ANSWER_S,
-        call_timeout_s=_ANSWER_S,
-    )
+    total = Deadline("post mortem", _TOTAL_S)
+    fresh = connect(running, total=total, session_timeout_s=_ANSWER_S, call_timeout_s=_ANSWER_S, resend=False)
     return fresh.info()

@@ -10,8 +10,9 @@ import threading
 from collections.abc import Iterator
 
 import pytest
-from minrpc import deadline as module
-from minrpc.deadline import (
+from minrpc.errors import DeadlineError
+from minrpc.host import deadline as module
+from minrpc.host.deadline import (
     Deadline,
     ProcessClock,
     Sample,
@@ -24,7 +25,6 @@ from minrpc.deadline import (
     read_threads,
     write_before,
 )
-from minrpc.errors import DeadlineError
 from minrpc.transport import memory_pair
 
 

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
-from minrpc.deadline import Deadline, read_before
 from minrpc.errors import (
     ConfigurationError,
     DeadlineError,
@@ -26,11 +25,12 @@ from minrpc.errors import (
     QemuMissingError,
 )
 from minrpc.firmware import Firmware, build
-from minrpc.process import describe_status
-from minrpc.requirements import lacking
-from minrpc.running import Link, RunningDevice, attach_serial, launch
+from minrpc.host.deadline import Deadline, read_before
+from minrpc.host.process import describe_status
+from minrpc.pipeline.requirements import lacking
+from minrpc.running import RunningDevice, start
 from minrpc.running.qmp import QmpError
-from minrpc.targets import PLATFORMS
+from minrpc.targets import PLATFORMS, Link, Platform, StartFields, Target
 
 # What every port says when it boots, that no session runs (without the lone fe before it).
 TERMINATE = bytes.fromhex("ff fd 03 00 00 00 00 00 02 66 77")
@@ -56,7 +56,12 @@ def built(name: str) -> Firmware:
     missing = lacking(PLATFORMS[name])
     if missing:
         pytest.skip(f"{name} lacks {', '.join(one.name for one in missing)}")
-    return build(PLATFORMS[name])
+    return build(Target(PLATFORMS[name]))
+
+
+def of_platform(firmware: Firmware, platform: Platform) -> Firmware:
+    """As if it had been built for `platform`."""
+    return replace(firmware, target=replace(firmware.target, platform=platform))
 
 
 @pytest.fixture(autouse=True)
@@ -92,7 +97,7 @@ def lost(device: RunningDevice) -> HarnessError:
 
 @pytest.mark.parametrize("link", get_args(Link))
 def test_the_first_byte_is_heard_over_each_kind_of_link(firmware: Firmware, link: Link) -> None:
-    with launch(firmware, link=link) as device:
+    with start(firmware.changed(link=link)) as device:
         hear(device)
         device.check()
         assert device.alive()
@@ -100,14 +105,14 @@ def test_the_first_byte_is_heard_over_each_kind_of_link(firmware: Firmware, link
 
 
 def test_the_console_is_text_of_its_own(bare: Firmware) -> None:
-    with launch(bare) as device:
+    with start(bare) as device:
         hear(device)
-        assert "ready" in device.console
+        assert "ready" in device.console_text
 
 
 @pytest.mark.parametrize("link", get_args(Link))
 def test_a_killed_device_is_noticed(firmware: Firmware, link: Link) -> None:
-    with launch(firmware, link=link) as device:
+    with start(firmware.changed(link=link)) as device:
         hear(device)
         assert device.process is not None
         device.process.kill()
@@ -121,7 +126,7 @@ def test_a_killed_device_is_noticed(firmware: Firmware, link: Link) -> None:
 
 
 def test_other_failures_get_the_console(bare: Firmware) -> None:
-    with launch(bare) as device:
+    with start(bare) as device:
         hear(device)
         error = DeadlineError("nothing came")
         assert device.diagnose(error) is error
@@ -129,7 +134,7 @@ def test_other_failures_get_the_console(bare: Firmware) -> None:
 
 
 def test_stop_leaves_nothing_and_may_be_said_twice(firmware: Firmware) -> None:
-    device = launch(firmware)
+    device = start(firmware)
     hear(device)
     assert device.process is not None
     device.stop()
@@ -141,7 +146,7 @@ def test_stop_leaves_nothing_and_may_be_said_twice(firmware: Firmware) -> None:
 
 
 def test_eight_at_once(firmware: Firmware) -> None:
-    devices = [launch(firmware) for _ in range(8)]
+    devices = [start(firmware) for _ in range(8)]
     for device in devices:
         hear(device)
     for device in devices:
@@ -150,7 +155,7 @@ def test_eight_at_once(firmware: Firmware) -> None:
 
 def test_a_device_outlives_the_thread_that_started_it(firmware: Firmware) -> None:
     started: list[RunningDevice] = []
-    thread = threading.Thread(target=lambda: started.append(launch(firmware)))
+    thread = threading.Thread(target=lambda: started.append(start(firmware)))
     thread.start()
     thread.join()
     with started[0] as device:
@@ -159,12 +164,12 @@ def test_a_device_outlives_the_thread_that_started_it(firmware: Firmware) -> Non
 
 
 def test_a_forked_harness_starts_its_own(posix: Firmware) -> None:
-    with launch(posix) as device:
+    with start(posix) as device:
         hear(device)
         pid = os.fork()
         if pid == 0:
             try:
-                with launch(posix) as other:
+                with start(posix) as other:
                     hear(other)
                 os._exit(7)
             finally:
@@ -175,8 +180,8 @@ def test_a_forked_harness_starts_its_own(posix: Firmware) -> None:
 
 HARNESS = """
 import pickle, sys
-from minrpc.running import launch
-device = launch(pickle.loads(bytes.fromhex(sys.argv[1])))
+from minrpc.running import start
+device = start(pickle.loads(bytes.fromhex(sys.argv[1])))
 print(device.process.pid, flush=True)
 {then}
 """
@@ -215,7 +220,7 @@ def end_of(pid: int) -> Callable[[], None]:
 
 
 def test_a_reset_is_a_new_boot_of_the_same_emulator(bare: Firmware) -> None:
-    with launch(bare) as device:
+    with start(bare) as device:
         hear(device)
         for _ in range(3):
             device.reset(Deadline("reset", PATIENCE_S, device.clock))
@@ -224,7 +229,7 @@ def test_a_reset_is_a_new_boot_of_the_same_emulator(bare: Firmware) -> None:
 
 
 def test_what_qemu_refuses_is_an_error_and_its_monitor_goes_on(bare: Firmware) -> None:
-    with launch(bare) as device:
+    with start(bare) as device:
         deadline = Deadline("monitor", PATIENCE_S, device.clock)
         assert device.qmp is not None
         with pytest.raises(QmpError, match="refused make-coffee"):
@@ -233,7 +238,7 @@ def test_what_qemu_refuses_is_an_error_and_its_monitor_goes_on(bare: Firmware) -
 
 
 def test_a_process_has_no_reset_line(posix: Firmware) -> None:
-    with launch(posix) as device, pytest.raises(HarnessError, match="no reset line"):
+    with start(posix) as device, pytest.raises(HarnessError, match="no reset line"):
         device.reset(Deadline("reset", 1.0))
 
 
@@ -243,17 +248,18 @@ def command_line(device: RunningDevice) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("timing", "shift", "sleep", "argument"),
+    ("given", "argument"),
     [
-        (None, None, True, "shift=7,align=off,sleep=on"),
-        ("exact", 3, False, "shift=3,align=off,sleep=off"),
-        ("wall", None, True, None),
+        ({}, "shift=7,align=off,sleep=on"),
+        (
+            {"timing": "exact", "icount_shift": 3, "icount_sleep": False},
+            "shift=3,align=off,sleep=off",
+        ),
+        ({"timing": "wall"}, None),
     ],
 )
-def test_the_clock_is_as_asked_for(
-    bare: Firmware, timing: str | None, shift: int | None, sleep: bool, argument: str | None
-) -> None:
-    with launch(bare, timing=timing, icount_shift=shift, icount_sleep=sleep) as device:  # type: ignore[arg-type]
+def test_the_clock_is_as_asked_for(bare: Firmware, given: StartFields, argument: str | None) -> None:
+    with start(bare.changed(**given)) as device:
         hear(device)
         words = command_line(device)
         assert ("-icount" in words) == (argument is not None) == (device.timing == "exact")
@@ -262,62 +268,62 @@ def test_the_clock_is_as_asked_for(
 
 def test_clocks_that_a_platform_has_not(bare: Firmware, posix: Firmware) -> None:
     with pytest.raises(ConfigurationError, match="can't be exact"):
-        launch(posix, timing="exact")
+        start(posix.changed(timing="exact"))
     with pytest.raises(ConfigurationError, match="exact or wall"):
-        launch(bare, timing="board")
-    unknown = replace(bare, platform=replace(bare.platform, icount_shift=None))
+        start(bare.changed(timing="board"))
+    unknown = of_platform(bare, replace(bare.platform, icount_shift=None))
     with pytest.raises(ConfigurationError, match="nothing says how fast"):
-        launch(unknown, timing="exact")
+        start(unknown.changed(timing="exact"))
 
 
 def test_qemu_that_does_not_start_shows_its_own_words(bare: Firmware) -> None:
-    broken = replace(bare, platform=replace(bare.platform, qemu_args=("-machine", "toaster")))
+    broken = of_platform(bare, replace(bare.platform, qemu_args=("-machine", "toaster")))
     with pytest.raises(EmulatorExitedError, match="unsupported machine type") as caught:
-        launch(broken)
+        start(broken)
     assert caught.value.status == 1
     assert caught.value.stage == "start QEMU"
 
 
 def test_no_qemu(bare: Firmware) -> None:
-    other = replace(bare, platform=replace(bare.platform, qemu="qemu-system-none"))
+    other = of_platform(bare, replace(bare.platform, qemu="qemu-system-none"))
     with pytest.raises(QemuMissingError, match="qemu-system-none is not installed"):
-        launch(other)
+        start(other)
 
 
 def test_a_total_deadline_ends_the_start(bare: Firmware) -> None:
     with pytest.raises(DeadlineError, match="total time limit"):
-        launch(bare, total=Deadline("total", 0.0))
+        start(bare, total=Deadline("total", 0.0))
 
 
 def test_a_program_that_can_not_run(posix: Firmware, tmp_path: Path) -> None:
     plain = tmp_path / "plain"
     plain.write_text("no program")
     with pytest.raises(EmulatorExitedError, match=r"plain: Permission denied"):
-        launch(replace(posix, elf=plain))
+        start(replace(posix, elf=plain))
 
 
 def test_a_board_is_not_started_from_here(posix: Firmware) -> None:
     board = replace(posix.platform, name="my_board", starts="board")
     with pytest.raises(ConfigurationError, match="my_board is a board") as caught:
-        launch(replace(posix, platform=board))
+        start(of_platform(posix, board))
     assert "--serial-port" in caught.value.next_step
 
 
 def test_a_link_by_path_can_not_be_a_socket(posix: Firmware) -> None:
     by_path = replace(posix.platform, arguments=("--link", "{path}"))
-    with launch(replace(posix, platform=by_path)) as device:
+    with start(of_platform(posix, by_path)) as device:
         hear(device)
     with pytest.raises(ConfigurationError, match="can't be a socket"):
-        launch(replace(posix, platform=by_path), link="socket")
+        start(of_platform(posix, by_path).changed(link="socket"))
 
 
 def test_attach_to_a_port() -> None:
     board, port = os.openpty()
-    with attach_serial(os.ttyname(port), 9600) as device:
+    with start(Target.named(serial_port=os.ttyname(port), baud=9600)) as device:
         os.write(board, TERMINATE)
         hear(device)
         device.check()
-        assert (device.timing, device.console) == ("board", "")
+        assert (device.timing, device.console_text) == ("board", "")
         error = DeadlineError("x")
         assert device.diagnose(error).console_tail is None
     os.close(port)
@@ -329,7 +335,7 @@ def test_who_else_reads_a_boards_port_is_said() -> None:
     path = os.ttyname(port)
     command = ["sh", "-c", 'exec 3<"$0"; echo open; exec cat', path]
     with (
-        attach_serial(path) as device,
+        start(Target.named(serial_port=path)) as device,
         subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other,
     ):
         assert other.stdout is not None

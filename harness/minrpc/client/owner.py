@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a device's owner knows of it, and its link does not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from minrpc.errors import HarnessError
+from minrpc.host.deadline import Clock, WallClock
+from minrpc.timing import Timebase
+
+
+class Owner(Protocol):
+    """Who started the device, or attached to it: `minrpc.running.RunningDevice` is one."""
+
+    @property
+    def clock(self) -> Clock:
+        """Charges deadlines."""
+
+    @property
+    def timebase(self) -> Timebase:
+        """What drives the device's clock."""
+
+    @property
+    def console_text(self) -> str | None:
+        """The end of what came over a console beside the link; None where there is none."""
+
+    def diagnose(self, error: HarnessError) -> HarnessError:
+        """The error to raise for one that the link met: that the device is dead, if it is."""
+
+
+@dataclass(frozen=True)
+class Unowned:
+    """The owner of a device of which nothing is known but its link."""
+
+    clock: Clock = field(default_factory=WallClock)
+    timebase: Timebase = field(default_factory=Timebase)
+    console_text: str | None = None
+
+    def diagnose(self, error: HarnessError) -> HarnessError:
+        """The error as it is."""
+        return error

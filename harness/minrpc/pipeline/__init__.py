@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The line from a target to a device with a session, which all commands, the fixtures and the bench go along.
+
+Target -> build -> Firmware -> start -> RunningDevice -> connect -> Device
+"""
+
+from minrpc.pipeline.opening import connect, open_device, open_devices
+from minrpc.pipeline.requirements import Requirement, lacking, requirements
+from minrpc.pipeline.selection import Selection, select
+
+__all__ = [
+    "Requirement",
+    "Selection",
+    "connect",
+    "lacking",
+    "open_device",
+    "open_devices",
+    "requirements",
+    "select",
+]

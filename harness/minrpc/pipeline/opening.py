@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From anything that a device can be made of to a device with a session: one, or several at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Final, Unpack
+
+from minrpc.client import Device
+from minrpc.firmware import Firmware
+from minrpc.host.deadline import Deadline
+from minrpc.running import RunningDevice, start
+from minrpc.targets import SessionFields, StartFields, Target, TargetFields
+from minrpc.targets.target import require
+from minrpc.transport import Transport
+
+DEFAULT_PLATFORM: Final = "posix"
+
+Source = str | Target | Firmware | RunningDevice
+"""What a device can be opened from: a platform's name, or any value of the line."""
+
+
+def open_device(
+    what: Source | None = None, /, *, platforms_file: Path | None = None, **given: Unpack[TargetFields]
+) -> Device:
+    """A device with a session, from wherever on the line the caller is.
+
+    what: a name of `minrpc platforms`, a target, a firmware, or what runs already. Left out it is "posix", or
+        just a board when there is a `serial_port`.
+    platforms_file: a TOML file in place of minrpc.toml.
+    given: all that a target has, see `TargetFields`: sources, cmake_options, serial_port, baud, limits, ...
+        For a firmware only how it is started, for what runs only what concerns the session.
+
+    Closing the device stops what was started for it, and only that.
+
+    Raises a HarnessError that says which stage failed and what to do.
+    """
+    if isinstance(what, RunningDevice):
+        return _ready(connect(what, **require(given, SessionFields, "what runs already can't be given")))
+    if isinstance(what, Firmware):
+        what = what.changed(**require(given, StartFields, "a firmware that is built can't be given"))
+        target = what.target
+    else:
+        what = target = _target(what, platforms_file, given)
+    total = None if target.total_timeout_s is None else Deadline("total", target.total_timeout_s)
+    running = start(what, total=total)
+    return _ready(connect(running, total=total, on_close=running.stop))
+
+
+@contextmanager
+def open_devices(
+    several: Sequence[Source], /, *, platforms_file: Path | None = None, **given: Unpack[TargetFields]
+) -> Iterator[list[Device]]:
+    """Several devices, each as `open_device` opens it, all at the same time; closed at the end of the block.
+
+    with open_devices(["posix", "bare_mps2_an385"]) as (one, other): ...
+
+    Raises what the first of them that fails raises, once the others are closed.
+    """
+    with ExitStack() as stack:
+        with ThreadPoolExecutor(max(1, len(several))) as pool:
+            opening = [
+                pool.submit(open_device, what, platforms_file=platforms_file, **given) for what in several
+            ]
+        for one in opening:
+            if one.exception() is None:
+                stack.enter_context(one.result())
+        yield [one.result() for one in opening]
+
+
+def connect(
+    running: RunningDevice,
+    *,
+    total: Deadline | None = None,
+    transport: Transport | None = None,
+    on_close: Callable[[], None] | None = None,
+    **given: Unpack[SessionFields],
+) -> Device:
+    """The client of what runs; its session starts with the first request.
+
+    Closing it ends its session. `running` goes on, and so does its link.
+
+    total: a deadline over everything that is waited for.
+    transport: the link to use instead of `running`'s own; it is closed with the device.
+    on_close: called last by `Device.close`.
+    given: in place of what the target of `running` says.
+    """
+    target = replace(running.target, **given)
+    return Device(
+        transport or running.transport,
+        running,
+        total=total,
+        session_timeout_s=target.session_timeout_s,
+        call_timeout_s=target.call_timeout_s,
+        resend=running.process is None if target.resend is None else target.resend,
+        keep_link=transport is None,
+        on_close=on_close,
+    )
+
+
+def _target(what: str | Target | None, platforms_file: Path | None, given: TargetFields) -> Target:
+    if isinstance(what, Target):
+        return what.changed(**given)
+    port = given.get("serial_port")
+    name = DEFAULT_PLATFORM if what is None and port is None else what
+    return Target.named(name, platforms_file=platforms_file, **given)
+
+
+def _ready(device: Device) -> Device:
+    try:
+        device.connect()
+    except BaseException:
+        device.close()
+        raise
+    return device

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Starts a firmware, or attaches to one that runs already."""
+
+from __future__ import annotations
+
+from minrpc.errors import ConfigurationError
+from minrpc.firmware import Firmware, build
+from minrpc.host.deadline import Deadline, WallClock
+from minrpc.running.device import RunningDevice
+from minrpc.running.local import start_process
+from minrpc.running.qemu import Instrument, start_qemu
+from minrpc.targets import Icount, Target
+from minrpc.transport import SerialTransport, find_port
+
+
+def start(
+    what: Target | Firmware, *, instrument: Instrument | None = None, total: Deadline | None = None
+) -> RunningDevice:
+    """What runs then: a target, built unless it has a serial port, or a firmware as its target says.
+
+    The link is open before the first instruction, so nothing that is said is lost. Leaving the block of the
+    running device, or `stop`, ends all that was started.
+
+    instrument: what QEMU loads to look into the guest, such as `minrpc.counters.QemuCounters`.
+    total: a deadline above the start's own.
+
+    Raises what `build` does, QemuMissingError, EmulatorExitedError, ConfigurationError, DeadlineError; for a
+    port PortBusyError (by whom), PortGoneError, AmbiguousBoardError.
+    """
+    if isinstance(what, Firmware):
+        return _launch(what, instrument, total)
+    if what.serial_port is not None:
+        return _attach(what, what.serial_port)
+    return _launch(build(what), instrument, total)
+
+
+def _launch(firmware: Firmware, instrument: Instrument | None, total: Deadline | None) -> RunningDevice:
+    target = firmware.target
+    platform = target.platform
+    if platform.starts == "qemu":
+        return start_qemu(firmware, _icount(firmware), instrument, total)
+    if instrument is not None:
+        raise ConfigurationError(
+            f"{platform.name} does not run under QEMU: nothing counts in it",
+            next_step="name a platform that runs under QEMU: see `minrpc platforms`",
+        )
+    if target.timing == "exact":
+        raise ConfigurationError(f"{platform.name} does not run under QEMU: its times can't be exact")
+    if platform.starts == "process":
+        return start_process(firmware)
+    raise ConfigurationError(
+        f"{platform.name} is a board and can't be started from here",
+        next_step="flash it, connect it, and name its port with --serial-port",
+    )
+
+
+def _attach(target: Target, port: str) -> RunningDevice:
+    path = find_port(port)
+    transport = SerialTransport(path, target.platform.baud)
+    return RunningDevice(name=path, target=target, transport=transport, clock=WallClock(), timing="board")
+
+
+def _icount(firmware: Firmware) -> Icount | None:
+    target, name = firmware.target, firmware.target.name
+    shift = target.platform.icount_shift
+    shift = firmware.icount_shift if shift is None else shift
+    if target.timing == "board":
+        raise ConfigurationError(f"{name} runs under QEMU: its timing is exact or wall")
+    if target.timing == "exact" and shift is None:
+        step = f"put icount_shift = N under [platforms.{name}] in minrpc.toml, or use --timing wall"
+        raise ConfigurationError(f"nothing says how fast {name} runs by instruction count", next_step=step)
+    return None if target.timing == "wall" or shift is None else Icount(shift, target.icount_sleep)

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A target: which platform, with which sources and options, where it is, and its limits. A value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any, Final, Literal, Self, TypedDict, TypeVar, Unpack, cast, get_type_hints
+
+from minrpc.errors import ConfigurationError
+from minrpc.targets.config import find_platform, load_platforms
+from minrpc.targets.table import Platform
+from minrpc.timing.clock import Mode
+
+Link = Literal["pty", "socket"]
+Timing = Mode
+
+T = TypeVar("T")
+
+UNKNOWN_BOARD: Final = "board"
+"""What a board is called whose platform nobody named."""
+
+
+class SessionFields(TypedDict, total=False):
+    """What of a target can still be said when it runs; each as in `Target`."""
+
+    resend: bool | None
+    session_timeout_s: float
+    call_timeout_s: float
+
+
+class StartFields(SessionFields, total=False):
+    """What of a target can still be said when its firmware is built; each as in `Target`."""
+
+    icount_shift: int | None
+    icount_sleep: bool
+    link: Link
+    timing: Timing | None
+    total_timeout_s: float | None
+
+
+class TargetFields(StartFields, total=False):
+    """What can be said of a target beside its platform's name; each as in `Platform` or `Target`.
+
+    Lists are added to the platform's own, and paths are relative to the working directory.
+    """
+
+    sources: Sequence[str | Path]
+    include_dirs: Sequence[str | Path]
+    defines: Sequence[str] | Mapping[str, object]
+    libraries: Sequence[str | Path]
+    cmake_options: Sequence[str]
+    baud: int
+    serial_port: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One device to be: what is built, how it is started or where it is attached, and its limits.
+
+    platform: what is built and how it boots, with the user's own sources and options.
+    serial_port: attach to the firmware that runs there already, and build nothing: a path, or a USB device as
+        `find_port` knows it.
+    link: what carries RPC to an emulator or a process.
+    timing: "exact" counts instructions (QEMU only, and the default there), "wall" follows the host's clock.
+    icount_sleep: False lets virtual time jump while the guest idles, which may stall the link meanwhile.
+    resend: send again what the link loses; None for serial ports only: links inside a machine lose nothing.
+    session_timeout_s, call_timeout_s: seconds until a session is there, and for each call, not counting those
+        in which a busy host kept the emulator waiting.
+    total_timeout_s: seconds of plain wall time for everything that is waited for; None for no limit.
+    """
+
+    platform: Platform
+    serial_port: str | None = None
+    link: Link = "pty"
+    timing: Timing | None = None
+    icount_sleep: bool = True
+    resend: bool | None = None
+    session_timeout_s: float = 30.0
+    call_timeout_s: float = 60.0
+    total_timeout_s: float | None = None
+
+    @classmethod
+    def named(
+        cls, name: str | None = None, *, platforms_file: Path | None = None, **given: Unpack[TargetFields]
+    ) -> Self:
+        """The platform `name` of the table or a TOML file, with what is `given`.
+
+        name: may be anything, or None, with a serial port: a board need not be in the table.
+
+        Raises ConfigurationError.
+        """
+        platforms = load_platforms(platforms_file)
+        if given.get("serial_port") is not None and name not in platforms:
+            return cls(Platform(name or UNKNOWN_BOARD, port="zephyr", starts="board")).changed(**given)
+        return cls(find_platform(platforms, name or UNKNOWN_BOARD)).changed(**given)
+
+    @property
+    def name(self) -> str:
+        """The platform's."""
+        return self.platform.name
+
+    def changed(self, **given: Unpack[TargetFields]) -> Self:
+        """The same with what is `given`: lists are added to, everything else is replaced."""
+        require(given, TargetFields, "a target has no")
+        own: dict[str, Any] = {name: value for name, value in given.items() if name in _OWN}
+        others: dict[str, Any] = {
+            name: _merged(self.platform, name, value) for name, value in given.items() if name not in _OWN
+        }
+        platform = replace(self.platform, **others)
+        return replace(self, platform=platform, **own)
+
+
+def require(given: Mapping[str, object], known: type[T], problem: str) -> T:
+    """`given`, which has only what `known` knows. Raises TypeError, which begins with `problem`."""
+    names = get_type_hints(known)
+    for name in given:
+        if name not in names:
+            raise TypeError(f"{problem} {name!r}; there is {', '.join(names)}")
+    return cast(T, given)
+
+
+_OWN: Final = frozenset(field.name for field in fields(Target))
+_PATHS: Final = frozenset({"sources", "include_dirs", "libraries"})
+
+
+def _merged(platform: Platform, name: str, value: Any) -> object:  # noqa: ANN401 - of a field known by name
+    before = getattr(platform, name)
+    if not isinstance(before, tuple):
+        return value
+    if isinstance(value, str | Path):
+        message = f"{name} is a list, not {value!r}"
+        raise ConfigurationError(message, next_step=f"write {name}=[{str(value)!r}]")
+    if isinstance(value, Mapping):
+        value = [name if given is None else f"{name}={given}" for name, given in value.items()]
+    return (*before, *(str(Path(one).absolute()) if name in _PATHS else one for one in value))
