@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-# The portable sources, for every port: MINRPC_SOURCES and MINRPC_INCLUDES.
+# The portable sources, for every port: MINRPC_SOURCES, MINRPC_INCLUDES, MINRPC_DEFINITIONS.
 
 set(MINRPC_APP ${CMAKE_CURRENT_LIST_DIR})
 
 set(MINRPC_SOURCES
   ${MINRPC_APP}/runtime/arena.c
   ${MINRPC_APP}/runtime/call.c
+  ${MINRPC_APP}/runtime/code.c
   ${MINRPC_APP}/runtime/copy.c
   ${MINRPC_APP}/runtime/crc32.c
   ${MINRPC_APP}/runtime/evaluator.c
@@ -14,6 +15,7 @@ set(MINRPC_SOURCES
   ${MINRPC_APP}/runtime/globals.c
   ${MINRPC_APP}/runtime/info.c
   ${MINRPC_APP}/runtime/library.c
+  ${MINRPC_APP}/runtime/object.c
   ${MINRPC_APP}/runtime/packed.c
   ${MINRPC_APP}/runtime/random.c
   ${MINRPC_APP}/runtime/reply.c
@@ -34,6 +36,15 @@ set(MINRPC_INCLUDES
   ${MINRPC_APP}/runtime/include
   ${MINRPC_APP}/operators
 )
+
+# What is built in: the options of minrpc/minrpc_config.h that were given, such as -DMINRPC_CODE_LOADING=ON. The others
+# have their defaults there.
+set(MINRPC_DEFINITIONS)
+foreach(option IN ITEMS NUMBERED STREAMING RANDOM_FILL ERROR_TEXTS TESTING CODE_LOADING)
+  if(DEFINED MINRPC_${option})
+    list(APPEND MINRPC_DEFINITIONS MINRPC_${option}=$<BOOL:${MINRPC_${option}}>)
+  endif()
+endforeach()
 
 # More C sources of the user's, generated ones too: -DMINRPC_EXTRA_SOURCES="a.c;b.c". Their warnings are their own.
 set(MINRPC_EXTRA_SOURCES "" CACHE STRING "Further C sources to link into the firmware")

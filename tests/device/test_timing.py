@@ -160,7 +160,7 @@ def test_every_number_of_arguments_that_clients_send(
 
 
 def test_wrong_number_of_evaluator_arguments(device: Device, lib: SystemLibrary) -> None:
-    with pytest.raises(RemoteError, match="time evaluator: expected"):
+    with pytest.raises(RemoteError, match="RPCTimeEvaluator: expected"):
         device.get_function(EVALUATOR)(lib, "add", 1, 0, 10, 3, "")
 
 

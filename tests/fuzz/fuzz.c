@@ -42,56 +42,71 @@ uint64_t input_u64(struct input *input)
 
 /* ----------------------------------------------------------------- library */
 
-/* The functions of both libraries, each behind the limit. */
-static int guarded(const TVMFuncRegistry *registry, uint32_t index, TVMValue *args, int *codes,
-		   int count, TVMValue *value, int *code, void *resource)
+static bool may_call(void)
 {
-	if (calls_left == 0U) {
+	return calls_left != 0U && calls_left-- != 0U;
+}
+
+/* Functions of both libraries, each behind the limit. */
+static int guarded(uint32_t index, TVMValue *args, int *codes, int count, TVMValue *value,
+		   int *code, void *resource)
+{
+	if (!may_call()) {
 		TVMAPISetLastError("enough calls");
 		return -1;
 	}
-	calls_left--;
-	return registry->funcs[index](args, codes, count, value, code, resource);
+	return host_registry.funcs[index](args, codes, count, value, code, resource);
 }
 
-#define GUARD(name, registry, index)                                                               \
+#define PACKED(name, index)                                                                        \
 	static int name(TVMValue *args, int *codes, int count, TVMValue *value, int *code,         \
 			void *resource)                                                            \
 	{                                                                                          \
-		return guarded(&registry, index, args, codes, count, value, code, resource);       \
+		return guarded(index, args, codes, count, value, code, resource);                  \
 	}
 
-GUARD(add, operators_registry, 0U)
-GUARD(exp_function, operators_registry, 1U)
-GUARD(inc, operators_registry, 2U)
-GUARD(mul, operators_registry, 3U)
-GUARD(tick, host_registry, 0U)
-GUARD(fail_text, host_registry, 2U)
-GUARD(leak, host_registry, 3U)
-GUARD(workspace, host_registry, 4U)
-GUARD(echo, host_registry, 7U)
-GUARD(array, host_registry, 8U)
-GUARD(talk, host_registry, 10U)
+#define OPERATOR(name, index)                                                                      \
+	static bool name(struct minrpc_call *call)                                                 \
+	{                                                                                          \
+		return may_call() ? minrpc_operators.functions[index].run(call)                    \
+				  : minrpc_fail(call->server, "enough calls");                     \
+	}
 
-static const TVMBackendPackedCFunc functions[] = {
-	inc, add, mul, exp_function, tick, fail_text, leak, workspace, echo, array, talk,
+OPERATOR(add, 0U)
+OPERATOR(exp_function, 1U)
+OPERATOR(inc, 2U)
+OPERATOR(mul, 3U)
+PACKED(tick, 0U)
+PACKED(fail_text, 2U)
+PACKED(leak, 3U)
+PACKED(workspace, 4U)
+PACKED(echo, 7U)
+PACKED(array, 8U)
+PACKED(talk, 10U)
+
+static const struct minrpc_function operators[] = {
+	{"inc", "i", inc}, {"add", "ttw", add}, {"mul", "ttw", mul}, {"exp", "tw", exp_function},
+};
+
+static const TVMBackendPackedCFunc packed[] = {
+	tick, fail_text, leak, workspace, echo, array, talk,
 };
 
 static const TVMFuncRegistry registry = {
-	.names = "\013\000inc\0add\0mul\0exp\0tick\0fail_text\0leak\0workspace\0echo\0array\0talk\0",
-	.funcs = functions,
+	.names = "\007\000tick\0fail_text\0leak\0workspace\0echo\0array\0talk\0",
+	.funcs = packed,
 };
 
 /* ------------------------------------------------------------------ device */
 
 static struct host *boot(void)
 {
-	static const TVMFuncRegistry *const registries[] = {&registry};
+	static const struct minrpc_module module = {operators, 4U, &registry, NULL};
 	static struct host *host;
 
 	if (host == NULL) {
 		host = host_boot((struct host_sizes){FUZZ_RECEIVE, FUZZ_SEND, FUZZ_ARENA});
-		host->config.library = (struct minrpc_library){registries, 1U};
+		host->config.library = (struct minrpc_library){&module, 1U};
 		host->clock.per_sample = 7U;
 	}
 	return host;

@@ -178,14 +178,14 @@ TEST(a_block_is_freed_only_as_what_it_is)
 	uint32_t size = 0U;
 
 	fresh();
-	block = take(33U, 1U, MINRPC_ARENA_EVALUATOR);
+	block = take(33U, 1U, MINRPC_ARENA_OBJECT);
 	CHECK_EQ(minrpc_arena_free(&arena, (uintptr_t)block, MINRPC_ARENA_DATA),
 		 kTvmErrorPlatformCheckFailure);
 	CHECK(!minrpc_arena_find(&arena, (uintptr_t)block, MINRPC_ARENA_DATA, &size));
 	CHECK(minrpc_arena_find(&arena, (uintptr_t)block,
-				MINRPC_ARENA_DATA | MINRPC_ARENA_EVALUATOR, &size));
+				MINRPC_ARENA_DATA | MINRPC_ARENA_OBJECT, &size));
 	CHECK_EQ(size, 33U);
-	give(block, MINRPC_ARENA_EVALUATOR | MINRPC_ARENA_NDARRAY);
+	give(block, MINRPC_ARENA_OBJECT | MINRPC_ARENA_NDARRAY);
 }
 
 TEST(zero_bytes_are_an_allocation_of_their_own)

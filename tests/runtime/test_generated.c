@@ -7,11 +7,17 @@
 #include "host.h"
 #include "operators.h"
 
+/* The linker's: what a port on this machine declares as read-only. */
+extern const char __executable_start[];
+extern const char edata[];
+
 static struct host *start(void)
 {
 	struct host *host = host_start();
 
-	host->config.library = operators_library();
+	host->config.library = minrpc_system_library();
+	host->config.read_only = __executable_start;
+	host->config.read_only_size = (uint32_t)(edata - __executable_start);
 	return host;
 }
 
@@ -139,12 +145,6 @@ TEST(linked_parameters_are_tensors_of_calls_but_not_of_copies)
 	put_copy(&body, V8, &from, 4U);
 	put_u32(&body, 0U);
 	expect_exception(host_request(host, RPC_COPY_TO, &body), "0x");
-	/* In the next session nobody has been given it. */
-	host_open(host, 0x44U);
-	to.data = host_alloc(host, 1200U);
-	arg_tensor(&args, V8, &from);
-	arg_tensor(&args, V8, &to);
-	expect_exception(host_call(host, twice, &args), "0x");
 	host_stop(host);
 }
 

@@ -1,9 +1,9 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * Function registries as TVM's generators write them, and error texts.
+ * Tables of functions, ours and registries as TVM's generators write them, and error texts.
  */
-#include <minrpc/library.h>
+#include <minrpc/function.h>
 #include <minrpc/text.h>
 
 #include "check.h"
@@ -35,19 +35,32 @@ static const TVMFuncRegistry third = {"\001_three\0", more};
 static const TVMFuncRegistry empty_short = {"\000", NULL};
 static const TVMFuncRegistry empty_long = {"\000\000", NULL};
 
+static TVMBackendPackedCFunc packed_at(const struct minrpc_library *library, uint32_t index)
+{
+	struct minrpc_callee callee;
+
+	if (!minrpc_library_at(library, index, &callee)) {
+		return NULL;
+	}
+	CHECK(callee.function == NULL);
+	CHECK_EQ(minrpc_library_find(library, minrpc_callee_name(&callee)) <= index, true);
+	return callee.packed->funcs[callee.index];
+}
+
 static void check_two(const TVMFuncRegistry *registry)
 {
-	struct minrpc_library library = {&registry, 1U};
+	const struct minrpc_module module = {.packed = registry};
+	struct minrpc_library library = {&module, 1U};
 
-	CHECK(minrpc_library_at(&library, minrpc_library_find(&library, "one")) == one);
-	CHECK(minrpc_library_at(&library, minrpc_library_find(&library, "two")) == two);
+	CHECK(packed_at(&library, minrpc_library_find(&library, "one")) == one);
+	CHECK(packed_at(&library, minrpc_library_find(&library, "two")) == two);
 	CHECK_EQ(minrpc_library_find(&library, "tw"), MINRPC_NO_FUNCTION);
 	CHECK_EQ(minrpc_library_find(&library, "twoo"), MINRPC_NO_FUNCTION);
 	CHECK_EQ(minrpc_library_find(&library, ""), MINRPC_NO_FUNCTION);
 	for (uint32_t index = 2U; index < 10U; index++) {
-		CHECK(minrpc_library_at(&library, index) == NULL);
+		CHECK(packed_at(&library, index) == NULL);
 	}
-	CHECK(minrpc_library_at(&library, UINT32_MAX) == NULL);
+	CHECK(packed_at(&library, UINT32_MAX) == NULL);
 }
 
 TEST(counts_of_one_byte_and_of_two)
@@ -56,25 +69,53 @@ TEST(counts_of_one_byte_and_of_two)
 	check_two(&long_count);
 }
 
-TEST(registries_are_numbered_through)
+static bool run_nothing(struct minrpc_call *call)
 {
-	const TVMFuncRegistry *registries[] = {&empty_short, &short_count, &empty_long, &third, &long_count};
-	struct minrpc_library library = {registries, 5U};
+	(void)call;
+	return true;
+}
 
-	CHECK_EQ(minrpc_library_find(&library, "_three"), 2U);
-	CHECK(minrpc_library_at(&library, 2U) == three);
+static const struct minrpc_function ours[] = {
+	{"ours", "", run_nothing}, {"two", "i", run_nothing}, {"last", NULL, run_nothing}};
+
+TEST(modules_are_numbered_through)
+{
+	static char resource;
+	const struct minrpc_module modules[] = {
+		{.packed = &empty_short},
+		{.packed = &short_count, .resource = &resource},
+		{.packed = &empty_long},
+		{.functions = ours, .count = 3U, .packed = &third},
+		{.packed = NULL},
+		{.packed = &long_count},
+	};
+	static const char *const names[] = {"one", "two", "ours", "two", "last", "_three", "one", "two"};
+	struct minrpc_library library = {modules, 6U};
+	struct minrpc_callee callee;
+
+	CHECK_EQ(minrpc_library_find(&library, "_three"), 5U);
+	CHECK(packed_at(&library, 5U) == three);
 	/* The first of a name wins. */
 	CHECK_EQ(minrpc_library_find(&library, "two"), 1U);
-	CHECK(minrpc_library_at(&library, 4U) == two);
-	CHECK(minrpc_library_at(&library, 5U) == NULL);
+	CHECK_EQ(minrpc_library_find(&library, "last"), 4U);
+	CHECK(minrpc_library_at(&library, 1U, &callee));
+	CHECK(callee.resource == &resource);
+	CHECK(minrpc_library_at(&library, 4U, &callee));
+	CHECK(callee.function == &ours[2] && callee.resource == NULL);
+	for (uint32_t i = 0U; i < 8U; i++) {
+		CHECK(minrpc_library_at(&library, i, &callee));
+		CHECK_STR(minrpc_callee_name(&callee), names[i]);
+	}
+	CHECK(!minrpc_library_at(&library, 8U, &callee));
 }
 
 TEST(an_empty_library)
 {
 	struct minrpc_library library = {NULL, 0U};
+	struct minrpc_callee callee;
 
 	CHECK_EQ(minrpc_library_find(&library, "one"), MINRPC_NO_FUNCTION);
-	CHECK(minrpc_library_at(&library, 0U) == NULL);
+	CHECK(!minrpc_library_at(&library, 0U, &callee));
 }
 
 /* Three hundred functions: a count whose first byte alone would be another. */
@@ -86,8 +127,8 @@ TEST(counts_over_255)
 	static char names[2 + MANY * 5 + 1];
 	static TVMBackendPackedCFunc many[MANY];
 	const TVMFuncRegistry large = {names, many};
-	const TVMFuncRegistry *registries[] = {&large};
-	struct minrpc_library library = {registries, 1U};
+	const struct minrpc_module module = {.packed = &large};
+	struct minrpc_library library = {&module, 1U};
 	char *at = names + 2;
 
 	names[0] = (char)(MANY & 0xff);
@@ -101,8 +142,8 @@ TEST(counts_over_255)
 		many[i] = i == 277 ? two : one;
 	}
 	CHECK_EQ(minrpc_library_find(&library, "fchh"), 277U);
-	CHECK(minrpc_library_at(&library, 277U) == two);
-	CHECK(minrpc_library_at(&library, 300U) == NULL);
+	CHECK(packed_at(&library, 277U) == two);
+	CHECK(packed_at(&library, 300U) == NULL);
 }
 
 TEST(texts_of_every_kind)
@@ -127,6 +168,6 @@ TEST(texts_are_cut_at_the_end)
 	}
 }
 
-CHECK_MAIN(CASE(counts_of_one_byte_and_of_two), CASE(registries_are_numbered_through),
+CHECK_MAIN(CASE(counts_of_one_byte_and_of_two), CASE(modules_are_numbered_through),
 	   CASE(an_empty_library), CASE(counts_over_255), CASE(texts_of_every_kind),
 	   CASE(texts_are_cut_at_the_end))

@@ -11,35 +11,26 @@
 TVM_WEAK const TVMModule *TVMSystemLibEntryPoint(void);
 
 static struct minrpc_server *server;
-static const TVMFuncRegistry *registries[2];
-static struct minrpc_library library;
 
-struct minrpc_library operators_library(void)
+struct minrpc_library minrpc_system_library(void)
 {
-	const TVMModule *generated =
-		TVMSystemLibEntryPoint != NULL ? TVMSystemLibEntryPoint() : NULL;
+	static struct minrpc_module modules[2];
 
-	library = (struct minrpc_library){.registries = registries};
-	if (generated != NULL) {
-		registries[library.count++] = generated->registry;
+	if (TVMSystemLibEntryPoint != NULL) {
+		modules[0].packed = TVMSystemLibEntryPoint()->registry;
 	}
-	registries[library.count++] = &operators_registry;
-	return library;
+	modules[1] = minrpc_operators;
+	return (struct minrpc_library){modules, sizeof(modules) / sizeof(modules[0])};
 }
 
-void operators_bind(struct minrpc_server *bound)
+void minrpc_tvm_bind(struct minrpc_server *bound)
 {
 	server = bound;
 }
 
-bool operator_is_constant(const DLTensor *tensor)
-{
-	return minrpc_server_is_constant(server, tensor->data);
-}
-
 void TVMAPISetLastError(const char *message)
 {
-	(void)minrpc_server_fail(server, "%s", message);
+	(void)minrpc_fail(server, "%s", message);
 }
 
 const char *TVMGetLastError(void)
@@ -78,11 +69,11 @@ int TVMBackendFreeWorkspace(int device_type, int device_id, void *ptr)
 
 int TVMFuncGetGlobal(const char *name, TVMFunctionHandle *out)
 {
-	uint32_t index = minrpc_library_find(&library, name);
+	uint32_t index = minrpc_library_find(&server->config->library, name);
 
 	*out = NULL;
 	if (index == MINRPC_NO_FUNCTION) {
-		(void)minrpc_server_fail(server, "no function \"%s\" in the system library", name);
+		(void)minrpc_fail(server, "no function \"%s\" in the system library", name);
 		return -1;
 	}
 	/* Non-zero, and an index instead of a function pointer, which C would not convert. */
@@ -90,17 +81,26 @@ int TVMFuncGetGlobal(const char *name, TVMFunctionHandle *out)
 	return 0;
 }
 
+/* A call from generated code: its tensors have been bound to memory already. */
 int TVMFuncCall(TVMFunctionHandle function, TVMValue *args, int *type_codes, int num_args,
 		TVMValue *ret_value, int *ret_type_code)
 {
-	TVMBackendPackedCFunc packed =
-		minrpc_library_at(&library, (uint32_t)(uintptr_t)function - 1U);
+	struct minrpc_callee callee;
+	struct minrpc_call call = {.server = server, .callee = &callee, .type_code = kTVMNullptr,
+				   .args = {args, type_codes, num_args}};
+	const char *form;
 
-	if (packed == NULL) {
+	if (!minrpc_library_at(&server->config->library, (uint32_t)(uintptr_t)function - 1U, &callee)) {
 		return fail("the function called a handle that names no function");
 	}
-	*ret_type_code = kTVMNullptr;
-	return packed(args, type_codes, num_args, ret_value, ret_type_code, NULL);
+	form = callee.function != NULL ? callee.function->arguments : NULL;
+	if ((form != NULL && !minrpc_check_arguments(&call, form)) ||
+	    !minrpc_invoke(&callee, 1U, &call)) {
+		return -1;
+	}
+	*ret_value = call.value;
+	*ret_type_code = call.type_code;
+	return 0;
 }
 
 int TVMFuncFree(TVMFunctionHandle function)

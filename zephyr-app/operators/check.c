@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * Argument checks whose messages name what was expected and what came.
+ * Checks of tensors whose messages name what was expected and what came.
  */
 #include <string.h>
 
@@ -10,18 +10,6 @@
 #include "operators.h"
 
 #define TEXT 48
-
-int operator_fail(const char *format, ...)
-{
-	char text[MINRPC_ERROR_TEXT];
-	va_list list;
-
-	va_start(list, format);
-	minrpc_text_list(text, sizeof(text), format, list);
-	va_end(list);
-	TVMAPISetLastError(text);
-	return -1;
-}
 
 static const char *dtype_text(char text[TEXT], DLDataType dtype)
 {
@@ -54,58 +42,22 @@ static const char *shape_text(char text[TEXT], const DLTensor *tensor)
 	return text;
 }
 
-int operator_expect_count(const struct operator_call *call, int count)
-{
-	if (call->count == count) {
-		return 0;
-	}
-	return operator_fail("%s: expected %d arguments, got %d", call->name, count, call->count);
-}
-
-int operator_expect_type(const struct operator_call *call, int index, int type_code)
-{
-	if (call->type_codes[index] == type_code) {
-		return 0;
-	}
-	return operator_fail("%s: argument %d: expected %s, got %s", call->name, index,
-			     minrpc_type_name(type_code), minrpc_type_name(call->type_codes[index]));
-}
-
-const DLTensor *operator_tensor(const struct operator_call *call, int index)
-{
-	const DLTensor *tensor = call->args[index].v_handle;
-
-	if (operator_expect_type(call, index, kTVMDLTensorHandle) != 0) {
-		return NULL;
-	}
-	if (operator_is_constant(tensor)) {
-		(void)operator_fail("%s: argument %d: expected an allocated array, got a constant of the "
-				    "firmware, of unknown size",
-				    call->name, index);
-		return NULL;
-	}
-	return tensor;
-}
-
-int operator_fail_dtype(const struct operator_call *call, int index, const DLTensor *got,
-			const char *names)
+bool minrpc_fail_dtype(struct minrpc_call *call, int index, const char *names)
 {
 	char text[TEXT];
 
-	return operator_fail("%s: argument %d: expected %s, got %s", call->name, index, names,
-			     dtype_text(text, got->dtype));
+	return minrpc_fail(call->server, "%s: argument %d: expected %s, got %s",
+			   minrpc_callee_name(call->callee), index, names,
+			   dtype_text(text, minrpc_tensor(call, index)->dtype));
 }
 
-int operator_expect_same_dtype(const struct operator_call *call, const DLTensor *expected,
-			       int index, const DLTensor *got)
+bool minrpc_expect_same_dtype(struct minrpc_call *call, const DLTensor *expected, int index)
 {
+	const DLTensor *got = minrpc_tensor(call, index);
 	char text[TEXT];
 
-	if (expected->dtype.code == got->dtype.code && expected->dtype.bits == got->dtype.bits &&
-	    expected->dtype.lanes == got->dtype.lanes) {
-		return 0;
-	}
-	return operator_fail_dtype(call, index, got, dtype_text(text, expected->dtype));
+	return memcmp(&expected->dtype, &got->dtype, sizeof(got->dtype)) == 0 ||
+	       minrpc_fail_dtype(call, index, dtype_text(text, expected->dtype));
 }
 
 static bool same_shape(const DLTensor *a, const DLTensor *b)
@@ -121,25 +73,24 @@ static bool same_shape(const DLTensor *a, const DLTensor *b)
 	return true;
 }
 
-int operator_expect_same_shape(const struct operator_call *call, const DLTensor *expected,
-			       int index, const DLTensor *got)
+bool minrpc_expect_same_shape(struct minrpc_call *call, const DLTensor *expected, int index)
 {
+	const DLTensor *got = minrpc_tensor(call, index);
 	char wanted[TEXT];
 	char came[TEXT];
 
-	if (same_shape(expected, got)) {
-		return 0;
-	}
-	return operator_fail("%s: argument %d: expected shape %s, got %s", call->name, index,
-			     shape_text(wanted, expected), shape_text(came, got));
+	return same_shape(expected, got) ||
+	       minrpc_fail(call->server, "%s: argument %d: expected shape %s, got %s",
+			   minrpc_callee_name(call->callee), index, shape_text(wanted, expected),
+			   shape_text(came, got));
 }
 
-bool operator_is(const DLTensor *tensor, DLDataTypeCode code, unsigned int bits)
+bool minrpc_is_dtype(const DLTensor *tensor, DLDataTypeCode code, unsigned int bits)
 {
 	return tensor->dtype.code == code && tensor->dtype.bits == bits && tensor->dtype.lanes == 1U;
 }
 
-size_t operator_elements(const DLTensor *tensor)
+size_t minrpc_elements(const DLTensor *tensor)
 {
 	size_t elements = 1U;
 

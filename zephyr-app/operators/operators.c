@@ -20,25 +20,19 @@ struct binary {
 	size_t b_step;
 };
 
-static int take_binary(const struct operator_call *call, struct binary *binary)
+static bool take_binary(struct minrpc_call *call, struct binary *binary)
 {
-	if (operator_expect_count(call, 3) != 0) {
-		return -1;
+	binary->a = minrpc_tensor(call, 0);
+	binary->b = minrpc_tensor(call, 1);
+	binary->c = minrpc_tensor(call, 2);
+	if (!minrpc_expect_same_dtype(call, binary->a, 1) ||
+	    !minrpc_expect_same_dtype(call, binary->a, 2) ||
+	    !minrpc_expect_same_shape(call, binary->a, 2)) {
+		return false;
 	}
-	binary->a = operator_tensor(call, 0);
-	binary->b = binary->a == NULL ? NULL : operator_tensor(call, 1);
-	binary->c = binary->b == NULL ? NULL : operator_tensor(call, 2);
-	if (binary->c == NULL || operator_expect_same_dtype(call, binary->a, 1, binary->b) != 0 ||
-	    operator_expect_same_dtype(call, binary->a, 2, binary->c) != 0 ||
-	    operator_expect_same_shape(call, binary->a, 2, binary->c) != 0) {
-		return -1;
-	}
-	binary->elements = operator_elements(binary->a);
-	binary->b_step = operator_elements(binary->b) == 1U ? 0U : 1U;
-	if (binary->b_step == 0U) {
-		return 0;
-	}
-	return operator_expect_same_shape(call, binary->a, 1, binary->b);
+	binary->elements = minrpc_elements(binary->a);
+	binary->b_step = minrpc_elements(binary->b) == 1U ? 0U : 1U;
+	return binary->b_step == 0U || minrpc_expect_same_shape(call, binary->a, 1);
 }
 
 static void add_int8(const struct binary *binary)
@@ -89,143 +83,98 @@ static void mul_float32(const struct binary *binary)
 	}
 }
 
-static int run_binary(const struct operator_call *call, void (*int8)(const struct binary *),
-		      void (*float32)(const struct binary *))
+static bool run_binary(struct minrpc_call *call, void (*int8)(const struct binary *),
+		       void (*float32)(const struct binary *))
 {
 	struct binary binary;
 
-	if (take_binary(call, &binary) != 0) {
-		return -1;
+	if (!take_binary(call, &binary)) {
+		return false;
 	}
-	if (operator_is(binary.a, kDLInt, 8U)) {
+	if (minrpc_is_dtype(binary.a, kDLInt, 8U)) {
 		int8(&binary);
-	} else if (operator_is(binary.a, kDLFloat, 32U)) {
+	} else if (minrpc_is_dtype(binary.a, kDLFloat, 32U)) {
 		float32(&binary);
 	} else {
-		return operator_fail_dtype(call, 0, binary.a, "int8 or float32");
+		return minrpc_fail_dtype(call, 0, "int8 or float32");
 	}
-	return 0;
+	return true;
 }
 
-static int add(TVMValue *args, int *type_codes, int count, TVMValue *value, int *value_code,
-	       void *resource)
+static bool add(struct minrpc_call *call)
 {
-	const struct operator_call call = {"add", args, type_codes, count};
-
-	(void)value;
-	(void)value_code;
-	(void)resource;
-	return run_binary(&call, add_int8, add_float32);
+	return run_binary(call, add_int8, add_float32);
 }
 
-static int mul(TVMValue *args, int *type_codes, int count, TVMValue *value, int *value_code,
-	       void *resource)
+static bool mul(struct minrpc_call *call)
 {
-	const struct operator_call call = {"mul", args, type_codes, count};
-
-	(void)value;
-	(void)value_code;
-	(void)resource;
-	return run_binary(&call, mul_int8, mul_float32);
+	return run_binary(call, mul_int8, mul_float32);
 }
 
 /* --------------------------------------------------------------------- exp */
 
 /* C = e^A, float32, one shape. */
-static int run_exp(const struct operator_call *call)
+static bool exp_float32(struct minrpc_call *call)
 {
-	const DLTensor *a;
-	const DLTensor *c;
-	const float *from;
-	float *to;
-	size_t elements;
+	const DLTensor *a = minrpc_tensor(call, 0);
+	const float *from = a->data;
+	float *to = minrpc_tensor(call, 1)->data;
+	size_t elements = minrpc_elements(a);
 
-	if (operator_expect_count(call, 2) != 0) {
-		return -1;
+	if (!minrpc_is_dtype(a, kDLFloat, 32U)) {
+		return minrpc_fail_dtype(call, 0, "float32");
 	}
-	a = operator_tensor(call, 0);
-	c = a == NULL ? NULL : operator_tensor(call, 1);
-	if (c == NULL) {
-		return -1;
+	if (!minrpc_expect_same_dtype(call, a, 1) || !minrpc_expect_same_shape(call, a, 1)) {
+		return false;
 	}
-	if (!operator_is(a, kDLFloat, 32U)) {
-		return operator_fail_dtype(call, 0, a, "float32");
-	}
-	if (operator_expect_same_dtype(call, a, 1, c) != 0 ||
-	    operator_expect_same_shape(call, a, 1, c) != 0) {
-		return -1;
-	}
-	from = a->data;
-	to = c->data;
-	elements = operator_elements(a);
 	for (size_t i = 0U; i < elements; i++) {
 		to[i] = expf(from[i]);
 	}
-	return 0;
-}
-
-static int exp_function(TVMValue *args, int *type_codes, int count, TVMValue *value,
-			int *value_code, void *resource)
-{
-	const struct operator_call call = {"exp", args, type_codes, count};
-
-	(void)value;
-	(void)value_code;
-	(void)resource;
-	return run_exp(&call);
+	return true;
 }
 
 /* --------------------------------------------------------------------- inc */
 
 /* int to int + 1, as a value: the smallest call there is. */
-static int inc(TVMValue *args, int *type_codes, int count, TVMValue *value, int *value_code,
-	       void *resource)
+static bool inc(struct minrpc_call *call)
 {
-	const struct operator_call call = {"inc", args, type_codes, count};
-
-	(void)resource;
-	if (operator_expect_count(&call, 1) != 0) {
-		return -1;
-	}
-	if (type_codes[0] != kTVMArgBool && operator_expect_type(&call, 0, kTVMArgInt) != 0) {
-		return -1;
-	}
 	/* Unsigned: the largest int wraps instead of being undefined. */
-	value->v_int64 = (int64_t)((uint64_t)args[0].v_int64 + 1U);
-	*value_code = kTVMArgInt;
-	return 0;
+	return minrpc_return_int(call, (int64_t)((uint64_t)call->args.values[0].v_int64 + 1U));
 }
 
 /* -------------------------------------------------------------------- spin */
 
 /* int -> nothing: goes round that often. Work whose length is known and linear, to hold the timer against. */
-static int spin(TVMValue *args, int *type_codes, int count, TVMValue *value, int *value_code,
-		void *resource)
+static bool spin(struct minrpc_call *call)
 {
-	const struct operator_call call = {"spin", args, type_codes, count};
+	int64_t rounds = call->args.values[0].v_int64;
 
-	(void)value;
-	(void)value_code;
-	(void)resource;
-	if (operator_expect_count(&call, 1) != 0 || operator_expect_type(&call, 0, kTVMArgInt) != 0) {
-		return -1;
+	if (rounds < 0 || rounds > UINT32_MAX) {
+		return minrpc_fail(call->server, "spin: expected 0 to 4294967295 rounds");
 	}
-	if (args[0].v_int64 < 0 || args[0].v_int64 > UINT32_MAX) {
-		return operator_fail("spin: expected 0 to 4294967295 rounds");
-	}
-	for (uint32_t left = (uint32_t)args[0].v_int64; left != 0U; left--) {
+	for (uint32_t left = (uint32_t)rounds; left != 0U; left--) {
 		__asm__ volatile("");
 	}
-	return 0;
+	return true;
 }
 
-/* ---------------------------------------------------------------- registry */
+/* ------------------------------------------------------------------- table */
 
-static const TVMBackendPackedCFunc functions[] = {
-	add, exp_function, inc, mul, exp_function, spin, testing_count, testing_crash, testing_hang,
+static const struct minrpc_function functions[] = {
+	{"add", "ttw", add},
+	{"exp", "tw", exp_float32},
+	{"inc", "i", inc},
+	{"mul", "ttw", mul},
+	{"myexpf", "tw", exp_float32}, /* its name in TVM's own tests */
+	{"spin", "i", spin},
+#if MINRPC_TESTING
+	{"testing.count", "", minrpc_testing_count},
+	{"testing.crash", "", minrpc_testing_crash},
+	{"testing.hang", "", minrpc_testing_hang},
+#endif
 };
 
-const TVMFuncRegistry operators_registry = {
-	.names = "\011\000add\0exp\0inc\0mul\0myexpf\0spin\0testing.count\0testing.crash\0testing.hang\0",
-	.funcs = functions,
+const struct minrpc_module minrpc_operators = {
+	.functions = functions,
+	.count = sizeof(functions) / sizeof(functions[0]),
 };

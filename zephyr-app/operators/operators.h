@@ -1,56 +1,49 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * The system library of this firmware, and what its functions share.
+ * The system library of this project's firmware, TVM's C ABI for generated code, and what functions on tensors check
+ * of them.
  */
-#ifndef OPERATORS_H_
-#define OPERATORS_H_
+#ifndef MINRPC_OPERATORS_H_
+#define MINRPC_OPERATORS_H_
 
 #include <minrpc/server.h>
 #include <tvm/runtime/crt/module.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* add, exp, inc, mul, myexpf, spin; testing.count, .crash and .hang with MINRPC_TESTING. */
+extern const struct minrpc_module minrpc_operators;
+
 /*
- * The functions of generated code that is linked in (they come first, so they win), then the built-in ones.
- * The array behind it is static.
+ * The functions of generated code that is linked in (they come first, so they win), then the operators. The array
+ * behind it is static.
  */
-struct minrpc_library operators_library(void);
+struct minrpc_library minrpc_system_library(void);
 
 /* Lets TVM's C ABI, which has no context argument, reach the server. One server an image. */
-void operators_bind(struct minrpc_server *server);
+void minrpc_tvm_bind(struct minrpc_server *server);
 
-/* -------------------------------------------------- for the operators themselves */
+/* ------------------------------------------------ for functions that take tensors */
 
-/* What a packed function gets. */
-struct operator_call {
-	const char *name;
-	const TVMValue *args;
-	const int *type_codes;
-	int count;
-};
+static inline const DLTensor *minrpc_tensor(const struct minrpc_call *call, int index)
+{
+	return (const DLTensor *)call->args.values[index].v_handle;
+}
 
-/* Sets the error text and returns -1, for `return operator_fail(...)`. */
-__attribute__((format(printf, 1, 2))) int operator_fail(const char *format, ...);
+/* Each fails with a text that says what was expected of the argument `index`, and what came. */
+bool minrpc_expect_same_dtype(struct minrpc_call *call, const DLTensor *expected, int index);
+bool minrpc_expect_same_shape(struct minrpc_call *call, const DLTensor *expected, int index);
+/* "expected <names>": for a dtype that the function does not have. */
+bool minrpc_fail_dtype(struct minrpc_call *call, int index, const char *names);
 
-/* Each returns 0, or -1 with a text that says what was expected and what came. */
-int operator_expect_count(const struct operator_call *call, int count);
-int operator_expect_type(const struct operator_call *call, int index, int type_code);
+bool minrpc_is_dtype(const DLTensor *tensor, DLDataTypeCode code, unsigned int bits);
+size_t minrpc_elements(const DLTensor *tensor);
 
-/* Whether its data is memory of the image, as minrpc_server_is_constant says. */
-bool operator_is_constant(const DLTensor *tensor);
+#ifdef __cplusplus
+}
+#endif
 
-/* The tensor at `index`, or NULL with a text. */
-const DLTensor *operator_tensor(const struct operator_call *call, int index);
-int operator_expect_same_dtype(const struct operator_call *call, const DLTensor *expected,
-			       int index, const DLTensor *got);
-int operator_expect_same_shape(const struct operator_call *call, const DLTensor *expected,
-			       int index, const DLTensor *got);
-/* Fails with "expected <names>": for a dtype that the function does not have. */
-int operator_fail_dtype(const struct operator_call *call, int index, const DLTensor *got,
-			const char *names);
-
-bool operator_is(const DLTensor *tensor, DLDataTypeCode code, unsigned int bits);
-size_t operator_elements(const DLTensor *tensor);
-
-extern const TVMFuncRegistry operators_registry;
-
-#endif /* OPERATORS_H_ */
+#endif /* MINRPC_OPERATORS_H_ */

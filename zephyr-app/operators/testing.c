@@ -5,48 +5,32 @@
  */
 #include "testing.h"
 
-#include "operators.h"
+#include <minrpc/server.h>
+
+#if MINRPC_TESTING
 
 /* () -> int: how often it has been called since the device started. */
-int testing_count(TVMValue *args, int *type_codes, int count, TVMValue *value, int *value_code,
-		  void *resource)
+bool minrpc_testing_count(struct minrpc_call *call)
 {
 	static int64_t calls;
 
-	(void)args;
-	(void)type_codes;
-	(void)count;
-	(void)resource;
-	value->v_int64 = ++calls;
-	*value_code = kTVMArgInt;
-	return 0;
+	return minrpc_return_int(call, ++calls);
 }
 
 /* Writes where there is no memory on any port. The device reports that as it reports every fault. */
-int testing_crash(TVMValue *args, int *type_codes, int count, TVMValue *value, int *value_code,
-		  void *resource)
+bool minrpc_testing_crash(struct minrpc_call *call)
 {
-	(void)args;
-	(void)type_codes;
-	(void)count;
-	(void)value;
-	(void)value_code;
-	(void)resource;
 	*(volatile uint32_t *)(uintptr_t)0xfffffff0U = 0U;
-	return operator_fail("crash: the device let a bad write pass");
+	return minrpc_fail(call->server, "crash: the device let a bad write pass");
 }
 
 /* Never returns. */
-int testing_hang(TVMValue *args, int *type_codes, int count, TVMValue *value, int *value_code,
-		 void *resource)
+bool minrpc_testing_hang(struct minrpc_call *call)
 {
-	(void)args;
-	(void)type_codes;
-	(void)count;
-	(void)value;
-	(void)value_code;
-	(void)resource;
+	(void)call;
 	for (;;) {
 		__asm__ volatile("");
 	}
 }
+
+#endif

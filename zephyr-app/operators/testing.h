@@ -1,18 +1,15 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * Of the system library: "testing.count", "testing.crash", "testing.hang".
+ * Of the system library, with MINRPC_TESTING: "testing.count", "testing.crash", "testing.hang".
  */
-#ifndef TESTING_H_
-#define TESTING_H_
+#ifndef MINRPC_TESTING_H_
+#define MINRPC_TESTING_H_
 
-#include <tvm/runtime/c_backend_api.h>
+#include <minrpc/function.h>
 
-int testing_count(TVMValue *args, int *type_codes, int count, TVMValue *value, int *value_code,
-		  void *resource);
-int testing_crash(TVMValue *args, int *type_codes, int count, TVMValue *value, int *value_code,
-		  void *resource);
-int testing_hang(TVMValue *args, int *type_codes, int count, TVMValue *value, int *value_code,
-		 void *resource);
+bool minrpc_testing_count(struct minrpc_call *call);
+bool minrpc_testing_crash(struct minrpc_call *call);
+bool minrpc_testing_hang(struct minrpc_call *call);
 
-#endif /* TESTING_H_ */
+#endif /* MINRPC_TESTING_H_ */

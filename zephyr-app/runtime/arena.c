@@ -122,6 +122,11 @@ tvm_crt_error_t minrpc_arena_free(struct minrpc_arena *arena, uintptr_t pointer,
 	return kTvmErrorNoError;
 }
 
+void minrpc_arena_set_kind(uintptr_t pointer, enum minrpc_arena_kind kind)
+{
+	((struct header *)pointer - 1)->kind = (uint32_t)kind;
+}
+
 void minrpc_arena_release(struct minrpc_arena *arena, uint32_t kinds)
 {
 	struct header *block = at(arena->base, 0U);

@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * What a function handle names, and what arguments a request may have.
+ * Calls: what a handle names, whether the arguments are those that it takes, and the call itself.
  */
 #include <string.h>
 
@@ -9,141 +9,165 @@
 
 bool minrpc_fail_handle(struct minrpc_server *server, int type_code, uintptr_t handle)
 {
-	return minrpc_server_fail(server, "no live %s 0x%x", minrpc_type_name(type_code),
-				  (unsigned int)handle);
+	return minrpc_fail(server, "no live %s 0x%x", minrpc_type_name(type_code),
+			   (unsigned int)handle);
 }
 
 bool minrpc_fail_type(struct minrpc_server *server, uint32_t type_code)
 {
-	return minrpc_server_fail(server, "bad type code %u", (unsigned int)type_code);
+	return minrpc_fail(server, "bad type code %u", (unsigned int)type_code);
 }
 
-bool minrpc_check_args(struct minrpc_server *server, const char *function,
-		       const struct minrpc_args *args, const char *form)
-{
-	int count = (int)strlen(form);
+/* ----------------------------------------------------------------- arguments */
 
-	if (args->count != count) {
-		return minrpc_server_fail(server, "%s: expected %d arguments, got %d", function,
-					  count, args->count);
+/* The two type codes, in the halves of a byte, that a letter of a form stands for; the first is the one to name. */
+static uint8_t codes_of(char letter)
+{
+	static const char kinds[][2] = {
+		{'i', '\x0f'}, {'t', '\x77'}, {'w', '\x77'}, {'s', '\xbb'}, {'z', '\xb4'}, {'h', '\x34'},
+		{'d', '\x66'}, {'y', '\x55'}, {'m', '\x93'}, {'f', '\x22'}, {'b', '\xcc'},
+	};
+	uint32_t i = 0U;
+
+	while (kinds[i][0] != letter && i < sizeof(kinds) / sizeof(kinds[0]) - 1U) {
+		i++;
+	}
+	return (uint8_t)kinds[i][1];
+}
+
+bool minrpc_check_arguments(struct minrpc_call *call, const char *arguments)
+{
+	const char *name = minrpc_callee_name(call->callee);
+	int count = (int)strlen(arguments);
+
+	if (call->args.count != count) {
+		return minrpc_fail(call->server, "%s: expected %d arguments, got %d", name, count,
+				   call->args.count);
 	}
 	for (int i = 0; i < count; i++) {
-		int either = (uint8_t)form[i] >> 4;
-		int other = form[i] & 0xf;
-		int code = args->type_codes[i];
+		int either = codes_of(arguments[i]) >> 4;
+		int other = codes_of(arguments[i]) & 0xf;
+		int code = call->args.type_codes[i];
 
 		if (code != either && code != other) {
-			return minrpc_server_fail(server, "%s: argument %d: expected %s, got %s",
-						  function, i, minrpc_type_name(either),
-						  minrpc_type_name(code));
+			return minrpc_fail(call->server, "%s: argument %d: expected %s, got %s", name,
+					   i, minrpc_type_name(either), minrpc_type_name(code));
 		}
 	}
 	return true;
 }
 
-struct minrpc_constant {
-	struct minrpc_constant *next;
-	const void *address;
-};
-
-bool minrpc_server_is_constant(const struct minrpc_server *server, const void *address)
+bool minrpc_bind_arguments(struct minrpc_call *call)
 {
-	const struct minrpc_constant *constant = server->constants;
+	const struct minrpc_function *function = call->callee->function;
+	const char *form = function != NULL ? function->arguments : NULL;
 
-	for (; constant != NULL; constant = constant->next) {
-		if (constant->address == address) {
-			return true;
-		}
-	}
-	return false;
-}
-
-/* The client may name what the function returned in later calls. */
-static bool note_constant(struct minrpc_server *server, const struct minrpc_call *call)
-{
-	const void *address = call->value.v_handle;
-	struct minrpc_constant *made;
-
-	if (call->type_code != kTVMOpaqueHandle || address == NULL ||
-	    minrpc_server_is_constant(server, address)) {
-		return true;
-	}
-	made = minrpc_server_alloc(server, sizeof(*made), 1U, MINRPC_ARENA_CONSTANT);
-	if (made == NULL) {
+	if (form != NULL && !minrpc_check_arguments(call, form)) {
 		return false;
 	}
-	made->address = address;
-	made->next = server->constants;
-	server->constants = made;
-	return true;
-}
-
-bool minrpc_run(struct minrpc_server *server, TVMBackendPackedCFunc function, uint32_t number,
-		struct minrpc_call *call)
-{
-	int status = 0;
-
-	while (number-- != 0U && status == 0) {
-		status = function(call->args.values, call->args.type_codes, call->args.count,
-				  &call->value, &call->type_code, NULL);
-	}
-	if (status != 0 && server->error[0] == '\0') {
-		(void)minrpc_server_fail(server, "returned %d, no message", status);
-	}
-	return status == 0;
-}
-
-static bool bind_tensors(struct minrpc_server *server, const struct minrpc_args *args,
-			 bool constants)
-{
-	for (int i = 0; i < args->count; i++) {
-		if (args->type_codes[i] == kTVMDLTensorHandle &&
-		    !minrpc_bind_tensor(server, args->values[i].v_handle, constants)) {
+	for (int i = 0; i < call->args.count; i++) {
+		if (call->args.type_codes[i] == kTVMDLTensorHandle &&
+		    !minrpc_bind_tensor(call->server, call->args.values[i].v_handle,
+					form != NULL && form[i] == 'w')) {
 			return false;
 		}
 	}
 	return true;
 }
 
-static bool is_global(uintptr_t handle)
+/* ---------------------------------------------------------------------- call */
+
+bool minrpc_invoke(const struct minrpc_callee *callee, uint32_t number, struct minrpc_call *call)
 {
-	return handle - MINRPC_HANDLE_GLOBAL < MINRPC_HANDLE_MODULE;
+	TVMBackendPackedCFunc packed;
+	int status = 0;
+
+	call->callee = callee;
+	call->resource = callee->resource;
+	if (callee->function != NULL) {
+		bool done = true;
+
+		while (number-- != 0U && done) {
+			done = callee->function->run(call);
+		}
+		status = done ? 0 : -1;
+	} else {
+		packed = callee->packed->funcs[callee->index];
+		while (number-- != 0U && status == 0) {
+			status = packed(call->args.values, call->args.type_codes, call->args.count,
+					&call->value, &call->type_code, call->resource);
+		}
+	}
+	if (status != 0 && call->server->error[0] == '\0') {
+		(void)minrpc_fail(call->server, "%s returned %d, no message",
+				  minrpc_callee_name(callee), status);
+	}
+	return status == 0;
 }
 
-static bool dispatch(struct minrpc_server *server, uintptr_t handle, struct minrpc_call *call)
-{
-	if (handle >= MINRPC_HANDLE_EVALUATOR) {
-		return minrpc_evaluator_call(server, handle, call);
-	}
-	if (is_global(handle)) {
-		minrpc_global global = minrpc_global_at((uint32_t)(handle - MINRPC_HANDLE_GLOBAL));
+/* -------------------------------------------------------------------- handles */
 
-		if (global != NULL) {
-			return global(server, call);
-		}
+bool minrpc_find_module(struct minrpc_server *server, uintptr_t handle,
+			struct minrpc_library *library, uint32_t *first)
+{
+	struct minrpc_object *object = minrpc_object_find(server, handle);
+
+	if (handle == MINRPC_HANDLE_MODULE) {
+		*library = server->config->library;
+		*first = MINRPC_HANDLE_FUNCTION;
+		return true;
+	}
+	if (object == NULL || object->handle != handle || object->type_code != kTVMModuleHandle) {
+		return minrpc_fail_handle(server, kTVMModuleHandle, handle);
+	}
+	*library = (struct minrpc_library){&object->module, 1U};
+	*first = object->handle + 1U;
+	return true;
+}
+
+static bool find_callee(struct minrpc_server *server, uintptr_t handle, struct minrpc_callee *callee)
+{
+	struct minrpc_object *object = minrpc_object_find(server, handle);
+	struct minrpc_library library = {NULL, 0U};
+	uint32_t first = 0U;
+
+	if (object != NULL) {
+		library = (struct minrpc_library){&object->module, 1U};
+		first = object->handle + 1U;
+	} else if (handle - MINRPC_HANDLE_GLOBAL < MINRPC_HANDLE_MODULE) {
+		library = (struct minrpc_library){&minrpc_globals, 1U};
+		first = MINRPC_HANDLE_GLOBAL;
 	} else if (handle - MINRPC_HANDLE_FUNCTION < MINRPC_HANDLE_MODULE) {
-		TVMBackendPackedCFunc function = minrpc_library_at(
-			&server->config->library, (uint32_t)(handle - MINRPC_HANDLE_FUNCTION));
-
-		if (function != NULL) {
-			return minrpc_run(server, function, 1U, call) && note_constant(server, call);
-		}
+		library = server->config->library;
+		first = MINRPC_HANDLE_FUNCTION;
 	}
-	return minrpc_fail_handle(server, kTVMPackedFuncHandle, handle);
+	return minrpc_library_at(&library, (uint32_t)handle - first, callee) ||
+	       minrpc_fail_handle(server, kTVMPackedFuncHandle, handle);
 }
 
-bool minrpc_call_handle(struct minrpc_server *server, uintptr_t handle, struct minrpc_call *call)
+bool minrpc_check_function(struct minrpc_server *server, uintptr_t handle)
 {
-	uint32_t used = server->arena.used;
+	struct minrpc_callee callee;
+
+	return find_callee(server, handle, &callee);
+}
+
+bool minrpc_call_handle(uintptr_t handle, struct minrpc_call *call)
+{
+	struct minrpc_arena *arena = &call->server->arena;
+	uint32_t used = arena->used;
+	struct minrpc_callee callee;
 	bool done;
 
+	call->callee = &callee;
 	call->value.v_int64 = 0;
 	call->type_code = kTVMNullptr;
-	/* Global functions write to what they get, so a constant is nothing for them. */
-	done = bind_tensors(server, &call->args, !is_global(handle)) &&
-	       dispatch(server, handle, call);
-	if (server->arena.used != used) {
-		minrpc_arena_release(&server->arena, MINRPC_ARENA_WORKSPACE);
+	/* An evaluator's arguments are those of its function: it binds them itself. */
+	done = find_callee(call->server, handle, &callee) &&
+	       (callee.function == &minrpc_evaluator_function || minrpc_bind_arguments(call)) &&
+	       minrpc_invoke(&callee, 1U, call);
+	if (arena->used != used) {
+		minrpc_arena_release(arena, MINRPC_ARENA_WORKSPACE);
 	}
 	return done;
 }

@@ -1,14 +1,12 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * Copies. Each end must be the start of a live allocation, and every byte touched inside it.
+ * Memory that a client names, and copies to and from it. An address must be the start of a live allocation, or lie in
+ * what the port declared as read-only, and every byte touched must be inside.
  */
 #include <string.h>
 
 #include "rpc.h"
-
-/* What clients may name: their own data, and data that a function keeps and returned an array over. */
-#define NAMEABLE ((uint32_t)MINRPC_ARENA_DATA | (uint32_t)MINRPC_ARENA_LIBRARY)
 
 /* One end of a copy, both dialects alike. */
 struct span {
@@ -19,22 +17,45 @@ struct span {
 
 bool minrpc_fail_shape(struct minrpc_server *server)
 {
-	return minrpc_server_fail(server, "bad dtype or shape, or over 4 GiB");
+	return minrpc_fail(server, "bad dtype or shape, or over 4 GiB");
+}
+
+/* What clients may name: their own data and code, and what a function shares with them. */
+static const uint32_t nameable = (uint32_t)MINRPC_ARENA_DATA | (uint32_t)MINRPC_ARENA_SHARED |
+				 (uint32_t)MINRPC_ARENA_CODE | (uint32_t)MINRPC_ARENA_CODE_IN_USE;
+
+/* How many bytes there are at this address; false when it is none that may be named. */
+static bool find_memory(struct minrpc_server *server, uintptr_t address, bool writable,
+			uint32_t *size)
+{
+	const struct minrpc_config *config = server->config;
+	uintptr_t within = address - (uintptr_t)config->read_only;
+
+	if (minrpc_arena_find(&server->arena, address, nameable, size)) {
+		return true;
+	}
+#if MINRPC_CODE_LOADING
+	if (minrpc_arena_find(minrpc_code_arena(server), address, nameable, size)) {
+		return true;
+	}
+#endif
+	*size = config->read_only_size - (uint32_t)within;
+	return !writable && within < config->read_only_size;
 }
 
 /* Where it is in the device's memory, or NULL. */
-static uint8_t *locate(struct minrpc_server *server, const struct span *span)
+static uint8_t *locate(struct minrpc_server *server, const struct span *span, bool writable)
 {
-	uint32_t allocated;
+	uint32_t size;
 
 	if (span->size == MINRPC_NO_SIZE) {
 		(void)minrpc_fail_shape(server);
-	} else if (!minrpc_arena_find(&server->arena, span->data, NAMEABLE, &allocated)) {
+	} else if (!find_memory(server, span->data, writable, &size)) {
 		(void)minrpc_fail_handle(server, kTVMDLTensorHandle, span->data);
-	} else if (span->offset > allocated || span->size > allocated - span->offset) {
-		(void)minrpc_server_fail(server, "%u bytes at %u in an allocation of %u",
-					 (unsigned int)span->size, (unsigned int)span->offset,
-					 (unsigned int)allocated);
+	} else if (span->offset > size || span->size > size - span->offset) {
+		(void)minrpc_fail(server, "%u bytes at %u in an allocation of %u",
+				  (unsigned int)span->size, (unsigned int)span->offset,
+				  (unsigned int)size);
 	} else {
 		return (uint8_t *)span->data + span->offset;
 	}
@@ -48,24 +69,21 @@ static void set_span(struct span *span, const DLTensor *tensor, const void *exte
 	span->size = minrpc_tensor_size(tensor, extents);
 }
 
-bool minrpc_bind_tensor(struct minrpc_server *server, DLTensor *tensor, bool constants)
+bool minrpc_bind_tensor(struct minrpc_server *server, DLTensor *tensor, bool writable)
 {
+	/* What an element is aligned to: the power of two in its size, 8 bytes at the most. */
+	uintptr_t element = (tensor->dtype.bits + 7U) / 8U | 8U;
 	struct span span;
 	uint8_t *at;
 
 	set_span(&span, tensor, tensor->shape);
-	if (constants && span.offset == 0U && span.size != MINRPC_NO_SIZE &&
-	    minrpc_server_is_constant(server, tensor->data)) {
-		return true;
-	}
-	at = locate(server, &span);
+	at = locate(server, &span, writable);
 	if (at == NULL) {
 		return false;
 	}
 	/* Functions read elements where they lie: on some cores one that lies askew is a fault. */
-	if (span.offset % ((tensor->dtype.bits + 7U) / 8U) != 0U) {
-		return minrpc_server_fail(server, "unaligned byte offset %u",
-					  (unsigned int)span.offset);
+	if (((uintptr_t)at & ((element & -element) - 1U)) != 0U) {
+		return minrpc_fail(server, "unaligned byte offset %u", (unsigned int)span.offset);
 	}
 	tensor->data = at;
 	tensor->byte_offset = 0U;
@@ -122,10 +140,10 @@ static uint8_t *take_header(struct minrpc_server *server, struct minrpc_cursor *
 			if (span->size != MINRPC_NO_SIZE) {
 				span->size = size;
 			}
-			return locate(server, span);
+			return locate(server, span, carries_data);
 		}
 	}
-	(void)minrpc_server_fail(server, "malformed copy");
+	(void)minrpc_fail(server, "malformed copy");
 	return NULL;
 }
 
@@ -159,38 +177,55 @@ bool minrpc_copy_to_remote(struct minrpc_server *server, struct minrpc_cursor *b
 	return minrpc_reply_void(server);
 }
 
-bool minrpc_copy_among_remote(struct minrpc_server *server, const struct minrpc_args *args)
+/* How many arguments v0.7's form has, which tells it from v0.8's. */
+#define AMONG_0_7_COUNT 9
+
+static bool take_ends(struct minrpc_call *call, struct span *from, struct span *to)
 {
-	const TVMValue *values = args->values;
+	const TVMValue *values = call->args.values;
+	const DLTensor *tensors[2];
+
+	if (call->args.count == AMONG_0_7_COUNT) {
+		/* Decoded they lie side by side as on the wire. */
+		struct minrpc_cursor ends = {(uint8_t *)call->args.values,
+					     (uint8_t *)(call->args.values + AMONG_0_7_COUNT)};
+
+		take_end(&ends, from);
+		take_end(&ends, to);
+		from->size = minrpc_take_size(&ends);
+		to->size = from->size;
+		return minrpc_check_arguments(call, "hihiiddyh");
+	}
+	if (!minrpc_check_arguments(call, "tth")) {
+		return false;
+	}
+	tensors[0] = values[0].v_handle;
+	tensors[1] = values[1].v_handle;
+	set_span(from, tensors[0], tensors[0]->shape);
+	set_span(to, tensors[1], tensors[1]->shape);
+	return true;
+}
+
+bool minrpc_copy_among_remote(struct minrpc_call *call)
+{
+	struct minrpc_server *server = call->server;
 	struct span from;
 	struct span to;
 	uint8_t *source;
 	uint8_t *destination;
 
-	if (args->count == MINRPC_COPY_AMONG_0_7) {
-		/* Decoded they lie side by side as on the wire. */
-		struct minrpc_cursor ends = {(uint8_t *)args->values,
-					     (uint8_t *)(args->values + args->count)};
-
-		take_end(&ends, &from);
-		take_end(&ends, &to);
-		from.size = minrpc_take_size(&ends);
-		to.size = from.size;
-	} else {
-		const DLTensor *tensors[] = {values[0].v_handle, values[1].v_handle};
-
-		set_span(&from, tensors[0], tensors[0]->shape);
-		set_span(&to, tensors[1], tensors[1]->shape);
+	if (!take_ends(call, &from, &to)) {
+		return false;
 	}
-	source = locate(server, &from);
-	destination = source == NULL ? NULL : locate(server, &to);
+	source = locate(server, &from, false);
+	destination = source == NULL ? NULL : locate(server, &to, true);
 	if (destination == NULL) {
 		return false;
 	}
 	if (from.size != to.size) {
-		return minrpc_server_fail(server, "a copy of %u bytes to %u",
-					  (unsigned int)from.size, (unsigned int)to.size);
+		return minrpc_fail(server, "a copy of %u bytes to %u", (unsigned int)from.size,
+				   (unsigned int)to.size);
 	}
 	memmove(destination, source, from.size);
-	return minrpc_reply_void(server);
+	return true;
 }

@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * The time evaluator. Each one is a block in the arena; nothing of a run outlives it.
+ * The time evaluator. Each one is an object whose one function times another; nothing of a run outlives it.
  */
 #include <string.h>
 
@@ -28,10 +28,9 @@ enum option {
 	OPTIONS,
 };
 
-struct minrpc_evaluator {
-	struct minrpc_evaluator *next;
-	uintptr_t handle;
-	TVMBackendPackedCFunc function;
+struct evaluator {
+	struct minrpc_object object;
+	struct minrpc_callee callee;
 	bool counting; /* the result is in cycles */
 	uint32_t options[OPTIONS];
 };
@@ -64,18 +63,22 @@ static int empty_function(TVMValue *args, int *type_codes, int num_args, TVMValu
 	return 0;
 }
 
-/* module, name, device type and id, the options, and last a string: 8, 10, 11 or 12 arguments by the client's age. */
-static bool check_form(struct minrpc_server *server, const struct minrpc_args *args)
-{
-	int count = args->count >= 8 && args->count != 9 && args->count < 12 ? args->count : 12;
-	char form[13];
+/* What a counting evaluator can time without a module: the call itself, and with number 0 the timer. */
+static const TVMBackendPackedCFunc empty_functions[] = {empty_function};
+static const TVMFuncRegistry empty_registry = {"\001\000\0", empty_functions};
+static const struct minrpc_callee empty_callee = {.packed = &empty_registry};
 
-	memset(form, MINRPC_ARG_INT[0], sizeof(form));
-	form[0] = MINRPC_ARG_MODULE[0];
-	form[1] = MINRPC_ARG_STRING[0];
-	form[count - 1] = MINRPC_ARG_STRING[0];
-	form[count] = '\0';
-	return minrpc_check_args(server, "time evaluator", args, form);
+/* module, name, device type and id, the options, and last a string: 8, 10, 11 or 12 arguments by the client's age. */
+static bool check_form(struct minrpc_call *call)
+{
+	int count = call->args.count;
+	char form[] = "msiiiiiiiiis";
+
+	if (count >= 8 && count != 9 && count < 12) {
+		form[count - 1] = 's';
+		form[count] = '\0';
+	}
+	return minrpc_check_arguments(call, form);
 }
 
 /*
@@ -83,7 +86,7 @@ static bool check_form(struct minrpc_server *server, const struct minrpc_args *a
  * host's cache.
  */
 static bool take_options(struct minrpc_server *server, const struct minrpc_args *args,
-			 struct minrpc_evaluator *evaluator)
+			 struct evaluator *evaluator)
 {
 	/* Number and repeat are at least 1, but for what times the timer. */
 	uint32_t positive = evaluator->counting ? 1U << REPEAT : 1U << NUMBER | 1U << REPEAT;
@@ -98,7 +101,7 @@ static bool take_options(struct minrpc_server *server, const struct minrpc_args 
 		option += option == LIMIT_ZERO_TIME_ITERATIONS && args->count < 11;
 		least = positive >> option & 1U;
 		if (value < least || value > OPTION_MAX) {
-			return minrpc_server_fail(server, "time evaluator: argument %d: expected %u to %u",
+			return minrpc_fail(server, "time evaluator: argument %d: expected %u to %u",
 						  i, (unsigned int)least, OPTION_MAX);
 		}
 		evaluator->options[option] = value;
@@ -107,88 +110,64 @@ static bool take_options(struct minrpc_server *server, const struct minrpc_args 
 }
 
 static bool find_function(struct minrpc_server *server, const TVMValue *values,
-			  struct minrpc_evaluator *evaluator)
+			  struct evaluator *evaluator)
 {
-	const struct minrpc_library *library = &server->config->library;
+	uintptr_t module = minrpc_handle((uint64_t)values[0].v_int64);
 	const char *name = values[1].v_str;
+	struct minrpc_library library;
+	uint32_t first;
 
-	if (!minrpc_check_module(server, &values[0])) {
+	if (!minrpc_find_module(server, module, &library, &first)) {
 		return false;
 	}
-	evaluator->function = minrpc_library_at(library, minrpc_library_find(library, name));
 	if (evaluator->counting && *name == '\0') {
-		evaluator->function = empty_function;
+		evaluator->callee = empty_callee;
+		return true;
 	}
-	return evaluator->function != NULL ||
-	       minrpc_server_fail(server, "no function %s in the library", name);
+	/* It goes with its function, where that can go. */
+	evaluator->object.owner = module == MINRPC_HANDLE_MODULE ? 0U : (uint32_t)module;
+	return minrpc_library_at(&library, minrpc_library_find(&library, name),
+				 &evaluator->callee) ||
+	       minrpc_fail(server, "no function %s in the library", name);
 }
 
-static bool create(struct minrpc_server *server, struct minrpc_call *call, bool counting)
+static bool create(struct minrpc_call *call, bool counting)
 {
-	struct minrpc_evaluator *made;
+	struct minrpc_server *server = call->server;
+	struct evaluator *made;
 
-	if (!check_form(server, &call->args)) {
+	if (!check_form(call)) {
 		return false;
 	}
-	made = minrpc_server_alloc(server, sizeof(*made), 1U, MINRPC_ARENA_EVALUATOR);
+	made = minrpc_object_create(server, sizeof(*made));
 	if (made == NULL) {
 		return false;
 	}
-	memset(made, 0, sizeof(*made));
 	made->counting = counting;
+	made->object.type_code = kTVMPackedFuncHandle;
+	made->object.module = (struct minrpc_module){
+		.functions = &minrpc_evaluator_function, .count = 1U, .resource = made};
 	if (!find_function(server, call->args.values, made) ||
 	    !take_options(server, &call->args, made)) {
-		(void)minrpc_arena_free(&server->arena, (uintptr_t)made, MINRPC_ARENA_EVALUATOR);
+		minrpc_object_free(server, &made->object);
 		return false;
 	}
-	made->handle = MINRPC_HANDLE_EVALUATOR | server->evaluator_serial++;
-	made->next = server->evaluators;
-	server->evaluators = made;
-	call->value.v_int64 = (int64_t)made->handle;
+	call->value.v_int64 = made->object.handle + 1U;
 	call->type_code = kTVMPackedFuncHandle;
 	return true;
 }
 
-bool minrpc_evaluator_create(struct minrpc_server *server, struct minrpc_call *call)
+bool minrpc_evaluator_create(struct minrpc_call *call)
 {
-	return create(server, call, false);
+	return create(call, false);
 }
 
-bool minrpc_evaluator_create_counting(struct minrpc_server *server, struct minrpc_call *call)
+bool minrpc_evaluator_create_counting(struct minrpc_call *call)
 {
-	return create(server, call, true);
+	return create(call, true);
 }
 
-/* Where the evaluator of this handle is linked, or NULL. */
-static struct minrpc_evaluator **find(struct minrpc_server *server, uintptr_t handle)
-{
-	struct minrpc_evaluator **link = &server->evaluators;
-
-	while (*link != NULL && (*link)->handle != handle) {
-		link = &(*link)->next;
-	}
-	if (*link == NULL) {
-		(void)minrpc_fail_handle(server, kTVMPackedFuncHandle, handle);
-		return NULL;
-	}
-	return link;
-}
-
-bool minrpc_evaluator_free(struct minrpc_server *server, uintptr_t handle)
-{
-	struct minrpc_evaluator **link = find(server, handle);
-	struct minrpc_evaluator *evaluator;
-
-	if (link == NULL) {
-		return false;
-	}
-	evaluator = *link;
-	*link = evaluator->next;
-	(void)minrpc_arena_free(&server->arena, (uintptr_t)evaluator, MINRPC_ARENA_EVALUATOR);
-	return true;
-}
-
-static bool time_batch(struct minrpc_server *server, const struct minrpc_evaluator *evaluator,
+static bool time_batch(struct minrpc_server *server, const struct evaluator *evaluator,
 		       struct minrpc_call *call, struct sample *sample)
 {
 	const struct minrpc_platform *platform = server->config->platform;
@@ -197,9 +176,9 @@ static bool time_batch(struct minrpc_server *server, const struct minrpc_evaluat
 	bool done;
 
 	if (error != kTvmErrorNoError) {
-		return minrpc_server_fail(server, "timer error 0x%x", (unsigned int)error);
+		return minrpc_fail(server, "timer error 0x%x", (unsigned int)error);
 	}
-	done = minrpc_run(server, evaluator->function, sample->number, call);
+	done = minrpc_invoke(&evaluator->callee, sample->number, call);
 	(void)minrpc_timer_stop(&server->timer, platform, context, &sample->cycles);
 	sample->batches++;
 	return done;
@@ -221,7 +200,7 @@ static uint32_t grow(uint32_t number, uint64_t cycles, uint64_t wanted)
 	return next > NUMBER_MAX ? NUMBER_MAX : next;
 }
 
-static bool time_repeat(struct minrpc_server *server, const struct minrpc_evaluator *evaluator,
+static bool time_repeat(struct minrpc_server *server, const struct evaluator *evaluator,
 			struct minrpc_call *call, struct sample *sample)
 {
 	uint64_t wanted;
@@ -244,7 +223,7 @@ static bool time_repeat(struct minrpc_server *server, const struct minrpc_evalua
 	return true;
 }
 
-static void cool_down(const struct minrpc_config *config, const struct minrpc_evaluator *evaluator,
+static void cool_down(const struct minrpc_config *config, const struct evaluator *evaluator,
 		      uint32_t index)
 {
 	uint32_t interval = evaluator->options[COOLDOWN_INTERVAL_MS];
@@ -255,14 +234,14 @@ static void cool_down(const struct minrpc_config *config, const struct minrpc_ev
 	}
 }
 
-static bool time_repeats(struct minrpc_server *server, const struct minrpc_evaluator *evaluator,
+static bool time_repeats(struct minrpc_server *server, const struct evaluator *evaluator,
 			 struct minrpc_call *call, void *out)
 {
 	struct counting_result *counts = out;
 	double *seconds = out;
 
 	/* One untimed call first: caches warm, and what fails fails here. */
-	if (!minrpc_run(server, evaluator->function, 1U, call)) {
+	if (!minrpc_invoke(&evaluator->callee, 1U, call)) {
 		return false;
 	}
 	for (uint32_t i = 0U; i < evaluator->options[REPEAT]; i++) {
@@ -283,21 +262,21 @@ static bool time_repeats(struct minrpc_server *server, const struct minrpc_evalu
 	return true;
 }
 
-bool minrpc_evaluator_call(struct minrpc_server *server, uintptr_t handle, struct minrpc_call *call)
+/* The arguments are those of the function that is timed; the result is that of the evaluator. */
+static bool evaluate(struct minrpc_call *call)
 {
-	struct minrpc_evaluator **link = find(server, handle);
-	const struct minrpc_evaluator *evaluator;
+	struct minrpc_server *server = call->server;
+	const struct evaluator *evaluator = call->resource;
 	struct result {
 		TVMByteArray bytes;
 		uint64_t values[];
 	} *result;
-	uint32_t size;
+	uint32_t size = evaluator->options[REPEAT] * (uint32_t)sizeof(double);
 
-	if (link == NULL) {
+	call->callee = &evaluator->callee;
+	if (!minrpc_bind_arguments(call)) {
 		return false;
 	}
-	evaluator = *link;
-	size = evaluator->options[REPEAT] * (uint32_t)sizeof(double);
 	if (evaluator->counting) {
 		size = 2U * size + (uint32_t)sizeof(struct counting_result);
 	}
@@ -311,3 +290,5 @@ bool minrpc_evaluator_call(struct minrpc_server *server, uintptr_t handle, struc
 	call->type_code = kTVMBytes;
 	return true;
 }
+
+const struct minrpc_function minrpc_evaluator_function = {"time evaluator", NULL, evaluate};

@@ -3,115 +3,95 @@
  *
  * Global functions: what TVM's clients look up by name, and what this device adds.
  */
-#include <string.h>
-
 #include "rpc.h"
 
-static bool return_int(struct minrpc_call *call, int type_code, uint32_t value)
+static bool return_handle(struct minrpc_call *call, int type_code, uint32_t handle)
 {
-	call->value.v_int64 = value;
+	call->value.v_int64 = handle;
 	call->type_code = type_code;
 	return true;
 }
 
-static bool system_lib(struct minrpc_server *server, struct minrpc_call *call)
+static bool system_lib(struct minrpc_call *call)
 {
-	(void)server;
-	return return_int(call, kTVMModuleHandle, MINRPC_HANDLE_MODULE);
+	return return_handle(call, kTVMModuleHandle, MINRPC_HANDLE_MODULE);
 }
 
-bool minrpc_check_module(struct minrpc_server *server, const TVMValue *value)
-{
-	uintptr_t handle = minrpc_handle((uint64_t)value->v_int64);
-
-	if (handle == MINRPC_HANDLE_MODULE) {
-		return true;
-	}
-	return minrpc_fail_handle(server, kTVMModuleHandle, handle);
-}
-
-/* 0 when the library has none of that name. */
-static uintptr_t find_function(const struct minrpc_library *library, const char *name)
-{
-	uint32_t index = minrpc_library_find(library, name);
-
-	return index == MINRPC_NO_FUNCTION ? 0U : MINRPC_HANDLE_FUNCTION + index;
-}
-
-static bool module_get_function(struct minrpc_server *server, struct minrpc_call *call)
+static bool module_get_function(struct minrpc_call *call)
 {
 	const TVMValue *values = call->args.values;
-	uintptr_t handle;
+	struct minrpc_library library;
+	uint32_t first;
+	uint32_t index;
 
-	if (!minrpc_check_args(server, "ModuleGetFunction", &call->args,
-			       MINRPC_ARG_MODULE MINRPC_ARG_STRING MINRPC_ARG_INT) ||
-	    !minrpc_check_module(server, &values[0])) {
+	if (!minrpc_find_module(call->server, minrpc_handle((uint64_t)values[0].v_int64), &library,
+				&first)) {
 		return false;
 	}
+	index = minrpc_library_find(&library, values[1].v_str);
 	/* Null, when there is none: not found is not a failure. */
-	handle = find_function(&server->config->library, values[1].v_str);
-	return handle == 0U || return_int(call, kTVMPackedFuncHandle, (uint32_t)handle);
+	return index == MINRPC_NO_FUNCTION ||
+	       return_handle(call, kTVMPackedFuncHandle, first + index);
 }
 
-static bool max_packet_size(struct minrpc_server *server, struct minrpc_call *call)
+static bool max_packet_size(struct minrpc_call *call)
 {
-	uint32_t size = server->config->receive_size;
+	uint32_t size = call->server->config->receive_size;
 
 	/* A client cuts what it reads by this too, and hangs on a reply that its own buffer can't take. */
 	if (size > MINRPC_CLIENT_PACKET) {
 		size = MINRPC_CLIENT_PACKET;
 	}
-	return return_int(call, kTVMArgInt, size - MINRPC_SESSION_HEADER - MINRPC_PACKET_LENGTH);
+	return minrpc_return_int(call, size - MINRPC_SESSION_HEADER - MINRPC_PACKET_LENGTH);
 }
 
-static bool reset_server(struct minrpc_server *server, struct minrpc_call *call)
+static bool reset_server(struct minrpc_call *call)
 {
-	const struct minrpc_config *config = server->config;
+	const struct minrpc_config *config = call->server->config;
 
-	(void)call;
 	if (config->platform->reset != NULL) {
 		config->platform->reset(config->context);
 	}
-	return minrpc_server_fail(server, "can't reset");
+	return minrpc_fail(call->server, "can't reset");
 }
 
-/* One behind another, and in the same order as the functions. */
-static const char names[] = "runtime.SystemLib\0"
-			    "tvm.rpc.server.ModuleGetFunction\0"
-			    "tvm.rpc.server.GetCRTMaxPacketSize\0"
-			    "runtime.RPCTimeEvaluator\0"
-			    "tvm.contrib.random.random_fill\0"
-			    "tvm.testing.reset_server\0"
-			    "minrpc.device_info\0"
-			    "minrpc.resend\0"
-			    "minrpc.time_evaluator";
-
-static const minrpc_global functions[] = {
-	system_lib,
-	module_get_function,
-	max_packet_size,
-	minrpc_evaluator_create,
-	minrpc_random_fill,
-	reset_server,
-	minrpc_device_info,
-	minrpc_resend_version,
-	minrpc_evaluator_create_counting,
+/* Clients remember the handles of a session only, so that a line may be added anywhere. */
+static const struct minrpc_function functions[] = {
+	{"runtime.SystemLib", NULL, system_lib},
+	{"tvm.rpc.server.ModuleGetFunction", "msi", module_get_function},
+	{"tvm.rpc.server.GetCRTMaxPacketSize", NULL, max_packet_size},
+	{"runtime.RPCTimeEvaluator", NULL, minrpc_evaluator_create},
+	{"tvm.testing.reset_server", NULL, reset_server},
+	{"minrpc.device_info", "", minrpc_device_info},
+	{"minrpc.time_evaluator", NULL, minrpc_evaluator_create_counting},
+#if MINRPC_RANDOM_FILL
+	{"tvm.contrib.random.random_fill", "w", minrpc_random_fill},
+#endif
+#if MINRPC_NUMBERED
+	{"minrpc.resend", NULL, minrpc_resend_version},
+#endif
+#if MINRPC_CODE_LOADING
+	{"minrpc.code_alloc", "i", minrpc_code_alloc},
+	{"minrpc.code_load", "hi", minrpc_code_load},
+#endif
 };
 
-#define COUNT ((uint32_t)(sizeof(functions) / sizeof(functions[0])))
+const struct minrpc_module minrpc_globals = {
+	.functions = functions,
+	.count = sizeof(functions) / sizeof(functions[0]),
+};
 
-uintptr_t minrpc_global_find(const struct minrpc_library *library, const char *name)
+uintptr_t minrpc_global_find(const struct minrpc_server *server, const char *name)
 {
+	struct minrpc_library library = {&minrpc_globals, 1U};
+	uint32_t first = MINRPC_HANDLE_GLOBAL;
 	uint32_t index;
 
 	if (*name == ':') {
-		return find_function(library, name + 1);
+		library = server->config->library;
+		first = MINRPC_HANDLE_FUNCTION;
+		name++;
 	}
-	index = minrpc_names_find(names, COUNT, name);
-	return index == COUNT ? 0U : MINRPC_HANDLE_GLOBAL + index;
-}
-
-minrpc_global minrpc_global_at(uint32_t index)
-{
-	return index < COUNT ? functions[index] : NULL;
+	index = minrpc_library_find(&library, name);
+	return index == MINRPC_NO_FUNCTION ? 0U : first + index;
 }

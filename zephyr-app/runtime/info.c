@@ -25,8 +25,9 @@ struct device_info {
 };
 
 /* No arguments, so the receive buffer is free to hold the answer. */
-bool minrpc_device_info(struct minrpc_server *server, struct minrpc_call *call)
+bool minrpc_device_info(struct minrpc_call *call)
 {
+	struct minrpc_server *server = call->server;
 	struct reply {
 		TVMByteArray bytes;
 		struct device_info info;

@@ -1,61 +1,97 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
+ *
+ * Functions by name and by number, of our own tables and of TVM's registries.
  */
-#include <minrpc/library.h>
-
 #include <string.h>
 
-/* The count's second byte is below a space in the two-byte form, and a name's first letter in the one-byte form. */
-static const char *first_name(const TVMFuncRegistry *registry, uint32_t *count)
-{
-	const uint8_t *names = (const uint8_t *)registry->names;
+#include <minrpc/function.h>
 
-	if (names[1] < (uint8_t)' ') {
-		*count = names[0] | ((uint32_t)names[1] << 8);
-		return registry->names + 2;
+/* The names of a registry, one behind another. `*count` is 0 where there is no registry. */
+static const char *packed_names(const TVMFuncRegistry *registry, uint32_t *count)
+{
+	const uint8_t *names;
+
+	*count = 0U;
+	if (registry == NULL) {
+		return NULL;
 	}
+	names = (const uint8_t *)registry->names;
 	*count = names[0];
-	return registry->names + 1;
+	/* The count's second byte is below a space in the two-byte form, and a name's first letter in the other. */
+	if (names[1] >= (uint8_t)' ') {
+		return registry->names + 1;
+	}
+	*count |= (uint32_t)names[1] << 8;
+	return registry->names + 2;
 }
 
-uint32_t minrpc_names_find(const char *names, uint32_t count, const char *name)
+static const char *after(const char *name)
 {
-	uint32_t index = 0U;
+	return name + strlen(name) + 1U;
+}
 
-	while (index < count && strcmp(names, name) != 0) {
-		names += strlen(names) + 1U;
-		index++;
+const char *minrpc_callee_name(const struct minrpc_callee *callee)
+{
+	const char *name;
+	uint32_t count;
+
+	if (callee->function != NULL) {
+		return callee->function->name;
 	}
-	return index;
+	name = packed_names(callee->packed, &count);
+	for (uint32_t i = 0U; i < callee->index; i++) {
+		name = after(name);
+	}
+	return name;
 }
 
 uint32_t minrpc_library_find(const struct minrpc_library *library, const char *name)
 {
-	uint32_t before = 0U;
+	const struct minrpc_module *module = library->modules;
+	uint32_t index = 0U;
 
-	for (uint32_t i = 0U; i < library->count; i++) {
+	for (uint32_t left = library->count; left != 0U; left--, module++) {
+		const char *packed;
 		uint32_t count;
-		const char *names = first_name(library->registries[i], &count);
-		uint32_t found = minrpc_names_find(names, count, name);
 
-		if (found != count) {
-			return before + found;
+		for (uint32_t i = 0U; i < module->count; i++, index++) {
+			if (strcmp(module->functions[i].name, name) == 0) {
+				return index;
+			}
 		}
-		before += count;
+		packed = packed_names(module->packed, &count);
+		for (; count != 0U; count--, index++, packed = after(packed)) {
+			if (strcmp(packed, name) == 0) {
+				return index;
+			}
+		}
 	}
 	return MINRPC_NO_FUNCTION;
 }
 
-TVMBackendPackedCFunc minrpc_library_at(const struct minrpc_library *library, uint32_t index)
+bool minrpc_library_at(const struct minrpc_library *library, uint32_t index,
+		       struct minrpc_callee *callee)
 {
-	for (uint32_t i = 0U; i < library->count; i++) {
+	const struct minrpc_module *module = library->modules;
+
+	for (uint32_t left = library->count; left != 0U; left--, module++) {
 		uint32_t count;
 
-		(void)first_name(library->registries[i], &count);
+		callee->function = NULL;
+		callee->resource = module->resource;
+		if (index < module->count) {
+			callee->function = &module->functions[index];
+			return true;
+		}
+		index -= module->count;
+		(void)packed_names(module->packed, &count);
 		if (index < count) {
-			return library->registries[i]->funcs[index];
+			callee->packed = module->packed;
+			callee->index = index;
+			return true;
 		}
 		index -= count;
 	}
-	return NULL;
+	return false;
 }

@@ -17,20 +17,14 @@ static uint32_t next_random(struct minrpc_server *server)
 	return x;
 }
 
-bool minrpc_random_fill(struct minrpc_server *server, struct minrpc_call *call)
+bool minrpc_random_fill(struct minrpc_call *call)
 {
-	const DLTensor *tensor;
-	uint32_t element;
-	uint32_t size;
+	const DLTensor *tensor = call->args.values[0].v_handle;
+	uint32_t size = minrpc_tensor_size(tensor, tensor->shape);
+	uint32_t element = tensor->dtype.bits / 8U;
 
-	if (!minrpc_check_args(server, "random_fill", &call->args, MINRPC_ARG_TENSOR)) {
-		return false;
-	}
-	tensor = call->args.values[0].v_handle;
-	size = minrpc_tensor_size(tensor, tensor->shape);
-	element = tensor->dtype.bits / 8U;
 	for (uint32_t i = 0U; i < size; i++) {
-		uint8_t byte = (uint8_t)(next_random(server) >> 24);
+		uint8_t byte = (uint8_t)(next_random(call->server) >> 24);
 
 		/* A float's top byte: exponents a little below that of 2, so no infinity, no NaN, no denormal. */
 		if (tensor->dtype.code >= kDLFloat && element > 1U && i % element == element - 1U) {

@@ -149,9 +149,9 @@ bool minrpc_reply_void(struct minrpc_server *server)
 	return set(server, MINRPC_REPLY_VALUE, kTVMNullptr, 0U, 0U);
 }
 
-bool minrpc_reply_handle(struct minrpc_server *server, uintptr_t handle)
+bool minrpc_reply_value(struct minrpc_server *server, const struct minrpc_call *call)
 {
-	return set(server, MINRPC_REPLY_VALUE, kTVMOpaqueHandle, handle, 0U);
+	return set(server, MINRPC_REPLY_VALUE, call->type_code, (uintptr_t)call->value.v_int64, 0U);
 }
 
 bool minrpc_reply_data(struct minrpc_server *server, void *data, uint32_t size)
@@ -167,7 +167,7 @@ void minrpc_reply_exception(struct minrpc_server *server)
 
 static bool fail_return(struct minrpc_server *server, int type_code)
 {
-	return minrpc_server_fail(server, "the returned %s can't be sent",
+	return minrpc_fail(server, "the returned %s can't be sent",
 				  minrpc_type_name(type_code));
 }
 

@@ -1,40 +1,11 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * RPC packets: what each code carries and what it is answered.
+ * RPC packets: what each code carries, what it does, and what it is answered.
  */
 #include <string.h>
 
 #include "rpc.h"
-
-#define DEVICE MINRPC_ARG_DEVICE
-#define DTYPE MINRPC_ARG_DTYPE
-#define HANDLE MINRPC_ARG_HANDLE
-#define INT MINRPC_ARG_INT
-#define TENSOR MINRPC_ARG_TENSOR
-
-/* What the codes from GetGlobalFunc (9) on take, one behind another. */
-static const char forms[] = MINRPC_ARG_STRING "\0"
-			    HANDLE INT "\0"
-			    DEVICE "\0"
-			    DEVICE INT "\0"
-			    DEVICE INT INT DTYPE "\0"
-			    DEVICE HANDLE "\0"
-			    DEVICE HANDLE "\0"
-			    TENSOR TENSOR HANDLE "\0"
-			    TENSOR MINRPC_ARG_STRING_OR_NULL "\0"
-			    DEVICE "\0"
-			    DEVICE HANDLE "\0"
-			    DEVICE HANDLE "\0"
-			    DEVICE;
-
-static const char *form_of(uint32_t code, const struct minrpc_args *args)
-{
-	if (code == MINRPC_RPC_COPY_AMONG_REMOTE && args->count == MINRPC_COPY_AMONG_0_7) {
-		return HANDLE INT HANDLE INT INT DEVICE DEVICE DTYPE HANDLE;
-	}
-	return minrpc_nth(forms, code - MINRPC_RPC_GET_GLOBAL_FUNC);
-}
 
 static bool decode(struct minrpc_server *server, struct minrpc_cursor *body,
 		   struct minrpc_args *args)
@@ -55,21 +26,19 @@ static bool decode(struct minrpc_server *server, struct minrpc_cursor *body,
 	case MINRPC_PACKED_TYPE:
 		return minrpc_fail_type(server, packed.culprit);
 	case MINRPC_PACKED_SCRATCH:
-		return minrpc_server_fail(server, "arguments outgrow the receive buffer");
+		return minrpc_fail(server, "arguments outgrow the receive buffer");
 	default:
-		return minrpc_server_fail(server, "malformed arguments");
+		return minrpc_fail(server, "malformed arguments");
 	}
 }
 
-static bool call_function(struct minrpc_server *server, struct minrpc_cursor *body,
-			  struct minrpc_call *call)
+static bool call_function(struct minrpc_server *server, struct minrpc_cursor *body)
 {
 	uintptr_t handle = minrpc_take_handle(body);
+	struct minrpc_call call = {.server = server};
 
-	if (!decode(server, body, &call->args) || !minrpc_call_handle(server, handle, call)) {
-		return false;
-	}
-	return minrpc_reply_call(server, call);
+	return decode(server, body, &call.args) && minrpc_call_handle(handle, &call) &&
+	       minrpc_reply_call(server, &call);
 }
 
 static bool init_server(struct minrpc_server *server, struct minrpc_cursor *body)
@@ -84,59 +53,10 @@ static bool init_server(struct minrpc_server *server, struct minrpc_cursor *body
 			return minrpc_reply_void(server);
 		}
 	}
-	return minrpc_server_fail(server, "expected protocol 0.7.0 or 0.8.0");
+	return minrpc_fail(server, "expected protocol 0.7.0 or 0.8.0");
 }
 
-static bool free_block(struct minrpc_server *server, uintptr_t handle, enum minrpc_arena_kind kind)
-{
-	if (minrpc_arena_free(&server->arena, handle, kind) != kTvmErrorNoError) {
-		return minrpc_fail_handle(server, kTVMDLTensorHandle, handle);
-	}
-	return minrpc_reply_void(server);
-}
-
-static bool free_handle(struct minrpc_server *server, uintptr_t handle, uint32_t type)
-{
-	switch (type) {
-	case kTVMNDArrayHandle:
-		return free_block(server, handle, MINRPC_ARENA_NDARRAY);
-	case kTVMPackedFuncHandle:
-		if (handle >= MINRPC_HANDLE_EVALUATOR && !minrpc_evaluator_free(server, handle)) {
-			return false;
-		}
-		break;
-	case kTVMObjectHandle:
-	case kTVMModuleHandle: /* the system library stays */
-		break;
-	default:
-		return minrpc_fail_type(server, type);
-	}
-	return minrpc_reply_void(server);
-}
-
-static bool allocate(struct minrpc_server *server, uint32_t size, uint32_t alignment)
-{
-	void *data;
-
-	if (alignment - 1U >= 32768U || (alignment & (alignment - 1U)) != 0U) {
-		return minrpc_server_fail(server, "bad alignment %u", (unsigned int)alignment);
-	}
-	data = minrpc_server_alloc(server, size, alignment, MINRPC_ARENA_DATA);
-	if (data == NULL) {
-		return false;
-	}
-	return minrpc_reply_handle(server, (uintptr_t)data);
-}
-
-static bool allocate_tensor(struct minrpc_server *server, const DLTensor *tensor)
-{
-	uint32_t size = minrpc_tensor_size(tensor, tensor->shape);
-
-	if (size == MINRPC_NO_SIZE) {
-		return minrpc_fail_shape(server);
-	}
-	return allocate(server, size, MINRPC_TENSOR_ALIGNMENT);
-}
+/* ------------------------------------------------- requests with packed arguments */
 
 static uintptr_t handle_in(const TVMValue *value)
 {
@@ -148,26 +68,154 @@ static uint32_t size_in(const TVMValue *value)
 	return minrpc_size((uint64_t)value->v_int64);
 }
 
-/* Of a system call: packed as those of a function are. */
-static bool take_args(struct minrpc_server *server, uint32_t code, struct minrpc_cursor *body,
-		      struct minrpc_args *args)
+static bool return_handle(struct minrpc_call *call, uintptr_t handle)
 {
-	return decode(server, body, args) &&
-	       minrpc_check_args(server, "system call", args, form_of(code, args));
+	call->value.v_int64 = (int64_t)handle;
+	call->type_code = kTVMOpaqueHandle;
+	return true;
 }
+
+/* Unknown: handle 0, which clients of all versions take for "no such function". */
+static bool get_global_function(struct minrpc_call *call)
+{
+	return return_handle(call, minrpc_global_find(call->server, call->args.values[0].v_str));
+}
+
+static bool free_block(struct minrpc_server *server, uintptr_t handle, uint32_t kinds)
+{
+#if MINRPC_CODE_LOADING
+	if (minrpc_arena_free(minrpc_code_arena(server), handle, kinds & MINRPC_ARENA_CODE) ==
+	    kTvmErrorNoError) {
+		return true;
+	}
+#endif
+	return minrpc_arena_free(&server->arena, handle, kinds) == kTvmErrorNoError ||
+	       minrpc_fail_handle(server, kTVMDLTensorHandle, handle);
+}
+
+/* An object goes by the handle that it was given out with; a function of another goes with that. */
+static bool free_object(struct minrpc_server *server, uintptr_t handle, uint32_t type)
+{
+	struct minrpc_object *object = minrpc_object_find(server, handle);
+	bool function = type == kTVMPackedFuncHandle;
+
+	if (object != NULL && object->type_code == type && handle == object->handle + function) {
+		minrpc_object_free(server, object);
+		return true;
+	}
+	/* The system library stays. */
+	return handle < MINRPC_HANDLE_OBJECT || (function && minrpc_check_function(server, handle)) ||
+	       minrpc_fail_handle(server, (int)type, handle);
+}
+
+static bool free_handle(struct minrpc_call *call)
+{
+	uintptr_t handle = handle_in(&call->args.values[0]);
+	uint32_t type = size_in(&call->args.values[1]);
+
+	switch (type) {
+	case kTVMNDArrayHandle:
+		return free_block(call->server, handle, MINRPC_ARENA_NDARRAY);
+	case kTVMPackedFuncHandle:
+	case kTVMModuleHandle:
+		return free_object(call->server, handle, type);
+	case kTVMObjectHandle:
+		return true;
+	default:
+		return minrpc_fail_type(call->server, type);
+	}
+}
+
+static bool allocate_bytes(struct minrpc_call *call, uint32_t size, uint32_t alignment)
+{
+	void *data;
+
+	if (alignment - 1U >= 32768U || (alignment & (alignment - 1U)) != 0U) {
+		return minrpc_fail(call->server, "bad alignment %u", (unsigned int)alignment);
+	}
+	data = minrpc_server_alloc(call->server, size, alignment, MINRPC_ARENA_DATA);
+	return data != NULL && return_handle(call, (uintptr_t)data);
+}
+
+static bool allocate(struct minrpc_call *call)
+{
+	if (call->server->dialect == MINRPC_DIALECT_UNKNOWN) {
+		call->server->dialect = MINRPC_DIALECT_0_7;
+	}
+	return allocate_bytes(call, size_in(&call->args.values[1]), size_in(&call->args.values[2]));
+}
+
+static bool allocate_tensor(struct minrpc_call *call)
+{
+	const DLTensor *tensor = call->args.values[0].v_handle;
+	uint32_t size = minrpc_tensor_size(tensor, tensor->shape);
+
+	if (size == MINRPC_NO_SIZE) {
+		return minrpc_fail_shape(call->server);
+	}
+	return allocate_bytes(call, size, MINRPC_TENSOR_ALIGNMENT);
+}
+
+static bool free_data(struct minrpc_call *call)
+{
+	return free_block(call->server, handle_in(&call->args.values[1]),
+			  MINRPC_ARENA_DATA | MINRPC_ARENA_CODE);
+}
+
+/* There is one stream, whose handle is 0 and which is always in step. */
+static bool return_stream(struct minrpc_call *call)
+{
+	return return_handle(call, 0U);
+}
+
+static bool do_nothing(struct minrpc_call *call)
+{
+	(void)call;
+	return true;
+}
+
+static bool refuse(struct minrpc_call *call)
+{
+	return minrpc_fail(call->server, "not supported");
+}
+
+#define FIRST MINRPC_RPC_GET_GLOBAL_FUNC
+
+static const struct minrpc_function requests[] = {
+	[MINRPC_RPC_GET_GLOBAL_FUNC - FIRST] = {"GetGlobalFunc", "s", get_global_function},
+	[MINRPC_RPC_FREE_HANDLE - FIRST] = {"FreeHandle", "hi", free_handle},
+	[MINRPC_RPC_DEV_SET_DEVICE - FIRST] = {"DevSetDevice", "d", refuse},
+	[MINRPC_RPC_DEV_GET_ATTR - FIRST] = {"DevGetAttr", "di", refuse},
+	[MINRPC_RPC_DEV_ALLOC_DATA - FIRST] = {"DevAllocData", "diiy", allocate},
+	[MINRPC_RPC_DEV_FREE_DATA - FIRST] = {"DevFreeData", "dh", free_data},
+	[MINRPC_RPC_DEV_STREAM_SYNC - FIRST] = {"DevStreamSync", "dh", do_nothing},
+	[MINRPC_RPC_COPY_AMONG_REMOTE - FIRST] = {"CopyAmongRemote", NULL, minrpc_copy_among_remote},
+	[MINRPC_RPC_DEV_ALLOC_DATA_WITH_SCOPE - FIRST] = {"DevAllocDataWithScope", "tz",
+							  allocate_tensor},
+	[MINRPC_RPC_DEV_CREATE_STREAM - FIRST] = {"DevCreateStream", "d", return_stream},
+	[MINRPC_RPC_DEV_FREE_STREAM - FIRST] = {"DevFreeStream", "dh", do_nothing},
+	[MINRPC_RPC_DEV_SET_STREAM - FIRST] = {"DevSetStream", "dh", do_nothing},
+	[MINRPC_RPC_DEV_GET_CURRENT_STREAM - FIRST] = {"DevGetCurrentStream", "d", return_stream},
+};
+
+static bool run_request(struct minrpc_server *server, const struct minrpc_function *request,
+			struct minrpc_cursor *body)
+{
+	const struct minrpc_callee callee = {.function = request};
+	struct minrpc_call call = {.server = server, .callee = &callee, .type_code = kTVMNullptr};
+
+	/* A tensor is a description here: its data is bound where it is used. */
+	return decode(server, body, &call.args) &&
+	       (request->arguments == NULL || minrpc_check_arguments(&call, request->arguments)) &&
+	       request->run(&call) && minrpc_reply_value(server, &call);
+}
+
+/* ------------------------------------------------------------------- all requests */
 
 bool minrpc_request(struct minrpc_server *server, struct minrpc_cursor *packet)
 {
 	uint32_t code = minrpc_take_u32(packet);
-	struct minrpc_call call;
-	const TVMValue *values = NULL;
 
-	if (code >= MINRPC_RPC_GET_GLOBAL_FUNC && code <= MINRPC_RPC_DEV_GET_CURRENT_STREAM) {
-		if (!take_args(server, code, packet, &call.args)) {
-			return false;
-		}
-		values = call.args.values;
-	}
 	switch (code) {
 	case MINRPC_RPC_SHUTDOWN:
 		/* No answer is expected. Only the session ends: the next one is served. */
@@ -176,39 +224,15 @@ bool minrpc_request(struct minrpc_server *server, struct minrpc_cursor *packet)
 	case MINRPC_RPC_INIT_SERVER:
 		return init_server(server, packet);
 	case MINRPC_RPC_CALL_FUNC:
-		return call_function(server, packet, &call);
+		return call_function(server, packet);
 	case MINRPC_RPC_COPY_FROM_REMOTE:
 		return minrpc_copy_from_remote(server, packet);
 	case MINRPC_RPC_COPY_TO_REMOTE:
 		return minrpc_copy_to_remote(server, packet);
-	case MINRPC_RPC_GET_GLOBAL_FUNC:
-		/* Unknown: handle 0, which clients of all versions take for "no such function". */
-		return minrpc_reply_handle(server, minrpc_global_find(&server->config->library,
-								      values[0].v_str));
-	case MINRPC_RPC_FREE_HANDLE:
-		return free_handle(server, handle_in(&values[0]), size_in(&values[1]));
-	case MINRPC_RPC_DEV_ALLOC_DATA:
-		if (server->dialect == MINRPC_DIALECT_UNKNOWN) {
-			server->dialect = MINRPC_DIALECT_0_7;
-		}
-		return allocate(server, size_in(&values[1]), size_in(&values[2]));
-	case MINRPC_RPC_DEV_ALLOC_DATA_WITH_SCOPE:
-		return allocate_tensor(server, values[0].v_handle);
-	case MINRPC_RPC_DEV_FREE_DATA:
-		return free_block(server, handle_in(&values[1]), MINRPC_ARENA_DATA);
-	case MINRPC_RPC_COPY_AMONG_REMOTE:
-		return minrpc_copy_among_remote(server, &call.args);
-	case MINRPC_RPC_DEV_CREATE_STREAM:
-	case MINRPC_RPC_DEV_GET_CURRENT_STREAM:
-		return minrpc_reply_handle(server, 0U);
-	case MINRPC_RPC_DEV_STREAM_SYNC: /* there is one stream */
-	case MINRPC_RPC_DEV_FREE_STREAM:
-	case MINRPC_RPC_DEV_SET_STREAM:
-		return minrpc_reply_void(server);
-	case MINRPC_RPC_DEV_SET_DEVICE:
-	case MINRPC_RPC_DEV_GET_ATTR:
-		return minrpc_server_fail(server, "not supported");
 	default:
-		return minrpc_server_fail(server, "unknown RPC code %u", (unsigned int)code);
+		if (code - FIRST < sizeof(requests) / sizeof(requests[0])) {
+			return run_request(server, &requests[code - FIRST], packet);
+		}
+		return minrpc_fail(server, "unknown RPC code %u", (unsigned int)code);
 	}
 }

@@ -28,12 +28,9 @@ bool minrpc_resend_keep(struct minrpc_server *server)
 	return true;
 }
 
-bool minrpc_resend_version(struct minrpc_server *server, struct minrpc_call *call)
+bool minrpc_resend_version(struct minrpc_call *call)
 {
-	(void)server;
-	call->value.v_int64 = 1;
-	call->type_code = kTVMArgInt;
-	return true;
+	return minrpc_return_int(call, 1);
 }
 
 void minrpc_resend_ask(struct minrpc_server *server)

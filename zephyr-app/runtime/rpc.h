@@ -6,6 +6,7 @@
 #ifndef MINRPC_RPC_H_
 #define MINRPC_RPC_H_
 
+#include <minrpc/object.h>
 #include <minrpc/server.h>
 
 enum minrpc_rpc_code {
@@ -36,18 +37,11 @@ enum minrpc_rpc_code {
 #define MINRPC_PACKET_LENGTH 8U
 #define MINRPC_PACKET_CODE   4U
 
-/* A call under way: what it was given and what it gave. */
-struct minrpc_call {
-	struct minrpc_args args;
-	TVMValue value;
-	int type_code;
-};
-
 /* Handles have TVM's shape; all are looked up, none is a pointer but data addresses. */
 #define MINRPC_HANDLE_MODULE    0x8000U
 #define MINRPC_HANDLE_FUNCTION  0x80008000U /* + index in the system library */
 #define MINRPC_HANDLE_GLOBAL    0x80028000U /* + index in the global functions */
-#define MINRPC_HANDLE_EVALUATOR 0xc0000000U /* + serial, 30 bits */
+#define MINRPC_HANDLE_OBJECT   0xc0000000U /* + serial of 18 bits << 12 + 1 + index of a function in it */
 
 /*
  * What carries out a request, or a part of it, returns true; or false when server->error says why it can't be done.
@@ -57,7 +51,8 @@ struct minrpc_call {
 
 /* Each describes the reply and returns true; minrpc_reply_send sends it, as often as it is called. */
 bool minrpc_reply_void(struct minrpc_server *server);
-bool minrpc_reply_handle(struct minrpc_server *server, uintptr_t handle);
+/* Of a request: nothing, or a handle. */
+bool minrpc_reply_value(struct minrpc_server *server, const struct minrpc_call *call);
 bool minrpc_reply_data(struct minrpc_server *server, void *data, uint32_t size);
 /* Fails when the function returned what can't travel. */
 bool minrpc_reply_call(struct minrpc_server *server, const struct minrpc_call *call);
@@ -80,9 +75,7 @@ bool minrpc_request(struct minrpc_server *server, struct minrpc_cursor *packet);
 bool minrpc_copy_from_remote(struct minrpc_server *server, struct minrpc_cursor *body);
 bool minrpc_copy_to_remote(struct minrpc_server *server, struct minrpc_cursor *body);
 
-/* How many arguments v0.7's form has, which tells it from v0.8's. */
-#define MINRPC_COPY_AMONG_0_7 9
-bool minrpc_copy_among_remote(struct minrpc_server *server, const struct minrpc_args *args);
+bool minrpc_copy_among_remote(struct minrpc_call *call);
 
 /*
  * For a packet that is not all there yet: the destination of a CopyToRemote whose body's first part is in
@@ -92,58 +85,51 @@ uint8_t *minrpc_copy_stream(struct minrpc_server *server, struct minrpc_cursor *
 			    uint32_t beyond);
 
 /*
- * Fails unless the tensor's elements lie within a live allocation. Folds the byte offset into `data`: generated
- * code does not look at it. `constants`: it may be a constant of the image too.
+ * Fails unless the tensor's elements lie within memory that the client may name, and, for one to be `writable`, not in
+ * what is read-only. Folds the byte offset into `data`: generated code does not look at it.
  */
-bool minrpc_bind_tensor(struct minrpc_server *server, DLTensor *tensor, bool constants);
+bool minrpc_bind_tensor(struct minrpc_server *server, DLTensor *tensor, bool writable);
 
 /* ------------------------------------------------------------------- call.c */
 
-/* Runs what `handle` names. On failure server->error has the text. */
-bool minrpc_call_handle(struct minrpc_server *server, uintptr_t handle,
-				   struct minrpc_call *call);
+/* Checks the arguments of call->callee and binds its tensors. Once a call: it changes them. */
+bool minrpc_bind_arguments(struct minrpc_call *call);
 
-/*
- * Calls the function `number` times, or until it fails: then the text is its own, or one that says so. The loop is
- * what the time evaluator times: nothing else belongs in it.
- */
-bool minrpc_run(struct minrpc_server *server, TVMBackendPackedCFunc function, uint32_t number,
-		struct minrpc_call *call);
+/* Binds, and runs what `handle` names. */
+bool minrpc_call_handle(uintptr_t handle, struct minrpc_call *call);
 
-/* What an argument may be: a type code in each half of a byte. As strings, so that they can be joined. */
-#define MINRPC_ARG_INT "\x0f"    /* or bool */
-#define MINRPC_ARG_HANDLE "\x34" /* or null */
-#define MINRPC_ARG_DTYPE "\x55"
-#define MINRPC_ARG_DEVICE "\x66"
-#define MINRPC_ARG_TENSOR "\x77"
-#define MINRPC_ARG_MODULE "\x93" /* or handle */
-#define MINRPC_ARG_STRING "\xbb"
-#define MINRPC_ARG_STRING_OR_NULL "\xb4"
+/* The functions of the module that `handle` names, and the handle of its first; fails when there is none. */
+bool minrpc_find_module(struct minrpc_server *server, uintptr_t handle,
+			struct minrpc_library *library, uint32_t *first);
 
-/* Fails with what was expected and what came, unless the arguments are those of `form`. */
-bool minrpc_check_args(struct minrpc_server *server, const char *function,
-		       const struct minrpc_args *args, const char *form);
+/* Fails unless the handle is a function's. */
+bool minrpc_check_function(struct minrpc_server *server, uintptr_t handle);
 
 /* ---------------------------------------------------------------- globals.c */
+
+extern const struct minrpc_module minrpc_globals;
 
 /*
  * The handle of the function of that name; 0 when there is none. After a colon it is one of the library's: our
  * client then has its first result after one question, not four, on links that move a byte in tens of microseconds.
  */
-uintptr_t minrpc_global_find(const struct minrpc_library *library, const char *name);
-/* The function of the index in such a handle, or NULL. */
-typedef bool (*minrpc_global)(struct minrpc_server *server, struct minrpc_call *call);
-minrpc_global minrpc_global_at(uint32_t index);
+uintptr_t minrpc_global_find(const struct minrpc_server *server, const char *name);
 
-/* Fails unless it is the system library, the only module. */
-bool minrpc_check_module(struct minrpc_server *server, const TVMValue *value);
+/* ----------------------------------------------- info.c, random.c, code.c: globals */
 
-/* -------------------------------------------------------- info.c, random.c */
+bool minrpc_device_info(struct minrpc_call *call);
+bool minrpc_random_fill(struct minrpc_call *call);
+bool minrpc_code_alloc(struct minrpc_call *call);
+bool minrpc_code_load(struct minrpc_call *call);
 
-bool minrpc_device_info(struct minrpc_server *server, struct minrpc_call *call);
-bool minrpc_random_fill(struct minrpc_server *server, struct minrpc_call *call);
+/* Where blocks for code come from. */
+struct minrpc_arena *minrpc_code_arena(struct minrpc_server *server);
 
 /* ----------------------------------------------------------------- server.c */
+
+/* As minrpc_server_alloc, in any arena. */
+void *minrpc_alloc_in(struct minrpc_server *server, struct minrpc_arena *arena, uint32_t size,
+		      uint32_t alignment, enum minrpc_arena_kind kind);
 
 /* With the session's id; a log's is none. */
 void minrpc_send_message(struct minrpc_server *server, enum minrpc_message_type type,
@@ -173,7 +159,7 @@ void minrpc_resend_deliver(struct minrpc_server *server, uint32_t length);
 /* So is a question for the reply: the client gets it, or learns that the request never came. */
 void minrpc_resend_probed(struct minrpc_server *server, uint32_t length);
 /* A global function: being there says that numbered messages are understood. */
-bool minrpc_resend_version(struct minrpc_server *server, struct minrpc_call *call);
+bool minrpc_resend_version(struct minrpc_call *call);
 /* Asks the client for what follows the last numbered request. */
 void minrpc_resend_ask(struct minrpc_server *server);
 /* Keeps what the reply points to from being overwritten by what arrives before the next request. */
@@ -181,12 +167,10 @@ bool minrpc_resend_keep(struct minrpc_server *server);
 
 /* -------------------------------------------------------------- evaluator.c */
 
-bool minrpc_evaluator_create(struct minrpc_server *server, struct minrpc_call *call);
+bool minrpc_evaluator_create(struct minrpc_call *call);
 /* The same arguments; the evaluator's result is in cycles, with the number of calls and batches of each repeat. */
-bool minrpc_evaluator_create_counting(struct minrpc_server *server,
-						 struct minrpc_call *call);
-bool minrpc_evaluator_call(struct minrpc_server *server, uintptr_t handle,
-				      struct minrpc_call *call);
-bool minrpc_evaluator_free(struct minrpc_server *server, uintptr_t handle);
+bool minrpc_evaluator_create_counting(struct minrpc_call *call);
+/* What calling an evaluator does. */
+extern const struct minrpc_function minrpc_evaluator_function;
 
 #endif /* MINRPC_RPC_H_ */

@@ -23,15 +23,15 @@ void minrpc_send_message(struct minrpc_server *server, enum minrpc_message_type 
 
 static void forget_session(struct minrpc_server *server)
 {
-	minrpc_arena_release(&server->arena, MINRPC_ARENA_DATA | MINRPC_ARENA_EVALUATOR |
-						     MINRPC_ARENA_NDARRAY | MINRPC_ARENA_RESULT |
-						     MINRPC_ARENA_CONSTANT);
+	minrpc_objects_free(server);
+	minrpc_arena_release(&server->arena, MINRPC_ARENA_SESSION);
+#if MINRPC_CODE_LOADING
+	minrpc_arena_release(minrpc_code_arena(server), MINRPC_ARENA_SESSION);
+#endif
 	server->result = NULL;
 	server->reply.kind = MINRPC_REPLY_NONE;
 	server->numbered = false;
 	server->sequence = 0U;
-	server->evaluators = NULL;
-	server->constants = NULL;
 	server->dialect = MINRPC_DIALECT_UNKNOWN;
 	server->random_state = 1U;
 }
@@ -44,6 +44,11 @@ void minrpc_server_init(struct minrpc_server *server, const struct minrpc_config
 	minrpc_writer_init(&server->writer, config->send_buffer, config->send_size,
 			   config->platform->write, config->context);
 	minrpc_arena_init(&server->arena, config->arena, config->arena_size);
+#if MINRPC_CODE_LOADING
+	if (config->code != NULL) {
+		minrpc_arena_init(&server->code, config->code, config->code_size);
+	}
+#endif
 	forget_session(server);
 	minrpc_send_message(server, MINRPC_MESSAGE_TERMINATE, NULL, 0U);
 }
@@ -62,7 +67,7 @@ int minrpc_server_log(struct minrpc_server *server, const char *text, uint32_t s
 	return server->writer.fresh ? -1 : 0;
 }
 
-bool minrpc_server_fail(struct minrpc_server *server, const char *format, ...)
+bool minrpc_fail(struct minrpc_server *server, const char *format, ...)
 {
 	va_list list;
 
@@ -72,20 +77,25 @@ bool minrpc_server_fail(struct minrpc_server *server, const char *format, ...)
 	return false;
 }
 
+void *minrpc_alloc_in(struct minrpc_server *server, struct minrpc_arena *arena, uint32_t size,
+		      uint32_t alignment, enum minrpc_arena_kind kind)
+{
+	void *block = minrpc_arena_alloc(arena, size, alignment, kind);
+
+	if (block == NULL) {
+		(void)minrpc_fail(server,
+				  "out of device memory: asked for %u bytes, largest free %u of %u; "
+				  "enlarge the arena",
+				  (unsigned int)size, (unsigned int)minrpc_arena_largest_free(arena),
+				  (unsigned int)arena->size);
+	}
+	return block;
+}
+
 void *minrpc_server_alloc(struct minrpc_server *server, uint32_t size, uint32_t alignment,
 			  enum minrpc_arena_kind kind)
 {
-	void *block = minrpc_arena_alloc(&server->arena, size, alignment, kind);
-
-	if (block == NULL) {
-		(void)minrpc_server_fail(server,
-					 "out of device memory: asked for %u bytes, largest free %u of %u; "
-					 "enlarge the arena",
-					 (unsigned int)size,
-					 (unsigned int)minrpc_arena_largest_free(&server->arena),
-					 (unsigned int)server->arena.size);
-	}
-	return block;
+	return minrpc_alloc_in(server, &server->arena, size, alignment, kind);
 }
 
 /* With the frame's length and the buffer's. */
@@ -109,11 +119,11 @@ static bool process(struct minrpc_server *server, struct minrpc_cursor *packet)
 		return minrpc_reply_void(server);
 	}
 	if (server->oversize != 0U) {
-		return minrpc_server_fail(server, oversize_text, (unsigned int)server->oversize,
+		return minrpc_fail(server, oversize_text, (unsigned int)server->oversize,
 					  (unsigned int)server->config->receive_size);
 	}
 	if (minrpc_cursor_bad(packet) || size != minrpc_cursor_left(packet)) {
-		return minrpc_server_fail(server, "packet of %u bytes in a message of %u",
+		return minrpc_fail(server, "packet of %u bytes in a message of %u",
 					  (unsigned int)size,
 					  (unsigned int)minrpc_cursor_left(packet));
 	}

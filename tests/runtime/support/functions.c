@@ -89,8 +89,7 @@ static int ret(PACKED)
 static int echo(PACKED)
 {
 	UNUSED;
-	/* Not a handle: what a function returns as one, the client may name in later calls. */
-	if (count > 0 && codes[0] != kTVMOpaqueHandle) {
+	if (count > 0) {
 		*value = args[0];
 		*code = codes[0];
 	}
@@ -133,12 +132,24 @@ static int talk(PACKED)
 	return minrpc_server_log(&host_current()->server, text, host_functions.log_size);
 }
 
+char host_resource;
+const float host_constants[4] = {1.5F, -2.0F, 3.0F, 4.0F};
+
+static int resource_function(PACKED)
+{
+	UNUSED;
+	value->v_int64 = resource == &host_resource;
+	*code = kTVMArgInt;
+	return 0;
+}
+
 static const TVMBackendPackedCFunc functions[] = {
-	tick, fail_at, fail_text, leak, workspace, bad_free, ret, echo, array, call_inc, talk,
+	tick, fail_at, fail_text, leak, workspace, bad_free,
+	ret,  echo,    array,     call_inc, talk, resource_function,
 };
 
 const TVMFuncRegistry host_registry = {
-	.names = "\013\000tick\0fail_at\0fail_text\0leak\0workspace\0bad_free\0ret\0echo\0array\0"
-		 "call_inc\0talk\0",
+	.names = "\014\000tick\0fail_at\0fail_text\0leak\0workspace\0bad_free\0ret\0echo\0array\0"
+		 "call_inc\0talk\0resource\0",
 	.funcs = functions,
 };

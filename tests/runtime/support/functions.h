@@ -6,7 +6,7 @@
 #ifndef FUNCTIONS_H_
 #define FUNCTIONS_H_
 
-#include <tvm/runtime/crt/func_registry.h>
+#include <minrpc/function.h>
 
 /*
  * tick      counts the call and adds `cost` to the clock
@@ -20,6 +20,7 @@
  * array     returns an array: `array` below
  * call_inc  calls inc through TVMFuncCall
  * talk      logs `log_size` bytes of 'x'
+ * resource  returns 1 when it gets host_resource as its resource handle, else 0
  */
 extern const TVMFuncRegistry host_registry;
 
@@ -34,5 +35,11 @@ extern struct host_functions {
 } host_functions;
 
 void host_functions_reset(void);
+
+/* What the functions of host_registry get as their resource. */
+extern char host_resource;
+
+/* The memory that the device declares as read-only. */
+extern const float host_constants[4];
 
 #endif /* FUNCTIONS_H_ */

@@ -81,11 +81,11 @@ static void port_reset(void *context)
 
 static struct minrpc_library library(void)
 {
-	static const TVMFuncRegistry *registries[2];
+	static struct minrpc_module modules[2];
 
-	registries[0] = &host_registry;
-	registries[1] = &operators_registry;
-	return (struct minrpc_library){registries, 2U};
+	modules[0] = (struct minrpc_module){.packed = &host_registry, .resource = &host_resource};
+	modules[1] = minrpc_operators;
+	return (struct minrpc_library){modules, 2U};
 }
 
 static void *exactly(uint32_t size)
@@ -131,6 +131,8 @@ struct host *host_boot(struct host_sizes sizes)
 		.arena = aligned(sizes.arena),
 		.arena_size = sizes.arena,
 		.library = library(),
+		.read_only = &host_constants,
+		.read_only_size = sizeof(host_constants),
 		.nonce_seed = 0xa5U,
 	};
 	current = host;
@@ -142,8 +144,7 @@ void host_reboot(struct host *host)
 {
 	host->sent.size = 0U;
 	host_functions_reset();
-	(void)operators_library(); /* what functions reach by name */
-	operators_bind(&host->server);
+	minrpc_tvm_bind(&host->server);
 	minrpc_server_init(&host->server, &host->config);
 }
 

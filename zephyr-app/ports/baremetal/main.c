@@ -11,6 +11,8 @@
 #include "operators.h"
 
 #define ARENA_SIZE (3U * 1024U * 1024U)
+/* At least: null and what is near it is nobody's memory. */
+#define VECTORS_SIZE 1024U
 
 static struct minrpc_server server;
 
@@ -98,6 +100,10 @@ void fault_report(const char *text)
 	board_reset();
 }
 
+/* The linker's: where the code and the constants lie. */
+extern const char __flash[];
+extern const char __flash_size[];
+
 int main(void)
 {
 	static struct minrpc_config config = {
@@ -108,14 +114,16 @@ int main(void)
 		.send_size = sizeof(send_buffer),
 		.arena = arena,
 		.arena_size = sizeof(arena),
+		.read_only = __flash + VECTORS_SIZE,
 	};
 
 	stack_paint();
-	config.library = operators_library();
+	config.library = minrpc_system_library();
+	config.read_only_size = (uint32_t)(uintptr_t)__flash_size - VECTORS_SIZE;
 	config.nonce_seed = ++restarts;
 	uart_init();
 	systick_init();
-	operators_bind(&server);
+	minrpc_tvm_bind(&server);
 	console_write("minrpc: MPS2 AN385 ready, RPC on UART1\n");
 	minrpc_server_init(&server, &config);
 	for (;;) {

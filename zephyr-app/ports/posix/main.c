@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <termios.h>
 #include <time.h>
 #include <unistd.h>
@@ -21,6 +22,7 @@
 #include "operators.h"
 
 #define ARENA_SIZE  (16U * 1024U * 1024U)
+#define CODE_SIZE   (4U * 1024U * 1024U)
 #define LINK_BUFFER 65536U
 
 struct posix_port {
@@ -83,12 +85,27 @@ static void port_reset(void *context)
 	exit(EXIT_FAILURE);
 }
 
+#if MINRPC_CODE_LOADING
+/* Near the program's own code, so that calls reach from one to the other. */
+static _Alignas(65536) uint8_t code[CODE_SIZE];
+
+static int port_code_ready(void *context, void *block, uint32_t size)
+{
+	(void)context;
+	__builtin___clear_cache((char *)block, (char *)block + size);
+	return 0;
+}
+#endif
+
 static const struct minrpc_platform platform = {
 	.write = port_write,
 	.clock_describe = port_clock_describe,
 	.clock_sample = port_clock_sample,
 	.sleep_ms = port_sleep_ms,
 	.reset = port_reset,
+#if MINRPC_CODE_LOADING
+	.code_ready = port_code_ready,
+#endif
 };
 
 static uint8_t nonce_seed(void)
@@ -154,6 +171,10 @@ static int serve(struct minrpc_server *server, int link)
 	}
 }
 
+/* The linker's: where the program and where its constants lie. */
+extern const char __executable_start[];
+extern const char edata[];
+
 int main(int argc, char **argv)
 {
 	static _Alignas(8) uint8_t receive_buffer[MINRPC_MAX_PACKET];
@@ -170,7 +191,13 @@ int main(int argc, char **argv)
 		.send_size = sizeof(send_buffer),
 		.arena = arena,
 		.arena_size = sizeof(arena),
-		.library = operators_library(),
+		.library = minrpc_system_library(),
+		.read_only = __executable_start,
+		.read_only_size = (uint32_t)(edata - __executable_start),
+#if MINRPC_CODE_LOADING
+		.code = code,
+		.code_size = sizeof(code),
+#endif
 		.nonce_seed = nonce_seed(),
 	};
 	int error;
@@ -180,7 +207,13 @@ int main(int argc, char **argv)
 		(void)fprintf(stderr, "%s: %s: %s\n", argv[0], argv[2], strerror(errno));
 		return EXIT_FAILURE;
 	}
-	operators_bind(&server);
+#if MINRPC_CODE_LOADING
+	if (mprotect(code, sizeof(code), PROT_READ | PROT_WRITE | PROT_EXEC) != 0) {
+		(void)fprintf(stderr, "%s: memory for code: %s\n", argv[0], strerror(errno));
+		return EXIT_FAILURE;
+	}
+#endif
+	minrpc_tvm_bind(&server);
 	minrpc_server_init(&server, &config);
 	error = serve(&server, port.link);
 	if (error != 0) {

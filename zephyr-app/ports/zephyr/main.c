@@ -5,6 +5,7 @@
  */
 #include <zephyr/device.h>
 #include <zephyr/kernel.h>
+#include <zephyr/linker/linker-defs.h>
 #include <zephyr/sys/printk.h>
 
 #include <minrpc/server.h>
@@ -108,7 +109,11 @@ int main(void)
 	};
 	int error;
 
-	config.library = operators_library();
+	config.library = minrpc_system_library();
+#if !defined(CONFIG_ARCH_POSIX)
+	config.read_only = __rodata_region_start;
+	config.read_only_size = (uint32_t)(__rodata_region_end - __rodata_region_start);
+#endif
 	config.nonce_seed = restart_nonce();
 	log_console_init();
 	error = clock_init();
@@ -120,7 +125,7 @@ int main(void)
 		return error;
 	}
 	printk("minrpc: %s ready, RPC on %s\n", CONFIG_BOARD_TARGET, DEVICE_DT_GET(LINK_NODE)->name);
-	operators_bind(&server);
+	minrpc_tvm_bind(&server);
 	minrpc_server_init(&server, &config);
 	serve();
 }

@@ -24,13 +24,18 @@
 /* What a block is for: who may name it, and when it is freed. Bits, so that a set of kinds can be given. */
 enum minrpc_arena_kind {
 	MINRPC_ARENA_FREE = 0x00,
-	MINRPC_ARENA_DATA = 0x01,      /* allocated by the client; lives until freed or the session ends */
-	MINRPC_ARENA_EVALUATOR = 0x02, /* a time evaluator; likewise */
-	MINRPC_ARENA_NDARRAY = 0x04,   /* the header of an array that a function returned; likewise */
-	MINRPC_ARENA_WORKSPACE = 0x08, /* of the running function; lives until the call returns */
-	MINRPC_ARENA_RESULT = 0x10,    /* a reply under way; lives until it is sent */
-	MINRPC_ARENA_LIBRARY = 0x20,   /* kept by a function between calls; never freed for it */
-	MINRPC_ARENA_CONSTANT = 0x40,  /* the note of an address that a function returned; lives like DATA */
+	MINRPC_ARENA_DATA = 0x01,    /* allocated by the client; lives until freed or the session ends */
+	MINRPC_ARENA_OBJECT = 0x02,  /* a struct minrpc_object; likewise */
+	MINRPC_ARENA_NDARRAY = 0x04, /* the header of an array that a function returned; likewise */
+	MINRPC_ARENA_CODE = 0x08,    /* for code that the client brings; likewise */
+	MINRPC_ARENA_CODE_IN_USE = 0x10, /* such code, loaded; goes with its module */
+	MINRPC_ARENA_RESULT = 0x20,      /* a reply under way; lives until it is sent */
+	MINRPC_ARENA_WORKSPACE = 0x40,   /* of the running function; lives until the call returns */
+	MINRPC_ARENA_LIBRARY = 0x80,     /* kept by a function between calls, which alone may touch it */
+	MINRPC_ARENA_SHARED = 0x100,     /* likewise, for arrays that the function gives out: clients may write it */
+
+	/* What a session's end frees. */
+	MINRPC_ARENA_SESSION = 0x3f,
 };
 
 struct minrpc_arena {
@@ -55,6 +60,9 @@ tvm_crt_error_t minrpc_arena_free(struct minrpc_arena *arena, uintptr_t pointer,
 /* True when `pointer` is what alloc gave for a live block of one of `kinds`; *size is then what was asked for. */
 bool minrpc_arena_find(const struct minrpc_arena *arena, uintptr_t pointer, uint32_t kinds,
 		       uint32_t *size);
+
+/* Makes the live block that starts at `pointer` one of another kind. */
+void minrpc_arena_set_kind(uintptr_t pointer, enum minrpc_arena_kind kind);
 
 /* Frees every block of these kinds, and merges free neighbours. */
 void minrpc_arena_release(struct minrpc_arena *arena, uint32_t kinds);

@@ -35,6 +35,9 @@ struct minrpc_platform {
 	/* Bytes lost on reception since boot (ring full, UART overrun). NULL: none can be. */
 	uint32_t (*receive_overruns)(void *context);
 
+	/* Makes what was written to the block runnable: cache maintenance, page permissions. 0, or a negative number. NULL: nothing to do. */
+	int (*code_ready)(void *context, void *block, uint32_t size);
+
 	/* Bytes of the stack that requests run on, and the most of it that was ever used. NULL: not known. */
 	void (*stack_use)(void *context, uint32_t *size, uint32_t *peak);
 };

@@ -9,7 +9,7 @@
 
 #include <minrpc/arena.h>
 #include <minrpc/frame.h>
-#include <minrpc/library.h>
+#include <minrpc/function.h>
 #include <minrpc/packed.h>
 #include <minrpc/platform.h>
 #include <minrpc/session.h>
@@ -37,14 +37,24 @@ struct minrpc_config {
 	void *arena;
 	uint32_t arena_size;
 
+	/* The system library. */
 	struct minrpc_library library;
+
+	/* Memory of the image that a client may name but not write, such as constants in flash. Size 0: none. */
+	const void *read_only;
+	uint32_t read_only_size;
+
+#if MINRPC_CODE_LOADING
+	/* Executable memory for code that is loaded. NULL: the arena is executable, blocks come from there. */
+	void *code;
+	uint32_t code_size;
+#endif
 
 	/* Where the session nonces start. Any value; a different one after each reset keeps old messages out. */
 	uint8_t nonce_seed;
 };
 
-struct minrpc_evaluator;
-struct minrpc_constant;
+struct minrpc_object;
 
 /* The low bits are the packet's RPC code. */
 #define MINRPC_REPLY_CODE 0x0fU
@@ -87,11 +97,13 @@ struct minrpc_server {
 	uint32_t oversize; /* length of the frame being received, when it is over the buffer */
 	struct minrpc_reply reply;
 	void *result;      /* what the reply points to, when that is in the arena */
-	struct minrpc_evaluator *evaluators;
-	struct minrpc_constant *constants;
-	uint32_t evaluator_serial; /* of the next time evaluator */
+	struct minrpc_object *objects;
+	uint32_t object_serial; /* of the next one's handle */
 	uint32_t random_state;
 	struct minrpc_arena arena;
+#if MINRPC_CODE_LOADING
+	struct minrpc_arena code;
+#endif
 	uint32_t counters[MINRPC_COUNTERS];
 	struct minrpc_reader reader;
 	struct minrpc_writer writer;
@@ -112,17 +124,11 @@ void minrpc_server_receive(struct minrpc_server *server, const uint8_t *data, ui
 int minrpc_server_log(struct minrpc_server *server, const char *text, uint32_t size);
 
 /* Makes `format` (see minrpc_text) the text of the exception that the running request ends with. Returns false. */
-__attribute__((format(printf, 2, 3))) bool minrpc_server_fail(struct minrpc_server *server,
-							      const char *format, ...);
+__attribute__((format(printf, 2, 3))) bool minrpc_fail(struct minrpc_server *server,
+						       const char *format, ...);
 
 /* A block of the arena; NULL when there is no room, and that is then the exception's text. */
 void *minrpc_server_alloc(struct minrpc_server *server, uint32_t size, uint32_t alignment,
 			  enum minrpc_arena_kind kind);
-
-/*
- * True for what a function returned as an opaque handle in this session: TVM's linked parameters are found so. It
- * lies in the image, and nobody can say how large it is.
- */
-bool minrpc_server_is_constant(const struct minrpc_server *server, const void *address);
 
 #endif /* MINRPC_SERVER_H_ */

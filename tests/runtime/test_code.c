@@ -1,0 +1,342 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Code that arrives over the link, and what it becomes: a module of the session. What is loaded here is a registry in
+ * the shape that a linker makes of it, whose functions lie in the test.
+ */
+#include <stddef.h>
+
+#include "check.h"
+#include "functions.h"
+#include "host.h"
+
+static uint32_t readied;
+static int ready_result;
+
+static int code_ready(void *context, void *block, uint32_t size)
+{
+	(void)context;
+	(void)block;
+	readied = size;
+	return ready_result;
+}
+
+static struct host *start(void)
+{
+	struct host *host = host_start();
+
+	readied = 0U;
+	ready_result = 0;
+	host->platform.code_ready = code_ready;
+	return host;
+}
+
+static int answer_42(TVMValue *args, int *codes, int count, TVMValue *value, int *code, void *resource)
+{
+	(void)args;
+	(void)codes;
+	(void)count;
+	value->v_int64 = resource == NULL ? 42 : 0;
+	*code = kTVMArgInt;
+	return 0;
+}
+
+/* What the client uploads. */
+struct image {
+	uint8_t before[16];
+	TVMFuncRegistry registry;
+	TVMBackendPackedCFunc functions[2];
+	char names[16];
+};
+
+static struct image linked_at(uint64_t address)
+{
+	struct image image = {
+		.registry = {.names = (const char *)(uintptr_t)address + offsetof(struct image, names),
+			     .funcs = (const TVMBackendPackedCFunc *)((uintptr_t)address +
+								      offsetof(struct image, functions))},
+		.functions = {answer_42, host_registry.funcs[0]},
+		.names = "\002\000answer\0tick",
+	};
+
+	return image;
+}
+
+static const struct answer *code_alloc(struct host *host, uint64_t size)
+{
+	struct args args = {0};
+
+	arg(&args, ARG_INT, size);
+	return host_call(host, host_global(host, "minrpc.code_alloc"), &args);
+}
+
+static const struct answer *code_load(struct host *host, uint64_t block, uint64_t offset)
+{
+	struct args args = {0};
+
+	arg(&args, ARG_HANDLE, block);
+	arg(&args, ARG_INT, offset);
+	return host_call(host, host_global(host, "minrpc.code_load"), &args);
+}
+
+static uint64_t upload(struct host *host)
+{
+	uint64_t block = get_u64(expect_returned(code_alloc(host, sizeof(struct image)), ARG_HANDLE));
+	struct image image = linked_at(block);
+
+	CHECK_EQ(block % 64U, 0U);
+	host_write(host, block, &image, sizeof(image));
+	return block;
+}
+
+static uint64_t load(struct host *host, uint64_t block)
+{
+	const struct answer *answer = code_load(host, block, offsetof(struct image, registry));
+
+	return get_u64(expect_returned(answer, ARG_MODULE));
+}
+
+static const struct answer *get_function(struct host *host, uint64_t module, const char *name)
+{
+	struct args args = {0};
+
+	arg(&args, ARG_MODULE, module);
+	arg_string(&args, name);
+	arg(&args, ARG_INT, 0U);
+	return host_call(host, host_global(host, "tvm.rpc.server.ModuleGetFunction"), &args);
+}
+
+static uint64_t function(struct host *host, uint64_t module, const char *name)
+{
+	return get_u64(expect_returned(get_function(host, module, name), ARG_FUNCTION));
+}
+
+static const struct answer *free_handle(struct host *host, uint64_t handle, uint32_t type)
+{
+	struct args args = {0};
+
+	arg(&args, ARG_HANDLE, handle);
+	arg(&args, ARG_INT, type);
+	return host_syscall(host, RPC_FREE_HANDLE, &args);
+}
+
+static const struct answer *call(struct host *host, uint64_t handle)
+{
+	struct args none = {0};
+
+	return host_call(host, handle, &none);
+}
+
+static const struct answer *make_evaluator(struct host *host, uint64_t module, const char *name)
+{
+	struct args args = {0};
+
+	arg(&args, ARG_MODULE, module);
+	arg_string(&args, name);
+	for (int i = 0; i < 5; i++) {
+		arg(&args, ARG_INT, 1U);
+	}
+	arg_string(&args, "");
+	return host_call(host, host_global(host, "runtime.RPCTimeEvaluator"), &args);
+}
+
+TEST(a_loaded_module_works_like_the_system_library)
+{
+	struct host *host = start();
+	uint64_t module = load(host, upload(host));
+	uint64_t evaluator;
+
+	CHECK_EQ(readied, sizeof(struct image));
+	CHECK_EQ(get_u64(expect_returned(call(host, function(host, module, "answer")), ARG_INT)), 42U);
+	(void)expect_returned(call(host, function(host, module, "tick")), ARG_NULL);
+	CHECK_EQ(host_functions.calls, 1U);
+	(void)expect_returned(get_function(host, module, "nothing"), ARG_NULL);
+	evaluator = get_u64(expect_returned(make_evaluator(host, module, "tick"), ARG_FUNCTION));
+	(void)expect_returned(call(host, evaluator), ARG_BYTES);
+	/* It is no part of the system library. */
+	CHECK_EQ(host_global(host, ":answer"), 0U);
+	expect_void(free_handle(host, function(host, module, "answer"), ARG_FUNCTION));
+	expect_void(free_handle(host, evaluator, ARG_FUNCTION));
+	expect_void(free_handle(host, module, ARG_MODULE));
+	CHECK_EQ(arena_check(&host->server.arena), 0U);
+	host_stop(host);
+}
+
+TEST(what_is_freed_takes_its_functions_and_evaluators_along)
+{
+	struct host *host = start();
+	uint64_t block = upload(host);
+	uint64_t module = load(host, block);
+	uint64_t answer = function(host, module, "answer");
+	uint64_t evaluator = get_u64(expect_returned(make_evaluator(host, module, "tick"), ARG_FUNCTION));
+	uint64_t other = load(host, upload(host));
+
+	expect_void(free_handle(host, module, ARG_MODULE));
+	expect_exception(call(host, answer), "no live function");
+	expect_exception(call(host, evaluator), "no live function");
+	expect_exception(free_handle(host, answer, ARG_FUNCTION), "no live function");
+	expect_exception(free_handle(host, module, ARG_MODULE), "no live module");
+	expect_exception(get_function(host, module, "answer"), "no live module");
+	expect_exception(make_evaluator(host, module, "answer"), "no live module");
+	expect_exception(host_try_free(host, block), "no live tensor");
+	CHECK_EQ(get_u64(expect_returned(call(host, function(host, other, "answer")), ARG_INT)), 42U);
+	host_still_serves(host);
+	host_stop(host);
+}
+
+TEST(the_session_end_frees_it)
+{
+	struct host *host = start();
+	uint64_t answer = function(host, load(host, upload(host)), "answer");
+
+	(void)upload(host);
+	host_open(host, 0x24U);
+	CHECK_EQ(arena_check(&host->server.arena), 0U);
+	expect_exception(call(host, answer), "no live function");
+	host_stop(host);
+}
+
+TEST(its_memory_can_be_read_and_written_at_any_offset)
+{
+	struct host *host = start();
+	uint64_t block = upload(host);
+	struct tensor tensor = tensor_1d(block, 0U, 8U, 4);
+	struct bytes body = {0};
+	struct args args = {0};
+
+	(void)load(host, block);
+	tensor.offset = 4U;
+	put_copy(&body, V8, &tensor, 4U);
+	put_fill(&body, 0x5aU, 4U);
+	expect_void(host_request(host, RPC_COPY_TO, &body));
+	put_copy(&body, V8, &tensor, 4U);
+	CHECK_MEM(host_request(host, RPC_COPY_FROM, &body)->body, "ZZZZ", 4U);
+	arg_tensor(&args, V8, &tensor);
+	(void)expect_returned(host_call(host, host_function(host, "tick"), &args), ARG_NULL);
+	host_stop(host);
+}
+
+TEST(a_block_that_is_not_loaded_is_freed_like_data)
+{
+	struct host *host = start();
+	uint64_t block = upload(host);
+
+	host_free_data(host, block);
+	expect_exception(host_try_free(host, block), "no live tensor");
+	expect_exception(code_load(host, block, 16U), "no live handle");
+	/* And one that is loaded goes with its module only. */
+	block = upload(host);
+	(void)load(host, block);
+	expect_exception(host_try_free(host, block), "no live tensor");
+	expect_exception(code_load(host, block, 16U), "no live handle");
+	host_stop(host);
+}
+
+TEST(what_is_no_registry_is_refused)
+{
+	static const uint64_t offsets[] = {1U, 8U, 0U, sizeof(struct image), sizeof(struct image) - 8U,
+					   UINT32_MAX, 1ULL << 32, UINT64_MAX, (uint64_t)1 << 63};
+	struct host *host = start();
+	uint64_t block = upload(host);
+	struct image image = linked_at(block + 4096U);
+	uint64_t data = host_alloc(host, 64U);
+
+	for (size_t i = 0U; i < sizeof(offsets) / sizeof(offsets[0]); i++) {
+		expect_exception(code_load(host, block, offsets[i]), "another address");
+	}
+	expect_exception(code_load(host, data, 0U), "no live handle");
+	host_write(host, block, &image, sizeof(image));
+	expect_exception(code_load(host, block, offsetof(struct image, registry)), "another address");
+	expect_exception(code_load(host, get_u64(expect_returned(code_alloc(host, 2U), ARG_HANDLE)), 0U),
+			 "another address");
+	host_stop(host);
+}
+
+TEST(no_room_and_no_permission)
+{
+	struct host *host = start();
+	uint64_t block = upload(host);
+
+	expect_exception(code_alloc(host, 1U << 30), "asked for 1073741824 bytes");
+	expect_exception(code_alloc(host, UINT64_MAX), "asked for");
+	ready_result = -1;
+	expect_exception(code_load(host, block, offsetof(struct image, registry)), "executable");
+	ready_result = 0;
+	(void)load(host, block);
+	/* An arena that is full has no room for the module; the block stays the client's. */
+	block = upload(host);
+	while (host_try_alloc(host, 1U, 1U)->code == RPC_RETURN) {
+	}
+	expect_exception(code_load(host, block, offsetof(struct image, registry)), "memory");
+	host_free_data(host, block);
+	host_stop(host);
+}
+
+TEST(a_port_may_have_memory_of_its_own_for_code)
+{
+	static _Alignas(64) uint8_t memory[4096];
+	struct host *host = start();
+	uint64_t block;
+	uint64_t module;
+
+	host->config.code = memory;
+	host->config.code_size = sizeof(memory);
+	host_reboot(host);
+	CHECK(host_take(host));
+	host_open(host, 0x23U);
+	block = upload(host);
+	CHECK(block - (uintptr_t)memory < sizeof(memory));
+	module = load(host, block);
+	CHECK_EQ(get_u64(expect_returned(call(host, function(host, module, "answer")), ARG_INT)), 42U);
+	CHECK_EQ(arena_check(&host->server.code), 1U);
+	expect_exception(code_alloc(host, 4096U), "of 4096");
+	expect_void(free_handle(host, module, ARG_MODULE));
+	CHECK_EQ(arena_check(&host->server.code), 0U);
+	(void)load(host, upload(host));
+	host_free_data(host, upload(host));
+	host_open(host, 0x24U);
+	CHECK_EQ(arena_check(&host->server.code), 0U);
+	CHECK_EQ(arena_check(&host->server.arena), 0U);
+	host_stop(host);
+}
+
+/* Handles go round after 2^18 objects; one that is in use is left out. */
+TEST(handles_of_what_is_gone_are_not_given_out_again_soon)
+{
+	struct host *host = start();
+	uint64_t kept = get_u64(expect_returned(make_evaluator(host, 0x8000U, "tick"), ARG_FUNCTION));
+	uint64_t first = get_u64(expect_returned(make_evaluator(host, 0x8000U, "tick"), ARG_FUNCTION));
+	uint64_t next;
+
+	expect_void(free_handle(host, first, ARG_FUNCTION));
+	next = get_u64(expect_returned(make_evaluator(host, 0x8000U, "tick"), ARG_FUNCTION));
+	CHECK(next != first && next != kept);
+	expect_void(free_handle(host, next, ARG_FUNCTION));
+	host->server.object_serial = (uint32_t)(kept - 1U) & 0x3fffffffU;
+	next = get_u64(expect_returned(make_evaluator(host, 0x8000U, "tick"), ARG_FUNCTION));
+	CHECK_EQ(next, first);
+	host->server.object_serial = 0xfffff000U;
+	for (int i = 0; i < 3; i++) {
+		next = get_u64(expect_returned(make_evaluator(host, 0x8000U, "tick"), ARG_FUNCTION));
+		CHECK(next >= 0xc0000000U);
+		(void)expect_returned(call(host, next), ARG_BYTES);
+	}
+	host_stop(host);
+}
+
+TEST(functions_get_their_resource)
+{
+	struct host *host = start();
+	uint64_t resource = host_function(host, "resource");
+
+	CHECK_EQ(get_u64(expect_returned(call(host, resource), ARG_INT)), 1U);
+	host_stop(host);
+}
+
+CHECK_MAIN(CASE(a_loaded_module_works_like_the_system_library),
+	   CASE(what_is_freed_takes_its_functions_and_evaluators_along), CASE(the_session_end_frees_it),
+	   CASE(its_memory_can_be_read_and_written_at_any_offset),
+	   CASE(a_block_that_is_not_loaded_is_freed_like_data), CASE(what_is_no_registry_is_refused),
+	   CASE(no_room_and_no_permission), CASE(a_port_may_have_memory_of_its_own_for_code),
+	   CASE(handles_of_what_is_gone_are_not_given_out_again_soon),
+	   CASE(functions_get_their_resource))
