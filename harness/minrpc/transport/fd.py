@@ -84,6 +84,10 @@ class FdTransport:
         if written < len(data):
             self._write_rest(memoryview(data)[written:], timeout_s, len(data))
 
+    def write_now(self, data: bytes) -> int:
+        """Write what there is room for, without waiting: how many bytes that is. Raises as `write` does."""
+        return self._write_some(data)
+
     def read(self, timeout_s: float) -> bytes:
         """What is there; see `Transport.read`."""
         if self._kept:

@@ -13,7 +13,9 @@ import errno
 import os
 import select
 import termios
+from collections.abc import Iterator
 from pathlib import Path
+from struct import Struct
 from typing import Final, Self
 
 from minrpc.errors import ConfigurationError
@@ -23,6 +25,8 @@ _IN_CLOSE_WRITE: Final = 0x8
 _IN_CLOSE_NOWRITE: Final = 0x10
 _IN_OPEN: Final = 0x20
 _EVENTS_SIZE: Final = 4096
+# struct inotify_event: watch, mask, cookie, length of the name that follows.
+_EVENT: Final = Struct("iIII")
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -46,6 +50,7 @@ class PublicPty:
         finally:
             os.close(slave)
         os.set_blocking(self.master, False)
+        self._openers = 0
         self._hang_up = select.poll()
         self._hang_up.register(self.master, 0)
 
@@ -53,12 +58,22 @@ class PublicPty:
         """Whether somebody has the slave open."""
         return not self._hang_up.poll(0)
 
-    def read_news(self) -> None:
-        """Take what `news` has; `is_open` says what became of it."""
+    def read_news(self) -> bool:
+        """Take what `news` has; `is_open` says what became of it.
+
+        True when meanwhile nobody had it open, though somebody may have by now.
+        """
         try:
-            os.read(self.news, _EVENTS_SIZE)
+            events = os.read(self.news, _EVENTS_SIZE)
         except BlockingIOError:
-            return
+            return False
+        left = False
+        for mask in _masks(events):
+            self._openers = max(0, self._openers + (1 if mask & _IN_OPEN else -1))
+            left |= self._openers == 0
+        # The kernel tells of two opens in a row as of one.
+        self._openers = max(self._openers, int(self.is_open()))
+        return left
 
     def clean(self) -> None:
         """After a client: drop what it did not read, and undo what it set."""
@@ -68,6 +83,8 @@ class PublicPty:
             set_raw(slave)
         finally:
             os.close(slave)
+            self.read_news()
+            self._openers = int(self.is_open())
 
     def __enter__(self) -> Self:
         return self
@@ -76,6 +93,15 @@ class PublicPty:
         """Close it; a client that has it open reads its end."""
         os.close(self.news)
         os.close(self.master)
+
+
+def _masks(events: bytes) -> Iterator[int]:
+    """What each of these inotify events says happened."""
+    position = 0
+    while position < len(events):
+        _, mask, _, name = _EVENT.unpack_from(events, position)
+        yield mask
+        position += _EVENT.size + name
 
 
 def _watch(path: str) -> int:

@@ -11,10 +11,9 @@ from typing import Final
 from minrpc.transport.base import MAX_READ
 from minrpc.transport.fd import FdTransport
 from minrpc.transport.public_pty import PublicPty
+from minrpc.wire.gate import SessionGate
 
 _CLOSED: Final = select.POLLHUP | select.POLLERR | select.POLLNVAL
-# A device that takes nothing for so long is not one that any client could use.
-_WRITE_S: Final = 60.0
 
 
 class Relay:
@@ -23,7 +22,9 @@ class Relay:
     say: told when a client comes or leaves.
 
     What one side does not take at once is kept, and the other is not read meanwhile, so that a slow reader
-    slows the writer as a wire with flow control would. Without a client the device's bytes are dropped.
+    slows the writer as a wire with flow control would; nothing else is waited for. What a client has sent
+    reaches the device, also when the client has left. Without a client the device's bytes are dropped, and
+    what they say to a client before is kept from the next; see `SessionGate`.
     """
 
     def __init__(self, device: FdTransport, pty: PublicPty, say: Callable[[str], None]) -> None:
@@ -31,6 +32,8 @@ class Relay:
         self._pty = pty
         self._say = say
         self._to_client = b""
+        self._to_device = b""
+        self._gate = SessionGate()
         self._client = False
 
     def run(self, stop_fd: int, ended_fd: int | None) -> bool:
@@ -50,53 +53,61 @@ class Relay:
         poll = select.poll()
         for descriptor in (*others, self._pty.news):
             poll.register(descriptor, select.POLLIN)
-        poll.register(self._device.fileno(), 0 if self._to_client else select.POLLIN)
+        to_device = select.POLLOUT if self._to_device else 0
+        poll.register(self._device.fileno(), to_device | (0 if self._to_client else select.POLLIN))
         if self._client:
-            poll.register(self._pty.master, select.POLLIN | (select.POLLOUT if self._to_client else 0))
+            from_client = 0 if self._to_device else select.POLLIN
+            poll.register(self._pty.master, from_client | (select.POLLOUT if self._to_client else 0))
         return dict(poll.poll())
 
     def _carry(self, ready: dict[int, int]) -> None:
         if self._pty.news in ready:
-            self._pty.read_news()
-        if ready.get(self._pty.master, 0) & select.POLLIN:
+            self._notice(self._pty.read_news())
+        if not self._to_device and ready.get(self._pty.master, 0) & select.POLLIN:
             self._from_client()
-        self._notice()
         self._flush()
         while not self._to_client and (data := self._device.read(0.0)):
-            self._to_client = data
+            self._to_client = self._gate.from_device(data)
             self._flush()
 
-    def _notice(self) -> None:
-        """Whether a client came, or left."""
+    def _notice(self, left: bool) -> None:
+        """Whether a client left, or came, or both."""
         present = self._pty.is_open()
-        if present == self._client:
-            return
-        (self._arrival if present else self._departure)()
-        self._client = present
-        self._say("client came" if present else "client left")
+        if self._client and (left or not present):
+            self._departure(followed=present)
+        if present and not self._client:
+            self._gate.new_client()
+            self._become(present=True)
 
-    def _arrival(self) -> None:
-        """What the device said before is not for this client."""
-        while self._device.read(0.0):
-            pass
+    def _departure(self, *, followed: bool) -> None:
+        """What the client has sent is carried, what it left unread is not for the next.
 
-    def _departure(self) -> None:
-        """What the client has sent is carried, what it left unread is not for the next."""
-        while self._from_client():
+        followed: another is there by now, and what both have sent is read in its turn.
+        """
+        while not followed and self._from_client():
             pass
         self._to_client = b""
         self._pty.clean()
+        self._become(present=False)
+
+    def _become(self, *, present: bool) -> None:
+        self._client = present
+        self._say("client came" if present else "client left")
 
     def _from_client(self) -> bool:
-        """Carry what is there; False when nothing is."""
+        """Take what is there; False when nothing is."""
         try:
             data = os.read(self._pty.master, MAX_READ)
         except OSError:
             return False  # Empty, or the hang-up that reads as an error.
-        self._device.write(data, _WRITE_S)
+        self._gate.from_client(data)
+        self._to_device += data
         return bool(data)
 
     def _flush(self) -> None:
+        """Hand on what either side takes."""
+        if self._to_device:
+            self._to_device = self._to_device[self._device.write_now(self._to_device) :]
         if not self._client:
             self._to_client = b""
         if self._to_client:

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,14 @@ from minrpc import open_device
 from minrpc.errors import PortBusyError
 from minrpc.pipeline.requirements import lacking
 from minrpc.targets import PLATFORMS
+from minrpc.transport import open_terminal
+from minrpc.wire.framing import Deframer, Frame, encode_frame
+from minrpc.wire.replies import Return, decode_reply
+from minrpc.wire.requests import CallFunc, Request, encode_request, get_global_func
+from minrpc.wire.session import HEADER, MessageType, encode_message
+from minrpc.wire.values import Dialect, Handle
+
+from tests.unit.transport.test_relay import fill
 
 WAIT_S = 60
 
@@ -75,6 +84,74 @@ def test_device_outlives_a_reset_and_a_client_that_just_goes(link: Path) -> None
     assert subprocess.run([sys.executable, "-c", code], check=False, timeout=WAIT_S).returncode == 9
     with open_device(serial_port=str(link)) as device:
         assert device.system_lib()["inc"](1) == 2
+
+
+class RawClient:
+    """A client that sees each message which comes, of whatever session, and need not wait for an answer."""
+
+    def __init__(self, link: Path, nonce: int) -> None:
+        self.transport = open_terminal(link)
+        self._deframer = Deframer()
+        self._write(encode_message(nonce, MessageType.START_INIT, b"\x01"))
+        self.session_id, kind, _ = self.next_message()
+        if kind == MessageType.TERMINATE:  # The device has just booted.
+            self.session_id, kind, _ = self.next_message()
+        assert (self.session_id & 0xFF, kind) == (nonce, MessageType.START_REPLY)
+
+    def next_message(self) -> tuple[int, int, bytes]:
+        """Session id, type and body of the next one."""
+        while True:
+            came = self.transport.read(WAIT_S)
+            assert came
+            for event in self._deframer.feed(came):
+                assert isinstance(event, Frame), event
+                session_id, kind = HEADER.unpack_from(event.payload)
+                return session_id, kind, event.payload[HEADER.size :]
+
+    def look_up(self, name: str) -> int:
+        """The handle of a function of the system library."""
+        self._request(get_global_func(f":{name}"))
+        session_id, kind, body = self.next_message()
+        assert (session_id, kind) == (self.session_id, MessageType.NORMAL)
+        reply = decode_reply(body, Dialect.V0_8_0)
+        assert isinstance(reply, Return)
+        assert isinstance(reply.values[0], Handle)
+        return reply.values[0].value
+
+    def call(self, handle: int, *args: int) -> None:
+        """Call it, and don't wait."""
+        self._request(CallFunc(handle, args))
+
+    def _request(self, request: Request) -> None:
+        packet = encode_request(request, Dialect.V0_8_0)
+        self._write(encode_message(self.session_id, MessageType.NORMAL, packet))
+
+    def _write(self, message: bytes) -> None:
+        self.transport.write(encode_frame(message), WAIT_S)
+
+
+@pytest.mark.usefixtures("server")
+def test_a_client_hears_nothing_of_the_call_that_another_has_left(link: Path) -> None:
+    """The first goes while its function runs; the device answers when the second is there."""
+    first = RawClient(link, 7)
+    first.call(first.look_up("spin"), 3_000_000)
+    first.transport.close()
+    second = RawClient(link, 9)
+    assert second.look_up("inc")
+    second.transport.close()
+
+
+def test_a_signal_ends_it_while_the_device_takes_nothing(
+    server: subprocess.Popen[str], platform: str, link: Path
+) -> None:
+    client = RawClient(link, 7)
+    client.call(client.look_up("testing.hang"))
+    with closing(client.transport):
+        assert fill(client.transport)
+        server.send_signal(signal.SIGTERM)
+        out, err = server.communicate(timeout=WAIT_S)
+    assert (server.returncode, err) == (0, "")
+    assert out.endswith(f"{platform}: stopped\n")
 
 
 COPIES = """

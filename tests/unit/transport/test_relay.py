@@ -6,17 +6,43 @@ import socket
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from queue import Queue
 
 import pytest
-from minrpc.errors import ConfigurationError, LinkClosedError
+from minrpc.errors import ConfigurationError, DeadlineError, LinkClosedError
 from minrpc.transport import FdTransport, SocketTransport, open_terminal
 from minrpc.transport.public_pty import PublicPty, PublishedLink
 from minrpc.transport.relay import Relay
+from minrpc.wire.framing import encode_frame
+from minrpc.wire.session import MessageType, encode_message
 
 WAIT_S = 60.0
+
+
+class Link(SocketTransport):
+    """The relay's end of the device's link; `held` stops the relay at its next read."""
+
+    def __init__(self, connection: socket.socket, name: str) -> None:
+        super().__init__(connection, name)
+        self._reading = threading.Event()
+        self._free = threading.Lock()
+
+    def read(self, timeout_s: float) -> bytes:
+        self._reading.set()
+        with self._free:
+            return super().read(timeout_s)
+
+    @contextmanager
+    def held(self, device: FdTransport) -> Iterator[None]:
+        """While the relay waits in a read of what `device` says now."""
+        with self._free:
+            self._reading.clear()
+            device.write(b"x", WAIT_S)
+            assert self._reading.wait(WAIT_S)
+            yield
 
 
 @dataclass
@@ -24,12 +50,22 @@ class Served:
     """A relay that runs in a thread.
 
     device: the device's end of its link, ours to play the device on.
+    link: the relay's end of it.
     said: what the relay tells, one text at a time.
     """
 
     device: SocketTransport
+    link: Link
     pty: PublicPty
     said: Queue[str]
+    thread: threading.Thread
+    stop_fd: int
+
+    def stop(self) -> None:
+        """End the relay, and wait for its end."""
+        os.write(self.stop_fd, b"x")
+        self.thread.join(WAIT_S)
+        assert not self.thread.is_alive()
 
     def client(self) -> FdTransport:
         """Open the terminal, and wait until the relay has seen that."""
@@ -37,10 +73,30 @@ class Served:
         assert self.said.get(timeout=WAIT_S) == "client came"
         return opened
 
+    def session(self) -> tuple[FdTransport, int]:
+        """A client whose session has started, and the session's id."""
+        client = self.client()
+        client.write(init(5), WAIT_S)
+        assert read_all(self.device, len(init(5))) == init(5)
+        session_id = 0x1005
+        self.device.write(reply(session_id), WAIT_S)
+        assert read_all(client, len(reply(session_id))) == reply(session_id)
+        return client, session_id
+
     def leave(self, client: FdTransport) -> None:
         """Close it, and wait until the relay has seen that."""
         client.close()
         assert self.said.get(timeout=WAIT_S) == "client left"
+
+
+def init(nonce: int) -> bytes:
+    """What starts a session."""
+    return encode_frame(encode_message(nonce, MessageType.START_INIT, b"\x01"))
+
+
+def reply(session_id: int) -> bytes:
+    """What answers it."""
+    return encode_frame(encode_message(session_id, MessageType.START_REPLY, b"\x01"))
 
 
 @pytest.fixture
@@ -48,16 +104,15 @@ def served() -> Iterator[Served]:
     ours, relays = socket.socketpair()
     stop_read, stop_write = os.pipe()
     device = SocketTransport(ours, "device's end")
-    link = SocketTransport(relays, "relay's end")
+    link = Link(relays, "relay's end")
     said: Queue[str] = Queue()
     with PublicPty() as pty:
         relay = Relay(link, pty, said.put)
         thread = threading.Thread(target=relay.run, args=(stop_read, None))
         thread.start()
-        yield Served(device, pty, said)
-        os.write(stop_write, b"x")
-        thread.join(WAIT_S)
-        assert not thread.is_alive()
+        made = Served(device, link, pty, said, thread, stop_write)
+        yield made
+        made.stop()
     for end in (device, link):
         end.close()
     for descriptor in (stop_read, stop_write):
@@ -77,8 +132,19 @@ def read_all(link: FdTransport, size: int) -> bytes:
 EVERY_BYTE = bytes(range(256))
 
 
+def fill(client: FdTransport) -> int:
+    """Write every byte in turn until nobody takes any more: how many that were."""
+    sent = 0
+    while True:
+        try:
+            client.write(EVERY_BYTE * 16, 0.0)
+            sent += 4096
+        except DeadlineError as error:
+            return sent + error.written
+
+
 def test_every_byte_value_passes_both_ways(served: Served) -> None:
-    client = served.client()
+    client, _ = served.session()
     client.write(EVERY_BYTE, WAIT_S)
     assert read_all(served.device, 256) == EVERY_BYTE
     served.device.write(EVERY_BYTE, WAIT_S)
@@ -102,22 +168,59 @@ def test_what_a_client_sent_last_arrives(served: Served) -> None:
 
 
 def test_a_client_finds_nothing_of_the_one_before(served: Served) -> None:
-    first = served.client()
-    served.device.write(b"for the first", WAIT_S)
-    assert read_all(first, 3)[:3] == b"for"
-    served.device.write(b"never read", WAIT_S)
+    """Neither what that one left unread, nor what the device says later to it, or to nobody."""
+    first, session_id = served.session()
+    late = encode_frame(encode_message(session_id, MessageType.NORMAL, b"for the first"))
+    served.device.write(late, WAIT_S)
+    assert read_all(first, 3)[:3] == late[:3]
+    served.device.write(late[:9], WAIT_S)
     served.leave(first)
-    served.device.write(b"for nobody", WAIT_S)
+    served.device.write(late[9:] + late, WAIT_S)
     second = served.client()
-    second.write(b"?", WAIT_S)
-    assert read_all(served.device, 1) == b"?"
-    served.device.write(b"for the second", WAIT_S)
-    assert read_all(second, 14) == b"for the second"
+    second.write(init(9), WAIT_S)
+    assert read_all(served.device, len(init(9))) == init(9)
+    served.device.write(late + late[:7], WAIT_S)
+    served.device.write(late + reply(0x2009) + b"for the second", WAIT_S)
+    assert read_all(second, len(reply(0x2009)) + 14) == reply(0x2009) + b"for the second"
     served.leave(second)
 
 
-def test_a_slow_reader_loses_nothing(served: Served) -> None:
+def test_a_client_that_comes_at_once_is_another(served: Served) -> None:
+    """The terminal is open again before anybody could see that it was closed."""
+    first, session_id = served.session()
+    late = encode_frame(encode_message(session_id, MessageType.NORMAL, b"for the first"))
+    with served.link.held(served.device):
+        first.close()
+        second = open_terminal(served.pty.path)
+    assert [served.said.get(timeout=WAIT_S) for _ in range(2)] == ["client left", "client came"]
+    second.write(init(9), WAIT_S)
+    assert read_all(served.device, len(init(9))) == init(9)
+    served.device.write(late + reply(0x2009), WAIT_S)
+    assert read_all(second, len(reply(0x2009))) == reply(0x2009)
+    served.leave(second)
+
+
+def test_a_device_that_takes_nothing_holds_nobody_up(served: Served) -> None:
+    """A client sends more than fits between it and the device, and leaves; another comes."""
+    first = served.client()
+    sent = fill(first)
+    served.leave(first)
+    second = served.client()
+    second.write(init(9), WAIT_S)
+    data = EVERY_BYTE * (sent // 256) + EVERY_BYTE[: sent % 256]
+    assert read_all(served.device, sent + len(init(9))) == data + init(9)
+    served.leave(second)
+
+
+def test_it_stops_though_the_device_takes_nothing(served: Served) -> None:
     client = served.client()
+    fill(client)
+    served.stop()
+    client.close()
+
+
+def test_a_slow_reader_loses_nothing(served: Served) -> None:
+    client, _ = served.session()
     data = EVERY_BYTE * 4096
     writer = threading.Thread(target=served.device.write, args=(data, WAIT_S))
     writer.start()
@@ -127,7 +230,7 @@ def test_a_slow_reader_loses_nothing(served: Served) -> None:
 
 
 def test_both_sides_may_write_much_at_once(served: Served) -> None:
-    client = served.client()
+    client, _ = served.session()
     data = EVERY_BYTE * 1024
 
     def write_then_read(end: FdTransport) -> bytes:
