@@ -76,14 +76,16 @@ class Relay:
         if self._client and (left or not present):
             self._departure(followed=present)
         if present and not self._client:
-            self._gate.new_client()
             self._become(present=True)
 
     def _departure(self, *, followed: bool) -> None:
         """What the client has sent is carried, what it left unread is not for the next.
 
         followed: another is there by now, and what both have sent is read in its turn.
+
+        A start of a session that is read from here on is the next client's: that may come at any time.
         """
+        self._gate.new_client()
         while not followed and self._from_client():
             pass
         self._to_client = b""

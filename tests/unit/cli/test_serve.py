@@ -53,6 +53,14 @@ def server(platform: str, link: Path) -> Iterator[subprocess.Popen[str]]:
             process.kill()
 
 
+@pytest.fixture
+def booted(server: subprocess.Popen[str], link: Path) -> subprocess.Popen[str]:
+    """The same, once the device has answered."""
+    with open_device(serial_port=str(link)) as device:
+        device.connect()
+    return server
+
+
 def children_of(pid: int) -> list[int]:
     """The processes that any thread of `pid` has started."""
     lists = (path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/children"))
@@ -87,15 +95,16 @@ def test_device_outlives_a_reset_and_a_client_that_just_goes(link: Path) -> None
 
 
 class RawClient:
-    """A client that sees each message which comes, of whatever session, and need not wait for an answer."""
+    """A client that sees each message which comes, of whatever session, and need not wait for an answer.
+
+    The device has booted: a start is sent once.
+    """
 
     def __init__(self, link: Path, nonce: int) -> None:
         self.transport = open_terminal(link)
         self._deframer = Deframer()
         self._write(encode_message(nonce, MessageType.START_INIT, b"\x01"))
         self.session_id, kind, _ = self.next_message()
-        if kind == MessageType.TERMINATE:  # The device has just booted.
-            self.session_id, kind, _ = self.next_message()
         assert (self.session_id & 0xFF, kind) == (nonce, MessageType.START_REPLY)
 
     def next_message(self) -> tuple[int, int, bytes]:
@@ -130,7 +139,7 @@ class RawClient:
         self.transport.write(encode_frame(message), WAIT_S)
 
 
-@pytest.mark.usefixtures("server")
+@pytest.mark.usefixtures("booted")
 def test_a_client_hears_nothing_of_the_call_that_another_has_left(link: Path) -> None:
     """The first goes while its function runs; the device answers when the second is there."""
     first = RawClient(link, 7)
@@ -142,15 +151,15 @@ def test_a_client_hears_nothing_of_the_call_that_another_has_left(link: Path) ->
 
 
 def test_a_signal_ends_it_while_the_device_takes_nothing(
-    server: subprocess.Popen[str], platform: str, link: Path
+    booted: subprocess.Popen[str], platform: str, link: Path
 ) -> None:
     client = RawClient(link, 7)
     client.call(client.look_up("testing.hang"))
     with closing(client.transport):
         assert fill(client.transport)
-        server.send_signal(signal.SIGTERM)
-        out, err = server.communicate(timeout=WAIT_S)
-    assert (server.returncode, err) == (0, "")
+        booted.send_signal(signal.SIGTERM)
+        out, err = booted.communicate(timeout=WAIT_S)
+    assert (booted.returncode, err) == (0, "")
     assert out.endswith(f"{platform}: stopped\n")
 
 
