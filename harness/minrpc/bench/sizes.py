@@ -19,8 +19,8 @@ from elftools.elf.elffile import ELFFile
 
 from minrpc.bench.rows import Goal, Row, SourceSize
 from minrpc.errors import BuildError
-from minrpc.firmware.recipes import find_tool
 from minrpc.firmware.sources import firmware_root
+from minrpc.firmware.toolchain import find_tool
 
 COMPILER: Final = "arm-none-eabi-gcc"
 _FLAGS: Final = (

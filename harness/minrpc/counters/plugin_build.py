@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from minrpc.errors import BuildError, QemuMissingError, ToolchainMissingError
-from minrpc.firmware.cache import cache_home, filled, locked, mark_used, remove_unused
+from minrpc.firmware.cache import bound, cache_home, filled, locked, mark_used
 
 SOURCE: Final = Path(__file__).with_name("tcg_plugin.c")
 
@@ -69,7 +69,7 @@ def _built(api: int) -> Path:
         if not library.is_file():
             with filled(directory) as partial:
                 _compile(compiler, api, partial / library.name)
-            remove_unused(directory.parent)
+            bound(keep=[directory])
     mark_used(directory)
     return library
 

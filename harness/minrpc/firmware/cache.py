@@ -1,28 +1,40 @@
 # SPDX-License-Identifier: Apache-2.0
 """The user's cache of firmware: $XDG_CACHE_HOME/minrpc (~/.cache/minrpc without it).
 
-    work/NAME/       a build tree, kept so that the next build is an incremental one; its lock is NAME.lock
+    work/NAME/       a build tree, kept so that the next build is an incremental one; .lock, .log beside
+    plugin/NAME/     a plugin for QEMU
     firmware/NAME/   a finished firmware, complete from the moment that it is there, and never changed
+    plans/PLAN/      which firmware was built by a plan, see `minrpc.firmware.store`
     toolchain/       links that a compiler needs
 
-Everything in it can be deleted at any time when no build runs.
+Each build bounds it: what was of no use for 30 days goes, and the last used go while all is larger than 4 GiB
+(MINRPC_CACHE_SIZE says otherwise: "500M", "10G"). What was used within an hour stays. `minrpc cache` shows it
+and cleans; everything in it can be deleted at any time when no build runs.
 """
 
 from __future__ import annotations
 
 import fcntl
 import os
+import re
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from minrpc.errors import ConfigurationError
 
-_KEEP_S: Final = 30 * 24 * 3600
+SIZE_VARIABLE: Final = "MINRPC_CACHE_SIZE"
+_LIMIT: Final = 4 * 1024**3
+_KINDS: Final = ("firmware", "work", "plugin")
+_KEEP_S: Final = 30 * 24 * 3600.0
+_YOUNG_S: Final = 3600.0
+# To note each use would be a write at each look.
+_NEWS_S: Final = 600.0
 
 
 def cache_home() -> Path:
@@ -68,13 +80,117 @@ def filled(directory: Path) -> Iterator[Path]:
 
 
 def mark_used(directory: Path) -> None:
-    """Remember that `directory` was of use today; see `remove_unused`."""
-    os.utime(directory)
+    """Remember that `directory` was of use now; see `bound`."""
+    if time.time() - directory.stat().st_mtime > _NEWS_S:
+        os.utime(directory)
 
 
-def remove_unused(parent: Path) -> None:
-    """Remove the directories in `parent` that were of no use for 30 days."""
-    oldest = time.time() - _KEEP_S
-    for directory in parent.iterdir():
-        if directory.is_dir() and directory.stat().st_mtime < oldest:
-            shutil.rmtree(directory, ignore_errors=True)
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A directory of the cache.
+
+    kind: "firmware", "work" or "plugin": the directory that it is in.
+    bytes: that its files take on the disk; bytes of 8 bits.
+    used: when it was of use last, seconds since 1970.
+    """
+
+    path: Path
+    kind: str
+    bytes: int
+    used: float
+
+
+def entries() -> list[Entry]:
+    """All that is kept, the last used first."""
+    found = [
+        Entry(path, kind, _bytes(path), _used(path))
+        for kind in _KINDS
+        for path in _directories(cache_home() / kind)
+    ]
+    return sorted(found, key=lambda one: one.used, reverse=True)
+
+
+def limit() -> int:
+    """How many bytes the cache may take. Raises ConfigurationError for what is no size."""
+    text = os.environ.get(SIZE_VARIABLE, "")
+    if not text:
+        return _LIMIT
+    size = re.fullmatch(r"(\d+)([KMGT]?)(?:i?B)?", text.strip())
+    if size is None:
+        raise ConfigurationError(
+            f"{SIZE_VARIABLE}={text} is no size", next_step="write it as 500M or 10G, or leave it out"
+        )
+    return int(size[1]) << 10 * " KMGT".index(size[2] or " ")
+
+
+def bound(keep: Sequence[Path] = ()) -> list[Entry]:
+    """Remove what was not used for long, then the last used until the rest is within the limit.
+
+    keep: stays in any case, as does what was used within the last hour. Gives what was removed.
+    """
+    now, total, most = time.time(), 0, limit()
+    removed = []
+    for one in entries():
+        total += one.bytes
+        young = one.path in keep or now - one.used < _YOUNG_S
+        if not young and (now - one.used > _KEEP_S or total > most) and remove(one):
+            total -= one.bytes
+            removed.append(one)
+    _remove_litter()
+    return removed
+
+
+def remove(entry: Entry) -> bool:
+    """Remove an entry, unless a build uses it; whether it is gone."""
+    lock = entry.path.with_suffix(".lock")
+    if not lock.exists():
+        shutil.rmtree(entry.path, ignore_errors=True)
+        return True
+    descriptor = os.open(lock, os.O_RDWR | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        shutil.rmtree(entry.path, ignore_errors=True)
+        entry.path.with_suffix(".log").unlink(missing_ok=True)
+    except BlockingIOError:
+        return False
+    finally:
+        os.close(descriptor)
+    return True
+
+
+def _remove_litter() -> None:
+    """What was half made when its maker was killed, logs without a tree, plans of firmware that is gone."""
+    now = time.time()
+    home = cache_home()
+    for path in [
+        *(home / "firmware").glob(".*"),
+        *(home / "plans").glob("*/.*"),
+        *(home / "work").glob("*.log"),
+    ]:
+        if now - _used(path) > _KEEP_S:
+            shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
+
+
+def _directories(parent: Path) -> list[Path]:
+    try:
+        return [path for path in parent.iterdir() if path.is_dir() and not path.name.startswith(".")]
+    except FileNotFoundError:
+        return []
+
+
+def _bytes(directory: Path) -> int:
+    total = 0
+    for parent, _, files in os.walk(directory):
+        for name in files:
+            try:
+                total += os.lstat(os.path.join(parent, name)).st_blocks * 512
+            except FileNotFoundError:
+                continue
+    return total
+
+
+def _used(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except FileNotFoundError:
+        return 0.0

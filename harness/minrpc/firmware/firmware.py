@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, NamedTuple, Self, Unpack
 
 from elftools.elf.constants import SH_FLAGS
 from elftools.elf.elffile import ELFFile
 
+from minrpc.firmware.places import Places
 from minrpc.targets import Platform, StartFields, Target
 
 _NO_BITS: Final = "SHT_NOBITS"
@@ -38,6 +39,7 @@ class Firmware:
     seconds: what `build` took, of wall time.
     qemu_argv: QEMU's command line from Zephyr's build; empty for other ports.
     icount_shift: from Zephyr's configuration; None for other ports, or where it is off.
+    places: where the sources are that its debug information names, see `source`.
     """
 
     target: Target
@@ -48,6 +50,11 @@ class Firmware:
     seconds: float
     qemu_argv: tuple[str, ...] = ()
     icount_shift: int | None = None
+    places: Places = field(default_factory=lambda: Places({}), repr=False, compare=False)
+
+    def source(self, name: str) -> Path:
+        """The file that the debug information calls `name`: "/minrpc/app/zephyr-app/runtime/timer.c"."""
+        return self.places.source(name)
 
     @property
     def platform(self) -> Platform:

@@ -13,7 +13,7 @@ from minrpc.errors import ConfigurationError, FlashError
 from minrpc.firmware.firmware import Firmware
 from minrpc.firmware.sources import firmware_root
 from minrpc.firmware.zephyr_workspace import find_workspace
-from minrpc.host.process import exited_within, spawn_logged, stop_group
+from minrpc.host.process import exited_within, spawn_logged, stop_session
 
 _FLASH_S: Final = 10 * 60.0
 _LAST_LINES: Final = 8
@@ -40,7 +40,7 @@ def run_runner(argv: Sequence[str], log: Path, zephyr_base: Path) -> None:
     try:
         status = exited_within(process, _FLASH_S)
     finally:
-        stop_group(process)
+        stop_session(process)
     if status is None:
         message = f"flashing did not end within {_FLASH_S / 60:.0f} minutes"
         raise FlashError(message, stage="flash", details=_last_lines(log))

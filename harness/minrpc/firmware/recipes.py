@@ -1,48 +1,87 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How each port is built, as data: commands, environment, and what makes one build differ from another."""
+"""How each port is built, as data: commands, environment, and where the build looks for what."""
 
 from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
-import subprocess
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from minrpc.errors import ToolchainMissingError
 from minrpc.firmware.cache import cache_home
-from minrpc.firmware.toolchain import debian_toolchain, zephyr_toolchain
-from minrpc.firmware.zephyr_workspace import Workspace, find_workspace
+from minrpc.firmware.environment import build_environment, counted
+from minrpc.firmware.identity import hash_of
+from minrpc.firmware.inputs import LINK_DEPENDENCIES, directories_below, ninja
+from minrpc.firmware.places import PREFIX, Places
+from minrpc.firmware.sources import zephyr_optional, zephyr_trees
+from minrpc.firmware.toolchain import DEBIAN, debian_compiler, debian_toolchain, find_tool, zephyr_toolchain
+from minrpc.firmware.zephyr_workspace import Workspace, find_workspace, head_of, projects_of
+from minrpc.targets import Platform
 from minrpc.targets.qemu_command import find_qemu
-from minrpc.targets.table import Platform
 
-_NINJA_S: Final = 60.0
-# What a user may have set and CMake takes into account.
-_ENVIRONMENT: Final = ("CC", "CFLAGS", "LDFLAGS", "CMAKE_PREFIX_PATH", "ZEPHYR_EXTRA_MODULES")
+BUILD_DIR: Final = "{build}"
+_PYTHON: Final = "{python}"
+_COMPILE_COMMANDS: Final = "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON"
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Where a build looks; see `minrpc.firmware.inputs.inputs_of`.
+
+    tree: what a build tree belongs to: the checkout, the commits of Zephyr and its modules.
+    """
+
+    tree: str
+    listings: Sequence[Path] = ()
+    whole: Sequence[Path] = ()
+    optional: Sequence[Path] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """A build in a directory that is named later.
+    """A build in a directory that is named later. The word BUILD_DIR stands for that.
 
-    configure, compile: commands; the word BUILD_DIR in them stands for the build directory.
-    identity: all that decides what comes out, apart from the sources: tools with versions, options.
-    environment: variables on top of ours.
-    cwd: where the commands run.
+    label: what is built, for the names of directories.
+    plan: hash of all that decides what comes out, apart from the content of files.
+    configure, compile: commands.
+    cwd: where they run.
+    environment: all of it.
+    places: the directories that the user may move.
+    scope: where it looks; only a build asks.
+    arch, bare: of the Debian compiler that must work; "" where Zephyr's own build looks for one.
     """
 
+    label: str
+    plan: str
     configure: Sequence[str]
     compile: Sequence[str]
-    identity: Sequence[str]
     cwd: Path
-    environment: Mapping[str, str] = field(default_factory=dict)
+    environment: Mapping[str, str]
+    places: Places
+    scope: Callable[[], Scope]
+    arch: str = ""
+    bare: bool = False
 
+    def check(self) -> None:
+        """Raise ToolchainMissingError where something that is needed besides programs is missing."""
+        if self.arch:
+            debian_toolchain(self.arch, bare=self.bare)
 
-BUILD_DIR: Final = "{build}"
+    def environment_in(self, build_dir: Path) -> dict[str, str]:
+        """The environment for a build there; compilers and the linker are told what they have to note."""
+        flags = [*self.places.compiler_flags(), f"-ffile-prefix-map={build_dir}={PREFIX}/build"]
+        own = dict.fromkeys(("CFLAGS", "CXXFLAGS", "ASMFLAGS"), flags)
+        own["LDFLAGS"] = ["-Xlinker", f"--dependency-file={build_dir / LINK_DEPENDENCIES}"]
+        users = self.environment
+        return {
+            **users,
+            **{name: f"{shlex.join(words)} {users.get(name, '')}".strip() for name, words in own.items()},
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +116,10 @@ def outcome_of(platform: Platform, build_dir: Path) -> Outcome:
     """What Zephyr's build knows about running it under QEMU; nothing for other ports."""
     if platform.port != "zephyr" or platform.starts != "qemu":
         return Outcome()
-    argv = find_qemu(_ninja(build_dir, "-t", "commands", "run_qemu"))
+    argv = find_qemu(ninja(build_dir, "-t", "commands", "run_qemu"))
     if not all(path.exists() for path in files_in(argv, build_dir)):
         # The images for 64-bit x86 are made on the way to the run target only.
-        _ninja(build_dir, "qemu_kernel_target")
+        ninja(build_dir, "qemu_kernel_target")
     return Outcome(tuple(argv), configured_shift((build_dir / "zephyr" / ".config").read_text()))
 
 
@@ -98,37 +137,107 @@ def configured_shift(config: str) -> int | None:
 
 
 def _cmake_recipe(platform: Platform, root: Path) -> Recipe:
-    source = root / "zephyr-app" / "ports" / platform.port
-    toolchain = debian_toolchain(platform.arch, bare=platform.port == "baremetal")
-    generator = _generator()
-    options = cmake_options(platform)
+    ports = root / "zephyr-app" / "ports"
+    source = ports / platform.port
+    compiler = debian_compiler(platform.arch)
+    options = [_COMPILE_COMMANDS, *cmake_options(platform)]
+    configure = (
+        find_tool("cmake"),
+        "-S",
+        str(source),
+        "-B",
+        BUILD_DIR,
+        "-G",
+        "Ninja",
+        _COMPILE_COMMANDS,
+        *options,
+    )
+    places = _places(platform, app=root)
+    tools = [compiler, os.environ.get("CC", "cc"), "as", "ld"]
+
+    def scope() -> Scope:
+        return Scope(str(root), listings=_app_directories(root, platform.port))
+
     return Recipe(
-        configure=(find_tool("cmake"), "-S", str(source), "-B", BUILD_DIR, "-G", generator, *options),
-        compile=_compile(generator),
-        identity=(str(root), platform.name, toolchain.description, generator, *options, *_user_environment()),
+        label=platform.port,
+        plan=_plan(platform, configure, places, os.environ, tools),
+        configure=configure,
+        compile=(find_tool("ninja"), "-C", BUILD_DIR),
         cwd=root,
+        environment=build_environment(os.environ),
+        places=places,
+        scope=scope,
+        arch=platform.arch,
+        bare=platform.port == "baremetal",
     )
 
 
 def _zephyr_recipe(platform: Platform, root: Path) -> Recipe:
     workspace = find_workspace(root)
     toolchain = zephyr_toolchain(platform.arch)
-    options = cmake_options(platform)
+    options = [_COMPILE_COMMANDS, *cmake_options(platform)]
+    configure = _zephyr_configure(platform, root, workspace, options)
+    places = _places(platform, app=root, workspace=workspace.topdir or workspace.base)
+    seen = {**os.environ, **toolchain.environment, "ZEPHYR_BASE": str(workspace.base)}
+    head = head_of(workspace.base)
+    known = DEBIAN.get(platform.arch)
+    tools = ["cmake", "dtc", "as", "ld", *([known.compiler] if known else [])]
+
+    def scope() -> Scope:
+        projects = projects_of(workspace)
+        return Scope(
+            "\n".join([str(root), str(workspace.base), *(f"{one} {head_of(one)}" for one in projects)]),
+            listings=[
+                *_app_directories(root, platform.port),
+                *(path for tree in zephyr_trees(root) for path in directories_below(tree)),
+            ],
+            whole=[
+                workspace.base / "scripts",
+                *(tree / "dts" / "bindings" for tree in (workspace.base, *projects)),
+            ],
+            optional=[*zephyr_optional(root), *(project / "zephyr" / "module.yml" for project in projects)],
+        )
+
     return Recipe(
-        configure=_zephyr_configure(platform, root, workspace, options),
+        label=re.sub(r"[^\w.-]", "-", platform.zephyr_board),
+        plan=_plan(platform, (*configure, head, workspace.version), places, seen, tools),
+        configure=configure,
         compile=(find_tool("ninja"), "-C", BUILD_DIR),
-        identity=(
-            str(root),
-            platform.name,
-            platform.zephyr_board,
-            toolchain.description,
-            *_zephyr_identity(workspace),
-            *options,
-            *_user_environment(),
-        ),
         cwd=workspace.topdir or root,
-        environment={**toolchain.environment, **_ccache_environment(), "ZEPHYR_BASE": str(workspace.base)},
+        environment={**build_environment(seen), **_ccache_environment()},
+        places=places,
+        scope=scope,
     )
+
+
+def _app_directories(root: Path, port: str) -> list[Path]:
+    """The directories of the firmware's sources, without the other ports."""
+    ports = root / "zephyr-app" / "ports"
+    below = directories_below(root / "zephyr-app")
+    return [one for one in below if not one.is_relative_to(ports) or one.is_relative_to(ports / port)]
+
+
+def _places(platform: Platform, **directories: Path) -> Places:
+    return Places(directories)
+
+
+def _plan(
+    platform: Platform,
+    configure: Sequence[str],
+    places: Places,
+    environ: Mapping[str, str],
+    tools: Sequence[str],
+) -> str:
+    """The hash of what is known before the build. Not in it: fields that only a run needs."""
+    words = [_PYTHON if word == sys.executable else places.shorten(word) for word in configure]
+    variables = [f"{name}={places.shorten(value)}" for name, value in counted(environ).items()]
+    return hash_of([platform.elf, platform.starts, *words, *variables, *_resolved(tools)])
+
+
+def _resolved(tools: Sequence[str]) -> Iterator[str]:
+    """Where PATH has them: another that comes before is another tool."""
+    for tool in tools:
+        yield shutil.which(tool.split()[0] if tool.split() else tool) or tool
 
 
 def _ccache_environment() -> dict[str, str]:
@@ -141,54 +250,12 @@ def _ccache_environment() -> dict[str, str]:
 
 
 def _zephyr_configure(
-    platform: Platform, root: Path, workspace: Workspace, defines: Sequence[str]
+    platform: Platform, root: Path, workspace: Workspace, options: Sequence[str]
 ) -> tuple[str, ...]:
     """By west in a west workspace, else by CMake: a bare tree with ZEPHYR_BASE has no modules."""
     board = platform.zephyr_board
     if workspace.topdir is None:
         cmake = (find_tool("cmake"), "-S", str(root), "-B", BUILD_DIR, "-G", "Ninja")
-        return (*cmake, f"-DBOARD={board}", f"-DWEST_PYTHON={sys.executable}", *defines)
+        return (*cmake, f"-DBOARD={board}", f"-DWEST_PYTHON={sys.executable}", *options)
     west = (sys.executable, "-m", "west", "build", "--cmake-only", "--pristine", "never")
-    return (*west, "-b", board, "-d", BUILD_DIR, str(root), "--", "-G", "Ninja", *defines)
-
-
-def _zephyr_identity(workspace: Workspace) -> tuple[str, ...]:
-    head = _git_head(workspace.base) if (workspace.base / ".git").is_dir() else "no git"
-    return str(workspace.base), workspace.version, head
-
-
-def _git_head(tree: Path) -> str:
-    """The commit that is checked out, or what HEAD says when its branch is packed away."""
-    head = (tree / ".git" / "HEAD").read_text().strip()
-    branch = tree / ".git" / head.removeprefix("ref: ")
-    return branch.read_text().strip() if head.startswith("ref: ") and branch.is_file() else head
-
-
-def _generator() -> str:
-    return "Ninja" if shutil.which("ninja") else "Unix Makefiles"
-
-
-def _compile(generator: str) -> tuple[str, ...]:
-    if generator == "Ninja":
-        return find_tool("ninja"), "-C", BUILD_DIR
-    return find_tool("make"), "-C", BUILD_DIR, f"-j{os.cpu_count() or 1}"
-
-
-def find_tool(name: str) -> str:
-    """The path of a build tool. Raises ToolchainMissingError with the command that installs it."""
-    path = shutil.which(name)
-    if path is None:
-        package = {"ninja": "ninja-build", "dtc": "device-tree-compiler"}.get(name, name)
-        step = f"run `sudo apt-get install {package}`"
-        raise ToolchainMissingError(f"{name} is not installed", stage="build", next_step=step)
-    return path
-
-
-def _user_environment() -> list[str]:
-    return [f"{name}={os.environ[name]}" for name in _ENVIRONMENT if name in os.environ]
-
-
-def _ninja(build_dir: Path, *words: str) -> str:
-    command = [find_tool("ninja"), "-C", str(build_dir), *words]
-    ran = subprocess.run(command, capture_output=True, text=True, timeout=_NINJA_S, check=False)
-    return ran.stdout
+    return (*west, "-b", board, "-d", BUILD_DIR, str(root), "--", "-G", "Ninja", *options)

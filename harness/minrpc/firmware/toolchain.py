@@ -14,6 +14,7 @@ from typing import Final
 
 from minrpc.errors import ToolchainMissingError
 from minrpc.firmware.cache import cache_home
+from minrpc.host.process import describe_status
 
 _COMMAND_S: Final = 30.0
 
@@ -54,6 +55,16 @@ DEBIAN: Final[Mapping[str, DebianToolchain]] = {
 """Debian's compilers, by `Platform.arch`."""
 
 
+def find_tool(name: str) -> str:
+    """The path of a build tool. Raises ToolchainMissingError with the command that installs it."""
+    path = shutil.which(name)
+    if path is None:
+        package = {"ninja": "ninja-build", "dtc": "device-tree-compiler"}.get(name, name)
+        step = f"run `sudo apt-get install {package}`"
+        raise ToolchainMissingError(f"{name} is not installed", stage="build", next_step=step)
+    return path
+
+
 @dataclass(frozen=True, slots=True)
 class Toolchain:
     """A compiler that was found.
@@ -67,12 +78,32 @@ class Toolchain:
 
 
 def compiler_version(compiler: str) -> str | None:
-    """The first line of `compiler --version`, or None when there is no such program."""
+    """The first line of `compiler --version`, or None when there is no such program.
+
+    Raises ToolchainMissingError for one that is there and does not run.
+    """
     path = shutil.which(compiler)
     if path is None:
         return None
     ran = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=_COMMAND_S, check=False)
-    return ran.stdout.partition("\n")[0] or None
+    if ran.returncode != 0:
+        raise ToolchainMissingError(
+            f"{path} does not run: `{compiler} --version` ended with {describe_status(ran.returncode)}",
+            stage="build",
+            details=(ran.stderr or ran.stdout).splitlines(),
+            next_step="install the compiler again, or see what PATH finds before it",
+        )
+    return ran.stdout.partition("\n")[0] or path
+
+
+def debian_compiler(arch: str) -> str:
+    """The path of Debian's compiler for `arch`; it is not run. Raises as `debian_toolchain` does."""
+    known = DEBIAN.get(arch)
+    path = shutil.which(known.compiler) if known else None
+    if path is None:
+        debian_toolchain(arch)
+    assert path is not None
+    return path
 
 
 def debian_toolchain(arch: str, *, bare: bool = False) -> Toolchain:

@@ -92,6 +92,38 @@ def find_topdir(start: Path) -> Path | None:
     return None
 
 
+def head_of(tree: Path) -> str:
+    """The commit that is checked out in a git repository; "" where it is none, or can't be told."""
+    git = tree / ".git"
+    try:
+        head = (git / "HEAD").read_text().strip()
+        name = head.removeprefix("ref: ")
+        if name == head:
+            return head
+        if (git / name).is_file():
+            return (git / name).read_text().strip()
+        packed = (git / "packed-refs").read_text().splitlines()
+    except OSError:
+        return ""
+    return next((line.split()[0] for line in packed if line.endswith(f" {name}")), "")
+
+
+def projects_of(workspace: Workspace) -> list[Path]:
+    """Where the manifest wants Zephyr's modules, there or not; none for a bare tree."""
+    if workspace.topdir is None:
+        return []
+    # Only a build asks, and they take a while to load.
+    from west.configuration import MalformedConfig
+    from west.manifest import MalformedManifest, Manifest, ManifestImportFailed, ManifestVersionError
+
+    try:
+        projects = Manifest.from_topdir(str(workspace.topdir)).projects
+    except (MalformedManifest, MalformedConfig, ManifestImportFailed, ManifestVersionError, OSError):
+        return []  # West itself will say what is wrong with it.
+    paths = [Path(project.abspath) for project in projects if project.abspath]
+    return [path for path in paths if path != workspace.base]
+
+
 def _candidates(project: Path, cwd: Path) -> Iterator[tuple[Path, str]]:
     named = os.environ.get("ZEPHYR_BASE")
     if named:

@@ -18,7 +18,7 @@ import shlex
 import signal
 import subprocess
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import IO, Final
@@ -124,11 +124,14 @@ def _next_cpu() -> int:
 def spawn_logged(
     argv: Sequence[str], log: Path, *, cwd: Path, env: Mapping[str, str], pass_fds: Sequence[int] = ()
 ) -> subprocess.Popen[bytes]:
-    """As `spawn`, with the output added to the file `log`, below the command."""
+    """As `spawn`, with the output added to the file `log`, below the command.
+
+    It has a session of its own: build tools put their children into further process groups.
+    """
     with log.open("ab") as output:
         output.write(f"$ {shlex.join(argv)}\n".encode())
         output.flush()
-        return _start(argv, output=output, pass_fds=pass_fds, cwd=cwd, env=env)
+        return _start(argv, output=output, pass_fds=pass_fds, cwd=cwd, env=env, session=True)
 
 
 def _start(
@@ -139,6 +142,7 @@ def _start(
     cwd: Path | None = None,
     env: Mapping[str, str] | None = None,
     cpu: int | None = None,
+    session: bool = False,
 ) -> subprocess.Popen[bytes]:
     parent = os.getpid()
 
@@ -151,7 +155,8 @@ def _start(
             pass_fds=pass_fds,
             cwd=cwd,
             env=env,
-            process_group=0,
+            process_group=None if session else 0,
+            start_new_session=session,
             preexec_fn=lambda: _before_exec(parent, cpu),
         )
 
@@ -172,6 +177,38 @@ def stop_group(process: subprocess.Popen[bytes], grace_s: float = 0.0) -> int:
     exited_within(process, grace_s)
     _kill_group(process.pid)
     return process.wait()
+
+
+def stop_session(process: subprocess.Popen[bytes]) -> int:
+    """Kill a process that `spawn_logged` started and all in its session, and wait for it; its exit status."""
+    _kill_group(process.pid)
+    while True:
+        left = [pid for pid in _of_session(process.pid) if pid != process.pid]
+        for pid in left:
+            _kill(pid)
+        if not left:
+            return process.wait()
+
+
+def _of_session(session: int) -> Iterator[int]:
+    """The processes in a session that still run, zombies not."""
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            try:
+                with open(f"/proc/{entry}/stat", "rb") as stream:
+                    # After the name in parentheses: state, parent, process group, session; proc(5).
+                    state, _, _, found = stream.read().rpartition(b")")[2].split()[:4]
+            except (FileNotFoundError, ProcessLookupError):
+                continue
+            if int(found) == session and state not in (b"Z", b"X"):
+                yield int(entry)
+
+
+def _kill(pid: int) -> None:
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return
 
 
 def _kill_group(group: int) -> None:

@@ -3,20 +3,17 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from minrpc.errors import BuildError, ConfigurationError
 from minrpc.firmware import Firmware, build
-from minrpc.firmware.build import first_errors
-from minrpc.firmware.cache import cache_home, filled, locked, remove_unused
+from minrpc.firmware.build_errors import first_errors
+from minrpc.firmware.cache import cache_home, filled, locked
 from minrpc.firmware.firmware import elf_sizes
-from minrpc.firmware.sources import content_hash, firmware_root, option_files, source_files
 from minrpc.targets import PLATFORMS, Target
 
 POSIX = PLATFORMS["posix"]
@@ -119,7 +116,7 @@ def test_a_tree_that_was_left_half_configured_is_made_anew(root: Path) -> None:
     """As a harness leaves it that is killed while CMake runs."""
     build(Target(POSIX), root=root)
     (tree,) = [path for path in (cache_home() / "work").iterdir() if path.is_dir()]
-    (tree / ".minrpc-configured").unlink()
+    (tree / ".minrpc-note").unlink()
     (tree / "CMakeCache.txt").write_text("CMAKE_HOME_DIRECTORY:INTERNAL=/elsewhere\n")
     main_c(root).write_text("int main(void) { return 4; }\n")
     assert exit_status(build(Target(POSIX), root=root)) == 4
@@ -183,54 +180,12 @@ def test_a_directory_is_filled_whole_or_not_at_all(tmp_path: Path) -> None:
     assert list(target.parent.iterdir()) == [target]
 
 
-def test_what_was_not_used_for_long_is_removed(tmp_path: Path) -> None:
-    old, new = tmp_path / "old", tmp_path / "new"
-    old.mkdir()
-    new.mkdir()
-    month_ago = time.time() - 31 * 24 * 3600
-    os.utime(old, (month_ago, month_ago))
-    remove_unused(tmp_path)
-    assert list(tmp_path.iterdir()) == [new]
-
-
 def test_a_cache_that_can_not_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     with pytest.raises(ConfigurationError, match="can't be made") as caught:
         cache_home()
     assert "XDG_CACHE_HOME" in caught.value.next_step
-
-
-def test_the_sources_of_this_project() -> None:
-    root = firmware_root()
-    for port in ("posix", "baremetal", "zephyr"):
-        names = {str(path.relative_to(root)) for path in source_files(root, port)}
-        assert "zephyr-app/runtime/timer.c" in names
-        assert f"zephyr-app/ports/{port}/main.c" in names
-        assert {name.split("/")[2] for name in names if name.startswith("zephyr-app/ports/")} == {port}
-        assert ("prj.conf" in names) == (port == "zephyr")
-
-
-def test_a_name_depends_on_paths_bytes_and_words(tmp_path: Path) -> None:
-    a, b = tmp_path / "a", tmp_path / "b"
-    a.write_bytes(b"1")
-    b.write_bytes(b"1")
-    names = {
-        content_hash(tmp_path, files, words)
-        for files in ([a], [b], [a, b])
-        for words in ((), ("x",), ("x", "y"))
-    }
-    assert len(names) == 9
-    before = content_hash(tmp_path, [a], ())
-    a.write_bytes(b"2")
-    assert content_hash(tmp_path, [a], ()) != before
-
-
-def test_files_in_options(tmp_path: Path) -> None:
-    a, b = tmp_path / "a.c", tmp_path / "b.c"
-    a.touch()
-    b.touch()
-    assert option_files([f"-DEXTRA={b};{a};nothing.c", "-DX=", "-DY"]) == [a, b]
 
 
 @pytest.mark.parametrize(

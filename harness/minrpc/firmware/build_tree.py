@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A build tree: kept so that the next build is an incremental one, and thrown away where that could go wrong.
+
+What a tree holds from an earlier build must not decide the next one. Its note says how the last build ended
+and what it had read; without a note, which a build that was interrupted leaves, all is made anew.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from minrpc.errors import BuildError
+from minrpc.firmware.build_errors import first_errors
+from minrpc.firmware.identity import Content, Look, changed_since, content_of
+from minrpc.firmware.inputs import files_below, inputs_of
+from minrpc.firmware.recipes import BUILD_DIR, Recipe, Scope
+from minrpc.host.process import exited_within, spawn_logged, stop_session
+
+_BUILD_S: Final = 30 * 60.0
+_NOTE: Final = ".minrpc-note"
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """What came of a run.
+
+    content: what it has read, and `look` the quick look at that; None where configuring failed.
+    changed: files that were changed meanwhile, so that the result is of neither state.
+    """
+
+    failure: BuildError | None
+    content: Content | None = None
+    look: Look | None = None
+    changed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Note:
+    """How the last run ended, what it had read, and when: nanoseconds, as the file system counts."""
+
+    built: bool
+    content: Content
+    written_ns: int
+
+
+class BuildTree:
+    """The tree for `recipe`; the tools of a build hold the descriptor `lock` of its lock file, too."""
+
+    def __init__(self, recipe: Recipe, scope: Scope, directory: Path, lock: int) -> None:
+        self._recipe = recipe
+        self._scope = scope
+        self._lock = lock
+        self.directory = directory
+        self.log = log_of(directory)
+
+    def run(self, name: str) -> Ended:
+        """Configure where that is needed, then compile; the log has both.
+
+        name: the platform's, for messages.
+        """
+        begin_ns = time.time_ns()
+        note = self._taken_note()
+        self.log.unlink(missing_ok=True)
+        if note is None:
+            shutil.rmtree(self.directory, ignore_errors=True)
+            self.directory.mkdir(parents=True)
+        if note is None or not note.built:
+            # What CMake has looked for and not found, it would not look for again.
+            (self.directory / "CMakeCache.txt").unlink(missing_ok=True)
+            try:
+                self._execute(name, self._recipe.configure)
+            except BuildError as error:
+                return Ended(error, changed=tuple(changed_since(self._own_files(), begin_ns)))
+        try:
+            self._execute(name, self._recipe.compile)
+        except BuildError as error:
+            return self._ended(error, begin_ns)
+        return self._ended(None, begin_ns)
+
+    def _ended(self, failure: BuildError | None, begin_ns: int) -> Ended:
+        scope = self._scope
+        inputs = inputs_of(
+            self.directory, listings=scope.listings, whole=scope.whole, optional=scope.optional
+        )
+        look = Look.at("", inputs)
+        content = content_of(inputs, self._recipe.places)
+        changed = tuple(changed_since(inputs.files | inputs.tools, begin_ns))
+        if not changed:
+            note = {"built": failure is None, "content": content.to_json()}
+            (self.directory / _NOTE).write_text(json.dumps(note))
+        return Ended(failure, content, look, changed)
+
+    def _own_files(self) -> set[str]:
+        return {str(path) for directory in self._scope.listings for path in files_below(directory)}
+
+    def _taken_note(self) -> _Note | None:
+        """The note, which is then gone; None where the tree can't be gone on with."""
+        file = self.directory / _NOTE
+        try:
+            document = json.loads(file.read_bytes())
+            note = _Note(document["built"], Content.from_json(document["content"]), file.stat().st_mtime_ns)
+        except (OSError, ValueError, KeyError):
+            return None
+        finally:
+            file.unlink(missing_ok=True)
+        return note if self._goes_on(note) else None
+
+    def _goes_on(self, note: _Note) -> bool:
+        """Whether ninja sees all that has changed: sources that are newer than what was made of them."""
+        places, content = self._recipe.places, note.content
+        if not (content.still_found(places) and content.same_tools(places)):
+            return False
+        return all(_modified_ns(path) > note.written_ns for path in content.changed_files(places))
+
+    def _execute(self, name: str, command: Sequence[str]) -> None:
+        recipe = self._recipe
+        argv = [str(self.directory) if word == BUILD_DIR else word for word in command]
+        environment = recipe.environment_in(self.directory)
+        process = spawn_logged(argv, self.log, cwd=recipe.cwd, env=environment, pass_fds=(self._lock,))
+        try:
+            status = exited_within(process, _BUILD_S)
+        finally:
+            stop_session(process)
+        if status is None:
+            message = f"the build of {name} did not end within {_BUILD_S / 60:.0f} minutes"
+            raise BuildError(message, log_path=self.log)
+        if status != 0:
+            raise BuildError(
+                f"the firmware of {name} did not build",
+                log_path=self.log,
+                details=first_errors(self.log.read_text(errors="backslashreplace")),
+            )
+
+
+def log_of(directory: Path) -> Path:
+    """Beside a build tree: all that its last build printed."""
+    return directory.with_suffix(".log")
+
+
+def _modified_ns(path: str) -> int:
+    """0 for a file that is gone: it is no newer than anything."""
+    try:
+        return os.stat(path).st_mtime_ns
+    except OSError:
+        return 0

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a build sees of the user's environment. No I/O here.
+
+A variable that nobody thought of must not decide what comes out, and must not be missing from a firmware's
+identity either. So a build gets what is listed here and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+# Where programs and their caches are; what is found by them is part of a firmware's inputs.
+_NOT_COUNTED: Final = frozenset(
+    {
+        "HOME",
+        "LOGNAME",
+        "PATH",
+        "SHELL",
+        "TMPDIR",
+        "USER",
+        "XDG_CACHE_HOME",
+        "XDG_CONFIG_HOME",
+        "XDG_DATA_HOME",
+    }
+)
+_NOT_COUNTED_PREFIX: Final = "CCACHE_"
+# What compilers, CMake and Zephyr take into account and people set for all their builds.
+_COUNTED: Final = frozenset(
+    {
+        *("CC", "CXX", "CFLAGS", "CXXFLAGS", "ASMFLAGS", "LDFLAGS"),
+        *(
+            "CPATH",
+            "C_INCLUDE_PATH",
+            "CPLUS_INCLUDE_PATH",
+            "LIBRARY_PATH",
+            "COMPILER_PATH",
+            "GCC_EXEC_PREFIX",
+        ),
+        *("LD_LIBRARY_PATH", "PYTHONPATH", "SOURCE_DATE_EPOCH", "CROSS_COMPILE", "EXTRA_ZEPHYR_MODULES"),
+        *("ARCH_ROOT", "BOARD_ROOT", "DTS_ROOT", "MODULE_EXT_ROOT", "SNIPPET_ROOT", "SOC_ROOT"),
+    }
+)
+_COUNTED_PREFIXES: Final = ("CMAKE_", "ZEPHYR_")
+_COUNTED_SUFFIX: Final = "_TOOLCHAIN_PATH"
+# What the build's own command line says, or only how fast it goes and what is shown.
+_DECIDED_HERE: Final = frozenset(
+    {
+        *(
+            "CMAKE_GENERATOR",
+            "CMAKE_GENERATOR_PLATFORM",
+            "CMAKE_GENERATOR_TOOLSET",
+            "CMAKE_GENERATOR_INSTANCE",
+        ),
+        *("CMAKE_BUILD_PARALLEL_LEVEL", "CMAKE_EXPORT_COMPILE_COMMANDS", "CMAKE_COLOR_DIAGNOSTICS"),
+    }
+)
+_LANGUAGE: Final = {"LC_ALL": "C.UTF-8"}
+
+
+def counted(environ: Mapping[str, str]) -> dict[str, str]:
+    """The variables that a build gets and that are part of its identity."""
+    return {name: environ[name] for name in sorted(environ) if _counts(name)}
+
+
+def build_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """All that a build gets of `environ`; its tools then speak English."""
+    kept = {
+        name: value
+        for name, value in environ.items()
+        if name in _NOT_COUNTED or name.startswith(_NOT_COUNTED_PREFIX)
+    }
+    return kept | counted(environ) | _LANGUAGE
+
+
+def _counts(name: str) -> bool:
+    if name in _DECIDED_HERE:
+        return False
+    return name in _COUNTED or name.startswith(_COUNTED_PREFIXES) or name.endswith(_COUNTED_SUFFIX)

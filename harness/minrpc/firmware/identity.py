@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which firmware it is: the plan of its build, and the content of all that the build has read.
+
+    plan       commands, options, environment and programs: known before anything is built
+    inputs     what a build with that plan has read (`minrpc.firmware.inputs`), each file with its SHA-256
+    name       the hash of both; the same in every checkout of the same state (`minrpc.firmware.places`)
+
+Looking takes two steps. The quick one compares what the file system says of each input, with what it said
+when the content was looked at: device and inode, size, time of change of the content and of the inode. It
+trusts that a file which is the same in all of these has the same bytes. The kernel sets the last of them at
+each write and nobody can set it back, so that fails only where a clock was set back to the very nanosecond,
+or where a network's file server keeps other times. A time that is young is not trusted at all, since two
+writes may fall into one tick: for 50 ms, and for 2 s on a file system that counts whole seconds. The other
+step reads everything.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from array import array
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from minrpc.firmware.inputs import Inputs, names_in
+from minrpc.firmware.places import Places
+
+FORMAT: Final = 2
+"""Changes when the same inputs would be built to something else by this program."""
+_SECOND_NS: Final = 1_000_000_000
+_NOTHING: Final = (0, 0, 0, 0, 0)
+_YOUNG_NS: Final = 50_000_000
+_YOUNG_COARSE_NS: Final = 2 * _SECOND_NS
+# A file's time comes from a clock that ticks every 4 to 10 ms.
+_TICK_NS: Final = 10_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What inputs held: SHA-256 of each file, and of the names in each directory; paths as in `Places`."""
+
+    files: dict[str, str]
+    tools: dict[str, str]
+    listings: dict[str, str]
+    searched: dict[str, str]
+    names: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """For a file."""
+        return {
+            "files": self.files,
+            "tools": self.tools,
+            "listings": self.listings,
+            "searched": self.searched,
+            "names": list(self.names),
+        }
+
+    @classmethod
+    def from_json(cls, document: dict[str, Any]) -> Content:
+        """Back. Raises KeyError."""
+        return cls(
+            document["files"],
+            document["tools"],
+            document["listings"],
+            document["searched"],
+            tuple(document["names"]),
+        )
+
+    def inputs(self, places: Places) -> Inputs:
+        """Where they are to be looked for here."""
+        return Inputs(
+            frozenset(map(places.expand_path, self.files)),
+            frozenset(map(places.expand_path, self.tools)),
+            frozenset(map(places.expand_path, self.listings)),
+            frozenset(map(places.expand_path, self.searched)),
+            frozenset(self.names),
+        )
+
+    def holds(self, places: Places, read: Callable[[str], str]) -> bool:
+        """Whether everything is here as it was; `read` is asked for each file, up to the first difference."""
+        return (
+            all(read(places.expand_path(path)) == was for path, was in self.files.items())
+            and self.still_found(places)
+            and all(read(places.expand_path(path)) == was for path, was in self.tools.items())
+        )
+
+    def still_found(self, places: Places) -> bool:
+        """Whether configuring and compiling would find what they found."""
+        names = frozenset(self.names)
+        expand = places.expand_path
+        return all(_listing(expand(path), names) == was for path, was in self.searched.items()) and all(
+            _listing(expand(path)) == was for path, was in self.listings.items()
+        )
+
+    def changed_files(self, places: Places) -> list[str]:
+        """Those of `files` that are no longer as they were."""
+        paths = {places.expand_path(path): was for path, was in self.files.items()}
+        return [path for path, was in paths.items() if file_hash(path) != was]
+
+    def same_tools(self, places: Places) -> bool:
+        """Whether all of `tools` are as they were."""
+        return all(file_hash(places.expand_path(path)) == was for path, was in self.tools.items())
+
+
+def content_of(inputs: Inputs, places: Places) -> Content:
+    """What they hold now. A file that is gone meanwhile has "" for a hash, and so never holds."""
+    shorten = places.shorten_path
+    return Content(
+        # The user's own first: they are what differs, and looking ends at the first difference.
+        files={shorten(path): file_hash(path) for path in sorted(inputs.files, key=_users_first(places))},
+        tools={shorten(path): file_hash(path) for path in sorted(inputs.tools)},
+        listings={shorten(path): _listing(path) for path in sorted(inputs.listings)},
+        searched={shorten(path): _listing(path, inputs.names) for path in sorted(inputs.searched)},
+        names=tuple(sorted(inputs.names)),
+    )
+
+
+def _users_first(places: Places) -> Callable[[str], tuple[bool, str]]:
+    return lambda path: (not places.shorten_path(path).startswith("{"), path)
+
+
+def name_of(plan: str, content: Content) -> str:
+    """The firmware's name: SHA-256, as hexadecimal digits."""
+    return hash_of([plan, json.dumps(content.to_json(), sort_keys=True)])
+
+
+def hash_of(words: Iterable[str]) -> str:
+    """SHA-256 of the words, of which none holds a zero byte."""
+    return hashlib.sha256("\0".join([str(FORMAT), *words]).encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def changed_since(paths: Iterable[str], begin_ns: int) -> list[str]:
+    """The files that were changed after that time: a build from then on may have read either state."""
+    return sorted(path for path in paths if _changed_ns(path) >= begin_ns - _TICK_NS)
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """The quick step's note: paths, and what the file system said of them.
+
+    about: "" while something was too young to be trusted.
+    """
+
+    name: str
+    paths: tuple[str, ...]
+    about: str
+
+    @classmethod
+    def at(cls, name: str, inputs: Inputs) -> Look:
+        """Take it before the content is read."""
+        paths = (*sorted(inputs.files | inputs.tools), *sorted(inputs.listings | inputs.searched))
+        return cls(name, paths, _about(paths, time.time_ns()))
+
+    def holds(self) -> bool:
+        """Whether the file system still says the same."""
+        return bool(self.about) and self.about == _about(self.paths, None)
+
+    def to_text(self) -> str:
+        """For a file; a line for each path."""
+        return "\n".join([self.name, self.about, *self.paths])
+
+    @classmethod
+    def from_text(cls, text: str) -> Look:
+        """Back."""
+        name, about, *paths = text.split("\n")
+        return cls(name, tuple(paths), about)
+
+
+def _about(paths: Sequence[str], now_ns: int | None) -> str:
+    """What the file system says of `paths`, hashed; "" where it is too young at `now_ns`, or is nothing."""
+    stat = os.stat
+    numbers = array("Q")
+    try:
+        for path in paths:
+            try:
+                one = stat(path)
+            except FileNotFoundError:
+                numbers.extend(_NOTHING)
+                continue
+            numbers.extend((one.st_dev, one.st_ino, one.st_size, one.st_mtime_ns, one.st_ctime_ns))
+    except (OSError, OverflowError):
+        return ""
+    if now_ns is not None and any(_is_young(changed, now_ns) for changed in numbers[4::5]):
+        return ""
+    return hashlib.blake2b(numbers.tobytes(), digest_size=16).hexdigest()
+
+
+def _is_young(changed_ns: int, now_ns: int) -> bool:
+    return changed_ns > now_ns - (_YOUNG_NS if changed_ns % _SECOND_NS else _YOUNG_COARSE_NS)
+
+
+def file_hash(path: str) -> str:
+    """SHA-256 of a file's bytes; "" where it can't be read."""
+    try:
+        with open(path, "rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+    except (OSError, ValueError):
+        return ""
+
+
+def _listing(directory: str, wanted: frozenset[str] | None = None) -> str:
+    return hashlib.sha256(
+        "\0".join(names_in(directory, wanted)).encode("utf-8", "surrogateescape")
+    ).hexdigest()
+
+
+def _changed_ns(path: str) -> int:
+    try:
+        return os.stat(path).st_ctime_ns
+    except OSError:
+        return time.time_ns()

@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a finished build has read, as its own tools have noted it.
+
+    ninja       what CMake read to configure (CMakeLists, modules, Kconfig, devicetree), all inputs of rules,
+                and each header, from the compiler's dependency files
+    the linker  its script, start files and libraries, by --dependency-file
+    CMake       the programs that it found; the compiler says which others it runs
+
+Left out is what these programs are themselves made of: their shared libraries, locales and the like.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from minrpc.errors import BuildError
+from minrpc.firmware.toolchain import find_tool
+
+_COMMAND_S: Final = 60.0
+LINK_DEPENDENCIES: Final = "link.d"
+"""The linker's dependency file, in the build directory."""
+
+_PROGRAMS: Final = ("cc1", "cc1plus", "as", "ld", "collect2", "lto-wrapper")
+_PLUGIN: Final = "liblto_plugin.so"
+_HEADER_PARTS: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """What decided a build. All paths are absolute.
+
+    files: that ninja looks at: it builds anew what depends on one that has become newer.
+    tools: further files whose bytes count, programs and libraries, which ninja knows nothing of.
+    listings: directories in which configuring looks for files: the names in them count.
+    searched: directories in which something of `names` would be found before, or beside, what was read.
+    """
+
+    files: frozenset[str]
+    tools: frozenset[str]
+    listings: frozenset[str]
+    searched: frozenset[str]
+    names: frozenset[str]
+
+
+def inputs_of(
+    build_dir: Path, *, listings: Iterable[Path], whole: Iterable[Path], optional: Iterable[Path]
+) -> Inputs:
+    """All that the finished build in `build_dir` has read.
+
+    listings: see `Inputs`.
+    whole: directories all of whose files count: programs of the build that import one another.
+    optional: paths that are looked for, there or not.
+    Raises BuildError when the build's own notes can't be read.
+    """
+    commands = _commands(build_dir)
+    headers = _headers(build_dir)
+    places = (f"{build_dir}/", f"{os.path.realpath(build_dir)}/")
+    programs = _programs_of_this_python()
+
+    def counting(found: Iterable[str]) -> frozenset[str]:
+        paths = {os.path.normpath(os.path.join(build_dir, path)) for path in found}
+        return frozenset(
+            path for path in paths if not path.startswith((*places, *programs)) and _counts(path)
+        )
+
+    files = counting([*_ninja_inputs(build_dir), *headers])
+    others = [*_linked(build_dir), *_cached_values(build_dir), *_compiler_files(commands)]
+    tools = counting(others + [str(path) for one in whole for path in files_below(one)]) - files
+    endings = {tuple(path.split("/")[-_HEADER_PARTS:]) for path in headers}
+    names = frozenset(name for ending in endings for name in ending)
+    searched = {path for path in _searched(commands, files) if not path.startswith((*places, "/usr/"))}
+    return Inputs(
+        files=files,
+        tools=tools,
+        listings=frozenset(str(path) for path in listings),
+        searched=frozenset(path for one in searched for path in _levels(one, names))
+        | {str(path.parent) for path in optional},
+        names=names | {path.name for path in optional},
+    )
+
+
+def names_in(directory: str, wanted: frozenset[str] | None = None) -> list[str]:
+    """The names in a directory that count, sorted: those of `wanted`, or all but what tools leave behind."""
+    try:
+        with os.scandir(directory) as entries:
+            if wanted is not None:
+                return sorted(entry.name for entry in entries if entry.name in wanted)
+            return sorted(entry.name for entry in entries if not _is_litter(entry.name, entry.is_dir()))
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def files_below(directory: Path) -> Iterator[Path]:
+    """All files in a directory tree that count."""
+    for parent, names, files in os.walk(directory):
+        names[:] = [name for name in names if not _is_litter(name, True)]
+        yield from (Path(parent, name) for name in files if not _is_litter(name, False))
+
+
+def directories_below(directory: Path) -> Iterator[Path]:
+    """`directory` and all in it that count."""
+    for parent, names, _ in os.walk(directory):
+        names[:] = [name for name in names if not _is_litter(name, True)]
+        yield Path(parent)
+
+
+def _is_litter(name: str, is_directory: bool) -> bool:
+    """What editors, Python and builds leave in a source tree."""
+    if is_directory:
+        return name.startswith((".", "build")) or name == "__pycache__"
+    return name.startswith((".", "#")) or name.endswith(("~", ".pyc", ".orig"))
+
+
+def _programs_of_this_python() -> tuple[str, ...]:
+    """A virtual environment's programs: each checkout has its own."""
+    return (f"{sys.prefix}/bin/",) if sys.prefix != sys.base_prefix else ()
+
+
+def _counts(path: str) -> bool:
+    """Git's own files change when somebody looks; the commit is part of the identity by itself."""
+    return "/.git/" not in path and os.path.isfile(path)
+
+
+def ninja(build_dir: Path, *words: str) -> str:
+    """What ninja prints when it is asked about a build. Raises BuildError."""
+    command = [find_tool("ninja"), "-C", str(build_dir), *words]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=_COMMAND_S, check=False)
+    if ran.returncode != 0:
+        raise BuildError(
+            f"ninja can't tell what the build in {build_dir} read",
+            details=(ran.stderr or ran.stdout).splitlines(),
+            next_step="ninja 1.11 or later is needed: `ninja --version`",
+        )
+    return ran.stdout
+
+
+def _ninja_inputs(build_dir: Path) -> list[str]:
+    lines = [*ninja(build_dir, "-t", "inputs", "build.ninja").splitlines()]
+    lines += ninja(build_dir, "-t", "inputs", "all").splitlines()
+    return [line for line in lines if line and not line.startswith("ninja: ")]
+
+
+def _headers(build_dir: Path) -> set[str]:
+    """From the compiler's dependency files, which ninja has taken over; the sources are in them, too."""
+    return {line.strip() for line in ninja(build_dir, "-t", "deps").splitlines() if line.startswith(" ")}
+
+
+def _linked(build_dir: Path) -> set[str]:
+    file = build_dir / LINK_DEPENDENCIES
+    if not file.is_file():
+        return set()
+    rule = file.read_text().replace("\\\n", " ").partition("\n")[0]
+    words = shlex.split(rule.partition(":")[2])
+    # A linker script of a library is named as its specs have it, and searched for.
+    return {word for word in words if os.path.isabs(word)}
+
+
+def _cached_values(build_dir: Path) -> Iterator[str]:
+    """Files that CMake's cache names, programs for the most part; and what CMake tries a compiler with."""
+    for line in (build_dir / "CMakeCache.txt").read_text(errors="replace").splitlines():
+        name, _, value = line.partition("=")
+        if value.startswith("/") and os.path.isfile(value):
+            yield value
+        if name == "CMAKE_ROOT:INTERNAL":
+            modules = Path(value, "Modules")
+            yield from (str(path) for suffix in ("in", "h", "c") for path in modules.glob(f"CMake*.{suffix}"))
+
+
+def _commands(build_dir: Path) -> list[tuple[str, list[str]]]:
+    """The directory and the words of each compilation."""
+    file = build_dir / "compile_commands.json"
+    if not file.is_file():
+        return []
+    entries = json.loads(file.read_text())
+    return [(entry["directory"], shlex.split(entry["command"])) for entry in entries]
+
+
+def _compiler_files(commands: Sequence[tuple[str, list[str]]]) -> set[str]:
+    """The compilers of `commands`, the programs that they run and the specs that they read."""
+    found: set[str] = set()
+    for compiler, flags in {_compiler_and_specs(words) for _, words in commands}:
+        asked = [f"-print-prog-name={name}" for name in _PROGRAMS] + [f"-print-file-name={_PLUGIN}"]
+        asked += [f"-print-file-name={flag.partition('=')[2]}" for flag in flags]
+        answers = [_answer(compiler, question) for question in asked]
+        found |= {
+            path for path in (shutil.which(answer) or answer for answer in answers) if os.path.isabs(path)
+        }
+        found |= {path for path in (compiler, shutil.which(Path(compiler).name)) if path}
+    return found
+
+
+def _compiler_and_specs(words: Sequence[str]) -> tuple[str, tuple[str, ...]]:
+    """The compiler, which stands behind ccache where there is one, and its options that name files."""
+    programs = [word for word in words[:2] if not word.startswith("-")]
+    return programs[-1], tuple(sorted({word for word in words if word.startswith("--specs=")}))
+
+
+def _answer(compiler: str, question: str) -> str:
+    ran = subprocess.run(
+        [compiler, question], capture_output=True, text=True, timeout=_COMMAND_S, check=False
+    )
+    return os.path.normpath(ran.stdout.strip()) if ran.returncode == 0 and ran.stdout.strip() else ""
+
+
+def _searched(commands: Sequence[tuple[str, list[str]]], files: Iterable[str]) -> set[str]:
+    """The directories in which the compiler looks for headers before its own: -I, and where a file lies."""
+    flag = re.compile(r"-(?:I|isystem|iquote)(.*)")
+    found = {os.path.dirname(path) for path in files if path.endswith((".c", ".h", ".S", ".inc"))}
+    for directory, words in commands:
+        for word, following in zip(words, [*words[1:], ""], strict=True):
+            option = flag.fullmatch(word)
+            if option:
+                found.add(os.path.normpath(os.path.join(directory, option[1] or following)))
+    return found
+
+
+def _levels(directory: str, names: frozenset[str]) -> Iterator[str]:
+    """`directory`, and those in it in which a header like <sys/types.h> would be looked for."""
+    yield directory
+    level = [directory]
+    for _ in range(_HEADER_PARTS - 1):
+        level = [
+            f"{one}/{name}"
+            for one in level
+            for name in names_in(one, names)
+            if os.path.isdir(f"{one}/{name}")
+        ]
+        yield from level

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Paths without the place where they happen to lie: "{app}/zephyr-app/main.c". No I/O here.
+
+Two checkouts of the same state have the same firmware, so neither its identity nor its debug information may
+say where the checkout is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+PREFIX: Final = "/minrpc"
+"""Where debug information says that the sources are: "/minrpc/app/zephyr-app/ports/posix/main.c"."""
+
+
+class Places:
+    """Directories by name: "app" the firmware's sources, "project" the user's, "workspace" Zephyr's."""
+
+    def __init__(self, directories: Mapping[str, Path]) -> None:
+        # The innermost first: a checkout lies in its workspace.
+        self._directories = dict(sorted(directories.items(), key=lambda item: -len(str(item[1]))))
+        named = "|".join(f"(?P<{name}>{re.escape(str(path))})" for name, path in self._directories.items())
+        # A whole path, or one that goes on below it: not /a/bc for /a/b.
+        self._pattern = re.compile(rf"(?:{named})(?![^/;:,\s\"'=])")
+
+    def shorten(self, text: str) -> str:
+        """`text` with each of the directories in it as "{name}"."""
+        if not self._directories:
+            return text
+        return re.sub(self._pattern, lambda found: f"{{{found.lastgroup}}}", text)
+
+    def shorten_path(self, path: str) -> str:
+        """A path below one of the directories as "{name}/rest"; any other as it is."""
+        for name, directory in self._directories.items():
+            if path == str(directory) or path.startswith(f"{directory}/"):
+                return f"{{{name}}}{path[len(str(directory)) :]}"
+        return path
+
+    def expand_path(self, path: str) -> str:
+        """Back from `shorten_path`."""
+        if not path.startswith("{"):
+            return path
+        name, _, rest = path[1:].partition("}")
+        return f"{self._directories[name]}{rest}" if name in self._directories else path
+
+    def compiler_flags(self) -> list[str]:
+        """What makes a compiler write "/minrpc/NAME" for each directory; the last that fits counts."""
+        return [
+            f"-ffile-prefix-map={path}={PREFIX}/{name}" for name, path in reversed(self._directories.items())
+        ]
+
+    def source(self, name: str) -> Path:
+        """Where a file is that debug information calls `name`; other names come back as they are."""
+        for place, directory in self._directories.items():
+            prefix = f"{PREFIX}/{place}/"
+            if name.startswith(prefix):
+                return directory / name.removeprefix(prefix)
+        return Path(name)
+
+    def __repr__(self) -> str:
+        return f"Places({self._directories!r})"

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finished firmware in the cache: put there once, found by its plan and by the content of its inputs.
+
+firmware/LABEL-NAME/     a firmware: the program, firmware.json, inputs.json
+plans/PLAN/NAME          an empty file: a firmware that was built by this plan
+plans/PLAN/PLACES.look   what the quick look compares, for the directories where things lie here
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+from minrpc.firmware.cache import cache_home, filled, mark_used
+from minrpc.firmware.identity import Content, Look, file_hash, hash_of, name_of
+from minrpc.firmware.recipes import Recipe
+
+_ABOUT: Final = "firmware.json"
+_INPUTS: Final = "inputs.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A firmware in the store.
+
+    name: the hash of its plan and inputs.
+    about: what its build told, see `minrpc.firmware.build`.
+    """
+
+    directory: Path
+    name: str
+    about: dict[str, Any]
+
+
+def find(recipe: Recipe) -> Stored | None:
+    """The firmware that `recipe` would make of what is here now; None when it was not made yet."""
+    return _found_quickly(recipe) or _found_by_content(recipe)
+
+
+def keep(recipe: Recipe, content: Content, look: Look, fill: Callable[[Path], dict[str, Any]]) -> Stored:
+    """Put a firmware there; `fill` copies its files to a directory and gives what there is to know of it."""
+    name = name_of(recipe.plan, content)
+    directory = _directory(recipe, name)
+    with filled(directory) as partial:
+        about = fill(partial)
+        (partial / _INPUTS).write_text(json.dumps(content.to_json(), indent=0))
+        (partial / _ABOUT).write_text(json.dumps({"name": name, **about}, indent=1))
+    plan = _plan_directory(recipe)
+    plan.mkdir(parents=True, exist_ok=True)
+    (plan / name).touch()
+    write_whole(_look_file(recipe), replace(look, name=name).to_text())
+    return Stored(directory, name, about)
+
+
+def _found_quickly(recipe: Recipe) -> Stored | None:
+    try:
+        look = Look.from_text(_look_file(recipe).read_text())
+    except (OSError, ValueError):
+        return None
+    return _stored(recipe, look.name) if look.holds() else None
+
+
+def _found_by_content(recipe: Recipe) -> Stored | None:
+    read = cache(file_hash)
+    for entry in _built_by(recipe):
+        stored = _stored(recipe, entry.name)
+        content = _content(stored) if stored else None
+        if stored is None or content is None:
+            entry.unlink(missing_ok=True)  # The firmware was removed.
+            continue
+        look = Look.at(stored.name, content.inputs(recipe.places))
+        if content.holds(recipe.places, read):
+            write_whole(_look_file(recipe), look.to_text())
+            os.utime(entry)
+            return stored
+    return None
+
+
+def _built_by(recipe: Recipe) -> Iterator[Path]:
+    """What was built by this plan, the last used first."""
+    try:
+        entries = [entry for entry in _plan_directory(recipe).iterdir() if not entry.suffix]
+        yield from sorted(entries, key=lambda entry: entry.stat().st_mtime, reverse=True)
+    except FileNotFoundError:
+        return
+
+
+def _stored(recipe: Recipe, name: str) -> Stored | None:
+    directory = _directory(recipe, name)
+    try:
+        about = json.loads((directory / _ABOUT).read_bytes())
+    except (OSError, ValueError):
+        return None
+    mark_used(directory)
+    return Stored(directory, name, about) if about.get("name") == name else None
+
+
+def _content(stored: Stored) -> Content | None:
+    try:
+        return Content.from_json(json.loads((stored.directory / _INPUTS).read_bytes()))
+    except (OSError, ValueError, KeyError):
+        return None
+
+
+def _directory(recipe: Recipe, name: str) -> Path:
+    return cache_home() / "firmware" / f"{recipe.label}-{name[:16]}"
+
+
+def _plan_directory(recipe: Recipe) -> Path:
+    return cache_home() / "plans" / recipe.plan[:32]
+
+
+def _look_file(recipe: Recipe) -> Path:
+    return _plan_directory(recipe) / f"{hash_of([repr(recipe.places)])[:16]}.look"
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file of which nobody ever sees a part."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, partial = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with open(descriptor, "w", encoding="utf-8", errors="surrogateescape") as stream:
+            stream.write(text)
+        os.replace(partial, path)
+    except BaseException:
+        os.unlink(partial)
+        raise

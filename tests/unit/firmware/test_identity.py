@@ -1,0 +1,396 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a firmware's name stands for: all that its build read, and nothing of where it lies."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from minrpc.errors import BuildError, ConfigurationError
+from minrpc.firmware import Firmware, build, store
+from minrpc.firmware.cache import Entry, bound, cache_home, entries, limit, locked, remove
+from minrpc.firmware.environment import build_environment, counted
+from minrpc.firmware.identity import Look
+from minrpc.firmware.inputs import Inputs
+from minrpc.firmware.places import Places
+from minrpc.firmware.recipes import recipe_for
+from minrpc.targets import PLATFORMS, Target
+
+POSIX = PLATFORMS["posix"]
+CMAKE = """cmake_minimum_required(VERSION 3.20)
+project(tiny C)
+include(more.cmake)
+configure_file(version.h.in version.h)
+add_custom_command(OUTPUT table.h COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/table.sh
+  ${CMAKE_CURRENT_SOURCE_DIR}/table.txt > table.h DEPENDS table.sh table.txt)
+add_executable(minrpc_posix main.c user.c ${CMAKE_CURRENT_BINARY_DIR}/table.h ${EXTRA})
+target_include_directories(minrpc_posix PRIVATE include ${CMAKE_CURRENT_BINARY_DIR})
+target_link_libraries(minrpc_posix PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/libuser.a)
+target_link_options(minrpc_posix PRIVATE -Wl,--version-script=${CMAKE_CURRENT_SOURCE_DIR}/exports.map)
+set_target_properties(minrpc_posix PROPERTIES LINK_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/exports.map)
+"""
+FILES = {
+    "CMakeLists.txt": CMAKE,
+    "more.cmake": "add_compile_definitions(MORE=1)\n",
+    "version.h.in": "#define VERSION 1\n",
+    "table.sh": 'cat "$1"\n',
+    "table.txt": "#define TABLE 0\n",
+    "exports.map": "{ global: *; };\n",
+    "include/k.h": "#define K 1\n",
+    "inner.h": "#define INNER 0\n",
+    "main.c": '#include <stdlib.h>\n#include <k.h>\n#include "version.h"\n#include "table.h"\n'
+    "int user(void);\nint main(void) { return user() + VERSION + TABLE + MORE; }\n",
+    "user.c": '#include "inner.h"\n#include "k.h"\nint two(void);\n'
+    "int user(void) { return K + two() + INNER; }\n",
+}
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A checkout with a firmware of several kinds of files, and an empty cache."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return checkout(tmp_path / "checkout")
+
+
+def checkout(root: Path) -> Path:
+    for name, text in FILES.items():
+        file = port(root) / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    library = "int two(void) { return 2; }\n"
+    subprocess.run(
+        ["gcc", "-c", "-x", "c", "-", "-o", "two.o"], input=library, text=True, cwd=root, check=True
+    )
+    subprocess.run(["ar", "rcsD", str(port(root) / "libuser.a"), "two.o"], cwd=root, check=True)
+    (root / "two.o").unlink()
+    return root
+
+
+def port(root: Path) -> Path:
+    return root / "zephyr-app" / "ports" / "posix"
+
+
+def status(firmware: Firmware) -> int:
+    return subprocess.run([str(firmware.elf)], check=False).returncode
+
+
+def known(root: Path) -> bool:
+    """Whether what is there now has been built."""
+    return store.find(recipe_for(POSIX, root)) is not None
+
+
+def test_each_file_of_the_users_counts(root: Path) -> None:
+    """Changed or gone, whatever kind of file it is, and however old the change looks."""
+    assert status(build(Target(POSIX), root=root)) == 5
+    files = [path for path in port(root).rglob("*") if path.is_file()]
+    assert len(files) == len(FILES) + 1
+    for file in files:
+        before, times = file.read_bytes(), file.stat()
+        file.write_bytes(before.replace(b"\n", b" \n", 1))
+        os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))
+        assert not known(root), f"{file} was changed"
+        file.unlink()
+        assert not known(root), f"{file} is gone"
+        file.write_bytes(before)
+        assert known(root), f"{file} is as it was"
+
+
+def test_all_that_the_build_opened_is_known(root: Path, tmp_path: Path) -> None:
+    """The kernel says what was opened; only what programs are made of may be missing."""
+    trace = tmp_path / "trace"
+    traced(trace, root)
+    opened = {path for path in opened_files(trace) if not path.is_relative_to(cache_home())}
+    assert port(root) / "include" / "k.h" in opened
+    (directory,) = (cache_home() / "firmware").iterdir()
+    content = (directory / "inputs.json").read_text()
+    recipe = recipe_for(POSIX, root)
+    missing = [path for path in opened if f'"{recipe.places.shorten_path(str(path))}"' not in content]
+    assert [path for path in missing if not part_of_a_program(path)] == []
+
+
+def traced(trace: Path, root: Path) -> None:
+    """Build under strace, in a process of its own."""
+    if shutil.which("strace") is None:
+        pytest.skip("strace is not installed (sudo apt-get install strace)")
+    script = (
+        "import sys; from pathlib import Path\nfrom minrpc.firmware import build\n"
+        "from minrpc.targets import Target\nbuild(Target.named('posix'), root=Path(sys.argv[1]))"
+    )
+    strace = ["strace", "-f", "-y", "-e", "trace=execve,openat,open", "-o", str(trace)]
+    ran = subprocess.run([*strace, "true"], capture_output=True, text=True, check=False)
+    if ran.returncode != 0:
+        pytest.skip(f"strace can't work here: {ran.stderr.strip()}")
+    subprocess.run([*strace, sys.executable, "-c", script, str(root)], check=True)
+
+
+def opened_files(trace: Path) -> set[Path]:
+    """The regular files that a build's processes have opened, from ninja's or CMake's start on."""
+    lines = trace.read_text(errors="replace").splitlines()
+    ours = lines[0].split()[0]
+    found = set()
+    for line in lines:
+        opened = re.search(r"(?:openat|open)\(.* = \d+<([^>]+)>", line)
+        path = Path(opened[1]) if opened else None
+        if (
+            path
+            and line.split()[0] != ours
+            and path.is_file()
+            and path.parts[1] not in ("proc", "sys", "dev")
+        ):
+            found.add(path)
+    return found
+
+
+def part_of_a_program(path: Path) -> bool:
+    """Shared libraries, locales, Python's own files; and what CMake's program always brings along."""
+    text = str(path)
+    if re.search(r"\.so(\.|$)|/(locale|gconv|site-packages|python3[\d.]*|__pycache__)/|\.pyc$", text):
+        return True
+    if re.match(r"/etc/|/usr/share/zoneinfo/|/usr/share/cmake[^/]*/|/tmp/|/run/", text):
+        return not text.startswith("/tmp/pytest")
+    return text.endswith(("/locale.alias", "/pyvenv.cfg"))
+
+
+def test_a_second_checkout_of_the_same_state_builds_nothing(root: Path, tmp_path: Path) -> None:
+    first = build(Target(POSIX), root=root)
+    second = build(Target(POSIX), root=checkout(tmp_path / "elsewhere" / "again"))
+    assert second.cached
+    assert second.elf == first.elf
+    assert second.source("/minrpc/app/zephyr-app/x.c") == tmp_path / "elsewhere/again/zephyr-app/x.c"
+
+
+def test_two_checkouts_make_the_same_bytes(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    debug = Target(POSIX).changed(cmake_options=["-DCMAKE_BUILD_TYPE=Debug"])
+    first = build(debug, root=root).elf.read_bytes()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "another"))
+    second = build(debug, root=checkout(tmp_path / "longer name"))
+    assert not second.cached
+    assert second.elf.read_bytes() == first
+    assert str(tmp_path).encode() not in first
+
+
+def test_a_header_that_hides_another_counts_when_it_comes(root: Path) -> None:
+    assert status(build(Target(POSIX), root=root)) == 5
+    (port(root) / "k.h").write_text("#define K 5\n")  # user.c includes "k.h", and looks beside itself first
+    assert status(build(Target(POSIX), root=root)) == 9
+
+
+def test_a_file_of_no_concern_does_not_count(root: Path) -> None:
+    build(Target(POSIX), root=root)
+    for name in ("results.json", "notes.txt"):
+        (root / name).touch()
+    (port(root) / ".main.c.swp").touch()
+    (port(root) / "main.c~").touch()
+    assert known(root)
+
+
+def test_what_is_older_than_the_build_is_still_built(root: Path) -> None:
+    """As a file comes from an archive: ninja alone would not see it."""
+    build(Target(POSIX), root=root)
+    main = port(root) / "main.c"
+    main.write_text(main.read_text().replace("user()", "3 * user()"))
+    os.utime(main, (1e9, 1e9))
+    assert status(build(Target(POSIX), root=root)) == 11
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "counts"),
+    [
+        ("CMAKE_BUILD_TYPE", "Debug", True),
+        ("CFLAGS", "-DMORE2", True),
+        ("CC", "gcc", True),
+        ("CPATH", "/tmp", True),
+        ("C_INCLUDE_PATH", "/tmp", True),
+        ("LDFLAGS", "-Wl,-O1", True),
+        ("CPPFLAGS", "-DNOBODY_READS_THIS", False),
+        ("CMAKE_GENERATOR", "Unix Makefiles", False),
+        ("WHATEVER", "1", False),
+    ],
+)
+def test_the_environment_counts_or_is_kept_away(
+    root: Path, name: str, value: str, counts: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(name, raising=False)
+    recipe = recipe_for(POSIX, root)
+    monkeypatch.setenv(name, value)
+    changed = recipe_for(POSIX, root)
+    assert (changed.plan != recipe.plan) == counts
+    assert changed.environment.get(name) == (value if counts else None)
+
+
+def test_a_debug_build_is_no_normal_one(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    normal = build(Target(POSIX), root=root)
+    monkeypatch.setenv("CMAKE_BUILD_TYPE", "Debug")
+    debug = build(Target(POSIX), root=root)
+    assert not debug.cached
+    assert debug.elf != normal.elf
+    assert b".debug_info" in debug.elf.read_bytes()
+
+
+def test_what_a_build_sees() -> None:
+    given = {"PATH": "/bin", "CCACHE_DIR": "/c", "LANG": "de_DE", "CC": "gcc", "ARM_TOOLCHAIN_PATH": "/opt"}
+    assert build_environment(given) == {
+        "PATH": "/bin",
+        "CCACHE_DIR": "/c",
+        "LC_ALL": "C.UTF-8",
+        "CC": "gcc",
+        "ARM_TOOLCHAIN_PATH": "/opt",
+    }
+    assert counted(given) == {"CC": "gcc", "ARM_TOOLCHAIN_PATH": "/opt"}
+
+
+def test_platforms_that_differ_in_how_they_run_share_a_build(root: Path) -> None:
+    first = build(Target(POSIX), root=root)
+    other = replace(POSIX, name="other", description="x", icount_shift=3, arguments=("--fd", "{fd}", "-x"))
+    second = build(Target(other), root=root)
+    assert (second.cached, second.elf, second.platform) == (True, first.elf, other)
+
+
+def test_after_a_failed_build_what_was_missing_may_come(root: Path) -> None:
+    """CMake looks once for what is not there, and keeps that it was not there."""
+    lists = port(root) / "CMakeLists.txt"
+    looks = "include(more.cmake)\nfind_file(EXTRA extra.c PATHS ${CMAKE_SOURCE_DIR}/module)"
+    lists.write_text(CMAKE.replace("include(more.cmake)", looks))
+    with pytest.raises(BuildError, match="did not build"):
+        build(Target(POSIX), root=root)
+    (port(root) / "module").mkdir()
+    (port(root) / "module" / "extra.c").write_text("int extra;\n")
+    assert status(build(Target(POSIX), root=root)) == 5
+
+
+def test_ctrl_c_in_a_build_leaves_no_compiler(root: Path, tmp_path: Path) -> None:
+    """ninja gives each compiler a process group of its own."""
+    started = tmp_path / "started"
+    os.mkfifo(started)
+    (port(root) / "table.sh").write_text(f"echo $$ > {started}\nexec sleep 600\n")
+    script = (
+        "import sys; from pathlib import Path\nfrom minrpc.firmware import build\n"
+        "from minrpc.targets import Target\nbuild(Target.named('posix'), root=Path(sys.argv[1]))"
+    )
+    builder = subprocess.Popen([sys.executable, "-c", script, str(root)], stderr=subprocess.DEVNULL)
+    pid = int(started.read_text())
+    builder.send_signal(signal.SIGINT)
+    assert builder.wait() != 0
+    assert not runs(pid)
+    (port(root) / "table.sh").write_text(FILES["table.sh"])
+    assert status(build(Target(POSIX), root=root)) == 5
+
+
+def runs(pid: int) -> bool:
+    """Whether the process is there; one that waits for its parent to look is not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except FileNotFoundError:
+        return False
+
+
+def test_a_quick_look_sees_each_change(tmp_path: Path) -> None:
+    file, directory = tmp_path / "a", tmp_path / "d"
+    file.write_text("one")
+    directory.mkdir()
+    for path in (file, directory):
+        os.utime(path, (1e9, 1e9))
+    none: frozenset[str] = frozenset()
+    inputs = Inputs(frozenset({str(file)}), none, frozenset({str(directory)}), none, none)
+    assert not Look.at("x", inputs).holds()  # Both were made just now: too young to be trusted.
+    until_old(file, directory)
+    look = Look.at("x", inputs)
+    assert look.holds()
+    assert Look.from_text(look.to_text()) == look
+    file.write_text("two")
+    os.utime(file, (1e9, 1e9))
+    assert not look.holds()
+
+
+def test_a_quick_look_sees_names_that_come(tmp_path: Path) -> None:
+    inputs = Inputs(frozenset(), frozenset(), frozenset(), frozenset({str(tmp_path)}), frozenset({"k.h"}))
+    until_old(tmp_path)
+    look = Look.at("x", inputs)
+    (tmp_path / "other").touch()
+    assert not look.holds()
+
+
+def until_old(*paths: Path) -> None:
+    """Until the clock that files are stamped with has gone on by far more than a tick."""
+    newest = max(path.stat().st_ctime for path in paths)
+    while time.time() < newest + 0.1:
+        os.sched_yield()
+
+
+names = st.text("abcz/-. ", min_size=1, max_size=12)
+
+
+@given(st.lists(names, min_size=1, max_size=3, unique=True), names)
+def test_places_come_back(directories: list[str], rest: str) -> None:
+    places = Places({f"p{i}": Path("/top", name.strip("/ ") or "x") for i, name in enumerate(directories)})
+    for name in directories:
+        path = os.path.normpath(f"/top/{name.strip('/ ') or 'x'}/{rest}")
+        assert places.expand_path(places.shorten_path(path)) == path
+
+
+def test_places_are_whole_names() -> None:
+    places = Places({"app": Path("/a/b"), "project": Path("/a/b/c")})
+    given = "-DX=/a/b/x.c;/a/b/c/y.c;/a/bc/z.c -S /a/b"
+    assert places.shorten(given) == "-DX={app}/x.c;{project}/y.c;/a/bc/z.c -S {app}"
+    assert places.source("/minrpc/project/y.c") == Path("/a/b/c/y.c")
+    assert places.source("/usr/include/stdio.h") == Path("/usr/include/stdio.h")
+
+
+def test_the_cache_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("MINRPC_CACHE_SIZE", "100K")
+    now = time.time()
+    for age_h, name in enumerate(("young", "new", "old", "older"), 1):
+        directory = cache_home() / "firmware" / name
+        directory.mkdir(parents=True)
+        (directory / "elf").write_bytes(b"x" * 60_000)
+        used = now if name == "young" else now - age_h * 3600
+        os.utime(directory, (used, used))
+    removed = bound(keep=[cache_home() / "firmware" / "older"])
+    assert [entry.path.name for entry in removed] == ["new", "old"]
+    assert {entry.path.name for entry in entries()} == {"young", "older"}
+
+
+def test_what_was_not_used_for_long_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    for name, days in (("old", 31), ("new", 29)):
+        directory = cache_home() / "work" / name
+        directory.mkdir(parents=True)
+        os.utime(directory, (time.time() - days * 86400,) * 2)
+    assert [entry.path.name for entry in bound()] == ["old"]
+
+
+def test_a_tree_in_which_is_built_is_not_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    directory = cache_home() / "work" / "x"
+    directory.mkdir(parents=True)
+    entry = Entry(directory, "work", 0, 0.0)
+    with locked(directory.with_suffix(".lock")):
+        assert not remove(entry)
+    assert directory.exists()
+    assert remove(entry)
+    assert not directory.exists()
+
+
+@pytest.mark.parametrize(("text", "size"), [("", 4 << 30), ("500M", 500 << 20), ("10G", 10 << 30), ("7", 7)])
+def test_the_limit(text: str, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MINRPC_CACHE_SIZE", text)
+    assert limit() == size
+
+
+def test_a_limit_that_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MINRPC_CACHE_SIZE", "much")
+    with pytest.raises(ConfigurationError, match="MINRPC_CACHE_SIZE=much is no size"):
+        limit()
