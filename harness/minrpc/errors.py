@@ -309,7 +309,9 @@ class DeadlineError(HarnessError):
     """Time ran out. `stage`, `wall_s` and `cpu_s` say in what and after how long.
 
     written: for a write that was cut short, how many bytes had gone out (8-bit bytes).
+    limit: which of the limits that can be set it was: "call" or "total"; "" for another.
     """
 
     default_next_step = "look at the console; if the work is only slow, raise the stage's limit"
     written: int = 0
+    limit: str = ""

@@ -13,7 +13,7 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import Final
 
-from minrpc.errors import ConfigurationError, HarnessError
+from minrpc.errors import ConfigurationError, DeadlineError, HarnessError
 
 # Name of a sub-command, which is its module's, and what it does.
 COMMANDS: Final = MappingProxyType(
@@ -37,6 +37,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         arguments = make_parser(_chosen(sys.argv[1:] if argv is None else argv)).parse_args(argv)
         status: int = import_module(f"minrpc.cli.{arguments.command}").main(arguments)
     except HarnessError as error:
+        if isinstance(error, DeadlineError) and error.limit == "call":
+            error.next_step = "look at the console; if it is only slow: --call-timeout SECONDS"
         print(f"minrpc: {error}", file=sys.stderr)
         return 2 if isinstance(error, ConfigurationError) else 1
     except KeyboardInterrupt:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from functools import partial
 from typing import Any
 
@@ -50,6 +51,8 @@ class RemoteFunction(RemoteHandle):
         self.handle = handle
         self._stage = f"call {name}"
         self._timeout_s = timeout_s
+        # Gives the handle back when nobody has it any more, so a view of it must keep it.
+        self._original: RemoteFunction | None = None
 
     def __call__(self, *args: object) -> Any:  # noqa: ANN401 - what it returns is up to the function
         """Call it.
@@ -65,6 +68,18 @@ class RemoteFunction(RemoteHandle):
             sent = [_argument(rpc, value) for value in args]
             result = rpc.call(self.handle, sent, self._stage, self._timeout_s)
         return wrap(rpc, self.name, result)
+
+    def with_timeout(self, seconds: float) -> RemoteFunction:
+        """The same function with a limit of its own for each call, of time that the device could use.
+
+        lib["train"].with_timeout(600)(data)
+        """
+        if not seconds > 0:
+            raise ValueError(f"a limit is more than 0 seconds, not {seconds}")
+        view = copy(self)
+        view._timeout_s = seconds
+        view._original = self
+        return view
 
     @property
     def argument(self) -> Function:

@@ -50,6 +50,10 @@ wire_log = logging.getLogger("minrpc.wire")
 _RETRY_S = (0.5, 1.0, 2.0, 4.0, 8.0)
 # The same, once the device has said that it has just booted.
 _AFTER_BOOT_S = 0.1
+_MORE_TIME = (
+    "look at the console; if it is only slow: function.with_timeout(SECONDS), device.call_timeout_s, or "
+    "call_timeout_s of open_device"
+)
 _TAIL_CHUNKS = 8
 _TAIL_BYTES = 64
 
@@ -152,6 +156,8 @@ class SessionLink:
                 self._numbered(packet, deadline) if self.numbered else self._plain(packet, deadline, front)
             )
         except HarnessError as error:
+            if isinstance(error, DeadlineError) and not error.limit:
+                error.limit, error.next_step = "call", _MORE_TIME
             failure = self._blame(error, damaged)
             self._explain(failure, stage)
             if failure is error:

@@ -212,13 +212,16 @@ class Deadline:
 
     def error(self, waited_for: str) -> DeadlineError:
         """What to raise when it is: says which of the two deadlines passed, and what was waited for."""
+        limit = ""
         if self._total is not None and self._total.expired():
-            message = f"the total time limit of {self._total.budget_s:g} s has passed"
+            limit, message = "total", f"the total time limit of {self._total.budget_s:g} s has passed"
         else:
             message = f"stage {self.stage!r} did not come to its end within {self.budget_s:g} s"
-        return DeadlineError(
+        error = DeadlineError(
             message, stage=self.stage, waited_for=waited_for, wall_s=self.wall_s, cpu_s=self._cpu_known()
         )
+        error.limit = limit
+        return error
 
     def _cpu_known(self) -> float | None:
         return None if isinstance(self._clock, WallClock) else self.cpu_s

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The pytest plugin `minrpc`: options, fixtures, the report's header and the sections of a failed test.
+"""The pytest plugin `minrpc`: options, fixtures, the report's lines and the sections of a failed test.
 
 A test that uses the `device` fixture runs once for each platform:
 
@@ -8,95 +8,130 @@ A test that uses the `device` fixture runs once for each platform:
         c = device.empty((2,), np.int8)
         device.system_lib()["add"](a, b, c)
         assert c.numpy().tolist() == [6, 7]
+
+This module is loaded in every run of pytest where the package is installed. So it loads the rest, and looks
+at platforms and files, only when a test needs a device.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import pytest
 
-from minrpc.client import Device, TimingResult
-from minrpc.errors import HarnessError
-from minrpc.firmware import Firmware
-from minrpc.host.deadline import Deadline
-from minrpc.pipeline import select
-from minrpc.plugin.report import header, progress_line, short_traceback
-from minrpc.plugin.shared import SharedDevice
-from minrpc.plugin.timing import TimingCheck
-from minrpc.plugin.workers import Worker, check_one_board, received_clocks, send_clocks
-from minrpc.running import RunningDevice
-from minrpc.targets import Target
-from minrpc.targets.options import Options, add_device_options, options_from
-from minrpc.timing import DeviceClock
+from minrpc.plugin import option_names, workers
 
-_SHARED = pytest.StashKey[SharedDevice]()
+if TYPE_CHECKING:
+    from minrpc.client import Device, TimingResult
+    from minrpc.firmware import Firmware
+    from minrpc.plugin.run import Run
+    from minrpc.plugin.shared import SharedDevice
+    from minrpc.plugin.timing import TimingCheck
+    from minrpc.running import RunningDevice
+    from minrpc.targets import Target
+
+_USED = pytest.StashKey["list[SharedDevice]"]()
 _FAILED = pytest.StashKey[bool]()
 _RUN = pytest.StashKey["Run"]()
-
-
-class Run:
-    """What one pytest run has: its options, its total deadline, and the devices that it selected."""
-
-    def __init__(self, options: Options, config: pytest.Config) -> None:
-        self.options = options
-        self.selection = select(options)
-        self.total = Deadline("test run", options.total_s)
-        self.clocks: dict[str, DeviceClock | None] = {}
-        self._config = config
-
-    def shared_device(self, target: Target) -> SharedDevice:
-        """For the tests of `target`."""
-        return SharedDevice(target, self.total, lambda text: progress_line(self._config, text))
+_PARAMETER = "minrpc_shared"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    group = parser.getgroup("minrpc", "devices to test (minrpc)")
-    add_device_options(group.addoption)
-    text = "fail on a wrong time that is not exact, too: by the host's clock, or of a board"
-    group.addoption("--strict-timing", action="store_true", help=text)
+    option_names.add_long(parser)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_load_initial_conftests(
+    early_config: pytest.Config, parser: pytest.Parser, args: list[str]
+) -> Generator[None]:
+    """The short names of options, once all others are known."""
+    option_names.look_past_short_names(early_config, parser, args)
+    yield
+    option_names.add_short(early_config, parser)
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Check options and platforms before anything is collected."""
-    try:
-        options = options_from(vars(config.option))
-        config.stash[_RUN] = Run(options, config)
-    except HarnessError as error:
-        raise pytest.UsageError(str(error)) from error
-    check_one_board(config, options)
-
-
-def pytest_report_header(config: pytest.Config) -> list[str]:
-    return header(config.stash[_RUN].selection)
-
-
-def pytest_sessionfinish(session: pytest.Session) -> None:
-    send_clocks(session.config, session.config.stash[_RUN].clocks)
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_testnodedown(node: Worker) -> None:
-    """A worker of pytest-xdist has ended."""
-    node.config.stash[_RUN].clocks.update(received_clocks(node))
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """By which clock each device's times were taken."""
-    for name, clock in config.stash[_RUN].clocks.items():
-        if clock is not None:
-            terminalreporter.write_line(f"minrpc: {name}: times are {clock}")
+    text = "call_timeout(seconds): limit for each call of the test's `device`, of time that it could use"
+    config.addinivalue_line("markers", text)
+    if workers.has_workers(config) and option_names.given(config):
+        # Workers can't end a run; and a board is for one process.
+        if option_names.option_of(config, "serial-port") is not None:
+            raise pytest.UsageError("--serial-port leads to one device, for one process: leave -n out")
+        _refuse_misuse(_run(config))
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """One test for each target."""
-    if "minrpc_shared" not in metafunc.fixturenames:
+    """One test for each target. One alone where there is none: its fixture tells why."""
+    if _PARAMETER not in metafunc.fixturenames:
         return
-    selection = metafunc.config.stash[_RUN].selection
-    reason = f"no platform can run here: {dict(selection.left_out)}"
-    targets = [pytest.param(target, id=target.name) for target in selection.targets]
-    none = pytest.param(None, id="no-platform", marks=pytest.mark.skip(reason=reason))
-    metafunc.parametrize("minrpc_shared", targets or [none], indirect=True, scope="session")
+    targets = _run(metafunc.config).selection.targets
+    parameters = [pytest.param(target, id=target.name) for target in targets]
+    none = pytest.param(None, id="no-platform")
+    metafunc.parametrize(_PARAMETER, parameters or [none], indirect=True, scope="session")
+
+
+def pytest_collection_modifyitems(config: pytest.Config) -> None:
+    run = _run_so_far(config)
+    if run is not None and not workers.is_worker(config):
+        _refuse_misuse(run)
+
+
+def _refuse_misuse(run: Run) -> None:
+    """What was named must run: if it can't, no test does."""
+    if run.misused is not None:
+        raise pytest.UsageError(str(run.misused)) from run.misused
+
+
+def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
+    """Every device that is tested, and every default platform that is not, with the reason."""
+    run = _run_so_far(config)
+    if run is None:
+        return []
+    from minrpc.plugin.report import header
+
+    return header(run.selection)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    run = _run_so_far(session.config)
+    if run is None:
+        return
+    if workers.is_worker(session.config):
+        workers.send(session.config, run.tally.to_json())
+        return
+    from minrpc.plugin.report import none_ran, tell_junit
+
+    tell_junit(session.config, run.tally)
+    if none_ran(session.config, run.tally) and session.exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: workers.Worker) -> None:
+    """A worker of pytest-xdist has ended."""
+    sent = workers.received(node)
+    if sent is not None:
+        from minrpc.plugin.run import Tally
+
+        _run(node.config).tally.add(Tally.from_json(sent))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """By which clock each device's times were taken, and what was left out."""
+    run = _run_so_far(config)
+    if run is not None:
+        from minrpc.plugin.report import summary
+
+        for line, markup in summary(config, run.tally):
+            terminalreporter.write_line(f"minrpc: {line}", **markup)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if _PARAMETER in getattr(item, "fixturenames", ()):
+        _run(item.config).tally.wanted.add(item.nodeid)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -104,24 +139,50 @@ def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Shorten the harness's own frames, remember failures, and show console and wire."""
-    if call.excinfo is not None and not item.config.getoption("fulltrace"):
-        short_traceback(call.excinfo)
+    run = _run_so_far(item.config)
+    if run is not None and call.excinfo is not None:
+        from minrpc.plugin.report import advise, short_traceback
+
+        advise(item.config, call.excinfo.value)
+        if not item.config.getoption("fulltrace"):
+            short_traceback(call.excinfo)
     report = yield
-    if report.failed:
+    if run is not None and report.failed:
         item.stash[_FAILED] = True
-        if _SHARED in item.stash:
-            report.sections += item.stash[_SHARED].sections()
-        run = item.config.stash[_RUN]
+        for shared in item.stash.get(_USED, []):
+            report.sections += shared.sections()
         if run.total.expired():
             limit = f"{run.options.total_s:g} s"
-            item.session.shouldfail = f"the total limit of {limit} has passed (--total-timeout)"
+            option = option_names.spelled(item.config, "total-timeout")
+            item.session.shouldfail = f"the total limit of {limit} has passed ({option})"
     return report
+
+
+def _run(config: pytest.Config) -> Run:
+    """This run's own; made when it is first needed."""
+    if _RUN not in config.stash:
+        from minrpc.plugin.run import Run
+
+        config.stash[_RUN] = Run(config)
+    return config.stash[_RUN]
+
+
+def _run_so_far(config: pytest.Config) -> Run | None:
+    return config.stash.get(_RUN, None)
 
 
 @pytest.fixture(scope="session")
 def minrpc_shared(request: pytest.FixtureRequest) -> Iterator[SharedDevice]:
     """What the tests of one target share. Tests use `device`, `running_device` and `firmware`."""
-    shared = request.config.stash[_RUN].shared_device(request.param)
+    run = _run(request.config)
+    if run.failure is not None:
+        raise run.failure
+    # A unittest.TestCase, and who asks by request.getfixturevalue, can't be run once for each target.
+    target = getattr(request, "param", None) or next(iter(run.selection.targets), None)
+    if target is None:
+        run.tally.wanted.add("a test")
+        pytest.skip(f"no platform can run here: {dict(run.selection.left_out)}")
+    shared = run.shared_device(target)
     yield shared
     shared.discard()
 
@@ -133,22 +194,21 @@ def running_device(
     record_property: Callable[[str, object], None],
 ) -> Iterator[RunningDevice]:
     """The started device: process, console, timing mode. Its link belongs to `device`."""
-    node = request.node
-    total = request.config.stash[_RUN].total
-    if total.expired():  # A device that is quick enough would never be waited for.
-        raise Deadline(node.name, 0.0, total=total).error("the test's turn")
-    if minrpc_shared.unusable:
+    node, run, shared = request.node, _run(request.config), minrpc_shared
+    run.await_turn(node.name)
+    if shared.unusable:
         # The first test has failed with the whole report, and so does the run.
-        pytest.skip(f"{minrpc_shared.name} could not be used: {minrpc_shared.unusable}")
-    node.stash[_SHARED] = minrpc_shared
-    running = minrpc_shared.running
-    for name, value in minrpc_shared.properties().items():
+        pytest.skip(f"{shared.name} could not be used: {shared.unusable}")
+    node.stash[_USED] = [shared]
+    running = shared.running
+    run.has_device(node, shared.name)
+    for name, value in shared.properties().items():
         record_property(name, value)
     yield running
     if node.stash.get(_FAILED, False):
-        minrpc_shared.discard()
+        shared.discard()
     else:
-        minrpc_shared.check()
+        shared.check()
 
 
 @pytest.fixture
@@ -159,25 +219,63 @@ def device(
 
     A device that died, or that a failed test may have spoiled, is started anew before the next test.
     """
-    clocks = request.config.stash[_RUN].clocks
+    clocks = _run(request.config).tally.clocks
     with minrpc_shared.open() as opened:
+        limit = request.node.get_closest_marker("call_timeout")
+        if limit is not None:
+            opened.call_timeout_s = float(*limit.args)
         if minrpc_shared.name not in clocks:
             clocks[minrpc_shared.name] = opened.clock()
         yield opened
 
 
 @pytest.fixture
-def firmware(minrpc_shared: SharedDevice) -> Firmware | None:
+def devices(request: pytest.FixtureRequest) -> Iterator[Callable[..., Sequence[Device]]]:
+    """Opens several devices in one test, each its own, and closes them at its end.
+
+        def test_two(devices):
+            one, two = devices("posix", "bare_mps2_an385")
+
+    It takes names of platforms and `Target`s. The test is skipped when one of them can't run here.
+    """
+    run = _run(request.config)
+    used = request.node.stash[_USED] = []
+
+    def open_all(*what: str | Target) -> Sequence[Device]:
+        run.tally.wanted.add(request.node.nodeid)
+        if run.failure is not None:
+            raise run.failure
+        targets = [run.target(one) for one in what]
+        run.await_turn(request.node.name)
+        opened = []
+        for target in targets:
+            used.append(run.shared_device(target))
+            opened.append(used[-1].open())
+        run.has_device(request.node)
+        return opened
+
+    yield open_all
+    for shared in reversed(used):
+        shared.discard()
+
+
+@pytest.fixture
+def firmware(request: pytest.FixtureRequest, minrpc_shared: SharedDevice) -> Firmware | None:
     """What was built for the device; None for a board, whose firmware is its own."""
-    return minrpc_shared.firmware
+    run = _run(request.config)
+    built = minrpc_shared.firmware
+    run.has_device(request.node, minrpc_shared.name)
+    return built
 
 
 @pytest.fixture
 def timing_check(request: pytest.FixtureRequest, running_device: RunningDevice) -> TimingCheck:
     """Fails on a wrong time where times are exact, or with --strict-timing; warns elsewhere."""
+    from minrpc.plugin.timing import TimingCheck
+
     return TimingCheck(
         exact=running_device.timing == "exact",
-        strict=request.config.getoption("strict_timing"),
+        strict=option_names.option_of(request.config, "strict-timing"),
         platform=running_device.platform,
     )
 

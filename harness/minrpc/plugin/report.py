@@ -3,19 +3,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import _pytest
 import pluggy
 import pytest
+from _pytest.junitxml import xml_key
 
-from minrpc.errors import HarnessError
+from minrpc.errors import DeadlineError, HarnessError
 from minrpc.pipeline import Selection
+from minrpc.plugin import option_names
 from minrpc.targets import Target
 
+if TYPE_CHECKING:
+    from minrpc.plugin.run import Tally
+
+_FEW: Final = 3
 _PACKAGE: Final = Path(__file__).resolve().parent.parent
 _PLUGIN: Final = _PACKAGE / "plugin" / "hooks.py"
 # What stands between a fixture and the test that wants it.
@@ -32,6 +38,57 @@ def _described(target: Target) -> str:
     if target.serial_port is not None:
         return f"{target.name}: {target.serial_port} at {target.platform.baud} baud"
     return f"{target.name}: {target.platform.description}, link {target.link}"
+
+
+Line = tuple[str, dict[str, bool]]
+
+
+def summary(config: pytest.Config, tally: Tally) -> Iterator[Line]:
+    """What stands at the end of the run, with its colours."""
+    for name, clock in tally.clocks.items():
+        if clock is not None:
+            yield f"{name}: times are {clock}", {}
+    for name, why in tally.left_out.items():
+        yield f"{name} was left out: {why}", {"yellow": True}
+    if tally.pinned:
+        yield f"on one platform only, as they asked for `device` while they ran: {_few(tally.pinned)}", {}
+    taken = config.stash.get(option_names.TAKEN, ())
+    if taken and not option_names.given(config):
+        yield f"{', '.join(taken)} mean another plugin's here; ours are called --minrpc-NAME", {}
+    if none_ran(config, tally):
+        option = option_names.spelled(config, "allow-no-device")
+        text = (
+            f"no test ran on a device, and {len(tally.wanted)} want one: this is no success without {option}"
+        )
+        yield text, {"red": True, "bold": True}
+
+
+def none_ran(config: pytest.Config, tally: Tally) -> bool:
+    """Whether tests wanted a device, none had one, and that was not asked for."""
+    return bool(tally.wanted) and not tally.had and not option_names.option_of(config, "allow-no-device")
+
+
+def tell_junit(config: pytest.Config, tally: Tally) -> None:
+    """Write into the JUnit report, if there is one, what was left out."""
+    report = config.stash.get(xml_key, None)
+    for name, why in tally.left_out.items():
+        if report is not None:
+            report.add_global_property(f"minrpc.left_out.{name}", why)
+
+
+def advise(config: pytest.Config, error: BaseException) -> None:
+    """Say of a limit how it is raised from a test."""
+    if isinstance(error, DeadlineError) and error.limit == "call":
+        option = option_names.spelled(config, "call-timeout")
+        error.next_step = (
+            "look at the console; if it is only slow: @pytest.mark.call_timeout(SECONDS) on the test, "
+            f"{option} SECONDS for all, or function.with_timeout(SECONDS)"
+        )
+
+
+def _few(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _FEW} more" if len(names) > _FEW else ""
+    return ", ".join(names[:_FEW]) + more
 
 
 def progress_line(config: pytest.Config, text: str) -> None:

@@ -3,15 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Final, Protocol
 
 import pytest
 
-from minrpc.targets.options import Options
-from minrpc.timing import DeviceClock
-
-_CLOCKS: Final = "minrpc_clocks"
+_TALLY: Final = "minrpc_tally"
 
 
 class Worker(Protocol):
@@ -20,21 +16,25 @@ class Worker(Protocol):
     config: pytest.Config
 
 
-def check_one_board(config: pytest.Config, options: Options) -> None:
-    """Raise pytest.UsageError for a board that several processes would fight over."""
-    if options.serial_port is not None and config.getoption("numprocesses", default=None):
-        raise pytest.UsageError("--serial-port leads to one device, for one process: leave -n out")
+def is_worker(config: pytest.Config) -> bool:
+    """Whether this process runs tests for another one."""
+    return hasattr(config, "workerinput")
 
 
-def send_clocks(config: pytest.Config, clocks: Mapping[str, DeviceClock | None]) -> None:
+def has_workers(config: pytest.Config) -> bool:
+    """Whether other processes run this one's tests."""
+    return bool(config.getoption("numprocesses", default=None)) and not is_worker(config)
+
+
+def send(config: pytest.Config, tally: dict[str, Any]) -> None:
     """From a worker to the process that reports; in that process nothing is to be done."""
     output: dict[str, Any] | None = getattr(config, "workeroutput", None)
     if output is not None:
-        output[_CLOCKS] = {name: clock and clock.to_json() for name, clock in clocks.items()}
+        output[_TALLY] = tally
 
 
-def received_clocks(worker: Worker) -> dict[str, DeviceClock | None]:
-    """What `worker` sent: nothing when it died."""
+def received(worker: Worker) -> dict[str, Any] | None:
+    """What `worker` sent; None when it died, or needed no device."""
     output: dict[str, Any] = getattr(worker, "workeroutput", {})
-    sent = output.get(_CLOCKS, {})
-    return {name: clock and DeviceClock.from_json(clock) for name, clock in sent.items()}
+    sent: dict[str, Any] | None = output.get(_TALLY)
+    return sent

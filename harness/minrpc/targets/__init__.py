@@ -1,10 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can be run: the table of platforms, a user's own, and targets, as values."""
+"""What can be run: the table of platforms, a user's own, and targets, as values.
 
-from minrpc.targets.config import find_platform, load_platforms
-from minrpc.targets.qemu_command import Icount
-from minrpc.targets.table import PLATFORMS, Platform
-from minrpc.targets.target import Link, SessionFields, StartFields, Target, TargetFields, Timing
+What is named here is imported when it is first used: the table of options alone loads nothing.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from minrpc.targets.config import find_platform, load_platforms
+    from minrpc.targets.qemu_command import Icount
+    from minrpc.targets.table import PLATFORMS, Platform
+    from minrpc.targets.target import Link, SessionFields, StartFields, Target, TargetFields, Timing
 
 __all__ = [
     "PLATFORMS",
@@ -19,3 +26,16 @@ __all__ = [
     "find_platform",
     "load_platforms",
 ]
+
+_HOMES = {
+    **dict.fromkeys(__all__, "target"),
+    **dict.fromkeys(("find_platform", "load_platforms"), "config"),
+    **dict.fromkeys(("PLATFORMS", "Platform"), "table"),
+    "Icount": "qemu_command",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

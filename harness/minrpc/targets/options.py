@@ -6,15 +6,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, get_args
+from typing import Any
 
 from minrpc.errors import ConfigurationError
+from minrpc.targets.option_table import CALL_S, DEVICE_OPTIONS, SESSION_S, TOTAL_S
 from minrpc.targets.table import Platform
 from minrpc.targets.target import Link, Target, Timing
-
-TOTAL_S: Final = 3600.0
-SESSION_S: Final = 30.0
-CALL_S: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,43 +54,9 @@ class Options:
 
 
 def add_device_options(add: Callable[..., object]) -> None:
-    """Declare them by `add`, which takes what `argparse.ArgumentParser.add_argument` takes."""
-    add(
-        "--platform",
-        action="append",
-        default=[],
-        metavar="NAME[,NAME...]",
-        help="platforms to use; by default all default platforms that can run here (see `minrpc platforms`)",
-    )
-    add("--serial-port", metavar="PATH", help="use the device that already runs at this port")
-    add("--baud", type=int, metavar="N", help="bits per second of the serial port")
-    add("--platforms-file", type=Path, metavar="FILE", help="TOML file with more platforms")
-    add(
-        "--timing",
-        choices=get_args(Timing),
-        help="clock that the device's times follow: exact (instructions counted, the default under QEMU), "
-        "wall (the host's time), board",
-    )
-    add("--link", choices=get_args(Link), default="pty", help="what carries RPC to a device started here")
-    add(
-        "--resend",
-        choices=["on", "off"],
-        help="send again what the link loses, where the device can do that (default: on for a serial port)",
-    )
-    add(
-        "--total-timeout",
-        type=float,
-        default=TOTAL_S,
-        metavar="SECONDS",
-        help=f"limit for all that is waited for (default {TOTAL_S:g})",
-    )
-
-    for name, default, what in (
-        ("--session-timeout", SESSION_S, "a session to come about"),
-        ("--call-timeout", CALL_S, "each call"),
-    ):
-        text = f"limit for {what}, of time that the device could use (default {default:g})"
-        add(name, type=float, default=default, metavar="SECONDS", help=text)
+    """Declare them by `add`, which is `argparse.ArgumentParser.add_argument` or does the same."""
+    for name, attributes in DEVICE_OPTIONS.items():
+        add(f"--{name}", **attributes)
 
 
 def options_from(given: Mapping[str, Any]) -> Options:

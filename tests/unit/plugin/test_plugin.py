@@ -2,6 +2,10 @@
 """The pytest plugin, by running pytest on small projects that use it, with the posix device."""
 
 import os
+import shutil
+import subprocess
+import sys
+import textwrap
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
@@ -200,14 +204,200 @@ def test_a_platform_that_cannot_run_is_a_usage_error_when_named(
     )
 
 
-def test_without_any_platform_the_header_says_why_and_tests_are_skipped(
-    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["alone", "with workers"])
+@pytest.mark.parametrize(
+    "test",
+    [
+        ADD,
+        'def test_later(request):\n    request.getfixturevalue("device")',
+        "def test_image(firmware): pass",
+    ],
+    ids=["device", "getfixturevalue", "firmware"],
+)
+def test_a_run_in_which_no_device_test_ran_is_no_success(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, test: str, workers: tuple[str, ...]
 ) -> None:
     monkeypatch.setenv("PATH", str(pytester.mkdir("empty")))
-    pytester.makepyfile(ADD)
-    result = run(pytester, "-rs")
+    pytester.makepyfile(test)
+    result = run(pytester, "-q", "--junitxml=report.xml", *workers)
     result.assert_outcomes(skipped=1)
-    result.stdout.fnmatch_lines(["minrpc: not posix: *gcc is not installed (sudo apt-get install gcc*"])
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    why = "*gcc is not installed (sudo apt-get install gcc*"
+    lines = [f"minrpc: posix was left out: {why}", "minrpc: no test ran on a device*--allow-no-device"]
+    result.stdout.fnmatch_lines(lines)
+    found = ET.parse(pytester.path / "report.xml").iter("property")
+    left_out = {one.attrib["name"]: one.attrib["value"] for one in found}
+    assert "gcc is not installed" in left_out["minrpc.left_out.posix"]
+    assert run(pytester, "--allow-no-device", *workers).ret == pytest.ExitCode.OK
+
+
+def test_what_was_left_out_is_named_when_the_rest_ran(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory = pytester.mkdir("some")
+    for name in ("cc", "gcc", "cmake", "ninja", "ld", "as"):
+        (directory / name).symlink_to(str(shutil.which(name)))
+    monkeypatch.setenv("PATH", str(directory))
+    pytester.makepyfile(ADD)
+    result = run(pytester, "-q")
+    result.assert_outcomes(passed=1)
+    assert result.ret == pytest.ExitCode.OK
+    result.stdout.fnmatch_lines(
+        ["minrpc: bare_mps2_an385 was left out: *arm-none-eabi-gcc is not installed*"]
+    )
+
+
+def test_a_run_that_wants_no_device_is_left_alone(pytester: pytest.Pytester) -> None:
+    pytester.makefile(".toml", minrpc="this is no TOML\n")
+    pytester.makepyfile("def test_trivial(): pass")
+    code = (
+        "import sys, pytest\n"
+        "assert pytest.main(['-q']) == 0\n"
+        "heavy = {'numpy', 'serial', 'elftools', 'pexpect', 'minrpc.targets.table', 'minrpc.client'}\n"
+        "assert not heavy & sys.modules.keys(), heavy & sys.modules.keys()\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert ran.stdout.count("minrpc") == 0
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["alone", "with workers"])
+def test_a_broken_file_fails_only_the_tests_that_need_it(
+    pytester: pytest.Pytester, workers: tuple[str, ...]
+) -> None:
+    pytester.makefile(".toml", minrpc="[platforms.mine]\ncolour = 1\n")
+    pytester.makepyfile(ADD, test_other="def test_trivial(): pass")
+    result = run(pytester, *workers)
+    result.assert_outcomes(passed=1, errors=1)
+    result.stdout.fnmatch_lines(["*ConfigurationError: *minrpc.toml: platforms.mine.colour: unknown key*"])
+
+
+def test_a_device_that_is_asked_for_at_run_time(pytester: pytest.Pytester) -> None:
+    pytester.makefile(".toml", minrpc='[platforms.second]\nextends = "posix"\n')
+    pytester.makepyfile(
+        """
+        import unittest
+        import pytest
+
+        def test_later(request):
+            assert request.getfixturevalue("device").system_lib()["inc"](1) == 2
+
+        class TestOld(unittest.TestCase):
+            @pytest.fixture(autouse=True)
+            def _with_device(self, device):
+                self.device = device
+
+            def test_inc(self):
+                self.assertEqual(self.device.system_lib()["inc"](2), 3)
+
+            def test_again(self):
+                self.assertEqual(self.device.info().arena_used, 0)
+        """
+    )
+    result = run(pytester, "--platform", "posix,second")
+    result.assert_outcomes(passed=3)
+    result.stdout.fnmatch_lines(["minrpc: on one platform only, *::test_later*"])
+
+
+def test_several_devices_in_one_test(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+        from minrpc import Target
+
+        def test_two(devices):
+            one, other = devices("posix", Target.named("posix", link="socket"))
+            array = one.array([1.0, 2.0])
+            other.array(array.numpy())
+            assert (one.sessions, other.sessions) == (1, 1)
+            assert one.owner.process.pid != other.owner.process.pid
+            assert "socket" in other.name
+
+        def test_fails(devices):
+            (one,) = devices("posix")
+            assert one.system_lib()["inc"](1) == 3
+        """
+    )
+    result = run(pytester, "--platform", "posix")
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(["*-- posix: wire --*", "< returned 2"])
+
+
+def test_limits_of_calls(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+        import pytest
+
+        def test_option(device):
+            assert device.call_timeout_s == 7.0
+
+        @pytest.mark.call_timeout(0.2)
+        def test_marker(device):
+            device.system_lib()["testing.hang"]()
+
+        def test_each_call(device):
+            device.system_lib()["testing.hang"].with_timeout(0.1)()
+        """
+    )
+    result = run(pytester, "--platform", "posix", "--call-timeout", "7")
+    result.assert_outcomes(passed=1, failed=2)
+    result.stdout.fnmatch_lines(
+        [
+            "*stage 'call testing.hang' did not come to its end within 0.2 s",
+            "*next: *: @pytest.mark.call_timeout(SECONDS) on the test, --call-timeout SECONDS*",
+            "*did not come to its end within 0.1 s",
+        ]
+    )
+
+
+OTHERS = """
+    def pytest_addoption(parser):
+        group = parser.getgroup("other", "another plugin")
+        group.addoption("--platform", default="theirs")
+        group.addoption("--baud", type=int, default=1)
+        parser.addoption("--strict-timing", action="store_true")
+"""
+
+
+@pytest.mark.parametrize("how", ["conftest", "-p", "-p after ours"])
+def test_names_that_another_plugin_has_stay_its_own(pytester: pytest.Pytester, how: str) -> None:
+    pytester.makepyfile(
+        ADD
+        + """
+    def test_theirs(request):
+        assert request.config.getoption("--platform") == "theirs"
+        assert request.config.getoption("--baud") == 5
+        """
+    )
+    loaded: list[str] = []
+    if how == "conftest":
+        pytester.makeconftest(OTHERS)
+    else:
+        pytester.makepyfile(other=OTHERS)
+        pytester.syspathinsert()
+        loaded = ["-p", "other"] if how == "-p" else ["-p", "minrpc", "-p", "other"]
+    result = run(pytester, *loaded, "--baud", "5", "--minrpc-platform", "posix", "--timing", "wall")
+    result.assert_outcomes(passed=2)
+    result = run(pytester, *loaded, "--baud=5", "--timing=wall", "-k", "test_theirs")
+    result.assert_outcomes(passed=1)
+    assert run(pytester, *loaded, "--help").ret == 0
+
+
+def test_who_can_not_use_a_short_name_is_told(pytester: pytest.Pytester) -> None:
+    pytester.makeconftest(OTHERS)
+    pytester.makepyfile(ADD)
+    result = run(pytester, "--platform", "mine", "-k", "posix")
+    result.stdout.fnmatch_lines(["minrpc: --platform, --baud, --strict-timing mean another plugin's here; *"])
+
+
+def test_a_short_name_does_not_hide_the_conftest_files(pytester: pytest.Pytester) -> None:
+    """pytest looks for them where the command line says: a platform's name is no place to look."""
+    pytester.makeini("[pytest]\ntestpaths = checks\n")
+    pytester.mkdir("checks")
+    (pytester.path / "checks" / "conftest.py").write_text(
+        'def pytest_addoption(parser):\n    parser.addoption("--mine", action="store_true")\n'
+    )
+    (pytester.path / "checks" / "test_add.py").write_text(textwrap.dedent(ADD))
+    run(pytester, "--platform", "posix", "--mine").assert_outcomes(passed=1)
 
 
 def test_a_port_that_is_not_there_is_reported_once(pytester: pytest.Pytester) -> None:

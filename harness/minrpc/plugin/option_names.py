@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Option names beside other plugins: `--minrpc-NAME` always works, `--NAME` where nobody else has it.
+
+Two plugins that register one name end every run of pytest, and who registers first is chance. So the short
+names are added last, when the other plugins and the conftest files have named theirs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NoReturn
+
+import pytest
+
+from minrpc.targets.option_table import DEVICE_OPTIONS
+
+_PREFIX: Final = "minrpc"
+
+OPTIONS: Final[Mapping[str, Mapping[str, Any]]] = {
+    **DEVICE_OPTIONS,
+    "strict-timing": {
+        "action": "store_true",
+        "help": "fail on a wrong time that is not exact, too: by the host's clock, or of a board",
+    },
+    "allow-no-device": {
+        "action": "store_true",
+        "help": "succeed though tests wanted a device and none could run",
+    },
+}
+
+TAKEN: Final = pytest.StashKey[tuple[str, ...]]()
+"""The short names, "--platform", that mean something else in this run."""
+
+
+def add_long(parser: pytest.Parser) -> None:
+    """The names that are always ours."""
+    group = parser.getgroup(_PREFIX, "devices to test (minrpc)")
+    for name, attributes in OPTIONS.items():
+        group.addoption(f"--{_PREFIX}-{name}", **attributes)
+
+
+def option_of(config: pytest.Config, name: str) -> Any:  # noqa: ANN401 - of the option's type
+    """The value of the option `name`."""
+    return getattr(config.option, _destination(name))
+
+
+def spelled(config: pytest.Config, name: str) -> str:
+    """As the user writes it in this run."""
+    taken = config.stash.get(TAKEN, None)
+    short = f"--{name}"
+    return f"--{_PREFIX}-{name}" if taken is None or short in taken else short
+
+
+def values(config: pytest.Config) -> dict[str, Any]:
+    """Those of `DEVICE_OPTIONS`, by names as `options_from` takes them."""
+    return {name.replace("-", "_"): option_of(config, name) for name in DEVICE_OPTIONS}
+
+
+def given(config: pytest.Config) -> bool:
+    """Whether the user said anything about devices."""
+    return any(
+        option_of(config, name) != attributes.get("default") for name, attributes in DEVICE_OPTIONS.items()
+    )
+
+
+def look_past_short_names(config: pytest.Config, parser: pytest.Parser, args: Sequence[str]) -> None:
+    """Have pytest look for conftest files as if the short names were known: their values are no paths."""
+    ours = _Quiet(add_help=False, allow_abbrev=False)
+    _add_short(ours.add_argument, _free(parser))
+    try:
+        rest = ours.parse_known_args(list(args))[1]
+    except _UnusableError:
+        return  # pytest itself is about to say what is wrong with it.
+    config.known_args_namespace = parser.parse_known_args(rest, namespace=copy.copy(config.option))
+
+
+def add_short(config: pytest.Config, parser: pytest.Parser) -> None:
+    """The names that nobody else has registered by now."""
+    free = _free(parser)
+    _add_short(parser.getgroup(_PREFIX).addoption, free)
+    config.stash[TAKEN] = tuple(f"--{name}" for name in OPTIONS if name not in free)
+
+
+def _add_short(add: Any, names: Sequence[str]) -> None:  # noqa: ANN401 - argparse's or pytest's
+    for name in names:
+        attributes = {**OPTIONS[name], "help": f"short for --{_PREFIX}-{name}"}
+        add(f"--{name}", dest=_destination(name), **attributes)
+
+
+def _destination(name: str) -> str:
+    return f"{_PREFIX}_{name}".replace("-", "_")
+
+
+def _free(parser: pytest.Parser) -> list[str]:
+    """The short names that pytest does not know: it leaves them among the unknown ones."""
+    try:
+        unknown = parser.parse_known_and_unknown_args([f"--{name}=?" for name in OPTIONS])[1]
+    except (pytest.UsageError, SystemExit):  # One is known, and does not take such a value.
+        return [name for name in OPTIONS if _is_free(parser, name)]
+    return [name for name in OPTIONS if f"--{name}=?" in unknown]
+
+
+def _is_free(parser: pytest.Parser, name: str) -> bool:
+    try:
+        return bool(parser.parse_known_and_unknown_args([f"--{name}=?"])[1])
+    except (pytest.UsageError, SystemExit):
+        return False
+
+
+class _UnusableError(Exception):
+    """The words are not what our options take."""
+
+
+class _Quiet(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise _UnusableError(message)

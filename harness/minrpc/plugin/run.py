@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What one pytest run has: made when its first test turns out to need a device."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from minrpc.errors import HarnessError
+from minrpc.host.deadline import Deadline
+from minrpc.pipeline import Selection, lacking, select
+from minrpc.pipeline.selection import reason
+from minrpc.plugin.option_names import values
+from minrpc.plugin.report import progress_line
+from minrpc.plugin.shared import SharedDevice
+from minrpc.targets import Target, find_platform, load_platforms
+from minrpc.targets.options import Options, options_from
+from minrpc.timing import DeviceClock
+
+
+@dataclass
+class Tally:
+    """How the tests that wanted a device fared; it can be sent between processes.
+
+    wanted, had: the ids of those that wanted one, and of those that had one.
+    left_out: the reason, by platform that is not tested.
+    pinned: tests that asked for their device while they ran, and so have seen only the first of several.
+    clocks: by which each device's times were taken; None for a device that does not tell.
+    """
+
+    wanted: set[str] = field(default_factory=set)
+    had: set[str] = field(default_factory=set)
+    left_out: dict[str, str] = field(default_factory=dict)
+    pinned: list[str] = field(default_factory=list)
+    clocks: dict[str, DeviceClock | None] = field(default_factory=dict)
+
+    def add(self, other: Tally) -> None:
+        """What another process counted."""
+        self.wanted |= other.wanted
+        self.had |= other.had
+        self.left_out |= other.left_out
+        self.pinned += other.pinned
+        self.clocks |= other.clocks
+
+    def to_json(self) -> dict[str, Any]:
+        """For another process."""
+        clocks = {name: clock and clock.to_json() for name, clock in self.clocks.items()}
+        return {**vars(self), "wanted": sorted(self.wanted), "had": sorted(self.had), "clocks": clocks}
+
+    @classmethod
+    def from_json(cls, sent: dict[str, Any]) -> Tally:
+        """Back from `to_json`."""
+        clocks = {name: clock and DeviceClock.from_json(clock) for name, clock in sent["clocks"].items()}
+        sets = {name: set(sent[name]) for name in ("wanted", "had")}
+        return cls(**{**sent, **sets, "clocks": clocks})
+
+
+class Run:
+    """The options, the devices that they mean, and what became of them.
+
+    broken: why no device can be used at all: a file of platforms that can't be read. It fails the tests that
+        need a device, and no other.
+    misused: what the command line asks for and can't be had. It ends the run before the first test.
+    """
+
+    def __init__(self, config: pytest.Config) -> None:
+        self.tally = Tally()
+        self.broken: HarnessError | None = None
+        self.misused: HarnessError | None = None
+        self.selection = Selection((), {})
+        self.options = Options()
+        self._config = config
+        try:
+            self.options = options_from(values(config))
+        except HarnessError as error:
+            self.misused = error
+        self.total = Deadline("test run", self.options.total_s)
+        if self.misused is None:
+            self._select()
+        self.tally.left_out = dict(self.selection.left_out)
+
+    def _select(self) -> None:
+        try:
+            load_platforms(self.options.platforms_file)
+        except HarnessError as error:
+            self.broken = error
+            return
+        try:
+            self.selection = select(self.options)
+        except HarnessError as error:
+            self.misused = error
+
+    @property
+    def failure(self) -> HarnessError | None:
+        """Why there are no devices; None when there may be some."""
+        return self.misused or self.broken
+
+    def shared_device(self, target: Target) -> SharedDevice:
+        """For the tests of `target`."""
+        return SharedDevice(target, self.total, lambda text: progress_line(self._config, text))
+
+    def await_turn(self, test: str) -> None:
+        """Raise DeadlineError when the run's time is up: a quick device would never be waited for."""
+        if self.total.expired():
+            raise Deadline(test, 0.0, total=self.total).error("the test's turn")
+
+    def has_device(self, node: pytest.Item, pinned_to: str = "") -> None:
+        """A test has its device; one of several, perhaps, and it was not run on the others."""
+        self.tally.wanted.add(node.nodeid)
+        self.tally.had.add(node.nodeid)
+        parameters = getattr(node, "callspec", None)
+        alone = parameters is None or "minrpc_shared" not in parameters.params
+        others = len(self.selection.targets) > 1 and node.nodeid not in self.tally.pinned
+        if pinned_to and alone and others:
+            self.tally.pinned.append(node.nodeid)
+
+    def target(self, what: str | Target) -> Target:
+        """A platform's name as this run's options have it. Skips the test when it can't run here."""
+        if isinstance(what, Target):
+            return what
+        for target in self.selection.targets:
+            if target.name == what:
+                return target
+        platform = find_platform(load_platforms(self.options.platforms_file), what)
+        why = reason(platform, self.options.timing, lacking(platform))
+        if why:
+            self.tally.left_out[what] = why
+            pytest.skip(f"{what} can't run here: {why}")
+        return self.options.target(platform)
