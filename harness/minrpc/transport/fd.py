@@ -25,8 +25,11 @@ _MAX_KEPT = 64 * 1024 * 1024
 _GONE = frozenset({errno.EIO, errno.EPIPE, errno.ECONNRESET, errno.ENXIO, errno.ENODEV, errno.EBADF})
 
 
-def set_raw(fd: int) -> None:
-    """Make the terminal carry all 256 byte values unchanged both ways: no echo, signals or flow control."""
+def set_raw(fd: int, when: int = termios.TCSANOW) -> None:
+    """Make the terminal carry all 256 byte values unchanged both ways: no echo, signals or flow control.
+
+    when: as tcsetattr(3) has it; TCSAFLUSH also drops what came and was not read.
+    """
     attributes = termios.tcgetattr(fd)
     iflag, oflag, cflag, lflag = range(4)
     attributes[iflag] = 0
@@ -36,7 +39,7 @@ def set_raw(fd: int) -> None:
     attributes[cflag] |= termios.CS8 | termios.CREAD | termios.CLOCAL
     attributes[6][termios.VMIN] = 1
     attributes[6][termios.VTIME] = 0
-    termios.tcsetattr(fd, termios.TCSANOW, attributes)
+    termios.tcsetattr(fd, when, attributes)
 
 
 def _milliseconds(seconds: float) -> int:

@@ -71,20 +71,18 @@ class PublicPty:
         for mask in _masks(events):
             self._openers = max(0, self._openers + (1 if mask & _IN_OPEN else -1))
             left |= self._openers == 0
-        # The kernel tells of two opens in a row as of one.
-        self._openers = max(self._openers, int(self.is_open()))
+        if not self.is_open():  # The kernel tells of two events in a row that are alike as of one.
+            self._openers = 0
         return left
 
     def clean(self) -> None:
-        """After a client: drop what it did not read, and undo what it set."""
-        slave = os.open(self.path, os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
-        try:
-            termios.tcflush(slave, termios.TCIFLUSH)
-            set_raw(slave)
-        finally:
-            os.close(slave)
-            self.read_news()
-            self._openers = int(self.is_open())
+        """After a client: drop what it did not read, and undo what it set.
+
+        The master's attributes are the slave's, and to set them can flush what the slave has not read; so the
+        slave need not be opened, which would look like a client.
+        """
+        termios.tcflush(self.master, termios.TCOFLUSH)
+        set_raw(self.master, termios.TCSAFLUSH)
 
     def __enter__(self) -> Self:
         return self
