@@ -218,6 +218,10 @@ def _app_directories(root: Path, port: str) -> list[Path]:
 
 
 def _places(platform: Platform, **directories: Path) -> Places:
+    """Where things lie that may lie elsewhere; a project that is all of the disk is no place."""
+    project = Path(platform.project)
+    if platform.project and project != Path(project.anchor) and project not in directories.values():
+        directories["project"] = project
     return Places(directories)
 
 

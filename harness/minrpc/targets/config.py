@@ -16,39 +16,52 @@
     [platforms.my_board.time_bounds]    # seconds that a call takes, at least and at most
     add = [20e-6, 25e-6]
 
-Keys are the fields of `Platform`. Files, a later one over an earlier: $XDG_CONFIG_HOME/minrpc/platforms.toml
-(~/.config without it), then the file named by the user, or minrpc.toml in the current directory.
+    [firmware]                          # for all platforms: the user's own C
+    sources = ["kernels/*.c"]           # paths are relative to this file
+    include_dirs = ["include"]
+    defines = { TILE = 8 }              # or ["TILE=8", "FAST"]
+    libraries = ["build/libkernels.a"]
+    cmake_options = ["-DEXTRA_CONF_FILE={project}/fpu.conf"]
+
+Keys are the fields of `Platform`, and those of [firmware] are among them. Files, a later one over an earlier:
+$XDG_CONFIG_HOME/minrpc/platforms.toml (~/.config without it), then the file named by the user, or the nearest
+minrpc.toml at or above the working directory.
 """
 
 from __future__ import annotations
 
 import difflib
 import os
+import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any, get_args
 
 from minrpc.errors import ConfigurationError
+from minrpc.targets.project import OWN, find_project_file, own_value
 from minrpc.targets.table import PLATFORMS, Platform, Port, Start, TimeBound
 from minrpc.timing.clock import Counts
 
-_FIELDS = {field.name: field.type for field in fields(Platform)} | {"extends": "str"}
+_FIELDS = {one.name: one.type for one in fields(Platform) if one.name not in ("name", "project")}
+_FIELDS |= {"extends": "str"}
 _CHOICES = {"port": get_args(Port), "starts": get_args(Start), "clock_counts": get_args(Counts)}
 _NONE = "none"
+_NAME = re.compile(r"[A-Za-z0-9][\w.+-]*")
+_TABLES = ("platforms", "firmware")
 _NEW_BOARD = {"port": "zephyr", "starts": "board"}
 
 
 def load_platforms(user_toml: Path | None = None) -> dict[str, Platform]:
     """All platforms by name: ours, with the user's files merged over them.
 
-    user_toml: read instead of minrpc.toml in the current directory; must exist.
+    user_toml: read instead of the nearest minrpc.toml; must exist.
     Raises ConfigurationError, which names the file and the key.
     """
     platforms = dict(PLATFORMS)
     for path in _files(user_toml):
-        platforms = merge(platforms, _read(path), str(path))
+        platforms = merge(platforms, _read(path), str(path), path.absolute().parent)
     return platforms
 
 
@@ -62,16 +75,38 @@ def find_platform(platforms: Mapping[str, Platform], name: str) -> Platform:
     raise ConfigurationError(f"there is no platform {name!r}", next_step=step)
 
 
-def merge(platforms: Mapping[str, Platform], document: Mapping[str, Any], origin: str) -> dict[str, Platform]:
-    """`platforms` with the entries of a parsed TOML `document` merged over them; `origin` is for messages."""
-    _check_keys(document, ("platforms",), origin, "")
+def merge(
+    platforms: Mapping[str, Platform], document: Mapping[str, Any], origin: str, directory: Path
+) -> dict[str, Platform]:
+    """`platforms` with the entries of a parsed TOML `document` merged over them.
+
+    origin: the file's name, for messages. directory: where it lies: its paths are relative to that.
+    """
+    _check_keys(document, _TABLES, origin, "")
     merged = dict(platforms)
     entries = document.get("platforms", {})
     if not isinstance(entries, Mapping):
         raise ConfigurationError(f"{origin}: platforms must be a table, [platforms.NAME]")
     for name, entry in entries.items():
-        merged[name] = _merge_one(merged, name, entry, origin)
-    return merged
+        merged[name] = _merge_one(merged, name, entry, origin, directory)
+    own = _for_all(document.get("firmware", {}), origin, directory)
+    return {name: _with_own(one, own, directory) if own else one for name, one in merged.items()}
+
+
+def _for_all(table: object, origin: str, directory: Path) -> dict[str, tuple[str, ...]]:
+    """What [firmware] adds to every platform."""
+    if not isinstance(table, Mapping):
+        raise ConfigurationError(f"{origin}: firmware must be a table, [firmware]")
+    _check_keys(table, OWN, origin, "firmware.")
+    return {
+        key: own_value(key, value, directory, f"{origin}: firmware.{key}") for key, value in table.items()
+    }
+
+
+def _with_own(platform: Platform, own: Mapping[str, tuple[str, ...]], directory: Path) -> Platform:
+    """`platform` with that before its own."""
+    fields: dict[str, Any] = {key: (*more, *getattr(platform, key)) for key, more in own.items()}
+    return replace(platform, **fields, project=str(directory))
 
 
 def _files(user_toml: Path | None) -> list[Path]:
@@ -79,7 +114,8 @@ def _files(user_toml: Path | None) -> list[Path]:
     found = [path for path in (config_home / "minrpc" / "platforms.toml",) if path.is_file()]
     if user_toml is not None:
         return [*found, user_toml]
-    return found + [path for path in (Path("minrpc.toml"),) if path.is_file()]
+    nearest = find_project_file(Path.cwd())
+    return [*found, nearest] if nearest else found
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -91,16 +127,21 @@ def _read(path: Path) -> dict[str, Any]:
         raise ConfigurationError(f"{path} is not valid TOML: {error}") from error
 
 
-def _merge_one(platforms: Mapping[str, Platform], name: str, entry: object, origin: str) -> Platform:
+def _merge_one(
+    platforms: Mapping[str, Platform], name: str, entry: object, origin: str, directory: Path
+) -> Platform:
     where = f"platforms.{name}"
+    if not _NAME.fullmatch(name):
+        step = "a name is of letters, digits, and _ . + - after the first"
+        raise ConfigurationError(f"{origin}: {name!r} is no name for a platform", next_step=step)
     if not isinstance(entry, Mapping):
         raise ConfigurationError(f"{origin}: {where} must be a table, [{where}]")
     _check_keys(entry, tuple(_FIELDS), origin, where + ".")
     given: dict[str, Any] = {
-        key: _checked(value, key, f"{origin}: {where}.{key}") for key, value in entry.items()
+        key: _checked(value, key, directory, f"{origin}: {where}.{key}") for key, value in entry.items()
     }
     base = _base(platforms, name, given.pop("extends", None), f"{origin}: {where}.extends")
-    values = base | given | {"name": name}
+    values = base | given | {"name": name, "project": str(directory)}
     _check_whole(values, f"{origin}: {where}")
     return Platform(**values)
 
@@ -121,7 +162,9 @@ def _check_keys(table: Mapping[str, Any], known: tuple[str, ...], origin: str, p
             raise ConfigurationError(f"{origin}: {prefix}{key}: unknown key", next_step=hint)
 
 
-def _checked(value: object, key: str, where: str) -> object:
+def _checked(value: object, key: str, directory: Path, where: str) -> object:
+    if key in OWN:
+        return own_value(key, value, directory, where)
     kind = _FIELDS[key]
     if key == "time_bounds":
         return _bounds(value, where)

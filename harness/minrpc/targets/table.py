@@ -58,6 +58,7 @@ class Platform:
     baud: of the serial port of a board.
     clock: the counter behind the platform timer, for reports.
     clock_counts: what it counts; "ticks" where that is neither the core's cycles nor instructions.
+    project: the directory of the user's file that says so; "" for none.
     time_bounds: what calls may take; advice, unless --strict-timing makes it a test.
     """
 
@@ -84,6 +85,7 @@ class Platform:
     clock: str = ""
     clock_counts: Counts = "ticks"
     time_bounds: tuple[TimeBound, ...] = ()
+    project: str = ""
 
 
 _TABLE = (

@@ -14,7 +14,7 @@ from minrpc.targets.config import merge
 
 
 def merged(text: str) -> dict[str, Platform]:
-    return merge(PLATFORMS, tomllib.loads(text), "my.toml")
+    return merge(PLATFORMS, tomllib.loads(text), "my.toml", Path())
 
 
 @pytest.fixture(autouse=True)
@@ -44,20 +44,22 @@ def test_a_new_zephyr_board_needs_its_name_only() -> None:
 
 def test_a_field_of_ours_can_be_changed() -> None:
     platforms = merged("[platforms.qemu_x86]\nlink_uart = 0\nconsole_uart = 1")
-    assert platforms["qemu_x86"] == replace(PLATFORMS["qemu_x86"], link_uart=0, console_uart=1)
+    assert platforms["qemu_x86"] == replace(PLATFORMS["qemu_x86"], link_uart=0, console_uart=1, project=".")
     assert platforms["posix"] == PLATFORMS["posix"]
 
 
 def test_none_takes_a_number_away() -> None:
     """A board with one UART has no console."""
     one = merged('[platforms.one]\nextends = "qemu_x86"\nlink_uart = 0\nconsole_uart = "none"')["one"]
-    assert one == replace(PLATFORMS["qemu_x86"], name="one", link_uart=0, console_uart=None)
+    assert one == replace(PLATFORMS["qemu_x86"], name="one", link_uart=0, console_uart=None, project=".")
 
 
 def test_extends_takes_over_all_but_the_name() -> None:
     text = '[platforms.slow]\nextends = "qemu_x86"\nicount_shift = 7\ncmake_options = ["-DX=1"]'
     slow = merged(text)["slow"]
-    assert slow == replace(PLATFORMS["qemu_x86"], name="slow", icount_shift=7, cmake_options=("-DX=1",))
+    assert slow == replace(
+        PLATFORMS["qemu_x86"], name="slow", icount_shift=7, cmake_options=("-DX=1",), project="."
+    )
 
 
 @pytest.mark.parametrize(
@@ -80,7 +82,7 @@ def test_extends_takes_over_all_but_the_name() -> None:
         ("[platforms.qemu_x86]\nqemu_args = 'x'", r"must be a list of strings"),
         ("[platforms.qemu_x86]\nqemu_args = [1]", r"must be a list of strings"),
         ("[platforms.a]\nextends = 'b'", r"platforms.a.extends: there is no platform 'b'"),
-        ("[platforms.a]\nname = 7\nzephyr_board = 'x'", r"platforms.a.name: must be a str"),
+        ("[platforms.a]\nname = 7\nzephyr_board = 'x'", r"platforms.a.name: unknown key"),
     ],
 )
 def test_what_is_wrong_is_named(text: str, says: str) -> None:
@@ -121,3 +123,78 @@ def test_an_unknown_platform_gets_near_names_and_the_lines_that_add_it() -> None
         find_platform(PLATFORMS, "qemu_x68")
     assert "did you mean qemu_x86" in caught.value.next_step
     assert "[platforms.qemu_x68]" in caught.value.next_step
+
+
+PROJECT = """
+[firmware]
+sources = ["kernels/*.c", "one.c"]
+include_dirs = ["include"]
+defines = { TILE = 8, FAST = true, NAME = "x" }
+cmake_options = ["-DEXTRA_CONF_FILE={project}/fpu.conf"]
+
+[platforms.posix]
+libraries = ["libk.a"]
+sources = ["one.c"]
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A project with files of its own, from somewhere in which a command is run."""
+    root = tmp_path / "project"
+    for name in ("kernels/b.c", "kernels/a.c", "one.c", "include/k.h", "libk.a", "deep/er/x"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).touch()
+    (root / "minrpc.toml").write_text(PROJECT)
+    return root
+
+
+def test_the_nearest_file_above_counts_and_its_paths_are_its_own(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(project / "deep" / "er")
+    platforms = load_platforms()
+    posix, bare = platforms["posix"], platforms["bare_mps2_an385"]
+    kernels = [str(project / name) for name in ("kernels/a.c", "kernels/b.c", "one.c")]
+    assert list(bare.sources) == kernels
+    assert list(posix.sources) == [*kernels, str(project / "one.c")]
+    assert (posix.libraries, bare.libraries) == ((str(project / "libk.a"),), ())
+    assert bare.include_dirs == (str(project / "include"),)
+    assert bare.defines == ("TILE=8", "FAST", "NAME=x")
+    assert bare.cmake_options == (f"-DEXTRA_CONF_FILE={project}/fpu.conf",)
+    assert (posix.project, bare.project) == (str(project), str(project))
+
+
+def test_a_file_that_is_named_counts_instead(project: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.toml"
+    other.write_text("[firmware]\nsources = ['project/one.c']\n")
+    assert load_platforms(other)["posix"].sources == (str(project / "one.c"),)
+
+
+@pytest.mark.parametrize(
+    ("text", "says", "step"),
+    [
+        ("sources = ['nothing.c']", "firmware.sources: there is no file nothing.c", "relative to"),
+        ("sources = ['*.cc']", "there is no file", "relative to"),
+        ("sources = ['include']", "there is no file include", "relative to"),
+        ("include_dirs = ['one.c']", "there is no directory one.c", "relative to"),
+        ("sources = 'one.c'", "must be a list of strings", ""),
+        ("defines = ['-DX=1']", "'-DX=1' is no definition", "without -D"),
+        ("defines = ['X=1;2']", "is no definition", ""),
+        ("defines = { X = [1] }", "firmware.defines.X: must be a number", ""),
+        ("cmake_options = ['X=1']", "'X=1' is no option", 'write "-DX=1"'),
+        ("sorces = []", "firmware.sorces: unknown key", "write 'sources'"),
+        ("baud = 9600", "firmware.baud: unknown key", ""),
+    ],
+)
+def test_what_is_wrong_with_ones_own_files(project: Path, text: str, says: str, step: str) -> None:
+    (project / "minrpc.toml").write_text(f"[firmware]\n{text}\n")
+    with pytest.raises(ConfigurationError, match=says) as caught:
+        load_platforms(project / "minrpc.toml")
+    assert step in caught.value.next_step
+
+
+@pytest.mark.parametrize("name", ["../../../evil", "", "-x", ".hidden", "a/b", "a b", "a,b"])
+def test_a_name_that_is_none(name: str) -> None:
+    with pytest.raises(ConfigurationError, match="is no name for a platform"):
+        merged(f'[platforms."{name}"]\nextends = "posix"')

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A user's own files in a firmware, as minrpc.toml names them: relative to it, checked, and made absolute."""
+
+from __future__ import annotations
+
+import glob
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+from minrpc.errors import ConfigurationError
+
+FILE: Final = "minrpc.toml"
+PATHS: Final = frozenset({"sources", "include_dirs", "libraries"})
+OWN: Final = ("sources", "include_dirs", "defines", "libraries", "cmake_options")
+"""What the table [firmware] can add to every platform."""
+
+_PROJECT: Final = "{project}"
+_DEFINE: Final = re.compile(r"[A-Za-z_]\w*(?:=[^;]*)?")
+
+
+def find_project_file(*starts: Path) -> Path | None:
+    """The nearest minrpc.toml at or above the first of the directories `starts` that has one."""
+    for start in starts:
+        for directory in (start, *start.parents):
+            if (directory / FILE).is_file():
+                return directory / FILE
+    return None
+
+
+def own_value(key: str, value: object, directory: Path, where: str) -> tuple[str, ...]:
+    """The value of one of `OWN`, as `Platform` has it. Raises ConfigurationError.
+
+    directory: of the file; paths are relative to it, and "{project}" in an option stands for it.
+    """
+    if key == "defines" and isinstance(value, Mapping):
+        value = [_define(name, given, where) for name, given in value.items()]
+    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+        raise ConfigurationError(f"{where}: must be a list of strings, not {value!r}")
+    if key in PATHS:
+        return tuple(path for one in value for path in _paths(key, one, directory, where))
+    if key == "defines":
+        return tuple(_checked_define(one, where) for one in value)
+    return tuple(_option(one, directory, where) for one in value)
+
+
+def _paths(key: str, pattern: str, directory: Path, where: str) -> Iterator[str]:
+    """The files, or the directories, that `pattern` names; each must be there."""
+    wanted = directory / Path(pattern).expanduser()
+    found = sorted(glob.glob(str(wanted), recursive=True)) if glob.has_magic(pattern) else [str(wanted)]
+    right = [
+        path for path in found if (Path(path).is_dir() if key == "include_dirs" else Path(path).is_file())
+    ]
+    kind = "directory" if key == "include_dirs" else "file"
+    if not right:
+        step = f"paths are relative to {directory}"
+        raise ConfigurationError(f"{where}: there is no {kind} {pattern}", next_step=step)
+    for path in right:
+        if ";" in path:
+            raise ConfigurationError(f"{where}: {path}: CMake can't take a path with a semicolon")
+        yield path
+
+
+def _define(name: str, value: object, where: str) -> str:
+    match value:
+        case bool():
+            return name if value else f"{name}=0"
+        case int() | float() | str():
+            return f"{name}={value}"
+    raise ConfigurationError(f"{where}.{name}: must be a number, a string or true, not {value!r}")
+
+
+def _checked_define(text: str, where: str) -> str:
+    if not _DEFINE.fullmatch(text):
+        step = "write NAME or NAME=VALUE, without -D"
+        raise ConfigurationError(f"{where}: {text!r} is no definition", next_step=step)
+    return text
+
+
+def _option(text: str, directory: Path, where: str) -> str:
+    if not text.startswith("-"):
+        step = f'write "-D{text}"' if "=" in text else "write it as CMake's command line has it: -DNAME=VALUE"
+        raise ConfigurationError(f"{where}: {text!r} is no option", next_step=step)
+    return text.replace(_PROJECT, str(directory))
