@@ -3,8 +3,9 @@
 
 A deadline charges the time that the device could use: the time the emulator ran plus the time it slept.
 The time in which the emulator wanted to run and the host gave it no processor is not charged, nor is the
-time this process itself stood in the queue. On a board every second counts. Above all stages stands one
-total deadline in plain wall time, so that nothing waits for ever.
+time this process itself stood in the queue; what the emulator ran is charged whoever else was waiting. On a
+board every second counts. Above all stages stands one total deadline in plain wall time, so that nothing waits
+for ever.
 
 Reading the kernel's counters (`ProcessClock`, `WallClock`) is apart from the arithmetic (`charged_between`).
 """
@@ -43,13 +44,17 @@ class Sample:
 
 
 def charged_between(start: Sample, end: Sample) -> float:
-    """Seconds to charge from `start` to `end`: never negative, never more than the wall time between them."""
+    """Seconds to charge from `start` to `end`: never more than the wall time between them.
+
+    And never less than the device ran: its queue and ours overlap, so both together may be more than all time.
+    """
     wall = max(0.0, end.wall_s - start.wall_s)
-    if start.queued_s is not None and end.queued_s is not None:
-        wall = max(0.0, wall - max(0.0, end.queued_s - start.queued_s))
+    ran = min(wall, max(0.0, end.cpu_s - start.cpu_s))
     if end.runnable:  # It may stand in the queue now, and the kernel counts that only when it is over.
-        return min(wall, max(0.0, end.cpu_s - start.cpu_s))
-    return wall
+        return ran
+    if start.queued_s is None or end.queued_s is None:
+        return wall
+    return max(ran, wall - max(0.0, end.queued_s - start.queued_s))
 
 
 class Clock(Protocol):

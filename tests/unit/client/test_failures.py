@@ -21,7 +21,7 @@ from minrpc.errors import (
     SessionError,
     SessionTerminatedError,
 )
-from minrpc.wire.framing import encode_frame
+from minrpc.wire.framing import START, CrcMismatch, Deframer, encode_frame
 from minrpc.wire.session import MessageType, encode_message
 
 from tests.unit.client.conftest import TIMEOUT_S, Bench
@@ -99,9 +99,21 @@ def test_a_late_answer_is_not_taken_for_the_next(bench: Bench) -> None:
     assert works(bench)
 
 
+def with_wrong_crc(frame: bytes) -> bytes:
+    """`frame` with another last byte; the last one that has nothing to do with an escape."""
+    at = max(i for i in range(1, len(frame)) if START[0] not in (frame[i], frame[i - 1]))
+    return frame[:at] + (b"\1" if frame[at] == 0 else b"\0") + frame[at + 1 :]
+
+
+@given(st.binary(min_size=1))
+def test_a_wrong_crc_is_wrong_whatever_the_frame_holds(message: bytes) -> None:
+    events = Deframer().feed(with_wrong_crc(encode_frame(message)))
+    assert [type(event) for event in events] == [CrcMismatch]
+
+
 def test_an_answer_with_a_wrong_crc(bench: Bench) -> None:
     inc = bench.device.system_lib()["inc"]
-    bench.model.mangle = lambda data: data[:-1] + bytes([data[-1] ^ 1])
+    bench.model.mangle = with_wrong_crc
     with pytest.raises(LinkError, match="the answer came damaged: CRC") as caught:
         inc(1)
     assert caught.value.counts["crc_errors"] == 1

@@ -8,8 +8,12 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
+from typing import Literal, get_args
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from minrpc.errors import DeadlineError
 from minrpc.host import deadline as module
 from minrpc.host.deadline import (
@@ -78,6 +82,7 @@ def clock(now: Now) -> FakeClock:
         pytest.param(Sample(0.0, 0.0, 0.0), Sample(5.0, 0.1, 0.0, True), 0.1, id="queued, not counted yet"),
         pytest.param(Sample(0.0, 2.0, 7.0), Sample(5.0, 2.5, 9.0), 3.0, id="part of each"),
         pytest.param(Sample(0.0, 0.0, 0.0), Sample(5.0, 0.0, 6.0), 0.0, id="two queues at once"),
+        pytest.param(Sample(0.0, 0.0, 0.0), Sample(9.0, 2.0, 11.0), 2.0, id="ran between two queues"),
         pytest.param(Sample(5.0), Sample(4.0), 0.0, id="clock stepped back"),
         pytest.param(Sample(0.0, 0.0, None), Sample(5.0, 1.5, None, True), 1.5, id="not counted, running"),
         pytest.param(Sample(0.0, 0.0, None), Sample(5.0, 1.5, None), 5.0, id="not counted, asleep"),
@@ -86,6 +91,56 @@ def clock(now: Now) -> FakeClock:
 )
 def test_charge(start: Sample, end: Sample, charged: float) -> None:
     assert charged_between(start, end) == pytest.approx(charged)
+
+
+Doing = Literal["runs", "queues", "sleeps"]
+_DOING = st.sampled_from(get_args(Doing))
+SCHEDULES = st.lists(st.tuples(st.integers(1, 1000), _DOING, _DOING), max_size=50)
+"""Milliseconds, what the device does in them, and what this process does."""
+
+
+def _after(schedule: list[tuple[int, Doing, Doing]]) -> Sample:
+    """What the kernel has counted when `schedule` is over."""
+    device = [(length, doing) for length, doing, _ in schedule]
+    ours = [(length, doing) for length, _, doing in schedule]
+    return Sample(
+        wall_s=_spent(device, get_args(Doing)),
+        cpu_s=_spent(device, ("runs",)),
+        queued_s=_spent(device, ("queues",)) + _spent(ours, ("queues",)),
+        runnable=device[-1][1] != "sleeps" if device else False,
+    )
+
+
+def _spent(slices: list[tuple[int, Doing]], doing: tuple[Doing, ...]) -> float:
+    return sum(length for length, what in slices if what in doing) / 1000
+
+
+@given(SCHEDULES)
+def test_no_schedule_hides_what_the_device_ran(schedule: list[tuple[int, Doing, Doing]]) -> None:
+    """And none charges time in which it stood in the queue."""
+    end = _after(schedule)
+    charged = charged_between(Sample(0.0), end)
+    waited = _spent([(length, doing) for length, doing, _ in schedule], ("queues",))
+    assert end.cpu_s - 1e-9 <= charged <= end.wall_s - waited + 1e-9
+
+
+@given(SCHEDULES)
+def test_on_a_free_host_all_time_counts(schedule: list[tuple[int, Doing, Doing]]) -> None:
+    free: list[tuple[int, Doing, Doing]] = [
+        (length, device, ours) for length, device, ours in schedule if "queues" not in (device, ours)
+    ]
+    end = replace(_after(free), runnable=False)
+    assert charged_between(Sample(0.0), end) == pytest.approx(end.wall_s)
+
+
+def test_a_device_that_runs_uses_up_its_budget_on_a_busy_host(now: Now, clock: FakeClock) -> None:
+    """Each second the device runs 0.1 s, and both stand in the queue for the rest."""
+    deadline = Deadline("call", 0.3, clock)
+    for _ in range(3):
+        now.s += 1.0
+        clock.cpu_s += 0.1
+        clock.queued_s = (clock.queued_s or 0.0) + 1.8
+    assert deadline.expired()
 
 
 def test_the_clock_is_not_read_while_wall_time_is_left(now: Now, clock: FakeClock) -> None:
