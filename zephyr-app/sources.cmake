@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-# The portable sources, for every port: MINRPC_SOURCES, MINRPC_INCLUDES, MINRPC_DEFINITIONS.
+# The portable sources, for every port: MINRPC_SOURCES, MINRPC_INCLUDES, MINRPC_DEFINITIONS; those of the runtime alone
+# are MINRPC_RUNTIME_SOURCES and MINRPC_RUNTIME_INCLUDES.
 
 set(MINRPC_APP ${CMAKE_CURRENT_LIST_DIR})
 
-set(MINRPC_SOURCES
+set(MINRPC_RUNTIME_SOURCES
   ${MINRPC_APP}/runtime/arena.c
   ${MINRPC_APP}/runtime/call.c
   ${MINRPC_APP}/runtime/code.c
@@ -26,16 +27,19 @@ set(MINRPC_SOURCES
   ${MINRPC_APP}/runtime/stream.c
   ${MINRPC_APP}/runtime/text.c
   ${MINRPC_APP}/runtime/timer.c
+)
+
+set(MINRPC_OPERATOR_SOURCES
   ${MINRPC_APP}/operators/backend.c
   ${MINRPC_APP}/operators/check.c
   ${MINRPC_APP}/operators/operators.c
   ${MINRPC_APP}/operators/testing.c
 )
 
-set(MINRPC_INCLUDES
-  ${MINRPC_APP}/runtime/include
-  ${MINRPC_APP}/operators
-)
+set(MINRPC_RUNTIME_INCLUDES ${MINRPC_APP}/runtime/include)
+
+set(MINRPC_SOURCES ${MINRPC_RUNTIME_SOURCES} ${MINRPC_OPERATOR_SOURCES})
+set(MINRPC_INCLUDES ${MINRPC_RUNTIME_INCLUDES} ${MINRPC_APP}/operators)
 
 # What is built in: the options of minrpc/minrpc_config.h that were given, such as -DMINRPC_CODE_LOADING=ON. The others
 # have their defaults there.

@@ -11,7 +11,7 @@
 #include "raw.h"
 
 /* Nobody listens for text on the link. */
-void device_last_words(const char *text, uint32_t size)
+void minrpc_device_last_words(const char *text, uint32_t size)
 {
 	ARG_UNUSED(text);
 	ARG_UNUSED(size);
@@ -20,7 +20,7 @@ void device_last_words(const char *text, uint32_t size)
 int main(void)
 {
 	static const uint8_t piece[1024];
-	int error = link_init();
+	int error = minrpc_link_init();
 
 	if (error != 0) {
 		printk("raw: UART failed: error %d\n", error);

@@ -56,20 +56,28 @@ static k_timeout_t wrap_period(void)
 	return K_MSEC(MAX((1ULL << 30) * 1000U / counter_hz(), 1U));
 }
 
-int clock_init(void)
+int minrpc_port_clock_init(void)
 {
 	counter_init();
 	k_timer_init(&wrap_timer, count_wraps, NULL);
 	k_timer_start(&wrap_timer, wrap_period(), wrap_period());
-	return timer_pin_init();
+	return minrpc_timer_pin_init();
 }
 
-void clock_describe(void *context, struct minrpc_clock *clock)
+/* The rate at which ticks really pass: a tick is a whole number of cycles, whatever rate was asked for. */
+static uint64_t tick_hz(void)
+{
+	uint32_t cycles_hz = sys_clock_hw_cycles_per_sec();
+
+	return cycles_hz / MAX(cycles_hz / CONFIG_SYS_CLOCK_TICKS_PER_SEC, 1U);
+}
+
+void minrpc_port_clock_describe(void *context, struct minrpc_clock *clock)
 {
 	ARG_UNUSED(context);
 	*clock = (struct minrpc_clock){.cycles_hz = counter_hz(), .bits = 64U};
 	if (!IS_ENABLED(CONFIG_MINRPC_CLOCK_HOST)) {
-		clock->coarse_hz = CONFIG_SYS_CLOCK_TICKS_PER_SEC;
+		clock->coarse_hz = tick_hz();
 	}
 }
 
@@ -99,9 +107,9 @@ static void unlock_interrupts(void)
 
 #endif
 
-int clock_begin(void *context)
+int minrpc_port_clock_begin(void *context)
 {
-	int error = timer_pin_set(true);
+	int error = minrpc_timer_pin_set(true);
 
 	ARG_UNUSED(context);
 	if (error != 0) {
@@ -116,7 +124,7 @@ int clock_begin(void *context)
 	return 0;
 }
 
-void clock_sample(void *context, struct minrpc_clock_sample *sample)
+void minrpc_port_clock_sample(void *context, struct minrpc_clock_sample *sample)
 {
 	ARG_UNUSED(context);
 	sample->cycles = wide_now();
@@ -124,9 +132,9 @@ void clock_sample(void *context, struct minrpc_clock_sample *sample)
 	begun = false;
 }
 
-void clock_end(void *context)
+void minrpc_port_clock_end(void *context)
 {
 	ARG_UNUSED(context);
 	unlock_interrupts();
-	(void)timer_pin_set(false);
+	(void)minrpc_timer_pin_set(false);
 }

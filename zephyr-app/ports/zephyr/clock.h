@@ -9,18 +9,18 @@
 #include <minrpc/timer.h>
 
 /** @brief Ready counter and pin, once at boot. Returns 0, or a negative errno. */
-int clock_init(void);
+int minrpc_port_clock_init(void);
 
 /** @brief Tell the rates and widths; see struct minrpc_platform. */
-void clock_describe(void *context, struct minrpc_clock *clock);
+void minrpc_port_clock_describe(void *context, struct minrpc_clock *clock);
 
 /** @brief Begin an interval: count wraps, raise the pin. Returns 0, or a negative errno. */
-int clock_begin(void *context);
+int minrpc_port_clock_begin(void *context);
 
 /** @brief Read the counter and the kernel's uptime. */
-void clock_sample(void *context, struct minrpc_clock_sample *sample);
+void minrpc_port_clock_sample(void *context, struct minrpc_clock_sample *sample);
 
-/** @brief End the interval that clock_begin() began. */
-void clock_end(void *context);
+/** @brief End the interval that minrpc_port_clock_begin() began. */
+void minrpc_port_clock_end(void *context);
 
 #endif /* CLOCK_H_ */

@@ -27,7 +27,7 @@ static inline uint64_t counter_hz(void)
 
 static inline uint64_t counter_now(void)
 {
-	return native_host_clock_ns();
+	return minrpc_native_host_clock_ns();
 }
 
 #elif defined(CONFIG_MINRPC_CLOCK_TIMING)

@@ -13,6 +13,6 @@
  *
  * For the last message before a restart; the link must be polling already.
  */
-void device_last_words(const char *text, uint32_t size);
+void minrpc_device_last_words(const char *text, uint32_t size);
 
 #endif /* DEVICE_H_ */

@@ -10,6 +10,7 @@
 #include <zephyr/sys/printk.h>
 
 #include <minrpc/text.h>
+#include <minrpc/zephyr.h>
 
 #include "device.h"
 #include "link.h"
@@ -75,14 +76,23 @@ static const char *place(const struct arch_esf *esf)
 	return name != NULL && name[0] != '\0' ? name : "a thread without name";
 }
 
-void k_sys_fatal_error_handler(unsigned int reason, const struct arch_esf *esf)
+void minrpc_fatal(unsigned int reason, const struct arch_esf *esf)
 {
 	char text[TEXT_SIZE];
 
 	minrpc_text(text, sizeof(text), "fatal: %s (reason %u) at pc 0x%x in %s; restarting",
 		    reason_name(reason), reason, program_counter(esf), place(esf));
 	printk("%s\n", text);
-	link_poll_only();
-	device_last_words(text, strlen(text));
-	restart();
+	minrpc_link_poll_only();
+	minrpc_device_last_words(text, strlen(text));
+	minrpc_restart();
 }
+
+#ifdef CONFIG_MINRPC_FATAL_HANDLER
+
+void k_sys_fatal_error_handler(unsigned int reason, const struct arch_esf *esf)
+{
+	minrpc_fatal(reason, esf);
+}
+
+#endif

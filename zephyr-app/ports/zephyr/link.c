@@ -21,6 +21,17 @@ BUILD_ASSERT(!DT_SAME_NODE(LINK_NODE, DT_CHOSEN(zephyr_console)),
 	     "The console and RPC can't share a UART. Choose another by minrpc,uart in an overlay, "
 	     "or build with -DEXTRA_CONF_FILE=boards/one_uart.conf");
 #endif
+#if defined(CONFIG_SHELL_BACKEND_SERIAL) && DT_HAS_CHOSEN(zephyr_shell_uart)
+BUILD_ASSERT(!DT_SAME_NODE(LINK_NODE, DT_CHOSEN(zephyr_shell_uart)),
+	     "The shell and RPC can't share a UART. Choose another by minrpc,uart in an overlay");
+#endif
+
+BUILD_ASSERT(DT_NODE_HAS_STATUS(LINK_NODE, okay),
+	     "The UART that carries RPC is disabled in the devicetree. Choose another by minrpc,uart, or set its "
+	     "status to okay");
+
+/* Many drivers count the bytes of one call in a uint8_t: with 256 or more they lose some, or stand still. */
+#define UART_AT_ONCE 128U
 
 #define CMSDK_STATE         4U /* bytes after DATA */
 #define CMSDK_STATE_RX_FULL BIT(1)
@@ -48,7 +59,7 @@ static void count_errors(void)
 static bool receive(void)
 {
 	uint8_t *room;
-	uint32_t space = ring_buf_put_claim(&rx_ring, &room, CONFIG_MINRPC_RX_RING_SIZE);
+	uint32_t space = ring_buf_put_claim(&rx_ring, &room, UART_AT_ONCE);
 	int got = space != 0U ? uart_fifo_read(uart, room, (int)space) : 0;
 
 	(void)ring_buf_put_finish(&rx_ring, got > 0 ? (uint32_t)got : 0U);
@@ -57,7 +68,7 @@ static bool receive(void)
 		uart_irq_rx_disable(uart);
 		(void)atomic_set(&rx_resting, 1);
 	} else if (got <= 0) {
-		link_hung_up();
+		minrpc_link_hung_up();
 	}
 	return got > 0;
 }
@@ -66,7 +77,7 @@ static bool receive(void)
 static bool transmit(void)
 {
 	uint8_t *data;
-	uint32_t size = ring_buf_get_claim(&tx_ring, &data, CONFIG_MINRPC_TX_RING_SIZE);
+	uint32_t size = ring_buf_get_claim(&tx_ring, &data, UART_AT_ONCE);
 	int sent = size != 0U ? uart_fifo_fill(uart, data, (int)size) : 0;
 
 	(void)ring_buf_get_finish(&tx_ring, sent > 0 ? (uint32_t)sent : 0U);
@@ -74,7 +85,7 @@ static bool transmit(void)
 	if (size == 0U) {
 		uart_irq_tx_disable(uart);
 	} else if (sent < 0) {
-		link_hung_up();
+		minrpc_link_hung_up();
 	}
 	return sent > 0;
 }
@@ -131,7 +142,7 @@ static void wake_backend(void)
 #endif
 }
 
-int link_init(void)
+int minrpc_link_init(void)
 {
 	int error;
 
@@ -147,7 +158,7 @@ int link_init(void)
 	return 0;
 }
 
-uint32_t link_wait(const uint8_t **data)
+uint32_t minrpc_link_wait(const uint8_t **data)
 {
 	uint8_t *bytes;
 	uint32_t size = ring_buf_get_claim(&rx_ring, &bytes, CONFIG_MINRPC_RX_RING_SIZE);
@@ -160,7 +171,7 @@ uint32_t link_wait(const uint8_t **data)
 	return size;
 }
 
-void link_consume(uint32_t size)
+void minrpc_link_consume(uint32_t size)
 {
 	(void)ring_buf_get_finish(&rx_ring, size);
 	if (atomic_get(&rx_resting) != 0) {
@@ -168,7 +179,7 @@ void link_consume(uint32_t size)
 	}
 }
 
-void link_wake(void)
+void minrpc_link_wake(void)
 {
 	k_sem_give(&rx_ready);
 }
@@ -180,7 +191,7 @@ static void write_polling(const uint8_t *data, uint32_t size)
 	}
 }
 
-void link_write(const uint8_t *data, uint32_t size)
+void minrpc_link_write(const uint8_t *data, uint32_t size)
 {
 	if (poll_only) {
 		write_polling(data, size);
@@ -198,7 +209,7 @@ void link_write(const uint8_t *data, uint32_t size)
 	}
 }
 
-void link_poll_only(void)
+void minrpc_link_poll_only(void)
 {
 	uint8_t *data;
 	uint32_t size;
@@ -213,7 +224,7 @@ void link_poll_only(void)
 	irq_unlock(key);
 }
 
-uint32_t link_overruns(void)
+uint32_t minrpc_link_overruns(void)
 {
 	return (uint32_t)atomic_get(&overruns);
 }

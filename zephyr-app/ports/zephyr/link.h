@@ -26,30 +26,30 @@
  * @retval -ENODEV if the UART failed to start
  * @retval -ENOTSUP if its driver has no interrupts
  */
-int link_init(void);
+int minrpc_link_init(void);
 
 /**
- * @brief Wait until bytes are there or link_wake() was called.
+ * @brief Wait until bytes are there or minrpc_link_wake() was called.
  *
- * @param[out] data The bytes, valid until link_consume().
+ * @param[out] data The bytes, valid until minrpc_link_consume().
  *
  * @return How many bytes; 0 when woken for something else.
  */
-uint32_t link_wait(const uint8_t **data);
+uint32_t minrpc_link_wait(const uint8_t **data);
 
-/** @brief Give back the first @p size bytes of what link_wait() gave. */
-void link_consume(uint32_t size);
+/** @brief Give back the first @p size bytes of what minrpc_link_wait() gave. */
+void minrpc_link_consume(uint32_t size);
 
-/** @brief Make link_wait() return. From any context. */
-void link_wake(void);
+/** @brief Make minrpc_link_wait() return. From any context. */
+void minrpc_link_wake(void);
 
 /** @brief Send bytes, waiting until the last of them is in the ring. */
-void link_write(const uint8_t *data, uint32_t size);
+void minrpc_link_write(const uint8_t *data, uint32_t size);
 
 /** @brief Send what is still in the ring, and from now on everything, without interrupts. */
-void link_poll_only(void);
+void minrpc_link_poll_only(void);
 
 /** @brief Bytes that the UART lost since boot, as far as it tells. */
-uint32_t link_overruns(void);
+uint32_t minrpc_link_overruns(void);
 
 #endif /* LINK_H_ */

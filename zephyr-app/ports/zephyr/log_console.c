@@ -25,12 +25,12 @@ static int put_char(int c)
 	(void)ring_buf_put(&text_ring, &byte, 1U);
 	irq_unlock(key);
 	if (byte == '\n') {
-		link_wake();
+		minrpc_link_wake();
 	}
 	return c;
 }
 
-void log_console_init(void)
+void minrpc_log_console_init(void)
 {
 	__printk_hook_install(put_char);
 }
@@ -50,7 +50,7 @@ static void send_line(struct minrpc_server *server)
 	line_size = 0U;
 }
 
-void log_console_send(struct minrpc_server *server)
+void minrpc_log_console_send(struct minrpc_server *server)
 {
 	char c;
 

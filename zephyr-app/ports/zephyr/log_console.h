@@ -11,18 +11,18 @@
 #ifdef CONFIG_MINRPC_LOG_PRINTK
 
 /** @brief Take over printk's output. */
-void log_console_init(void);
+void minrpc_log_console_init(void);
 
 /** @brief Send the whole lines that wait. From the server's thread, between requests. */
-void log_console_send(struct minrpc_server *server);
+void minrpc_log_console_send(struct minrpc_server *server);
 
 #else
 
-static inline void log_console_init(void)
+static inline void minrpc_log_console_init(void)
 {
 }
 
-static inline void log_console_send(struct minrpc_server *server)
+static inline void minrpc_log_console_send(struct minrpc_server *server)
 {
 	(void)server;
 }

@@ -20,7 +20,7 @@
 #define LINK_OPTION "--minrpc_uart_port="
 #define HELD_FD     (STDERR_FILENO + 1)
 
-uint64_t native_host_clock_ns(void)
+uint64_t minrpc_native_host_clock_ns(void)
 {
 	struct timespec now;
 
@@ -41,7 +41,7 @@ static void hold_link(char **argv)
 	}
 }
 
-void native_host_restart(void)
+void minrpc_native_host_restart(void)
 {
 	int argc;
 	char **argv;

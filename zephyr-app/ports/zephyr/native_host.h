@@ -9,9 +9,9 @@
 #include <stdint.h>
 
 /** @brief The host's monotonic clock in nanoseconds. */
-uint64_t native_host_clock_ns(void);
+uint64_t minrpc_native_host_clock_ns(void);
 
 /** @brief Start the program again with the same arguments; does not return. */
-void native_host_restart(void);
+void minrpc_native_host_restart(void);
 
 #endif /* NATIVE_HOST_H_ */

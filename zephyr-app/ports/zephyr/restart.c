@@ -3,6 +3,7 @@
  */
 #include "restart.h"
 
+#include <zephyr/fatal.h>
 #include <zephyr/kernel.h>
 #include <zephyr/sys/reboot.h>
 
@@ -17,23 +18,25 @@
 /* Not cleared at boot, so it counts on through a reset. */
 static __noinit uint8_t boots;
 
-uint8_t restart_nonce(void)
+uint8_t minrpc_restart_nonce(void)
 {
 	return ++boots + (uint8_t)k_cycle_get_32();
 }
 
-void restart(void)
+void minrpc_restart(void)
 {
-	link_poll_only();
-#ifdef CONFIG_ARCH_POSIX
-	native_host_restart();
-#else
+	minrpc_link_poll_only();
+#if defined(CONFIG_ARCH_POSIX)
+	minrpc_native_host_restart();
+#elif defined(CONFIG_REBOOT)
 	sys_reboot(SYS_REBOOT_COLD);
+#else
+	k_fatal_halt(K_ERR_KERNEL_PANIC);
 #endif
 	CODE_UNREACHABLE;
 }
 
-void link_hung_up(void)
+void minrpc_link_hung_up(void)
 {
 #ifdef CONFIG_ARCH_POSIX
 	posix_exit(0);

@@ -10,17 +10,17 @@
 
 #include <zephyr/toolchain.h>
 
-/** @brief Restart the device, once what the link still holds is sent. */
-FUNC_NORETURN void restart(void);
+/** @brief Restart the device, once what the link still holds is sent. Without CONFIG_REBOOT it halts. */
+FUNC_NORETURN void minrpc_restart(void);
 
 /**
  * @brief To be called when the UART refuses bytes, or has none although it said it had.
  *
  * On a simulated board the tty was hung up then, and its process ends. A real UART can't go away: nothing happens.
  */
-void link_hung_up(void);
+void minrpc_link_hung_up(void);
 
 /** @brief A number that differs from the one of the boot before. */
-uint8_t restart_nonce(void);
+uint8_t minrpc_restart_nonce(void);
 
 #endif /* RESTART_H_ */

@@ -9,12 +9,12 @@
 
 static const struct gpio_dt_spec pin = GPIO_DT_SPEC_GET(DT_ALIAS(minrpc_timer_gpio), gpios);
 
-int timer_pin_init(void)
+int minrpc_timer_pin_init(void)
 {
 	return gpio_is_ready_dt(&pin) ? gpio_pin_configure_dt(&pin, GPIO_OUTPUT_INACTIVE) : -ENODEV;
 }
 
-int timer_pin_set(bool high)
+int minrpc_timer_pin_set(bool high)
 {
 	return gpio_pin_set_dt(&pin, high ? 1 : 0);
 }

@@ -11,19 +11,19 @@
 #ifdef CONFIG_MINRPC_TIMER_GPIO
 
 /** @brief Make the pin an output, low. Returns 0, or a negative errno of the GPIO driver. */
-int timer_pin_init(void);
+int minrpc_timer_pin_init(void);
 
 /** @brief Set the pin's level. Returns 0, or a negative errno of the GPIO driver. */
-int timer_pin_set(bool high);
+int minrpc_timer_pin_set(bool high);
 
 #else
 
-static inline int timer_pin_init(void)
+static inline int minrpc_timer_pin_init(void)
 {
 	return 0;
 }
 
-static inline int timer_pin_set(bool high)
+static inline int minrpc_timer_pin_set(bool high)
 {
 	(void)high;
 	return 0;

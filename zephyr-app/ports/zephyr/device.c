@@ -1,0 +1,177 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * A device under Zephyr: its server, on a thread of its own.
+ */
+#include <errno.h>
+
+#include <zephyr/device.h>
+#include <zephyr/kernel.h>
+#include <zephyr/linker/linker-defs.h>
+#include <zephyr/sys/printk.h>
+
+#include <minrpc/server.h>
+#include <minrpc/zephyr.h>
+
+#include "clock.h"
+#include "device.h"
+#include "link.h"
+#include "log_console.h"
+#include "restart.h"
+
+#define CAN_RESTART (IS_ENABLED(CONFIG_REBOOT) || IS_ENABLED(CONFIG_ARCH_POSIX))
+#define KNOWS_STACK (IS_ENABLED(CONFIG_INIT_STACKS) && IS_ENABLED(CONFIG_THREAD_STACK_INFO))
+
+/* What the board has, of which the image can use no more than it may map. */
+#ifdef CONFIG_MMU
+#define MEMORY_SIZE MIN(DT_REG_SIZE(DT_CHOSEN(zephyr_sram)), CONFIG_KERNEL_VM_SIZE)
+#else
+#define MEMORY_SIZE DT_REG_SIZE(DT_CHOSEN(zephyr_sram))
+#endif
+
+/* A share of that, unless a size was asked for. */
+#if CONFIG_MINRPC_ARENA_SIZE > 0
+#define ARENA_SIZE CONFIG_MINRPC_ARENA_SIZE
+#elif DT_HAS_CHOSEN(zephyr_sram)
+#define ARENA_SIZE ROUND_DOWN(MEMORY_SIZE / 100U * CONFIG_MINRPC_ARENA_SHARE, 64U)
+#else
+#error "The devicetree names no zephyr,sram to take a share of: set CONFIG_MINRPC_ARENA_SIZE"
+#endif
+
+/* Functions that are called may compute in floating point, beside the application's own threads. */
+#if defined(CONFIG_FPU_SHARING) && defined(CONFIG_X86_SSE)
+#define THREAD_OPTIONS (K_FP_REGS | K_SSE_REGS)
+#elif defined(CONFIG_FPU_SHARING)
+#define THREAD_OPTIONS K_FP_REGS
+#else
+#define THREAD_OPTIONS 0
+#endif
+
+static struct minrpc_server server;
+static struct k_thread thread;
+static K_THREAD_STACK_DEFINE(stack, CONFIG_MINRPC_STACK_SIZE);
+
+static int port_write(void *context, const uint8_t *data, uint32_t size)
+{
+	ARG_UNUSED(context);
+	minrpc_link_write(data, size);
+	return 0;
+}
+
+static void port_sleep_ms(void *context, uint32_t milliseconds)
+{
+	ARG_UNUSED(context);
+	/* Zephyr's sleep takes at most INT32_MAX. */
+	while (milliseconds != 0U) {
+		uint32_t part = MIN(milliseconds, (uint32_t)INT32_MAX);
+
+		(void)k_msleep((int32_t)part);
+		milliseconds -= part;
+	}
+}
+
+static void port_reset(void *context)
+{
+	ARG_UNUSED(context);
+	minrpc_restart();
+}
+
+static uint32_t port_receive_overruns(void *context)
+{
+	ARG_UNUSED(context);
+	return minrpc_link_overruns();
+}
+
+static void port_stack_use(void *context, uint32_t *size, uint32_t *peak)
+{
+	size_t unused = 0U;
+
+	ARG_UNUSED(context);
+	*size = CONFIG_MINRPC_STACK_SIZE;
+	*peak = k_thread_stack_space_get(k_current_get(), &unused) == 0 ? *size - (uint32_t)unused : 0U;
+}
+
+static const struct minrpc_platform platform = {
+	.write = port_write,
+	.clock_describe = minrpc_port_clock_describe,
+	.clock_begin = minrpc_port_clock_begin,
+	.clock_sample = minrpc_port_clock_sample,
+	.clock_end = minrpc_port_clock_end,
+	.sleep_ms = port_sleep_ms,
+	.reset = CAN_RESTART ? port_reset : NULL,
+	.receive_overruns = port_receive_overruns,
+	.stack_use = KNOWS_STACK ? port_stack_use : NULL,
+};
+
+static uint8_t receive_buffer[CONFIG_MINRPC_RECEIVE_SIZE] __aligned(8);
+static uint8_t send_buffer[CONFIG_MINRPC_SEND_SIZE];
+/* Not cleared at boot: it is large, and the arena sets up what it needs. */
+static uint8_t arena[ARENA_SIZE] __noinit __aligned(64);
+
+void minrpc_device_last_words(const char *text, uint32_t size)
+{
+	server.writer.open = false;
+	server.writer.fill = 0U;
+	(void)minrpc_server_log(&server, text, size);
+}
+
+static void serve(void *first, void *second, void *third)
+{
+	ARG_UNUSED(first);
+	ARG_UNUSED(second);
+	ARG_UNUSED(third);
+	for (;;) {
+		const uint8_t *data;
+		uint32_t size = minrpc_link_wait(&data);
+
+		minrpc_server_receive(&server, data, size);
+		minrpc_link_consume(size);
+		minrpc_log_console_send(&server);
+	}
+}
+
+struct minrpc_server *minrpc_device(void)
+{
+	return &server;
+}
+
+int minrpc_start(struct minrpc_library library)
+{
+	static struct minrpc_config config = {
+		.platform = &platform,
+		.receive_buffer = receive_buffer,
+		.receive_size = sizeof(receive_buffer),
+		.send_buffer = send_buffer,
+		.send_size = sizeof(send_buffer),
+		.arena = arena,
+		.arena_size = sizeof(arena),
+	};
+	k_tid_t made;
+	int error;
+
+	if (config.library.modules != NULL) {
+		return -EALREADY;
+	}
+	minrpc_log_console_init();
+	error = minrpc_port_clock_init();
+	if (error == 0) {
+		error = minrpc_link_init();
+	}
+	if (error != 0) {
+		printk("minrpc: clock or UART failed: error %d\n", error);
+		return error;
+	}
+	config.library = library;
+#if !defined(CONFIG_ARCH_POSIX)
+	config.read_only = __rodata_region_start;
+	config.read_only_size = (uint32_t)(__rodata_region_end - __rodata_region_start);
+#endif
+	config.nonce_seed = minrpc_restart_nonce();
+	minrpc_server_init(&server, &config);
+	made = k_thread_create(&thread, stack, K_THREAD_STACK_SIZEOF(stack), serve, NULL, NULL, NULL,
+			       CONFIG_MINRPC_PRIORITY, THREAD_OPTIONS, K_FOREVER);
+	(void)k_thread_name_set(made, "minrpc");
+	printk("minrpc: %s ready, RPC on %s\n", CONFIG_BOARD_TARGET, DEVICE_DT_GET(LINK_NODE)->name);
+	k_thread_start(made);
+	return 0;
+}
