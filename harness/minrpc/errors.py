@@ -8,13 +8,13 @@ console, the last bytes on the wire, and the next thing to try. `error.message` 
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar, Self
 
 _WIDTH = 110
 _CONSOLE_LINES = 8
-_DETAIL_LINES = 8
 _WIRE_BYTES = 48
 _WIRE_LINES = 4
 
@@ -35,6 +35,7 @@ class HarnessError(Exception):
     """
 
     default_next_step: ClassVar[str] = "run `minrpc doctor`: it checks all that is needed here"
+    most_details: ClassVar[int] = 8
 
     def __init__(
         self,
@@ -88,7 +89,8 @@ class HarnessError(Exception):
 
     def _report(self) -> list[str]:
         lines = [self.message]
-        lines += [_clip("  " + line) for line in self.details[:_DETAIL_LINES]]
+        for line in self.details[: self.most_details]:
+            lines += _wrap(line)
         if self.stage:
             lines.append(f"  stage: {self.stage}")
         if self.waited_for or self.wall_s is not None:
@@ -105,6 +107,16 @@ class HarnessError(Exception):
         if self.cpu_s is not None:
             parts.append(f"(the emulator ran for {self.cpu_s:.1f} s of it)")
         return " ".join(parts)
+
+
+def _wrap(line: str) -> list[str]:
+    """All of `line`, on as many lines as it takes: the advice stands at the end of many a tool's message."""
+    text = line.expandtabs(4)
+    indent = "  " + text[: len(text) - len(text.lstrip())]
+    wrapped = textwrap.wrap(
+        text.strip(), _WIDTH, initial_indent=indent, subsequent_indent=indent + "    ", break_on_hyphens=False
+    )
+    return wrapped or [""]
 
 
 def _clip(line: str) -> str:
@@ -141,6 +153,7 @@ class BuildError(HarnessError):
     """The firmware did not build. `log_path` holds the tool's whole output, `details` its first errors."""
 
     default_next_step = "correct the first error above; the whole output is in the log file"
+    most_details = 14
 
     def __init__(
         self,

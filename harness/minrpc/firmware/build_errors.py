@@ -1,24 +1,105 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is wrong, from a build's log."""
+"""What a failed build's log says is wrong: the first real error whole, and what to do about it."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Final
 
-_ERROR: Final = re.compile(
-    r"error:|Error:|CMake Error|FATAL ERROR|undefined reference|multiple definition|overflowed|"
-    r"No such file|cannot find|: not found|aborting"
-)
+_LINES: Final = 12
+
 # CMake's news and ninja's progress, which name what they look for and files like strerror.c.
-_NEWS: Final = re.compile(r"-- |\[\d+/\d+\] ")
-_ERROR_LINES: Final = 6
+_NEWS: Final = re.compile(r"-- |\[\d+/\d+\] |\$ ")
+# ninja's own words, and the command that failed, which is long and says nothing of why.
+_NINJA: Final = re.compile(
+    r"FAILED: |ninja: |: && |cd .* && |(?:ccache )?/\S*(?:gcc|cc|g\+\+|clang)(?:-\d+)? "
+)
+_COMPILER: Final = re.compile(
+    r"\S+:\d+(?::\d+)?: (?:fatal )?error: |cc1: (?:\w+ )?error: |\S*gcc: (?:fatal )?error: "
+)
+_DEVICETREE: Final = re.compile(
+    r"devicetree error: |\S+\.(?:dts|dtsi|overlay)\S*:\d+.*(?:error|ERROR)|Error: \S+\.dts"
+)
+_LINKER: Final = re.compile(
+    r"(?:\S*/)?(?:ld(?:\.\w+)?|collect2): "
+    r"|.*: (?:undefined reference|multiple definition|relocation truncated)"
+    r"|.*region `\S+' overflowed"
+)
+_NOT_WRONG: Final = re.compile(r".*(?:warning: |NOTE: |note: )|collect2: error: ld returned")
+_CMAKE: Final = re.compile(r"CMake Error")
+_CMAKE_END: Final = re.compile(r"Call Stack|CMake (?:Error|Warning)|-- Configuring incomplete")
+_CMAKE_RAN: Final = re.compile(r"command failed with return code|Command failed")
+# What Zephyr's configuration says before the part that may be wrong.
+_KCONFIG_NEWS: Final = re.compile(
+    r"Parsing |Loaded configuration |Merged configuration |Configuration saved|Kconfig header"
+)
+_OTHER: Final = re.compile(
+    r"FATAL ERROR: |.*\bError: |.*error: |.*: not found|.*No such file|.*cannot find|.*aborting|\w+\.py: "
+)
+
+_ADVICE: Final = (
+    (
+        re.compile(r"region `(?:RAM|SRAM|\w*RAM\w*)' overflowed by (\d+) bytes|VM size is too small"),
+        "the memory is full: -DCONFIG_MINRPC_ARENA_SHARE=N takes fewer percent of it for arrays, "
+        "-DCONFIG_MINRPC_ARENA_SIZE=N a size in bytes",
+    ),
+    (
+        re.compile(r"cannot find -lgcc|skipping incompatible \S*libgcc"),
+        "this compiler has no libgcc for the processor's word size: use the Zephyr SDK",
+    ),
+)
 
 
 def first_errors(log: str) -> list[str]:
-    """The lines of a build's log that say what is wrong first, else its last lines."""
-    lines = [line.rstrip() for line in log.splitlines() if line.strip() and not _NEWS.match(line)]
-    errors = [index for index, line in enumerate(lines) if _ERROR.search(line)]
-    if not errors:
-        return lines[-_ERROR_LINES:]
-    return lines[errors[0] : errors[0] + _ERROR_LINES]
+    """The lines of a build's log that say what is wrong first, else its last lines; then advice, if any."""
+    lines = [line.rstrip() for line in log.splitlines() if line.strip()]
+    found = (
+        _block(lines, _COMPILER)
+        or _block(lines, _DEVICETREE)[:1]
+        or _linker(lines)
+        or _configuration(lines)
+        or _block(lines, _OTHER)
+        or [line for line in lines if not _is_noise(line)][-_LINES // 2 :]
+    )
+    return found + [text for pattern, text in _ADVICE if pattern.search(log)]
+
+
+def _is_noise(line: str) -> bool:
+    return bool(_NEWS.match(line) or _NINJA.match(line))
+
+
+def _block(lines: Sequence[str], begin: re.Pattern[str]) -> list[str]:
+    """The first line that `begin` matches, with what belongs to it: up to the next progress or error."""
+    first = next(
+        (index for index, line in enumerate(lines) if not _is_noise(line) and begin.match(line)), None
+    )
+    if first is None:
+        return []
+    rest = lines[first + 1 : first + _LINES]
+    ends = [index for index, line in enumerate(rest) if _is_noise(line) or begin.match(line)]
+    return [lines[first], *(rest[: ends[0]] if ends else rest)]
+
+
+def _linker(lines: Sequence[str]) -> list[str]:
+    """All that the linker calls wrong, each once; not its warnings."""
+    said = (
+        line for line in lines if not _is_noise(line) and _LINKER.match(line) and not _NOT_WRONG.match(line)
+    )
+    return list(dict.fromkeys(said))[:_LINES]
+
+
+def _configuration(lines: Sequence[str]) -> list[str]:
+    """CMake's first error; where that is a command that failed, what the command said."""
+    first = next((index for index, line in enumerate(lines) if _CMAKE.match(line)), None)
+    if first is None:
+        return []
+    rest = lines[first + 1 :]
+    end = next((index for index, line in enumerate(rest) if _CMAKE_END.match(line)), len(rest))
+    error = [lines[first], *rest[:end]][:_LINES]
+    if not any(_CMAKE_RAN.search(line) for line in error):
+        return error
+    begin = max(
+        (i for i in range(first) if _NEWS.match(lines[i]) or _KCONFIG_NEWS.match(lines[i])), default=-1
+    )
+    return lines[begin + 1 : first][:_LINES] or error

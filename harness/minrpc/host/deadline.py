@@ -4,8 +4,8 @@
 A deadline charges the time that the device could use: the time the emulator ran plus the time it slept.
 The time in which the emulator wanted to run and the host gave it no processor is not charged, nor is the
 time this process itself stood in the queue; what the emulator ran is charged whoever else was waiting. On a
-board every second counts. Above all stages stands one total deadline in plain wall time, so that nothing waits
-for ever.
+board every second counts. Above all stages stands one total deadline in plain wall time, so that nothing
+waits for ever.
 
 Reading the kernel's counters (`ProcessClock`, `WallClock`) is apart from the arithmetic (`charged_between`).
 """
@@ -46,7 +46,7 @@ class Sample:
 def charged_between(start: Sample, end: Sample) -> float:
     """Seconds to charge from `start` to `end`: never more than the wall time between them.
 
-    And never less than the device ran: its queue and ours overlap, so both together may be more than all time.
+    Never less than the device ran, either: its queue and ours overlap, and may add up to more than all time.
     """
     wall = max(0.0, end.wall_s - start.wall_s)
     ran = min(wall, max(0.0, end.cpu_s - start.cpu_s))

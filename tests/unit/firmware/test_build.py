@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 from minrpc.errors import BuildError, ConfigurationError
 from minrpc.firmware import Firmware, build
-from minrpc.firmware.build_errors import first_errors
 from minrpc.firmware.cache import cache_home, filled, locked
 from minrpc.firmware.firmware import elf_sizes
 from minrpc.targets import PLATFORMS, Target
@@ -186,20 +185,6 @@ def test_a_cache_that_can_not_be_made(tmp_path: Path, monkeypatch: pytest.Monkey
     with pytest.raises(ConfigurationError, match="can't be made") as caught:
         cache_home()
     assert "XDG_CACHE_HOME" in caught.value.next_step
-
-
-@pytest.mark.parametrize(
-    ("log", "lines"),
-    [
-        ("[1/2] cc\nx.c:1:5: error: no\n  1 | x\n\nmore\n", ["x.c:1:5: error: no", "  1 | x", "more"]),
-        ("a\nb\n", ["a", "b"]),
-        ("", []),
-        ("-- Looking for x.h - not found\n[2/9] cc strerror: y.c\nx: error: no", ["x: error: no"]),
-        ("ok\nregion `RAM' overflowed by 3 bytes\n", ["region `RAM' overflowed by 3 bytes"]),
-    ],
-)
-def test_first_errors(log: str, lines: list[str]) -> None:
-    assert first_errors(log) == lines
 
 
 def test_sizes_are_those_of_binutils(root: Path) -> None:
