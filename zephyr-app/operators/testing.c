@@ -17,11 +17,15 @@ bool minrpc_testing_count(struct minrpc_call *call)
 	return minrpc_return_int(call, ++calls);
 }
 
-/* Writes where there is no memory on any port. The device reports that as it reports every fault. */
+/*
+ * Writes where there is no memory on any port. The device reports that as it reports every fault. A machine that lets
+ * such a write pass (QEMU's LM3S6965) gets an instruction that no core has.
+ */
 bool minrpc_testing_crash(struct minrpc_call *call)
 {
+	(void)call;
 	*(volatile uint32_t *)(uintptr_t)0xfffffff0U = 0U;
-	return minrpc_fail(call->server, "crash: the device let a bad write pass");
+	__builtin_trap();
 }
 
 /* Never returns. */

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 
 from minrpc.client import Device
-from minrpc.errors import ConfigurationError, DialectError, MissingError
+from minrpc.errors import ConfigurationError, DialectError, MissingError, TimerError
 from minrpc.host.deadline import Deadline
 from minrpc.pipeline import connect, select
 from minrpc.running import start
@@ -50,9 +50,17 @@ def _show(target: Target, seconds: float, total: Deadline) -> None:
 
 
 def _facts(device: Device, seconds: float) -> Iterator[tuple[str, str]]:
+    before = _look(device).reading
     measurement = device.system_lib().measure("", number=1, repeat=1)()
+    after = _look(device).reading
     cost = measurement.overhead
     yield "clock", str(measurement.clock)
+    if after.stands_still_since(before):
+        raise TimerError(
+            f"the counter stands still at {after.cycles:,}",
+            stage="clock",
+            next_step="choose another clock: CONFIG_MINRPC_CLOCK_CYCLES=y is right on every Zephyr board",
+        )
     yield (
         "overhead",
         f"timer {count(cost.timer)} cycles a repeat, loop and empty call {count(cost.call)} a call",

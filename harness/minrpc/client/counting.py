@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Final
 
 from minrpc.client.rpc import RpcClient
@@ -54,7 +55,15 @@ def create_evaluator(rpc: RpcClient, module: Module, name: str, options: Evaluat
 def measurement(rpc: RpcClient, module: Module, name: str, answer: bytes) -> Measurement:
     """What the device's `answer` says about `name`. Measures the overhead first, once in a session."""
     clock, samples = _parse(rpc, answer, name)
+    if any(sample.coarse for sample in samples):
+        clock = replace(clock, coarse_hz=_coarse_hz(rpc))
     return Measurement(name=name, clock=clock, samples=samples, overhead=overhead(rpc, module))
+
+
+def _coarse_hz(rpc: RpcClient) -> int:
+    """The rate of the slower clock, in whose ticks such samples are."""
+    reading = rpc.device_info().clock
+    return reading.coarse_hz if reading else 0
 
 
 def overhead(rpc: RpcClient, module: Module) -> Overhead:

@@ -102,4 +102,4 @@ def _configuration(lines: Sequence[str]) -> list[str]:
     begin = max(
         (i for i in range(first) if _NEWS.match(lines[i]) or _KCONFIG_NEWS.match(lines[i])), default=-1
     )
-    return lines[begin + 1 : first][:_LINES] or error
+    return list(lines[begin + 1 : first][:_LINES]) or error

@@ -41,9 +41,12 @@ class DeviceClock(Timebase):
     """A timebase and its rate.
 
     cycles_hz: counts per second, as the device read it when it ran.
+    coarse_hz: ticks per second of the slower clock that times were taken by, in whole ticks, because the
+        counter stood still or went at another rate; 0 where the counter was right.
     """
 
     cycles_hz: int
+    coarse_hz: int = 0
 
     @classmethod
     def from_json(cls, document: dict[str, Any]) -> Self:
@@ -68,8 +71,13 @@ class DeviceClock(Timebase):
 
     @property
     def resolution_s(self) -> float:
-        """Seconds that one count takes: no reading is finer."""
-        return 1.0 / self.cycles_hz
+        """Seconds that one count takes, or one tick of the slower clock: no reading is finer."""
+        return 1.0 / (self.coarse_hz or self.cycles_hz)
+
+    @property
+    def step_cycles(self) -> float:
+        """The same in counts."""
+        return self.cycles_hz / self.coarse_hz if self.coarse_hz else 1.0
 
     def seconds(self, cycles: float) -> float:
         """`cycles` in seconds, rounded once."""
@@ -79,6 +87,10 @@ class DeviceClock(Timebase):
         name = self.source or "the platform timer"
         rate = quantity(self.cycles_hz, "Hz")
         text = f"{self.mode}: {name}, {rate}, resolution {quantity(self.resolution_s, 's')}"
+        if self.coarse_hz:
+            text += (
+                f" by the device's slower clock of {quantity(self.coarse_hz, 'Hz')}: the counter is not right"
+            )
         if self.counts != "ticks":
             text += f", counts {self.counts}"
         if self.icount_shift is not None:

@@ -106,7 +106,8 @@ class Measurement:
     @property
     def resolution_cycles(self) -> float:
         """What one step of the clock makes in cycles per call, where that is most."""
-        return max(self.overhead.step / (sample.number or 1) for sample in self.samples)
+        step = max(self.overhead.step, self.clock.step_cycles)
+        return max(step / (sample.number or 1) for sample in self.samples)
 
     @cached_property
     def summary(self) -> Summary:

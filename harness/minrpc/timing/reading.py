@@ -51,3 +51,7 @@ class ClockReading:
     def seconds_since(self, start: ClockReading) -> float:
         """Seconds from `start` to this one, by the cycle counter."""
         return self.cycles_since(start) / self.cycles_hz
+
+    def stands_still_since(self, start: ClockReading) -> bool:
+        """Whether the cycle counter is where it was at `start`, although the device has worked since then."""
+        return self.cycles == start.cycles

@@ -50,10 +50,11 @@ def _interval(one: Measurement) -> str:
 def _repeats(one: Measurement) -> str:
     numbers = sorted({sample.number for sample in one.samples})
     calls = f"{numbers[0]:,}" if len(numbers) == 1 else f"{numbers[0]:,} to {numbers[-1]:,}"
-    coarse = (
-        "; by the device's slower clock, as the cycle counter was not to be trusted" if one.coarse else ""
+    coarse = sum(sample.coarse for sample in one.samples)
+    by_coarse = (
+        f"; {coarse} by the device's slower clock, as the counter was not to be trusted" if coarse else ""
     )
-    return f"{len(one.samples)} of {calls} calls{coarse}"
+    return f"{len(one.samples)} of {calls} calls{by_coarse}"
 
 
 def _outliers(one: Measurement) -> str:

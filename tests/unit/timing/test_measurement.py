@@ -2,9 +2,10 @@
 """What the device counted, and the clock it counted by."""
 
 import struct
+from dataclasses import replace
 
 import pytest
-from minrpc.timing import Overhead, Sample, Timebase
+from minrpc.timing import DeviceClock, Overhead, Sample, Timebase
 from minrpc.timing.drift import Enclosed, clock_drift
 from minrpc.timing.measurement import parse_samples
 from minrpc.timing.reading import ClockReading
@@ -125,3 +126,24 @@ def test_counts_and_percentages() -> None:
     for text in ("1", "0%", "-1%", "x%"):
         with pytest.raises(ValueError, match="not a percentage"):
             parse_percent(text)
+
+
+def test_the_slower_clock_says_how_fine_it_is() -> None:
+    """40 ns is what the counter would be good for, if it went."""
+    clock = replace(EXACT, coarse_hz=100)
+    assert clock.resolution_s == pytest.approx(0.01)
+    assert "resolution 10 ms by the device's slower clock of 100 Hz" in str(clock)
+    one = measured([2_500_000] * 8, number=10, clock=clock)
+    assert one.resolution_cycles == pytest.approx(25_000)
+    assert one.summary.precision == pytest.approx(0.1)
+
+
+def test_a_clock_of_an_older_file_is_read() -> None:
+    document = EXACT.to_json()
+    del document["coarse_hz"]
+    assert DeviceClock.from_json(document) == EXACT
+
+
+def test_a_counter_that_stands_still() -> None:
+    assert reading(5, 20).stands_still_since(reading(5, 10))
+    assert not reading(6, 20).stands_still_since(reading(5, 10))

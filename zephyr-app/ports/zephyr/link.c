@@ -128,6 +128,24 @@ static void start_receiving(void)
 }
 
 /*
+ * What the UART holds from before: it may have been asked for an interrupt that the reset of the machine forgot, and
+ * while its FIFO is full none comes.
+ */
+static void take_what_is_there(void)
+{
+	int got;
+
+	do {
+		uint8_t *room;
+		uint32_t space = ring_buf_put_claim(&rx_ring, &room, UART_AT_ONCE);
+
+		got = space != 0U ? uart_fifo_read(uart, room, (int)space) : 0;
+		(void)ring_buf_put_finish(&rx_ring, got > 0 ? (uint32_t)got : 0U);
+	} while (got > 0);
+	k_sem_give(&rx_ready);
+}
+
+/*
  * QEMU's model of this UART stops asking its backend for bytes while the receiver is off, and asks again when DATA is
  * read, not when the receiver is turned on: without this a boot now and then never hears a byte.
  */
@@ -154,6 +172,7 @@ int minrpc_link_init(void)
 		return error;
 	}
 	wake_backend();
+	take_what_is_there();
 	start_receiving();
 	return 0;
 }
