@@ -11,11 +11,11 @@ static void echo(uint32_t left)
 {
 	while (left != 0U) {
 		const uint8_t *data;
-		uint32_t size = minrpc_link_wait(&data);
+		uint32_t size = link_wait(&data);
 
 		size = size < left ? size : left;
-		minrpc_link_write(data, size);
-		minrpc_link_consume(size);
+		link_write(data, size);
+		link_consume(size);
 		left -= size;
 	}
 }
@@ -25,14 +25,14 @@ static void take(uint8_t *to, uint32_t left)
 {
 	while (left != 0U) {
 		const uint8_t *data;
-		uint32_t size = minrpc_link_wait(&data);
+		uint32_t size = link_wait(&data);
 
 		size = size < left ? size : left;
 		if (to != NULL) {
 			memcpy(to, data, size);
 			to += size;
 		}
-		minrpc_link_consume(size);
+		link_consume(size);
 		left -= size;
 	}
 }
@@ -41,14 +41,14 @@ static void give(const uint8_t *piece, uint32_t size, uint32_t left)
 {
 	while (left != 0U) {
 		size = size < left ? size : left;
-		minrpc_link_write(piece, size);
+		link_write(piece, size);
 		left -= size;
 	}
 }
 
 void raw_run(const uint8_t *piece, uint32_t size)
 {
-	minrpc_link_write(&done, 1U);
+	link_write(&done, 1U);
 	for (;;) {
 		uint8_t head[5];
 		uint32_t count;
@@ -62,7 +62,7 @@ void raw_run(const uint8_t *piece, uint32_t size)
 			break;
 		case 's':
 			take(NULL, count);
-			minrpc_link_write(&done, 1U);
+			link_write(&done, 1U);
 			break;
 		case 'g':
 			give(piece, size, count);

@@ -9,10 +9,10 @@
 
 #include <stdint.h>
 
-/* Received bytes in one piece: waits until there are some, returns how many. minrpc_link_consume frees them. */
-uint32_t minrpc_link_wait(const uint8_t **data);
-void minrpc_link_consume(uint32_t size);
-void minrpc_link_write(const uint8_t *data, uint32_t size);
+/* Received bytes in one piece: waits until there are some, returns how many. link_consume frees them. */
+uint32_t link_wait(const uint8_t **data);
+void link_consume(uint32_t size);
+void link_write(const uint8_t *data, uint32_t size);
 
 /**
  * @brief Say one character, then do what comes: a letter and a count, little-endian, 4 bytes.

@@ -30,7 +30,7 @@ static void check(ssize_t size)
 	}
 }
 
-uint32_t minrpc_link_wait(const uint8_t **data)
+uint32_t link_wait(const uint8_t **data)
 {
 	while (from == to) {
 		ssize_t size = read(link_fd, buffer, sizeof(buffer));
@@ -43,12 +43,12 @@ uint32_t minrpc_link_wait(const uint8_t **data)
 	return to - from;
 }
 
-void minrpc_link_consume(uint32_t size)
+void link_consume(uint32_t size)
 {
 	from += size;
 }
 
-void minrpc_link_write(const uint8_t *data, uint32_t size)
+void link_write(const uint8_t *data, uint32_t size)
 {
 	while (size != 0U) {
 		ssize_t written = write(link_fd, data, size);

@@ -10,6 +10,21 @@
 #include "link.h"
 #include "raw.h"
 
+uint32_t link_wait(const uint8_t **data)
+{
+	return minrpc_link_wait(data);
+}
+
+void link_consume(uint32_t size)
+{
+	minrpc_link_consume(size);
+}
+
+void link_write(const uint8_t *data, uint32_t size)
+{
+	minrpc_link_write(data, size);
+}
+
 /* Nobody listens for text on the link. */
 void minrpc_device_last_words(const char *text, uint32_t size)
 {
