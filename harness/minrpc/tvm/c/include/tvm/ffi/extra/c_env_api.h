@@ -1,0 +1,6 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Generated code includes this and uses nothing of it on a device.
+ */
+#include <tvm/ffi/c_api.h>

@@ -1,0 +1,8 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Generated code takes NULL from here.
+ */
+#include <stddef.h>
+
+#include <tvm/ffi/c_api.h>

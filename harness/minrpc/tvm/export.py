@@ -1,0 +1,377 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a plan to a C library: no malloc, memory planned, weights constant, TVM's struct interface.
+
+    #include "tvmgen_NAME.h"
+
+    struct tvmgen_NAME_inputs inputs = {.x = samples};
+    struct tvmgen_NAME_outputs outputs = {.output0 = scores};
+    int32_t status = tvmgen_NAME_run(&inputs, &outputs);
+
+`tvmgen_NAME_run_in` takes the working memory from its caller; `tvmgen_NAME_run` uses a block of the library's
+own, which `TVMGEN_NAME_NO_STATIC_WORKSPACE` leaves out. Operators can be called, and so timed, one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from minrpc.tvm.plan import ALIGNMENT, Plan, Tensor
+
+SUPPORT: Final = Path(__file__).with_name("c")
+"""Headers that generated code includes."""
+
+_LINE_BYTES: Final = 16
+_LICENCE: Final = "/* Generated: change the model, not this file. */\n"
+# TVM declares what it does not use, once the checks of shapes are off.
+_QUIET: Final = """#pragma GCC diagnostic ignored "-Wunused-parameter"
+#pragma GCC diagnostic ignored "-Wunused-variable"
+"""
+
+
+def sources(plan: Plan) -> dict[str, str]:
+    """The library's own files by path: a header and four C files; `SUPPORT` holds the headers beside them."""
+    prefix = f"tvmgen_{plan.name}"
+    return {
+        f"include/{prefix}.h": header(plan),
+        f"src/{prefix}.c": program(plan),
+        f"src/{prefix}_operators.c": operators(plan),
+        f"src/{prefix}_weights.c": weights(plan),
+        f"src/{prefix}_backend.c": backend(plan),
+        "CMakeLists.txt": cmake(plan),
+        "zephyr/module.yml": f"name: {prefix}\nbuild:\n  cmake: .\n",
+    }
+
+
+def write(plan: Plan, directory: Path) -> list[Path]:
+    """Write the library into `directory`; the files. Raises OSError."""
+    texts = sources(plan)
+    for path in sorted((SUPPORT / "include").rglob("*.h")):
+        texts[str(path.relative_to(SUPPORT))] = path.read_text()
+    for name, text in texts.items():
+        target = directory / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text)
+    return [directory / name for name in texts]
+
+
+def header(plan: Plan) -> str:
+    """Sizes, structs and functions."""
+    name = plan.name
+    upper = name.upper()
+    sizes = [
+        (f"TVMGEN_{upper}_{field.upper()}_SIZE", tensor.nbytes)
+        for field, tensor in (*plan.inputs, *plan.outputs)
+    ]
+    sizes += [
+        (f"TVMGEN_{upper}_WORKSPACE_SIZE", plan.workspace_bytes),
+        (f"TVMGEN_{upper}_CONSTANT_SIZE", plan.constant_bytes),
+        (f"TVMGEN_{upper}_OPERATORS", len(plan.operators)),
+    ]
+    defines = "\n".join(f"#define {key} {value}" for key, value in sizes)
+    inputs = "\n".join(f"\tconst void *{field}; /* {_type_of(tensor)} */" for field, tensor in plan.inputs)
+    outputs = "\n".join(f"\tvoid *{field}; /* {_type_of(tensor)} */" for field, tensor in plan.outputs)
+    return f"""{_LICENCE}#ifndef TVMGEN_{upper}_H_
+#define TVMGEN_{upper}_H_
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {{
+#endif
+
+/* Bytes. */
+{defines}
+
+struct tvmgen_{name}_inputs {{
+{inputs}
+}};
+
+struct tvmgen_{name}_outputs {{
+{outputs}
+}};
+
+#ifndef TVMGEN_{upper}_NO_STATIC_WORKSPACE
+/* In memory of the library's own, for one thread. Returns 0, or another number when an operator failed. */
+int32_t tvmgen_{name}_run(const struct tvmgen_{name}_inputs *inputs,
+	const struct tvmgen_{name}_outputs *outputs);
+#endif
+
+/* As above, in TVMGEN_{upper}_WORKSPACE_SIZE bytes of the caller's, aligned to {ALIGNMENT}. */
+int32_t tvmgen_{name}_run_in(const struct tvmgen_{name}_inputs *inputs,
+	const struct tvmgen_{name}_outputs *outputs, void *workspace);
+
+/* One operator, by its number: what it does in the model once all before it ran in the same workspace. */
+int32_t tvmgen_{name}_operator(const struct tvmgen_{name}_inputs *inputs,
+	const struct tvmgen_{name}_outputs *outputs, void *workspace, int32_t number);
+
+#ifdef __cplusplus
+}}
+#endif
+
+#endif /* TVMGEN_{upper}_H_ */
+"""
+
+
+def program(plan: Plan) -> str:
+    """The functions of the header: the operators in their order."""
+    name = plan.name
+    functions = sorted({operator.function for operator in plan.operators})
+    declared = "\n".join(
+        f"int32_t __tvm_ffi_{function}(void *self, void *args, int32_t count, void *result);"
+        for function in functions
+    )
+    weight_names = "\n".join(
+        f"extern const uint8_t tvmgen_{name}_weight{number}[];" for number in range(len(plan.constants))
+    )
+    cases = "\n".join(
+        f"\tcase {number}:\n\t\treturn operator{number}(inputs, outputs, workspace);"
+        for number in range(len(plan.operators))
+    )
+    bodies = "\n".join(_operator(plan, number) for number in range(len(plan.operators)))
+    return f"""{_LICENCE}#include <stddef.h>
+#include <stdint.h>
+
+#include <tvm/ffi/c_api.h>
+
+#include "tvmgen_{name}.h"
+
+{declared}
+
+{weight_names}
+
+void tvmgen_{name}_use_workspace(uint8_t *begin);
+
+static DLTensor tensor(void *data, int32_t ndim, const int64_t *shape, uint8_t code, uint8_t bits)
+{{
+	DLTensor made = {{0}};
+
+	made.data = data;
+	made.device.device_type = 1;
+	made.ndim = ndim;
+	made.dtype.code = code;
+	made.dtype.bits = bits;
+	made.dtype.lanes = 1;
+	made.shape = (int64_t *)(uintptr_t)shape;
+	return made;
+}}
+
+static TVMFFIAny argument(DLTensor *pointed)
+{{
+	TVMFFIAny made = {{0}};
+
+	made.type_index = kTVMFFIDLTensorPtr;
+	made.v_ptr = pointed;
+	return made;
+}}
+
+{bodies}
+int32_t tvmgen_{name}_operator(const struct tvmgen_{name}_inputs *inputs,
+	const struct tvmgen_{name}_outputs *outputs, void *workspace, int32_t number)
+{{
+	tvmgen_{name}_use_workspace((uint8_t *)workspace + {plan.storage_bytes});
+	switch (number) {{
+{cases}
+	default:
+		return -1;
+	}}
+}}
+
+int32_t tvmgen_{name}_run_in(const struct tvmgen_{name}_inputs *inputs,
+	const struct tvmgen_{name}_outputs *outputs, void *workspace)
+{{
+	for (int32_t number = 0; number < TVMGEN_{name.upper()}_OPERATORS; number++) {{
+		int32_t status = tvmgen_{name}_operator(inputs, outputs, workspace, number);
+
+		if (status != 0) {{
+			return status;
+		}}
+	}}
+	return 0;
+}}
+
+#ifndef TVMGEN_{name.upper()}_NO_STATIC_WORKSPACE
+static uint8_t static_workspace[{max(plan.workspace_bytes, 1)}] __attribute__((aligned({ALIGNMENT})));
+
+int32_t tvmgen_{name}_run(const struct tvmgen_{name}_inputs *inputs,
+	const struct tvmgen_{name}_outputs *outputs)
+{{
+	return tvmgen_{name}_run_in(inputs, outputs, static_workspace);
+}}
+#endif
+"""
+
+
+def _operator(plan: Plan, number: int) -> str:
+    operator = plan.operators[number]
+    shapes, tensors, arguments = [], [], []
+    for position, one in enumerate(operator.tensors):
+        extents = ", ".join(map(str, one.shape)) or "1"
+        shapes.append(f"\tstatic const int64_t shape{position}[] = {{{extents}}};")
+        tensors.append(
+            f"\tDLTensor t{position} = tensor({_address(plan, one)}, {len(one.shape)}, shape{position}, "
+            f"{one.dtype.code}, {one.dtype.bits});"
+        )
+        arguments.append(f"argument(&t{position})")
+    declarations = "\n".join([*shapes, *tensors])
+    return f"""/* {operator.function} */
+static int32_t operator{number}(const struct tvmgen_{plan.name}_inputs *inputs,
+	const struct tvmgen_{plan.name}_outputs *outputs, uint8_t *workspace)
+{{
+{declarations}
+	TVMFFIAny args[] = {{{", ".join(arguments)}}};
+	TVMFFIAny result = {{0}};
+
+	(void)inputs;
+	(void)outputs;
+	(void)workspace;
+	return __tvm_ffi_{operator.function}(NULL, args, {len(operator.tensors)}, &result);
+}}
+"""
+
+
+def _address(plan: Plan, tensor: Tensor) -> str:
+    match tensor.place:
+        case "input":
+            base = f"(void *)(uintptr_t)inputs->{plan.inputs[tensor.index][0]}"
+        case "output":
+            base = f"outputs->{plan.outputs[tensor.index][0]}"
+        case "constant":
+            base = f"(void *)(uintptr_t)tvmgen_{plan.name}_weight{tensor.index}"
+        case "storage":
+            return f"workspace + {plan.storage_offsets[tensor.index] + tensor.offset}"
+    return base
+
+
+def operators(plan: Plan) -> str:
+    """TVM's code, its context variable made the library's own so that two models link together."""
+    own = plan.source.replace("__tvm_ffi__library_ctx", f"tvmgen_{plan.name}_library_ctx")
+    return _LICENCE + _QUIET + own
+
+
+def weights(plan: Plan) -> str:
+    """The constants as bytes of this machine's order, which every supported core has: little-endian."""
+    parts = [
+        f"{_LICENCE}#include <stdint.h>\n",
+        "/* For a section of its own: -DTVMGEN_WEIGHTS='__attribute__((section(\".rodata.weights\")))'. */",
+        "#ifndef TVMGEN_WEIGHTS\n#define TVMGEN_WEIGHTS\n#endif\n",
+    ]
+    for number, constant in enumerate(plan.constants):
+        name = f"tvmgen_{plan.name}_weight{number}"
+        kind = f"{constant.dtype}[{', '.join(map(str, constant.shape))}]"
+        parts.append(f"/* {kind} */\nextern const uint8_t {name}[{constant.nbytes}];")
+        parts.append(f"TVMGEN_WEIGHTS __attribute__((aligned({ALIGNMENT}))) const uint8_t {name}[] = {{")
+        parts += _byte_lines(constant)
+        parts.append("};\n")
+    return "\n".join(parts)
+
+
+def _byte_lines(constant: npt.NDArray[Any]) -> Iterator[str]:
+    little = np.ascontiguousarray(constant, constant.dtype.newbyteorder("<"))
+    data = little.tobytes()
+    for begin in range(0, len(data), _LINE_BYTES):
+        yield "\t" + ", ".join(map(str, data[begin : begin + _LINE_BYTES])) + ","
+
+
+def backend(plan: Plan) -> str:
+    """The functions of TVM's that generated code calls: a stack of workspaces, and parallel loops in turn.
+
+    They are weak: an application with two models, or with a runtime of its own, links one of them.
+    """
+    room = plan.workspace_bytes - plan.storage_bytes
+    return f"""{_LICENCE}#include <stddef.h>
+#include <stdint.h>
+
+#include <tvm/ffi/c_api.h>
+#include <tvm/runtime/c_backend_api.h>
+
+/* Generated code passes no context, so the stack's top is kept here: one model runs at a time. */
+static uint8_t *top;
+static uint8_t *end;
+
+void tvmgen_{plan.name}_use_workspace(uint8_t *begin);
+
+void tvmgen_{plan.name}_use_workspace(uint8_t *begin)
+{{
+	top = begin;
+	end = begin + {room};
+}}
+
+void *TVMBackendAllocWorkspace(int device_type, int device_id, uint64_t size, int dtype_code, int dtype_bits)
+{{
+	uint8_t *given = top;
+
+	(void)device_type;
+	(void)device_id;
+	(void)dtype_code;
+	(void)dtype_bits;
+	size = (size + {ALIGNMENT - 1}) / {ALIGNMENT} * {ALIGNMENT};
+	if (size > (uint64_t)(end - top)) {{
+		return NULL;
+	}}
+	top += size;
+	return given;
+}}
+
+int TVMBackendFreeWorkspace(int device_type, int device_id, void *pointer)
+{{
+	(void)device_type;
+	(void)device_id;
+	if ((uint8_t *)pointer > top) {{
+		return -1;
+	}}
+	top = pointer;
+	return 0;
+}}
+
+int TVMBackendParallelLaunch(FTVMParallelLambda task, void *data, int task_count)
+{{
+	int count = task_count > 0 ? task_count : 1;
+	TVMParallelGroupEnv environment = {{NULL, count}};
+
+	for (int number = 0; number < count; number++) {{
+		int status = task(number, &environment, data);
+
+		if (status != 0) {{
+			return status;
+		}}
+	}}
+	return 0;
+}}
+"""
+
+
+def cmake(plan: Plan) -> str:
+    """A library for any CMake project, and for Zephyr when the directory is one of its modules."""
+    prefix = f"tvmgen_{plan.name}"
+    files = [f"src/{prefix}{suffix}.c" for suffix in ("", "_operators", "_weights", "_backend")]
+    listed = "\n".join(f"  {file}" for file in files)
+    return f"""# Generated. In a CMake project: add_subdirectory(DIR), target_link_libraries(app {prefix}).
+# In Zephyr: -DEXTRA_ZEPHYR_MODULES=DIR.
+cmake_minimum_required(VERSION 3.20)
+
+if(COMMAND zephyr_library_named)
+  zephyr_library_named({prefix})
+  zephyr_library_sources(
+{listed}
+  )
+  zephyr_include_directories(include)
+else()
+  if(NOT CMAKE_PROJECT_NAME)
+    project({prefix} C)
+  endif()
+  add_library({prefix} STATIC
+{listed}
+  )
+  target_include_directories({prefix} PUBLIC include)
+  target_link_libraries({prefix} PUBLIC m)
+endif()
+"""
+
+
+def _type_of(tensor: Tensor) -> str:
+    return f"{tensor.dtype}[{', '.join(map(str, tensor.shape))}]"

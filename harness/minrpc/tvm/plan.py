@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A compiled model as straight code: tensors in planned memory, and operators called one after another.
+
+Made from a Relax module by `minrpc.tvm.relax`, turned into C by `minrpc.tvm.export`. Nothing here needs TVM.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from minrpc.wire.dtypes import DataType
+
+ALIGNMENT = 16
+"""Bytes on whose multiples storages and workspaces begin."""
+
+Place = Literal["input", "output", "constant", "storage"]
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """One tensor of a model.
+
+    place, index: where its elements are: the model's input, output, constant or storage of that number.
+    offset: bytes into it.
+    """
+
+    dtype: DataType
+    shape: tuple[int, ...]
+    place: Place
+    index: int
+    offset: int = 0
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that its elements take."""
+        return prod(self.shape) * self.dtype.itemsize
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """A call of the compiled function `function` with `tensors`, the last of which it writes.
+
+    workspace: bytes of workspace that it asks for at the most.
+    """
+
+    function: str
+    tensors: tuple[Tensor, ...]
+    workspace: int = 0
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A model.
+
+    name: a C identifier.
+    inputs, outputs: names, C identifiers too, and tensors.
+    constants: weights, as C-contiguous arrays.
+    storages: bytes of each block that tensors in between share.
+    source: the C code of the operators' functions, `__tvm_ffi_NAME` each.
+    """
+
+    name: str
+    inputs: tuple[tuple[str, Tensor], ...]
+    outputs: tuple[tuple[str, Tensor], ...]
+    constants: tuple[npt.NDArray[Any], ...]
+    storages: tuple[int, ...]
+    operators: tuple[Operator, ...]
+    source: str
+
+    @property
+    def storage_offsets(self) -> tuple[int, ...]:
+        """Where each storage begins in one block that holds them all, bytes."""
+        return tuple(np.cumsum([0, *map(aligned, self.storages)]).tolist()[:-1])
+
+    @property
+    def storage_bytes(self) -> int:
+        """Of that block."""
+        return sum(map(aligned, self.storages))
+
+    @property
+    def workspace_bytes(self) -> int:
+        """Storages, and the most that one operator asks for on top."""
+        return self.storage_bytes + max((operator.workspace for operator in self.operators), default=0)
+
+    @property
+    def constant_bytes(self) -> int:
+        """Of all weights."""
+        return sum(constant.nbytes for constant in self.constants)
+
+
+def aligned(size: int) -> int:
+    """`size` rounded up, so that what follows is aligned."""
+    return -(-size // ALIGNMENT) * ALIGNMENT

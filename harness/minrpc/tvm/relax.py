@@ -1,0 +1,273 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a Relax module to a plan: TVM lowers, plans memory and generates C.
+
+Needs `pip install 'minrpc-harness[tvm]'`. TVM is imported only when a model is compiled, and used by names
+that 0.26 and 0.27 share.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from typing import Any, Final
+
+import numpy as np
+
+from minrpc.errors import ConfigurationError
+from minrpc.tvm.plan import Operator, Plan, Tensor, aligned
+from minrpc.wire.dtypes import to_dtype
+
+_WORKSPACE: Final = re.compile(r"TVMBackendAllocWorkspace\([^;]*?\(uint64_t\)(\d+)ULL")
+_FUNCTION: Final = re.compile(r"int32_t __tvm_ffi_(\w+)\(void\* self_handle[^;{]*\) \{$(.*?)^\}", re.M | re.S)
+
+# What has no effect on a device whose memory is planned.
+_IGNORED: Final = ("relax.memory.kill_tensor", "relax.memory.kill_storage", "relax.vm.kill_object")
+
+
+class ModelError(ConfigurationError):
+    """The model has something that can't be run as straight code on a device."""
+
+    default_next_step = "see docs/models.md for what a model may have"
+
+
+def tvm() -> Any:  # noqa: ANN401 - TVM has no types
+    """The tvm package. Raises ConfigurationError where it is not installed."""
+    try:
+        return import_module("tvm")
+    except ImportError as error:
+        raise ConfigurationError(
+            f"TVM can't be imported: {error}", next_step="pip install 'minrpc-harness[tvm]'"
+        ) from error
+
+
+def lower(module: Any, params: Mapping[str, Any] | None = None, function: str | None = None) -> Any:  # noqa: ANN401
+    """The module with operators fused into loops, and memory planned.
+
+    params: weights by name, bound as constants. function: the entry; the only public Relax function if None.
+    """
+    package = tvm()
+    transform = import_module("tvm.relax.transform")
+    if params:
+        module = transform.BindParams(function or entry_of(module), dict(params))(module)
+    passes = [
+        transform.LegalizeOps(),
+        transform.AnnotateTIROpPattern(),
+        transform.FoldConstant(),
+        transform.FuseOps(),
+        transform.FuseTIR(),
+        transform.DeadCodeElimination(),
+        transform.ToNonDataflow(),
+        transform.RemovePurityChecking(),
+        transform.CallTIRRewrite(),
+        transform.StaticPlanBlockMemory(),
+    ]
+    with package.target.Target("c"):
+        return package.ir.transform.Sequential(passes)(module)
+
+
+def entry_of(module: Any) -> str:  # noqa: ANN401
+    """The name of the only Relax function. Raises ModelError when there are several."""
+    names = [var.name_hint for var, function in module.functions.items() if _is_relax(function)]
+    if len(names) != 1:
+        raise ModelError(f"the module has the functions {', '.join(names) or 'none'}: name one as the entry")
+    return str(names[0])
+
+
+def plan(lowered: Any, name: str, function: str | None = None) -> Plan:  # noqa: ANN401
+    """The plan of a lowered module. Raises ModelError for what a plan can't say."""
+    source = c_source(lowered)
+    entry = lowered[function or entry_of(lowered)]
+    return _Reader(name, source).read(entry)
+
+
+def c_source(lowered: Any) -> str:  # noqa: ANN401
+    """The C code of the module's loops, one function each."""
+    package = tvm()
+    functions = {
+        var: function.with_attr("global_symbol", var.name_hint).without_attr("op_pattern")
+        for var, function in lowered.functions.items()
+        if not _is_relax(function)
+    }
+    # Shapes are fixed by the plan: checking them on the device at each call would cost code and time.
+    with package.transform.PassContext(config={"tirx.disable_assert": True}):
+        library = package.compile(package.IRModule(functions), target=package.target.Target("c"))
+    return str(library.mod.inspect_source())
+
+
+def _is_relax(function: Any) -> bool:  # noqa: ANN401
+    return type(function).__module__.startswith("tvm.relax")
+
+
+def workspaces(source: str) -> dict[str, int]:
+    """The most that each function of generated C asks for at once, bytes: all that it asks for, aligned."""
+    return {
+        name: sum(aligned(int(size)) for size in _WORKSPACE.findall(body))
+        for name, body in _FUNCTION.findall(source)
+    }
+
+
+class _Reader:
+    """Follows the bindings of one Relax function."""
+
+    def __init__(self, name: str, source: str) -> None:
+        self._name = name
+        self._source = source
+        self._workspaces = workspaces(source)
+        self._tensors: dict[Any, Tensor] = {}
+        self._storages: list[int] = []
+        self._storage_of: dict[Any, int] = {}
+        self._constants: list[Any] = []
+        self._tuples: dict[Any, Sequence[Any]] = {}
+        self._calls: list[tuple[str, list[Tensor]]] = []
+        self._steps: dict[str, Callable[[Any, Any], None]] = {
+            "relax.memory.alloc_storage": self._storage,
+            "relax.memory.alloc_tensor": self._planned,
+            "relax.builtin.alloc_tensor": self._own,
+        }
+
+    def read(self, function: Any) -> Plan:  # noqa: ANN401
+        inputs = tuple(
+            (identifier(_name_of(param)), self._input(number, param))
+            for number, param in enumerate(function.params)
+        )
+        for block in function.body.blocks:
+            for binding in block.bindings:
+                self._bind(binding.var, binding.value)
+        return self._finished(inputs, self._results(function.body.body))
+
+    def _input(self, number: int, param: Any) -> Tensor:  # noqa: ANN401
+        dtype, shape = _tensor_type(param)
+        self._tensors[param] = tensor = Tensor(to_dtype(dtype), shape, "input", number)
+        return tensor
+
+    def _bind(self, var: Any, value: Any) -> None:  # noqa: ANN401
+        kind = type(value).__name__
+        if kind == "Var" or kind == "DataflowVar":
+            self._alias(var, value)
+        elif kind == "Tuple":
+            self._tuples[var] = list(value.fields)
+        elif kind == "TupleGetItem":
+            self._alias(var, self._tuples[value.tuple_value][int(value.index)])
+        elif kind == "Call":
+            self._call(var, value)
+        else:
+            raise ModelError(f"{kind} in the model's code is not supported")
+
+    def _alias(self, var: Any, value: Any) -> None:  # noqa: ANN401
+        if value in self._tensors:
+            self._tensors[var] = self._tensors[value]
+        elif value in self._tuples:
+            self._tuples[var] = self._tuples[value]
+
+    def _call(self, var: Any, call: Any) -> None:  # noqa: ANN401
+        name = str(getattr(call.op, "name_hint", None) or getattr(call.op, "name", ""))
+        if type(call.op).__name__ == "GlobalVar":
+            self._calls.append((name, [self._argument(argument) for argument in call.args]))
+        elif name in self._steps:
+            self._steps[name](var, call)
+        elif name not in _IGNORED:
+            what = name or str(getattr(call.op, "global_symbol", call.op))
+            raise ModelError(f"the operator {what} has no loops that a device could run")
+
+    def _storage(self, var: Any, call: Any) -> None:  # noqa: ANN401
+        self._storage_of[var] = len(self._storages)
+        self._storages.append(int(_shape(call.args[0])[0]))
+
+    def _planned(self, var: Any, call: Any) -> None:  # noqa: ANN401
+        number = self._storage_of[call.args[0]]
+        dtype = to_dtype(str(call.args[3].value))
+        self._tensors[var] = Tensor(dtype, _shape(call.args[2]), "storage", number, int(call.args[1].value))
+
+    def _own(self, var: Any, call: Any) -> None:  # noqa: ANN401
+        """A tensor that nothing shares: an output, or one that memory planning left alone."""
+        tensor = Tensor(
+            to_dtype(str(call.args[1].value)), _shape(call.args[0]), "storage", len(self._storages)
+        )
+        self._storages.append(tensor.nbytes)
+        self._tensors[var] = tensor
+
+    def _argument(self, value: Any) -> Tensor:  # noqa: ANN401
+        if value in self._tensors:
+            return self._tensors[value]
+        data = getattr(value, "data", None) if "Const" in type(value).__name__ else None
+        if data is None:
+            data = getattr(value, "value", None)
+        if data is None or not hasattr(data, "numpy"):
+            raise ModelError(f"the argument {value} of an operator is no tensor")
+        array = np.ascontiguousarray(data.numpy())
+        tensor = Tensor(to_dtype(array.dtype), array.shape, "constant", len(self._constants))
+        self._constants.append(array)
+        self._tensors[value] = tensor
+        return tensor
+
+    def _results(self, body: Any) -> list[Tensor]:  # noqa: ANN401
+        fields = self._tuples.get(body) or (list(body.fields) if type(body).__name__ == "Tuple" else [body])
+        return [self._argument(value) for value in fields]
+
+    def _used(self) -> set[Tensor]:
+        return {tensor for _, tensors in self._calls for tensor in tensors}
+
+    def _finished(self, inputs: tuple[tuple[str, Tensor], ...], results: list[Tensor]) -> Plan:
+        """Outputs go to the caller's memory: each storage that only holds one becomes that output."""
+        outputs = []
+        moved: dict[Tensor, Tensor] = {}
+        for number, result in enumerate(results):
+            if result.place != "storage" or result.offset or result in moved:
+                raise ModelError(f"output {number} is an input, a constant, or another output")
+            if any(
+                one.place == "storage" and one.index == result.index and one != result for one in self._used()
+            ):
+                raise ModelError(f"output {number} shares its memory with another tensor")
+            output = Tensor(result.dtype, result.shape, "output", number)
+            moved[result] = output
+            outputs.append((f"output{number}", output))
+        storages, renumbered = _without(self._storages, {tensor.index for tensor in moved})
+
+        def placed(tensor: Tensor) -> Tensor:
+            if tensor in moved:
+                return moved[tensor]
+            if tensor.place != "storage":
+                return tensor
+            return Tensor(tensor.dtype, tensor.shape, "storage", renumbered[tensor.index], tensor.offset)
+
+        operators = tuple(
+            Operator(name, tuple(placed(tensor) for tensor in tensors), self._workspaces.get(name, 0))
+            for name, tensors in self._calls
+        )
+        return Plan(
+            self._name,
+            inputs,
+            tuple(outputs),
+            tuple(self._constants),
+            tuple(storages),
+            operators,
+            self._source,
+        )
+
+
+def _without(storages: Sequence[int], dropped: set[int]) -> tuple[list[int], dict[int, int]]:
+    kept = [number for number in range(len(storages)) if number not in dropped]
+    return [storages[number] for number in kept], {old: new for new, old in enumerate(kept)}
+
+
+def identifier(name: str) -> str:
+    """`name` as a C identifier."""
+    cleaned = re.sub(r"\W", "_", name, flags=re.ASCII)
+    return cleaned if cleaned[:1].isalpha() else f"_{cleaned}"
+
+
+def _name_of(var: Any) -> str:  # noqa: ANN401
+    return str(getattr(var, "name_hint", None) or var.name)
+
+
+def _tensor_type(var: Any) -> tuple[str, tuple[int, ...]]:  # noqa: ANN401
+    info = getattr(var, "struct_info", None) or var.ty
+    return str(info.dtype), _shape(info.shape)
+
+
+def _shape(shape: Any) -> tuple[int, ...]:  # noqa: ANN401
+    try:
+        return tuple(int(extent) for extent in shape)
+    except TypeError as error:
+        raise ModelError(f"the shape {shape} is not known before the model runs") from error
