@@ -25,6 +25,8 @@ from minrpc.tvm.plan import ALIGNMENT, Plan, Tensor
 SUPPORT: Final = Path(__file__).with_name("c")
 """Headers that generated code includes."""
 
+_BACKEND: Final = ("TVMBackendAllocWorkspace", "TVMBackendFreeWorkspace", "TVMBackendParallelLaunch")
+
 _LINE_BYTES: Final = 16
 _LICENCE: Final = "/* Generated: change the model, not this file. */\n"
 # TVM declares what it does not use, once the checks of shapes are off.
@@ -122,7 +124,7 @@ def program(plan: Plan) -> str:
     name = plan.name
     functions = sorted({operator.function for operator in plan.operators})
     declared = "\n".join(
-        f"int32_t __tvm_ffi_{function}(void *self, void *args, int32_t count, void *result);"
+        f"int32_t {_own(plan, function)}(void *self, void *args, int32_t count, void *result);"
         for function in functions
     )
     weight_names = "\n".join(
@@ -229,7 +231,7 @@ static int32_t operator{number}(const struct tvmgen_{plan.name}_inputs *inputs,
 	(void)inputs;
 	(void)outputs;
 	(void)workspace;
-	return __tvm_ffi_{operator.function}(NULL, args, {len(operator.tensors)}, &result);
+	return {_own(plan, operator.function)}(NULL, args, {len(operator.tensors)}, &result);
 }}
 """
 
@@ -248,9 +250,14 @@ def _address(plan: Plan, tensor: Tensor) -> str:
 
 
 def operators(plan: Plan) -> str:
-    """TVM's code, its context variable made the library's own so that two models link together."""
-    own = plan.source.replace("__tvm_ffi__library_ctx", f"tvmgen_{plan.name}_library_ctx")
-    return _LICENCE + _QUIET + own
+    """TVM's code. Each of its names gets the model's, so that two models link into one program."""
+    renamed = "".join(f"#define {name} {_own(plan, name)}\n" for name in _BACKEND)
+    return _LICENCE + _QUIET + renamed + plan.source.replace("__tvm_ffi_", _own(plan, ""))
+
+
+def _own(plan: Plan, name: str) -> str:
+    """A name of TVM's as this model's library has it."""
+    return f"tvmgen_{plan.name}_{name}"
 
 
 def weights(plan: Plan) -> str:
@@ -278,15 +285,13 @@ def _byte_lines(constant: npt.NDArray[Any]) -> Iterator[str]:
 
 
 def backend(plan: Plan) -> str:
-    """The functions of TVM's that generated code calls: a stack of workspaces, and parallel loops in turn.
-
-    They are weak: an application with two models, or with a runtime of its own, links one of them.
-    """
+    """The functions of TVM's that generated code calls: a stack of workspaces, and parallel loops in turn."""
+    renamed = "".join(f"#define {name} {_own(plan, name)}\n" for name in _BACKEND)
     room = plan.workspace_bytes - plan.storage_bytes
     return f"""{_LICENCE}#include <stddef.h>
 #include <stdint.h>
 
-#include <tvm/ffi/c_api.h>
+{renamed}#include <tvm/ffi/c_api.h>
 #include <tvm/runtime/c_backend_api.h>
 
 /* Generated code passes no context, so the stack's top is kept here: one model runs at a time. */

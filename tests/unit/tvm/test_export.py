@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A plan becomes a C library: compiled with warnings as errors, run on the host, two in one program."""
+
+from __future__ import annotations
+
+import ctypes
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from minrpc.tvm import export
+from minrpc.tvm.plan import Operator, Plan, Tensor, aligned
+from minrpc.wire.dtypes import DataType
+
+FLOAT = DataType(2, 32)
+
+# As TVM generates it: a context variable, packed arguments, workspace given back.
+SOURCE = """
+#include "tvm/ffi/extra/c_env_api.h"
+#include "tvm/runtime/base.h"
+#include "tvm/runtime/c_backend_api.h"
+#include "tvm/ffi/c_api.h"
+void* __tvm_ffi__library_ctx = NULL;
+TVM_DLL int32_t __tvm_ffi_{prefix}double(void* self_handle, void* args, int32_t num_args, void* result) {{
+  DLTensor *in = ((TVMFFIAny*)args)[0].v_ptr;
+  DLTensor *out = ((TVMFFIAny*)args)[1].v_ptr;
+  float *copy = (float*)TVMBackendAllocWorkspace(1, 0, (uint64_t)16ULL, 2, 32);
+  if (copy == NULL) return -1;
+  for (int32_t i = 0; i < in->shape[0]; ++i) copy[i] = 2.0f * ((float*)in->data)[i];
+  for (int32_t i = 0; i < in->shape[0]; ++i) ((float*)out->data)[i] = copy[i];
+  return TVMBackendFreeWorkspace(1, 0, copy);
+}}
+TVM_DLL int32_t __tvm_ffi_{prefix}add(void* self_handle, void* args, int32_t num_args, void* result) {{
+  DLTensor *a = ((TVMFFIAny*)args)[0].v_ptr;
+  DLTensor *b = ((TVMFFIAny*)args)[1].v_ptr;
+  DLTensor *out = ((TVMFFIAny*)args)[2].v_ptr;
+  int32_t unused;
+  for (int32_t i = 0; i < out->shape[0]; ++i)
+    ((float*)out->data)[i] = ((float*)a->data)[i] + ((float*)b->data)[i];
+  return 0;
+}}
+"""
+
+
+def make_plan(name: str, workspace: int = 16) -> Plan:
+    """output0 = 2 * x + weight"""
+    x = Tensor(FLOAT, (4,), "input", 0)
+    between = Tensor(FLOAT, (4,), "storage", 1)
+    weight = Tensor(FLOAT, (4,), "constant", 0)
+    output = Tensor(FLOAT, (4,), "output", 0)
+    return Plan(
+        name,
+        (("x", x),),
+        (("output0", output),),
+        (np.array([1, 2, 3, 4], np.float32),),
+        (3, 16),
+        (
+            Operator(f"{name}_double", (x, between), workspace),
+            Operator(f"{name}_add", (between, weight, output)),
+        ),
+        SOURCE.format(prefix=f"{name}_"),
+    )
+
+
+def compiled(directory: Path, *plans: Plan, defines: str = "") -> ctypes.CDLL:
+    for plan in plans:
+        export.write(plan, directory)
+    command = f"gcc -std=c11 -shared -fPIC -Wall -Wextra -Werror {defines} -Iinclude -o net.so"
+    files = sorted(str(path) for path in (directory / "src").glob("*.c"))
+    subprocess.run([*command.split(), *files, "-lm"], cwd=directory, check=True)
+    return ctypes.CDLL(str(directory / "net.so"))
+
+
+def run(library: ctypes.CDLL, name: str) -> list[float]:
+    x, out = np.array([1, 2, 3, 4], np.float32), np.zeros(4, np.float32)
+    inputs, outputs = (ctypes.c_void_p * 1)(x.ctypes.data), (ctypes.c_void_p * 1)(out.ctypes.data)
+    assert getattr(library, f"tvmgen_{name}_run")(inputs, outputs) == 0
+    return list(out)
+
+
+def test_it_runs(tmp_path: Path) -> None:
+    assert run(compiled(tmp_path, make_plan("net")), "net") == [3, 6, 9, 12]
+
+
+def test_sizes(tmp_path: Path) -> None:
+    plan = make_plan("net")
+    assert plan.storage_offsets == (0, 16)
+    assert plan.storage_bytes == 32
+    assert plan.workspace_bytes == 48
+    header = export.header(plan)
+    assert "#define TVMGEN_NET_X_SIZE 16\n" in header
+    assert "#define TVMGEN_NET_OUTPUT0_SIZE 16\n" in header
+    assert "#define TVMGEN_NET_WORKSPACE_SIZE 48\n" in header
+    assert "#define TVMGEN_NET_CONSTANT_SIZE 16\n" in header
+
+
+def test_memory_of_the_callers(tmp_path: Path) -> None:
+    library = compiled(tmp_path, make_plan("net"), defines="-DTVMGEN_NET_NO_STATIC_WORKSPACE")
+    assert not hasattr(library, "tvmgen_net_run")
+    x, out = np.ones(4, np.float32), np.zeros(4, np.float32)
+    inputs, outputs = (ctypes.c_void_p * 1)(x.ctypes.data), (ctypes.c_void_p * 1)(out.ctypes.data)
+    block = np.full(64 + 48 + 64, 0xA5, np.uint8)
+    begin = 64 - block.ctypes.data % 16
+    assert library.tvmgen_net_run_in(inputs, outputs, ctypes.c_void_p(block.ctypes.data + begin)) == 0
+    assert out.tolist() == [3, 4, 5, 6]
+    assert set(block[:begin]) == {0xA5}
+    assert set(block[begin + 48 :]) == {0xA5}
+
+
+def test_a_failed_operator_ends_the_run(tmp_path: Path) -> None:
+    """More workspace than was planned is refused, and so told."""
+    library = compiled(tmp_path, make_plan("net", workspace=0))
+    x = np.ones(4, np.float32)
+    inputs, outputs = (ctypes.c_void_p * 1)(x.ctypes.data), (ctypes.c_void_p * 1)(x.ctypes.data)
+    assert library.tvmgen_net_run(inputs, outputs) == -1
+
+
+def test_an_operator_that_there_is_not(tmp_path: Path) -> None:
+    library = compiled(tmp_path, make_plan("net"))
+    block = np.zeros(64, np.uint8)
+    assert library.tvmgen_net_operator(None, None, ctypes.c_void_p(block.ctypes.data), 2) == -1
+
+
+def test_two_models_in_one_program(tmp_path: Path) -> None:
+    library = compiled(tmp_path, make_plan("one"), make_plan("two"))
+    assert run(library, "one") == [3, 6, 9, 12]
+    assert run(library, "two") == [3, 6, 9, 12]
+
+
+def test_weights_may_have_a_section(tmp_path: Path) -> None:
+    section = '-DTVMGEN_WEIGHTS=__attribute__((section(".mine")))'
+    compiled(tmp_path, make_plan("net"), defines=section)
+    listed = subprocess.run(
+        ["objdump", "-h", "net.so"], cwd=tmp_path, check=True, capture_output=True, text=True
+    )
+    assert ".mine" in listed.stdout
+
+
+def test_cmake_builds_it(tmp_path: Path) -> None:
+    export.write(make_plan("net"), tmp_path / "net")
+    (tmp_path / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.20)\nproject(p C)\nadd_subdirectory(net)\n"
+        "add_executable(p main.c)\ntarget_link_libraries(p tvmgen_net)\n"
+    )
+    (tmp_path / "main.c").write_text(
+        '#include "tvmgen_net.h"\n'
+        "int main(void) { float x[4] = {1, 2, 3, 4}, y[4];\n"
+        "struct tvmgen_net_inputs in = {.x = x}; struct tvmgen_net_outputs out = {.output0 = y};\n"
+        "return tvmgen_net_run(&in, &out) != 0 || y[3] != 12.0f; }\n"
+    )
+    subprocess.run(["cmake", "-B", "build", "-G", "Ninja"], cwd=tmp_path, check=True, capture_output=True)
+    subprocess.run(["cmake", "--build", "build"], cwd=tmp_path, check=True, capture_output=True)
+    subprocess.run(["build/p"], cwd=tmp_path, check=True)
+
+
+@pytest.mark.parametrize(("size", "expected"), [(0, 0), (1, 16), (16, 16), (17, 32)])
+def test_alignment(size: int, expected: int) -> None:
+    assert aligned(size) == expected
+
+
+def test_a_scalar_has_a_shape(tmp_path: Path) -> None:
+    """C has no arrays of no elements."""
+    plan = make_plan("net")
+    scalar = replace(plan.operators[1].tensors[1], shape=())
+    operators = (
+        plan.operators[0],
+        replace(
+            plan.operators[1], tensors=(plan.operators[1].tensors[0], scalar, plan.operators[1].tensors[2])
+        ),
+    )
+    assert run(compiled(tmp_path, replace(plan, operators=operators)), "net") == [3, 6, 9, 12]

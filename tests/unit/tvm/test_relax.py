@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Models of today's TVM become plans, and give what TVM gives on the host."""
+
+from __future__ import annotations
+
+import ctypes
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from minrpc.tvm import relax as models
+from minrpc.tvm.plan import Plan
+
+from tests.unit.tvm.test_export import compiled
+
+tvm = pytest.importorskip("tvm", reason="TVM is not installed: pip install 'minrpc-harness[tvm]'")
+
+
+def network(rng: np.random.Generator) -> Any:  # noqa: ANN401
+    """Convolution, relu, linear, softmax on an 8x8 picture."""
+    from tvm.relax.frontend import nn
+
+    class Net(nn.Module):  # type: ignore[misc]
+        def __init__(self) -> None:
+            self.conv = nn.Conv2D(1, 4, 3, padding=1, bias=True)
+            self.relu = nn.ReLU()
+            self.linear = nn.Linear(256, 5)
+
+        def forward(self, x: Any) -> Any:  # noqa: ANN401
+            hidden = nn.op.reshape(self.relu(self.conv(x)), (1, 256))
+            return nn.op.softmax(self.linear(hidden))
+
+    module, params = Net().export_tvm({"forward": {"x": nn.spec.Tensor((1, 1, 8, 8), "float32")}})
+    weights = {
+        name: tvm.runtime.tensor(rng.standard_normal([int(extent) for extent in one.shape]).astype("float32"))
+        for name, one in params
+    }
+    return tvm.relax.transform.BindParams("forward", weights)(module)
+
+
+def on_host(module: Any, x: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:  # noqa: ANN401
+    machine = tvm.relax.VirtualMachine(tvm.compile(module, "llvm"), tvm.cpu())
+    result: npt.NDArray[np.float32] = machine["forward"](tvm.runtime.tensor(x)).numpy()
+    return result
+
+
+def as_c(plan: Plan, directory: Path, x: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    library = compiled(directory, plan)
+    ((_, output),) = plan.outputs
+    out = np.zeros(output.shape, np.float32)
+    inputs, outputs = (ctypes.c_void_p * 1)(x.ctypes.data), (ctypes.c_void_p * 1)(out.ctypes.data)
+    assert library.tvmgen_net_run(inputs, outputs) == 0
+    return out
+
+
+def test_a_network_gives_what_tvm_gives(tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    module = network(rng)
+    plan = models.plan(models.lower(module), "net")
+    x = rng.standard_normal((1, 1, 8, 8)).astype(np.float32)
+    np.testing.assert_allclose(as_c(plan, tmp_path, x), on_host(module, x), rtol=1e-5, atol=1e-7)
+    assert [name for name, _ in plan.inputs] == ["x"]
+    assert plan.constant_bytes == 4 * (4 * 9 + 4 + 256 * 5 + 5)
+    assert max(operator.workspace for operator in plan.operators) == 1024
+
+
+def test_a_shape_that_is_not_known_is_refused() -> None:
+    with pytest.raises(models.ModelError, match="is not known before the model runs"):
+        models._shape([tvm.tirx.Var("n", "int64") if hasattr(tvm, "tirx") else tvm.tir.Var("n", "int64")])
+
+
+def test_workspaces_are_read_from_the_code() -> None:
+    source = """
+int32_t __tvm_ffi_f(void* self_handle, void* args, int32_t num_args, void* result) {
+  float* a = ((float*)((float*)TVMBackendAllocWorkspace(1, dev_id, (uint64_t)1000ULL, 2, 32)));
+  float* b = ((float*)((float*)TVMBackendAllocWorkspace(1, dev_id, (uint64_t)4ULL, 2, 32)));
+}
+int32_t __tvm_ffi_g(void* self_handle, void* args, int32_t num_args, void* result) {
+}
+"""
+    assert models.workspaces(source) == {"f": 1008 + 16, "g": 0}
