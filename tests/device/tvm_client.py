@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import os
 import socket
 import threading
 from collections.abc import Iterator, Sequence
@@ -12,7 +11,7 @@ from dataclasses import dataclass, field
 from struct import Struct, pack
 
 from minrpc.client import Device
-from minrpc.tvm.server import Server
+from minrpc.tvm.served import serving
 from minrpc.wire import ffi
 from minrpc.wire.replies import Result, call_result
 from minrpc.wire.requests import (
@@ -167,15 +166,6 @@ class LentDevice:
 @contextmanager
 def served(source: LentDevice, said: list[str]) -> Iterator[int]:
     """The port where clients are served, in a thread that ends with the block."""
-    reader, writer = os.pipe()
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        server = Server(listener, source, said.append, lambda _: {"test.wait": source.wait})
-        thread = threading.Thread(target=server.serve, args=(reader,))
-        thread.start()
-        try:
-            yield listener.getsockname()[1]
-        finally:
-            os.close(writer)
-            thread.join(LIMIT_S)
-            os.close(reader)
-            assert not thread.is_alive()
+    functions = {"test.wait": source.wait}
+    with serving(source, said.append, lambda _: functions) as port:
+        yield port

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`minrpc serve`: a device that runs until it is told to stop, its link a terminal for any client."""
+"""`minrpc serve`: a device that runs until it is told to stop, for any client.
+
+Its link is a terminal for clients of microTVM's wire, or a TCP port, also in a tracker, for today's TVM.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +15,8 @@ from functools import partial
 from pathlib import Path
 from typing import Final, get_args
 
-from minrpc.errors import LinkClosedError
-from minrpc.firmware import build
+from minrpc.errors import ConfigurationError, LinkClosedError
+from minrpc.firmware import Firmware, build
 from minrpc.running import RunningDevice, start
 from minrpc.targets import Link, Target, Timing
 from minrpc.transport import FdTransport
@@ -28,7 +31,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     add = parser.add_argument
     add("--platform", default="posix", metavar="NAME", help="what to run (default %(default)s)")
-    add("--link", required=True, type=Path, metavar="PATH", help="where clients find the device's terminal")
+    add("--link", type=Path, metavar="PATH", help="where clients find the device's terminal")
+    add(
+        "--tvm-port",
+        type=int,
+        metavar="N",
+        help="serve clients of today's TVM at this TCP port; 0 for a free one",
+    )
+    add(
+        "--bind", default="127.0.0.1", metavar="ADDRESS", help="where that port is open (default %(default)s)"
+    )
+    add("--tracker", metavar="HOST:PORT", help="register with this tracker of TVM's")
+    add("--key", metavar="NAME", help="name in the tracker (default: the platform's)")
     add("--platforms-file", type=Path, metavar="FILE", help="TOML file with more platforms")
     add(
         "--timing",
@@ -46,8 +60,20 @@ def main(arguments: argparse.Namespace) -> int:
         link=arguments.device_link,
         timing=arguments.timing,
     )
+    if (arguments.link is None) == (arguments.tvm_port is None):
+        raise ConfigurationError(
+            "serve needs --link or --tvm-port, and takes one of them",
+            next_step="--link PATH for clients of microTVM's wire, --tvm-port N for today's TVM",
+        )
+    if arguments.tvm_port is None and arguments.tracker:
+        raise ConfigurationError(
+            "--tracker is for --tvm-port", next_step="name both: --tvm-port 0 --tracker ..."
+        )
     say(f"{target.name}: firmware")
     firmware = build(target)
+    if arguments.tvm_port is not None:
+        serve_tvm(firmware, arguments)
+        return 0
     with ExitStack() as stack:
         running = stack.enter_context(start(firmware))
         stop_fd = stack.enter_context(stop_signals())
@@ -60,6 +86,27 @@ def main(arguments: argparse.Namespace) -> int:
         serve(running, pty, stop_fd)
     say(f"{target.name}: stopped")
     return 0
+
+
+def serve_tvm(firmware: Firmware, arguments: argparse.Namespace) -> None:
+    """Clients of TVM until a signal. Raises ConfigurationError for a port that is taken, or no tracker."""
+    from minrpc.tvm.served import OwnedDevice
+    from minrpc.tvm.server import Server, listen
+    from minrpc.tvm.tracker import tracker_at
+
+    name = firmware.target.name
+    with ExitStack() as stack:
+        stop_fd = stack.enter_context(stop_signals())
+        listener = stack.enter_context(listen(arguments.bind, arguments.tvm_port))
+        source = stack.enter_context(OwnedDevice(firmware))
+        host, port = listener.getsockname()[:2]
+        tracker = None
+        if arguments.tracker:
+            tracker = stack.enter_context(tracker_at(arguments.tracker, arguments.key or name, port))
+            say(f"{name}: in the tracker at {arguments.tracker} as {tracker.key}")
+        say(f'{name}: try tvm.rpc.connect("{host}", {port})   (Ctrl-C ends the device)')
+        Server(listener, source, say).serve(stop_fd, tracker)
+    say(f"{name}: stopped")
 
 
 def serve(running: RunningDevice, pty: PublicPty, stop_fd: int) -> None:

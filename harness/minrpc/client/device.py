@@ -63,6 +63,16 @@ class Device:
         )
 
     @property
+    def link(self) -> Transport:
+        """What carries the bytes."""
+        return self._link.transport
+
+    @property
+    def resend(self) -> bool:
+        """Whether what the link loses is to be sent again, where the device can do that."""
+        return self.rpc.resend
+
+    @property
     def name(self) -> str:
         """The link's name."""
         return self._link.name

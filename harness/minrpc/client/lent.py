@@ -34,6 +34,11 @@ class LentTransport:
             self._note(FROM_DEVICE, data)
         return data
 
+    def fileno(self) -> int:
+        """The descriptor of `inner`. Raises AttributeError when it has none."""
+        number: int = self._inner.fileno()  # type: ignore[attr-defined]
+        return number
+
     def close(self) -> None:
         """Nothing: the lender goes on using it."""
 

@@ -94,7 +94,7 @@ class SessionLink:
         self.numbered: resend.NumberedRequests | None = None
         self.resend_counters = resend.ResendCounters()
         self.console = ConsoleTail()
-        self._transport = transport
+        self.transport = transport
         self.owner: Owner = owner or Unowned()
         self._total = total
         self._keep_open = keep_open
@@ -105,7 +105,7 @@ class SessionLink:
     @property
     def name(self) -> str:
         """The transport's name."""
-        return self._transport.name
+        return self.transport.name
 
     @property
     def counters(self) -> FramingCounters:
@@ -221,12 +221,12 @@ class SessionLink:
     def close(self) -> None:
         """End the session as far as the link still allows, and close the transport unless it was lent."""
         try:
-            self._transport.write(self._session.terminate(), 1.0)
+            self.transport.write(self._session.terminate(), 1.0)
         except (DeadlineError, LinkClosedError) as error:
             wire_log.debug("the session was not ended: %s", error.message)
         finally:
             if not self._keep_open:
-                self._transport.close()
+                self.transport.close()
 
     def deadline(self, stage: str, budget_s: float) -> Deadline:
         return Deadline(stage, budget_s, self.owner.clock, self._total)
@@ -235,13 +235,13 @@ class SessionLink:
         if wire_log.isEnabledFor(logging.DEBUG):
             wire_log.debug("> %s", data.hex(" "))
         try:
-            write_before(self._transport, data, deadline)
+            write_before(self.transport, data, deadline)
         except DeadlineError:
             self._session.write_failed()
             raise
 
     def _read(self, deadline: Deadline, waited_for: str) -> list[SessionEvent]:
-        data = read_before(self._transport, deadline, waited_for)
+        data = read_before(self.transport, deadline, waited_for)
         if wire_log.isEnabledFor(logging.DEBUG):
             wire_log.debug("< %s", data.hex(" "))
         self._tail.append(data)

@@ -97,7 +97,7 @@ class RpcClient:
         self.facts = Facts()
         self.call_timeout_s = call_timeout_s
         self._session_timeout_s = session_timeout_s
-        self._resend = resend
+        self.resend = resend
         self.live: WeakSet[Live] = WeakSet()
         self._unused: deque[tuple[int, Syscall]] = deque()
 
@@ -174,7 +174,7 @@ class RpcClient:
         Some devices have less room for its first request. That is a small one: whoever sends a large one must
         have asked for a function, or for memory, before.
         """
-        if self._resend:
+        if self.resend:
             self._start_numbered()
             return
         self.link.start(self._session_timeout_s)

@@ -7,7 +7,7 @@ requests are sent again where the link loses them, and a deadline ends what hang
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from minrpc.client import memory
@@ -44,8 +44,11 @@ from minrpc.wire.values import (
 # A client copies in packets of so many bytes. What the device takes at once is our concern, not the client's.
 CHUNK: Final = 1 << 20
 
-# What TVM has renamed since v0.18, to the name that devices know.
-_RENAMED: Final = {"ffi.SystemLib": "runtime.SystemLib"}
+# What today's TVM calls otherwise, to the name that devices know.
+_RENAMED: Final = {
+    "ffi.SystemLib": "runtime.SystemLib",
+    "tvm.contrib.random.random_fill_for_measure": "tvm.contrib.random.random_fill",
+}
 
 # Handles that we give out for functions of our own: no address of a device, since bit 62 is set.
 _OWN: Final = 1 << 62
@@ -59,10 +62,10 @@ class Bridge:
     functions: global functions that are answered here and not on the device, by name.
     """
 
-    def __init__(self, device: Device, functions: dict[str, OwnFunction] | None = None) -> None:
+    def __init__(self, device: Device, functions: Mapping[str, OwnFunction] | None = None) -> None:
         self._rpc = device.rpc
         self._packing: Packing | None = None
-        self._own: dict[str, OwnFunction] = {MAX_PACKET_SIZE: lambda _: CHUNK} | (functions or {})
+        self._own: dict[str, OwnFunction] = {MAX_PACKET_SIZE: lambda _: CHUNK, **(functions or {})}
         self._own_names = list(self._own)
         self._kinds: dict[int, TypeCode] = {}
 

@@ -11,13 +11,13 @@ import re
 import select
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final, Protocol, Self
 
 from minrpc.client.device import Device
-from minrpc.errors import HarnessError
+from minrpc.errors import ConfigurationError, HarnessError
 from minrpc.tvm.bridge import Bridge, OwnFunction
 from minrpc.tvm.tracker import PERIOD_S, Tracker
 from minrpc.wire.tcp_door import NO_SUCH_KEY, V0_8, Door, Hello, PacketReceived, answer_hello
@@ -52,7 +52,7 @@ class Server:
     listener: socket.socket
     source: DeviceSource
     say: Callable[[str], None]
-    functions: Callable[[Device], dict[str, OwnFunction]] = lambda _: {}
+    functions: Callable[[Device], Mapping[str, OwnFunction]] = lambda _: {}
     accepts: Callable[[str], bool] = lambda _: True
     name: str = "minrpc"
 
@@ -131,6 +131,16 @@ class Server:
         self.say(text.partition("\n")[0])
         self.source.discard()
         connection.sendall(refusal(text))
+
+
+def listen(address: str, port: int) -> socket.socket:
+    """A listener. Raises ConfigurationError for an address or a port that can't be had."""
+    try:
+        return socket.create_server((address, port))
+    except (OSError, OverflowError) as error:
+        raise ConfigurationError(
+            f"can't listen at {address}:{port}: {error}", next_step="name another port, or 0 for a free one"
+        ) from error
 
 
 def session_limit(key: str) -> float | None:

@@ -124,3 +124,13 @@ class Tracker:
                 raise LinkClosedError(f"the tracker at {self.host}:{self.port} has closed the connection")
             parts += data
         return parts
+
+
+def tracker_at(where: str, key: str, served_port: int) -> Tracker:
+    """A tracker from "HOST:PORT". Raises ConfigurationError for another form."""
+    host, colon, port = where.rpartition(":")
+    if not colon or not host or not port.isdecimal():
+        raise ConfigurationError(
+            f"--tracker {where}: HOST:PORT was expected", next_step="e.g. 127.0.0.1:9190"
+        )
+    return Tracker(host.strip("[]"), int(port), key, served_port)

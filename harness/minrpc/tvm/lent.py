@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A process that serves its parent's device to clients of TVM: `python -m minrpc.tvm.lent FD RESEND SECONDS`.
+
+It inherits the link's descriptor, prints the TCP port, and ends when its standard input does. A process of its
+own, because TVM's client holds Python's lock while it gives an object back, and no other thread runs then.
+"""
+
+from __future__ import annotations
+
+import socket
+import sys
+
+from minrpc.client import Device
+from minrpc.transport import FdTransport
+from minrpc.tvm.server import Server
+
+
+class _Lent:
+    """A device that the parent has: nobody stops it."""
+
+    def __init__(self, device: Device) -> None:
+        self._device = device
+
+    def open(self) -> Device:
+        """A session of its own."""
+        self._device.rpc.restart()
+        return self._device
+
+    def interrupt(self) -> None:
+        """What runs goes on to its end, or its deadline: the device is not ours to stop."""
+
+    def discard(self) -> None:
+        """Likewise."""
+
+
+def main(arguments: list[str]) -> None:
+    """Serve until standard input ends."""
+    descriptor, resend, call_timeout_s = arguments
+    link = FdTransport(int(descriptor), f"descriptor {descriptor}")
+    device = Device(link, resend=resend == "1", call_timeout_s=float(call_timeout_s))
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        print(listener.getsockname()[1], flush=True)
+        Server(listener, _Lent(device), lambda _: None).serve(sys.stdin.fileno())
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

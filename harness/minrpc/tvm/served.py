@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Devices that TVM's clients are served by, and a session of TVM's on a device that one has."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Self
+
+from minrpc.client import Device
+from minrpc.errors import ConfigurationError, HarnessError
+from minrpc.pipeline import open_device
+from minrpc.targets import Target
+from minrpc.tvm.bridge import OwnFunction
+from minrpc.tvm.server import DeviceSource, Server
+
+if TYPE_CHECKING:
+    from minrpc.firmware import Firmware
+
+
+class OwnedDevice:
+    """The device of one target for as long as it works, then another: `server.DeviceSource`.
+
+    It is started when the first client comes, and a fresh session begins with each. What a client left
+    running is ended by stopping the device; on a serial port it can't be, and the next client waits for it.
+    """
+
+    def __init__(self, what: Target | Firmware) -> None:
+        self._what = what
+        self._device: Device | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.discard()
+
+    def open(self) -> Device:
+        """See `DeviceSource`. Raises what `open_device` raises."""
+        if self._device is not None:
+            try:
+                self._device.rpc.restart()
+                return self._device
+            except HarnessError:
+                self.discard()
+        self._device = open_device(self._what)
+        return self._device
+
+    def interrupt(self) -> None:
+        """See `DeviceSource`."""
+        running = self._device.owner if self._device is not None else None
+        stop: Callable[[], None] | None = getattr(running, "stop", None)
+        if stop is not None and getattr(running, "process", None) is not None:
+            stop()
+
+    def discard(self) -> None:
+        """See `DeviceSource`."""
+        device, self._device = self._device, None
+        if device is not None:
+            device.close()
+
+
+@contextmanager
+def session(device: Device) -> Iterator[Any]:
+    """A `tvm.rpc.RPCSession` on `device`, for the block; the device's own session starts anew after it.
+
+    with minrpc.tvm.session(device) as remote:
+        remote.system_lib()["add"](a, b, c)
+
+    Raises ConfigurationError where TVM is not installed, and for a link that is no descriptor.
+    """
+    from minrpc.tvm.relax import tvm
+
+    connect = tvm().rpc.connect
+    with lent(device) as port:
+        yield connect("127.0.0.1", port)
+
+
+@contextmanager
+def lent(device: Device) -> Iterator[int]:
+    """Serve `device` from a process of its own, see `minrpc.tvm.lent`; its TCP port on the loopback."""
+    fileno = getattr(device.link, "fileno", None)
+    if fileno is None:
+        raise ConfigurationError(f"{device.name} is no link that another process could use")
+    command = [sys.executable, "-m", "minrpc.tvm.lent", str(fileno()), str(int(device.resend))]
+    with subprocess.Popen(
+        [*command, str(device.call_timeout_s)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        pass_fds=[fileno()],
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            yield int(process.stdout.readline())
+        finally:
+            process.stdin.close()
+            process.wait()
+            device.rpc.restart()
+
+
+@contextmanager
+def serving(
+    source: DeviceSource,
+    say: Callable[[str], None] = lambda _: None,
+    functions: Callable[[Device], Mapping[str, OwnFunction]] = lambda _: {},
+) -> Iterator[int]:
+    """Serve `source` on a free loopback port, in a thread that ends with the block; the port's number.
+
+    say, functions: as `Server` has them.
+    """
+    reader, writer = os.pipe()
+    try:
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            thread = threading.Thread(target=Server(listener, source, say, functions).serve, args=(reader,))
+            thread.start()
+            try:
+                yield listener.getsockname()[1]
+            finally:
+                os.write(writer, b"x")
+                thread.join()
+    finally:
+        os.close(writer)
+        os.close(reader)

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`minrpc serve --tvm-port`: by itself, in a tracker, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from minrpc.cli import main
+from minrpc.wire.dtypes import DataType
+from minrpc.wire.values import DLTensor
+
+from tests.device.tvm_client import RefusedError, TvmClient
+
+INT8 = DataType(0, 8)
+
+
+@contextmanager
+def serving(*options: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
+    argv = [sys.executable, "-m", "minrpc.cli", "serve", "--tvm-port", "0", *options]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if match := re.search(r'tvm\.rpc\.connect\("127\.0\.0\.1", (\d+)\)', line):
+                break
+        else:
+            raise AssertionError("it ended")
+        try:
+            yield process, int(match[1])
+        finally:
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(60) == 0
+
+
+def add(client: TvmClient) -> bytes:
+    arrays = [client.array(DLTensor(0, INT8, (1,)), bytes([value])) for value in (2, 3, 0)]
+    client.call(client.library_function("add"), *arrays)
+    return client.read(arrays[2])
+
+
+@pytest.mark.parametrize("today", [True, False])
+def test_it_serves(today: bool) -> None:
+    with serving() as (_, port):
+        for _ in range(2):
+            with TvmClient(port, today) as client:
+                assert add(client) == b"\x05"
+
+
+def test_a_client_that_left_while_its_request_ran_does_not_hold_up_the_next() -> None:
+    with serving() as (_, port):
+        with TvmClient(port, True) as leaving:
+            from minrpc.wire.requests import CallFunc
+
+            leaving.send(CallFunc(leaving.library_function("testing.hang"), []))
+        with TvmClient(port, True) as client:
+            assert add(client) == b"\x05"
+
+
+def test_a_device_that_crashed_is_replaced() -> None:
+    with serving() as (_, port):
+        with TvmClient(port, True) as client, pytest.raises(RefusedError, match="killed by SIGSEGV"):
+            client.call(client.library_function("testing.crash"))
+        with TvmClient(port, True) as client:
+            assert add(client) == b"\x05"
+
+
+class TrackerModel:
+    """The tracker's side: remembers what is put, gives it to nobody."""
+
+    def __init__(self) -> None:
+        self.put: list[tuple[str, list[object]]] = []
+        self.told = threading.Condition()
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self.listener.getsockname()[1]
+        self.thread = threading.Thread(target=self.serve)
+        self.thread.start()
+
+    def serve(self) -> None:
+        connection, _ = self.listener.accept()
+        with connection, connection.makefile("rwb") as stream:
+            assert struct.unpack("<i", stream.read(4)) == (0x2F271,)
+            stream.write(struct.pack("<i", 0x2F271))
+            stream.flush()
+            while head := stream.read(4):
+                question = json.loads(stream.read(struct.unpack("<i", head)[0]))
+                answer = json.dumps([key[1] for _, key in self.put] if question[0] == 7 else 0).encode()
+                if question[0] == 3:
+                    with self.told:
+                        self.put.append((question[1], question[2]))
+                        self.told.notify_all()
+                stream.write(struct.pack("<i", len(answer)) + answer)
+                stream.flush()
+
+    def wait_for(self, count: int) -> list[object]:
+        with self.told:
+            assert self.told.wait_for(lambda: len(self.put) >= count, timeout=60)
+            return self.put[count - 1][1]
+
+
+def test_in_a_tracker() -> None:
+    tracker = TrackerModel()
+    with serving("--tracker", f"127.0.0.1:{tracker.port}", "--key", "cortex-m3") as (_, port):
+        for count in (1, 2):
+            told_port, match_key = tracker.wait_for(count)
+            assert told_port == port
+            assert str(match_key).startswith("cortex-m3:")
+            with TvmClient(port, True, key=f"client:{match_key} -timeout=10") as client:
+                assert add(client) == b"\x05"
+        tracker.wait_for(3)
+        assert [name for name, _ in tracker.put] == ["cortex-m3"] * len(tracker.put)
+        with pytest.raises(RefusedError, match="0xff273"), TvmClient(port, True, key="client:cortex-m3"):
+            pass
+    tracker.thread.join(60)
+    tracker.listener.close()
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ([], "serve needs --link or --tvm-port"),
+        (["--link", "/tmp/x", "--tvm-port", "0"], "serve needs --link or --tvm-port"),
+        (["--link", "/tmp/x", "--tracker", "a:1"], "--tracker is for --tvm-port"),
+        (["--tvm-port", "0", "--tracker", "nowhere"], "--tracker nowhere: HOST:PORT was expected"),
+        (["--tvm-port", "70000"], "can't listen at 127.0.0.1:70000"),
+        (["--tvm-port", "0", "--tracker", "127.0.0.1:1"], "no tracker at 127.0.0.1:1: Connection refused"),
+    ],
+)
+def test_what_does_not_fit(options: list[str], text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["serve", *options]) != 0
+    output = capsys.readouterr()
+    assert text in output.out + output.err
