@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A process that serves its parent's device to clients of TVM: `python -m minrpc.tvm.lent FD RESEND SECONDS`.
 
-It inherits the link's descriptor, prints the TCP port, and ends when its standard input does. A process of its
-own, because TVM's client holds Python's lock while it gives an object back, and no other thread runs then.
+It inherits the link's descriptor, prints the TCP port, ends when its standard input does. A process of
+its own, because TVM's client holds Python's lock while it gives an object back, when no other thread runs.
 """
 
 from __future__ import annotations
