@@ -3,6 +3,7 @@
 
 from itertools import count
 
+from minrpc.client import DeviceInfo
 from minrpc.host.deadline import Deadline, read_before, write_before
 from minrpc.running import RunningDevice
 from minrpc.wire.framing import encode_frame
@@ -113,7 +114,7 @@ class RawLink:
         """Bytes of the longest message that the device takes."""
         info = self.call(self.global_function("minrpc.device_info"))
         assert isinstance(info, bytes)
-        return int.from_bytes(info[4:8], "little")
+        return DeviceInfo.parse(info).max_packet
 
     def _deadline(self, stage: str) -> Deadline:
         return Deadline(stage, TIMEOUT_S, self._running.clock)

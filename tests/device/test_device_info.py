@@ -8,10 +8,18 @@ from minrpc.client import Device
 
 def test_info_makes_sense(device: Device) -> None:
     info = device.info()
-    assert info.version >= 1
+    assert info.version >= 4
     assert info.max_packet >= 512
     assert 0 < info.arena_largest_free <= info.arena_size
     assert info.timer_hz > 0
+
+
+def test_it_tells_its_memory_and_what_is_built_in(device: Device) -> None:
+    info = device.info()
+    (arena,) = (region for region in info.regions if region.kind == "arena")
+    assert arena.size == info.arena_size
+    assert arena.base > 0
+    assert {"numbered", "streaming", "error_texts"} <= info.options
 
 
 def test_memory_is_counted_and_comes_back(device: Device) -> None:

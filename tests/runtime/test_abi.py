@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import NoteSection
 from minrpc.client import Device
 from minrpc.transport import SocketTransport
 from minrpc.wire.values import Handle
@@ -81,6 +83,13 @@ def device(program: Path) -> Iterator[Device]:
     finally:
         process.terminate()
         process.wait()
+
+
+def test_the_image_names_itself(program: Path, device: Device) -> None:
+    with program.open("rb") as file:
+        section = ELFFile(file).get_section_by_name(".note.gnu.build-id")
+        assert isinstance(section, NoteSection)
+        assert [note["n_desc"] for note in section.iter_notes()] == [device.info().build_id]
 
 
 def test_its_functions_run_and_ours_too(device: Device) -> None:

@@ -420,25 +420,69 @@ TEST(random_fill_stays_inside_for_every_dtype)
 	host_stop(host);
 }
 
-TEST(device_info_tells_the_arena_and_the_link)
+static const uint8_t *ask_info(struct host *host, uint32_t *size)
+{
+	struct args args = {0};
+	const uint8_t *bytes =
+		expect_returned(host_call(host, host_global(host, "minrpc.device_info"), &args), ARG_BYTES);
+
+	*size = (uint32_t)get_u64(bytes);
+	return bytes + 8;
+}
+
+TEST(device_info_tells_the_arena_and_the_clock)
 {
 	struct host *host = host_start();
-	uint64_t info = host_global(host, "minrpc.device_info");
 	struct args args = {0};
-	const uint8_t *value;
+	const uint8_t *info;
+	uint32_t size;
 
 	(void)host_alloc(host, 1000U);
-	value = expect_returned(host_call(host, info, &args), ARG_BYTES) + 8;
-	CHECK_EQ(get_u32(value + 4), 8192U);
-	CHECK_EQ(get_u32(value + 8), host->server.arena.size);
-	CHECK_EQ(get_u32(value + 12), host->server.arena.used);
-	CHECK_EQ(get_u32(value + 16), host->server.arena.peak);
-	CHECK_EQ(get_u32(value + 20), minrpc_arena_largest_free(&host->server.arena));
-	CHECK_EQ(get_u64(value + 24), 1000000U);
-	/* Arguments that it does not take do no harm. */
+	host->clock.now = 77U;
+	info = ask_info(host, &size);
+	CHECK_EQ(get_u32(info), 4U);
+	CHECK_EQ(get_u32(info + 16), 8192U);
+	CHECK_EQ(get_u32(info + 20), host->server.arena.size);
+	CHECK_EQ(get_u32(info + 24), host->server.arena.used);
+	CHECK_EQ(get_u32(info + 28), host->server.arena.peak);
+	CHECK_EQ(get_u32(info + 32), minrpc_arena_largest_free(&host->server.arena));
+	CHECK_EQ(get_u64(info + 72), 1000000U);
+	CHECK_EQ(get_u64(info + 88), 77U);
 	arg_string(&args, "what");
-	(void)host_call(host, info, &args);
+	expect_exception(host_call(host, host_global(host, "minrpc.device_info"), &args),
+			 "minrpc.device_info: expected 0 arguments, got 1");
 	host_still_serves(host);
+	host_stop(host);
+}
+
+TEST(device_info_tells_regions_options_and_build)
+{
+	static const char options[] = "numbered,streaming,random_fill,error_texts,testing,code_loading,";
+	static const uint8_t id[MINRPC_BUILD_ID_MAX] = {1, 2, 3, 0xff, 0};
+	struct host *host = host_start();
+	const uint8_t *info;
+	uint32_t size;
+
+	host->config.build_id = id;
+	host->config.build_id_size = sizeof(id);
+	info = ask_info(host, &size);
+	/* Its own size, two regions of 24 bytes, the options, the build id. */
+	CHECK_EQ(get_u32(info + 4), 104U | 2U << 16);
+	CHECK_EQ(get_u32(info + 8), 24U | (uint32_t)strlen(options) << 16);
+	CHECK_EQ(get_u32(info + 12), MINRPC_BUILD_ID_MAX | 64U << 16);
+	CHECK_EQ(size, 104U + 2U * 24U + strlen(options) + sizeof(id));
+	CHECK_EQ(get_u64(info + 104), (uintptr_t)host->server.arena.base);
+	CHECK_EQ(get_u64(info + 112), host->server.arena.size);
+	CHECK_EQ(get_u32(info + 120), 1U);
+	CHECK_EQ(get_u64(info + 128), (uintptr_t)host_constants);
+	CHECK_EQ(get_u64(info + 136), sizeof(host_constants));
+	CHECK_EQ(get_u32(info + 144), 2U);
+	CHECK_MEM(info + 152, options, strlen(options));
+	CHECK_MEM(info + 152 + strlen(options), id, sizeof(id));
+	host->config.build_id_size = 0U;
+	host->config.read_only_size = 0U;
+	(void)ask_info(host, &size);
+	CHECK_EQ(size, 104U + 24U + strlen(options));
 	host_stop(host);
 }
 
@@ -544,6 +588,7 @@ CHECK_MAIN(CASE(scalars_are_returned), CASE(nothing_strings_and_bytes_are_return
 	   CASE(an_exceptions_text_is_cut_at_its_buffer), CASE(unknown_names_are_not_errors),
 	   CASE(functions_of_the_library_are_named_after_a_colon),
 	   CASE(random_fill_is_repeatable), CASE(random_fill_stays_inside_for_every_dtype),
-	   CASE(device_info_tells_the_arena_and_the_link), CASE(a_device_that_can_not_reset_says_so),
+	   CASE(device_info_tells_the_arena_and_the_clock),
+	   CASE(device_info_tells_regions_options_and_build), CASE(a_device_that_can_not_reset_says_so),
 	   CASE(global_functions_check_their_arguments), CASE(system_calls_check_their_arguments),
 	   CASE(streams_are_one), CASE(a_link_that_is_gone_does_not_stop_the_device))

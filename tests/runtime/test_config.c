@@ -29,7 +29,7 @@ TEST(receive_buffers)
 		uint8_t expected[20000];
 
 		host_still_serves(host);
-		CHECK_EQ(get_u32(expect_returned(host_call(host, info, &args), ARG_BYTES) + 12), sizes[i]);
+		CHECK_EQ(get_u32(expect_returned(host_call(host, info, &args), ARG_BYTES) + 24), sizes[i]);
 		/* The longest message that fits, and the shortest that does not. */
 		for (uint32_t size = sizes[i] - 40U; size <= sizes[i] + 8U; size++) {
 			memset(expected, (int)size, size);
@@ -115,4 +115,78 @@ TEST(every_seed_of_nonces)
 	host_stop(host);
 }
 
-CHECK_MAIN(CASE(receive_buffers), CASE(send_buffers), CASE(arenas), CASE(every_seed_of_nonces))
+/* Every field: a port that gets one wrong is told which, before a byte moves. */
+static void expect_wrong(struct host *host, struct minrpc_config *config, const char *field)
+{
+	struct minrpc_server *server = &host->server;
+
+	host->sent.size = 0U;
+	CHECK(!minrpc_server_init(server, config));
+	CHECK_CONTAINS(server->error, field);
+	CHECK_EQ(minrpc_server_log(server, "x", 1U), -1);
+	minrpc_server_last_words(server, "x", 1U);
+	CHECK_EQ(host->sent.size, 0U);
+	*config = host->config;
+	host->platform.write = host->config.platform->write;
+}
+
+#define WRONG(change, field)                                                                       \
+	do {                                                                                       \
+		config.change;                                                                     \
+		expect_wrong(host, &config, field);                                                \
+	} while (0)
+
+#define WRONG_PLATFORM(change)                                                                     \
+	do {                                                                                       \
+		struct minrpc_platform platform = host->platform;                                  \
+		platform.change;                                                                   \
+		config.platform = &platform;                                                       \
+		expect_wrong(host, &config, "platform");                                           \
+	} while (0)
+
+TEST(a_wrong_configuration_is_refused)
+{
+	static const struct minrpc_module no_table = {.count = 1U};
+	static const struct minrpc_function no_name[] = {{NULL, NULL, NULL}};
+	static const struct minrpc_function nothing[] = {{"nothing", NULL, NULL}};
+	static const struct minrpc_module modules[] = {{.functions = no_name, .count = 1U},
+						       {.functions = nothing, .count = 1U}};
+	struct host *host = start(512U, 64U, 64U);
+	struct minrpc_config config = host->config;
+
+	WRONG(platform = NULL, "platform");
+	WRONG_PLATFORM(write = NULL);
+	WRONG_PLATFORM(clock_describe = NULL);
+	WRONG_PLATFORM(clock_sample = NULL);
+	WRONG_PLATFORM(sleep_ms = NULL);
+	WRONG_PLATFORM(clock_begin = NULL);
+	WRONG_PLATFORM(clock_end = NULL);
+	WRONG(receive_buffer = NULL, "receive_buffer");
+	WRONG(receive_buffer = (uint8_t *)config.receive_buffer + 4, "receive_buffer");
+	WRONG(receive_size = 0U, "receive_buffer");
+	WRONG(receive_size = MINRPC_RECEIVE_MIN - 1U, "receive_buffer");
+	WRONG(receive_size = MINRPC_MAX_PACKET + 1U, "receive_buffer");
+	WRONG(send_buffer = NULL, "send_buffer");
+	WRONG(send_size = 0U, "send_buffer");
+	WRONG(arena = NULL, "arena");
+	WRONG(arena_size = 0U, "arena");
+	WRONG(arena = (void *)(UINTPTR_MAX - 62U), "arena");
+	WRONG(read_only = NULL, "read_only");
+	WRONG(read_only = (void *)(UINTPTR_MAX - 14U), "read_only");
+	WRONG(code = &config, "code");
+	WRONG(build_id_size = MINRPC_BUILD_ID_MAX + 1U, "build_id");
+	WRONG(build_id_size = 1U, "build_id");
+	WRONG(library.modules = NULL, "library");
+	WRONG(library.modules = &no_table, "library");
+	config.library.count = 1U;
+	WRONG(library.modules = &modules[0], "library");
+	config.library.count = 1U;
+	WRONG(library.modules = &modules[1], "library");
+	CHECK(minrpc_server_init(&host->server, &config));
+	host->sent.size = 0U;
+	host_open(host, 0x23U);
+	host_still_serves(host);
+	host_stop(host);
+}
+
+CHECK_MAIN(CASE(receive_buffers), CASE(send_buffers), CASE(arenas), CASE(every_seed_of_nonces), CASE(a_wrong_configuration_is_refused))

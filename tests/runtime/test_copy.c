@@ -136,7 +136,7 @@ TEST(a_streamed_copy_with_a_wrong_crc_is_not_answered)
 	put_request(&wire, host->session, RPC_COPY_TO, &body);
 	wire.data[wire.size - 1U] ^= 0x04U;
 	host_give(host, &wire);
-	host_expect_log(host, "8192");
+	host_expect_log(host, "damaged copy of 20063 bytes");
 	host_expect_silence(host);
 	host_still_serves(host);
 	host_stop(host);

@@ -449,9 +449,12 @@ static struct counts counted(const struct answer *answer, uint32_t repeat, uint3
 {
 	const uint8_t *result = expect_returned(answer, ARG_BYTES);
 
-	CHECK_EQ(get_u64(result), 8U + 16U * repeat);
-	return (struct counts){get_u64(result + 8), get_u64(result + 16U + 16U * i),
-			       get_u32(result + 24U + 16U * i), get_u32(result + 28U + 16U * i)};
+	const uint8_t *row = result + 24U + 16U * i;
+
+	CHECK_EQ(get_u64(result), 16U + 16U * repeat);
+	/* The header: version, its size, the stride, no further columns. */
+	CHECK_EQ(get_u64(result + 8), 0x0000001000100001U);
+	return (struct counts){get_u64(result + 16), get_u64(row), get_u32(row + 8), get_u32(row + 12)};
 }
 
 static uint64_t made_counting(struct host *host, const char *name, const struct options *options)

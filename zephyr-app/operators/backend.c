@@ -30,7 +30,7 @@ void minrpc_tvm_bind(struct minrpc_server *bound)
 
 void TVMAPISetLastError(const char *message)
 {
-	(void)minrpc_fail(server, "%s", message);
+	(void)minrpc_set_error(server, message);
 }
 
 const char *TVMGetLastError(void)

@@ -11,6 +11,7 @@
 
 #define TEXT 48
 
+#if MINRPC_ERROR_TEXTS
 static const char *dtype_text(char text[TEXT], DLDataType dtype)
 {
 	static const char *const kinds[] = {"int", "uint", "float", "handle", "bfloat"};
@@ -41,6 +42,10 @@ static const char *shape_text(char text[TEXT], const DLTensor *tensor)
 	minrpc_text(at, (uint32_t)(text + TEXT - at), "]");
 	return text;
 }
+#else
+#define dtype_text(text, dtype)   ((void)(text), (void)(dtype), "")
+#define shape_text(text, tensor)  ((void)(text), (void)(tensor), "")
+#endif
 
 bool minrpc_fail_dtype(struct minrpc_call *call, int index, const char *names)
 {

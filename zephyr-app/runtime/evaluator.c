@@ -44,11 +44,22 @@ struct sample {
 
 #define COARSE_CLOCK (1U << 31)
 
-/* A counting evaluator's result. All little-endian. */
-struct counting_result {
+/*
+ * A counting evaluator's result: this, the names of the further columns with a NUL behind each, filled up to `size`
+ * with zeros, and then a row for each repeat: a sample, and a u64 for each column. All little-endian.
+ */
+struct counting_header {
+	uint16_t version; /* of this; later ones append before the names */
+	uint16_t size;    /* up to the first row, a multiple of 8 */
+	uint16_t stride;  /* from row to row, likewise */
+	uint16_t columns; /* behind a row's sample */
 	uint64_t cycles_hz;
-	struct sample samples[];
 };
+
+#define COUNTING_VERSION 1U
+
+_Static_assert(sizeof(struct counting_header) == 16U && sizeof(struct sample) == 16U,
+	       "on every machine the same");
 
 /* The function of the empty name: a counting evaluator times the call itself, and with number 0 the timer. */
 static int empty_function(TVMValue *args, int *type_codes, int num_args, TVMValue *out_ret_value,
@@ -234,10 +245,22 @@ static void cool_down(const struct minrpc_config *config, const struct evaluator
 	}
 }
 
+/* A plain evaluator's result is the seconds of each repeat, as TVM's clients expect. */
+static uint32_t result_size(const struct evaluator *evaluator)
+{
+	uint32_t repeat = evaluator->options[REPEAT];
+
+	if (!evaluator->counting) {
+		return repeat * (uint32_t)sizeof(double);
+	}
+	return repeat * (uint32_t)sizeof(struct sample) + (uint32_t)sizeof(struct counting_header);
+}
+
 static bool time_repeats(struct minrpc_server *server, const struct evaluator *evaluator,
 			 struct minrpc_call *call, void *out)
 {
-	struct counting_result *counts = out;
+	struct counting_header *header = out;
+	struct sample *rows = (struct sample *)(header + 1);
 	double *seconds = out;
 
 	/* One untimed call first: caches warm, and what fails fails here. */
@@ -251,13 +274,20 @@ static bool time_repeats(struct minrpc_server *server, const struct evaluator *e
 			return false;
 		}
 		if (evaluator->counting) {
-			counts->cycles_hz = server->timer.clock.cycles_hz;
-			counts->samples[i] = sample;
+			rows[i] = sample;
 		} else {
 			seconds[i] = minrpc_timer_seconds(&server->timer, sample.cycles) /
 				     sample.number;
 		}
 		cool_down(server->config, evaluator, i);
+	}
+	if (evaluator->counting) {
+		*header = (struct counting_header){
+			.version = COUNTING_VERSION,
+			.size = sizeof(*header),
+			.stride = sizeof(struct sample),
+			.cycles_hz = server->timer.clock.cycles_hz,
+		};
 	}
 	return true;
 }
@@ -271,14 +301,11 @@ static bool evaluate(struct minrpc_call *call)
 		TVMByteArray bytes;
 		uint64_t values[];
 	} *result;
-	uint32_t size = evaluator->options[REPEAT] * (uint32_t)sizeof(double);
+	uint32_t size = result_size(evaluator);
 
 	call->callee = &evaluator->callee;
 	if (!minrpc_bind_arguments(call)) {
 		return false;
-	}
-	if (evaluator->counting) {
-		size = 2U * size + (uint32_t)sizeof(struct counting_result);
 	}
 	result = minrpc_server_alloc(server, (uint32_t)sizeof(*result) + size, 1U, MINRPC_ARENA_RESULT);
 	server->result = result;

@@ -1,62 +1,146 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * minrpc.device_info: memory, clocks, and what went wrong on the link.
+ * minrpc.device_info: what this device is (options, memory, build), its clocks, and what went wrong on the link.
  */
 #include <string.h>
 
 #include "rpc.h"
 
-/* All little-endian; later versions append. */
+/* All little-endian, without padding. A later version appends to each part, and tells its size here. */
 struct device_info {
 	uint32_t version;
+	uint16_t size;         /* of this part; then come the regions, */
+	uint16_t region_count; /* so many, */
+	uint16_t region_size;  /* of so many bytes each, */
+	uint16_t options_size; /* the names of what is built in, with commas between, */
+	uint16_t build_id_size; /* and what identifies the image */
+	uint16_t clock_bits;
 	uint32_t max_packet;
 	uint32_t arena_size;
 	uint32_t arena_used;
 	uint32_t arena_peak;
 	uint32_t arena_largest_free;
-	uint64_t timer_hz;
 	uint32_t counters[MINRPC_COUNTERS];
 	uint32_t receive_overruns;
 	uint32_t stack_size; /* 0: not known */
 	uint32_t stack_peak;
-	struct minrpc_clock_sample now; /* since version 2 */
-	struct minrpc_clock clock;      /* last: what pads its end differs between ABIs */
+	uint32_t reserved;
+	uint64_t cycles_hz;
+	uint64_t coarse_hz;
+	uint64_t cycles;
+	uint64_t coarse;
 };
 
-/* No arguments, so the receive buffer is free to hold the answer. */
-bool minrpc_device_info(struct minrpc_call *call)
+struct region {
+	uint64_t base;
+	uint64_t size;
+	uint32_t kind;
+	uint32_t reserved;
+};
+
+_Static_assert(sizeof(struct device_info) == 104U && sizeof(struct region) == 24U,
+	       "on every machine the same");
+
+enum {
+	REGION_ARENA = 1,
+	REGION_READ_ONLY = 2,
+	REGION_CODE = 3,
+	REGIONS,
+};
+
+#define IF(option, name) IF_(option, name)
+#define IF_(option, name) IF_##option(name)
+#define IF_0(name) ""
+#define IF_1(name) name ","
+
+static const char options[] = IF(MINRPC_NUMBERED, "numbered") IF(MINRPC_STREAMING, "streaming")
+	IF(MINRPC_RANDOM_FILL, "random_fill") IF(MINRPC_ERROR_TEXTS, "error_texts")
+		IF(MINRPC_TESTING, "testing") IF(MINRPC_CODE_LOADING, "code_loading");
+
+/* The answer is made in the receive buffer, which is free: there are no arguments. */
+struct answer {
+	TVMByteArray bytes;
+	struct device_info info;
+	struct region regions[REGIONS - 1];
+	char texts[sizeof(options) + MINRPC_BUILD_ID_MAX];
+};
+
+_Static_assert(sizeof(struct answer) <= MINRPC_RECEIVE_MIN, "it fits the smallest buffer");
+
+/* A region of no bytes is none. */
+static void add_region(struct answer *answer, uint32_t kind, const void *base, uint32_t size)
 {
-	struct minrpc_server *server = call->server;
-	struct reply {
-		TVMByteArray bytes;
-		struct device_info info;
-	} *reply = server->config->receive_buffer;
-	const struct minrpc_platform *platform = server->config->platform;
+	if (size != 0U) {
+		answer->regions[answer->info.region_count++] =
+			(struct region){.base = (uintptr_t)base, .size = size, .kind = kind};
+	}
+}
+
+static void add_regions(struct answer *answer, const struct minrpc_server *server)
+{
+	const struct minrpc_config *config = server->config;
+
+	add_region(answer, REGION_ARENA, server->arena.base, server->arena.size);
+	add_region(answer, REGION_READ_ONLY, config->read_only, config->read_only_size);
+#if MINRPC_CODE_LOADING
+	add_region(answer, REGION_CODE, server->code.base, server->code.size);
+#endif
+}
+
+static void add_platform(struct device_info *info, const struct minrpc_config *config)
+{
+	const struct minrpc_platform *platform = config->platform;
+	struct minrpc_clock_sample now;
 	struct minrpc_clock clock;
 
-	platform->clock_describe(server->config->context, &clock);
-	reply->info = (struct device_info){
-		.version = 3U,
-		.max_packet = server->config->receive_size,
+	platform->clock_describe(config->context, &clock);
+	platform->clock_sample(config->context, &now);
+	info->clock_bits = clock.bits;
+	info->cycles_hz = clock.cycles_hz;
+	info->coarse_hz = clock.coarse_hz;
+	info->cycles = now.cycles;
+	info->coarse = now.coarse;
+	if (platform->receive_overruns != NULL) {
+		info->receive_overruns = platform->receive_overruns(config->context);
+	}
+	if (platform->stack_use != NULL) {
+		platform->stack_use(config->context, &info->stack_size, &info->stack_peak);
+	}
+}
+
+bool minrpc_device_info(struct minrpc_call *call)
+{
+	const struct minrpc_server *server = call->server;
+	const struct minrpc_config *config = server->config;
+	struct answer *answer = config->receive_buffer;
+	char *end;
+
+	answer->info = (struct device_info){
+		.version = 4U,
+		.size = sizeof(answer->info),
+		.region_size = sizeof(struct region),
+		.options_size = sizeof(options) - 1U,
+		.build_id_size = config->build_id_size,
+		.max_packet = config->receive_size,
 		.arena_size = server->arena.size,
 		.arena_used = server->arena.used,
 		.arena_peak = server->arena.peak,
 		.arena_largest_free = minrpc_arena_largest_free(&server->arena),
-		.timer_hz = clock.cycles_hz,
-		.clock = clock,
 	};
-	memcpy(reply->info.counters, server->counters, sizeof(server->counters));
-	platform->clock_sample(server->config->context, &reply->info.now);
-	if (platform->receive_overruns != NULL) {
-		reply->info.receive_overruns = platform->receive_overruns(server->config->context);
+	memcpy(answer->info.counters, server->counters, sizeof(server->counters));
+	add_platform(&answer->info, config);
+	add_regions(answer, server);
+	end = (char *)&answer->regions[answer->info.region_count];
+	memcpy(end, options, sizeof(options) - 1U);
+	end += sizeof(options) - 1U;
+	if (config->build_id_size != 0U) {
+		memcpy(end, config->build_id, config->build_id_size);
+		end += config->build_id_size;
 	}
-	reply->bytes = (TVMByteArray){(const char *)&reply->info, sizeof(reply->info)};
-	if (platform->stack_use != NULL) {
-		platform->stack_use(server->config->context, &reply->info.stack_size,
-				    &reply->info.stack_peak);
-	}
-	call->value.v_handle = &reply->bytes;
+	answer->bytes.data = (const char *)&answer->info;
+	answer->bytes.size = (size_t)(end - answer->bytes.data);
+	call->value.v_handle = &answer->bytes;
 	call->type_code = kTVMBytes;
 	return true;
 }

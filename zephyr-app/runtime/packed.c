@@ -1,6 +1,9 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
+ *
+ * Arguments of requests and calls: from their bytes in the receive buffer to TVMValues.
  */
+#include <minrpc/minrpc_config.h>
 #include <minrpc/packed.h>
 
 #include <string.h>
@@ -224,20 +227,18 @@ enum minrpc_packed_status minrpc_packed_decode(struct minrpc_packed *packed)
 	return status == MINRPC_PACKED_OK ? walk(packed, dialect, true) : status;
 }
 
-const char *minrpc_nth(const char *strings, uint32_t index)
-{
-	while (index-- != 0U) {
-		strings += strlen(strings) + 1U;
-	}
-	return strings;
-}
-
+#if MINRPC_ERROR_TEXTS
 const char *minrpc_type_name(int type_code)
 {
 	/* One string instead of a table of pointers: on a 32-bit device that halves it. */
 	static const char names[] = "int\0uint\0float\0handle\0null\0dtype\0device\0tensor\0object\0module\0"
 				    "function\0string\0bytes\0ndarray\0rvalue\0bool\0unknown";
+	const char *name = names;
+	uint32_t index = (uint32_t)type_code > kTVMArgBool ? kTVMArgBool + 1U : (uint32_t)type_code;
 
-	return minrpc_nth(names, (uint32_t)type_code > kTVMArgBool ? kTVMArgBool + 1U
-								   : (uint32_t)type_code);
+	while (index-- != 0U) {
+		name += strlen(name) + 1U;
+	}
+	return name;
 }
+#endif

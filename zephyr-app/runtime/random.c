@@ -5,6 +5,8 @@
  */
 #include "rpc.h"
 
+#if MINRPC_RANDOM_FILL
+
 /* xorshift32: the same bytes in each session. */
 static uint32_t next_random(struct minrpc_server *server)
 {
@@ -34,3 +36,5 @@ bool minrpc_random_fill(struct minrpc_call *call)
 	}
 	return true;
 }
+
+#endif

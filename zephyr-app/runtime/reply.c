@@ -69,9 +69,9 @@ static uint8_t *put_value(uint8_t *at, const struct minrpc_reply *reply)
 static uint8_t *put_session_header(uint8_t *at, const struct minrpc_server *server)
 {
 	memcpy(at, &server->session.id, sizeof(server->session.id));
-	at[2] = server->numbered ? MINRPC_MESSAGE_NUMBERED : MINRPC_MESSAGE_NORMAL;
+	at[2] = minrpc_is_numbered(server) ? MINRPC_MESSAGE_NUMBERED : MINRPC_MESSAGE_NORMAL;
 	at[MINRPC_SESSION_HEADER] = server->sequence;
-	return at + MINRPC_SESSION_HEADER + server->numbered;
+	return at + MINRPC_SESSION_HEADER + minrpc_is_numbered(server);
 }
 
 /* The packet up to the data. */
@@ -118,7 +118,7 @@ void minrpc_reply_send(struct minrpc_server *server)
 	(void)put_u64(length, (uint32_t)(head_end - length) - MINRPC_PACKET_LENGTH + reply->size +
 				      (uint32_t)(tail_end - tail));
 	head_size = (uint32_t)(head_end - head);
-	if (server->numbered) {
+	if (minrpc_is_numbered(server)) {
 		uint32_t check = minrpc_crc32(0U, head, head_size);
 
 		check = minrpc_crc32(check, data, reply->size);

@@ -8,6 +8,8 @@
 
 #include "rpc.h"
 
+#if MINRPC_NUMBERED
+
 /* A text or bytes in the receive buffer move out of the way of whatever arrives before the next request. */
 bool minrpc_resend_keep(struct minrpc_server *server)
 {
@@ -87,3 +89,5 @@ void minrpc_resend_probed(struct minrpc_server *server, uint32_t length)
 		minrpc_resend_ask(server);
 	}
 }
+
+#endif

@@ -127,6 +127,9 @@ struct minrpc_arena *minrpc_code_arena(struct minrpc_server *server);
 
 /* ----------------------------------------------------------------- server.c */
 
+/* Whether the request being answered was numbered. */
+#define minrpc_is_numbered(server) (MINRPC_NUMBERED && (server)->numbered)
+
 /* As minrpc_server_alloc, in any arena. */
 void *minrpc_alloc_in(struct minrpc_server *server, struct minrpc_arena *arena, uint32_t size,
 		      uint32_t alignment, enum minrpc_arena_kind kind);
@@ -146,6 +149,10 @@ static inline struct minrpc_cursor minrpc_packet_in(const struct minrpc_server *
 
 /* Carries out a message's packet, and replies. */
 void minrpc_answer(struct minrpc_server *server, struct minrpc_cursor *packet);
+
+/* ----------------------------------------------------------------- config.c */
+
+bool minrpc_check_config(struct minrpc_server *server, const struct minrpc_config *config);
 
 /* ----------------------------------------------------------------- stream.c */
 

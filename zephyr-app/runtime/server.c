@@ -1,5 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
+ *
+ * The server: what bytes that arrive are, what becomes of a message, and the life of a session.
  */
 #include <minrpc/server.h>
 
@@ -36,9 +38,12 @@ static void forget_session(struct minrpc_server *server)
 	server->random_state = 1U;
 }
 
-void minrpc_server_init(struct minrpc_server *server, const struct minrpc_config *config)
+bool minrpc_server_init(struct minrpc_server *server, const struct minrpc_config *config)
 {
 	memset(server, 0, sizeof(*server));
+	if (!minrpc_check_config(server, config)) {
+		return false;
+	}
 	server->config = config;
 	server->session.nonce = config->nonce_seed;
 	minrpc_writer_init(&server->writer, config->send_buffer, config->send_size,
@@ -51,11 +56,12 @@ void minrpc_server_init(struct minrpc_server *server, const struct minrpc_config
 #endif
 	forget_session(server);
 	minrpc_send_message(server, MINRPC_MESSAGE_TERMINATE, NULL, 0U);
+	return true;
 }
 
 int minrpc_server_log(struct minrpc_server *server, const char *text, uint32_t size)
 {
-	if (server->writer.open) {
+	if (server->config == NULL || server->writer.open) {
 		return -1;
 	}
 	if (size > MINRPC_LOG_MAX) {
@@ -67,6 +73,27 @@ int minrpc_server_log(struct minrpc_server *server, const char *text, uint32_t s
 	return server->writer.fresh ? -1 : 0;
 }
 
+void minrpc_server_last_words(struct minrpc_server *server, const char *text, uint32_t size)
+{
+	server->writer.open = false;
+	server->writer.fill = 0U;
+	server->writer.fresh = true;
+	(void)minrpc_server_log(server, text, size);
+}
+
+bool minrpc_set_error(struct minrpc_server *server, const char *text)
+{
+	uint32_t i = 0U;
+
+	/* A text that is there already is copied onto itself. */
+	for (; text[i] != '\0' && i < sizeof(server->error) - 1U; i++) {
+		server->error[i] = text[i];
+	}
+	server->error[i] = '\0';
+	return false;
+}
+
+#if MINRPC_ERROR_TEXTS
 bool minrpc_fail(struct minrpc_server *server, const char *format, ...)
 {
 	va_list list;
@@ -76,6 +103,7 @@ bool minrpc_fail(struct minrpc_server *server, const char *format, ...)
 	va_end(list);
 	return false;
 }
+#endif
 
 void *minrpc_alloc_in(struct minrpc_server *server, struct minrpc_arena *arena, uint32_t size,
 		      uint32_t alignment, enum minrpc_arena_kind kind)
@@ -135,11 +163,12 @@ void minrpc_answer(struct minrpc_server *server, struct minrpc_cursor *packet)
 	free_result(server);
 	server->error[0] = '\0';
 	server->reply.kind = MINRPC_REPLY_NONE;
-	if (!process(server, packet) || (server->numbered && !minrpc_resend_keep(server))) {
+	if (!process(server, packet) ||
+	    (minrpc_is_numbered(server) && !minrpc_resend_keep(server))) {
 		minrpc_reply_exception(server);
 	}
 	minrpc_reply_send(server);
-	if (!server->numbered) {
+	if (!minrpc_is_numbered(server)) {
 		server->reply.kind = MINRPC_REPLY_NONE;
 		free_result(server);
 	}
@@ -172,12 +201,14 @@ static void handle_message(struct minrpc_server *server)
 	case MINRPC_SESSION_DELIVER:
 		deliver(server, length);
 		break;
+#if MINRPC_NUMBERED
 	case MINRPC_SESSION_NUMBERED:
 		minrpc_resend_deliver(server, length);
 		break;
 	case MINRPC_SESSION_PROBE:
 		minrpc_resend_probed(server, length);
 		break;
+#endif
 	case MINRPC_SESSION_STALE:
 		server->counters[MINRPC_STALE_MESSAGES]++;
 		break;
@@ -197,19 +228,29 @@ static void begin_frame(struct minrpc_server *server)
 }
 
 /* An oversize frame that came to nothing is told: nobody waits for an answer to it. */
-static void drop_frame(struct minrpc_server *server, enum minrpc_counter counter)
+static void tell_oversize(struct minrpc_server *server)
 {
+#if MINRPC_ERROR_TEXTS
 	char text[MINRPC_ERROR_TEXT]; /* not server->error: that may have to be sent again */
 
-	server->counters[counter]++;
 	if (server->oversize != 0U) {
-		minrpc_text(text, sizeof(text), oversize_text, (unsigned int)server->oversize,
+		minrpc_text(text, sizeof(text),
+			    server->streaming ? "a damaged copy of %u bytes was written as it came"
+					      : oversize_text,
+			    (unsigned int)server->oversize,
 			    (unsigned int)server->config->receive_size);
 		(void)minrpc_server_log(server, text, (uint32_t)strlen(text));
-		server->oversize = 0U;
 	}
+#endif
+	server->oversize = 0U;
+}
+
+static void drop_frame(struct minrpc_server *server, enum minrpc_counter counter)
+{
+	server->counters[counter]++;
+	tell_oversize(server);
 	/* Whatever cuts a frame short is answered itself. */
-	if (server->numbered && counter != MINRPC_SHORT_PACKETS) {
+	if (minrpc_is_numbered(server) && counter != MINRPC_SHORT_PACKETS) {
 		minrpc_resend_ask(server);
 	}
 }
@@ -224,7 +265,12 @@ void minrpc_server_receive(struct minrpc_server *server, const uint8_t *data, ui
 			begin_frame(server);
 			break;
 		case MINRPC_READER_FULL:
+#if MINRPC_STREAMING
 			minrpc_stream(server);
+#else
+			server->counters[MINRPC_OVERSIZE_FRAMES]++;
+			minrpc_reader_sink(&server->reader, NULL, UINT32_MAX);
+#endif
 			break;
 		case MINRPC_READER_FRAME:
 			handle_message(server);

@@ -1,6 +1,9 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
+ *
+ * What a message is: the start or end of a session, or a request of the one that runs.
  */
+#include <minrpc/minrpc_config.h>
 #include <minrpc/session.h>
 
 static uint8_t next_nonce(uint8_t nonce)
@@ -26,9 +29,13 @@ static enum minrpc_session_action action_of(uint8_t type)
 {
 	static const uint8_t actions[] = {
 		[MINRPC_MESSAGE_NORMAL - MINRPC_MESSAGE_NORMAL] = MINRPC_SESSION_DELIVER,
+#if MINRPC_NUMBERED
 		[MINRPC_MESSAGE_NUMBERED - MINRPC_MESSAGE_NORMAL] = MINRPC_SESSION_NUMBERED,
 		[MINRPC_MESSAGE_PROBE - MINRPC_MESSAGE_NORMAL] = MINRPC_SESSION_PROBE,
+#endif
+#if MINRPC_STREAMING
 		[MINRPC_MESSAGE_CHECKED - MINRPC_MESSAGE_NORMAL] = MINRPC_SESSION_DELIVER,
+#endif
 	};
 	uint32_t index = (uint32_t)type - MINRPC_MESSAGE_NORMAL;
 

@@ -8,6 +8,8 @@
 
 #include "rpc.h"
 
+#if MINRPC_STREAMING
+
 /* Where the data goes of the copy that `packet`, whose front has been received, is; NULL when it is none. */
 static uint8_t *locate(struct minrpc_server *server, struct minrpc_cursor *packet)
 {
@@ -57,3 +59,5 @@ void minrpc_stream(struct minrpc_server *server)
 	}
 	minrpc_reader_sink(&server->reader, destination, UINT32_MAX);
 }
+
+#endif

@@ -1,7 +1,12 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
+ *
+ * Texts of errors and logs: printf with the four conversions that they need.
  */
+#include <minrpc/minrpc_config.h>
 #include <minrpc/text.h>
+
+#if MINRPC_ERROR_TEXTS
 
 struct out {
 	char *at;
@@ -87,3 +92,5 @@ void minrpc_text(char *buffer, uint32_t capacity, const char *format, ...)
 	minrpc_text_list(buffer, capacity, format, list);
 	va_end(list);
 }
+
+#endif

@@ -5,12 +5,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from struct import Struct
-from typing import Final
+from typing import Final, NamedTuple
 
 from minrpc.errors import DialectError
 from minrpc.timing.reading import ClockReading
 
-_LAYOUT = Struct("<6IQ8I")
+# zephyr-app/runtime/info.c
+_HEAD: Final = Struct("<I6H")
+_HEAD_FIELDS: Final = 7
+_FIXED: Final = Struct("<I6H14I4Q")
+_REGION: Final = Struct("<QQI")
+_VERSION: Final = 4
+_REGION_KINDS: Final = {1: "arena", 2: "read_only", 3: "code"}
 
 LINK_COUNTS: Final = (
     "crc_errors",
@@ -23,21 +29,44 @@ LINK_COUNTS: Final = (
 """The fields of `DeviceInfo` that count what went wrong on the link."""
 
 
+_NUMBERS: Final = (
+    *("max_packet", "arena_size", "arena_used", "arena_peak", "arena_largest_free"),
+    *LINK_COUNTS,
+    *("stack_size", "stack_peak"),
+)
+
+
+class Region(NamedTuple):
+    """Memory of the device.
+
+    kind: "arena" (arrays, and all that a session makes), "read_only" (constants that may be named as arrays),
+        "code" (for code that is loaded), or "kind N" for one that this program does not know.
+    base: its first address.
+    size: in bytes.
+    """
+
+    kind: str
+    base: int
+    size: int
+
+
 @dataclass(frozen=True)
 class DeviceInfo:
     """The answer of the global function `minrpc.device_info`: memory in bytes, and counts since boot.
 
-    version: of this answer; later versions append fields.
+    version: of this answer; later versions append.
     max_packet: what the device's receive buffer holds of one session message.
     arena_size, arena_used, arena_peak, arena_largest_free: the memory that arrays are in.
-    timer_hz: counts per second of the platform timer.
     crc_errors, short_packets, invalid_escapes, oversize_frames: frames that reached the device damaged, or
         were longer than it takes.
     stale_messages: messages of sessions that had ended.
     rx_overruns: bytes that the device lost because it did not read them in time.
     stack_size, stack_peak: the stack that functions run on and how much of it was ever in use; 0 where the
         device can't tell.
-    clock: its clocks when it answered; None before version 2.
+    clock: its clocks when it answered.
+    regions: its memory, as far as it tells.
+    options: what is built into it: names of the options of minrpc/minrpc_config.h in lower case.
+    build_id: what tells its image from any other, in hexadecimal; empty where it does not know.
     """
 
     version: int
@@ -46,7 +75,6 @@ class DeviceInfo:
     arena_used: int
     arena_peak: int
     arena_largest_free: int
-    timer_hz: int
     crc_errors: int
     short_packets: int
     invalid_escapes: int
@@ -55,20 +83,59 @@ class DeviceInfo:
     rx_overruns: int
     stack_size: int
     stack_peak: int
-    clock: ClockReading | None = None
+    clock: ClockReading
+    regions: tuple[Region, ...] = ()
+    options: frozenset[str] = frozenset()
+    build_id: str = ""
+
+    @property
+    def timer_hz(self) -> int:
+        """Counts per second of the platform timer."""
+        return self.clock.cycles_hz
 
     @classmethod
     def parse(cls, answer: bytes) -> DeviceInfo:
-        """From the bytes of the answer. Raises DialectError when they are too few."""
-        if len(answer) < _LAYOUT.size:
-            raise DialectError(f"the device's info has {len(answer)} bytes, {_LAYOUT.size} are due")
-        rest = answer[_LAYOUT.size :]
-        clock = ClockReading.parse(rest) if len(rest) >= ClockReading.SIZE else None
-        return cls(*(*_LAYOUT.unpack_from(answer), clock))
+        """From the bytes of the answer. Raises DialectError when it is not made as it says, or too old."""
+        if len(answer) < _HEAD.size:
+            raise DialectError(f"the device's info has {len(answer)} bytes, {_FIXED.size} are due")
+        version, size, count, stride, options_size, build_id_size, bits = _HEAD.unpack_from(answer)
+        if version < _VERSION:
+            raise DialectError(
+                f"the device's info has version {version}, {_VERSION} is due",
+                next_step="put this version's firmware onto the device",
+            )
+        options_at = size + count * stride
+        end = options_at + options_size + build_id_size
+        if size < _FIXED.size or (count and stride < _REGION.size) or end > len(answer):
+            raise DialectError(f"the device's info has {len(answer)} bytes, {max(end, _FIXED.size)} are due")
+        numbers = _FIXED.unpack_from(answer)[_HEAD_FIELDS:]
+        cycles_hz, coarse_hz, cycles, coarse = numbers[-4:]
+        options = answer[options_at : options_at + options_size].decode("ascii", "backslashreplace")
+        return cls(
+            version=version,
+            clock=ClockReading(cycles, coarse, cycles_hz, coarse_hz, bits),
+            regions=tuple(_region(answer, size + i * stride) for i in range(count)),
+            options=frozenset(filter(None, options.split(","))),
+            build_id=answer[end - build_id_size : end].hex(),
+            **dict(zip(_NUMBERS, numbers, strict=False)),
+        )
 
     def link_counts(self) -> dict[str, int]:
         """What went wrong on the link, by name: damaged and dropped frames, lost bytes."""
         return {name: getattr(self, name) for name in LINK_COUNTS}
 
     def __str__(self) -> str:
-        return ", ".join(f"{field.name} {getattr(self, field.name)}" for field in fields(self))
+        return ", ".join(f"{field.name} {_shown(getattr(self, field.name))}" for field in fields(self))
+
+
+def _shown(value: object) -> object:
+    if isinstance(value, frozenset):
+        return "+".join(sorted(value)) or "none"
+    if isinstance(value, tuple):
+        return " ".join(f"{region.kind}:{region.base:#x}+{region.size:#x}" for region in value) or "none"
+    return "unknown" if value == "" else value
+
+
+def _region(answer: bytes, at: int) -> Region:
+    base, size, kind = _REGION.unpack_from(answer, at)
+    return Region(_REGION_KINDS.get(kind, f"kind {kind}"), base, size)

@@ -45,9 +45,6 @@ _FRONT = 3 + _LENGTH
 # must also hold the session header, the length, and what is left over of the session's start.
 _CAUTIOUS_PACKET = 2048 - _FRONT - 7
 
-# The device_info that tells of long copies.
-_LONG_COPY_VERSION = 3
-
 # Seconds until a lost question, or its lost answer, is noticed: the device answers this one at once.
 _QUESTION_S = 1.0
 
@@ -138,7 +135,7 @@ class RpcClient:
     def _ask_max_packet(self) -> int:
         if self.ours:  # What it tells TVM's clients is what they can take in an answer: less than it takes.
             info = self.device_info()
-            self.facts.long_copies = info.version >= _LONG_COPY_VERSION
+            self.facts.long_copies = "streaming" in info.options
             return info.max_packet - _FRONT
         handle = self.global_function(MAX_PACKET_SIZE)
         size = self.call(handle, (), "ask for the packet size") if handle else _CAUTIOUS_PACKET

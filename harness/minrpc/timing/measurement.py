@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from struct import Struct
 from typing import Final, Self
@@ -14,9 +14,11 @@ from typing import Final, Self
 from minrpc.timing.clock import DeviceClock, Timebase
 from minrpc.timing.summary import Summary, summarize
 
-# The device's answer, little-endian: its clock's rate, then a record for each repeat.
-_RATE: Final = Struct("<Q")
+# The device's answer, little-endian, as zephyr-app/runtime/evaluator.c writes it: a header (version, size,
+# the rows' stride, how many further columns; the clock's rate), the columns' names, a row for each repeat.
+_HEADER: Final = Struct("<4HQ")
 _RECORD: Final = Struct("<QII")
+_COLUMN: Final = Struct("<Q")
 _COARSE: Final = 1 << 31
 # So many different numbers share a divisor by chance once in a thousand times at most.
 _ENOUGH: Final = 10
@@ -30,12 +32,14 @@ class Sample:
     number: calls in it.
     batches: how many were run until one was long enough; this is the last.
     coarse: the cycle counter could not be trusted, and the device's slower clock was used instead.
+    columns: what else the device counted over the same calls, by name.
     """
 
     cycles: int
     number: int
     batches: int = 1
     coarse: bool = False
+    columns: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def cycles_per_call(self) -> float:
@@ -149,13 +153,25 @@ def clock_step(cycles: Sequence[int]) -> int:
 
 
 def parse_samples(answer: bytes, timebase: Timebase) -> tuple[DeviceClock, tuple[Sample, ...]]:
-    """The device's answer. Raises ValueError when it has no whole number of samples, or no rate."""
-    if len(answer) <= _RATE.size or (len(answer) - _RATE.size) % _RECORD.size:
+    """The device's answer. Raises ValueError when it is not made as it says, or has no rate."""
+    if len(answer) < _HEADER.size:
         raise ValueError(f"{len(answer)} bytes are no list of samples")
-    (cycles_hz,) = _RATE.unpack_from(answer)
+    _, size, stride, columns, cycles_hz = _HEADER.unpack_from(answer)
+    rows = len(answer) - size
+    if size < _HEADER.size or stride < _RECORD.size + columns * _COLUMN.size or rows <= 0 or rows % stride:
+        layout = f"{size} of header, rows of {stride}, {columns} columns"
+        raise ValueError(f"{len(answer)} bytes are no list of samples: {layout}")
     if cycles_hz == 0:
         raise ValueError("the device's clock has no rate")
-    return timebase.clock(cycles_hz), tuple(
-        Sample(cycles, number, batches & ~_COARSE, bool(batches & _COARSE))
-        for cycles, number, batches in _RECORD.iter_unpack(answer[_RATE.size :])
-    )
+    names = answer[_HEADER.size : size].decode("ascii", "backslashreplace").split("\0")[:columns]
+    if len(names) < columns or not all(names):
+        raise ValueError(f"{columns} columns, and the names {names}")
+    starts = range(size, len(answer), stride)
+    return timebase.clock(cycles_hz), tuple(_sample(answer, start, names) for start in starts)
+
+
+def _sample(answer: bytes, start: int, names: Sequence[str]) -> Sample:
+    cycles, number, batches = _RECORD.unpack_from(answer, start)
+    offsets = (start + _RECORD.size + i * _COLUMN.size for i in range(len(names)))
+    columns = {name: _COLUMN.unpack_from(answer, at)[0] for name, at in zip(names, offsets, strict=True)}
+    return Sample(cycles, number, batches & ~_COARSE, bool(batches & _COARSE), columns)

@@ -4,10 +4,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from struct import Struct
-from typing import ClassVar, Final, Self
-
-_LAYOUT: Final = Struct("<QQQQB")
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,13 +19,6 @@ class ClockReading:
     cycles_hz: int
     coarse_hz: int
     bits: int
-
-    SIZE: ClassVar[int] = _LAYOUT.size
-
-    @classmethod
-    def parse(cls, data: bytes) -> Self:
-        """From the little-endian bytes that the device sends."""
-        return cls(*_LAYOUT.unpack_from(data))
 
     def cycles_since(self, start: ClockReading) -> int:
         """Cycles from `start` to this one. What a narrow counter lost by wrapping, the uptime supplies.

@@ -145,7 +145,7 @@ void host_reboot(struct host *host)
 	host->sent.size = 0U;
 	host_functions_reset();
 	minrpc_tvm_bind(&host->server);
-	minrpc_server_init(&host->server, &host->config);
+	CHECK(minrpc_server_init(&host->server, &host->config));
 }
 
 struct host *host_start(void)

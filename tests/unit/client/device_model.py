@@ -41,8 +41,24 @@ from tests.unit.client.numbered_model import NumberedModel
 
 LIBRARY = 0x8000
 BYTE = DataType(1, 8)
-# The answer of version 1, and what a later version may append.
-INFO = struct.pack("<6IQ8I", 1, 8192, *range(2, 15)) + b"more"
+
+
+def info_answer(
+    *,
+    version: int = 4,
+    regions: bytes = b"",
+    options: bytes = b"",
+    build_id: bytes = b"",
+    longer: int = 0,
+    wider: int = 0,
+) -> bytes:
+    """What a device tells of itself: its numbers are 8192, 2, 3, ...; a later version is longer and wider."""
+    each = 24
+    count = len(regions) // each
+    head = struct.pack("<I6H", version, 104 + longer, count, each + wider, len(options), len(build_id), 64)
+    numbers = struct.pack("<14I4Q", 8192, *range(2, 14), 0, 100, 200, 300, 400)
+    widened = b"".join(regions[i * each : (i + 1) * each] + bytes(wider) for i in range(count))
+    return head + numbers + bytes(longer) + widened + options + build_id
 
 
 class DeviceFailureError(Exception):
@@ -60,7 +76,7 @@ class Traits:
     ours: bool = True
     unknown_global_fails: bool = False
     memory: int = 1 << 20
-    info_version: int = 1
+    long_copies: bool = False
 
 
 OURS = Traits()
@@ -139,7 +155,7 @@ class DeviceModel:
         if kind == MessageType.TERMINATE:
             self._session_id = None
         packet = payload[HEADER.size :]
-        if kind == MessageType.CHECKED and self.traits.info_version >= 3:
+        if kind == MessageType.CHECKED and self.traits.long_copies:
             kind, packet = MessageType.NORMAL, self._checked(packet)
         if session_id == self._session_id and self.traits.ours and NumberedModel.takes(kind):
             return self.mangle(self._numbered.receive(payload))
@@ -158,7 +174,7 @@ class DeviceModel:
         return packet
 
     def _info(self) -> bytes:
-        return struct.pack("<I", self.traits.info_version) + INFO[4:]
+        return info_answer(options=b"streaming," if self.traits.long_copies else b"")
 
     def _start(self, initiator: int) -> bytes:
         self.nonce = next_nonce(self.nonce)

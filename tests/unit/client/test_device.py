@@ -223,8 +223,8 @@ def test_out_of_memory_is_an_error_of_its_own(make_bench: Callable[..., Bench]) 
 
 def test_info(bench: Bench, make_bench: Callable[..., Bench]) -> None:
     info = bench.device.info()
-    assert (info.version, info.max_packet, info.arena_size, info.timer_hz) == (1, 8192, 2, 6)
-    assert (info.crc_errors, info.stale_messages, info.rx_overruns, info.stack_peak) == (7, 11, 12, 14)
+    assert (info.version, info.max_packet, info.arena_size, info.timer_hz) == (4, 8192, 2, 100)
+    assert (info.crc_errors, info.stale_messages, info.rx_overruns, info.stack_peak) == (6, 10, 11, 13)
     with pytest.raises(DialectError, match="does not run this project's runtime"):
         make_bench(TVM_0_8_0).device.info()
 

@@ -4,26 +4,64 @@
 import struct
 
 import pytest
-from minrpc.client.info import DeviceInfo
+from minrpc.client.info import DeviceInfo, Region
 from minrpc.errors import DialectError
+from minrpc.timing.reading import ClockReading
 
-ANSWER = struct.pack("<6IQ8I", 1, 8192, 1000, 200, 300, 700, 10**9, 1, 2, 3, 4, 5, 6, 2048, 512)
+from tests.unit.client.device_model import info_answer
+
+REGIONS = (Region("arena", 0x20000000, 4096), Region("read_only", 0, 1 << 40), Region("kind 9", 7, 8))
+KINDS = (1, 2, 9)
+
+
+def answer(**changes: int) -> bytes:
+    """An answer with these regions, two options and a build id."""
+    regions = b"".join(
+        struct.pack("<QQII", region.base, region.size, kind, 0)
+        for region, kind in zip(REGIONS, KINDS, strict=True)
+    )
+    return info_answer(regions=regions, options=b"numbered,streaming,", build_id=b"\xab\xcd", **changes)
 
 
 def test_each_number_is_where_the_device_puts_it() -> None:
-    info = DeviceInfo.parse(ANSWER)
-    assert (info.version, info.max_packet, info.timer_hz) == (1, 8192, 10**9)
-    assert (info.arena_size, info.arena_used, info.arena_peak) == (1000, 200, 300)
-    assert info.arena_largest_free == 700
-    assert (info.crc_errors, info.short_packets, info.invalid_escapes, info.oversize_frames) == (1, 2, 3, 4)
-    assert (info.stale_messages, info.rx_overruns) == (5, 6)
-    assert (info.stack_size, info.stack_peak) == (2048, 512)
+    info = DeviceInfo.parse(answer())
+    assert (info.version, info.max_packet) == (4, 8192)
+    assert (info.arena_size, info.arena_used, info.arena_peak, info.arena_largest_free) == (2, 3, 4, 5)
+    assert (info.crc_errors, info.short_packets, info.invalid_escapes, info.oversize_frames) == (6, 7, 8, 9)
+    assert (info.stale_messages, info.rx_overruns) == (10, 11)
+    assert (info.stack_size, info.stack_peak) == (12, 13)
+    assert info.clock == ClockReading(cycles=300, uptime=400, cycles_hz=100, coarse_hz=200, bits=64)
+    assert info.timer_hz == 100
 
 
-def test_later_versions_append() -> None:
-    assert DeviceInfo.parse(ANSWER + bytes(8)) == DeviceInfo.parse(ANSWER)
+def test_what_it_is_made_of() -> None:
+    info = DeviceInfo.parse(answer())
+    assert info.regions == REGIONS
+    assert info.options == {"numbered", "streaming"}
+    assert info.build_id == "abcd"
+    assert "arena:0x20000000+0x1000" in str(info)
+    assert "options numbered+streaming" in str(info)
 
 
-def test_too_short_an_answer_is_refused() -> None:
-    with pytest.raises(DialectError, match="has 63 bytes, 64 are due"):
-        DeviceInfo.parse(ANSWER[:-1])
+def test_a_device_that_tells_nothing_of_that() -> None:
+    info = DeviceInfo.parse(info_answer())
+    assert (info.regions, info.options, info.build_id) == ((), frozenset(), "")
+    assert "regions none, options none, build_id unknown" in str(info)
+
+
+def test_later_versions_append_to_each_part() -> None:
+    """To the fixed part, to each region, and at the end."""
+    later = answer(version=5, longer=8, wider=16) + b"more"
+    assert DeviceInfo.parse(later).regions == REGIONS
+    assert DeviceInfo.parse(later).build_id == "abcd"
+
+
+@pytest.mark.parametrize("size", [0, 15, 16, 103, len(answer()) - 1])
+def test_too_short_an_answer_is_refused(size: int) -> None:
+    with pytest.raises(DialectError, match=f"has {size} bytes, [0-9]+ are due"):
+        DeviceInfo.parse(answer()[:size])
+
+
+def test_an_older_firmware_is_named() -> None:
+    with pytest.raises(DialectError, match="has version 3, 4 is due"):
+        DeviceInfo.parse(answer(version=3))

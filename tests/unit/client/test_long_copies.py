@@ -17,7 +17,7 @@ from tests.unit.client.conftest import Bench
 from tests.unit.client.device_model import OURS, TVM_0_18_0, DeviceModel, Traits
 from tests.unit.client.model_transport import ModelTransport
 
-TAKES_LONG_COPIES = replace(OURS, info_version=3)
+TAKES_LONG_COPIES = replace(OURS, long_copies=True)
 # Data of the largest one-dimensional CopyToRemote in a receive buffer of 8192 bytes.
 FULL = 8192 - 3 - 8 - 4 - 40 - 8
 
@@ -52,7 +52,7 @@ def test_only_what_the_buffer_does_not_hold_is_checked(
     assert (array.numpy() == host).all()
 
 
-@pytest.mark.parametrize("traits", [OURS, replace(OURS, info_version=2), TVM_0_18_0])
+@pytest.mark.parametrize("traits", [OURS, TVM_0_18_0])
 def test_other_devices_never_see_one(make_bench: Callable[..., Bench], traits: Traits) -> None:
     bench = make_bench(traits)
     host = elements(20_000)

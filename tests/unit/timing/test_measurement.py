@@ -14,7 +14,27 @@ from minrpc.timing.units import count, parse_percent, percent, quantity
 from tests.unit.timing.samples import EXACT, WALL, measured
 
 TIMEBASE = Timebase(mode="exact", icount_shift=7)
-ANSWER = struct.pack("<QQIIQII", 25_000_000, 1000, 10, 3, 1 << 40, 7, (1 << 31) | 2)
+ROWS = ((1000, 10, 3), (1 << 40, 7, (1 << 31) | 2))
+
+
+def answer(
+    names: bytes = b"",
+    columns: tuple[tuple[int, ...], ...] = ((), ()),
+    *,
+    spare: bytes = b"",
+    hz: int = 25_000_000,
+    count: int | None = None,
+) -> bytes:
+    """As zephyr-app/runtime/evaluator.c writes it; `spare` lies behind each row."""
+    rows = [
+        struct.pack("<QII", *row) + struct.pack(f"<{len(more)}Q", *more) + spare
+        for row, more in zip(ROWS, columns, strict=True)
+    ]
+    size, many = 16 + len(names), len(columns[0]) if count is None else count
+    return struct.pack("<4HQ", 1, size, len(rows[0]), many, hz) + names + b"".join(rows)
+
+
+ANSWER = answer()
 
 
 def test_the_device_answer_is_read() -> None:
@@ -23,10 +43,32 @@ def test_the_device_answer_is_read() -> None:
     assert samples == (Sample(1000, 10, 3), Sample(1 << 40, 7, 2, coarse=True))
 
 
-@pytest.mark.parametrize("answer", [b"", ANSWER[:8], ANSWER[:-1], bytes(24)], ids=len)
-def test_what_is_no_answer_is_refused(answer: bytes) -> None:
-    with pytest.raises(ValueError, match=r"no list of samples|no rate"):
-        parse_samples(answer, TIMEBASE)
+def test_further_columns_have_names() -> None:
+    names = b"instructions\0misses\0".ljust(24, b"\0")
+    _, samples = parse_samples(answer(names, ((7, 8), (1 << 63, 0)), spare=bytes(8)), TIMEBASE)
+    assert [sample.columns for sample in samples] == [
+        {"instructions": 7, "misses": 8},
+        {"instructions": 1 << 63, "misses": 0},
+    ]
+    assert [sample.cycles for sample in samples] == [1000, 1 << 40]
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        b"",
+        ANSWER[:8],
+        ANSWER[:16],
+        ANSWER[:-1],
+        answer(hz=0),
+        answer(count=1),
+        answer(b"x", ((1, 2), (3, 4))),
+    ],
+    ids=len,
+)
+def test_what_is_no_answer_is_refused(bad: bytes) -> None:
+    with pytest.raises(ValueError, match=r"no list of samples|no rate|columns, and the names"):
+        parse_samples(bad, TIMEBASE)
 
 
 def test_nothing_is_subtracted_unless_asked() -> None:
@@ -87,12 +129,6 @@ def test_readings_across_wraps() -> None:
     end = reading(5, 1000 + round((3 * 2**32 + 10) / 1e4), coarse_hz=100, bits=32)
     assert end.cycles_since(start) == 3 * 2**32 + 10
     assert end.uptime_since(start) == pytest.approx(3 * 2**32 / 1e6, abs=0.02)
-
-
-def test_a_reading_is_where_the_device_puts_it() -> None:
-    data = struct.pack("<QQQQB", 1, 2, 3, 4, 32) + b"padding"
-    assert ClockReading.parse(data) == ClockReading(1, 2, 3, 4, 32)
-    assert ClockReading.SIZE == 33
 
 
 def test_drift_is_bounded_by_what_encloses_it() -> None:

@@ -94,9 +94,7 @@ void fault_report(const char *text)
 {
 	console_write(text);
 	console_write("\n");
-	server.writer.open = false;
-	server.writer.fill = 0U;
-	(void)minrpc_server_log(&server, text, (uint32_t)strlen(text));
+	minrpc_server_last_words(&server, text, (uint32_t)strlen(text));
 	board_reset();
 }
 
@@ -125,7 +123,11 @@ int main(void)
 	systick_init();
 	minrpc_tvm_bind(&server);
 	console_write("minrpc: MPS2 AN385 ready, RPC on UART1\n");
-	minrpc_server_init(&server, &config);
+	if (!minrpc_server_init(&server, &config)) {
+		console_write(server.error);
+		for (;;) {
+		}
+	}
 	for (;;) {
 		const uint8_t *data;
 		uint32_t size = link_wait(&data);

@@ -4,11 +4,12 @@
  * A device that is a process. It speaks on a tty that it opens (--link TTY) or on an open descriptor that it
  * inherits (--fd N, a pty's master for instance), and ends when the other end is closed.
  */
-#define _DEFAULT_SOURCE
+#define _GNU_SOURCE
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -153,6 +154,31 @@ static int link_from(int argc, char **argv)
 	exit(2);
 }
 
+/* Where the linker put the build id, in a note of the program's own headers. */
+extern const ElfW(Ehdr) __ehdr_start __attribute__((visibility("hidden")));
+
+static void find_build_id(struct minrpc_config *config)
+{
+	const uint8_t *image = (const uint8_t *)&__ehdr_start;
+	const ElfW(Phdr) *header = (const void *)(image + __ehdr_start.e_phoff);
+
+	for (int i = 0; i < __ehdr_start.e_phnum; i++, header++) {
+		const uint8_t *at = image + header->p_vaddr;
+		const uint8_t *end = at + header->p_memsz;
+
+		while (header->p_type == PT_NOTE && at < end) {
+			const ElfW(Nhdr) *note = (const void *)at;
+			const uint8_t *content = at + sizeof(*note) + ((note->n_namesz + 3U) & ~3U);
+
+			if (note->n_type == NT_GNU_BUILD_ID && note->n_descsz <= MINRPC_BUILD_ID_MAX) {
+				config->build_id = content;
+				config->build_id_size = (uint8_t)note->n_descsz;
+			}
+			at = content + ((note->n_descsz + 3U) & ~3U);
+		}
+	}
+}
+
 /* Serves until the link is closed (0) or fails (errno). */
 static int serve(struct minrpc_server *server, int link)
 {
@@ -213,8 +239,12 @@ int main(int argc, char **argv)
 		return EXIT_FAILURE;
 	}
 #endif
+	find_build_id(&config);
 	minrpc_tvm_bind(&server);
-	minrpc_server_init(&server, &config);
+	if (!minrpc_server_init(&server, &config)) {
+		(void)fprintf(stderr, "%s: %s\n", argv[0], server.error);
+		return EXIT_FAILURE;
+	}
 	error = serve(&server, port.link);
 	if (error != 0) {
 		(void)fprintf(stderr, "%s: %s: %s\n", argv[0], argv[2], strerror(error));

@@ -110,9 +110,7 @@ static uint8_t arena[ARENA_SIZE] __noinit __aligned(64);
 
 void minrpc_device_last_words(const char *text, uint32_t size)
 {
-	server.writer.open = false;
-	server.writer.fill = 0U;
-	(void)minrpc_server_log(&server, text, size);
+	minrpc_server_last_words(&server, text, size);
 }
 
 static void serve(void *first, void *second, void *third)
@@ -167,7 +165,10 @@ int minrpc_start(struct minrpc_library library)
 	config.read_only_size = (uint32_t)(__rodata_region_end - __rodata_region_start);
 #endif
 	config.nonce_seed = minrpc_restart_nonce();
-	minrpc_server_init(&server, &config);
+	if (!minrpc_server_init(&server, &config)) {
+		printk("minrpc: %s\n", server.error);
+		return -EINVAL;
+	}
 	made = k_thread_create(&thread, stack, K_THREAD_STACK_SIZEOF(stack), serve, NULL, NULL, NULL,
 			       CONFIG_MINRPC_PRIORITY, THREAD_OPTIONS, K_FOREVER);
 	(void)k_thread_name_set(made, "minrpc");

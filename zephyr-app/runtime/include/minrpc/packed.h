@@ -101,9 +101,6 @@ struct minrpc_packed {
 /* In the dialect whose length fits. What a tensor's numbers mean is the caller's to check. */
 enum minrpc_packed_status minrpc_packed_decode(struct minrpc_packed *packed);
 
-/* Of strings that lie one behind another. */
-const char *minrpc_nth(const char *strings, uint32_t index);
-
 /* "int", "tensor", ...: for messages. */
 const char *minrpc_type_name(int type_code);
 

@@ -21,36 +21,54 @@
 #define MINRPC_CLIENT_PACKET 2048U
 #define MINRPC_ERROR_TEXT 160U
 
-struct minrpc_config {
-	const struct minrpc_platform *platform;
-	void *context; /* handed to each callback */
+/* The least that a receive buffer and a send buffer may have. */
+#define MINRPC_RECEIVE_MIN 512U
+#define MINRPC_SEND_MIN 1U
+#define MINRPC_BUILD_ID_MAX 32U
 
-	/* One whole session message; the decoded arguments of a call share it. 8-byte aligned, 512 bytes to 8192. */
+/**
+ * What a port hands in. It stays the port's, unchanged, as long as the server is used; minrpc_server_init checks every
+ * field. Sizes are in bytes.
+ */
+struct minrpc_config {
+	/** The port's callbacks; see there which may be NULL. */
+	const struct minrpc_platform *platform;
+	/** Handed to each callback. */
+	void *context;
+
+	/**
+	 * One whole session message; the decoded arguments of a call share it. 8-byte aligned, MINRPC_RECEIVE_MIN to
+	 * MINRPC_MAX_PACKET.
+	 */
 	void *receive_buffer;
 	uint32_t receive_size;
 
-	/* Gathers bytes for the write callback. 1 byte up; larger means fewer calls. */
+	/** Gathers bytes for the write callback. MINRPC_SEND_MIN up; larger means fewer calls. */
 	void *send_buffer;
 	uint32_t send_size;
 
-	/* Tensors, evaluators, workspace, results. */
+	/** Arrays, objects, workspace, results. Any size; what is below 32 holds nothing. */
 	void *arena;
 	uint32_t arena_size;
 
-	/* The system library. */
+	/** The system library. Its modules may be none. */
 	struct minrpc_library library;
 
-	/* Memory of the image that a client may name but not write, such as constants in flash. Size 0: none. */
+	/** Memory of the image that a client may name but not write, such as constants in flash. Size 0: none. */
 	const void *read_only;
 	uint32_t read_only_size;
 
 #if MINRPC_CODE_LOADING
-	/* Executable memory for code that is loaded. NULL: the arena is executable, blocks come from there. */
+	/** Executable memory for code that is loaded. NULL: the arena is executable, blocks come from there. */
 	void *code;
 	uint32_t code_size;
 #endif
 
-	/* Where the session nonces start. Any value; a different one after each reset keeps old messages out. */
+	/** What tells this image from any other, such as the linker's build id. At most MINRPC_BUILD_ID_MAX; 0: none. */
+	const void *build_id;
+	uint8_t build_id_size;
+
+	/** Where the session nonces start. Any value; a different one after each reset keeps old messages out. */
 	uint8_t nonce_seed;
 };
 
@@ -111,21 +129,58 @@ struct minrpc_server {
 	char error[MINRPC_ERROR_TEXT];
 };
 
-/* Announces the device (a terminate message). `config` stays the caller's and must outlive the server. */
-void minrpc_server_init(struct minrpc_server *server, const struct minrpc_config *config);
+/**
+ * Checks the configuration and announces the device (a terminate message).
+ *
+ * @param server  the caller's, of any content
+ * @param config  see there; must outlive the server
+ * @return false when a field is wrong: server->error says which; the server can't be used, but for
+ *         minrpc_server_log, which then does nothing
+ */
+bool minrpc_server_init(struct minrpc_server *server, const struct minrpc_config *config);
 
 /* Takes received bytes, whatever they are; runs and answers the requests among them. */
 void minrpc_server_receive(struct minrpc_server *server, const uint8_t *data, uint32_t size);
 
-/*
+/**
  * Sends text to the client's log, cut at MINRPC_LOG_MAX bytes; empty text is not sent. Call from where
- * receive runs (functions do). Returns 0, or -1 when a frame is under way or the link is gone.
+ * minrpc_server_receive runs (functions do).
+ *
+ * @return 0, or -1 when a frame is under way, the link is gone, or the server has not been initialised
  */
 int minrpc_server_log(struct minrpc_server *server, const char *text, uint32_t size);
 
-/* Makes `format` (see minrpc_text) the text of the exception that the running request ends with. Returns false. */
+/**
+ * The same for the last words of a device, from anywhere: a frame that is under way is given up. For a fault handler
+ * that restarts the device next.
+ */
+void minrpc_server_last_words(struct minrpc_server *server, const char *text, uint32_t size);
+
+/**
+ * Makes `text` that of the exception that the running request ends with. Copied, cut at MINRPC_ERROR_TEXT.
+ *
+ * @return false, for `return minrpc_set_error(...)`
+ */
+bool minrpc_set_error(struct minrpc_server *server, const char *text);
+
+/**
+ * The one way to fail: `return minrpc_fail(server, "expected %u bytes", size)`. `format` is minrpc_text's. Where
+ * MINRPC_ERROR_TEXTS is off the text is the source file and line instead, and the arguments are not evaluated.
+ *
+ * @return false
+ */
+#if MINRPC_ERROR_TEXTS
 __attribute__((format(printf, 2, 3))) bool minrpc_fail(struct minrpc_server *server,
 						       const char *format, ...);
+#else
+#define minrpc_fail(server, ...)                                                                   \
+	((void)sizeof(minrpc_no_text(__VA_ARGS__)),                                                \
+	 minrpc_set_error(server, __FILE_NAME__ ":" MINRPC_STRING(__LINE__)))
+#define MINRPC_STRING(x)  MINRPC_STRING_(x)
+#define MINRPC_STRING_(x) #x
+/* Never called: it has the compiler see the arguments. */
+__attribute__((format(printf, 1, 2))) int minrpc_no_text(const char *format, ...);
+#endif
 
 /* A block of the arena; NULL when there is no room, and that is then the exception's text. */
 void *minrpc_server_alloc(struct minrpc_server *server, uint32_t size, uint32_t alignment,

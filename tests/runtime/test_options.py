@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Each option of the runtime on and off: it compiles without a warning, and what is off is not there."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.native import need_tools
+
+APP = Path(__file__).parents[2] / "zephyr-app"
+SOURCES = sorted([*(APP / "runtime").glob("*.c"), *(APP / "operators").glob("*.c")])
+
+# Each option of minrpc/minrpc_config.h, and a function that is there for it alone.
+OPTIONS = {
+    "NUMBERED": "minrpc_resend_deliver",
+    "STREAMING": "minrpc_stream",
+    "RANDOM_FILL": "minrpc_random_fill",
+    "ERROR_TEXTS": "minrpc_text_list",
+    "TESTING": "minrpc_testing_hang",
+    "CODE_LOADING": "minrpc_code_load",
+}
+
+
+def symbols(directory: Path, **options: int) -> dict[str, str]:
+    """What the runtime built with these options defines (T, R, ...) or needs (U), by name."""
+    need_tools("cc", "nm")
+    definitions = [f"-DMINRPC_{name}={value}" for name, value in options.items()]
+    includes = [f"-I{APP / 'runtime/include'}", f"-I{APP / 'operators'}"]
+    warnings = ["-std=c11", "-Wall", "-Wextra", "-Werror", "-Os", "-ffunction-sections", "-fdata-sections"]
+    objects = []
+    for source in SOURCES:
+        objects.append(str(directory / f"{source.parent.name}_{source.stem}.o"))
+        command = ["cc", *warnings, *definitions, *includes, "-c", str(source), "-o", objects[-1]]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+    # One object, so that what one file needs of another is no longer undefined.
+    whole = str(directory / "whole.o")
+    subprocess.run(["ld", "-r", *objects, "-o", whole], check=True)
+    listed = subprocess.run(["nm", whole], capture_output=True, text=True, check=True).stdout
+    return {line.split()[-1]: line.split()[-2] for line in listed.splitlines()}
+
+
+@pytest.mark.parametrize("option", OPTIONS)
+def test_what_is_off_is_not_there(option: str, tmp_path: Path) -> None:
+    off = symbols(tmp_path, **{option: 0})
+    assert OPTIONS[option] not in off
+    assert not [name for name, kind in off.items() if kind == "U" and name.startswith("minrpc_")]
+
+
+def test_all_off(tmp_path: Path) -> None:
+    off = symbols(tmp_path, **dict.fromkeys(OPTIONS, 0))
+    assert not off.keys() & set(OPTIONS.values())
+    assert not [name for name, kind in off.items() if kind == "U" and name.startswith("minrpc_")]
+
+
+def test_all_on(tmp_path: Path) -> None:
+    """Every global name has the prefix or is TVM's: nothing that a user's own program may define."""
+    on = symbols(tmp_path, **dict.fromkeys(OPTIONS, 1))
+    assert {on.get(name) for name in OPTIONS.values()} == {"T"}
+    defined = {name for name, kind in on.items() if kind in "TRDBC"}
+    assert not [name for name in defined if not name.startswith(("minrpc_", "TVM"))]
