@@ -70,3 +70,10 @@ endfunction()
 option(MINRPC_RAW "The link without the protocol in place of the server: the benchmarks' baseline" OFF)
 
 set(MINRPC_WARNINGS -Wall -Wextra -Werror)
+
+# What loaded code calls, kept though nothing else here does.
+set(MINRPC_EXPORTS TVMAPISetLastError TVMBackendAllocWorkspace TVMBackendFreeWorkspace TVMBackendParallelLaunch)
+set(MINRPC_LINK_OPTIONS "")
+if(MINRPC_CODE_LOADING)
+  list(TRANSFORM MINRPC_EXPORTS PREPEND "-Wl,--undefined=" OUTPUT_VARIABLE MINRPC_LINK_OPTIONS)
+endif()

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from minrpc import errors
 from minrpc.errors import HarnessError, MissingError
+from minrpc.library import CompileError, GuardError, LinkError, LoadError, UndefinedSymbolsError
 from minrpc.running.qmp import QmpError
 
 TESTS = Path(__file__).parent.parent
@@ -39,6 +40,11 @@ PROVOKED_BY: dict[type[HarnessError], str] = {
     errors.DialectError: "unit/client/test_failures.py::test_an_answer_that_makes_no_sense",
     errors.TimerError: "unit/client/test_timing.py::test_a_timer_that_is_at_fault",
     errors.DeadlineError: "device/test_death.py::test_a_function_that_never_returns_is_given_up",
+    CompileError: "device/test_c_functions.py::test_a_compilers_error_has_the_files_own_line",
+    LinkError: "device/test_c_functions.py::test_what_does_not_link",
+    UndefinedSymbolsError: "device/test_c_functions.py::test_symbols_that_are_nowhere",
+    LoadError: "device/test_c_functions.py::test_a_device_whose_firmware_is_not_known",
+    GuardError: "device/test_c_functions.py::test_writing_outside_of_an_array_is_found",
     QmpError: "unit/running/test_start.py::test_what_qemu_refuses_is_an_error_and_its_monitor_goes_on",
 }
 

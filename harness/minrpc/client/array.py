@@ -34,6 +34,12 @@ class RemoteArray(RemoteHandle):
         # As an argument of a call, ready to be sent: an array never moves.
         self.argument = PackedTensor(tensor.pack(rpc.dialect))
 
+    @property
+    def address(self) -> int:
+        """Where its first element is in the device's memory. Raises ValueError when it is gone."""
+        self.check(self._rpc)
+        return self._tensor.data + self._tensor.byte_offset
+
     def numpy(self) -> npt.NDArray[Any]:
         """A copy of its elements, shape `shape` and the lanes after it when there are several."""
         host, lanes = to_numpy(self.dtype)

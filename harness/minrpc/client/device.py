@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Self
+from collections.abc import Callable, Mapping, Sequence
+from os import PathLike
+from typing import TYPE_CHECKING, Self
 
 import numpy.typing as npt
 
@@ -24,6 +25,10 @@ from minrpc.wire.dtypes import DTypeLike, to_dtype, to_numpy
 from minrpc.wire.framing import FramingCounters
 from minrpc.wire.requests import free_data
 from minrpc.wire.values import DLTensor
+
+if TYPE_CHECKING:  # The rooms above this one: a device hands itself to them.
+    from minrpc.firmware import Firmware
+    from minrpc.library import LoadedLibrary
 
 RESET_SERVER = "tvm.testing.reset_server"
 
@@ -159,6 +164,35 @@ class Device:
             if self._library is None or not self._library.usable_on(self.rpc):
                 self._library = SystemLibrary(self.rpc)
             return self._library
+
+    def load(
+        self,
+        sources: str | PathLike[str] | Sequence[str | PathLike[str]],
+        *,
+        include: Sequence[str | PathLike[str]] = (),
+        flags: Sequence[str] = (),
+        defines: Mapping[str, object] | Sequence[str] = (),
+        libraries: Sequence[str | PathLike[str]] = (),
+        headers: Sequence[str | PathLike[str]] = (),
+        firmware: Firmware | None = None,
+    ) -> LoadedLibrary:
+        """Compile C for this device, link it against what runs there, load it: each function is an attribute.
+
+        sources: C, C++ without a runtime, assembler (.S), objects (.o), archives (.a).
+        include: directories of headers. flags: behind those of the firmware. defines: names and values.
+        libraries: archives and objects that are linked where they are needed. headers: included before each
+            source.
+        firmware: what runs on the device, where it was not started from here.
+
+        Raises CompileError with the compiler's output, LinkError, LoadError, DeviceMemoryError; the session
+        goes on.
+        """
+        from minrpc import library
+
+        given = library.Sources.of(
+            sources, include=include, flags=flags, defines=defines, libraries=libraries, headers=headers
+        )
+        return library.load(self, given, firmware=firmware)
 
     def get_function(self, name: str) -> RemoteFunction:
         """The global function `name`. Raises FunctionNotFoundError."""

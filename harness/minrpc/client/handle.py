@@ -29,6 +29,11 @@ class RemoteHandle:
         self._finalizer()
 
     @property
+    def rpc(self) -> RpcClient:
+        """The client that it belongs to."""
+        return self._rpc
+
+    @property
     def freed(self) -> bool:
         """Whether it was given back."""
         return not self._finalizer.alive

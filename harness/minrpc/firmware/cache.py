@@ -5,6 +5,8 @@
     plugin/NAME/     a plugin for QEMU
     firmware/NAME/   a finished firmware, complete from the moment that it is there, and never changed
     plans/PLAN/      which firmware was built by a plan, see `minrpc.firmware.store`
+    objects/NAME/    a compiled source of a library that is loaded; beside it the list of its headers
+    symbols/NAME/    a firmware's symbols, for the linker
     toolchain/       links that a compiler needs
 
 Each build bounds it: what was of no use for 30 days goes, and the last used go while all is larger than 4 GiB
@@ -20,7 +22,7 @@ import re
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,7 +32,7 @@ from minrpc.errors import ConfigurationError
 
 SIZE_VARIABLE: Final = "MINRPC_CACHE_SIZE"
 _LIMIT: Final = 4 * 1024**3
-_KINDS: Final = ("firmware", "work", "plugin")
+_KINDS: Final = ("firmware", "work", "plugin", "objects", "symbols")
 _KEEP_S: Final = 30 * 24 * 3600.0
 _YOUNG_S: Final = 3600.0
 # To note each use would be a write at each look.
@@ -79,6 +81,24 @@ def filled(directory: Path) -> Iterator[Path]:
         shutil.rmtree(partial, ignore_errors=True)
 
 
+def kept(directory: Path, fill: Callable[[Path], None]) -> Path:
+    """`directory`, which never changes once it is there: filled, unless it is or another was quicker."""
+    if directory.is_dir():
+        mark_used(directory)
+        return directory
+    directory.parent.mkdir(parents=True, exist_ok=True)
+    partial = Path(tempfile.mkdtemp(prefix=f".{directory.name}.", dir=directory.parent))
+    try:
+        fill(partial)
+        partial.rename(directory)
+    except OSError:
+        if not directory.is_dir():
+            raise
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    return directory
+
+
 def mark_used(directory: Path) -> None:
     """Remember that `directory` was of use now; see `bound`."""
     if time.time() - directory.stat().st_mtime > _NEWS_S:
@@ -89,7 +109,7 @@ def mark_used(directory: Path) -> None:
 class Entry:
     """A directory of the cache.
 
-    kind: "firmware", "work" or "plugin": the directory that it is in.
+    kind: "firmware", "work", "plugin", "objects" or "symbols": the directory that it is in.
     bytes: that its files take on the disk; bytes of 8 bits.
     used: when it was of use last, seconds since 1970.
     """

@@ -16,7 +16,9 @@ at platforms and files, only when a test needs a device.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
-from typing import TYPE_CHECKING
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -25,6 +27,7 @@ from minrpc.plugin import option_names, workers
 if TYPE_CHECKING:
     from minrpc.client import Device, TimingResult
     from minrpc.firmware import Firmware
+    from minrpc.library import LoadedLibrary
     from minrpc.plugin.run import Run
     from minrpc.plugin.shared import SharedDevice
     from minrpc.plugin.timing import TimingCheck
@@ -257,6 +260,25 @@ def devices(request: pytest.FixtureRequest) -> Iterator[Callable[..., Sequence[D
     yield open_all
     for shared in reversed(used):
         shared.discard()
+
+
+@pytest.fixture
+def load(request: pytest.FixtureRequest, device: Device) -> Callable[..., LoadedLibrary]:
+    """`load("fir.c", flags=["-O3"])` loads C into the device, as Device.load; paths start at the test."""
+
+    def beside(given: str | PathLike[str]) -> Path:
+        return request.path.parent / given
+
+    def loaded(
+        *sources: str | PathLike[str],
+        include: Sequence[str | PathLike[str]] = (),
+        **given: Any,  # noqa: ANN401 - as Device.load
+    ) -> LoadedLibrary:
+        return device.load(
+            [beside(one) for one in sources], include=[beside(one) for one in include], **given
+        )
+
+    return loaded
 
 
 @pytest.fixture

@@ -88,6 +88,9 @@ class Platform:
     project: str = ""
 
 
+# The firmware can take code while it runs.
+_CODE_LOADING = "-DMINRPC_CODE_LOADING=ON"
+
 _TABLE = (
     Platform(
         name="posix",
@@ -97,6 +100,7 @@ _TABLE = (
         default=True,
         arch="host",
         elf="minrpc_posix",
+        cmake_options=(_CODE_LOADING,),
         clock="CLOCK_MONOTONIC",
         arguments=("--fd", "{fd}"),
     ),
@@ -108,6 +112,7 @@ _TABLE = (
         default=True,
         arch="arm",
         elf="minrpc_mps2_an385.elf",
+        cmake_options=(_CODE_LOADING,),
         qemu="qemu-system-arm",
         qemu_args=("-machine", "mps2-an385", "-net", "none"),
         icount_shift=7,

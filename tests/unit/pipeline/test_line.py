@@ -117,7 +117,7 @@ def test_lists_are_added_to_and_the_rest_is_replaced(tmp_path: Path, monkeypatch
     more = target.changed(sources=[Path("b.c")], defines=["M=1"], cmake_options=["-DX=1"])
     assert more.platform.sources == (str(tmp_path / "a.c"), str(tmp_path / "b.c"))
     assert more.platform.defines == ("N=3", "FAST", "M=1")
-    assert more.platform.cmake_options == ("-DX=1",)
+    assert more.platform.cmake_options == (*PLATFORMS["posix"].cmake_options, "-DX=1")
     assert more.link == "socket"
     assert PLATFORMS["posix"].sources == ()
 

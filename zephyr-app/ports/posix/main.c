@@ -6,6 +6,7 @@
  */
 #define _GNU_SOURCE
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -96,6 +97,35 @@ static int port_code_ready(void *context, void *block, uint32_t size)
 	__builtin___clear_cache((char *)block, (char *)block + size);
 	return 0;
 }
+#endif
+
+#if MINRPC_CODE_LOADING
+/* Where a symbol of the program's shared libraries lies; 0 when they have none of that name. */
+static bool find_symbol(struct minrpc_call *call)
+{
+	void *program = dlopen(NULL, RTLD_LAZY);
+	void *symbol = dlsym(program, call->args.values[0].v_str);
+
+	(void)dlclose(program);
+	return minrpc_return_int(call, (int64_t)(intptr_t)symbol);
+}
+
+static const struct minrpc_function port_functions[] = {
+	{"minrpc.symbol", "s", find_symbol},
+};
+
+/* The system library, and the port's own functions. */
+static struct minrpc_library port_library(void)
+{
+	static struct minrpc_module modules[4];
+	struct minrpc_library library = minrpc_system_library();
+
+	memcpy(modules, library.modules, library.count * sizeof(modules[0]));
+	modules[library.count] = (struct minrpc_module){.functions = port_functions, .count = 1U};
+	return (struct minrpc_library){modules, library.count + 1U};
+}
+#else
+#define port_library minrpc_system_library
 #endif
 
 static const struct minrpc_platform platform = {
@@ -217,7 +247,7 @@ int main(int argc, char **argv)
 		.send_size = sizeof(send_buffer),
 		.arena = arena,
 		.arena_size = sizeof(arena),
-		.library = minrpc_system_library(),
+		.library = port_library(),
 		.read_only = __executable_start,
 		.read_only_size = (uint32_t)(edata - __executable_start),
 #if MINRPC_CODE_LOADING

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Any C function of a device, called with its own types: loaded into it, linked in, or there from the
+start."""
+
+from minrpc.library.compiling import Compiled, CompileError, Sources, compile_sources
+from minrpc.library.frame import GuardError
+from minrpc.library.linking import Image, LinkError, UndefinedSymbolsError, link
+from minrpc.library.loaded import LoadedFunction, LoadedLibrary
+from minrpc.library.loading import LoadError, firmware_of, load, load_compiled
+from minrpc.library.toolset import Toolset, toolset_of
+from minrpc.library.values import Address, StructValue, out
+
+__all__ = [
+    "Address",
+    "CompileError",
+    "Compiled",
+    "GuardError",
+    "Image",
+    "LinkError",
+    "LoadError",
+    "LoadedFunction",
+    "LoadedLibrary",
+    "Sources",
+    "StructValue",
+    "Toolset",
+    "UndefinedSymbolsError",
+    "compile_sources",
+    "firmware_of",
+    "link",
+    "load",
+    "load_compiled",
+    "out",
+    "toolset_of",
+]

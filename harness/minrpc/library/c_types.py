@@ -1,0 +1,314 @@
+# SPDX-License-Identifier: Apache-2.0
+"""C types as values: what debug information says of them, their text in C, and numpy's type for them.
+
+Layouts (sizes, offsets) are the compiler's own: nothing here computes one. All targets are little-endian.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+import numpy as np
+
+Kind = Literal["int", "uint", "float", "bool", "char", "complex", "other"]
+
+
+@dataclass(frozen=True, slots=True)
+class Void:
+    """No type: what a function without result returns, and what `void *` points to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """A type that the compiler knows by itself: "short int", "float", "_Bool".
+
+    size: bytes. kind: "char" is plain, signed or unsigned char, whose sign `signed` has; "other" is what
+        Python has no value for, such as `long double`.
+    """
+
+    name: str
+    size: int
+    kind: Kind
+    signed: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Enumeration:
+    """An enum. tag: its name, "" when it has none."""
+
+    tag: str
+    size: int
+    signed: bool
+    constants: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Pointer:
+    """size: bytes of the pointer itself. reference: C++'s, which the ABI passes as a pointer."""
+
+    target: CType
+    size: int
+    reference: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Array:
+    """count: None for a flexible one at the end of a struct. vector: an extension of the compiler."""
+
+    element: CType
+    count: int | None
+    vector: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A member. offset: bytes from the start. bits: of a bit field, with the first one's number from the
+    start."""
+
+    name: str
+    type: CType
+    offset: int
+    bits: int | None = None
+    first_bit: int = 0
+
+
+@dataclass(eq=False, slots=True)
+class Record:
+    """A struct or union. It may contain pointers to itself, so it is filled in after it was made.
+
+    tag: its name, "" when it has none. complete: False when only its name was declared.
+    trivial: False for a C++ class that is passed by a hidden reference.
+    """
+
+    kind: Literal["struct", "union"]
+    tag: str
+    size: int = 0
+    complete: bool = False
+    trivial: bool = True
+    fields: tuple[Field, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"Record({self.kind} {self.tag or '<anonymous>'}, {self.size} bytes)"
+
+
+@dataclass(frozen=True, slots=True)
+class Qualified:
+    """qualifier: "const", "volatile", "restrict" or "_Atomic"."""
+
+    type: CType
+    qualifier: str
+
+
+@dataclass(frozen=True, slots=True)
+class Typedef:
+    """A name for a type."""
+
+    name: str
+    type: CType
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """name: "" where the prototype gives none."""
+
+    name: str
+    type: CType
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionType:
+    """What is behind a pointer to a function."""
+
+    result: CType
+    parameters: tuple[Parameter, ...]
+    variadic: bool = False
+
+
+CType = Void | Scalar | Enumeration | Pointer | Array | Record | Qualified | Typedef | FunctionType
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A function that can be called. symbol: its name for the linker, which differs in C++.
+
+    unsupported: why it can't be called; "" when it can.
+    """
+
+    name: str
+    symbol: str
+    type: FunctionType
+    unsupported: str = ""
+
+    @property
+    def prototype(self) -> str:
+        """Its declaration in C, with the names of its parameters."""
+        return declaration(self.type, self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A variable of file scope."""
+
+    name: str
+    symbol: str
+    type: CType
+
+
+@dataclass(frozen=True)
+class Declarations:
+    """What a program declares: functions and variables by name, records, enumerations and typedefs by name.
+
+    A struct's or enum's tag and a typedef are in `types` both; where they differ the typedef wins.
+    """
+
+    functions: Mapping[str, Function] = field(default_factory=dict)
+    variables: Mapping[str, Variable] = field(default_factory=dict)
+    types: Mapping[str, CType] = field(default_factory=dict)
+
+
+VOID: Final = Void()
+
+
+def strip(ctype: CType) -> CType:
+    """The type itself, without typedefs and qualifiers."""
+    while isinstance(ctype, Typedef | Qualified):
+        ctype = ctype.type
+    return ctype
+
+
+def is_const(ctype: CType) -> bool:
+    """Whether it may not be written: const itself, or an array of what is."""
+    while True:
+        match ctype:
+            case Qualified(_, "const"):
+                return True
+            case Qualified(inner, _) | Typedef(_, inner) | Array(inner):
+                ctype = inner
+            case _:
+                return False
+
+
+def size_of(ctype: CType) -> int:
+    """Bytes of a value; 0 for what has none: void, functions, incomplete types, flexible arrays."""
+    match strip(ctype):
+        case Scalar(_, size) | Enumeration(_, size) | Pointer(_, size):
+            return size
+        case Record() as record:
+            return record.size
+        case Array(element, count):
+            return size_of(element) * (count or 0)
+    return 0
+
+
+def alignment_of(ctype: CType) -> int:
+    """An alignment in bytes that is enough for a value on every target of ours."""
+    match strip(ctype):
+        case Array(element, _, False):
+            return alignment_of(element)
+        case Record() as record:
+            return max((alignment_of(one.type) for one in record.fields), default=1)
+    size = max(size_of(ctype), 1)
+    return min(1 << (size - 1).bit_length(), 16)
+
+
+def declaration(ctype: CType, name: str = "") -> str:
+    """`name` declared as of the type, as C writes it: "int (*compare)(const void *a)". "" gives the type."""
+    match ctype:
+        case Pointer(target, _, reference):
+            mark = "&" if reference else "*"
+            inner = f"({mark}{name})" if isinstance(target, Array | FunctionType) else f"{mark}{name}"
+            return declaration(target, inner)
+        case Qualified(Pointer() as pointer, qualifier):
+            return declaration(pointer, f"{qualifier} {name}".strip())
+        case Qualified(Array(element, count), qualifier):
+            return declaration(Array(Qualified(element, qualifier), count), name)
+        case Qualified(inner, qualifier):
+            return f"{qualifier} {declaration(inner, name)}"
+        case Array(element, count, False):
+            return declaration(element, f"{name}[{'' if count is None else count}]")
+        case FunctionType(result, parameters, variadic):
+            shown = [declaration(one.type, one.name) for one in parameters]
+            shown += ["..."] if variadic else []
+            return declaration(result, f"{name}({', '.join(shown) or 'void'})")
+    base = _base_name(ctype)
+    return f"{base} {name}" if name else base
+
+
+def _base_name(ctype: CType) -> str:
+    match ctype:
+        case Typedef(name) | Scalar(name):
+            return name
+        case Enumeration(tag):
+            return f"enum {tag or '<anonymous>'}"
+        case Record() as record:
+            return f"{record.kind} {record.tag or '<anonymous>'}"
+        case Array(element, count):
+            return f"{declaration(element)} __vector({count})"
+    return "void"
+
+
+def numpy_dtype(ctype: CType) -> np.dtype[Any]:
+    """numpy's type of an element; a structured one for a struct, with the C layout.
+
+    Bit fields have no place in it and are left out. Raises TypeError for what numpy has no type for.
+    """
+    stripped = strip(ctype)
+    match stripped:
+        case Scalar(_, size, kind, signed):
+            letter = {"int": "i", "uint": "u", "float": "f", "bool": "?", "complex": "c"}.get(kind)
+            if kind == "char":
+                letter = "i" if signed else "u"
+            if letter is not None and not (letter == "f" and size not in (2, 4, 8)):
+                return np.dtype("?" if letter == "?" else f"<{letter}{size}")
+        case Enumeration(_, size, signed):
+            return np.dtype(f"<{'i' if signed else 'u'}{size}")
+        case Pointer(_, size):
+            return np.dtype(f"<u{size}")
+        case Array(element, count) if count is not None:
+            return np.dtype((numpy_dtype(element), (count,)))
+        case Record() as record if record.complete:
+            return _record_dtype(record)
+    raise TypeError(f"numpy has no type for {declaration(ctype)}")
+
+
+def _record_dtype(record: Record) -> np.dtype[Any]:
+    members = [one for one in flat_fields(record) if one.bits is None and size_of(one.type)]
+    return np.dtype(
+        {
+            "names": [one.name for one in members],
+            "formats": [numpy_dtype(one.type) for one in members],
+            "offsets": [one.offset for one in members],
+            "itemsize": record.size,
+        }
+    )
+
+
+def flat_fields(record: Record) -> Iterator[Field]:
+    """Its members; those of a member without a name, as C has them, as its own."""
+    for one in record.fields:
+        inner = strip(one.type)
+        if one.name or not isinstance(inner, Record):
+            yield one
+            continue
+        for deeper in flat_fields(inner):
+            yield Field(
+                deeper.name,
+                deeper.type,
+                one.offset + deeper.offset,
+                deeper.bits,
+                one.offset * 8 + deeper.first_bit if deeper.bits is not None else 0,
+            )
+
+
+def value_range(ctype: CType) -> tuple[int, int] | None:
+    """The least and the largest integer that it holds; None when it is none."""
+    match strip(ctype):
+        case Scalar(_, size, "int") | Enumeration(_, size, True) | Scalar(_, size, "char", True):
+            return -(1 << (8 * size - 1)), (1 << (8 * size - 1)) - 1
+        case Scalar(_, size, "uint") | Enumeration(_, size, False) | Scalar(_, size, "char", False):
+            return 0, (1 << (8 * size)) - 1
+        case Scalar(_, _, "bool"):
+            return 0, 1
+    return None

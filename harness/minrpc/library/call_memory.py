@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The piece of the device's memory that holds what calls send along; it grows, and is kept between calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from minrpc.client import memory
+from minrpc.client.array import RemoteArray
+from minrpc.client.device import Device
+from minrpc.client.function import RemoteFunction
+from minrpc.client.rpc import RpcClient
+from minrpc.library.arguments import Plan
+from minrpc.wire.dtypes import to_dtype
+from minrpc.wire.values import DLTensor
+
+_LEAST: Final = 1024
+_BYTES: Final = to_dtype("uint8")
+
+
+class CallMemory:
+    """Runs calls that were planned. One at a time: they share the memory."""
+
+    def __init__(self, device: Device) -> None:
+        self._device = device
+        self._room: RemoteArray | None = None
+
+    def run(self, packed: RemoteFunction, plan: Plan) -> Any:  # noqa: ANN401 - what C returns
+        """Send what goes along, call, take what comes back."""
+        rpc = self._device.rpc
+        if not plan.frame.size:
+            return plan.finish(packed(*plan.arguments(0)))
+        with rpc.lock:
+            base = self._send(plan)
+            result = packed(*plan.arguments(base))
+            begin, size = plan.frame.comes_back
+            data = download(rpc, base, begin, size) if size else memoryview(b"")
+        plan.frame.take(data, base, plan.function.name)
+        return plan.finish(result)
+
+    def time(self, timer: Callable[..., Any], plan: Plan) -> Any:  # noqa: ANN401 - what the timer gives
+        """Send what goes along, and time calls with it."""
+        with self._device.rpc.lock:
+            base = self._send(plan) if plan.frame.size else 0
+            return timer(*plan.arguments(base))
+
+    def read(self, base: int, offset: int, size: int) -> memoryview:
+        """Bytes of an allocation at `base`."""
+        with self._device.rpc.lock:
+            self._device.rpc.ready()
+            return download(self._device.rpc, base, offset, size)
+
+    def write(self, base: int, offset: int, data: bytes) -> None:
+        """Overwrite bytes of an allocation at `base`."""
+        with self._device.rpc.lock:
+            self._device.rpc.ready()
+            upload(self._device.rpc, base, offset, data)
+
+    def free(self) -> None:
+        """Give it back."""
+        room, self._room = self._room, None
+        if room is not None:
+            room.free()
+
+    def _send(self, plan: Plan) -> int:
+        rpc = self._device.rpc
+        rpc.ready()
+        base = self._base(plan.frame.size)
+        for offset, data in plan.frame.image(base):
+            upload(rpc, base, offset, data)
+        return base
+
+    def _base(self, size: int) -> int:
+        room = self._room
+        if room is None or room.nbytes < size or not room.usable_on(self._device.rpc):
+            self.free()
+            room = self._room = self._device.empty((max(_LEAST, 1 << (size - 1).bit_length()),), "uint8")
+        return room.address
+
+
+def upload(rpc: RpcClient, base: int, offset: int, data: bytes) -> None:
+    """Copy bytes into an allocation on the device."""
+    memory.upload(rpc, DLTensor(base, _BYTES, (len(data),), offset), memoryview(data))
+
+
+def download(rpc: RpcClient, base: int, offset: int, size: int) -> memoryview:
+    """Copy bytes of an allocation on the device."""
+    return memoryview(memory.download(rpc, DLTensor(base, _BYTES, (size,), offset), size))

@@ -1,0 +1,345 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From sources to objects with their types and thunks. Needs no device: it may run in a pool of processes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from io import BytesIO
+from pathlib import Path
+from typing import Final
+
+from elftools.elf.constants import SH_FLAGS
+from elftools.elf.elffile import ELFFile
+
+from minrpc.errors import BuildError, ConfigurationError, ToolchainMissingError
+from minrpc.firmware.cache import cache_home, kept, mark_used
+from minrpc.library.c_types import CType, Declarations, Function, Variable
+from minrpc.library.debug_info import read_declarations
+from minrpc.library.thunks import callable_functions, thunk_source
+from minrpc.library.toolset import Toolset, program_facts
+
+_COMPILE_S: Final = 10 * 60.0
+_C: Final = (".c",)
+_CXX: Final = (".cc", ".cpp", ".cxx", ".C")
+_ASSEMBLER: Final = (".S", ".s")
+_BINARY: Final = (".o", ".a")
+# C++ as far as it needs no runtime.
+_CXX_FLAGS: Final = (
+    "-fno-exceptions", "-fno-rtti", "-fno-unwind-tables", "-fno-asynchronous-unwind-tables",
+    "-fno-threadsafe-statics", "-fno-use-cxa-atexit",
+)  # fmt: skip
+# Zeroed memory up to here travels with the rest; more is zeroed on the device.
+_SMALL_BSS: Final = 512
+
+
+class CompileError(BuildError):
+    """A source did not compile. The compiler's own words follow, whole."""
+
+    default_next_step = "correct the first error above"
+
+    def __init__(self, message: str, output: str = "") -> None:
+        super().__init__(message, next_step=self.default_next_step)
+        self.stage = "compile"
+        self.output = output
+
+    def _report(self) -> list[str]:
+        lines = super()._report()
+        return [lines[0], *self.output.strip().splitlines()[:60], *lines[1:]]
+
+
+@dataclass(frozen=True)
+class Sources:
+    """What to compile: a value.
+
+    files: C, C++, assembler, objects, archives. include: directories. flags: behind the firmware's own.
+    defines: by name, or "NAME=VALUE" each. libraries: archives and objects that are only linked.
+    headers: included before each source.
+    """
+
+    files: tuple[Path, ...]
+    include: tuple[Path, ...] = ()
+    flags: tuple[str, ...] = ()
+    defines: tuple[str, ...] = ()
+    libraries: tuple[Path, ...] = ()
+    headers: tuple[Path, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        files: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+        *,
+        include: Sequence[str | os.PathLike[str]] = (),
+        flags: Sequence[str] = (),
+        defines: Mapping[str, object] | Sequence[str] = (),
+        libraries: Sequence[str | os.PathLike[str]] = (),
+        headers: Sequence[str | os.PathLike[str]] = (),
+    ) -> Sources:
+        """From what a person writes. Raises ConfigurationError for files that are not there or of no known
+        kind."""
+        listed = [files] if isinstance(files, str | os.PathLike) else list(files)
+        if isinstance(flags, str):
+            raise ConfigurationError(
+                f"flags must be a list, not the text {flags!r}", next_step='write flags=["-O3"]'
+            )
+        if not listed:
+            raise ConfigurationError(
+                "there is nothing to load: no source was given", next_step="name a C file"
+            )
+        named = (
+            [f"{key}={value}" for key, value in defines.items()] if isinstance(defines, Mapping) else defines
+        )
+        return cls(
+            tuple(_file(one, (*_C, *_CXX, *_ASSEMBLER, *_BINARY)) for one in listed),
+            tuple(Path(one).absolute() for one in include),
+            tuple(flags),
+            tuple(named),
+            tuple(_file(one, _BINARY) for one in libraries),
+            tuple(_file(one, ()) for one in headers),
+        )
+
+    @property
+    def name(self) -> str:
+        """For people: the first source's."""
+        return self.files[0].name
+
+
+def _file(given: str | os.PathLike[str], suffixes: Sequence[str]) -> Path:
+    path = Path(given).absolute()
+    if not path.is_file():
+        raise ConfigurationError(f"there is no file {given}", next_step="correct the path")
+    if suffixes and path.suffix not in suffixes:
+        raise ConfigurationError(
+            f"{path.name}: files of this kind can't be loaded", next_step=f"name one of {', '.join(suffixes)}"
+        )
+    return path
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """Objects ready to be linked, and what is in them.
+
+    objects: the user's and that of the thunks, last; libraries: archives behind them.
+    functions: by name, also those that can't be called. declarations: variables and types.
+    start: whether `thunks.START` must run once it is loaded.
+    key: hash of all content.
+    """
+
+    name: str
+    objects: tuple[Path, ...]
+    libraries: tuple[Path, ...]
+    functions: Mapping[str, Function]
+    declarations: Declarations
+    start: bool
+    key: str
+    stack_use: Mapping[str, int] = field(default_factory=dict)
+
+
+def compile_sources(sources: Sources, toolset: Toolset) -> Compiled:
+    """Compile, read the types, make and compile the thunks. What was compiled before comes from the cache.
+
+    Raises CompileError with the compiler's output, ToolchainMissingError.
+    """
+    objects = [_object(one, sources, toolset) for one in sources.files]
+    facts = program_facts(toolset.elf)
+    contents = [one.path.read_bytes() for one in objects]
+    declarations = _merged(
+        [_declared(one.path, content) for one, content in zip(objects, contents, strict=True)]
+    )
+    functions = callable_functions(declarations.functions.values(), facts.word)
+    start = any(_needs_start(content) for content in contents) or bool(sources.libraries)
+    supported = [one for one in functions if not one.unsupported]
+    text = thunk_source(supported, facts.word, start=start)
+    thunks = _compile_text(text, toolset)
+    hashes = [hashlib.sha256(one).hexdigest() for one in contents]
+    hashes += [
+        thunks.parent.name,
+        *(hashlib.sha256(one.read_bytes()).hexdigest() for one in sources.libraries),
+    ]
+    return Compiled(
+        sources.name,
+        (*(one.path for one in objects), thunks),
+        sources.libraries,
+        {one.name: one for one in functions},
+        declarations,
+        start,
+        hashlib.sha256("".join(hashes).encode()).hexdigest(),
+        {name: size for one in objects for name, size in one.stack_use.items()},
+    )
+
+
+def _declared(path: Path, content: bytes) -> Declarations:
+    if path.suffix == ".a":
+        return _merged([read_declarations(member) for member in _members(path, content)])
+    return read_declarations(content)
+
+
+def _members(path: Path, content: bytes) -> list[bytes]:
+    """The objects in an archive."""
+    if content[:8] != b"!<arch>\n":
+        raise ConfigurationError(
+            f"{path.name} is no archive", next_step="name one that `ar` made, not a thin one"
+        )
+    found, at = [], 8
+    while at + 60 <= len(content):
+        size = int(content[at + 48 : at + 58])
+        member = content[at + 60 : at + 60 + size]
+        if member[:4] == b"\x7fELF":
+            found.append(member)
+        at += 60 + size + size % 2
+    return found
+
+
+def _merged(several: Sequence[Declarations]) -> Declarations:
+    if len(several) == 1:
+        return several[0]
+    functions: dict[str, Function] = {}
+    variables: dict[str, Variable] = {}
+    types: dict[str, CType] = {}
+    for one in reversed(several):
+        functions.update(one.functions)
+        variables.update(one.variables)
+        types.update(one.types)
+    return Declarations(functions, variables, types)
+
+
+def _needs_start(content: bytes) -> bool:
+    """Whether there are constructors, or much zeroed memory."""
+    if content[:4] != b"\x7fELF":
+        return True  # An archive: what is linked of it is not known yet.
+    zeroed = 0
+    for section in ELFFile(BytesIO(content)).iter_sections():
+        if section["sh_type"] == "SHT_NOBITS" and section["sh_flags"] & SH_FLAGS.SHF_ALLOC:
+            zeroed += section["sh_size"]
+        if section.name.startswith((".init_array", ".ctors")):
+            return True
+    return zeroed > _SMALL_BSS
+
+
+@dataclass(frozen=True)
+class _Object:
+    path: Path
+    stack_use: Mapping[str, int] = field(default_factory=dict)
+
+
+def _object(source: Path, sources: Sources, toolset: Toolset) -> _Object:
+    if source.suffix in _BINARY:
+        return _Object(source)
+    cxx = source.suffix in _CXX
+    command = [toolset.cxx if cxx else toolset.compiler, *toolset.code_flags, "-g"]
+    command += _CXX_FLAGS if cxx else ()
+    command += [f"-D{one}" for one in sources.defines]
+    command += [f"-I{one}" for one in (*sources.include, source.parent)]
+    for header in sources.headers if source.suffix not in _ASSEMBLER else ():
+        command += ["-include", str(header)]
+    command += [*sources.flags, *toolset.includes, "-fno-lto"]
+    directory = _compiled(command, source)
+    stack = _stack_use(directory / "source.su")
+    return _Object(directory / "source.o", stack)
+
+
+def _stack_use(path: Path) -> dict[str, int]:
+    """Bytes of stack by function, as -fstack-usage tells."""
+    if not path.is_file():
+        return {}
+    found = {}
+    for line in path.read_text().splitlines():
+        place, size, *_ = line.split("\t")
+        found[place.rsplit(":", 1)[-1]] = int(size)
+    return found
+
+
+def _compile_text(text: str, toolset: Toolset) -> Path:
+    """The object of C source that is made here."""
+    name = hashlib.sha256(text.encode()).hexdigest()[:32]
+
+    def fill(directory: Path) -> None:
+        (directory / "thunks.c").write_text(text)
+
+    source = kept(cache_home() / "objects" / name, fill) / "thunks.c"
+    return _compiled([toolset.compiler, *toolset.code_flags, "-w", "-fno-lto"], source) / "source.o"
+
+
+def _compiled(command: Sequence[str], source: Path) -> Path:
+    """A directory of the cache with source.o.
+
+    A list beside it says which headers were read, with the hash of each, and so which directory is current.
+    """
+    content = source.read_bytes()
+    objects = cache_home() / "objects"
+    key = hashlib.sha256("\0".join([*command, str(source)]).encode() + content).hexdigest()[:32]
+    listed = objects / f"{key}.json"
+    known = _read_list(listed)
+    if known is not None:
+        directory = objects / _name(key, known)
+        if directory.is_dir() and all(_hash(Path(path)) == one for path, one in known.items()):
+            mark_used(directory)
+            return directory
+    with tempfile.TemporaryDirectory(prefix="minrpc-compile-") as work:
+        partial = Path(work)
+        words = [*command, "-fstack-usage", "-MD", "-MF", "source.d", "-c", str(source), "-o", "source.o"]
+        output = _run(words, partial)
+        if output is not None:
+            raise CompileError(f"{source.name} does not compile", output)
+        headers = _read_headers(partial / "source.d")
+
+        def fill(directory: Path) -> None:
+            for one in ("source.o", "source.su"):
+                if (partial / one).is_file():
+                    shutil.copy2(partial / one, directory / one)
+
+        directory = kept(objects / _name(key, headers), fill)
+        (partial / "list").write_text(json.dumps(headers))
+        staged = objects / f".{key}.{os.getpid()}.json"
+        shutil.copy2(partial / "list", staged)
+        staged.replace(listed)
+    return directory
+
+
+def _name(key: str, headers: Mapping[str, str]) -> str:
+    return f"{key}-{hashlib.sha256(json.dumps(headers).encode()).hexdigest()[:16]}"
+
+
+def _read_list(path: Path) -> dict[str, str] | None:
+    try:
+        return dict(json.loads(path.read_text()))
+    except FileNotFoundError:
+        return None
+
+
+def _run(command: Sequence[str], directory: Path) -> str | None:
+    """The output of a compiler that failed; None when it did not."""
+    try:
+        ran = subprocess.run(
+            command,
+            cwd=directory,
+            capture_output=True,
+            text=True,
+            timeout=_COMPILE_S,
+            check=False,
+            errors="replace",
+        )
+    except FileNotFoundError as error:
+        raise ToolchainMissingError(f"{command[0]} is not installed", stage="compile") from error
+    return (ran.stderr or ran.stdout or f"exit status {ran.returncode}") if ran.returncode else None
+
+
+def _read_headers(depfile: Path) -> dict[str, str]:
+    """What the compiler read, with the hash of each."""
+    text = depfile.read_text().partition(": ")[2].replace("\\\n", " ")
+    paths = [one.replace("\\ ", " ") for one in re.findall(r"(?:\\ |\S)+", text)]
+    return {one: _hash(Path(one)) for one in paths}
+
+
+def _hash(path: Path) -> str:
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError:
+        return ""

@@ -1,0 +1,322 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Functions, variables and types of a program, from the debug information that its compiler wrote."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from io import BytesIO
+from typing import Any, Final
+
+from elftools.dwarf.compileunit import CompileUnit
+from elftools.dwarf.die import DIE
+from elftools.dwarf.dwarf_expr import DWARFExprParser
+from elftools.elf.elffile import ELFFile
+
+from minrpc.library.c_types import (
+    VOID,
+    Array,
+    CType,
+    Declarations,
+    Enumeration,
+    Field,
+    Function,
+    FunctionType,
+    Kind,
+    Parameter,
+    Pointer,
+    Qualified,
+    Record,
+    Scalar,
+    Typedef,
+    Variable,
+)
+
+# DW_ATE_*
+_ENCODINGS: Final[dict[int, tuple[Kind, bool]]] = {
+    0x02: ("bool", False),
+    0x03: ("complex", True),
+    0x04: ("float", True),
+    0x05: ("int", True),
+    0x06: ("char", True),
+    0x07: ("uint", False),
+    0x08: ("char", False),
+    0x10: ("uint", False),
+}
+_QUALIFIERS: Final = {
+    "DW_TAG_const_type": "const",
+    "DW_TAG_volatile_type": "volatile",
+    "DW_TAG_restrict_type": "restrict",
+    "DW_TAG_atomic_type": "_Atomic",
+}
+_RECORDS: Final = {
+    "DW_TAG_structure_type": "struct",
+    "DW_TAG_class_type": "struct",
+    "DW_TAG_union_type": "union",
+}
+_POINTERS: Final = {
+    "DW_TAG_pointer_type": False,
+    "DW_TAG_reference_type": True,
+    "DW_TAG_rvalue_reference_type": True,
+}
+_PASSED_BY_REFERENCE: Final = 4  # DW_CC_pass_by_reference
+# Languages without prototypes that tell nothing: C's DW_LANG codes.
+_C_LANGUAGES: Final = frozenset({0x01, 0x02, 0x0C, 0x1D, 0x2C})
+
+
+def read_declarations(program: bytes) -> Declarations:
+    """What an ELF file, relocatable or linked, declares with external linkage, and its types.
+
+    Empty without debug information.
+    """
+    file = ELFFile(BytesIO(program))
+    if not file.has_dwarf_info():
+        return Declarations()
+    dwarf = file.get_dwarf_info()
+    functions: dict[str, Function] = {}
+    variables: dict[str, Variable] = {}
+    types: dict[str, CType] = {}
+    for unit in dwarf.iter_CUs():
+        reader = _Unit(unit, file.little_endian)
+        for one in reader.functions():
+            functions.setdefault(one.name, one)
+        for variable in reader.variables():
+            variables.setdefault(variable.name, variable)
+        for name, ctype in reader.named_types():
+            _add_type(types, name, ctype)
+    return Declarations(functions, variables, types)
+
+
+def _add_type(types: dict[str, CType], name: str, ctype: CType) -> None:
+    """A complete record beats one that was only announced, in this unit or another."""
+    known = types.get(name)
+    if known is None or (isinstance(known, Record) and not known.complete):
+        types[name] = ctype
+
+
+class _Unit:
+    """One compilation unit. Each type is made once, so records that name themselves end."""
+
+    def __init__(self, unit: CompileUnit, little_endian: bool) -> None:
+        self._unit = unit
+        self._top = unit.get_top_DIE()
+        self._pointer_size: int = unit["address_size"]
+        self._expressions = DWARFExprParser(unit.structs)
+        self._types: dict[int, CType] = {}
+        language = self._top.attributes.get("DW_AT_language")
+        self._is_c = language is not None and language.value in _C_LANGUAGES
+        assert little_endian, "targets are little-endian"
+
+    def functions(self) -> Iterator[Function]:
+        """Those that have code here and a name for the linker, as they stand in the source."""
+        for die in sorted(self._scopes(self._top), key=_line):
+            if die.tag != "DW_TAG_subprogram" or "DW_AT_low_pc" not in die.attributes:
+                continue
+            name = _text(_find(die, "DW_AT_name"))
+            if not name or _find(die, "DW_AT_external") is None:
+                continue
+            symbol = _text(_find(die, "DW_AT_linkage_name")) or name
+            prototype = self._function_type(die)
+            yield Function(name, symbol, prototype, self._unsupported(die, prototype))
+
+    def variables(self) -> Iterator[Variable]:
+        """Those of file scope that have a place."""
+        for die in self._scopes(self._top):
+            if die.tag != "DW_TAG_variable" or not self._is_static(die):
+                continue
+            name = _text(_find(die, "DW_AT_name"))
+            if name:
+                symbol = _text(_find(die, "DW_AT_linkage_name")) or name
+                yield Variable(name, symbol, self._type_at(_origin_with(die, "DW_AT_type")))
+
+    def named_types(self) -> Iterator[tuple[str, CType]]:
+        """Tags and typedefs. A typedef comes after the tags, and its type is what it stands for."""
+        typedefs = []
+        for die in self._scopes(self._top):
+            name = _text(die.attributes.get("DW_AT_name"))
+            if not name:
+                continue
+            if die.tag in _RECORDS or die.tag == "DW_TAG_enumeration_type":
+                yield name, self._type(die)
+            elif die.tag == "DW_TAG_typedef":
+                typedefs.append((name, self._type(die)))
+        yield from typedefs
+
+    def _scopes(self, die: DIE) -> Iterator[DIE]:
+        for child in die.iter_children():
+            if child.tag == "DW_TAG_namespace":
+                yield from self._scopes(child)
+            else:
+                yield child
+
+    def _is_static(self, die: DIE) -> bool:
+        """Whether its place is an address."""
+        location = die.attributes.get("DW_AT_location")
+        if location is None or location.form != "DW_FORM_exprloc":
+            return False
+        return [step.op_name for step in self._expressions.parse_expr(location.value)] == ["DW_OP_addr"]
+
+    def _unsupported(self, die: DIE, prototype: FunctionType) -> str:
+        if prototype.variadic:
+            return "it is variadic: how its arguments are passed depends on the call"
+        if self._is_c and prototype.parameters and _find(die, "DW_AT_prototyped") is None:
+            return "its definition has no prototype (parameters declared behind the parentheses)"
+        return ""
+
+    def _function_type(self, die: DIE) -> FunctionType:
+        parameters = []
+        variadic = False
+        for child in die.iter_children():
+            if child.tag == "DW_TAG_formal_parameter":
+                name = _text(_find(child, "DW_AT_name"))
+                parameters.append(Parameter(name, self._type_at(_origin_with(child, "DW_AT_type"))))
+            variadic |= child.tag == "DW_TAG_unspecified_parameters"
+        return FunctionType(self._type_at(_origin_with(die, "DW_AT_type")), tuple(parameters), variadic)
+
+    def _type_at(self, die: DIE | None) -> CType:
+        """What DW_AT_type of `die` names; void when it names nothing."""
+        if die is None or "DW_AT_type" not in die.attributes:
+            return VOID
+        return self._type(die.get_DIE_from_attribute("DW_AT_type"))
+
+    def _type(self, die: DIE) -> CType:
+        known = self._types.get(die.offset)
+        if known is not None:
+            return known
+        if die.tag in _RECORDS:
+            return self._record(die)
+        made = self._types[die.offset] = self._make(die)
+        return made
+
+    def _make(self, die: DIE) -> CType:
+        name = _text(die.attributes.get("DW_AT_name"))
+        if die.tag == "DW_TAG_base_type":
+            kind, signed = _ENCODINGS.get(die.attributes["DW_AT_encoding"].value, ("other", True))
+            size = die.attributes["DW_AT_byte_size"].value
+            if kind == "float" and size not in (2, 4, 8):
+                kind = "other"
+            return Scalar(name, size, kind, signed)
+        if die.tag in _POINTERS:
+            size = _number(die, "DW_AT_byte_size", self._pointer_size)
+            return Pointer(self._type_at(die), size, _POINTERS[die.tag])
+        if die.tag in _QUALIFIERS:
+            return Qualified(self._type_at(die), _QUALIFIERS[die.tag])
+        if die.tag == "DW_TAG_typedef":
+            return Typedef(name, self._type_at(die))
+        if die.tag == "DW_TAG_enumeration_type":
+            return self._enumeration(die, name)
+        if die.tag == "DW_TAG_array_type":
+            return self._array(die)
+        if die.tag == "DW_TAG_subroutine_type":
+            return self._function_type(die)
+        return Scalar(
+            name or str(die.tag).removeprefix("DW_TAG_"), _number(die, "DW_AT_byte_size", 0), "other"
+        )
+
+    def _record(self, die: DIE) -> Record:
+        kind = "union" if die.tag == "DW_TAG_union_type" else "struct"
+        record = Record(kind, _text(die.attributes.get("DW_AT_name")))  # type: ignore[arg-type]
+        self._types[die.offset] = record  # Before its members, which may point to it.
+        if "DW_AT_declaration" in die.attributes:
+            return record
+        record.size = _number(die, "DW_AT_byte_size", 0)
+        record.trivial = _number(die, "DW_AT_calling_convention", 0) != _PASSED_BY_REFERENCE
+        members = [
+            child for child in die.iter_children() if child.tag in ("DW_TAG_member", "DW_TAG_inheritance")
+        ]
+        record.fields = tuple(self._field(one) for one in members if "DW_AT_external" not in one.attributes)
+        record.complete = True
+        return record
+
+    def _field(self, die: DIE) -> Field:
+        name = _text(die.attributes.get("DW_AT_name"))
+        ctype = self._type_at(die)
+        offset = self._member_offset(die)
+        if "DW_AT_bit_size" not in die.attributes:
+            return Field(name, ctype, offset)
+        bits = die.attributes["DW_AT_bit_size"].value
+        if "DW_AT_data_bit_offset" in die.attributes:
+            first = die.attributes["DW_AT_data_bit_offset"].value
+        else:  # DWARF 3 counts from the most significant bit of the storage unit.
+            unit = _number(die, "DW_AT_byte_size", 4) * 8
+            first = offset * 8 + unit - _number(die, "DW_AT_bit_offset", 0) - bits
+        return Field(name, ctype, first // 8, bits, first)
+
+    def _member_offset(self, die: DIE) -> int:
+        location = die.attributes.get("DW_AT_data_member_location")
+        if location is None:
+            return 0
+        if isinstance(location.value, int):
+            return location.value
+        steps = self._expressions.parse_expr(location.value)
+        return int(steps[0].args[0]) if steps and steps[0].op_name == "DW_OP_plus_uconst" else 0
+
+    def _enumeration(self, die: DIE, name: str) -> Enumeration:
+        size = _number(die, "DW_AT_byte_size", 4)
+        under = die.get_DIE_from_attribute("DW_AT_type") if "DW_AT_type" in die.attributes else None
+        values = [
+            (_text(child.attributes["DW_AT_name"]), int(child.attributes["DW_AT_const_value"].value))
+            for child in die.iter_children()
+            if child.tag == "DW_TAG_enumerator"
+        ]
+        signed = any(value < 0 for _, value in values)
+        if under is not None and "DW_AT_encoding" in under.attributes:
+            signed = _ENCODINGS.get(under.attributes["DW_AT_encoding"].value, ("int", True))[1]
+        wrap = 1 << (8 * size)
+        if signed:  # A constant of the same width may have been read without its sign.
+            values = [(one, value - wrap if value >= wrap // 2 else value) for one, value in values]
+        return Enumeration(name, size, signed, tuple(values))
+
+    def _array(self, die: DIE) -> CType:
+        counts = [_count(child) for child in die.iter_children() if child.tag == "DW_TAG_subrange_type"]
+        made = self._type_at(die)
+        vector = "DW_AT_GNU_vector" in die.attributes
+        for count in reversed(counts):
+            made = Array(made, count, vector)
+        return made
+
+
+def _count(die: DIE) -> int | None:
+    count = die.attributes.get("DW_AT_count")
+    if count is not None:
+        return int(count.value) if isinstance(count.value, int) else None
+    bound = die.attributes.get("DW_AT_upper_bound")
+    if bound is None or not isinstance(bound.value, int):
+        return None
+    value = int(bound.value)
+    # Of an array of no elements the last one's number is -1, which may come without its sign.
+    return 0 if value in (0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF) else value + 1
+
+
+def _number(die: DIE, name: str, default: int) -> int:
+    attribute = die.attributes.get(name)
+    return int(attribute.value) if attribute is not None and isinstance(attribute.value, int) else default
+
+
+def _line(die: DIE) -> int:
+    found = _find(die, "DW_AT_decl_line")
+    return int(found.value) if found is not None else 0
+
+
+def _text(attribute: Any) -> str:  # noqa: ANN401 - pyelftools has no types
+    return attribute.value.decode("utf-8", "replace") if attribute is not None else ""
+
+
+def _origins(die: DIE) -> Iterator[DIE]:
+    """It, and what it completes: an inlined function's abstract one, a declaration."""
+    while True:
+        yield die
+        for link in ("DW_AT_abstract_origin", "DW_AT_specification"):
+            if link in die.attributes:
+                die = die.get_DIE_from_attribute(link)
+                break
+        else:
+            return
+
+
+def _origin_with(die: DIE, name: str) -> DIE | None:
+    return next((one for one in _origins(die) if name in one.attributes), None)
+
+
+def _find(die: DIE, name: str) -> Any:  # noqa: ANN401 - pyelftools has no types
+    found = _origin_with(die, name)
+    return found.attributes[name] if found is not None else None

@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From objects to bytes that run at a given address of a firmware that runs already."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Final
+
+from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import SymbolTableSection
+
+from minrpc.errors import BuildError
+from minrpc.firmware.cache import cache_home, kept
+from minrpc.library.compiling import Compiled
+from minrpc.library.thunks import REGISTRY
+from minrpc.library.toolset import Toolset, program_facts, run_tool
+
+_LINK_S: Final = 120.0
+ALIGNMENT: Final = 16
+"""Of the block's address, in bytes."""
+
+_SCRIPT: Final = """\
+SECTIONS
+{{
+	. = {base:#x};
+	minrpc_base = .;
+	.loaded : {{
+		*(.text .text.*)
+		*(.rodata .rodata.* .srodata .srodata.*)
+		. = ALIGN(8);
+		minrpc_constructors = .;
+		KEEP(*(SORT_BY_INIT_PRIORITY(.init_array.*) .init_array .ctors .ctors.*))
+		minrpc_constructors_end = .;
+		*(.data .data.* .sdata .sdata.* .got .got.* .igot .igot.* .toc .relro* .ldata*)
+		. = ALIGN(4);
+	}}
+	{orphans}
+	.zeroed (NOLOAD) : {{
+		minrpc_bss = .;
+		*(.bss .bss.* .sbss .sbss.* COMMON)
+		minrpc_bss_end = .;
+	}}
+	minrpc_end = .;
+	/DISCARD/ : {{
+		*(.ARM.exidx* .ARM.extab* .eh_frame* .comment .note* .gnu.* .stab* .fini_array* .dtors*)
+	}}
+}}
+"""
+
+# Unwinding tables name these; nothing here unwinds.
+_UNWINDERS: Final = ("__aeabi_unwind_cpp_pr0", "__aeabi_unwind_cpp_pr1", "__aeabi_unwind_cpp_pr2")
+_NOISE: Final = re.compile(r"warning:|NOTE:|: in function ")
+_UNDEFINED: Final = re.compile(r"undefined reference to [`'\"](?P<name>[^'\"]+)['\"]")
+
+
+class LinkError(BuildError):
+    """What is to be loaded does not link against the firmware."""
+
+    default_next_step = "add the source or the archive that has it: sources=[...] or libraries=[...]"
+
+
+class UndefinedSymbolsError(LinkError):
+    """Symbols that neither the sources, nor the libraries, nor the firmware have. names: which."""
+
+    def __init__(self, message: str, names: Sequence[str] = (), details: Sequence[str] = ()) -> None:
+        super().__init__(message, details=details, next_step=self.default_next_step)
+        self.stage = "link"
+        self.names = tuple(names)
+
+
+@dataclass(frozen=True)
+class Image:
+    """What is loaded.
+
+    base: its address. data: its bytes; size: with the zeroed memory behind them.
+    registry: offset of the table of its packed functions. symbols: addresses, functions' as C pointers have
+        them.
+    sizes: bytes of functions and variables.
+    """
+
+    base: int
+    data: bytes
+    size: int
+    registry: int
+    symbols: Mapping[str, int]
+    sizes: Mapping[str, int]
+
+
+def link(compiled: Compiled, toolset: Toolset, base: int, further: Mapping[str, int] | None = None) -> Image:
+    """Link for the address `base`. further: addresses of symbols that the firmware's ELF does not have.
+
+    Raises UndefinedSymbolsError, LinkError with the linker's words.
+    """
+    with tempfile.TemporaryDirectory(prefix="minrpc-link-") as name:
+        directory = Path(name)
+        script, linked = directory / "load.ld", directory / "loaded.elf"
+        script.write_text(_SCRIPT.format(base=base, orphans=""))
+        archives = [str(one) for one in compiled.objects if one.suffix == ".a"]
+        command = [
+            toolset.program("ld"),
+            *_emulation(toolset),
+            "-nostdlib",
+            "-T",
+            str(script),
+            "-o",
+            str(linked),
+        ]
+        # RISC-V's relaxation uses the firmware's global pointer; x86-64's makes near calls of what may be
+        # far.
+        relaxes = program_facts(toolset.elf).machine != "EM_RISCV" and not toolset.is_position_independent
+        command += ["-z", "noexecstack", *([] if relaxes else ["--no-relax"])]
+        command += [f"--defsym={one}=0" for one in _UNWINDERS]
+        command += [f"--defsym={one}={value:#x}" for one, value in (further or {}).items()]
+        command += [str(one) for one in compiled.objects if one.suffix != ".a"]
+        command += ["--whole-archive", *archives, "--no-whole-archive"] if archives else []
+        command += [str(firmware_symbols(toolset))]
+        command += (
+            ["--start-group", *map(str, compiled.libraries), "--end-group"] if compiled.libraries else []
+        )
+        command += () if toolset.is_position_independent else toolset.library_options()
+        ran = subprocess.run(
+            command, capture_output=True, text=True, timeout=_LINK_S, check=False, errors="replace"
+        )
+        if ran.returncode:
+            raise _failure(compiled.name, ran.stderr)
+        return _image(linked, base)
+
+
+@lru_cache(maxsize=16)
+def _emulation(toolset: Toolset) -> tuple[str, ...]:
+    facts = program_facts(toolset.elf)
+    names = {
+        ("EM_386", 32): "elf_i386",
+        ("EM_X86_64", 64): "elf_x86_64",
+        ("EM_RISCV", 32): "elf32lriscv",
+        ("EM_RISCV", 64): "elf64lriscv",
+    }
+    found = names.get((facts.machine, facts.bits))
+    return ("-m", found) if found else ()
+
+
+def _failure(library: str, output: str) -> LinkError:
+    lines = [re.sub(r"^\S*ld(\.bfd)?: ", "", line) for line in output.splitlines() if not _NOISE.search(line)]
+    names = tuple(dict.fromkeys(match["name"] for line in lines for match in _UNDEFINED.finditer(line)))
+    shown = [line for line in lines if _UNDEFINED.search(line)]
+    if names:
+        wanted = ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
+        who = "which neither its sources, nor its libraries, nor the firmware have"
+        return UndefinedSymbolsError(f"{library} needs {wanted}, {who}", names, shown)
+    error = LinkError(f"{library} does not link", details=lines[:8], next_step=LinkError.default_next_step)
+    error.stage = "link"
+    return error
+
+
+def _image(linked: Path, base: int) -> Image:
+    with linked.open("rb") as stream:
+        file = ELFFile(stream)
+        table = file.get_section_by_name(".symtab")
+        assert isinstance(table, SymbolTableSection)
+        symbols: dict[str, int] = {}
+        sizes: dict[str, int] = {}
+        for symbol in table.iter_symbols():
+            # What is local to a file is found too, unless a global has its name.
+            if symbol.name and (symbol["st_info"]["bind"] != "STB_LOCAL" or symbol.name not in symbols):
+                symbols[symbol.name], sizes[symbol.name] = symbol["st_value"], symbol["st_size"]
+        sections = [
+            (one["sh_addr"], one.data())
+            for one in file.iter_sections()
+            if one["sh_flags"] & 2 and one["sh_type"] != "SHT_NOBITS" and one["sh_size"]
+        ]
+    end = max((at + len(data) for at, data in sections), default=base)
+    content = bytearray(end - base)
+    for at, data in sections:
+        content[at - base : at - base + len(data)] = data
+    size = symbols["minrpc_end"] - base
+    small = symbols["minrpc_bss_end"] - symbols["minrpc_bss"] <= 512
+    content = content.ljust(size, b"\0") if small else content
+    return Image(base, bytes(content), max(size, len(content)), symbols[REGISTRY] - base, symbols, sizes)
+
+
+def firmware_symbols(toolset: Toolset) -> Path:
+    """An object that defines the firmware's global symbols at their addresses; weakly, so that the user's own
+    win.
+
+    Made by the assembler once for each firmware. Symbols that only have a number (--just-symbols) would not
+    do: a far call would then reach Thumb code in ARM state.
+    """
+    content = toolset.elf.read_bytes()
+    key = hashlib.sha256(content + " ".join(toolset.flags).encode()).hexdigest()[:32]
+    facts = program_facts(toolset.elf)
+
+    def fill(directory: Path) -> None:
+        source = directory / "firmware.S"
+        source.write_text(_symbol_source(toolset.elf, facts.thumb))
+        run_tool([toolset.compiler, *toolset.flags, "-c", str(source), "-o", str(directory / "firmware.o")])
+        source.unlink()
+
+    return kept(cache_home() / "symbols" / key, fill) / "firmware.o"
+
+
+def _symbol_source(elf: Path, thumb: bool) -> str:
+    lines = [".syntax unified", ".thumb"] if thumb else []
+    with elf.open("rb") as stream:
+        table = ELFFile(stream).get_section_by_name(".symtab")
+        if not isinstance(table, SymbolTableSection):
+            raise LinkError(f"{elf.name} has no symbols: nothing can be linked against it")
+        for symbol in table.iter_symbols():
+            bind, kind = symbol["st_info"]["bind"], symbol["st_info"]["type"]
+            name, value = symbol.name, symbol["st_value"]
+            if bind not in ("STB_GLOBAL", "STB_WEAK") or symbol["st_shndx"] == "SHN_UNDEF":
+                continue
+            if not re.fullmatch(r"[A-Za-z_.$][\w.$]*", name) or kind == "STT_TLS":
+                continue
+            lines.append(f".weak {name}")
+            if kind == "STT_FUNC" and thumb:
+                lines += [f".type {name}, %function", f".thumb_set {name}, {value | 1:#x}"]
+            else:
+                lines.append(f".set {name}, {value:#x}")
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Loads code into a running device: compile, link for the address that the device gives, copy, register."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from pathlib import Path
+from typing import Final
+
+from minrpc.client.device import Device
+from minrpc.client.function import RemoteModule
+from minrpc.client.rpc import RpcClient
+from minrpc.errors import DeviceMemoryError, DialectError, HarnessError, RemoteError
+from minrpc.firmware import Firmware
+from minrpc.library.call_memory import upload
+from minrpc.library.compiling import Compiled, Sources, compile_sources
+from minrpc.library.linking import Image, UndefinedSymbolsError, link
+from minrpc.library.loaded import LoadedLibrary
+from minrpc.library.thunks import START
+from minrpc.library.toolset import Toolset, program_facts, toolset_of
+from minrpc.wire.requests import free_data
+from minrpc.wire.values import Handle, Module
+
+CODE_ALLOC: Final = "minrpc.code_alloc"
+CODE_LOAD: Final = "minrpc.code_load"
+SYMBOL: Final = "minrpc.symbol"
+
+_IMAGES: Final = 256
+_ROUNDS: Final = 4
+
+
+class LoadError(HarnessError):
+    """Code can't be loaded into this device."""
+
+    default_next_step = (
+        "build its firmware with -DMINRPC_CODE_LOADING=ON, on Zephyr with CONFIG_MINRPC_CODE_LOADING=y"
+    )
+
+
+def load(device: Device, sources: Sources, *, firmware: Firmware | None = None) -> LoadedLibrary:
+    """Compile `sources` for the device and load them.
+
+    firmware: what runs on the device; left out it is what was started from here.
+
+    Raises CompileError, LinkError, LoadError, DeviceMemoryError; the session goes on.
+    """
+    toolset = toolset_of(firmware or firmware_of(device))
+    return load_compiled(device, compile_sources(sources, toolset), toolset)
+
+
+def firmware_of(device: Device) -> Firmware:
+    """What runs on the device. Raises LoadError when that is not known."""
+    found = getattr(device.owner, "firmware", None)
+    if isinstance(found, Firmware):
+        return found
+    raise LoadError(
+        f"it is not known which firmware runs on {device.name}",
+        stage="load",
+        next_step="give `firmware=build(target)`: the firmware that was flashed",
+    )
+
+
+def load_compiled(device: Device, compiled: Compiled, toolset: Toolset) -> LoadedLibrary:
+    """Load what was compiled before, for instance by another process. Raises as `load` does."""
+    rpc = device.rpc
+    with rpc.lock:
+        rpc.ready()
+        image = _placed(rpc, device, compiled, toolset)
+        try:
+            upload(rpc, image.base, 0, image.data)
+            module = _registered(rpc, compiled.name, image)
+        except HarnessError:
+            _free(rpc, image.base)
+            raise
+    if compiled.start:
+        try:
+            module.get_function(START)()
+        except HarnessError as error:
+            raise error.add_context(stage=f"run the constructors of {compiled.name}") from None
+    return LoadedLibrary(device, compiled, image, program_facts(toolset.elf), module)
+
+
+def _placed(rpc: RpcClient, device: Device, compiled: Compiled, toolset: Toolset) -> Image:
+    """Linked for a block that the device has given.
+
+    How large it is shows when it is linked, and where it lies when the device is asked: so it is linked for
+    where the last one was, which is nearly always right.
+    """
+    linker = _Linker(device, toolset)
+    base = _last_base.get(toolset.elf, 0x10000)
+    image = linker.link(compiled, base)
+    for _ in range(_ROUNDS):
+        given = _allocate(rpc, compiled.name, image.size)
+        if given == image.base:
+            _last_base[toolset.elf] = given
+            return image
+        try:
+            moved = linker.link(compiled, given)
+        except HarnessError:
+            _free(rpc, given)
+            raise
+        if moved.size <= image.size:
+            _last_base[toolset.elf] = given
+            return moved
+        _free(rpc, given)
+        image = moved
+    raise LoadError(f"{compiled.name}: its size changes with its address", stage="load")
+
+
+# Where the last block of a firmware was, and what was linked lately: the same for all devices of this
+# process.
+_last_base: dict[Path, int] = {}
+_images: OrderedDict[tuple[str, Path, int], Image] = OrderedDict()
+
+
+class _Linker:
+    """Links, and asks the device for addresses that the firmware's ELF does not know: of shared libraries."""
+
+    def __init__(self, device: Device, toolset: Toolset) -> None:
+        self._device = device
+        self._toolset = toolset
+        self._far: dict[str, int] = {}
+
+    def link(self, compiled: Compiled, base: int) -> Image:
+        key = (compiled.key, self._toolset.elf, base)
+        known = _images.get(key)
+        if known is not None and not self._toolset.is_position_independent:
+            _images.move_to_end(key)
+            return known
+        image = self._linked(compiled, base)
+        _images[key] = image
+        if len(_images) > _IMAGES:
+            _images.popitem(last=False)
+        return image
+
+    def _linked(self, compiled: Compiled, base: int) -> Image:
+        while True:
+            try:
+                return link(compiled, self._toolset, base, self._far)
+            except UndefinedSymbolsError as error:
+                if not self._find(error.names):
+                    raise
+
+    def _find(self, names: tuple[str, ...]) -> bool:
+        """Whether the device has all of them."""
+        rpc = self._device.rpc
+        finder = rpc.library_function(SYMBOL) if self._toolset.is_position_independent else 0
+        if not finder:
+            return False
+        for name in names:
+            address = rpc.call(finder, (name,), f"look up {name}")
+            if not isinstance(address, int) or not address or name in self._far:
+                return False
+            self._far[name] = address
+        return True
+
+
+def _allocate(rpc: RpcClient, name: str, size: int) -> int:
+    allocate = rpc.global_function(CODE_ALLOC)
+    if not allocate:
+        raise LoadError(f"the firmware of {rpc.link.name} can't load code", stage=f"load {name}")
+    stage = f"load {name}"
+    try:
+        block = rpc.call(allocate, (size,), stage)
+    except RemoteError as error:
+        raise DeviceMemoryError(
+            error.text,
+            stage=stage,
+            console_tail=error.console_tail,
+            details=(f"{name} takes {size} bytes",),
+            next_step="unload what is no longer used, or build with a larger arena",
+        ) from error
+    if not isinstance(block, Handle):
+        raise DialectError(f"{CODE_ALLOC} returned {block!r}, which is no address", stage=stage)
+    return block.value
+
+
+def _registered(rpc: RpcClient, name: str, image: Image) -> RemoteModule:
+    register = rpc.global_function(CODE_LOAD)
+    module = rpc.call(register, (Handle(image.base), image.registry), f"load {name}")
+    if not isinstance(module, Module):
+        raise DialectError(f"{CODE_LOAD} returned {module!r}, which is no module", stage=f"load {name}")
+    return RemoteModule(rpc, name, module.handle)
+
+
+def _free(rpc: RpcClient, block: int) -> None:
+    """Give back a block that nothing was registered in; the session's end does it, if this can't."""
+    rpc.release(rpc.generation, free_data(block))

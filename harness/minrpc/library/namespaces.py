@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A library's types and variables, by name."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping
+from enum import IntEnum
+from typing import Any, Protocol
+
+import numpy as np
+
+from minrpc.library.c_types import (
+    CType,
+    Enumeration,
+    Record,
+    Variable,
+    declaration,
+    flat_fields,
+    is_const,
+    numpy_dtype,
+    size_of,
+    strip,
+)
+from minrpc.library.values import StructValue, enum_class, load_value, make_struct, store_value
+
+
+class StructType:
+    """The constructor of a struct's values: `fir_instance(taps=8, state=buffer)`. Members left out are
+    zero."""
+
+    def __init__(self, name: str, ctype: CType) -> None:
+        self.name = name
+        self.ctype = ctype
+
+    def __call__(self, **values: object) -> StructValue:
+        """A struct. Raises TypeError and ValueError for members that do not fit or are not there."""
+        return make_struct(self.ctype, self.name, values)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """For arrays of it: numpy's structured type with the C layout."""
+        return numpy_dtype(self.ctype)
+
+    @property
+    def size(self) -> int:
+        """Bytes of one."""
+        return size_of(self.ctype)
+
+    def __repr__(self) -> str:
+        record = strip(self.ctype)
+        if not isinstance(record, Record) or not record.complete:
+            return f"<{declaration(self.ctype)}, incomplete>"
+        members = "; ".join(
+            declaration(one.type, one.name) + (f" : {one.bits}" if one.bits is not None else "")
+            for one in flat_fields(record)
+        )
+        return f"<{declaration(self.ctype)} {{ {members}; }}>"
+
+
+class Types:
+    """Structs and enums by tag or typedef name."""
+
+    def __init__(self, library: str, types: Mapping[str, CType]) -> None:
+        self._library = library
+        self._types = types
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - StructType, or an enum
+        if name.startswith("__"):
+            raise AttributeError(name)
+        ctype = self._types.get(name)
+        if ctype is None:
+            near = difflib.get_close_matches(name, self._types, 3) or [*self]
+            raise AttributeError(
+                f"{self._library} has no type {name!r}; it has {', '.join(near[:8]) or 'none'}"
+            )
+        return self._made(name, ctype)
+
+    __getitem__ = __getattr__
+
+    def _made(self, name: str, ctype: CType) -> StructType | type[IntEnum] | np.dtype[Any]:
+        stripped = strip(ctype)
+        if isinstance(stripped, Record):
+            return StructType(name, ctype)
+        if isinstance(stripped, Enumeration):
+            return enum_class(stripped)
+        return numpy_dtype(ctype)
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name, one in self._types.items() if isinstance(strip(one), Record | Enumeration))
+
+    def __dir__(self) -> list[str]:
+        return sorted(self)
+
+    def __repr__(self) -> str:
+        return f"<types of {self._library}: {', '.join(sorted(self))}>"
+
+
+class Memory(Protocol):
+    """What variables need of their library."""
+
+    name: str
+
+    @property
+    def image(self) -> Any:  # noqa: ANN401 - an Image, whose module this one is below of
+        """What was linked."""
+
+    def read(self, address: int, size: int) -> memoryview:
+        """Bytes of the device's memory."""
+
+    def write(self, address: int, data: bytes) -> None:
+        """Overwrite them."""
+
+
+class VariableOnDevice:
+    """A variable: also an argument for a pointer to its type.
+
+    address: where it is. pointee: its type.
+    """
+
+    def __init__(self, library: Memory, variable: Variable, address: int) -> None:
+        self.name = variable.name
+        self.pointee = variable.type
+        self.address = address
+        self._library = library
+
+    def read(self) -> Any:  # noqa: ANN401 - number, numpy array, struct
+        """Its value now: a number, a read-only numpy array, a struct."""
+        return load_value(self.pointee, self._library.read(self.address, size_of(self.pointee)))
+
+    def write(self, value: object) -> None:
+        """Overwrite it. Raises TypeError, ValueError."""
+        where = f"{self._library.name}: {self.name}"
+        if is_const(self.pointee):
+            raise TypeError(f"{where}: {declaration(self.pointee, self.name)} can't be written")
+        self._library.write(self.address, store_value(self.pointee, where, value))
+
+    def __str__(self) -> str:
+        return self.name
+
+    def __repr__(self) -> str:
+        return f"<{declaration(self.pointee, self.name)} at 0x{self.address:x}>"
+
+
+class Variables:
+    """Variables of file scope: an attribute reads and writes one; `[name]` is the variable itself."""
+
+    def __init__(self, library: Memory, variables: Mapping[str, Variable]) -> None:
+        object.__setattr__(self, "_library", library)
+        object.__setattr__(self, "_variables", variables)
+
+    _library: Memory
+    _variables: Mapping[str, Variable]
+
+    def __getitem__(self, name: str) -> VariableOnDevice:
+        """The variable itself. Raises AttributeError when there is none."""
+        variable = self._variables.get(name)
+        if variable is None:
+            near = difflib.get_close_matches(name, self._variables, 3) or [*self._variables]
+            raise AttributeError(
+                f"{self._library.name} has no variable {name!r}; it has {', '.join(near[:8]) or 'none'}"
+            )
+        address = self._library.image.symbols.get(variable.symbol)
+        if address is None:
+            raise AttributeError(f"{self._library.name}: the compiler has removed {name}, which nothing uses")
+        return VariableOnDevice(self._library, variable, address)
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - number, numpy array, struct
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self[name].read()
+
+    def __setattr__(self, name: str, value: object) -> None:
+        self[name].write(value)
+
+    def __dir__(self) -> list[str]:
+        return sorted(self._variables)
+
+    def __repr__(self) -> str:
+        shown = "; ".join(declaration(one.type, one.name) for one in self._variables.values())
+        return f"<variables of {self._library.name}: {shown}>"

@@ -1,0 +1,363 @@
+# SPDX-License-Identifier: Apache-2.0
+"""C source that makes functions callable by TVM's packed-function ABI.
+
+Each function gets a thunk, compiled by the function's own compiler with its own flags: so the compiler knows
+how arguments and results are passed, and nothing here does. Numbers travel as int64 or double; pointers as a
+handle or a tensor, whose data they are; what is neither (structs, complex numbers) lies in memory, and a
+pointer to it travels. A result of that kind goes to where a further, last argument points.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Final
+
+from minrpc.library.c_types import (
+    Array,
+    CType,
+    Enumeration,
+    Function,
+    Pointer,
+    Record,
+    Scalar,
+    Void,
+    declaration,
+    size_of,
+    strip,
+)
+
+REGISTRY: Final = "minrpc_registry"
+"""The symbol of the table {names, functions} (TVMFuncRegistry) in what `thunk_source` makes."""
+
+START: Final = "minrpc.start"
+"""The packed function that zeroes .bss and runs constructors, where there is something to do."""
+
+_PRELUDE: Final = """\
+typedef union { long long i; double f; void *p; } value;
+typedef int packed(value *a, int *c, int n, value *r, int *rc, void *resource);
+
+extern void TVMAPISetLastError(const char *);
+
+static char *copied(char *to, const char *from, char *end)
+{
+	while (to != end && *from != 0) {
+		*to++ = *from++;
+	}
+	return to;
+}
+
+/* Whether there are as many arguments as `form` has letters, each of its kind: i, f, p. */
+static int fits(const char *name, const char *form, const int *codes, int count)
+{
+	char text[128], *end = text + sizeof(text) - 1, *at;
+	int i = 0;
+
+	for (; i < count && form[i] != 0; i++) {
+		int code = codes[i];
+
+		int is_int = code == 0 || code == 1 || code == 15;
+		int is_pointer = code == 3 || code == 4 || code == 7 || code == 11;
+
+		if (!(form[i] == 'i' ? is_int : form[i] == 'f' ? code == 2 : is_pointer)) {
+			break;
+		}
+	}
+	if (i == count && form[i] == 0) {
+		return 1;
+	}
+	at = copied(text, name, end);
+	at = copied(at, ": wrong arguments; expected, as i(nt), f(loat), p(ointer): \\"", end);
+	at = copied(at, form, end);
+	at = copied(at, "\\"", end);
+	*at = 0;
+	TVMAPISetLastError(text);
+	return 0;
+}
+
+static void *pointer(const value *a, int code)
+{
+	return code == 4 ? (void *)0 : code == 7 ? *(void **)a->p : a->p;
+}
+"""
+
+_START_SOURCE: Final = """\
+extern char minrpc_bss[], minrpc_bss_end[];
+extern void (*minrpc_constructors[])(void);
+extern void (*minrpc_constructors_end[])(void);
+
+static int start(value *a, int *c, int n, value *r, int *rc, void *resource)
+{
+	(void)a, (void)c, (void)n, (void)r, (void)resource;
+	for (volatile char *at = minrpc_bss; at != minrpc_bss_end; at++) {
+		*at = 0;
+	}
+	for (void (**one)(void) = minrpc_constructors; one != minrpc_constructors_end; one++) {
+		(*one)();
+	}
+	*rc = 4;
+	return 0;
+}
+
+/* What destroys objects at the end of a program: loaded code has no such end. */
+__attribute__((weak, visibility("hidden"))) void *__dso_handle;
+__attribute__((weak)) int __cxa_atexit(void (*f)(void *), void *a, void *d)
+{
+	(void)f, (void)a, (void)d;
+	return 0;
+}
+__attribute__((weak)) int __aeabi_atexit(void *a, void (*f)(void *), void *d)
+{
+	(void)f, (void)a, (void)d;
+	return 0;
+}
+"""
+
+_INTEGERS: Final = {1: "char", 2: "short", 4: "int", 8: "long long", 16: "__int128"}
+
+
+class LayoutError(TypeError):
+    """A struct's layout can't be declared again from its debug information."""
+
+
+def callable_functions(functions: Iterable[Function], word: int) -> list[Function]:
+    """The functions, each with the reason where no thunk can be made for it.
+
+    word: the alignment of 8-byte numbers in a struct on the target: 4 on 32-bit x86, else 8.
+    """
+    return [_checked(one, word) for one in functions]
+
+
+def _checked(function: Function, word: int) -> Function:
+    if function.unsupported:
+        return function
+    names = _Names(word)
+    for where, ctype in [("its result", function.type.result)] + [
+        (one.name or "a parameter", one.type) for one in function.type.parameters
+    ]:
+        try:
+            names.spell(ctype)
+        except LayoutError as error:
+            return replace(function, unsupported=f"{where}: {error}")
+    return function
+
+
+def thunk_source(functions: Sequence[Function], word: int, *, start: bool) -> str:
+    """A C file with a thunk for each function and the registry with their names.
+
+    start: whether it also has the function `START`. Needs no header.
+    """
+    names = _Names(word)
+    bodies = [_thunk(index, one, names) for index, one in enumerate(functions)]
+    listed = [(one.name, f"t{index}") for index, one in enumerate(functions)]
+    if start:
+        bodies.append(_START_SOURCE)
+        listed.append((START, "start"))
+    table = ", ".join(thunk for _, thunk in listed) or "0"
+    text = "".join(f'\n\t"{name}\\000"' for name, _ in listed)
+    count = len(listed)
+    registry = (
+        f'static const char names[] = "\\{count & 255:03o}\\{count >> 8:03o}"{text};\n'
+        f"static packed *const functions[] = {{{table}}};\n"
+        "__attribute__((used)) const struct { const char *names; packed *const *functions; } "
+        f"{REGISTRY} = {{names, functions}};\n"
+    )
+    return "\n".join([_PRELUDE, *names.definitions, *bodies, registry])
+
+
+def _thunk(index: int, function: Function, names: _Names) -> str:
+    types = [names.spell(one.type) for one in function.type.parameters]
+    result = function.type.result
+    arguments = [_argument(at, one.type, types[at]) for at, one in enumerate(function.type.parameters)]
+    call = f"f{index}({', '.join(arguments)})"
+    form = "".join(_letter(one.type) for one in function.type.parameters)
+    kind = "v" if isinstance(strip(result), Void) else _letter(result)
+    if kind == "i":
+        body = f"r->i = (long long){call};\n\t*rc = 0;"
+    elif kind == "f":
+        body = f"r->f = {call};\n\t*rc = 2;"
+    elif kind == "v":
+        body = f"{call};\n\t*rc = 4;"
+    elif isinstance(strip(result), Pointer):
+        body = f"r->i = (long long)(__UINTPTR_TYPE__){call};\n\t*rc = 0;"
+    else:
+        at = len(arguments)
+        body = f"*({names.spell(result)} *)pointer(&a[{at}], c[{at}]) = {call};\n\t*rc = 4;"
+        form += "p"
+    return (
+        f"\nextern {names.spell(result)} f{index}({', '.join(types) or 'void'}) "
+        f'__asm__("{function.symbol}");\n'
+        f"static int t{index}(value *a, int *c, int n, value *r, int *rc, void *resource)\n{{\n"
+        "\t(void)a, (void)r, (void)resource;\n"
+        f'\tif (!fits("{function.name}", "{form}", c, n)) {{\n\t\treturn -1;\n\t}}\n'
+        f"\t{body}\n\treturn 0;\n}}\n"
+    )
+
+
+def _letter(ctype: CType) -> str:
+    stripped = strip(ctype)
+    if isinstance(stripped, Enumeration):
+        return "i"
+    if isinstance(stripped, Scalar) and stripped.size <= 8:
+        return {"float": "f", "complex": "p", "other": "p"}.get(stripped.kind, "i")
+    return "p"
+
+
+def _argument(at: int, ctype: CType, spelled: str) -> str:
+    letter = _letter(ctype)
+    if letter == "i":
+        return f"({spelled})a[{at}].i"
+    if letter == "f":
+        return f"({spelled})a[{at}].f"
+    if isinstance(strip(ctype), Pointer):
+        return f"pointer(&a[{at}], c[{at}])"
+    return f"*({spelled} *)pointer(&a[{at}], c[{at}])"
+
+
+class _Names:
+    """How types are spelled in the thunks' file: all pointers are `void *`, structs have names of ours."""
+
+    def __init__(self, word: int) -> None:
+        self.definitions: list[str] = []
+        self._word = word
+        self._records: dict[int, str] = {}
+
+    def spell(self, ctype: CType) -> str:
+        """The type's name. Raises LayoutError for one that can't be declared again."""
+        stripped = strip(ctype)
+        match stripped:
+            case Void():
+                return "void"
+            case Pointer():
+                return "void *"
+            case Enumeration(_, size, signed):
+                return _integer(size, signed)
+            case Scalar() as scalar:
+                return _scalar(scalar)
+            case Record() as record:
+                return self._record(record)
+            case Array(element, count, True):
+                size = size_of(element) * (count or 0)
+                return f"__typeof__({self.spell(element)} __attribute__((vector_size({size}))))"
+        raise LayoutError(f"{declaration(ctype)} can't be passed by value")
+
+    def _record(self, record: Record) -> str:
+        known = self._records.get(id(record))
+        if known is not None:
+            return known
+        if not record.complete:
+            raise LayoutError(f"{declaration(record)} is incomplete")
+        if not record.trivial:
+            raise LayoutError(
+                f"{declaration(record)} has a constructor or destructor: it is not passed as C does"
+            )
+        packed = not self._is_natural(record)
+        if packed and not _is_packed(record):
+            raise LayoutError(f"the layout of {declaration(record)} is not the natural one")
+        members = "".join(f"\t{line};\n" for line in self._members(record))
+        name = f"{record.kind} s{len(self._records)}"
+        self._records[id(record)] = name
+        attribute = "__attribute__((packed)) " if packed else ""
+        self.definitions.append(
+            f"{name} {{\n{members}}} {attribute};\n"
+            f'_Static_assert(sizeof({name}) == {record.size}, "{record.tag or "anonymous"}");\n'
+        )
+        return name
+
+    def _members(self, record: Record) -> Iterable[str]:
+        bit = 0
+        for index, one in enumerate(record.fields):
+            if one.bits is None:
+                yield self._member(one.type, f"m{index}")
+                bit = (one.offset + size_of(one.type)) * 8
+                continue
+            spelled = self.spell(one.type)
+            if record.kind == "struct" and one.first_bit > bit:
+                gap = one.first_bit - bit
+                unit = size_of(one.type) * 8
+                if gap < unit:
+                    yield f"{spelled} : {gap}"
+            yield f"{spelled} m{index} : {one.bits}"
+            bit = one.first_bit + one.bits
+
+    def _member(self, ctype: CType, name: str) -> str:
+        stripped = strip(ctype)
+        if isinstance(stripped, Array) and not stripped.vector:
+            count = stripped.count
+            return self._member(stripped.element, f"{name}[{'' if count is None else count}]")
+        return f"{self.spell(ctype)} {name}"
+
+    def _is_natural(self, record: Record) -> bool:
+        """Whether the compiler, given the members, will put each where it is."""
+        at = 0
+        bit_fields = False
+        for one in record.fields:
+            if one.bits is not None:
+                bit_fields = True
+                at = (one.first_bit + one.bits + 7) // 8
+                continue
+            align = self._alignment(one.type)
+            if record.kind == "union":
+                at = 0
+            if one.offset % align or (-(-at // align) * align != one.offset):
+                return False
+            at = one.offset + size_of(one.type)
+        align = max((self._alignment(one.type) for one in record.fields), default=1)
+        if record.kind == "union":
+            at = max((size_of(one.type) for one in record.fields), default=0)
+        if bit_fields:  # Where a run of them ends is the compiler's to say; the assertion looks.
+            return record.size % align == 0
+        return -(-at // align) * align == record.size
+
+    def _alignment(self, ctype: CType) -> int:
+        stripped = strip(ctype)
+        match stripped:
+            case Record() as record:
+                if not self._is_natural(record):
+                    return 1
+                return max((self._alignment(one.type) for one in record.fields), default=1)
+            case Array(element, _, False):
+                return self._alignment(element)
+            case Scalar(_, size, "complex"):
+                return min(size // 2, self._word)
+            case Array(_, _, True):
+                return size_of(stripped)
+        size = size_of(stripped)
+        if size > 8:  # long double, __int128
+            return 4 if size == 12 else 16
+        return min(size, self._word) or 1
+
+
+def _is_packed(record: Record) -> bool:
+    """Whether it is what `packed` gives: nothing between the members."""
+    at = 0
+    for one in record.fields:
+        if one.bits is not None:
+            at = (one.first_bit + one.bits + 7) // 8
+        elif one.offset != (0 if record.kind == "union" else at):
+            return False
+        else:
+            at = one.offset + size_of(one.type)
+    return record.kind == "union" or at == record.size
+
+
+def _integer(size: int, signed: bool) -> str:
+    return f"{'signed' if signed else 'unsigned'} {_INTEGERS[size]}"
+
+
+def _scalar(scalar: Scalar) -> str:
+    name, size = scalar.name, scalar.size
+    match scalar.kind:
+        case "bool":
+            return "_Bool" if size == 1 else _integer(size, False)
+        case "int" | "uint" | "char" if size in _INTEGERS:
+            return _integer(size, scalar.kind == "int" or (scalar.kind == "char" and scalar.signed))
+        case "float":
+            return {4: "float", 8: "double"}.get(size, name)
+        case "complex":
+            return {8: "_Complex float", 16: "_Complex double"}.get(
+                size, f"_Complex {name.removeprefix('complex ')}"
+            )
+    if name in ("long double", "__float128", "_Float128", "__fp16", "_Float16", "__bf16"):
+        return name
+    raise LayoutError(f"{name} can't be passed")

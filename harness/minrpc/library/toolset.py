@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The compiler and linker of a firmware, with the flags that decide how its code calls and is called."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import subprocess
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Final
+
+from elftools.elf.elffile import ELFFile
+
+from minrpc.errors import ConfigurationError, ToolchainMissingError
+from minrpc.firmware import Firmware
+
+_COMMANDS: Final = "compile_commands.json"
+# A source of the firmware that is compiled with the port's own flags and nothing special.
+_EXAMPLE: Final = "operators/operators.c"
+_TOOL_S: Final = 60.0
+
+_WITH_VALUE: Final = frozenset({"-o", "-c", "-MF", "-MT", "-MQ"})
+_PLACES: Final = ("-I", "-isystem", "-imacros", "-include", "-iquote", "-idirafter")
+# What is the firmware's own affair: its warnings, standard, dependency files, debug paths, link-time
+# optimization.
+_DROPPED: Final = re.compile(
+    r"-(W(?!l,|a,|p,).*|pedantic.*|std=.*|M[DMGP]*|g.*|flto.*|fuse-linker-plugin|fno-fat-lto-objects|ffat-lto-objects|"
+    r"f\w+-prefix-map=.*|fdiagnostics.*|DNDEBUG|fpie|fPIE|fno-pie|fno-pic|save-temps.*|fprofile.*|D__PROGRAM_START.*)"
+)
+# Of the firmware's definitions those that its headers look at; a user's file gets none of the runtime's own.
+_OWN_DEFINITION: Final = re.compile(r"-DMINRPC_")
+
+
+@dataclass(frozen=True)
+class Toolset:
+    """What makes code for a firmware that runs.
+
+    compiler: of C; the one of C++ has its name with "g++". flags: for the processor and its ABI.
+    includes: the firmware's own include options, last.
+    elf: the firmware; what is loaded is linked against it.
+    """
+
+    compiler: str
+    flags: tuple[str, ...]
+    includes: tuple[str, ...]
+    elf: Path
+
+    @property
+    def cxx(self) -> str:
+        """The compiler of C++."""
+        return re.sub(r"gcc(?=[^/]*$)|cc(?=[^/]*$)", "g++", self.compiler, count=1)
+
+    @property
+    def is_position_independent(self) -> bool:
+        """Whether what the loaded code calls may be far away: the firmware is a program with shared
+        libraries."""
+        return program_facts(self.elf).dynamic
+
+    @property
+    def code_flags(self) -> tuple[str, ...]:
+        """The flags for code that is loaded.
+
+        Two functions with the same body stay two: the debug information would name only one.
+        """
+        far = ("-fPIC", "-fno-plt", "-fno-semantic-interposition") if self.is_position_independent else ()
+        return (*self.flags, "-fno-ipa-icf", *far)
+
+    def program(self, name: str) -> str:
+        """The path of "ld", "as", ... as the compiler finds it."""
+        return _asked(self.compiler, f"-print-prog-name={name}")
+
+    def library_options(self) -> tuple[str, ...]:
+        """What links the compiler's own libraries behind the user's: directories, libm, libc, libgcc."""
+        return _library_options(self.compiler, self.flags)
+
+
+@dataclass(frozen=True)
+class ProgramFacts:
+    """machine: "EM_ARM", ...; bits: 32 or 64; dynamic: linked with shared libraries; thumb: ARM's second
+    state."""
+
+    machine: str
+    bits: int
+    dynamic: bool
+
+    @property
+    def pointer_size(self) -> int:
+        """Bytes of a pointer."""
+        return self.bits // 8
+
+    @property
+    def word(self) -> int:
+        """How 8-byte numbers are aligned in a struct."""
+        return 4 if self.machine == "EM_386" else 8
+
+    @property
+    def thumb(self) -> bool:
+        """Whether functions' addresses have their lowest bit set."""
+        return self.machine == "EM_ARM"
+
+
+@lru_cache(maxsize=64)
+def program_facts(elf: Path) -> ProgramFacts:
+    """What the program's header says."""
+    with elf.open("rb") as stream:
+        file = ELFFile(stream)
+        dynamic = file.get_section_by_name(".dynamic") is not None
+        return ProgramFacts(file["e_machine"], file.elfclass, dynamic)
+
+
+def toolset_of(firmware: Firmware) -> Toolset:
+    """What built the firmware. Raises ConfigurationError when that was not kept."""
+    return toolset_from(firmware.build_dir / _COMMANDS, firmware.elf)
+
+
+@lru_cache(maxsize=64)
+def toolset_from(commands: Path, elf: Path) -> Toolset:
+    """From a build's compile_commands.json, for the program `elf`. Raises ConfigurationError."""
+    try:
+        entries = json.loads(commands.read_text())
+    except FileNotFoundError as error:
+        raise ConfigurationError(
+            f"the compiler that built {elf.name} is not known: there is no {commands}",
+            next_step="build the firmware anew, or give `firmware=` one that was built here",
+        ) from error
+    entry = next((one for one in entries if str(one["file"]).endswith(_EXAMPLE)), entries[0])
+    words = entry.get("arguments") or shlex.split(entry["command"])
+    return _from_command(words, Path(entry["directory"]), commands.parent, elf)
+
+
+def _from_command(words: Sequence[str], work: Path, kept: Path, elf: Path) -> Toolset:
+    """`work`: where the build ran; what it generated is in `kept` now."""
+    if Path(words[0]).name == "ccache":
+        words = words[1:]
+    flags: list[str] = []
+    includes: list[str] = []
+    rest = iter(words[1:])
+    for word in rest:
+        if word in _WITH_VALUE:
+            next(rest, None)
+        elif word.startswith(_PLACES):
+            option = next(one for one in sorted(_PLACES, key=len, reverse=True) if word.startswith(one))
+            value = word[len(option) :] or next(rest)
+            includes += [option, _moved(value, work, kept)]
+        elif word in ("-D", "-U"):
+            flags += _kept_definition(word + next(rest))
+        elif word.startswith("-D"):
+            flags += _kept_definition(word)
+        elif word.startswith("-") and not _DROPPED.fullmatch(word):
+            flags.append(_moved(word, work, kept))
+    return Toolset(words[0], tuple(flags), tuple(includes), elf)
+
+
+def _kept_definition(word: str) -> list[str]:
+    return [] if _OWN_DEFINITION.match(word) or word == "-DNDEBUG" else [word]
+
+
+def _moved(text: str, work: Path, kept: Path) -> str:
+    return text.replace(str(work), str(kept))
+
+
+@lru_cache(maxsize=64)
+def _asked(compiler: str, question: str, flags: tuple[str, ...] = ()) -> str:
+    return run_tool([compiler, *flags, question]).strip()
+
+
+@lru_cache(maxsize=64)
+def _library_options(compiler: str, flags: tuple[str, ...]) -> tuple[str, ...]:
+    """The directories that the compiler's driver gives the linker; its specs' own script and options are not
+    ours."""
+    ran = subprocess.run(
+        [compiler, *flags, "-###", "-x", "none", "minrpc.o"],
+        capture_output=True,
+        text=True,
+        timeout=_TOOL_S,
+        check=False,
+    )
+    lines = [line for line in ran.stderr.splitlines() if "collect2" in line or "/ld" in line.split(" ")[1:2]]
+    words = shlex.split(lines[-1]) if lines else []
+    directories = [word for word in words if word.startswith("-L")]
+    return (*directories, "--start-group", *_present(("m", "c", "gcc"), directories), "--end-group")
+
+
+def _present(libraries: Iterable[str], directories: Sequence[str]) -> list[str]:
+    places = [Path(one[2:]) for one in directories]
+    return [f"-l{one}" for one in libraries if any((place / f"lib{one}.a").is_file() for place in places)]
+
+
+def run_tool(command: Sequence[str]) -> str:
+    """The output of a tool that must succeed. Raises ToolchainMissingError when it is not there or fails."""
+    try:
+        ran = subprocess.run(command, capture_output=True, text=True, timeout=_TOOL_S, check=False)
+    except FileNotFoundError as error:
+        raise ToolchainMissingError(f"{command[0]} is not installed", stage="load") from error
+    if ran.returncode:
+        raise ToolchainMissingError(f"{' '.join(command)}: {ran.stderr.strip()}", stage="load")
+    return ran.stdout

@@ -1,0 +1,487 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Python values of C types: scalars to bytes and back, structs with the C layout, addresses.
+
+Errors name the place by `where`, such as "fir_q15: taps", what is expected there, and what was given.
+"""
+
+from __future__ import annotations
+
+import difflib
+import struct
+from collections.abc import Iterable, Iterator
+from enum import IntEnum
+from functools import lru_cache
+from typing import Any, Final
+
+import numpy as np
+
+from minrpc.library.c_types import (
+    Array,
+    CType,
+    Enumeration,
+    Field,
+    FunctionType,
+    Pointer,
+    Record,
+    Scalar,
+    Void,
+    declaration,
+    flat_fields,
+    numpy_dtype,
+    size_of,
+    strip,
+    value_range,
+)
+
+_FLOATS: Final = {2: "<e", 4: "<f", 8: "<d"}
+
+
+class Address(int):
+    """An address on the device: what a function that returns a pointer gives. Pointers take it as it is."""
+
+    ctype: CType
+
+    def __new__(cls, value: int, ctype: CType) -> Address:
+        """`ctype`: the pointer's type."""
+        made = super().__new__(cls, value)
+        made.ctype = ctype
+        return made
+
+    def __repr__(self) -> str:
+        return f"({declaration(self.ctype)})0x{int(self):x}"
+
+    __str__ = __repr__
+
+
+def describe(value: object) -> str:
+    """What was given, in a few words: "int16[64]", "300", "'abc'"."""
+    if isinstance(value, np.ndarray):
+        return f"{value.dtype.name}[{','.join(map(str, value.shape))}]"
+    if isinstance(value, StructValue):
+        return repr(value)
+    if isinstance(value, int | float | np.generic | bytes | str | None):
+        text = repr(value.item() if isinstance(value, np.generic) else value)
+        return f"{text if len(text) <= 40 else text[:37] + '...'} ({type(value).__name__})"
+    return f"a {type(value).__name__}"
+
+
+def wrong(where: str, ctype: CType, value: object, reason: str = "") -> TypeError:
+    """The error for a value of the wrong kind."""
+    because = f": {reason}" if reason else ""
+    return TypeError(f"{where}: expected {declaration(ctype)}, got {describe(value)}{because}")
+
+
+# ------------------------------------------------------------------ scalars
+
+
+@lru_cache(maxsize=256)
+def enum_class(enumeration: Enumeration) -> type[IntEnum]:
+    """The IntEnum that values of the enum come back as."""
+    return IntEnum(enumeration.tag or "enum", list(enumeration.constants))  # type: ignore
+
+
+def to_int(where: str, ctype: CType, value: object) -> int:
+    """An integer, bool or enum of the type. Raises TypeError, and ValueError for one out of its range."""
+    stripped = strip(ctype)
+    if isinstance(stripped, Enumeration) and isinstance(value, str):
+        constants = dict(stripped.constants)
+        if value not in constants:
+            near = difflib.get_close_matches(value, constants, 3) or list(constants)[:6]
+            raise ValueError(
+                f"{where}: {declaration(ctype)} has no constant {value!r}; it has {', '.join(near)}"
+            )
+        return constants[value]
+    if isinstance(stripped, Scalar) and stripped.kind == "char" and isinstance(value, str | bytes):
+        value = _character(where, ctype, value)
+    if not isinstance(value, int | np.integer | np.bool_):
+        raise wrong(where, ctype, value)
+    number = int(value)
+    limits = value_range(stripped)
+    assert limits is not None
+    least, most = limits
+    if isinstance(stripped, Scalar) and stripped.kind == "char":
+        least = -(most + 1) // 2 if least == 0 else least  # Its sign is the compiler's whim.
+        most = max(most, 255)
+    if not least <= number <= most:
+        raise ValueError(
+            f"{where}: expected {declaration(ctype)}, {least} to {most}, "
+            f"got {number}, which is out of its range"
+        )
+    return number
+
+
+def _character(where: str, ctype: CType, value: str | bytes) -> int:
+    data = value.encode("utf-8", "surrogateescape") if isinstance(value, str) else value
+    if len(data) != 1:
+        raise wrong(where, ctype, value, "one character is expected")
+    return data[0]
+
+
+def to_float(where: str, ctype: CType, value: object) -> float:
+    """A floating-point number. Raises TypeError, and ValueError for a finite one that is too large."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.integer | np.floating):
+        raise wrong(where, ctype, value)
+    number = float(value)
+    try:
+        struct.pack(_FLOATS[size_of(ctype)], number)
+    except OverflowError:
+        raise ValueError(
+            f"{where}: expected {declaration(ctype)}, got {number:g}, which is out of its range"
+        ) from None
+    return number
+
+
+def is_number(ctype: CType) -> bool:
+    """Whether values travel as an integer or a float by themselves."""
+    stripped = strip(ctype)
+    if isinstance(stripped, Scalar):
+        return stripped.kind not in ("complex", "other") and stripped.size <= 8
+    return isinstance(stripped, Enumeration)
+
+
+def is_float(ctype: CType) -> bool:
+    """Whether it is a floating-point type that Python has."""
+    stripped = strip(ctype)
+    return isinstance(stripped, Scalar) and stripped.kind == "float"
+
+
+def number_bytes(where: str, ctype: CType, value: object) -> bytes:
+    """A scalar's bytes in memory. Raises TypeError, ValueError."""
+    size = size_of(ctype)
+    if is_float(ctype):
+        return struct.pack(_FLOATS[size], to_float(where, ctype, value))
+    if is_number(ctype):
+        return (to_int(where, ctype, value) & ((1 << 8 * size) - 1)).to_bytes(size, "little")
+    try:
+        return np.asarray(value, numpy_dtype(ctype)).tobytes()
+    except (TypeError, ValueError) as error:
+        raise wrong(where, ctype, value, str(error)) from None
+
+
+def number_from(ctype: CType, data: bytes | bytearray | memoryview) -> Any:  # noqa: ANN401 - int, float, enum
+    """The value of a scalar's bytes."""
+    if is_float(ctype):
+        return struct.unpack(_FLOATS[size_of(ctype)], data)[0]
+    if not is_number(ctype):
+        return np.frombuffer(data, numpy_dtype(ctype))[0]
+    limits = value_range(ctype)
+    signed = limits is not None and limits[0] < 0
+    return int_value(ctype, int.from_bytes(data, "little", signed=signed))
+
+
+def int_value(ctype: CType, number: int) -> int:
+    """An integer as the type shows it: bool, a member of an IntEnum when it is one, int."""
+    stripped = strip(ctype)
+    if isinstance(stripped, Scalar) and stripped.kind == "bool":
+        return bool(number)
+    if isinstance(stripped, Enumeration) and any(number == value for _, value in stripped.constants):
+        return enum_class(stripped)(number)
+    return number
+
+
+# ------------------------------------------------------------------ structs
+
+
+class Storage:
+    """Bytes of a struct, and what its pointers point to on the host, by the pointer's offset."""
+
+    __slots__ = ("data", "references")
+
+    def __init__(self, size: int) -> None:
+        self.data = bytearray(size)
+        self.references: dict[int, object] = {}
+
+
+class StructValue:
+    """A struct or union with the C layout: members are attributes.
+
+    Numbers and enums are values; arrays of numbers are numpy arrays that write through; structs inside are
+    structs. A pointer is None, an `Address`, or whatever was assigned to it (a numpy or device array, a
+    struct, a function, bytes): a call sends what it points to along, and reads it back.
+    """
+
+    __slots__ = ("_offset", "_record", "_storage", "_typename")
+
+    _storage: Storage
+    _record: Record
+    _offset: int
+    _typename: str
+
+    def __init__(
+        self, record: Record, storage: Storage | None = None, offset: int = 0, typename: str = ""
+    ) -> None:
+        set_ = object.__setattr__
+        set_(self, "_record", record)
+        set_(self, "_storage", storage or Storage(record.size))
+        set_(self, "_offset", offset)
+        set_(self, "_typename", typename or record.tag or f"<anonymous {record.kind}>")
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - what C has
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return _load(self._storage, self._field(name), self._offset)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        _store(self._storage, self._field(name), self._offset, f"{self._typename}.{name}", value)
+
+    def __dir__(self) -> Iterable[str]:
+        return [one.name for one in flat_fields(self._record)]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, StructValue):
+            return NotImplemented
+        return self._record is other._record and bytes_of(self) == bytes_of(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        names = [one.name for one in flat_fields(self._record) if one.name]
+        shown = ", ".join(f"{name}={_short(getattr(self, name))}" for name in names)
+        return f"{self._typename}({shown})"
+
+    def _field(self, name: str) -> Field:
+        for one in flat_fields(self._record):
+            if one.name == name:
+                return one
+        names = [one.name for one in flat_fields(self._record)]
+        near = ", ".join(difflib.get_close_matches(name, names, 3) or names[:8])
+        raise AttributeError(f"{self._typename} has no member {name!r}; it has {near}")
+
+
+def record_of(value: StructValue) -> Record:
+    """Its type."""
+    return value._record
+
+
+def bytes_of(value: StructValue) -> bytes:
+    """Its bytes, pointers as they were last."""
+    return bytes(value._storage.data[value._offset : value._offset + value._record.size])
+
+
+def storage_of(value: StructValue) -> tuple[Storage, int]:
+    """Where its bytes are, and from which offset on."""
+    return value._storage, value._offset
+
+
+def make_struct(ctype: CType, typename: str, values: dict[str, object]) -> StructValue:
+    """A struct, all zero but for `values`. Raises TypeError for an incomplete one or another type."""
+    record = strip(ctype)
+    if not isinstance(record, Record):
+        raise TypeError(f"{typename} is no struct: it is {declaration(record)}")
+    if not record.complete:
+        raise TypeError(f"{typename} is incomplete: its members are not known in what was compiled")
+    made = StructValue(record, typename=typename)
+    for name, value in values.items():
+        try:
+            setattr(made, name, value)
+        except AttributeError as error:
+            raise TypeError(str(error)) from None
+    return made
+
+
+def _short(value: object) -> str:
+    if isinstance(value, np.ndarray):
+        return describe(value) if value.size > 4 else np.array2string(value, separator=", ")
+    return repr(value)
+
+
+def pointer_offsets(ctype: CType, at: int = 0) -> Iterator[tuple[int, Pointer]]:
+    """Where the pointers in a value are, those in structs and arrays inside it too."""
+    match strip(ctype):
+        case Pointer() as pointer:
+            yield at, pointer
+        case Record() as record:
+            for one in record.fields:
+                if one.bits is None:
+                    yield from pointer_offsets(one.type, at + one.offset)
+        case Array(element, count):
+            if _has_pointers(element):
+                for index in range(count or 0):
+                    yield from pointer_offsets(element, at + index * size_of(element))
+
+
+def _has_pointers(ctype: CType) -> bool:
+    return next(pointer_offsets(ctype), None) is not None
+
+
+def _load(storage: Storage, member: Field, base: int) -> Any:  # noqa: ANN401 - what C has
+    at = base + member.offset
+    if member.bits is not None:
+        return _load_bits(storage, member, base)
+    stripped = strip(member.type)
+    match stripped:
+        case Pointer():
+            if at in storage.references:
+                return storage.references[at]
+            value = int.from_bytes(storage.data[at : at + stripped.size], "little")
+            return Address(value, member.type) if value else None
+        case Record() as record:
+            return StructValue(record, storage, at)
+        case Array(element, count):
+            return _load_array(storage, element, count or 0, at)
+        case Void() | FunctionType():
+            raise TypeError(f"a member can't be {declaration(member.type)}")
+    return number_from(member.type, storage.data[at : at + size_of(stripped)])
+
+
+def _load_array(storage: Storage, element: CType, count: int, at: int) -> Any:  # noqa: ANN401 - numpy or structs
+    inner = strip(element)
+    shape = [count]
+    while isinstance(inner, Array):
+        shape.append(inner.count or 0)
+        inner = strip(inner.element)
+    if isinstance(inner, Record | Pointer):
+        size = size_of(element)
+        return [_load(storage, Field("", element, at + index * size), 0) for index in range(count)]
+    flat = np.frombuffer(storage.data, numpy_dtype(inner), int(np.prod(shape)), at)
+    return flat.reshape(shape)
+
+
+def _load_bits(storage: Storage, member: Field, base: int) -> int:
+    assert member.bits is not None
+    first, bits = base * 8 + member.first_bit, member.bits
+    data = storage.data[first // 8 : (first + bits + 7) // 8]
+    value = int.from_bytes(data, "little") >> (first % 8) & ((1 << bits) - 1)
+    limits = value_range(member.type)
+    if limits is not None and limits[0] < 0 and value >> (bits - 1):
+        value -= 1 << bits
+    return int_value(member.type, value)
+
+
+def _store(storage: Storage, member: Field, base: int, where: str, value: object) -> None:
+    at = base + member.offset
+    if member.bits is not None:
+        _store_bits(storage, member, base, where, value)
+        return
+    stripped = strip(member.type)
+    size = size_of(stripped)
+    if isinstance(stripped, Pointer):
+        _forget(storage, at, size)
+        _store_pointer(storage, at, stripped, member.type, where, value)
+        return
+    if isinstance(stripped, Record):
+        _store_record(storage, stripped, at, where, value)
+        return
+    if isinstance(stripped, Array):
+        _store_array(storage, stripped, at, where, member.type, value)
+        return
+    data = number_bytes(where, member.type, value)
+    _forget(storage, at, size)
+    storage.data[at : at + size] = data
+
+
+def _forget(storage: Storage, at: int, size: int) -> None:
+    for offset in [one for one in storage.references if at <= one < at + size]:
+        del storage.references[offset]
+
+
+def _store_pointer(
+    storage: Storage, at: int, pointer: Pointer, ctype: CType, where: str, value: object
+) -> None:
+    number = 0
+    if isinstance(value, int) and not isinstance(value, bool):
+        number = int(value)
+        if not 0 <= number < 1 << (8 * pointer.size):
+            raise ValueError(f"{where}: 0x{number:x} is no address of {8 * pointer.size} bits")
+    elif isinstance(value, bool | float | np.generic):
+        raise wrong(where, ctype, value)
+    elif value is not None:
+        storage.references[at] = value
+    storage.data[at : at + pointer.size] = number.to_bytes(pointer.size, "little")
+
+
+def _store_record(storage: Storage, record: Record, at: int, where: str, value: object) -> None:
+    if isinstance(value, dict):
+        value = make_struct(record, where, value)
+    if not isinstance(value, StructValue) or value._record is not record:
+        raise wrong(where, record, value)
+    _forget(storage, at, record.size)
+    storage.data[at : at + record.size] = bytes_of(value)
+    for offset, reference in value._storage.references.items():
+        inside = offset - value._offset
+        if 0 <= inside < record.size:
+            storage.references[at + inside] = reference
+
+
+def _store_array(storage: Storage, array: Array, at: int, where: str, ctype: CType, value: object) -> None:
+    count = array.count or 0
+    inner = strip(array.element)
+    if isinstance(inner, Scalar) and inner.kind == "char" and isinstance(value, str | bytes):
+        data = value.encode() if isinstance(value, str) else value
+        if len(data) > count:
+            raise ValueError(f"{where}: {len(data)} bytes do not fit {declaration(ctype)}")
+        storage.data[at : at + count] = data.ljust(count, b"\0")
+        return
+    if not isinstance(value, np.ndarray | list | tuple):
+        raise wrong(where, ctype, value)
+    if len(value) != count:
+        raise ValueError(f"{where}: expected {declaration(ctype)}, got {len(value)} elements")
+    size = size_of(array.element)
+    for index, one in enumerate(value):
+        _store(storage, Field("", array.element, at + index * size), 0, f"{where}[{index}]", one)
+
+
+def _store_bits(storage: Storage, member: Field, base: int, where: str, value: object) -> None:
+    assert member.bits is not None
+    bits = member.bits
+    number = to_int(where, member.type, value)
+    limits = value_range(member.type)
+    signed = limits is not None and limits[0] < 0
+    least, most = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if signed else (0, (1 << bits) - 1)
+    if not least <= number <= most:
+        raise ValueError(f"{where}: a bit field of {bits} bits holds {least} to {most}, got {number}")
+    first = base * 8 + member.first_bit
+    begin, end = first // 8, (first + bits + 7) // 8
+    whole = int.from_bytes(storage.data[begin:end], "little")
+    mask = ((1 << bits) - 1) << (first % 8)
+    whole = (whole & ~mask) | ((number << (first % 8)) & mask)
+    storage.data[begin:end] = whole.to_bytes(end - begin, "little")
+
+
+class Out:
+    """An array that a function only writes: made by `out`, and filled in by the call.
+
+    array: what was written; None before the call.
+    """
+
+    def __init__(self, shape: int | tuple[int, ...]) -> None:
+        self.shape = (shape,) if isinstance(shape, int) else tuple(shape)
+        self.array: np.ndarray[Any, np.dtype[Any]] | None = None
+
+    def __repr__(self) -> str:
+        return f"out({self.shape[0] if len(self.shape) == 1 else self.shape})"
+
+
+def out(shape: int | tuple[int, ...] = 1) -> Out:
+    """For a pointer argument that is only written: an array of `shape` elements of the pointee's type.
+
+    The call returns the array: by itself when the function has no result, else behind it in a tuple.
+    """
+    return Out(shape)
+
+
+# ---------------------------------------------------------------- variables
+
+
+def load_value(ctype: CType, data: bytes | memoryview) -> Any:  # noqa: ANN401 - number, numpy array, struct
+    """The value of a variable's bytes. Arrays are read-only: writing to them would not reach the device."""
+    storage = Storage(0)
+    storage.data = bytearray(data)
+    value = _load(storage, Field("", ctype, 0), 0)
+    if isinstance(value, np.ndarray):
+        value.flags.writeable = False
+    return value
+
+
+def store_value(ctype: CType, where: str, value: object) -> bytes:
+    """The bytes of a variable's new value. Raises TypeError, ValueError; pointers must be addresses or
+    None."""
+    storage = Storage(size_of(ctype))
+    _store(storage, Field("", ctype, 0), 0, where, value)
+    for at, reference in storage.references.items():
+        address = getattr(reference, "address", None)
+        if not isinstance(address, int):
+            raise wrong(where, ctype, reference, "what a variable points to must be on the device")
+        size = next(pointer.size for offset, pointer in pointer_offsets(ctype) if offset == at)
+        storage.data[at : at + size] = address.to_bytes(size, "little")
+    return bytes(storage.data)

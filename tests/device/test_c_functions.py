@@ -1,0 +1,323 @@
+# SPDX-License-Identifier: Apache-2.0
+"""C that is loaded into the running device and called with its own types, the same for all devices."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from minrpc.client import Device
+from minrpc.errors import HarnessError
+from minrpc.library import (
+    Address,
+    CompileError,
+    GuardError,
+    LinkError,
+    LoadedLibrary,
+    LoadError,
+    UndefinedSymbolsError,
+    out,
+)
+from minrpc.running import RunningDevice
+
+Load = Callable[..., LoadedLibrary]
+
+
+def i16(values: list[int]) -> npt.NDArray[np.int16]:
+    """An array of int16."""
+    return np.array(values, np.int16)
+
+
+def i32(values: list[int]) -> npt.NDArray[np.int32]:
+    """An array of int32."""
+    return np.array(values, np.int32)
+
+
+def f32(values: list[float]) -> npt.NDArray[np.float32]:
+    """An array of float32."""
+    return np.array(values, np.float32)
+
+
+@pytest.fixture
+def kinds(load: Load) -> LoadedLibrary:
+    """A function for each kind of argument."""
+    return load("c/kinds.c")
+
+
+def test_arrays_go_in_and_come_back(kinds: LoadedLibrary) -> None:
+    x, y = np.arange(-3, 5, dtype=np.int16), np.zeros(8, np.int16)
+    assert kinds.scale(x, y, 8, -2) is None
+    assert y.tolist() == [6, 4, 2, 0, -2, -4, -6, -8]
+    assert x.tolist() == list(range(-3, 5))
+
+
+def test_arrays_of_several_dimensions(kinds: LoadedLibrary) -> None:
+    y = np.zeros((2, 3), np.int16)
+    kinds.scale(np.ones((2, 3), np.int16), y, 6, 4)
+    assert (y == 4).all()
+
+
+def test_arrays_that_are_on_the_device(kinds: LoadedLibrary, device: Device) -> None:
+    x, y = device.array(i16([1, 2])), device.empty((2,), "int16")
+    kinds.scale(x, y, 2, 5)
+    assert y.numpy().tolist() == [5, 10]
+
+
+def test_what_is_only_written_is_returned(kinds: LoadedLibrary) -> None:
+    y = kinds.scale(i16([3, 4]), out(2), 2, 3)
+    assert (y.dtype, y.tolist()) == (np.int16, [9, 12])
+
+
+def test_numbers(kinds: LoadedLibrary) -> None:
+    assert kinds.mean(f32([1.5, 2.5]), 2) == 2.0
+    assert kinds.product(-(1 << 40), 3) == -3 << 40
+    assert kinds.largest() == (1 << 64) - 1
+    assert kinds.both(True, 1) is True
+
+
+def test_enums_by_name_and_value(kinds: LoadedLibrary) -> None:
+    colour = kinds.types.colour
+    assert kinds.next_colour("RED") is colour.GREEN
+    assert kinds.next_colour(colour.GREEN) == colour.BLUE == 7
+    with pytest.raises(ValueError, match="enum colour has no constant 'GREAN'; it has GREEN"):
+        kinds.next_colour("GREAN")
+
+
+def test_structs_by_value(kinds: LoadedLibrary) -> None:
+    point = kinds.types.point(x=3, y=-4)
+    assert kinds.swapped(point) == kinds.types.point(x=-4, y=3)
+    assert kinds.flags_sum(kinds.types.flags(a=7, b=31, c=-100)) == 317
+
+
+def test_arrays_of_structs(kinds: LoadedLibrary) -> None:
+    by = kinds.types.point(x=10, y=20)
+    points = np.zeros(3, kinds.types.point.dtype)
+    points["x"] = [1, 2, 3]
+    kinds.move(points, 3, by)
+    assert points["x"].tolist() == [11, 12, 13]
+    several = [kinds.types.point(x=1), kinds.types.point(y=1)]
+    kinds.move(several, 2, by)
+    assert [(one.x, one.y) for one in several] == [(11, 20), (10, 21)]
+
+
+def test_pointers_in_structs_are_followed_and_remembered(kinds: LoadedLibrary) -> None:
+    """The state's address on the device differs from call to call: the struct keeps the array itself."""
+    coefficients, state = i16([1, 10, 100]), i16([9, 9, 9])
+    made = kinds.types.filter()
+    kinds.filter_init(made, 3, coefficients, state)
+    assert made.state is state
+    assert made.coefficients is coefficients
+    assert [kinds.filter_step(made, sample) for sample in (1, 2, 3)] == [1, 12, 123]
+    assert (made.steps, state.tolist()) == (3, [3, 2, 1])
+
+
+def test_a_list_of_structs_is_followed_to_its_end(kinds: LoadedLibrary) -> None:
+    node = kinds.types.node
+    assert kinds.depth(node(weight=1, next=node(weight=20, next=node(weight=300)))) == 321
+    assert kinds.depth(None) == 0
+
+
+def test_functions_as_arguments(kinds: LoadedLibrary) -> None:
+    values = i32([3, 1, 2])
+    kinds.sort(values, 3, kinds.ascending)
+    assert values.tolist() == [1, 2, 3]
+    kinds.sort(values, 3, kinds.descending)
+    assert values.tolist() == [3, 2, 1]
+    with pytest.raises(
+        TypeError, match=r"sort: compare: expected compare_t, got _Bool both\(_Bool a, _Bool b\)"
+    ):
+        kinds.sort(values, 3, kinds.both)
+
+
+def test_text_and_untyped_memory(kinds: LoadedLibrary) -> None:
+    assert kinds.length("größer") == 8
+    assert kinds.length(b"abc") == 3
+    held = bytearray(4)
+    kinds.fill(held, 7, 4)
+    assert held == b"\7\7\7\7"
+    numbers = np.zeros(2, np.float64)
+    kinds.fill(numbers, 0xFF, 8)
+    assert np.isnan(numbers[0])
+    assert numbers[1] == 0.0
+
+
+def test_pointers_to_pointers(kinds: LoadedLibrary) -> None:
+    assert kinds.total([i32([1, 2]), None, i32([30, 40])], 3, 2) == 73
+
+
+def test_results_that_are_pointers(kinds: LoadedLibrary) -> None:
+    assert kinds.place(-1) is None
+    second = kinds.place(1)
+    assert isinstance(second, Address)
+    assert second == kinds.variables["table"].address + 4
+    values = i32([1])
+    assert kinds.total([second, values], 2, 1) == 3
+
+
+def test_variables(kinds: LoadedLibrary) -> None:
+    assert kinds.variables.calls == 0
+    kinds.scale(None, None, 0, 1)
+    assert kinds.variables.calls == 1
+    kinds.variables.calls = -5
+    kinds.scale(None, None, 0, 1)
+    assert kinds.variables.calls == -4
+    kinds.variables.table = i32([4, 3, 2, 1])
+    assert kinds.variables.table.tolist() == [4, 3, 2, 1]
+    kinds.sort(kinds.variables["table"], 4, kinds.ascending)
+    assert kinds.variables.table.tolist() == [1, 2, 3, 4]
+    assert kinds.variables.origin == kinds.types.point(x=1, y=-2)
+    with pytest.raises(TypeError, match=r"fixed.* can't be written"):
+        kinds.variables.fixed = [1, 2]
+    with pytest.raises(AttributeError, match="has no variable 'tabel'; it has table"):
+        _ = kinds.variables.tabel
+
+
+def test_memory_is_zeroed_and_constructors_have_run(load: Load) -> None:
+    """Again, where the one before has left what it had."""
+    for _ in range(2):
+        with load("c/kinds.c") as kinds:
+            assert kinds.was_started() == 42
+
+
+@pytest.mark.parametrize(
+    ("n", "before", "behind", "text"),
+    [
+        (5, 0, 1, r"overrun wrote 2 bytes behind y \(int16\[5\]\)"),
+        (5, 1, 0, r"overrun wrote 2 bytes before y \(int16\[5\]\)"),
+        (4, 0, 3, r"overrun wrote 6 bytes behind y \(int16\[4\]\)"),
+    ],
+)
+def test_writing_outside_of_an_array_is_found(
+    kinds: LoadedLibrary, n: int, before: int, behind: int, text: str
+) -> None:
+    y = np.zeros(n, np.int16)
+    with pytest.raises(GuardError, match=text):
+        kinds.overrun(y, n, before, behind)
+    assert not y.any()
+    kinds.overrun(y, n, 0, 0)
+    assert y.all()
+
+
+def test_calls_can_be_timed(kinds: LoadedLibrary) -> None:
+    x, y = np.zeros(64, np.int16), np.zeros(64, np.int16)
+    few, many = (kinds.measure("scale", number=5, repeat=3)(x, y, n, 2) for n in (1, 64))
+    assert few.samples[0].number == 5
+    assert kinds.time_evaluator("scale", number=5, repeat=2)(x, y, 64, 2).min > 0
+    if few.clock.mode == "exact":
+        assert min(one.cycles for one in many.samples) > max(one.cycles for one in few.samples)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "error", "text"),
+    [
+        ("scale", (1, 2), TypeError, r"scale: expected 4 arguments, got 2: void scale\(const int16_t \*x"),
+        ("scale", (i32([1]), None, 1, 1), TypeError, r"scale: x: expected int16 .*, got int32\[1\]"),
+        ("scale", (np.zeros((4, 4), np.int16)[:, 1], None, 1, 1), TypeError, "scale: x: .* not C-contiguous"),
+        (
+            "scale",
+            (None, [1, 2], 1, 1),
+            TypeError,
+            r"scale: y: expected int16_t \*, got a list: pass a numpy",
+        ),
+        ("scale", (None, None, 1, 40000), ValueError, "scale: factor: .* -32768 to 32767, got 40000"),
+        ("scale", (None, None, -1, 1), ValueError, "scale: n: expected size_t, 0 to .* got -1"),
+        ("scale", (None, None, 1, 1.5), TypeError, r"scale: factor: expected int16_t, got 1.5 \(float\)"),
+        ("mean", (np.zeros(2), 2), TypeError, r"mean: x: expected float32 .* got float64\[2\]"),
+        ("sum_of", (1,), TypeError, "sum_of can't be called: it is variadic"),
+        ("look", (np.zeros(1, np.uint8),), TypeError, "look: h: .* incomplete struct"),
+        ("swapped", (3,), TypeError, r"swapped: p: expected struct point, got 3 \(int\)"),
+    ],
+)
+def test_wrong_arguments_are_refused_before_a_byte_is_sent(
+    kinds: LoadedLibrary, name: str, arguments: tuple[object, ...], error: type[Exception], text: str
+) -> None:
+    with pytest.raises(error, match=text):
+        kinds[name](*arguments)
+    assert kinds.product(6, 7) == 42
+
+
+def test_names(kinds: LoadedLibrary) -> None:
+    assert kinds.scale.__doc__ == "void scale(const int16_t *x, int16_t *y, size_t n, int16_t factor)"
+    assert {"scale", "sort"} < set(dir(kinds))
+    with pytest.raises(AttributeError, match=r"has no function 'scael' .*did you mean scale"):
+        _ = kinds.scael
+
+
+def test_what_was_unloaded_says_so(load: Load, device: Device) -> None:
+    before = device.info().arena_used
+    with load("c/kinds.c") as kinds:
+        assert kinds.product(2, 3) == 6
+    with pytest.raises(ValueError, match="has been freed"):
+        kinds.product(2, 3)
+    assert device.info().arena_used == before
+
+
+def test_loads_leave_nothing_behind(load: Load, device: Device) -> None:
+    base = None
+    for round_ in range(20):
+        made = load("c/kinds.c", defines={"ROUND": round_ % 2})
+        base = base or made.image.base
+        assert made.image.base == base
+        del made
+        gc.collect()
+
+
+def test_two_libraries_at_a_time(load: Load, tmp_path: Path) -> None:
+    for name in "ab":
+        (tmp_path / f"{name}.c").write_text(f"int number(void) {{ return '{name}'; }}\n")
+    one, other = load(tmp_path / "a.c"), load(tmp_path / "b.c")
+    assert (one.number(), other.number()) == (ord("a"), ord("b"))
+
+
+def test_a_compilers_error_has_the_files_own_line(load: Load, tmp_path: Path) -> None:
+    (tmp_path / "bad.c").write_text("int ok(void) { return 1; }\nint bad(void) { return missing; }\n")
+    with pytest.raises(CompileError, match=r"bad.c:2:24: error: .*missing") as caught:
+        load(tmp_path / "bad.c")
+    assert "int bad(void) { return missing; }" in str(caught.value)
+
+
+def test_symbols_that_are_nowhere(load: Load, tmp_path: Path, kinds: LoadedLibrary) -> None:
+    (tmp_path / "half.c").write_text("int elsewhere(int);\nint half(void) { return elsewhere(1); }\n")
+    with pytest.raises(UndefinedSymbolsError, match=r"half.c needs elsewhere, which neither"):
+        load(tmp_path / "half.c")
+    assert kinds.product(2, 2) == 4
+
+
+def test_what_does_not_link(load: Load, tmp_path: Path) -> None:
+    for name in "ab":
+        (tmp_path / f"{name}.c").write_text("int twice(void) { return 1; }\n")
+    with pytest.raises(LinkError, match=r"a.c does not link\n.*multiple definition of"):
+        load(tmp_path / "a.c", tmp_path / "b.c")
+
+
+def test_a_device_whose_firmware_is_not_known(running_device: RunningDevice) -> None:
+    with pytest.raises(LoadError, match="not known which firmware") as caught:
+        Device(running_device.transport, keep_link=True).load(Path(__file__).parent / "c/kinds.c")
+    assert "firmware=" in caught.value.next_step
+
+
+def test_code_that_is_too_large(load: Load, tmp_path: Path, kinds: LoadedLibrary) -> None:
+    (tmp_path / "large.c").write_text("static char large[1 << 29];\nchar *at(int n) { return &large[n]; }\n")
+    with pytest.raises(HarnessError, match=r"536\d+ bytes") as caught:
+        load(tmp_path / "large.c")
+    assert "large.c" in str(caught.value)
+    assert kinds.product(2, 2) == 4
+
+
+def test_firmware_and_compiler_functions_can_be_called(load: Load, tmp_path: Path) -> None:
+    """strlen is the C library's; 64-bit division the compiler's on 32-bit processors."""
+    (tmp_path / "uses.c").write_text(
+        "#include <stdint.h>\n#include <string.h>\n"
+        "uint64_t uses(const char *text, uint64_t a) { return a / strlen(text); }\n"
+    )
+    assert load(tmp_path / "uses.c").uses("abcd", 4 << 40) == 1 << 40
+
+
+@pytest.mark.parametrize("flags", [["-O0"], ["-O2"], ["-O3", "-funroll-loops"]], ids=" ".join)
+def test_flags(load: Load, flags: list[str]) -> None:
+    y = load("c/kinds.c", flags=flags).scale(np.arange(5, dtype=np.int16), out(5), 5, 3)
+    assert y.tolist() == [0, 3, 6, 9, 12]
