@@ -287,29 +287,6 @@ TEST(functions_call_each_other_by_name)
 
 /* -------------------------------------------------------------------- logs */
 
-TEST(logs_have_the_length_that_clients_survive)
-{
-	static const uint32_t sizes[] = {0U, 1U, 1022U, 1023U, 1024U, 4000U};
-	struct host *host = host_start();
-	uint64_t talk = host_function(host, "talk");
-
-	for (size_t i = 0U; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
-		struct bytes wire = {0};
-
-		host_functions.log_size = sizes[i];
-		put_call(&wire, host->session, talk);
-		host_give(host, &wire);
-		if (sizes[i] != 0U) {
-			host_expect_log(host, "x");
-			CHECK_EQ(host->message.body.size, sizes[i] < 1023U ? sizes[i] : 1023U);
-		}
-		CHECK(host_take(host));
-		CHECK_EQ(host->message.type, TYPE_NORMAL);
-		host_expect_silence(host);
-	}
-	host_stop(host);
-}
-
 TEST(an_exceptions_text_is_cut_at_its_buffer)
 {
 	static char name[4000];
@@ -584,7 +561,6 @@ CHECK_MAIN(CASE(scalars_are_returned), CASE(nothing_strings_and_bytes_are_return
 	   CASE(freeing_what_is_not_live_is_an_exception), CASE(kinds_of_memory_are_kept_apart),
 	   CASE(workspace_is_given_back), CASE(workspace_that_does_not_fit_says_so),
 	   CASE(workspace_that_is_not_live_is_an_exception), CASE(functions_call_each_other_by_name),
-	   CASE(logs_have_the_length_that_clients_survive),
 	   CASE(an_exceptions_text_is_cut_at_its_buffer), CASE(unknown_names_are_not_errors),
 	   CASE(functions_of_the_library_are_named_after_a_colon),
 	   CASE(random_fill_is_repeatable), CASE(random_fill_stays_inside_for_every_dtype),

@@ -497,6 +497,31 @@ TEST(the_empty_name_times_the_call_and_no_calls_the_timer)
 	host_stop(host);
 }
 
+/* A counter that stands still: the coarse clock has the time, and each result says so by its top bit. */
+TEST(what_the_coarse_clock_timed_says_so)
+{
+	struct host *host = host_start();
+	const struct options options = {.number = 4, .repeat = 2};
+	uint64_t counting = made_counting(host, "tick", &options);
+	uint64_t plain = made(host, "tick", 12U, &options);
+
+	host_functions.cost = 0U;
+	host->clock.is.coarse_hz = 1000U;
+	host->clock.coarse_per_sample = 7U;
+	(void)run(host, counting);
+	for (uint32_t i = 0U; i < 2U; i++) {
+		CHECK_EQ(counted(&host->answer, 2U, i).cycles, 7000U);
+		CHECK_EQ(counted(&host->answer, 2U, i).batches, 1U | 1U << 31);
+	}
+	CHECK(seconds(run(host, plain), 2U, 1U) == 0.007 / 4);
+	/* Where the two agree it is the counter's again, without the mark. */
+	host->clock.per_sample = 7001U;
+	(void)run(host, counting);
+	CHECK_EQ(counted(&host->answer, 2U, 1U).cycles, 7001U);
+	CHECK_EQ(counted(&host->answer, 2U, 1U).batches, 1U);
+	host_stop(host);
+}
+
 CHECK_MAIN(CASE(one_untimed_call_then_number_calls_a_repeat), CASE(every_arity_is_understood),
 	   CASE(other_numbers_of_arguments_are_exceptions),
 	   CASE(batches_grow_until_the_time_is_reached), CASE(a_short_function_under_a_coarse_clock),
@@ -510,4 +535,5 @@ CHECK_MAIN(CASE(one_untimed_call_then_number_calls_a_repeat), CASE(every_arity_i
 	   CASE(what_the_timed_function_returns_is_not_the_result),
 	   CASE(workspace_that_a_timed_function_keeps_is_freed),
 	   CASE(unknown_functions_and_modules_are_exceptions), CASE(counts_of_every_repeat),
-	   CASE(the_empty_name_times_the_call_and_no_calls_the_timer))
+	   CASE(the_empty_name_times_the_call_and_no_calls_the_timer),
+	   CASE(what_the_coarse_clock_timed_says_so))

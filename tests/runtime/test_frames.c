@@ -10,6 +10,14 @@
 #include "check.h"
 #include "wire.h"
 
+/* As much as the reader takes until something is to be told. */
+static enum minrpc_reader_event feed(struct minrpc_reader *reader, const uint8_t **at, const uint8_t *end)
+{
+	uint32_t size = (uint32_t)(end - *at);
+
+	return minrpc_reader_feed(reader, at, &size);
+}
+
 /* ------------------------------------------------------------------ writer */
 
 struct link {
@@ -101,14 +109,63 @@ TEST(a_refused_frame_fails_and_the_next_starts_afresh)
 	}
 }
 
-/* ------------------------------------------------------------------ reader */
-
-static enum minrpc_reader_event feed(struct minrpc_reader *reader, const uint8_t **at, const uint8_t *end)
+/*
+ * A device that dies while it sends: wherever that is, and however much of it the port has got, the frame after it
+ * arrives.
+ */
+TEST(an_abandoned_frame_does_not_spoil_the_next)
 {
-	uint32_t size = (uint32_t)(end - *at);
+	static const uint8_t payload[] = {0xff, 1, 0xff, 0xff, 2, 0xfd, 0xff, 3, 0xfe, 0xff};
+	static const uint8_t words[] = {'e', 'n', 'd', 0xff};
 
-	return minrpc_reader_feed(reader, at, &size);
+	for (uint32_t capacity = 1U; capacity <= 16U; capacity++) {
+		for (uint32_t put_of_it = 0U; put_of_it <= sizeof(payload); put_of_it++) {
+			uint8_t buffer[16];
+			uint8_t got[sizeof(payload)];
+			struct link link = {0};
+			struct minrpc_writer writer = {0};
+			struct minrpc_reader reader = {0};
+			enum minrpc_reader_event event = MINRPC_READER_MORE;
+			const uint8_t *at;
+			const uint8_t *end;
+
+			minrpc_writer_init(&writer, buffer, capacity, link_write, &link);
+			minrpc_writer_begin(&writer, sizeof(payload));
+			minrpc_writer_put(&writer, payload, put_of_it);
+			minrpc_writer_abandon(&writer);
+			CHECK(!writer.open);
+			CHECK_EQ(write_frame(&writer, words, sizeof(words)), 0);
+			at = link.sent.data;
+			end = at + link.sent.size;
+			while (at != end) {
+				event = feed(&reader, &at, end);
+				if (event == MINRPC_READER_LENGTH) {
+					minrpc_reader_sink(&reader, got, sizeof(got));
+				}
+			}
+			CHECK_EQ(event, MINRPC_READER_FRAME);
+			CHECK_EQ(reader.length, sizeof(words));
+			CHECK_MEM(got, words, sizeof(words));
+			bytes_free(&link.sent);
+		}
+	}
 }
+
+/* Once the port has refused bytes of a frame, it gets no more of it. */
+TEST(a_port_that_refused_is_left_alone_until_the_next_frame)
+{
+	static const uint8_t payload[20] = {0};
+	uint8_t buffer[4];
+	struct link link = {.refuse_at = 2U};
+	struct minrpc_writer writer = {0};
+
+	minrpc_writer_init(&writer, buffer, sizeof(buffer), link_write, &link);
+	CHECK_EQ(write_frame(&writer, payload, sizeof(payload)), -1);
+	CHECK_EQ(link.writes, 2U);
+	bytes_free(&link.sent);
+}
+
+/* ------------------------------------------------------------------ reader */
 
 TEST(a_payload_in_several_sinks)
 {
@@ -225,6 +282,9 @@ TEST(crc_of_known_bytes)
 
 CHECK_MAIN(CASE(the_buffers_size_changes_nothing_on_the_wire),
 	   CASE(a_frame_that_fits_goes_out_in_one_write),
-	   CASE(a_refused_frame_fails_and_the_next_starts_afresh), CASE(a_payload_in_several_sinks),
+	   CASE(a_refused_frame_fails_and_the_next_starts_afresh),
+	   CASE(an_abandoned_frame_does_not_spoil_the_next),
+	   CASE(a_port_that_refused_is_left_alone_until_the_next_frame),
+	   CASE(a_payload_in_several_sinks),
 	   CASE(a_payload_without_a_sink_is_counted_and_checked), CASE(no_flipped_bit_goes_unseen),
 	   CASE(every_length_up_to_four_gibibytes_is_read), CASE(crc_of_known_bytes))

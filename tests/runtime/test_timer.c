@@ -116,8 +116,7 @@ TEST(seconds_are_rounded_once)
 /* A clock whose true time is `t` cycles after some start; both counters as a port would read them. */
 static struct minrpc_clock_sample read_at(const struct minrpc_clock *clock, uint64_t origin, uint64_t t)
 {
-	uint64_t mask = clock->bits < 64U ? (1ULL << clock->bits) - 1U : UINT64_MAX;
-	struct minrpc_clock_sample sample = {.cycles = (origin + t) & mask};
+	struct minrpc_clock_sample sample = {.cycles = origin + t};
 
 	if (clock->coarse_hz != 0U) {
 		sample.coarse = minrpc_clock_convert(origin + t, clock->cycles_hz, clock->coarse_hz);
@@ -139,13 +138,13 @@ static void check_elapsed(const struct minrpc_clock *clock, uint64_t origin, uin
 TEST(elapsed_is_right_to_a_cycle_across_the_bad_spots)
 {
 	static const struct minrpc_clock clocks[] = {
-		{.cycles_hz = 25000000U, .coarse_hz = 10000U, .bits = 32U},
-		{.cycles_hz = 100000000U, .coarse_hz = 100U, .bits = 32U},
-		{.cycles_hz = 1000000000U, .coarse_hz = 1000U, .bits = 32U},
-		{.cycles_hz = 64000000U, .coarse_hz = 32768U, .bits = 24U},
-		{.cycles_hz = 32768U, .coarse_hz = 128U, .bits = 32U},
-		{.cycles_hz = 1000000000U, .bits = 64U},
-		{.cycles_hz = 25000000U, .coarse_hz = 10000U, .bits = 64U},
+		{.cycles_hz = 25000000U, .coarse_hz = 10000U},
+		{.cycles_hz = 100000000U, .coarse_hz = 100U},
+		{.cycles_hz = 1000000000U, .coarse_hz = 1000U},
+		{.cycles_hz = 64000000U, .coarse_hz = 32768U},
+		{.cycles_hz = 32768U, .coarse_hz = 128U},
+		{.cycles_hz = 1000000000U},
+		{.cycles_hz = 25000000U, .coarse_hz = 10000U},
 	};
 	static const uint64_t origins[] = {0U, 1U, 12345U, 0x7fffffffU, 0x80000000U, UINT32_MAX, TWO_32, 5U * TWO_32 - 3U};
 
@@ -171,18 +170,68 @@ TEST(elapsed_is_right_to_a_cycle_across_the_bad_spots)
 	}
 }
 
-TEST(a_narrow_counter_alone_is_right_within_one_wrap)
+/* The port widens its counter; one that nobody widened reads too little by whole wraps. */
+TEST(a_counter_that_lost_a_wrap_falls_back)
 {
-	const struct minrpc_clock clock = {.cycles_hz = 25000000U, .bits = 32U};
+	const struct minrpc_clock clock = {.cycles_hz = 100000000U, .coarse_hz = 1000U};
+	const struct minrpc_clock_sample start = {.cycles = 0U, .coarse = 0U};
+	const struct minrpc_clock_sample stop = {.cycles = 5000000000U - TWO_32, .coarse = 50000U};
+	bool fell_back = false;
 
-	check_elapsed(&clock, UINT32_MAX, UINT32_MAX);
-	check_elapsed(&clock, 5U, UINT32_MAX);
-	check_elapsed(&clock, UINT32_MAX, 1U);
+	CHECK_EQ(minrpc_clock_elapsed(&clock, &start, &stop, &fell_back), 5000000000U);
+	CHECK(fell_back);
+}
+
+/* It reads to two coarse ticks, to a 64th, and to two cycles: one cycle more, either way, is a wrong counter. */
+TEST(the_slack_ends_at_a_cycle)
+{
+	static const uint64_t coarse_ticks[] = {0U, 1U, 2U, 64U, 1000U};
+	const struct minrpc_clock clock = {.cycles_hz = 25000000U, .coarse_hz = 10000U};
+	const uint64_t tick = 2500U;
+
+	for (size_t i = 0U; i < sizeof(coarse_ticks) / sizeof(coarse_ticks[0]); i++) {
+		const struct minrpc_clock_sample start = {.cycles = 1ULL << 40, .coarse = 7U};
+		uint64_t expected = coarse_ticks[i] * tick;
+		uint64_t slack = 2U * tick + expected / 64U + 2U;
+		struct minrpc_clock_sample stop = {.coarse = 7U + coarse_ticks[i]};
+		bool fell_back;
+
+		for (int wrong = 0; wrong < 2; wrong++) {
+			uint64_t most = expected + slack + (uint64_t)wrong;
+			uint64_t least = expected - slack - (uint64_t)wrong;
+
+			stop.cycles = start.cycles + most;
+			CHECK_EQ(minrpc_clock_elapsed(&clock, &start, &stop, &fell_back),
+				 wrong ? expected : most);
+			CHECK_EQ(fell_back, wrong);
+			/* Below zero it is a counter that went back, by no more than the clocks can tell. */
+			stop.cycles = start.cycles + least;
+			CHECK_EQ(minrpc_clock_elapsed(&clock, &start, &stop, &fell_back),
+				 wrong || expected < slack ? expected : least);
+			CHECK_EQ(fell_back, wrong || expected < slack);
+		}
+	}
+}
+
+/* Two processors' or a driver's clocks: one that goes back by a tick is no reason to doubt the counter. */
+TEST(a_coarse_clock_that_goes_back_is_not_asked)
+{
+	static const uint64_t counts[] = {0U, 1U, 2500U, 25000000U};
+	const struct minrpc_clock clock = {.cycles_hz = 25000000U, .coarse_hz = 10000U};
+
+	for (size_t i = 0U; i < sizeof(counts) / sizeof(counts[0]); i++) {
+		const struct minrpc_clock_sample start = {.cycles = 99U, .coarse = 500U};
+		struct minrpc_clock_sample stop = {.cycles = 99U + counts[i], .coarse = 499U};
+		bool fell_back = true;
+
+		CHECK_EQ(minrpc_clock_elapsed(&clock, &start, &stop, &fell_back), counts[i]);
+		CHECK(!fell_back);
+	}
 }
 
 TEST(a_counter_that_stands_still_falls_back)
 {
-	const struct minrpc_clock clock = {.cycles_hz = 25000000U, .coarse_hz = 10000U, .bits = 32U};
+	const struct minrpc_clock clock = {.cycles_hz = 25000000U, .coarse_hz = 10000U};
 	const struct minrpc_clock_sample start = {.cycles = 99U, .coarse = 500U};
 	const struct minrpc_clock_sample stop = {.cycles = 99U, .coarse = 10500U};
 	bool fell_back = false;
@@ -193,7 +242,7 @@ TEST(a_counter_that_stands_still_falls_back)
 
 TEST(a_counter_at_another_rate_falls_back)
 {
-	const struct minrpc_clock clock = {.cycles_hz = 100000000U, .coarse_hz = 1000U, .bits = 64U};
+	const struct minrpc_clock clock = {.cycles_hz = 100000000U, .coarse_hz = 1000U};
 	const struct minrpc_clock_sample start = {0U, 0U};
 	bool fell_back = false;
 
@@ -214,7 +263,7 @@ TEST(a_counter_at_another_rate_falls_back)
 
 TEST(oscillators_may_differ_a_little)
 {
-	const struct minrpc_clock clock = {.cycles_hz = 100000000U, .coarse_hz = 1000U, .bits = 32U};
+	const struct minrpc_clock clock = {.cycles_hz = 100000000U, .coarse_hz = 1000U};
 	const struct minrpc_clock_sample start = {0U, 0U};
 	const struct minrpc_clock_sample stop = {100500000U, 1000U}; /* half a percent fast */
 	bool fell_back = true;
@@ -235,7 +284,7 @@ struct port {
 static void describe(void *context, struct minrpc_clock *clock)
 {
 	(void)context;
-	*clock = (struct minrpc_clock){.cycles_hz = 1000U, .bits = 32U};
+	*clock = (struct minrpc_clock){.cycles_hz = 1000U};
 }
 
 static int begin(void *context)
@@ -266,7 +315,7 @@ static const struct minrpc_platform platform = {
 TEST(start_and_stop)
 {
 	struct minrpc_timer timer = {0};
-	struct port port = {.now = 0xfffffff0U};
+	struct port port = {.now = UINT64_MAX - 0xfU};
 	uint64_t cycles;
 
 	CHECK_EQ(minrpc_timer_start(&timer, &platform, &port), kTvmErrorNoError);
@@ -338,7 +387,8 @@ CHECK_MAIN(CASE(a_wide_counter_survives_its_wraps), CASE(a_down_counter_tells_ev
 	   CASE(a_down_counter_past_32_bits), CASE(conversions_of_known_values),
 	   CASE(conversions_do_not_overflow_on_the_way), CASE(seconds_are_rounded_once),
 	   CASE(elapsed_is_right_to_a_cycle_across_the_bad_spots),
-	   CASE(a_narrow_counter_alone_is_right_within_one_wrap),
+	   CASE(a_counter_that_lost_a_wrap_falls_back), CASE(the_slack_ends_at_a_cycle),
+	   CASE(a_coarse_clock_that_goes_back_is_not_asked),
 	   CASE(a_counter_that_stands_still_falls_back), CASE(a_counter_at_another_rate_falls_back),
 	   CASE(oscillators_may_differ_a_little), CASE(start_and_stop), CASE(a_timer_is_started_once),
 	   CASE(a_timer_that_does_not_run_is_not_stopped),

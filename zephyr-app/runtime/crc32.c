@@ -1,5 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
+ *
+ * CRC-32, which backs up the frames' CRC-16 where a link loses bytes.
  */
 #include <minrpc/frame.h>
 
@@ -14,7 +16,7 @@ uint32_t minrpc_crc32(uint32_t crc, const void *data, uint32_t size)
 	const uint8_t *at = data;
 
 	crc = ~crc;
-	while (size-- != 0U) {
+	for (; size != 0U; size--) {
 		crc ^= *at++;
 		crc = (crc >> 4) ^ table[crc & 0xfU];
 		crc = (crc >> 4) ^ table[crc & 0xfU];

@@ -1,33 +1,32 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
+ *
+ * The frame reader: bytes as they arrive become payloads, and events that tell where a frame begins and how it ends.
  */
 #include <minrpc/frame.h>
 
 #include <stddef.h>
 
+/* What the bytes that come next are. */
 enum state {
-	HUNT, /* 0: where a reader starts */
-	LENGTH,
-	PAYLOAD,
-	CRC,
+	HUNT,    /* between frames: all is skipped up to ff fd. Where a reader starts */
+	LENGTH,  /* four bytes, the least significant first */
+	PAYLOAD, /* `length` bytes */
+	CRC,     /* two bytes, the least significant first */
 };
-
-uint16_t minrpc_crc16(uint16_t crc, uint8_t byte)
-{
-	/* The eight polynomial steps folded: no table, and as fast as one of 32 bytes. */
-	uint32_t x = (uint32_t)(crc >> 8) ^ byte;
-
-	x ^= x >> 4;
-	return (uint16_t)(((uint32_t)crc << 8) ^ (x << 12) ^ (x << 5) ^ x);
-}
 
 void minrpc_reader_sink(struct minrpc_reader *reader, uint8_t *sink, uint32_t size)
 {
 	reader->sink = sink;
-	reader->sink_left = size;
+	if (reader->state == PAYLOAD) {
+		uint32_t left = reader->left + reader->beyond;
+
+		reader->left = left < size ? left : size;
+		reader->beyond = left - reader->left;
+	}
 }
 
-static void expect_field(struct minrpc_reader *reader, enum state state, uint32_t size)
+static void expect(struct minrpc_reader *reader, enum state state, uint32_t size)
 {
 	reader->state = (uint8_t)state;
 	reader->left = size;
@@ -37,18 +36,29 @@ static void start_frame(struct minrpc_reader *reader)
 {
 	reader->crc = minrpc_crc16(minrpc_crc16(MINRPC_CRC_INIT, MINRPC_ESCAPE), MINRPC_START);
 	reader->length = 0U;
-	expect_field(reader, LENGTH, sizeof(uint32_t));
+	reader->beyond = 0U;
+	expect(reader, LENGTH, sizeof(uint32_t));
 }
 
 static enum minrpc_reader_event end_length(struct minrpc_reader *reader)
 {
 	reader->length = reader->field;
-	minrpc_reader_sink(reader, NULL, UINT32_MAX);
-	expect_field(reader, PAYLOAD, reader->length);
+	reader->sink = NULL;
+	expect(reader, PAYLOAD, reader->length);
 	if (reader->length == 0U) {
-		expect_field(reader, CRC, sizeof(uint16_t));
+		expect(reader, CRC, sizeof(uint16_t));
 	}
 	return MINRPC_READER_LENGTH;
+}
+
+/* The sink is full, or this was the payload's last byte. */
+static enum minrpc_reader_event end_payload(struct minrpc_reader *reader)
+{
+	if (reader->beyond != 0U) {
+		return MINRPC_READER_FULL;
+	}
+	expect(reader, CRC, sizeof(uint16_t));
+	return MINRPC_READER_MORE;
 }
 
 static enum minrpc_reader_event end_crc(struct minrpc_reader *reader)
@@ -57,32 +67,28 @@ static enum minrpc_reader_event end_crc(struct minrpc_reader *reader)
 	return reader->field >> 16 == reader->crc ? MINRPC_READER_FRAME : MINRPC_READER_BAD_CRC;
 }
 
-static enum minrpc_reader_event take_payload(struct minrpc_reader *reader, uint8_t byte)
-{
-	if (reader->sink != NULL) {
-		*reader->sink++ = byte;
-	}
-	reader->sink_left--;
-	if (--reader->left == 0U) {
-		expect_field(reader, CRC, sizeof(uint16_t));
-		return MINRPC_READER_MORE;
-	}
-	return reader->sink_left == 0U ? MINRPC_READER_FULL : MINRPC_READER_MORE;
-}
-
+/* A byte of a frame, its escape undone. */
 static enum minrpc_reader_event take(struct minrpc_reader *reader, uint8_t byte)
 {
 	if (reader->state == HUNT) {
 		return MINRPC_READER_MORE;
 	}
-	if (reader->state == PAYLOAD) {
-		return take_payload(reader, byte);
+	if (reader->state != PAYLOAD) {
+		reader->field = (reader->field >> 8) | ((uint32_t)byte << 24);
+	} else if (reader->sink != NULL) {
+		*reader->sink++ = byte;
 	}
-	reader->field = (reader->field >> 8) | ((uint32_t)byte << 24);
 	if (--reader->left != 0U) {
 		return MINRPC_READER_MORE;
 	}
-	return reader->state == LENGTH ? end_length(reader) : end_crc(reader);
+	switch (reader->state) {
+	case LENGTH:
+		return end_length(reader);
+	case PAYLOAD:
+		return end_payload(reader);
+	default:
+		return end_crc(reader);
+	}
 }
 
 /* The byte after an ff. */
@@ -124,30 +130,26 @@ static enum minrpc_reader_event take_byte(struct minrpc_reader *reader, uint8_t 
 	return take(reader, byte);
 }
 
-/* A run of plain payload bytes, where the time goes. Returns where it ends. */
+/* Payload up to an ff: nearly all bytes of a frame go through this loop. Returns where it ends. */
 static const uint8_t *take_run(struct minrpc_reader *reader, const uint8_t *data, const uint8_t *end)
 {
-	uint32_t most = reader->left < reader->sink_left ? reader->left : reader->sink_left;
 	const uint8_t *at = data;
 	uint16_t crc = reader->crc;
 	uint8_t *sink = reader->sink;
+	uint8_t byte = *at;
 
-	/* The last byte before an event goes the long way. */
-	most -= 1U;
-	if (most < (uint32_t)(end - at)) {
-		end = at + most;
+	if (reader->left < (uint32_t)(end - at)) {
+		end = at + reader->left;
 	}
-	while (at < end && *at != MINRPC_ESCAPE) {
-		uint8_t byte = *at++;
-
+	do {
 		if (sink != NULL) {
 			*sink++ = byte;
 		}
 		crc = minrpc_crc16(crc, byte);
-	}
+		at++;
+	} while (at != end && (byte = *at) != MINRPC_ESCAPE);
 	reader->crc = crc;
 	reader->sink = sink;
-	reader->sink_left -= (uint32_t)(at - data);
 	reader->left -= (uint32_t)(at - data);
 	return at;
 }
@@ -160,11 +162,13 @@ enum minrpc_reader_event minrpc_reader_feed(struct minrpc_reader *reader, const 
 	const uint8_t *end = at + *size;
 
 	while (at != end && event == MINRPC_READER_MORE) {
-		if (reader->state == PAYLOAD && !reader->escape) {
-			at = take_run(reader, at, end);
-		}
-		if (at != end) {
+		if (reader->state != PAYLOAD || reader->escape || *at == MINRPC_ESCAPE) {
 			event = take_byte(reader, *at++);
+			continue;
+		}
+		at = take_run(reader, at, end);
+		if (reader->left == 0U) {
+			event = end_payload(reader);
 		}
 	}
 	*data = at;

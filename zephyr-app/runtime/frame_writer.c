@@ -1,5 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
+ *
+ * The frame writer: a payload becomes bytes on the wire, gathered in a buffer before the port gets them.
  */
 #include <minrpc/frame.h>
 
@@ -12,41 +14,58 @@ static void flush(struct minrpc_writer *writer)
 	writer->fill = 0U;
 }
 
-static void put_raw(struct minrpc_writer *writer, uint8_t byte)
+/*
+ * One loop for all that is sent, with the CRC in a register. An ff goes out twice, but for the first one where
+ * `doubled` says that this is done.
+ */
+static void put(struct minrpc_writer *writer, const uint8_t *at, uint32_t size, bool doubled)
 {
-	if (writer->fill == writer->capacity) {
-		flush(writer);
+	uint8_t *to = writer->buffer + writer->fill;
+	const uint8_t *full = writer->buffer + writer->capacity;
+	uint16_t crc = writer->crc;
+
+	/* Counted, as no data may come as NULL. */
+	while (size != 0U) {
+		uint8_t byte = *at;
+
+		if (to == full) {
+			writer->fill = writer->capacity;
+			flush(writer);
+			to = writer->buffer;
+		}
+		*to++ = byte;
+		crc = minrpc_crc16(crc, byte);
+		if (byte == MINRPC_ESCAPE) {
+			doubled = !doubled;
+			if (doubled) {
+				continue;
+			}
+		}
+		at++;
+		size--;
 	}
-	writer->buffer[writer->fill++] = byte;
-	writer->crc = minrpc_crc16(writer->crc, byte);
+	writer->fill = (uint32_t)(to - writer->buffer);
+	writer->crc = crc;
 }
 
 void minrpc_writer_put(struct minrpc_writer *writer, const void *data, uint32_t size)
 {
-	const uint8_t *at = data;
-
-	/* Counted, as no data may come as NULL. */
-	for (; size != 0U; size--, at++) {
-		put_raw(writer, *at);
-		if (*at == MINRPC_ESCAPE) {
-			put_raw(writer, MINRPC_ESCAPE);
-		}
-	}
+	put(writer, data, size, false);
 }
 
 void minrpc_writer_begin(struct minrpc_writer *writer, uint32_t length)
 {
+	static const uint8_t start[] = {MINRPC_NOP, MINRPC_ESCAPE, MINRPC_START};
 	const uint8_t field[] = {(uint8_t)length, (uint8_t)(length >> 8), (uint8_t)(length >> 16),
 				 (uint8_t)(length >> 24)};
 
 	writer->failed = false;
 	writer->open = true;
 	if (writer->fresh) {
-		put_raw(writer, MINRPC_NOP);
+		put(writer, start, 1U, false);
 	}
 	writer->crc = MINRPC_CRC_INIT;
-	put_raw(writer, MINRPC_ESCAPE);
-	put_raw(writer, MINRPC_START);
+	put(writer, start + 1, 2U, true);
 	minrpc_writer_put(writer, field, sizeof(field));
 }
 
@@ -59,4 +78,11 @@ int minrpc_writer_end(struct minrpc_writer *writer)
 	writer->open = false;
 	writer->fresh = writer->failed;
 	return writer->failed ? -1 : 0;
+}
+
+void minrpc_writer_abandon(struct minrpc_writer *writer)
+{
+	writer->open = false;
+	writer->fresh = true;
+	writer->fill = 0U;
 }

@@ -64,20 +64,19 @@ int minrpc_server_log(struct minrpc_server *server, const char *text, uint32_t s
 	if (server->config == NULL || server->writer.open) {
 		return -1;
 	}
-	if (size > MINRPC_LOG_MAX) {
-		size = MINRPC_LOG_MAX;
-	}
-	if (size != 0U) {
-		minrpc_send_message(server, MINRPC_MESSAGE_LOG, text, size);
+	while (size != 0U) {
+		uint32_t piece = size < MINRPC_LOG_MAX ? size : MINRPC_LOG_MAX;
+
+		minrpc_send_message(server, MINRPC_MESSAGE_LOG, text, piece);
+		text += piece;
+		size -= piece;
 	}
 	return server->writer.fresh ? -1 : 0;
 }
 
 void minrpc_server_last_words(struct minrpc_server *server, const char *text, uint32_t size)
 {
-	server->writer.open = false;
-	server->writer.fill = 0U;
-	server->writer.fresh = true;
+	minrpc_writer_abandon(&server->writer);
 	(void)minrpc_server_log(server, text, size);
 }
 

@@ -1,5 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
+ *
+ * The platform timer: what two readings of the port's clocks tell, and TVM's start and stop on top.
  */
 #include <minrpc/timer.h>
 
@@ -21,37 +23,25 @@ uint64_t minrpc_clock_elapsed(const struct minrpc_clock *clock,
 			      const struct minrpc_clock_sample *start,
 			      const struct minrpc_clock_sample *stop, bool *fell_back)
 {
-	uint64_t mask = clock->bits < 64U ? (1ULL << clock->bits) - 1U : UINT64_MAX;
-	uint64_t counted = (stop->cycles - start->cycles) & mask;
+	uint64_t counted = stop->cycles - start->cycles;
 	uint64_t expected;
 	uint64_t slack;
 
 	*fell_back = false;
-	if (clock->coarse_hz == 0U) {
+	if (clock->coarse_hz == 0U || stop->coarse < start->coarse) {
 		return counted;
 	}
 	expected = minrpc_clock_convert(stop->coarse - start->coarse, clock->coarse_hz,
 					clock->cycles_hz);
 	/* Two coarse ticks, because each reading is cut to one, and 1/64 for two oscillators. */
-	slack = 2U * minrpc_clock_convert(1U, clock->coarse_hz, clock->cycles_hz) + expected / 64U + 2U;
-	if (clock->bits < 64U && expected > counted) {
-		counted += ((expected - counted + (mask >> 1)) >> clock->bits) << clock->bits;
-	}
-	if (counted > expected ? counted - expected > slack : expected - counted > slack) {
-		*fell_back = true;
-		return expected;
-	}
-	return counted;
+	slack = 2U * (clock->cycles_hz / clock->coarse_hz) + expected / 64U + 2U;
+	*fell_back = (counted > expected ? counted - expected : expected - counted) > slack;
+	return *fell_back ? expected : counted;
 }
 
 uint64_t minrpc_timer_cycles(const struct minrpc_timer *timer, uint32_t milliseconds)
 {
-	return minrpc_clock_convert(milliseconds, 1000U, timer->clock.cycles_hz);
-}
-
-double minrpc_timer_seconds(const struct minrpc_timer *timer, uint64_t cycles)
-{
-	return minrpc_clock_seconds(cycles, timer->clock.cycles_hz);
+	return milliseconds * timer->clock.cycles_hz / 1000U;
 }
 
 tvm_crt_error_t minrpc_timer_start(struct minrpc_timer *timer,

@@ -55,8 +55,9 @@ static void port_clock_sample(void *context, struct minrpc_clock_sample *sample)
 	if (clock->granule != 0U) {
 		sample->cycles -= clock->now % clock->granule;
 	}
-	sample->coarse = 0U;
+	sample->coarse = clock->coarse;
 	clock->now += clock->per_sample;
+	clock->coarse += clock->coarse_per_sample;
 }
 
 static void port_clock_end(void *context)
@@ -120,7 +121,7 @@ struct host *host_boot(struct host_sizes sizes)
 		.sleep_ms = port_sleep_ms,
 		.reset = port_reset,
 	};
-	host->clock.is = (struct minrpc_clock){.cycles_hz = 1000000U, .bits = 64U};
+	host->clock.is = (struct minrpc_clock){.cycles_hz = 1000000U};
 	host->config = (struct minrpc_config){
 		.platform = &host->platform,
 		.context = host,

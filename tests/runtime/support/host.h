@@ -70,6 +70,8 @@ struct scripted_clock {
 	uint64_t now;
 	uint64_t per_sample; /* added by each reading */
 	uint64_t granule;    /* readings are multiples of this; 0: of one */
+	uint64_t coarse;     /* of the second clock, where `is` has one */
+	uint64_t coarse_per_sample;
 	uint32_t begun;
 	uint32_t ended;
 	int begin_result; /* what clock_begin answers */

@@ -75,7 +75,7 @@ static uint64_t tick_hz(void)
 void minrpc_port_clock_describe(void *context, struct minrpc_clock *clock)
 {
 	ARG_UNUSED(context);
-	*clock = (struct minrpc_clock){.cycles_hz = counter_hz(), .bits = 64U};
+	*clock = (struct minrpc_clock){.cycles_hz = counter_hz()};
 	if (!IS_ENABLED(CONFIG_MINRPC_CLOCK_HOST)) {
 		clock->coarse_hz = tick_hz();
 	}

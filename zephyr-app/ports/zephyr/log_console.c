@@ -46,7 +46,7 @@ static bool get_char(char *c)
 
 static void send_line(struct minrpc_server *server)
 {
-	(void)minrpc_server_log(server, line, MIN(line_size, MINRPC_LOG_MAX));
+	(void)minrpc_server_log(server, line, line_size);
 	line_size = 0U;
 }
 

@@ -14,9 +14,20 @@
 #define MINRPC_NOP    0xfeU
 #define MINRPC_START  0xfdU
 
-/* CRC-16 with polynomial 0x1021 and no reflection, over the bytes as they are on the wire. */
 #define MINRPC_CRC_INIT 0xffffU
-uint16_t minrpc_crc16(uint16_t crc, uint8_t byte);
+
+/*
+ * CRC-16 with polynomial 0x1021 and no reflection, over the bytes as they are on the wire. In line, as each byte of
+ * a frame goes through it; a table of 32 bytes would not be faster than the eight polynomial steps folded.
+ */
+static inline uint16_t minrpc_crc16(uint16_t crc, uint8_t byte)
+{
+	uint32_t x = (uint32_t)(crc >> 8) ^ byte;
+
+	x ^= x >> 4;
+	x ^= (x ^ x << 7) << 5;
+	return (uint16_t)((uint32_t)crc << 8 ^ x);
+}
 
 /* CRC-32 as in IEEE 802.3 and zlib. Start with 0; feed the result back in to continue. */
 uint32_t minrpc_crc32(uint32_t crc, const void *data, uint32_t size);
@@ -33,16 +44,16 @@ enum minrpc_reader_event {
 	MINRPC_READER_ESCAPE,   /* ff followed by something else than fd, fe, ff */
 };
 
-/* All zero where it starts. */
+/* All zero where it starts. Only `sink` and `length` are for the owner to read. */
 struct minrpc_reader {
-	uint8_t *sink;      /* where payload goes; NULL: count and discard */
-	uint32_t sink_left;
-	uint32_t length;    /* of the payload */
-	uint32_t left;      /* payload bytes, or bytes of the field being read, still to come */
-	uint32_t field;     /* length or CRC: its bytes come in at the top */
-	uint16_t crc;
+	uint8_t *sink;   /* where the next byte of payload goes; NULL: count and discard */
+	uint32_t length; /* of the payload */
+	uint32_t left;   /* bytes until the sink is full, or until the payload or the field being read ends */
+	uint32_t beyond; /* payload bytes for which there is no sink yet */
+	uint32_t field;  /* length or CRC: its bytes come in at the top */
+	uint16_t crc;    /* of the frame so far */
 	uint8_t state;
-	bool escape;
+	bool escape;     /* the last byte was an ff, and what it means depends on the next */
 };
 
 /*
@@ -63,7 +74,7 @@ struct minrpc_writer {
 	uint32_t capacity;
 	uint32_t fill;
 	uint16_t crc;
-	bool fresh;  /* nothing sent since reset: a lone fe ends an ff that an earlier sender left */
+	bool fresh;  /* nothing sent since reset or a broken frame: a lone fe ends an ff that was left */
 	bool open;   /* between begin and end */
 	bool failed; /* the port refused bytes of this frame */
 };
@@ -87,5 +98,8 @@ void minrpc_writer_begin(struct minrpc_writer *writer, uint32_t length);
 void minrpc_writer_put(struct minrpc_writer *writer, const void *data, uint32_t size);
 /* Returns 0, or -1 when the port did not take the frame whole; the next frame then starts afresh. */
 int minrpc_writer_end(struct minrpc_writer *writer);
+
+/* Drops the frame that is under way, if any: what of it has not been sent never is, and the next starts afresh. */
+void minrpc_writer_abandon(struct minrpc_writer *writer);
 
 #endif /* MINRPC_FRAME_H_ */

@@ -143,7 +143,7 @@ bool minrpc_server_init(struct minrpc_server *server, const struct minrpc_config
 void minrpc_server_receive(struct minrpc_server *server, const uint8_t *data, uint32_t size);
 
 /**
- * Sends text to the client's log, cut at MINRPC_LOG_MAX bytes; empty text is not sent. Call from where
+ * Sends text to the client's log, in pieces of MINRPC_LOG_MAX bytes; empty text is not sent. Call from where
  * minrpc_server_receive runs (functions do).
  *
  * @return 0, or -1 when a frame is under way, the link is gone, or the server has not been initialised

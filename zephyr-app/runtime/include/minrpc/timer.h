@@ -38,11 +38,10 @@ static inline uint64_t minrpc_down_counter(uint32_t overflows, bool pending, uin
 	return ((uint64_t)overflows + pending) * period + within;
 }
 
-/* What the port's clock is. */
+/* What the port's clock is. Its counter has 64 bits: the port widens one that has fewer. */
 struct minrpc_clock {
 	uint64_t cycles_hz; /* rate of the cycle counter, read at run time; never 0 */
 	uint64_t coarse_hz; /* rate of a second, slower clock that is trusted over long times; 0: none */
-	uint8_t bits;       /* width of the cycle counter: 64 where the port widens it itself */
 };
 
 /* One reading of both clocks. */
@@ -52,9 +51,9 @@ struct minrpc_clock_sample {
 };
 
 /*
- * Cycles from `start` to `stop`. Where there is a coarse clock it supplies the wraps that the counter lost,
- * and takes over altogether where the counter stood still or ran at another rate (*fell_back is then true,
- * and the resolution is the coarse clock's).
+ * Cycles from `start` to `stop`. A coarse clock takes over where the counter stood still, lost a wrap or ran at
+ * another rate (*fell_back is then true, and the resolution is the coarse clock's). One that goes back itself, if
+ * only by a tick, says nothing about the counter.
  */
 uint64_t minrpc_clock_elapsed(const struct minrpc_clock *clock,
 			      const struct minrpc_clock_sample *start,
@@ -87,6 +86,9 @@ tvm_crt_error_t minrpc_timer_stop(struct minrpc_timer *timer,
 
 /* By the clock as it was described at the last start. */
 uint64_t minrpc_timer_cycles(const struct minrpc_timer *timer, uint32_t milliseconds);
-double minrpc_timer_seconds(const struct minrpc_timer *timer, uint64_t cycles);
+static inline double minrpc_timer_seconds(const struct minrpc_timer *timer, uint64_t cycles)
+{
+	return minrpc_clock_seconds(cycles, timer->clock.cycles_hz);
+}
 
 #endif /* MINRPC_TIMER_H_ */
