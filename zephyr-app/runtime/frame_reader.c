@@ -40,55 +40,40 @@ static void start_frame(struct minrpc_reader *reader)
 	expect(reader, LENGTH, sizeof(uint32_t));
 }
 
-static enum minrpc_reader_event end_length(struct minrpc_reader *reader)
+/* Nothing is left of what was expected. */
+static enum minrpc_reader_event end_part(struct minrpc_reader *reader)
 {
-	reader->length = reader->field;
-	reader->sink = NULL;
-	expect(reader, PAYLOAD, reader->length);
-	if (reader->length == 0U) {
-		expect(reader, CRC, sizeof(uint16_t));
-	}
-	return MINRPC_READER_LENGTH;
-}
+	enum state state = (enum state)reader->state;
 
-/* The sink is full, or this was the payload's last byte. */
-static enum minrpc_reader_event end_payload(struct minrpc_reader *reader)
-{
-	if (reader->beyond != 0U) {
+	if (state == PAYLOAD && reader->beyond != 0U) {
 		return MINRPC_READER_FULL;
 	}
+	if (state == CRC) {
+		reader->state = HUNT;
+		return reader->field >> 16 == reader->crc ? MINRPC_READER_FRAME
+							  : MINRPC_READER_BAD_CRC;
+	}
+	if (state == LENGTH) {
+		reader->length = reader->field;
+		reader->sink = NULL;
+		if (reader->length != 0U) {
+			expect(reader, PAYLOAD, reader->length);
+			return MINRPC_READER_LENGTH;
+		}
+	}
 	expect(reader, CRC, sizeof(uint16_t));
-	return MINRPC_READER_MORE;
-}
-
-static enum minrpc_reader_event end_crc(struct minrpc_reader *reader)
-{
-	reader->state = HUNT;
-	return reader->field >> 16 == reader->crc ? MINRPC_READER_FRAME : MINRPC_READER_BAD_CRC;
+	return state == LENGTH ? MINRPC_READER_LENGTH : MINRPC_READER_MORE;
 }
 
 /* A byte of a frame, its escape undone. */
-static enum minrpc_reader_event take(struct minrpc_reader *reader, uint8_t byte)
+static void take(struct minrpc_reader *reader, uint8_t byte)
 {
-	if (reader->state == HUNT) {
-		return MINRPC_READER_MORE;
-	}
 	if (reader->state != PAYLOAD) {
 		reader->field = (reader->field >> 8) | ((uint32_t)byte << 24);
 	} else if (reader->sink != NULL) {
 		*reader->sink++ = byte;
 	}
-	if (--reader->left != 0U) {
-		return MINRPC_READER_MORE;
-	}
-	switch (reader->state) {
-	case LENGTH:
-		return end_length(reader);
-	case PAYLOAD:
-		return end_payload(reader);
-	default:
-		return end_crc(reader);
-	}
+	reader->left--;
 }
 
 /* The byte after an ff. */
@@ -104,7 +89,8 @@ static enum minrpc_reader_event take_escaped(struct minrpc_reader *reader, uint8
 	if (byte == MINRPC_ESCAPE) {
 		/* Outside a frame a repeated ff may still be the first byte of a packet start. */
 		reader->escape = hunting;
-		return take(reader, byte);
+		take(reader, byte);
+		return MINRPC_READER_MORE;
 	}
 	if (byte == MINRPC_START) {
 		start_frame(reader);
@@ -117,7 +103,7 @@ static enum minrpc_reader_event take_escaped(struct minrpc_reader *reader, uint8
 
 static enum minrpc_reader_event take_byte(struct minrpc_reader *reader, uint8_t byte)
 {
-	if (reader->state == LENGTH || reader->state == PAYLOAD) {
+	if (reader->state != CRC) {
 		reader->crc = minrpc_crc16(reader->crc, byte);
 	}
 	if (reader->escape) {
@@ -125,9 +111,10 @@ static enum minrpc_reader_event take_byte(struct minrpc_reader *reader, uint8_t 
 	}
 	if (byte == MINRPC_ESCAPE) {
 		reader->escape = true;
-		return MINRPC_READER_MORE;
+	} else {
+		take(reader, byte);
 	}
-	return take(reader, byte);
+	return MINRPC_READER_MORE;
 }
 
 /* Payload up to an ff: nearly all bytes of a frame go through this loop. Returns where it ends. */
@@ -164,11 +151,11 @@ enum minrpc_reader_event minrpc_reader_feed(struct minrpc_reader *reader, const 
 	while (at != end && event == MINRPC_READER_MORE) {
 		if (reader->state != PAYLOAD || reader->escape || *at == MINRPC_ESCAPE) {
 			event = take_byte(reader, *at++);
-			continue;
+		} else {
+			at = take_run(reader, at, end);
 		}
-		at = take_run(reader, at, end);
-		if (reader->left == 0U) {
-			event = end_payload(reader);
+		if (event == MINRPC_READER_MORE && reader->left == 0U && reader->state != HUNT) {
+			event = end_part(reader);
 		}
 	}
 	*data = at;

@@ -15,36 +15,37 @@ static void flush(struct minrpc_writer *writer)
 }
 
 /*
- * One loop for all that is sent, with the CRC in a register. An ff goes out twice, but for the first one where
- * `doubled` says that this is done.
+ * Everything that is sent goes through the inner loop: the CRC is in a register, and a piece ends where the data or
+ * the buffer does, or at an ff. That goes out twice, but for the first one where `doubled` says that this is done.
  */
 static void put(struct minrpc_writer *writer, const uint8_t *at, uint32_t size, bool doubled)
 {
-	uint8_t *to = writer->buffer + writer->fill;
-	const uint8_t *full = writer->buffer + writer->capacity;
 	uint16_t crc = writer->crc;
 
-	/* Counted, as no data may come as NULL. */
 	while (size != 0U) {
-		uint8_t byte = *at;
+		uint8_t *to = writer->buffer + writer->fill;
+		uint32_t piece = writer->capacity - writer->fill;
+		const uint8_t *start = at;
+		const uint8_t *end;
+		uint8_t byte;
 
-		if (to == full) {
-			writer->fill = writer->capacity;
+		if (piece == 0U) {
 			flush(writer);
-			to = writer->buffer;
+			continue;
 		}
-		*to++ = byte;
-		crc = minrpc_crc16(crc, byte);
+		end = at + (piece < size ? piece : size);
+		do {
+			byte = *at++;
+			*to++ = byte;
+			crc = minrpc_crc16(crc, byte);
+		} while (at != end && byte != MINRPC_ESCAPE);
+		writer->fill += (uint32_t)(at - start);
 		if (byte == MINRPC_ESCAPE) {
 			doubled = !doubled;
-			if (doubled) {
-				continue;
-			}
+			at -= doubled;
 		}
-		at++;
-		size--;
+		size -= (uint32_t)(at - start);
 	}
-	writer->fill = (uint32_t)(to - writer->buffer);
 	writer->crc = crc;
 }
 
