@@ -43,26 +43,29 @@ static void start_frame(struct minrpc_reader *reader)
 /* Nothing is left of what was expected. */
 static enum minrpc_reader_event end_part(struct minrpc_reader *reader)
 {
-	enum state state = (enum state)reader->state;
+	enum minrpc_reader_event event = MINRPC_READER_MORE;
 
-	if (state == PAYLOAD && reader->beyond != 0U) {
-		return MINRPC_READER_FULL;
-	}
-	if (state == CRC) {
+	switch (reader->state) {
+	case LENGTH:
+		event = MINRPC_READER_LENGTH;
+		reader->length = reader->field;
+		reader->sink = NULL;
+		expect(reader, PAYLOAD, reader->length);
+		break;
+	case PAYLOAD:
+		if (reader->beyond != 0U) {
+			return MINRPC_READER_FULL;
+		}
+		break;
+	default:
 		reader->state = HUNT;
 		return reader->field >> 16 == reader->crc ? MINRPC_READER_FRAME
 							  : MINRPC_READER_BAD_CRC;
 	}
-	if (state == LENGTH) {
-		reader->length = reader->field;
-		reader->sink = NULL;
-		if (reader->length != 0U) {
-			expect(reader, PAYLOAD, reader->length);
-			return MINRPC_READER_LENGTH;
-		}
+	if (reader->left == 0U) {
+		expect(reader, CRC, sizeof(uint16_t));
 	}
-	expect(reader, CRC, sizeof(uint16_t));
-	return state == LENGTH ? MINRPC_READER_LENGTH : MINRPC_READER_MORE;
+	return event;
 }
 
 /* A byte of a frame, its escape undone. */
@@ -101,7 +104,9 @@ static enum minrpc_reader_event take_escaped(struct minrpc_reader *reader, uint8
 	return hunting ? MINRPC_READER_MORE : event;
 }
 
-static enum minrpc_reader_event take_byte(struct minrpc_reader *reader, uint8_t byte)
+/* Any byte that is no plain one of a payload. Few are, and in line they would make the loop below larger. */
+static __attribute__((noinline)) enum minrpc_reader_event take_byte(struct minrpc_reader *reader,
+								     uint8_t byte)
 {
 	if (reader->state != CRC) {
 		reader->crc = minrpc_crc16(reader->crc, byte);

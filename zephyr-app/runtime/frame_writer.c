@@ -5,6 +5,9 @@
  */
 #include <minrpc/frame.h>
 
+/* Numbers go out as they lie in memory, here and in replies. */
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the wire is little-endian");
+
 static void flush(struct minrpc_writer *writer)
 {
 	if (writer->fill != 0U && !writer->failed &&
@@ -57,8 +60,6 @@ void minrpc_writer_put(struct minrpc_writer *writer, const void *data, uint32_t 
 void minrpc_writer_begin(struct minrpc_writer *writer, uint32_t length)
 {
 	static const uint8_t start[] = {MINRPC_NOP, MINRPC_ESCAPE, MINRPC_START};
-	const uint8_t field[] = {(uint8_t)length, (uint8_t)(length >> 8), (uint8_t)(length >> 16),
-				 (uint8_t)(length >> 24)};
 
 	writer->failed = false;
 	writer->open = true;
@@ -67,23 +68,16 @@ void minrpc_writer_begin(struct minrpc_writer *writer, uint32_t length)
 	}
 	writer->crc = MINRPC_CRC_INIT;
 	put(writer, start + 1, 2U, true);
-	minrpc_writer_put(writer, field, sizeof(field));
+	minrpc_writer_put(writer, &length, sizeof(length));
 }
 
 int minrpc_writer_end(struct minrpc_writer *writer)
 {
-	const uint8_t crc[] = {(uint8_t)writer->crc, (uint8_t)(writer->crc >> 8)};
+	const uint16_t crc = writer->crc;
 
-	minrpc_writer_put(writer, crc, sizeof(crc));
+	minrpc_writer_put(writer, &crc, sizeof(crc));
 	flush(writer);
 	writer->open = false;
 	writer->fresh = writer->failed;
 	return writer->failed ? -1 : 0;
-}
-
-void minrpc_writer_abandon(struct minrpc_writer *writer)
-{
-	writer->open = false;
-	writer->fresh = true;
-	writer->fill = 0U;
 }

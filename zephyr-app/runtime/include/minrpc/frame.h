@@ -100,6 +100,11 @@ void minrpc_writer_put(struct minrpc_writer *writer, const void *data, uint32_t 
 int minrpc_writer_end(struct minrpc_writer *writer);
 
 /* Drops the frame that is under way, if any: what of it has not been sent never is, and the next starts afresh. */
-void minrpc_writer_abandon(struct minrpc_writer *writer);
+static inline void minrpc_writer_abandon(struct minrpc_writer *writer)
+{
+	writer->open = false;
+	writer->fresh = true;
+	writer->fill = 0U;
+}
 
 #endif /* MINRPC_FRAME_H_ */
