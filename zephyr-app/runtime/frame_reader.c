@@ -104,7 +104,7 @@ static enum minrpc_reader_event take_escaped(struct minrpc_reader *reader, uint8
 	return hunting ? MINRPC_READER_MORE : event;
 }
 
-/* Any byte that is no plain one of a payload. Few are, and in line they would make the loop below larger. */
+/* Any byte but a plain one of a payload that goes somewhere. Few are, and in line this would be larger. */
 static __attribute__((noinline)) enum minrpc_reader_event take_byte(struct minrpc_reader *reader,
 								     uint8_t byte)
 {
@@ -128,18 +128,20 @@ static const uint8_t *take_run(struct minrpc_reader *reader, const uint8_t *data
 	const uint8_t *at = data;
 	uint16_t crc = reader->crc;
 	uint8_t *sink = reader->sink;
-	uint8_t byte = *at;
 
 	if (reader->left < (uint32_t)(end - at)) {
 		end = at + reader->left;
 	}
 	do {
-		if (sink != NULL) {
-			*sink++ = byte;
+		uint8_t byte = *at;
+
+		if (byte == MINRPC_ESCAPE) {
+			break;
 		}
-		crc = minrpc_crc16(crc, byte);
 		at++;
-	} while (at != end && (byte = *at) != MINRPC_ESCAPE);
+		*sink++ = byte;
+		crc = minrpc_crc16(crc, byte);
+	} while (at != end);
 	reader->crc = crc;
 	reader->sink = sink;
 	reader->left -= (uint32_t)(at - data);
@@ -154,10 +156,11 @@ enum minrpc_reader_event minrpc_reader_feed(struct minrpc_reader *reader, const 
 	const uint8_t *end = at + *size;
 
 	while (at != end && event == MINRPC_READER_MORE) {
-		if (reader->state != PAYLOAD || reader->escape || *at == MINRPC_ESCAPE) {
-			event = take_byte(reader, *at++);
-		} else {
+		if (reader->state == PAYLOAD && !reader->escape && *at != MINRPC_ESCAPE &&
+		    reader->sink != NULL) {
 			at = take_run(reader, at, end);
+		} else {
+			event = take_byte(reader, *at++);
 		}
 		if (event == MINRPC_READER_MORE && reader->left == 0U && reader->state != HUNT) {
 			event = end_part(reader);

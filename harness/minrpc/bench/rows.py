@@ -15,7 +15,7 @@ from minrpc.errors import ConfigurationError
 SCHEMA: Final = 1
 """Version of the JSON; a later one that means something else gets another number."""
 
-Group = Literal["round trip", "copy", "wire", "boot", "cpu", "resend", "suite", "size"]
+Group = Literal["round trip", "copy", "wire", "boot", "cpu", "resend", "suite", "size", "instructions"]
 Verdict = Literal["met", "missed", ""]
 
 

@@ -32,7 +32,7 @@ _RANGE: Final = np.dtype([(name, "<u8") for name in ("base", "size", "shift", "f
 _CONTROL: Final = np.dtype(
     [
         *((name, "<u8") for name in ("layout", "ranges", "opens", "closes", "windows_at", "windows_max")),
-        *((name, "<u8") for name in ("counters", "live_at", "inside_at")),
+        *((name, "<u8") for name in ("counters", "live_at", "inside_at", "slow_from", "slow_to")),
         ("range", _RANGE, _MAX_RANGES),
         ("open_at", "<u8", _MAX_EDGES),
         ("close_at", "<u8", _MAX_EDGES),
@@ -81,11 +81,15 @@ class Counts:
 class QemuCounters:
     """The plugin for one run of QEMU. Also a context manager, which gives the memory back.
 
+    slow: a function each of whose instructions takes the host 50 us longer, or more. In the interrupt that
+        receives, that lets what waits to be received arrive all at once.
+
     Hand it to `launch` as `instrument`. The device runs as without it, to the tick; the host has more to do.
     """
 
-    def __init__(self, image: Image) -> None:
+    def __init__(self, image: Image, *, slow: str | None = None) -> None:
         self.image = image
+        self._slow = self._range_of(slow) if slow else (0, 0)
         self._fd = os.memfd_create("minrpc-counters")
         try:
             self._map()
@@ -146,6 +150,12 @@ class QemuCounters:
     ) -> None:
         self.close()
 
+    def _range_of(self, name: str) -> tuple[int, int]:
+        for function in self.image.functions:
+            if function.name == name:
+                return function.start, function.end
+        raise ConfigurationError(f"{self.image.path} has no function {name}")
+
     def _map(self) -> None:
         code, window = self.image.code, self.image.window
         if len(code) > _MAX_RANGES or len(window.opens) > _MAX_EDGES or len(window.closes) > _MAX_EDGES:
@@ -171,6 +181,7 @@ class QemuCounters:
         )
         control["windows_at"], control["windows_max"] = _PAGE, _WINDOWS
         control["counters"], control["live_at"], control["inside_at"] = counters, live_at, inside_at
+        control["slow_from"], control["slow_to"] = self._slow
         control["layout"] = _LAYOUT
         self._control = control[0]
         self._windows = np.frombuffer(memory, _WINDOW, _WINDOWS, _PAGE)
@@ -192,9 +203,9 @@ class QemuCounters:
         return Counts(found, int(counters[_ELSEWHERE]))
 
 
-def counters_for(elf: Path) -> QemuCounters:
-    """The plugin for a run of the program in `elf`."""
-    return QemuCounters(Image(elf))
+def counters_for(elf: Path, *, slow: str | None = None) -> QemuCounters:
+    """The plugin for a run of the program in `elf`; see there."""
+    return QemuCounters(Image(elf), slow=slow)
 
 
 def _rounded(size: int) -> int:

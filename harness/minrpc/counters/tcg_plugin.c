@@ -8,6 +8,8 @@
  * QEMU's plugin header is in no package, so what is used of it is declared here. PLUGIN_API is 1 for QEMU 4.2 to
  * 8.2; from QEMU 9.0 on, where counts in line are kept for each virtual CPU, it is 2 or more.
  */
+#define _POSIX_C_SOURCE 200809L
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -16,6 +18,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
 
 /* ------------------------------------------------------------------ of QEMU */
 
@@ -90,6 +93,8 @@ struct control {
 	uint64_t counters;  /* how many */
 	uint64_t live_at;   /* where in the file they are, since the start of QEMU */
 	uint64_t inside_at; /* and those of what was executed in windows */
+	uint64_t slow_from; /* the code up to slow_to takes the host longer, and the guest no time */
+	uint64_t slow_to;
 	struct range range[MAX_RANGES];
 	uint64_t open_at[MAX_EDGES];
 	uint64_t close_at[MAX_EDGES];
@@ -234,6 +239,16 @@ static bool holds(const uint64_t *addresses, uint64_t count, uint64_t address)
 	return false;
 }
 
+/* Meanwhile other threads of QEMU do what they have to: a byte that waits for the guest's UART gets there. */
+static void linger(unsigned int vcpu, void *userdata)
+{
+	static const struct timespec moment = {.tv_nsec = 50000};
+
+	(void)vcpu;
+	(void)userdata;
+	(void)nanosleep(&moment, NULL);
+}
+
 /* The counter of the instruction at `address`. */
 static size_t counter_of(uint64_t address)
 {
@@ -266,6 +281,10 @@ static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 		if (holds(control->open_at, control->opens, address)) {
 			qemu_plugin_register_vcpu_insn_exec_cb(insn, open_window,
 							       QEMU_PLUGIN_CB_NO_REGS, NULL);
+		}
+		if (address - control->slow_from < control->slow_to - control->slow_from) {
+			qemu_plugin_register_vcpu_insn_exec_cb(insn, linger, QEMU_PLUGIN_CB_NO_REGS,
+							       NULL);
 		}
 		use(counter);
 		count(insn, INSTRUCTIONS);

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the device executes for a call and for a byte that is copied: exact counts, by the plugin in QEMU.
+
+From the first byte of the request to the wait for the next one, interrupts and all. The request arrives as
+fast as the interrupt takes it: when a byte comes after the device went to wait, waking up is counted as well,
+and how often that happens is up to the host.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import numpy as np
+
+from minrpc.bench.copies import random_int8
+from minrpc.bench.peers import Peers
+from minrpc.bench.rows import Goal, Row
+from minrpc.client import Device
+from minrpc.counters import Counts, Image, QemuCounters
+from minrpc.pipeline import connect
+from minrpc.running import start
+
+# The interrupt by which the bare-metal port receives; on others nothing is counted here.
+_RECEIVES: Final = "link_receive_isr"
+# As much as fits one message and the port's ring.
+_BYTES: Final = 4096
+_SHOWN: Final = 4
+_GOALS: Final = {"inc": Goal("at most", 3500, "value"), "byte": Goal("at most", 35, "value")}
+
+
+def measure(peers: Peers) -> list[Row]:
+    """Rows for a call of `inc` and for a byte copied each way."""
+    image = Image(peers.server.elf)
+    if peers.platform.starts != "qemu" or all(one.name != _RECEIVES for one in image.functions):
+        return []
+    with (
+        QemuCounters(image, slow=_RECEIVES) as counters,
+        start(peers.server, instrument=counters) as running,
+        connect(running) as device,
+    ):
+        rows = []
+        for name, goal, parts, run in _work(device):
+            run()  # what the first one asks beside
+            before = counters.executed()
+            run()
+            counted = counters.executed() - before
+            rows.append(
+                Row(
+                    group="instructions",
+                    name=name,
+                    platform=peers.platform.name,
+                    unit="instructions",
+                    value=counted.total / parts,
+                    goal=goal,
+                    note=_most(counted, image, parts),
+                )
+            )
+        return rows
+
+
+def _work(device: Device) -> list[tuple[str, Goal, int, Callable[[], object]]]:
+    """What is counted: its name, its goal, by what it is divided, and how it is done."""
+    inc = device.system_lib()["inc"]
+    host = random_int8((_BYTES,))
+    array = device.empty(host.shape, np.int8)
+    return [
+        ("a call of inc", _GOALS["inc"], 1, lambda: inc(1)),
+        ("a byte to the device", _GOALS["byte"], _BYTES, lambda: array.copy_from(host)),
+        ("a byte back", _GOALS["byte"], _BYTES, array.numpy),
+    ]
+
+
+def _most(counted: Counts, image: Image, parts: int) -> str:
+    """The functions that take most of it."""
+    functions = list(counted.by_function(image).items())[:_SHOWN]
+    return ", ".join(f"{name} {count / parts:.4g}" for name, count in functions)

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the device executes for a call: the same count each time, and nothing where nothing counts."""
+
+from __future__ import annotations
+
+import pytest
+from minrpc.bench import instructions
+from minrpc.bench.peers import Peers
+from minrpc.firmware import build
+from minrpc.pipeline import lacking
+from minrpc.targets import PLATFORMS, Target
+
+
+def server_on(name: str) -> Peers:
+    missing = lacking(PLATFORMS[name])
+    if missing:
+        pytest.skip(f"{name} lacks {', '.join(one.name for one in missing)}")
+    firmware = build(Target.named(name))
+    return Peers(firmware, firmware)
+
+
+def test_a_call_takes_the_same_each_time() -> None:
+    one, other = (instructions.measure(server_on("bare_mps2_an385"))[0] for _ in range(2))
+    assert one.name == "a call of inc"
+    assert 1000 < one.value == other.value
+    assert one.note == other.note
+
+
+def test_a_process_has_no_such_rows() -> None:
+    assert instructions.measure(server_on("posix")) == []
