@@ -26,7 +26,7 @@ static int port_write(void *context, const uint8_t *data, uint32_t size)
 static void port_clock_describe(void *context, struct minrpc_clock *clock)
 {
 	(void)context;
-	*clock = (struct minrpc_clock){.cycles_hz = CPU_HZ, .bits = 64U};
+	*clock = (struct minrpc_clock){.cycles_hz = CPU_HZ};
 }
 
 static void port_clock_sample(void *context, struct minrpc_clock_sample *sample)
