@@ -96,7 +96,7 @@ static void add_platform(struct device_info *info, const struct minrpc_config *c
 
 	platform->clock_describe(config->context, &clock);
 	platform->clock_sample(config->context, &now);
-	info->clock_bits = clock.bits;
+	info->clock_bits = 64U;
 	info->cycles_hz = clock.cycles_hz;
 	info->coarse_hz = clock.coarse_hz;
 	info->cycles = now.cycles;
