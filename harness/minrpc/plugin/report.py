@@ -54,7 +54,8 @@ def summary(config: pytest.Config, tally: Tally) -> Iterator[Line]:
         yield f"on one platform only, as they asked for `device` while they ran: {_few(tally.pinned)}", {}
     taken = config.stash.get(option_names.TAKEN, ())
     if taken and not option_names.given(config):
-        yield f"{', '.join(taken)} mean another plugin's here; ours are called --minrpc-NAME", {}
+        for name in taken:
+            yield f"{name} is another plugin's here; ours is --minrpc-{name.removeprefix('--')}", {}
     if none_ran(config, tally):
         option = option_names.spelled(config, "allow-no-device")
         text = (

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Beside other plugins as they are published: Zephyr's for twister, and Espressif's pytest-embedded."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from minrpc.errors import MissingError
+from minrpc.firmware.sources import firmware_root
+from minrpc.firmware.zephyr_workspace import find_workspace
+
+INSTALL_S = 600
+RUN_S = 300
+TESTS = """
+def test_device(device):
+    assert device.system_lib()["inc"](1) == 2
+
+def test_without():
+    pass
+"""
+
+
+@pytest.fixture(scope="session")
+def environment(native_build: Callable[[str], Path]) -> Callable[..., Path]:
+    """Makes virtual environments that have all of this one, and what is installed besides: their Python."""
+
+    def make(name: str, *packages: str) -> Path:
+        directory = native_build(f"plugins-{name}-{sys.version_info.major}.{sys.version_info.minor}")
+        python, whole = directory / "bin" / "python", directory / "whole"
+        if not whole.exists():
+            shutil.rmtree(directory, ignore_errors=True)
+            run_or_skip([sys.executable, "-m", "venv", str(directory)])
+            run_or_skip([str(python), "-m", "pip", "install", "-q", *packages])
+            whole.touch()
+        # Ours is found through this environment's own directory, after what was installed.
+        here = sysconfig.get_path("purelib")
+        there = directory / Path(sysconfig.get_path("purelib")).relative_to(sys.prefix)
+        (there / "ours.pth").write_text(f"import site; site.addsitedir({here!r})\n")
+        return python
+
+    return make
+
+
+def run_or_skip(command: list[str]) -> None:
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=INSTALL_S, check=False)
+    if ran.returncode:
+        pytest.skip(f"{' '.join(command[1:])} failed: {ran.stderr.strip().splitlines()[-1]}")
+
+
+def run(python: Path, directory: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    (directory / "test_it.py").write_text(TESTS)
+    command = [str(python), "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:xdist", "test_it.py", *options]
+    cache = {"XDG_CACHE_HOME": os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")}
+    return subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        timeout=RUN_S,
+        check=False,
+        cwd=directory,
+        env=os.environ | cache | {"XDG_CONFIG_HOME": str(directory)},
+    )
+
+
+@pytest.fixture
+def twister(environment: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    try:
+        zephyr = find_workspace(firmware_root()).base
+    except MissingError as error:
+        pytest.skip(f"it comes with Zephyr: {error.message}")
+    monkeypatch.setenv("ZEPHYR_BASE", str(zephyr))  # It is not loaded without.
+    # A build writes beside its sources.
+    source = tmp_path / "twister-source"
+    shutil.copytree(zephyr / "scripts" / "pylib" / "pytest-twister-harness", source)
+    return environment("twister", str(source))
+
+
+@pytest.fixture
+def embedded(environment: Callable[..., Path]) -> Path:
+    return environment("embedded", "pytest-embedded", "pytest-embedded-serial")
+
+
+def test_twisters_platform_stays_its_own(twister: Path, tmp_path: Path) -> None:
+    """Its `--platform` is a name of Zephyr's; ours has the long name, and says so."""
+    ran = run(twister, tmp_path, "--platform", "qemu_x86/atom", "--minrpc-platform", "posix", "-v")
+    assert "test_it.py::test_device[posix] PASSED" in ran.stdout, ran.stdout + ran.stderr
+    assert "2 passed" in ran.stdout
+    assert ran.returncode == 0
+    ran = run(twister, tmp_path, "--platform", "qemu_x86/atom", "-k", "posix")
+    assert "minrpc: --platform is another plugin's here; ours is --minrpc-platform" in ran.stdout
+    assert "1 passed" in ran.stdout
+
+
+def test_embeddeds_baud_stays_its_own(embedded: Path, tmp_path: Path) -> None:
+    ran = run(embedded, tmp_path, "--baud", "115200", "--platform", "posix", "-v")
+    assert "test_it.py::test_device[posix] PASSED" in ran.stdout, ran.stdout + ran.stderr
+    assert ran.returncode == 0
+
+
+@pytest.mark.parametrize("plugin", ["twister", "embedded"])
+def test_help_names_all_options(plugin: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    ran = run(request.getfixturevalue(plugin), tmp_path, "--help")
+    assert ran.returncode == 0, ran.stderr
+    assert "--minrpc-platform" in ran.stdout
+    assert "--minrpc-baud" in ran.stdout
