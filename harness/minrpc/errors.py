@@ -306,6 +306,12 @@ class FlashError(HarnessError):
     default_next_step = "run `west flash` by hand in the build directory and read what the runner says"
 
 
+class ResetError(HarnessError):
+    """A board can't be reset from here, or its reset command failed. `details` holds what that said."""
+
+    default_next_step = "reset it by its button, or correct reset_command or reset_line in minrpc.toml"
+
+
 class DialectError(HarnessError):
     """Host and device do not speak the same dialect of the protocol."""
 

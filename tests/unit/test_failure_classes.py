@@ -26,6 +26,7 @@ PROVOKED_BY: dict[type[HarnessError], str] = {
     errors.QemuMissingError: "unit/running/test_start.py::test_no_qemu",
     errors.EmulatorExitedError: "device/test_death.py::test_a_killed_device_is_named",
     errors.NothingHeardError: "unit/client/test_failures.py::test_nothing_heard",
+    errors.ResetError: "unit/plugin/test_boards.py::test_a_reset_that_fails",
     errors.SessionError: "unit/client/test_failures.py::test_bytes_but_no_answer",
     errors.SessionTerminatedError: "device/test_death.py::test_a_function_that_faults_says_what_and_where",
     errors.RemoteError: "device/test_errors.py::test_number_of_arguments",

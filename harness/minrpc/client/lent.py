@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections import deque
+from itertools import groupby
 from typing import Final
 
 from minrpc.transport import Transport
@@ -43,8 +44,12 @@ class LentTransport:
         """Nothing: the lender goes on using it."""
 
     def trace(self) -> str:
-        """The last messages, a line each: ">" to the device, "<" from it."""
-        return "\n".join(explain((mark, bytes(data)) for mark, data in self._chunks)[-_MESSAGES:])
+        """The last messages, a line each: ">" to the device, "<" from it.
+
+        What is said again and again, as questions for an answer that does not come, is one line.
+        """
+        said = explain((mark, bytes(data)) for mark, data in self._chunks)
+        return "\n".join([_counted(line, len(list(same))) for line, same in groupby(said)][-_MESSAGES:])
 
     def _note(self, direction: str, data: bytes) -> None:
         """A slow link's bytes come one by one: they are kept as one chunk."""
@@ -53,3 +58,7 @@ class LentTransport:
             last += data
         else:
             self._chunks.append((direction, bytearray(data) if len(data) < _MERGED else data))
+
+
+def _counted(line: str, times: int) -> str:
+    return line if times == 1 else f"{line} ({times} times)"

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Puts a firmware into a board, by `west flash` with the runner that Zephyr knows for it."""
+"""Puts a firmware into a board: by its own command, or `west flash` with the runner that Zephyr knows."""
 
 from __future__ import annotations
 
 import os
+import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -20,23 +21,38 @@ _LAST_LINES: Final = 8
 
 
 def flash(firmware: Firmware, runner_args: Sequence[str] = ()) -> None:
-    """Flash a Zephyr `firmware` to the board that is connected.
+    """Flash `firmware` to the board that is connected, by its platform's flash_command, or as a Zephyr board.
 
     runner_args: as `west flash` takes them: ("--runner", "pyocd", "--dev-id", "066A...").
 
     Raises FlashError with the runner's last lines, ZephyrMissingError, ConfigurationError for other ports.
     """
+    log = firmware.build_dir / "flash.log"
+    if firmware.platform.flash_command:
+        places = {"{elf}": str(firmware.elf), "{build}": str(firmware.build_dir)}
+        words = [*shlex.split(firmware.platform.flash_command), *runner_args]
+        run_runner([_filled(word, places) for word in words], log, Path.cwd())
+        return
     if firmware.platform.port != "zephyr":
         raise ConfigurationError(f"{firmware.platform.name} is not flashed: it is no Zephyr board")
     workspace = find_workspace(firmware_root())
     west = [sys.executable, "-m", "west", "flash", "--skip-rebuild", "-d", str(firmware.build_dir)]
-    run_runner([*west, *runner_args], firmware.build_dir / "flash.log", workspace.base)
+    run_runner([*west, *runner_args], log, workspace.base, ZEPHYR_BASE=str(workspace.base))
 
 
-def run_runner(argv: Sequence[str], log: Path, zephyr_base: Path) -> None:
-    """Run the flash command `argv`, with its output in `log`. Raises FlashError when it fails."""
+def _filled(word: str, places: Mapping[str, str]) -> str:
+    for place, value in places.items():
+        word = word.replace(place, value)
+    return word
+
+
+def run_runner(argv: Sequence[str], log: Path, cwd: Path, **variables: str) -> None:
+    """Run the command `argv` with the environment's `variables`, its output in `log`. Raises FlashError."""
     log.unlink(missing_ok=True)
-    process = spawn_logged(argv, log, cwd=zephyr_base, env={**os.environ, "ZEPHYR_BASE": str(zephyr_base)})
+    try:
+        process = spawn_logged(argv, log, cwd=cwd, env={**os.environ, **variables})
+    except OSError as error:
+        raise FlashError(f"{argv[0]} can't be run: {error.strerror}", stage="flash") from error
     try:
         status = exited_within(process, _FLASH_S)
     finally:

@@ -23,6 +23,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import IO, Final
 
+# What a command that has ended wrote is in its pipe by then.
+_AFTER_END_S: Final = 2.0
 _PR_SET_PDEATHSIG: Final = 1
 _TAIL_BYTES: Final = 256 * 1024
 _PIPE_BYTES: Final = 64 * 1024  # what a pipe holds on Linux unless told otherwise; pipe(7)
@@ -119,6 +121,16 @@ def spawn(
 def _next_cpu() -> int:
     allowed = sorted(os.sched_getaffinity(0))
     return allowed[next(_turns) % len(allowed)]
+
+
+def run_command(argv: Sequence[str], limit_s: float) -> tuple[int | None, str]:
+    """Run `argv` to its end: its exit status, None when it was killed after `limit_s` s, and output."""
+    process = spawn(argv)
+    output = output_tail(process, "command")
+    status = exited_within(process, limit_s)
+    stop_group(process)
+    output.close(_AFTER_END_S)
+    return status, output.text()
 
 
 def spawn_logged(

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Final
 
 from minrpc.client import Device
 from minrpc.client.lent import LentTransport
@@ -17,6 +18,9 @@ from minrpc.pipeline import connect
 from minrpc.pipeline.post_mortem import state_lines
 from minrpc.running import RunningDevice, start
 from minrpc.targets import Target
+
+_RESET_S: Final = 60.0
+_ADVICE: Final = "; reset_command or reset_line in minrpc.toml would reset it after a failure"
 
 
 @dataclass
@@ -39,6 +43,7 @@ class SharedDevice:
     _lent: LentTransport | None = field(default=None, init=False)
     _device: Device | None = field(default=None, init=False)
     _answered: bool = field(default=False, init=False)
+    _spoiled: bool = field(default=False, init=False)
 
     @property
     def name(self) -> str:
@@ -79,7 +84,9 @@ class SharedDevice:
         try:
             yield
         except HarnessError as error:
-            self.unusable = "" if self._answered else error.message
+            no_way = self._running is not None and not self._running.can_reset
+            advice = _ADVICE if no_way and self.target.serial_port is not None else ""
+            self.unusable = "" if self._answered else f"{error.message}{advice}"
             raise
 
     def check(self) -> None:
@@ -88,8 +95,11 @@ class SharedDevice:
             self._running.check()
 
     def discard(self) -> None:
-        """Stop the running device; the next test gets a new one, which has to show again that it answers."""
-        self._answered = False
+        """Stop the running device; the next test gets a new one, which has to show again that it answers.
+
+        A board can't be had anew: where it has a way to be reset, it is.
+        """
+        self._answered, self._spoiled = False, True
         running, self._running, self._device = self._running, None, None
         if running is not None:
             running.stop()
@@ -128,4 +138,12 @@ class SharedDevice:
         return firmware
 
     def _start(self) -> RunningDevice:
-        return start(self.firmware or self.target, total=self.total)
+        running = start(self.firmware or self.target, total=self.total)
+        try:
+            if self._spoiled and running.process is None and running.can_reset:
+                self.say(f"{self.name}: reset")
+                running.reset(Deadline("reset", _RESET_S, running.clock, self.total))
+        except BaseException:
+            running.stop()
+            raise
+        return running

@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Final, Self
 
-from minrpc.errors import EmulatorExitedError, HarnessError, LinkClosedError
+from minrpc.errors import EmulatorExitedError, HarnessError, LinkClosedError, ResetError
 from minrpc.firmware.firmware import Firmware
 from minrpc.host.deadline import Clock, Deadline
 from minrpc.host.process import TextTail, describe_status, exited_within, stop_group
+from minrpc.running.board import can_reset, reset_board
 from minrpc.running.qmp import Qmp
 from minrpc.targets import Icount, Platform, Target, Timing
 from minrpc.timing.clock import Timebase
@@ -102,11 +103,24 @@ class RunningDevice:
         return error.add_context(console_tail=self.console_text if self.console_tail else None)
 
     def reset(self, deadline: Deadline) -> None:
-        """Reset the machine as its reset button would. Only under QEMU."""
-        if self.qmp is None:
+        """Reset the machine as its reset button would: under QEMU, or a board that has a way to.
+
+        Sessions are gone then, and so may be a board's link: `connect` again.
+
+        Raises ResetError where there is no way, or it failed; PortGoneError, DeadlineError.
+        """
+        if self.qmp is not None:
+            self.qmp.execute("system_reset", deadline)
+        elif self.process is None:
+            self.transport = reset_board(self.target, self.transport, deadline)
+        else:
             step = "use the device's own reset function"
-            raise HarnessError(f"{self.name} has no reset line", next_step=step)
-        self.qmp.execute("system_reset", deadline)
+            raise ResetError(f"{self.name} has no reset line", stage="reset", next_step=step)
+
+    @property
+    def can_reset(self) -> bool:
+        """Whether `reset` knows a way."""
+        return self.qmp is not None or (self.process is None and can_reset(self.target))
 
     def stop(self) -> None:
         """End it and everything it started, and close the link. A second call does nothing."""

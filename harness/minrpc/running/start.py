@@ -6,11 +6,11 @@ from __future__ import annotations
 from minrpc.errors import ConfigurationError
 from minrpc.firmware import Firmware, build
 from minrpc.host.deadline import Deadline, WallClock
+from minrpc.running.board import open_port
 from minrpc.running.device import RunningDevice
 from minrpc.running.local import start_process
 from minrpc.running.qemu import Instrument, start_qemu
 from minrpc.targets import Icount, Target
-from minrpc.transport import SerialTransport, find_port
 
 
 def start(
@@ -30,7 +30,7 @@ def start(
     if isinstance(what, Firmware):
         return _launch(what, instrument, total)
     if what.serial_port is not None:
-        return _attach(what, what.serial_port)
+        return _attach(what)
     return _launch(build(what), instrument, total)
 
 
@@ -54,10 +54,9 @@ def _launch(firmware: Firmware, instrument: Instrument | None, total: Deadline |
     )
 
 
-def _attach(target: Target, port: str) -> RunningDevice:
-    path = find_port(port)
-    transport = SerialTransport(path, target.platform.baud)
-    return RunningDevice(name=path, target=target, transport=transport, clock=WallClock(), timing="board")
+def _attach(target: Target) -> RunningDevice:
+    link = open_port(target)
+    return RunningDevice(name=link.name, target=target, transport=link, clock=WallClock(), timing="board")
 
 
 def _icount(firmware: Firmware) -> Icount | None:

@@ -41,12 +41,17 @@ from typing import Any, get_args
 
 from minrpc.errors import ConfigurationError
 from minrpc.targets.project import OWN, find_project_file, own_value
-from minrpc.targets.table import PLATFORMS, Platform, Port, Start, TimeBound
+from minrpc.targets.table import PLATFORMS, Platform, Port, ResetLine, Start, TimeBound
 from minrpc.timing.clock import Counts
 
 _FIELDS = {one.name: one.type for one in fields(Platform) if one.name not in ("name", "project")}
 _FIELDS |= {"extends": "str"}
-_CHOICES = {"port": get_args(Port), "starts": get_args(Start), "clock_counts": get_args(Counts)}
+_CHOICES = {
+    "port": get_args(Port),
+    "starts": get_args(Start),
+    "clock_counts": get_args(Counts),
+    "reset_line": get_args(ResetLine),
+}
 _NONE = "none"
 _NAME = re.compile(r"[A-Za-z0-9][\w.+-]*")
 _TABLES = ("platforms", "firmware")

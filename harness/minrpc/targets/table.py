@@ -16,6 +16,7 @@ from minrpc.timing.clock import Counts
 
 Port = Literal["posix", "baremetal", "zephyr"]
 Start = Literal["process", "qemu", "board"]
+ResetLine = Literal["", "dtr", "rts"]
 
 
 class TimeBound(NamedTuple):
@@ -56,6 +57,10 @@ class Platform:
     link_uart: which of the machine's serial ports carries RPC, counted from 0.
     console_uart: which carries text; None when there is no second one.
     baud: of the serial port of a board.
+    reset_command: words of a shell that reset the board; "{port}" in them stands for its serial port.
+    reset_line: "dtr" or "rts", the modem line of its serial port that resets it when pulled; "" for none.
+    flash_command: words of a shell that flash the board, in place of `west flash`; "{elf}" and "{build}" in
+        them stand for the firmware and its directory.
     clock: the counter behind the platform timer, for reports.
     clock_counts: what it counts; "ticks" where that is neither the core's cycles nor instructions.
     project: the directory of the user's file that says so; "" for none.
@@ -82,6 +87,9 @@ class Platform:
     link_uart: int = 0
     console_uart: int | None = None
     baud: int = 115200
+    reset_command: str = ""
+    reset_line: ResetLine = ""
+    flash_command: str = ""
     clock: str = ""
     clock_counts: Counts = "ticks"
     time_bounds: tuple[TimeBound, ...] = ()

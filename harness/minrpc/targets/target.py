@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, Self, TypedDict, TypeVar, Unpack, cast, 
 
 from minrpc.errors import ConfigurationError
 from minrpc.targets.config import find_platform, load_platforms
-from minrpc.targets.table import Platform
+from minrpc.targets.table import Platform, ResetLine
 from minrpc.timing.clock import Mode
 
 Link = Literal["pty", "socket"]
@@ -52,6 +52,9 @@ class TargetFields(StartFields, total=False):
     libraries: Sequence[str | Path]
     cmake_options: Sequence[str]
     baud: int
+    reset_command: str
+    reset_line: ResetLine
+    flash_command: str
     serial_port: str | None
 
 

@@ -5,13 +5,17 @@ from __future__ import annotations
 
 import errno
 import os
+import time
 from pathlib import Path
+from typing import Final, Literal
 
 import serial
 
-from minrpc.errors import ConfigurationError, HarnessError, PortBusyError, PortGoneError
+from minrpc.errors import ConfigurationError, HarnessError, PortBusyError, PortGoneError, ResetError
 from minrpc.transport.fd import FdTransport, set_raw
 
+# How long a reset line is pulled: boards want milliseconds, and have a capacitor in the way.
+_PULSE_S: Final = 0.1
 _GONE = frozenset({errno.ENOENT, errno.ENXIO, errno.ENODEV, errno.EIO})
 _BUSY = frozenset({errno.EBUSY, errno.EAGAIN, errno.EWOULDBLOCK})
 
@@ -57,6 +61,17 @@ class SerialTransport(FdTransport):
         except BaseException:
             port.close()
             raise
+        self._port = port
+
+    def pull(self, line: Literal["dtr", "rts"]) -> None:
+        """Activate a modem line and let it go again, as boards are reset by. Raises ResetError."""
+        try:
+            setattr(self._port, line, True)
+            time.sleep(_PULSE_S)
+            setattr(self._port, line, False)
+        except OSError as error:
+            message = f"{self.name} has no line {line.upper()}: {error.strerror}"
+            raise ResetError(message, stage="reset") from error
 
 
 def _open_port(path: str, baud: int) -> serial.Serial:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -23,7 +24,7 @@ def test_the_runners_last_lines_are_shown(tmp_path: Path) -> None:
 
 def test_a_runner_gets_zephyr_and_may_succeed(tmp_path: Path) -> None:
     log = tmp_path / "flash.log"
-    run_runner(["sh", "-c", "echo $ZEPHYR_BASE"], log, tmp_path)
+    run_runner(["sh", "-c", "echo $ZEPHYR_BASE"], log, tmp_path, ZEPHYR_BASE=str(tmp_path))
     assert str(tmp_path) in log.read_text().splitlines()[1:]
 
 
@@ -32,3 +33,15 @@ def test_a_process_is_not_flashed(tmp_path: Path) -> None:
         flash(
             Firmware(Target(PLATFORMS["posix"]), tmp_path / "elf", tmp_path, "0", cached=False, seconds=0.0)
         )
+
+
+def test_a_board_with_a_command_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    target = Target(PLATFORMS["posix"]).changed(flash_command="sh -c 'cp $0 $1' '{elf}' flashed")
+    (tmp_path / "elf").write_text("program")
+    firmware = Firmware(target, tmp_path / "elf", tmp_path, "0", cached=False, seconds=0.0)
+    flash(firmware)
+    assert (tmp_path / "flashed").read_text() == "program"
+    other = replace(firmware, target=target.changed(flash_command="no-such-tool"))
+    with pytest.raises(FlashError, match="no-such-tool can't be run: No such file"):
+        flash(other)

@@ -56,7 +56,17 @@ def run_or_skip(command: list[str]) -> None:
 
 def run(python: Path, directory: Path, *options: str) -> subprocess.CompletedProcess[str]:
     (directory / "test_it.py").write_text(TESTS)
-    command = [str(python), "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:xdist", "test_it.py", *options]
+    command = [
+        str(python),
+        "-m",
+        "pytest",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:xdist",
+        "test_it.py",
+        *options,
+    ]
     cache = {"XDG_CACHE_HOME": os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")}
     return subprocess.run(
         command,

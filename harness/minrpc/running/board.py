@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A board at a serial port: opened, and reset by a command or by a modem line of its port."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from typing import Final
+
+from minrpc.errors import LinkClosedError, PortGoneError, ResetError
+from minrpc.host.deadline import Deadline
+from minrpc.host.process import run_command
+from minrpc.targets import Target
+from minrpc.transport import SerialTransport, Transport, find_port
+
+# A USB board's port goes with the reset and comes back. Nothing tells when: its paths are made anew by then.
+_LOOK_AGAIN_S: Final = 0.05
+_OUTPUT_LINES: Final = 6
+
+
+def open_port(target: Target) -> SerialTransport:
+    """The link to the board. Raises as `start` does."""
+    assert target.serial_port is not None
+    return SerialTransport(find_port(target.serial_port), target.platform.baud)
+
+
+def can_reset(target: Target) -> bool:
+    """Whether something is known that resets it."""
+    return bool(target.platform.reset_command or target.platform.reset_line)
+
+
+def reset_board(target: Target, link: Transport, deadline: Deadline) -> Transport:
+    """Reset the board; the link to it from then on, which is another one when its port has gone meanwhile.
+
+    What it had sent before is dropped. Raises ResetError, and PortGoneError when the port does not come back.
+    """
+    platform = target.platform
+    if platform.reset_command:
+        _run(platform.reset_command, link.name, deadline)
+    elif platform.reset_line and isinstance(link, SerialTransport):
+        link.pull(platform.reset_line)
+    else:
+        raise ResetError(f"{target.name} has no reset line, and no reset_command", stage="reset")
+    try:
+        while link.read(0.0):
+            continue
+    except LinkClosedError:
+        link.close()
+        return _come_back(target, deadline)
+    return link
+
+
+def _run(command: str, port: str, deadline: Deadline) -> None:
+    argv = [word.replace("{port}", port) for word in shlex.split(command)]
+    try:
+        status, output = run_command(argv, deadline.remaining())
+    except OSError as error:
+        raise ResetError(f"{argv[0]} can't be run: {error.strerror}", stage="reset") from error
+    if status != 0:
+        how = "did not end in time" if status is None else f"failed with status {status}"
+        details = output.strip().splitlines()[-_OUTPUT_LINES:]
+        raise ResetError(f"the reset command {how}: {shlex.join(argv)}", stage="reset", details=details)
+
+
+def _come_back(target: Target, deadline: Deadline) -> SerialTransport:
+    while True:
+        try:
+            return open_port(target)
+        except PortGoneError:
+            if deadline.expired():
+                raise
+            time.sleep(min(_LOOK_AGAIN_S, deadline.remaining()))

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A board on a terminal, as a process: the posix firmware behind it; SIGUSR1 is its reset button.
+
+Its arguments: the firmware, and where its terminal is to be found. It prints its process id when it is ready.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+from minrpc.transport import set_raw
+
+
+class Board:
+    """The firmware and the socket that is its link."""
+
+    def __init__(self, elf: str) -> None:
+        self._elf = elf
+        self.start()
+
+    def start(self) -> None:
+        self.link, theirs = socket.socketpair()
+        with theirs:
+            argv = [self._elf, "--fd", str(theirs.fileno())]
+            self._process = subprocess.Popen(argv, pass_fds=(theirs.fileno(),), stdout=subprocess.DEVNULL)
+
+    def stop(self) -> None:
+        self._process.kill()
+        self._process.wait()
+        self.link.close()
+
+
+def main(elf: str, path: Path) -> None:
+    board = Board(elf)
+    master, slave = os.openpty()
+    set_raw(slave)
+    path.symlink_to(os.ttyname(slave))
+    button, pressed = os.pipe2(os.O_NONBLOCK)
+    signal.signal(signal.SIGUSR1, lambda *_: None)
+    signal.set_wakeup_fd(pressed)
+    print(os.getpid(), flush=True)
+    while True:
+        ready, _, _ = select.select([master, board.link, button, sys.stdin], [], [])
+        if sys.stdin in ready:
+            break
+        if button in ready:
+            os.read(button, 100)
+            board.stop()
+            board.start()
+            Path(f"{path}.reset").touch()
+        elif master in ready:
+            board.link.sendall(os.read(master, 65536))
+        elif board.link in ready:
+            os.write(master, board.link.recv(65536))
+    board.stop()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], Path(sys.argv[2]))

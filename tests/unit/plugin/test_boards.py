@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A board that hangs: with a way to reset it, only the test that hung it fails."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from minrpc import RunningDevice, Target, build, open_device, start
+from minrpc.errors import DeadlineError, ResetError
+from minrpc.host.deadline import Deadline
+
+BOARD = Path(__file__).with_name("board.py")
+RESET_S = 60.0
+TESTS = """
+    import pytest
+
+    def test_good(device):
+        assert device.system_lib()["inc"](1) == 2
+
+    @pytest.mark.call_timeout(0.3)
+    def test_hangs(device):
+        device.system_lib()["testing.hang"]()
+
+    def test_next(device):
+        assert device.system_lib()["inc"](1) == 2
+
+    def test_last(device):
+        assert device.system_lib()["inc"](1) == 2
+"""
+
+
+@pytest.fixture
+def port(tmp_path: Path) -> Iterator[tuple[Path, int]]:
+    """A board's port, and the process whose SIGUSR1 resets the board."""
+    path = tmp_path / "port"
+    argv = [sys.executable, str(BOARD), str(build(Target.named("posix")).elf), str(path)]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as board:
+        assert board.stdout is not None
+        yield path, int(board.stdout.readline())
+        board.communicate()
+
+
+def reset_command(path: Path, pid: int) -> str:
+    """It returns when the board has restarted, as flash tools do."""
+    return f"sh -c 'rm -f $0.reset; kill -USR1 {pid}; until [ -e $0.reset ]; do sleep 0.05; done' {path}"
+
+
+def run(
+    pytester: pytest.Pytester, path: Path, entry: str, monkeypatch: pytest.MonkeyPatch
+) -> pytest.RunResult:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(pytester.path))
+    pytester.makefile(".toml", minrpc=f'[platforms.desk]\nzephyr_board = "x"\n{entry}')
+    pytester.makepyfile(TESTS)
+    return pytester.runpytest(
+        *("-p", "no:cacheprovider", "-p", "no:xdist", "-rs"),
+        *("--platform", "desk", "--serial-port", str(path), "--session-timeout", "1"),
+    )
+
+
+def test_a_hang_costs_one_test_where_the_board_can_be_reset(
+    pytester: pytest.Pytester, port: tuple[Path, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result = run(pytester, port[0], f'reset_command = "{reset_command(*port)}"\n', monkeypatch)
+    result.assert_outcomes(passed=3, failed=1)
+    result.stdout.fnmatch_lines(
+        ["minrpc: desk: reset", "*-- desk: wire --*", "*:testing.hang*", "> number 2: call *", "> probe 02*"]
+    )
+
+
+def test_a_hang_where_it_can_not_be_reset_says_what_would_help(
+    pytester: pytest.Pytester, port: tuple[Path, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result = run(pytester, port[0], "", monkeypatch)
+    result.assert_outcomes(passed=1, failed=1, errors=1, skipped=1)
+    result.stdout.fnmatch_lines(
+        ["SKIPPED*; reset_command or reset_line in minrpc.toml would reset it after*"]
+    )
+
+
+def test_a_running_device_is_reset_and_connected_to_again(port: tuple[Path, int]) -> None:
+    target = Target.named(serial_port=str(port[0]), reset_command=reset_command(*port), call_timeout_s=0.3)
+    with start(target) as running:
+        assert running.can_reset
+        device = open_device(running)
+        assert device.system_lib()["testing.count"]() == 1
+        with pytest.raises(DeadlineError):
+            device.system_lib()["testing.hang"]()
+        running.reset(Deadline("reset", RESET_S))
+        with open_device(running, call_timeout_s=60.0) as device:
+            assert device.system_lib()["testing.count"]() == 1
+
+
+@pytest.fixture
+def terminal() -> Iterator[str]:
+    master, slave = os.openpty()
+    yield os.ttyname(slave)
+    os.close(slave)
+    os.close(master)
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("sh -c 'echo no probe; exit 3'", "the reset command failed with status 3: sh -c"),
+        ("no-such-tool --port {port}", "no-such-tool can't be run: No such file or directory"),
+        ("", "has no reset line, and no reset_command"),
+    ],
+)
+def test_a_reset_that_fails(terminal: str, command: str, message: str) -> None:
+    with start(Target.named(serial_port=terminal, reset_command=command)) as running:
+        with pytest.raises(ResetError, match=message) as caught:
+            running.reset(Deadline("reset", RESET_S))
+        assert ("no probe" in str(caught.value)) == ("probe" in command)
+        assert isinstance(running, RunningDevice)
+
+
+def test_a_terminal_has_no_modem_lines(terminal: str) -> None:
+    with (
+        start(Target.named(serial_port=terminal, reset_line="dtr")) as running,
+        pytest.raises(ResetError, match="has no line DTR"),
+    ):
+        running.reset(Deadline("reset", RESET_S))
+
+
+def test_a_port_that_goes_with_the_reset_is_waited_for(tmp_path: Path) -> None:
+    """As a USB board's: its path leads to another terminal afterwards."""
+    first, second = os.openpty(), os.openpty()
+    path = tmp_path / "port"
+    path.symlink_to(os.ttyname(first[1]))
+    os.close(first[1])
+    new = os.ttyname(second[1])
+    plug_in = threading.Timer(0.2, path.symlink_to, [new])
+    with start(Target.named(serial_port=str(path), reset_command=f"rm {path}")) as running:
+        os.close(first[0])
+        plug_in.start()
+        running.reset(Deadline("reset", RESET_S))
+        os.write(second[0], b"here")
+        assert running.transport.read(RESET_S) == b"here"
+    for fd in second:
+        os.close(fd)
