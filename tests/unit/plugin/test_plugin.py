@@ -106,8 +106,8 @@ def test_a_device_that_died_is_replaced_and_the_failure_says_so(pytester: pytest
 def test_a_failure_shows_the_counts_of_both_sides_and_the_memory(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         """
-        def test_damage(device):
-            device.rpc.link._transport.write(bytes.fromhex("fffd01000000050000"), 1.0)
+        def test_damage(device, running_device):
+            running_device.transport.write(bytes.fromhex("fffd01000000050000"), 1.0)
             array = device.empty((1000,), "int8")
             assert False
 

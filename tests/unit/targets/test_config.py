@@ -161,7 +161,8 @@ def test_the_nearest_file_above_counts_and_its_paths_are_its_own(
     assert (posix.libraries, bare.libraries) == ((str(project / "libk.a"),), ())
     assert bare.include_dirs == (str(project / "include"),)
     assert bare.defines == ("TILE=8", "FAST", "NAME=x")
-    assert bare.cmake_options == (f"-DEXTRA_CONF_FILE={project}/fpu.conf",)
+    own = PLATFORMS["bare_mps2_an385"].cmake_options
+    assert bare.cmake_options == (*own, f"-DEXTRA_CONF_FILE={project}/fpu.conf")
     assert (posix.project, bare.project) == (str(project), str(project))
 
 
