@@ -162,7 +162,7 @@ def test_the_nearest_file_above_counts_and_its_paths_are_its_own(
     assert bare.include_dirs == (str(project / "include"),)
     assert bare.defines == ("TILE=8", "FAST", "NAME=x")
     own = PLATFORMS["bare_mps2_an385"].cmake_options
-    assert bare.cmake_options == (*own, f"-DEXTRA_CONF_FILE={project}/fpu.conf")
+    assert bare.cmake_options == (f"-DEXTRA_CONF_FILE={project}/fpu.conf", *own)
     assert (posix.project, bare.project) == (str(project), str(project))
 
 
