@@ -7,6 +7,17 @@ import numpy as np
 import pytest
 from minrpc.client import Device
 
+
+@pytest.fixture(params=["direct", "link"])
+def device(request: pytest.FixtureRequest, device: Device) -> Device:
+    """Through shared memory where there is any, and over the link."""
+    if request.param == "link":
+        device.direct = False
+    elif not device.direct:
+        pytest.skip(f"{device.name}: no memory is shared with the device")
+    return device
+
+
 SHAPES = [(0,), (1,), (1024,), (4096,), (16384,), (129, 256)]
 DTYPES = ["bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"]
 DTYPES += ["float16", "float32", "float64"]

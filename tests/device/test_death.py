@@ -99,7 +99,7 @@ class KillsInMidWrite:
 
 
 def client(running: RunningDevice) -> Device:
-    return connect(running, call_timeout_s=CALL_S, session_timeout_s=60.0, resend=False)
+    return connect(running, call_timeout_s=CALL_S, session_timeout_s=60.0, resend=False, direct=False)
 
 
 def process_of(running: RunningDevice) -> int:
@@ -108,7 +108,7 @@ def process_of(running: RunningDevice) -> int:
 
 
 def test_a_function_that_faults_says_what_and_where(doomed: RunningDevice) -> None:
-    device = connect(doomed, call_timeout_s=60.0, session_timeout_s=60.0)
+    device = connect(doomed, call_timeout_s=60.0, session_timeout_s=60.0, direct=False)
     crash = device.system_lib()["testing.crash"]
     with pytest.raises((SessionTerminatedError, EmulatorExitedError)) as caught:
         crash()
@@ -149,7 +149,7 @@ def test_a_killed_device_is_named(doomed: RunningDevice) -> None:
 
 
 def test_killed_in_mid_copy(doomed: RunningDevice) -> None:
-    device = connect(doomed, transport=KillsInMidWrite(doomed), resend=False)
+    device = connect(doomed, transport=KillsInMidWrite(doomed), resend=False, direct=False)
     size = min(60_000, device.info().arena_largest_free // 2)
     array = device.empty((size,), np.int8)
     with pytest.raises(EmulatorExitedError, match="killed by SIGKILL") as caught:
@@ -174,7 +174,7 @@ def test_a_link_that_is_closed(doomed: RunningDevice) -> None:
 def test_a_reset_by_its_button_ends_the_session(doomed: RunningDevice) -> None:
     if doomed.qmp is None:
         pytest.skip("it has no reset line")
-    device = connect(doomed, call_timeout_s=60.0, session_timeout_s=60.0)
+    device = connect(doomed, call_timeout_s=60.0, session_timeout_s=60.0, direct=False)
     inc, count = device.system_lib()["inc"], device.system_lib()["testing.count"]
     assert (count(), count()) == (1, 2)
     doomed.reset(Deadline("reset", RESET_S, doomed.clock))
@@ -190,7 +190,7 @@ import numpy as np
 from minrpc.pipeline import connect
 from minrpc.running import start
 running = start(pickle.loads(bytes.fromhex(sys.argv[1])))
-device = connect(running)
+device = connect(running, direct=False)
 data = np.zeros(20_000, np.int8)
 array = device.array(data)
 print(running.process.pid, flush=True)

@@ -74,13 +74,13 @@ def test_calls_with_allocations_and_frees(device: Device, amount: Amount) -> Non
 def test_sessions_one_after_another(running_device: RunningDevice, amount: Amount) -> None:
     sessions = amount(50, 5_000)
     link = LentTransport(running_device.transport)
-    with connect(running_device, transport=link) as first:
+    with connect(running_device, transport=link, direct=False) as first:
         before = first.info()
     for number in range(sessions):
-        with connect(running_device, transport=link) as device:
+        with connect(running_device, transport=link, direct=False) as device:
             device.empty((100,), np.int8)
             assert device.system_lib()["inc"](number) == number + 1
-    with connect(running_device, transport=link) as last:
+    with connect(running_device, transport=link, direct=False) as last:
         after = last.info()
     assert (after.arena_used, after.arena_largest_free) == (before.arena_used, before.arena_largest_free)
     assert link_errors(after) == link_errors(before)

@@ -138,7 +138,7 @@ def measure_wire(peers: Peers) -> list[Row]:
     """Bytes on the wire, both directions, for each byte of payload: nothing is timed."""
     with start(peers.server) as running:
         meter = MeteredTransport(running.transport)
-        with connect(running, transport=meter) as device:
+        with connect(running, transport=meter, direct=False) as device:
             device.connect()
             # All are made before the first is metered: what is freed meanwhile would count. So would what the
             # first copy asks the device.

@@ -56,7 +56,7 @@ def build_peers(target: Target) -> Peers:
 @contextmanager
 def running_device(firmware: Firmware, *, resend: bool = False) -> Iterator[tuple[Device, RunningDevice]]:
     """The server, booted, with a session; `resend` as in `Target`."""
-    with start(firmware) as running, connect(running, resend=resend) as device:
+    with start(firmware) as running, connect(running, resend=resend, direct=False) as device:
         device.connect()
         yield device, running
 

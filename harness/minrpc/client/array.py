@@ -40,6 +40,11 @@ class RemoteArray(RemoteHandle):
         self.check(self._rpc)
         return self._tensor.data + self._tensor.byte_offset
 
+    @property
+    def tensor(self) -> DLTensor:
+        """Where it is and what, as the wire says it."""
+        return self._tensor
+
     def numpy(self) -> npt.NDArray[Any]:
         """A copy of its elements, shape `shape` and the lanes after it when there are several."""
         host, lanes = to_numpy(self.dtype)

@@ -40,6 +40,7 @@ class Device:
     total: a deadline over everything that is waited for.
     session_timeout_s, call_timeout_s: limits in seconds, as `Deadline` charges them.
     resend: on a device of this project's, send again what the link loses; each request still runs once.
+    direct: copy arrays through memory that `owner` shares with the device, where there is any.
     keep_link: leave `transport` open at the end, for who lent it.
     on_close: called last by `close`, to stop what was started for this device.
 
@@ -57,6 +58,7 @@ class Device:
         session_timeout_s: float = 30.0,
         call_timeout_s: float = 60.0,
         resend: bool = False,
+        direct: bool = True,
         keep_link: bool = False,
         on_close: Callable[[], None] | None = None,
     ) -> None:
@@ -64,7 +66,11 @@ class Device:
         self._on_close = on_close
         self._library: SystemLibrary | None = None
         self.rpc = RpcClient(
-            self._link, session_timeout_s=session_timeout_s, call_timeout_s=call_timeout_s, resend=resend
+            self._link,
+            session_timeout_s=session_timeout_s,
+            call_timeout_s=call_timeout_s,
+            resend=resend,
+            direct=direct,
         )
 
     @property
@@ -76,6 +82,15 @@ class Device:
     def resend(self) -> bool:
         """Whether what the link loses is to be sent again, where the device can do that."""
         return self.rpc.resend
+
+    @property
+    def direct(self) -> bool:
+        """Whether arrays are copied through memory shared with the device, not over the link; can be set."""
+        return self.rpc.direct
+
+    @direct.setter
+    def direct(self, enabled: bool) -> None:
+        self.rpc.direct = enabled
 
     @property
     def name(self) -> str:

@@ -46,6 +46,7 @@ def allocate(rpc: RpcClient, tensor: DLTensor) -> int:
         raise failure from error
     if not isinstance(address, Handle) or not address.value:
         raise DeviceMemoryError(f"the device has no {tensor.nbytes} bytes left", stage=stage)
+    rpc.facts.direct.allocated(address.value, tensor.nbytes)
     return address.value
 
 
@@ -65,6 +66,9 @@ def _allocate(rpc: RpcClient, tensor: DLTensor, stage: str) -> Value:
 
 def upload(rpc: RpcClient, tensor: DLTensor, data: memoryview) -> None:
     """Copy `data` into the tensor's memory, from its byte offset on."""
+    with rpc.lock:
+        if rpc.facts.direct.write(tensor, data, lambda at, size: _copied(rpc, at, size)):
+            return
     block = _block(rpc, tensor)
     longest = _LONG_COPY if rpc.facts.long_copies and not rpc.link.numbered else block
     for offset, size in _pieces(rpc, len(data), longest):
@@ -76,6 +80,10 @@ def upload(rpc: RpcClient, tensor: DLTensor, data: memoryview) -> None:
 
 def download(rpc: RpcClient, tensor: DLTensor, nbytes: int) -> bytes | memoryview:
     """`nbytes` of the tensor's memory. TVM's devices are asked in pieces that fit their packets."""
+    with rpc.lock:
+        directly = rpc.facts.direct.read(tensor, nbytes)
+    if directly is not None:
+        return directly
     block = _LONG_ANSWER if rpc.ours else _block(rpc, tensor)
     parts = [_copied(rpc, _at(tensor, offset), size) for offset, size in _pieces(rpc, nbytes, block)]
     return parts[0] if len(parts) == 1 else b"".join(parts)

@@ -11,6 +11,22 @@ from minrpc.host.deadline import Clock, WallClock
 from minrpc.timing import Timebase
 
 
+class DirectMemory(Protocol):
+    """Memory of the device that this process sees too, while no request runs."""
+
+    proved: bool | None
+    """Whether an address means the same bytes on both sides; None until a copy has shown it."""
+
+    def has(self, address: int, nbytes: int) -> bool:
+        """Whether all of it lies in this memory."""
+
+    def write(self, address: int, data: bytes | memoryview) -> None:
+        """Write there."""
+
+    def read(self, address: int, nbytes: int) -> bytes:
+        """Read there."""
+
+
 class Owner(Protocol):
     """Who started the device, or attached to it: `minrpc.running.RunningDevice` is one."""
 
@@ -26,6 +42,10 @@ class Owner(Protocol):
     def console_text(self) -> str | None:
         """The end of what came over a console beside the link; None where there is none."""
 
+    @property
+    def memory(self) -> DirectMemory | None:
+        """What arrays can go through instead of the link; None where there is none."""
+
     def diagnose(self, error: HarnessError) -> HarnessError:
         """The error to raise for one that the link met: that the device is dead, if it is."""
 
@@ -37,6 +57,7 @@ class Unowned:
     clock: Clock = field(default_factory=WallClock)
     timebase: Timebase = field(default_factory=Timebase)
     console_text: str | None = None
+    memory: DirectMemory | None = None
 
     def diagnose(self, error: HarnessError) -> HarnessError:
         """The error as it is."""

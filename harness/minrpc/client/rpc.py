@@ -15,6 +15,7 @@ from threading import RLock
 from typing import Protocol
 from weakref import WeakSet
 
+from minrpc.client.direct import Direct
 from minrpc.client.info import DeviceInfo
 from minrpc.client.link import SessionLink
 from minrpc.errors import (
@@ -27,7 +28,7 @@ from minrpc.errors import (
 )
 from minrpc.timing import Overhead
 from minrpc.wire.replies import CopyAck, RemoteException, Reply, Result, Return, call_result, decode_reply
-from minrpc.wire.requests import Request, Syscall, encode_call, encode_request, get_global_func
+from minrpc.wire.requests import Request, RpcCode, Syscall, encode_call, encode_request, get_global_func
 from minrpc.wire.values import Argument, Dialect, Handle, MalformedError, Value
 
 log = logging.getLogger("minrpc.client")
@@ -60,6 +61,7 @@ class Facts:
     colon_names: whether it may know functions of its system library by their name after a colon.
     evaluator_arity: how many arguments its time evaluator takes; None until asked.
     overhead: what timing costs there; None until measured.
+    direct: what need not go over the link.
     """
 
     dialect: Dialect | None = None
@@ -69,6 +71,7 @@ class Facts:
     colon_names: bool = True
     evaluator_arity: int | None = None
     overhead: Overhead | None = None
+    direct: Direct = field(default_factory=lambda: Direct(None))
 
 
 class Live(Protocol):
@@ -83,20 +86,37 @@ class RpcClient:
     live: the objects on the device that somebody references.
 
     session_timeout_s, call_timeout_s: limits in seconds as `Deadline` charges them.
+    direct: copy arrays through memory that the device's owner shares with it, not over the link.
     resend: number the requests where the device can do that, so that what the link loses is sent again.
     """
 
     def __init__(
-        self, link: SessionLink, *, session_timeout_s: float, call_timeout_s: float, resend: bool = False
+        self,
+        link: SessionLink,
+        *,
+        session_timeout_s: float,
+        call_timeout_s: float,
+        resend: bool = False,
+        direct: bool = True,
     ) -> None:
         self.link = link
         self.lock = RLock()
-        self.facts = Facts()
+        self._direct = direct
+        self.facts = self._new_facts()
         self.call_timeout_s = call_timeout_s
         self._session_timeout_s = session_timeout_s
         self.resend = resend
         self.live: WeakSet[Live] = WeakSet()
         self._unused: deque[tuple[int, Syscall]] = deque()
+
+    @property
+    def direct(self) -> bool:
+        """Whether arrays may be copied through shared memory; can be set."""
+        return self.facts.direct.usable
+
+    @direct.setter
+    def direct(self, enabled: bool) -> None:
+        self._direct = self.facts.direct.enabled = enabled
 
     @property
     def generation(self) -> int:
@@ -175,7 +195,10 @@ class RpcClient:
             self._start_numbered()
             return
         self.link.start(self._session_timeout_s)
-        self.facts = Facts()
+        self.facts = self._new_facts()
+
+    def _new_facts(self) -> Facts:
+        return Facts(direct=Direct(self.link.owner.memory, self._direct))
 
     def _start_numbered(self) -> None:
         """A session with numbered requests where the device has them.
@@ -185,7 +208,7 @@ class RpcClient:
         deadline = self.link.deadline("session", self._session_timeout_s)
         while True:
             self.link.start(deadline.remaining())
-            self.facts = Facts()
+            self.facts = self._new_facts()
             try:
                 if self.find_global(RESEND, _QUESTION_S):
                     self.link.number_requests()
@@ -238,6 +261,9 @@ class RpcClient:
 
     def syscall(self, request: Request, stage: str, timeout_s: float | None = None) -> Value:
         """Send any request but a call or a CopyFromRemote; the value that it returns."""
+        match request:
+            case Syscall(RpcCode.DEV_FREE_DATA, (_, Handle(address))):
+                self.facts.direct.freed(address)
         return self.syscall_packet(encode_request(request, self.dialect), stage, timeout_s)
 
     def syscall_packet(

@@ -97,6 +97,7 @@ def connect(
         session_timeout_s=target.session_timeout_s,
         call_timeout_s=target.call_timeout_s,
         resend=running.process is None if target.resend is None else target.resend,
+        direct=target.direct,
         keep_link=transport is None,
         on_close=on_close,
     )

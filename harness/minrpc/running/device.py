@@ -14,6 +14,7 @@ from minrpc.host.deadline import Clock, Deadline
 from minrpc.host.process import TextTail, describe_status, exited_within, stop_group
 from minrpc.running.board import can_reset, reset_board
 from minrpc.running.qmp import Qmp
+from minrpc.running.shared_memory import SharedMemory
 from minrpc.targets import Icount, Platform, Target, Timing
 from minrpc.timing.clock import Timebase
 from minrpc.transport import Transport, processes_with_open
@@ -40,6 +41,7 @@ class RunningDevice:
     process: the emulator, or the device's own process; None for a board.
     console_tail: the console, where there is one.
     output_tail: what the emulator itself prints.
+    memory: of the device, which this process sees too; None where there is none.
     """
 
     name: str
@@ -53,6 +55,7 @@ class RunningDevice:
     console_tail: TextTail | None = None
     output_tail: TextTail | None = None
     qmp: Qmp | None = None
+    memory: SharedMemory | None = None
     _stopped: bool = field(default=False, init=False)
 
     @property
@@ -132,6 +135,8 @@ class RunningDevice:
             stop_group(self.process, _QUIT_S if self._quit() else _HANG_UP_S)
         if self.qmp is not None:
             self.qmp.close()
+        if self.memory is not None:
+            self.memory.close()
         for tail in self._tails():
             tail.close(_EXIT_S)
 

@@ -23,6 +23,7 @@ from minrpc.host.process import TextTail, output_tail, spawn
 from minrpc.running.device import RunningDevice
 from minrpc.running.links import LinkPair, open_pair
 from minrpc.running.qmp import Qmp
+from minrpc.running.shared_memory import SharedMemory, memory_size, qemu_arguments
 from minrpc.targets.qemu_command import Icount, Wiring, wire
 
 _START_S: Final = 30.0
@@ -73,6 +74,11 @@ def _start(
     ours, theirs = socket.socketpair()
     console_read, console_write = os.pipe()
     with theirs, os.fdopen(console_write, "wb", buffering=0), ExitStack() as undo:
+        memory = _shared_memory(firmware, argv)
+        if memory is not None:
+            undo.callback(memory.close)
+            extra = [*extra, *qemu_arguments(memory)]
+            descriptors = (*descriptors, memory.descriptor)
         undo.callback(ours.close)
         undo.callback(os.close, console_read)
         wiring = Wiring(
@@ -102,7 +108,17 @@ def _start(
         console_tail=TextTail(os.fdopen(console_read, "rb", buffering=0), "console"),
         output_tail=output_tail(process, "qemu"),
         qmp=Qmp(ours),
+        memory=memory,
     )
+
+
+def _shared_memory(firmware: Firmware, argv: list[str]) -> SharedMemory | None:
+    """The machine's main memory, where the platform says that it can be shared."""
+    platform = firmware.platform
+    size = platform.memory_size or memory_size(argv)
+    if not firmware.target.direct or platform.memory_at is None or not size:
+        return None
+    return SharedMemory(platform.memory_at, size)
 
 
 def _run(device: RunningDevice, pair: LinkPair, deadline: Deadline) -> None:

@@ -46,6 +46,11 @@ DEVICE_OPTIONS: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
             "choices": ["on", "off"],
             "help": "send again what the link loses, where the device can (default: on for a serial port)",
         },
+        "direct": {
+            "choices": ["on", "off"],
+            "default": "on",
+            "help": "arrays go through memory shared with the emulator where it can, not over the link",
+        },
         "session-timeout": _limit(SESSION_S, "a session to come about, of time that the device could use"),
         "call-timeout": _limit(CALL_S, "each call, of time that the device could use"),
         "total-timeout": _limit(TOTAL_S, "all that is waited for, of plain time"),

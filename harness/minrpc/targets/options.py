@@ -26,6 +26,7 @@ class Options:
     total_s: limit of the whole run, seconds of wall time.
     session_s, call_s: seconds for a session to come about, and for each call.
     resend: send again what the link loses; None for serial ports only.
+    direct: share an emulator's memory with it where that can be had.
     """
 
     platforms: tuple[str, ...] = ()
@@ -38,6 +39,7 @@ class Options:
     session_s: float = SESSION_S
     call_s: float = CALL_S
     resend: bool | None = None
+    direct: bool = True
 
     def target(self, platform: Platform) -> Target:
         """What is asked for of one platform."""
@@ -47,6 +49,7 @@ class Options:
             link=self.link,
             timing=self.timing,
             resend=self.resend,
+            direct=self.direct,
             session_timeout_s=self.session_s,
             call_timeout_s=self.call_s,
         )
@@ -72,6 +75,7 @@ def options_from(given: Mapping[str, Any]) -> Options:
         session_s=given["session_timeout"],
         call_s=given["call_timeout"],
         resend=None if given["resend"] is None else given["resend"] == "on",
+        direct=given["direct"] == "on",
     )
     _check(options)
     return options

@@ -53,6 +53,9 @@ class Platform:
     cmake_options: further arguments for CMake, each "-DNAME=VALUE".
     qemu: the emulator's program.
     qemu_args: its machine, where Zephyr's own build doesn't say it.
+    memory_at: the address of the main memory that QEMU can share (`-machine memory-backend=`); None where it
+        can't, or addresses of the firmware are not those of the machine.
+    memory_size: its bytes; 0 where QEMU's command line says them.
     icount_shift: nanoseconds per instruction as a power of two; None where Zephyr's own build says it.
     link_uart: which of the machine's serial ports carries RPC, counted from 0.
     console_uart: which carries text; None when there is no second one.
@@ -83,6 +86,8 @@ class Platform:
     cmake_options: tuple[str, ...] = ()
     qemu: str = ""
     qemu_args: tuple[str, ...] = ()
+    memory_at: int | None = None
+    memory_size: int = 0
     icount_shift: int | None = None
     link_uart: int = 0
     console_uart: int | None = None
@@ -137,6 +142,7 @@ _TABLE = (
         arch="x86",
         zephyr_board="qemu_x86",
         qemu="qemu-system-i386",
+        memory_at=0,
         link_uart=1,
         console_uart=0,
         clock="HPET",

@@ -26,6 +26,7 @@ class SessionFields(TypedDict, total=False):
     """What of a target can still be said when it runs; each as in `Target`."""
 
     resend: bool | None
+    direct: bool
     session_timeout_s: float
     call_timeout_s: float
 
@@ -68,6 +69,7 @@ class Target:
     link: what carries RPC to an emulator or a process.
     timing: "exact" counts instructions (QEMU only, and the default there), "wall" follows the host's clock.
     icount_sleep: False lets virtual time jump while the guest idles, which may stall the link meanwhile.
+    direct: share an emulator's memory with it where that can be had: arrays need not go over the link then.
     resend: send again what the link loses; None for serial ports only: links inside a machine lose nothing.
     session_timeout_s, call_timeout_s: seconds until a session is there, and for each call, not counting those
         in which a busy host kept the emulator waiting.
@@ -79,6 +81,7 @@ class Target:
     link: Link = "pty"
     timing: Timing | None = None
     icount_sleep: bool = True
+    direct: bool = True
     resend: bool | None = None
     session_timeout_s: float = 30.0
     call_timeout_s: float = 60.0

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Copies that need no link: through memory of the device that this process sees too.
+
+Only what this session allocated is reached, and only while no request runs; all else goes over the link,
+where the device checks it. The first copy shows that an address means the same bytes on both sides.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from typing import Final
+
+from minrpc.client.owner import DirectMemory
+from minrpc.wire.values import DLTensor
+
+_TOKEN_BYTES: Final = 16
+
+
+class Direct:
+    """memory: what is shared; None for nothing, and then every copy goes over the link.
+
+    live: bytes of each allocation of the session, by address.
+    enabled: False sends every copy over the link, too.
+    """
+
+    def __init__(self, memory: DirectMemory | None, enabled: bool = True) -> None:
+        self._memory = memory
+        self.enabled = enabled
+        self.live: dict[int, int] = {}
+
+    @property
+    def usable(self) -> bool:
+        """Whether a copy may go this way: there is memory, and none has shown that it is not the device's."""
+        return self.enabled and self._memory is not None and self._memory.proved is not False
+
+    def allocated(self, address: int, nbytes: int) -> None:
+        """The session has this memory now."""
+        if self._memory is not None and self._memory.has(address, nbytes):
+            self.live[address] = nbytes
+
+    def freed(self, address: int) -> None:
+        """And has no longer."""
+        self.live.pop(address, None)
+
+    def write(
+        self,
+        tensor: DLTensor,
+        data: memoryview,
+        read_over_link: Callable[[DLTensor, int], bytes | memoryview],
+    ) -> bool:
+        """Whether `data` has been written into the tensor's memory, from its byte offset on.
+
+        read_over_link: reads a tensor's bytes as the device has them; asked once, to prove this memory.
+        """
+        memory = self._memory
+        if memory is None or memory.proved is False or not self._reaches(tensor, len(data)):
+            return False
+        address = tensor.data + tensor.byte_offset
+        if memory.proved is None:
+            if len(data) < _TOKEN_BYTES:
+                return False
+            token = secrets.token_bytes(_TOKEN_BYTES)
+            memory.write(address, token)
+            memory.proved = bytes(read_over_link(tensor, _TOKEN_BYTES)) == token
+            if not memory.proved:
+                return False
+        memory.write(address, data)
+        return True
+
+    def read(self, tensor: DLTensor, nbytes: int) -> bytes | None:
+        """The tensor's bytes from its byte offset on; None when they can't be had this way."""
+        memory = self._memory
+        if memory is None or not memory.proved or not self._reaches(tensor, nbytes):
+            return None
+        return memory.read(tensor.data + tensor.byte_offset, nbytes)
+
+    def _reaches(self, tensor: DLTensor, nbytes: int) -> bool:
+        return self.enabled and 0 <= tensor.byte_offset <= self.live.get(tensor.data, -1) - nbytes

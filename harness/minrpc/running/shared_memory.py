@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Memory of a device that this process sees too: guest memory of QEMU's in a file that has no name.
+
+QEMU maps the file as the machine's main memory (`-machine memory-backend=`). What is written here the guest
+reads at once. Its translated code is not told, so code is never written this way.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Final, Self
+
+BACKEND_ID: Final = "minrpc-memory"
+
+_UNITS: Final = {"": 1 << 20, "M": 1 << 20, "G": 1 << 30, "K": 1 << 10}
+
+
+class SharedMemory:
+    """`size` bytes that the device has at address `base` up.
+
+    The device's own process gets `descriptor`; nothing is left when both have let go.
+
+    proved: whether an address means the same bytes on both sides; None until a copy has shown it.
+    """
+
+    proved: bool | None = None
+
+    def __init__(self, base: int, size: int) -> None:
+        self.base = base
+        self.size = size
+        self.descriptor = os.memfd_create("minrpc", os.MFD_CLOEXEC)
+        try:
+            os.ftruncate(self.descriptor, size)
+            self._map = mmap.mmap(self.descriptor, size)
+        except BaseException:
+            os.close(self.descriptor)
+            raise
+
+    def has(self, address: int, nbytes: int) -> bool:
+        """Whether all of it lies in this memory."""
+        return self.base <= address and address + nbytes <= self.base + self.size
+
+    def write(self, address: int, data: bytes | memoryview) -> None:
+        """Write where `has` says that there is memory."""
+        begin = address - self.base
+        self._map[begin : begin + len(data)] = data
+
+    def read(self, address: int, nbytes: int) -> bytes:
+        """Read likewise."""
+        begin = address - self.base
+        return self._map[begin : begin + nbytes]
+
+    def close(self) -> None:
+        """Let go of it. A second call does nothing."""
+        if not self._map.closed:
+            self._map.close()
+            os.close(self.descriptor)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def qemu_arguments(memory: SharedMemory) -> list[str]:
+    """What QEMU's command line has for it."""
+    source = f"size={memory.size},mem-path=/dev/fd/{memory.descriptor},share=on"
+    backend = f"memory-backend-file,id={BACKEND_ID},{source}"
+    return ["-object", backend, "-machine", f"memory-backend={BACKEND_ID}"]
+
+
+def memory_size(argv: Sequence[str]) -> int | None:
+    """Bytes of main memory by QEMU's `-m`; None when the command line does not say."""
+    for option, value in pairwise(argv):
+        if option == "-m":
+            number = value.split(",")[0].removeprefix("size=")
+            unit = number[-1:].upper() if not number[-1:].isdigit() else ""
+            digits = number[: len(number) - len(unit)]
+            if digits.isdecimal() and unit in _UNITS:
+                return int(digits) * _UNITS[unit]
+    return None
