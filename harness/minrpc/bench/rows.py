@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -11,9 +10,9 @@ from typing import Any, Final, Literal
 
 from minrpc.bench.paired import Paired
 from minrpc.errors import ConfigurationError
+from minrpc.reports.document import document, parse, to_text
 
-SCHEMA: Final = 1
-"""Version of the JSON; a later one that means something else gets another number."""
+_COMMAND: Final = "bench"
 
 Group = Literal["round trip", "copy", "wire", "boot", "cpu", "resend", "suite", "size", "instructions"]
 Verdict = Literal["met", "missed", ""]
@@ -97,9 +96,13 @@ class Report:
     sizes: Sequence[SourceSize] = ()
     failures: Mapping[str, str] = field(default_factory=dict)
 
+    def content(self) -> dict[str, Any]:
+        """For a document of `minrpc bench`."""
+        return asdict(self)
+
     def to_json(self) -> str:
         """As `from_json` reads it."""
-        return json.dumps({"schema": SCHEMA, **asdict(self)}, indent=1) + "\n"
+        return to_text(document(_COMMAND, self.content(), passed=not self.failures))
 
 
 def time_row(
@@ -122,9 +125,7 @@ def time_row(
 
 def from_json(text: str) -> Report:
     """Read what `Report.to_json` wrote. Raises ValueError for anything else."""
-    found: Any = json.loads(text)
-    if not isinstance(found, dict) or found.get("schema") != SCHEMA:
-        raise ValueError(f"no result of minrpc bench in form {SCHEMA}")
+    found = parse(text, _COMMAND)
     try:
         rows = [_row(fields) for fields in found["rows"]]
         sizes = [SourceSize(**fields) for fields in found["sizes"]]

@@ -4,15 +4,13 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from minrpc.check.run import Checked, Outcome
+from minrpc.reports.document import failure_json
 from minrpc.reports.markdown import table
 from minrpc.timing.units import count, quantity
-
-SCHEMA: Final = 1
-"""Version of the JSON."""
 
 _HEAD: Final = (
     *("platform", "function", "dtype", "size", "largest error"),
@@ -30,12 +28,11 @@ def report_text(checked: Sequence[Checked]) -> str:
     return "\n\n".join(parts)
 
 
-def to_json(checked: Sequence[Checked]) -> dict[str, Any]:
-    """All of it; times in seconds, sizes in bytes."""
+def to_json(checked: Sequence[Checked], left_out: Mapping[str, str]) -> dict[str, Any]:
+    """All of it, and why platforms were left out; see docs/json.md."""
     return {
-        "schema": SCHEMA,
-        "passed": bool(checked) and all(one.passed for one in checked),
         "platforms": [_platform_json(one) for one in checked],
+        "left_out": dict(left_out),
     }
 
 
@@ -82,13 +79,13 @@ def _platform_json(one: Checked) -> dict[str, Any]:
         document["firmware"] = {
             "hash": one.firmware.content_hash,
             "cached": one.firmware.cached,
-            "seconds": one.firmware.seconds,
+            "build_s": one.firmware.seconds,
             "flash_bytes": sizes.flash,
             "ram_bytes": sizes.ram,
         }
     document["clock"] = one.clock.to_json() if one.clock else None
     document["results"] = [_outcome_json(outcome) for outcome in one.outcomes]
-    document["error"] = str(one.failure) if one.failure else None
+    document["failure"] = failure_json(one.failure) if one.failure else None
     return document
 
 

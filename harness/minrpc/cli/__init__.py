@@ -1,19 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
 """The command `minrpc`. Each sub-command is a module here with `add_arguments(parser)` and `main(arguments)`.
 
-Exit status: 0 all well, 1 a failure (its report is on standard error), 2 wrong usage, 130 interrupted.
+Exit status: 0 all well, 1 a failure (its report is on standard error), 2 wrong usage, 130 interrupted,
+141 when the reader of its output has gone.
 """
 
 from __future__ import annotations
 
 import argparse
+import codecs
+import io
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
 from types import MappingProxyType
 from typing import Final
 
+from minrpc.cli.json_output import json_output
 from minrpc.errors import ConfigurationError, DeadlineError, HarnessError
+from minrpc.reports.document import package_version
 
 # Name of a sub-command, which is its module's, and what it does.
 COMMANDS: Final = MappingProxyType(
@@ -27,15 +33,32 @@ COMMANDS: Final = MappingProxyType(
         "clock": "show what a device's times are worth: its clock, overhead and drift",
         "compare": "show what got slower or bigger between two measurements, as Markdown",
         "bench": "measure what the program costs against a raw baseline",
+        "cache": "show how much the firmware that is kept takes, and clean it",
+        "completion": "print what makes a shell complete these commands and their options",
     }
 )
 
 
+COMPLETES: Final = "_ARGCOMPLETE"
+"""Set by a shell that asks how the line that is typed can go on."""
+_READER_GONE: Final = 141
+_TAKE_A_DASH: Final = ("--option", "--cmake-option")
+_PLAIN: Final = "minrpc-plain"
+_LETTERS: Final = MappingProxyType({"µ": "u", "±": "+-", "…": "...", "≥": ">=", "≤": "<="})
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run `minrpc` with `argv`; the exit status."""
+    _write_what_the_locale_can()
     try:
-        arguments = make_parser(_chosen(sys.argv[1:] if argv is None else argv)).parse_args(argv)
-        status: int = import_module(f"minrpc.cli.{arguments.command}").main(arguments)
+        words = _joined(sys.argv[1:] if argv is None else argv)
+        if COMPLETES in os.environ:
+            typed = os.environ.get("COMP_LINE", "").split()
+            import_module("minrpc.cli.completion").answer(make_parser(_chosen(typed)))
+        arguments = make_parser(_chosen(words)).parse_args(words)
+        with json_output(arguments):
+            status: int = import_module(f"minrpc.cli.{arguments.command}").main(arguments)
+        sys.stdout.flush()
     except HarnessError as error:
         if isinstance(error, DeadlineError) and error.limit == "call":
             error.next_step = "look at the console; if it is only slow: --call-timeout SECONDS"
@@ -44,7 +67,36 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("minrpc: interrupted", file=sys.stderr)
         return 130
+    except BrokenPipeError:
+        # The reader has what it wanted, as `head` does. Python would complain once more when it ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _READER_GONE
     return status
+
+
+def _joined(argv: Sequence[str]) -> list[str]:
+    """`--option -DX=1` as `--option=-DX=1`: argparse takes what begins with a dash for an option of ours."""
+    joined: list[str] = []
+    for word in argv:
+        if joined and joined[-1] in _TAKE_A_DASH and word.startswith("-D"):
+            joined[-1] += f"={word}"
+        else:
+            joined.append(word)
+    return joined
+
+
+def _write_what_the_locale_can() -> None:
+    """A letter that the output can't hold becomes one that it can: "us" for "µs"."""
+    codecs.register_error(_PLAIN, _plain)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors=_PLAIN)
+
+
+def _plain(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    return "".join(_LETTERS.get(letter, "?") for letter in error.object[error.start : error.end]), error.end
 
 
 def make_parser(chosen: str | None = None) -> argparse.ArgumentParser:
@@ -53,6 +105,7 @@ def make_parser(chosen: str | None = None) -> argparse.ArgumentParser:
         prog="minrpc",
         description="Builds firmware, boots it, calls its functions and times them on the device.",
     )
+    parser.add_argument("--version", action="version", version=f"minrpc {package_version()}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, purpose in COMMANDS.items():
         command = commands.add_parser(name, help=purpose, description=purpose[0].upper() + purpose[1:] + ".")

@@ -16,6 +16,7 @@ from minrpc.bench.peers import build_peers
 from minrpc.bench.rows import Group, Report, load
 from minrpc.bench.run import DEFAULT_GROUPS, GROUPS, Plan, run
 from minrpc.bench.table import report_text
+from minrpc.cli.json_output import add_json_option, write_json
 from minrpc.errors import ConfigurationError
 from minrpc.reports.figures import check_target
 from minrpc.targets import Target
@@ -41,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--sizes", action="store_true", help="only size and stack of each source, no platform"
     )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="keep the result here")
+    add_json_option(parser.add_argument, "keep the result here")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="draw the ratios, as PNG, SVG or PDF")
     parser.add_argument("--compare", type=Path, metavar="FILE", help="show what changed since this result")
     parser.add_argument(
@@ -107,9 +108,7 @@ def _say(line: str) -> None:
 
 
 def _keep(arguments: argparse.Namespace, report: Report) -> None:
-    if arguments.json:
-        arguments.json.write_text(report.to_json())
-        _say(f"kept in {arguments.json}")
+    write_json(arguments, report.content(), passed=not report.failures)
     if arguments.plot and report.rows:
         plot.draw(report, arguments.plot)
         _say(f"drawn in {arguments.plot}")

@@ -51,12 +51,20 @@ def parse_argument(text: str) -> Argument:
         return Array(_dtype(array[1]), parse_shape(array[2]))
     for number in (int, float):
         try:
-            return number(text)
+            return _fitting(number(text), text)
         except ValueError:
             continue
     raise ConfigurationError(
         f"--arg {text}: neither an array nor a number", next_step="write float32[1024], 3 or 0.5"
     )
+
+
+def _fitting(value: int | float, text: str) -> int | float:
+    """A number that the wire can hold: integers have 64 bits, with a sign."""
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        step = "integers are of 64 bits, with a sign; write 1e21 for a float"
+        raise ConfigurationError(f"--arg {text} does not fit into an integer", next_step=step)
+    return value
 
 
 def parse_shape(text: str) -> tuple[int, ...]:

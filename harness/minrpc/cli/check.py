@@ -4,15 +4,14 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Mapping
 from functools import partial
-from pathlib import Path
 
 from minrpc.check.cases import cases
 from minrpc.check.report import report_text, to_json
 from minrpc.check.run import Checked, check
-from minrpc.errors import ConfigurationError, MissingError
+from minrpc.cli.json_output import add_json_option, write_json
+from minrpc.errors import MissingError
 from minrpc.host.deadline import Deadline
 from minrpc.pipeline import select
 from minrpc.targets import Target
@@ -24,7 +23,7 @@ say = partial(print, flush=True)
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     add_device_options(parser.add_argument)
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the results here, too")
+    add_json_option(parser.add_argument, "write the results here, too")
 
 
 def main(arguments: argparse.Namespace) -> int:
@@ -37,9 +36,9 @@ def main(arguments: argparse.Namespace) -> int:
     total = Deadline("check", options.total_s)
     checked = [_check(target, total) for target in selection.targets]
     say(f"\n{report_text(checked)}")
-    if arguments.json:
-        _write(arguments.json, checked)
-    return 0 if all(one.passed for one in checked) else 1
+    passed = all(one.passed for one in checked)
+    write_json(arguments, to_json(checked, selection.left_out), passed=passed)
+    return 0 if passed else 1
 
 
 def _check(target: Target, total: Deadline) -> Checked:
@@ -55,13 +54,3 @@ def _say_left_out(left_out: Mapping[str, str]) -> None:
     for name, why in left_out.items():
         reasons = why.replace("; ", "\n  ")
         say(f"{name}: left out\n  {reasons}")
-
-
-def _write(path: Path, checked: list[Checked]) -> None:
-    try:
-        path.write_text(json.dumps(to_json(checked), indent=1) + "\n")
-    except OSError as error:
-        raise ConfigurationError(
-            f"{path} can't be written: {error.strerror}", next_step="name another file"
-        ) from error
-    say(f"\nresults: {path}")

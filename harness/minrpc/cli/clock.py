@@ -6,7 +6,9 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable, Iterator
+from typing import Any
 
+from minrpc.cli.json_output import add_json_option, write_json
 from minrpc.client import Device
 from minrpc.errors import ConfigurationError, DialectError, MissingError, TimerError
 from minrpc.host.deadline import Deadline
@@ -25,6 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     text = "how long to watch the clock for its drift (default 10; 0: not)"
     parser.add_argument("--seconds", type=float, default=10.0, metavar="S", help=text)
+    add_json_option(parser.add_argument)
     add_device_options(parser.add_argument)
 
 
@@ -37,24 +40,30 @@ def main(arguments: argparse.Namespace) -> int:
     if not selection.targets:
         raise MissingError("no platform can run here", details=list(selection.left_out.values()))
     total = Deadline("clock", options.total_s)
-    for target in selection.targets:
-        _show(target, arguments.seconds, total)
+    clocks = [_show(target, arguments.seconds, total) for target in selection.targets]
+    write_json(arguments, {"clocks": clocks, "left_out": dict(selection.left_out)})
     return 0
 
 
-def _show(target: Target, seconds: float, total: Deadline) -> None:
+def _show(target: Target, seconds: float, total: Deadline) -> dict[str, Any]:
+    """Show the clock; what was shown, for the JSON."""
+    found: dict[str, Any] = {"platform": target.name}
     with start(target, total=total) as running, connect(running, total=total) as device:
         print(target.name)
-        for name, value in _facts(device, seconds):
-            print(f"  {name:<9} {value}", flush=True)
+        for name, text, numbers in _facts(device, seconds):
+            print(f"  {name:<9} {text}", flush=True)
+            found[name] = numbers
+    return found
 
 
-def _facts(device: Device, seconds: float) -> Iterator[tuple[str, str]]:
+def _facts(device: Device, seconds: float) -> Iterator[tuple[str, str, dict[str, Any] | None]]:
+    """Each fact's name, its text, and its numbers."""
     before = _look(device).reading
     measurement = device.system_lib().measure("", number=1, repeat=1)()
     after = _look(device).reading
     cost = measurement.overhead
-    yield "clock", str(measurement.clock)
+    clock = measurement.clock
+    yield "clock", str(clock), {**clock.to_json(), "resolution_s": clock.resolution_s}
     if after.stands_still_since(before):
         raise TimerError(
             f"the counter stands still at {after.cycles:,}",
@@ -64,11 +73,14 @@ def _facts(device: Device, seconds: float) -> Iterator[tuple[str, str]]:
     yield (
         "overhead",
         f"timer {count(cost.timer)} cycles a repeat, loop and empty call {count(cost.call)} a call",
+        {"repeat_cycles": cost.timer, "call_cycles": cost.call},
     )
-    if measurement.clock.mode == "exact":
-        yield "drift", "none to tell: virtual time is not the host's"
+    if clock.mode == "exact":
+        yield "drift", "none to tell: virtual time is not the host's", None
     elif seconds:
-        yield "drift", f"{clock_drift(watch(device, seconds, time.sleep))} against the host's clock"
+        drift = clock_drift(watch(device, seconds, time.sleep))
+        numbers = {"drift_ppm": drift.ppm, "error_ppm": drift.error_ppm, "watched_s": drift.seconds}
+        yield "drift", f"{drift} against the host's clock", numbers
 
 
 def watch(device: Device, seconds: float, wait: Callable[[float], None]) -> list[Enclosed]:

@@ -6,10 +6,11 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from minrpc.cli.json_output import add_json_option, write_json
 from minrpc.cli.timing_files import read_records
 from minrpc.errors import HarnessError
 from minrpc.reports.figures import check_target
-from minrpc.timing.compare import Comparison, compare
+from minrpc.timing.compare import Comparison, compare, comparison_json
 from minrpc.timing.markdown import comparison_markdown
 from minrpc.timing.plot import draw_comparison
 
@@ -25,6 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="exit with 1 when an exact time got slower, a firmware bigger, or nothing could be compared",
     )
+    add_json_option(add)
     add("--strict-timing", action="store_true", help="with --fail: any time that got slower significantly")
 
 
@@ -36,13 +38,14 @@ def main(arguments: argparse.Namespace) -> int:
     print(comparison_markdown(comparison), end="")
     if arguments.plot:
         draw_comparison(comparison, arguments.plot)
-    if not arguments.fail:
-        return 0
-    if comparison.worse(strict=arguments.strict_timing):
-        return 1
-    if not comparison.compared:
-        raise _nothing_compared(comparison)
-    return 0
+    if arguments.fail and not comparison.compared and not comparison.worse(strict=arguments.strict_timing):
+        failure = _nothing_compared(comparison)
+        write_json(arguments, comparison_json(comparison), failure=failure)
+        arguments.json = None  # It is written.
+        raise failure
+    worse = arguments.fail and comparison.worse(strict=arguments.strict_timing)
+    write_json(arguments, comparison_json(comparison), passed=not worse)
+    return 1 if worse else 0
 
 
 def _nothing_compared(comparison: Comparison) -> HarnessError:

@@ -6,12 +6,14 @@ from __future__ import annotations
 import argparse
 import platform as machine
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from minrpc.firmware.cache import cache_home
+from minrpc.cli.json_output import add_json_option, write_json
+from minrpc.firmware.cache import SIZE_VARIABLE, cache_home, entries, limit, size_text
 from minrpc.pipeline import Requirement, requirements
 from minrpc.reports.markdown import table
 from minrpc.targets import Platform, load_platforms
@@ -21,6 +23,7 @@ _PACKAGES: Final = ("minrpc-harness", "numpy", "pytest", "pyserial", "pyelftools
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
+    add_json_option(parser.add_argument)
     parser.add_argument("--platforms-file", type=Path, metavar="FILE", help="TOML file with more platforms")
 
 
@@ -32,13 +35,34 @@ def main(arguments: argparse.Namespace) -> int:
     print(f"\n{_table(platforms, needs)}\n")
     print(_advice(needs))
     defaults = [one for platform in platforms if platform.default for one in needs[platform.name]]
-    return 1 if any(one.missing for one in defaults) else 0
+    passed = not any(one.missing for one in defaults)
+    write_json(arguments, _content(needs), passed=passed)
+    return 0 if passed else 1
+
+
+def _content(needs: Mapping[str, list[Requirement]]) -> dict[str, Any]:
+    return {
+        "machine": machine.platform(),
+        "packages": {"python": machine.python_version(), **{name: _version(name) for name in _PACKAGES}},
+        "cache": {"directory": str(cache_home()), "used_bytes": _cache_bytes(), "limit_bytes": limit()},
+        "platforms": [
+            {"platform": name, "needs": [asdict(one) | {"missing": one.missing} for one in needed]}
+            for name, needed in needs.items()
+        ],
+    }
+
+
+def _cache_bytes() -> int:
+    return sum(entry.bytes for entry in entries())
 
 
 def _about() -> str:
     lines = [f"{machine.platform()}, Python {machine.python_version()} ({sys.executable})"]
     lines.append(", ".join(f"{name} {_version(name)}" for name in _PACKAGES))
-    lines.append(f"firmware is kept in {cache_home()}")
+    lines.append(
+        f"firmware is kept in {cache_home()}: {size_text(_cache_bytes())} of at most {size_text(limit())} "
+        f"({SIZE_VARIABLE}); `minrpc cache --clean` removes what was not used lately"
+    )
     return "\n".join(lines)
 
 

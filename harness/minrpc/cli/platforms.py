@@ -4,15 +4,19 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
-from minrpc.pipeline import lacking
+from minrpc.cli.json_output import add_json_option, write_json
+from minrpc.pipeline.requirements import Requirement, lacking
 from minrpc.reports.markdown import table
 from minrpc.targets import Platform, load_platforms
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
+    add_json_option(parser.add_argument)
     parser.add_argument("--platforms-file", type=Path, metavar="FILE", help="TOML file with more platforms")
 
 
@@ -20,14 +24,20 @@ def main(arguments: argparse.Namespace) -> int:
     """Show the table; always 0."""
     platforms = load_platforms(arguments.platforms_file)
     head = ("platform", "what it is", "default", "here", "lacks")
-    print(table(head, map(_row, platforms.values()), right=frozenset()))
+    lacks = {name: [] if one.starts == "board" else lacking(one) for name, one in platforms.items()}
+    print(table(head, [_row(one, lacks[name]) for name, one in platforms.items()], right=frozenset()))
+    write_json(arguments, {"platforms": [_entry(one, lacks[name]) for name, one in platforms.items()]})
     return 0
 
 
-def _row(platform: Platform) -> tuple[str, ...]:
+def _entry(platform: Platform, lacks: list[Requirement]) -> dict[str, Any]:
+    """Its fields, whether it can run here, and what is missing."""
+    return {**asdict(platform), "here": not lacks, "lacks": [asdict(one) for one in lacks]}
+
+
+def _row(platform: Platform, lacks: list[Requirement]) -> tuple[str, ...]:
     default = "yes" if platform.default else ""
     if platform.starts == "board":
         return platform.name, platform.description, default, "by --serial-port", ""
-    lacks = lacking(platform)
     reasons = "; ".join(f"{one.name}: {one.problem}" for one in lacks)
     return platform.name, platform.description, default, "no" if lacks else "yes", reasons

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Final
 
 from minrpc.cli.call_arguments import Argument, call_arguments, to_device
-from minrpc.cli.timing_files import check_writable, read_records, write_records
+from minrpc.cli.json_output import STDOUT, add_json_option, write_json
+from minrpc.cli.timing_files import add_record, read_records
 from minrpc.client import RemoteModule
 from minrpc.errors import ConfigurationError, MissingError
 from minrpc.firmware import Firmware
@@ -24,7 +25,7 @@ from minrpc.targets import Target
 from minrpc.targets.options import add_device_options, options_from
 from minrpc.timing import Measurement, samples_needed
 from minrpc.timing.plot import draw_samples
-from minrpc.timing.record import FirmwareRecord, Record, merged
+from minrpc.timing.record import FirmwareRecord, Record
 from minrpc.timing.text import record_text
 from minrpc.timing.units import parse_percent
 
@@ -57,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--max-repeats", type=int, default=1000, metavar="N", help="where --until gives up (default 1000)")
     add("--net", action="store_true", help="subtract the overhead of measuring, itself measured")
     add("--option", action="append", default=[], metavar="-DNAME=VALUE", help="a CMake option of the build")
-    add("--json", type=Path, metavar="FILE", help="keep the result here, beside those of other calls")
+    add_json_option(add, "keep the result here, beside those of other calls")
     add("--plot", type=Path, metavar="FILE", help="draw the samples, as PNG, SVG or PDF")
     add("--strict-timing", action="store_true", help="exit with 1 where a time is outside the board's bounds")
     add_device_options(add)
@@ -65,20 +66,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Measure on each platform and show; 1 where --until was not reached, or a bound broken that counts."""
+    arguments.json_keeps = arguments.json != STDOUT  # A failure does not take the place of what is there.
     options = options_from(vars(arguments))
     plan = call_arguments(arguments.function, arguments.arg, arguments.shape, arguments.dtype)
     precision = _precision(arguments)
     _check_numbers(arguments)
     if arguments.plot:
         check_target(arguments.plot)
-    if arguments.json:
-        check_writable(arguments.json)
+    if arguments.json and arguments.json != STDOUT:
+        read_records(arguments.json, missing=[])
     selection = select(options)
     if not selection.targets:
         raise MissingError("no platform can run here", details=list(selection.left_out.values()))
     total = Deadline("time", options.total_s)
     runs = [Run(arguments, target, plan, precision, total) for target in selection.targets]
-    return max([run() for run in runs])
+    status = max([run() for run in runs])
+    if arguments.json == STDOUT:
+        timings = [run.record.to_json() for run in runs if run.record]
+        write_json(arguments, {"timings": timings}, passed=status == 0)
+    return status
 
 
 def _precision(arguments: argparse.Namespace) -> float | None:
@@ -116,6 +122,7 @@ class Run:
         self._plan = plan
         self._precision = precision
         self._total = total
+        self.record: Record | None = None
 
     def __call__(self) -> int:
         with ExitStack() as stack:
@@ -167,8 +174,9 @@ class Run:
         record = self._record(measurement, firmware)
         shown = measurement.net() if self._given.net else measurement
         print(record_text(self._record(shown, firmware)))
-        if self._given.json:
-            write_records(self._given.json, merged(read_records(self._given.json, missing=[]), record))
+        self.record = record
+        if self._given.json and self._given.json != STDOUT:
+            add_record(self._given.json, record)
         if self._given.plot:
             draw_samples(self._record(shown, firmware), self._given.plot)
         return max(self._unreached(measurement), self._out_of_bounds(measurement))

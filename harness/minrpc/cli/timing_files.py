@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 
 from minrpc.errors import ConfigurationError
+from minrpc.host.files import change_whole, unwritable
 from minrpc.timing import record
-from minrpc.timing.record import Record
+from minrpc.timing.record import Record, merged
 
 
 def read_records(path: Path, missing: list[Record] | None = None) -> list[Record]:
@@ -25,30 +25,25 @@ def read_records(path: Path, missing: list[Record] | None = None) -> list[Record
             f"{path} can't be read: {error.strerror}", next_step="name another"
         ) from error
     except ValueError as error:
-        raise ConfigurationError(
-            f"{path} holds no timings: {error}", next_step="name another file"
-        ) from error
+        raise _not_ours(path, error) from error
 
 
-def write_records(path: Path, records: Iterable[Record]) -> None:
-    """All of them in place of what is there. Raises ConfigurationError with the reason."""
+def add_record(path: Path, new: Record) -> None:
+    """Put one in the place of what it measured before; what others write meanwhile stays.
+
+    Raises ConfigurationError with the reason.
+    """
+
+    def changed(text: str | None) -> str:
+        return record.dump(merged(record.parse(text) if text is not None else [], new))
+
     try:
-        path.write_text(record.dump(records), encoding="utf-8")
+        change_whole(path, changed)
     except OSError as error:
-        raise _unwritable(path, error) from error
+        raise unwritable(path, error) from error
+    except ValueError as error:
+        raise _not_ours(path, error) from error
 
 
-def check_writable(path: Path) -> None:
-    """Raise ConfigurationError when results can't be kept there: better before the measuring than after."""
-    read_records(path, missing=[])
-    try:
-        with path.open("a", encoding="utf-8"):
-            pass
-        if path.stat().st_size == 0:
-            path.unlink()
-    except OSError as error:
-        raise _unwritable(path, error) from error
-
-
-def _unwritable(path: Path, error: OSError) -> ConfigurationError:
-    return ConfigurationError(f"{path} can't be written: {error.strerror}", next_step="name another file")
+def _not_ours(path: Path, error: ValueError) -> ConfigurationError:
+    return ConfigurationError(f"{path} holds no timings: {error}", next_step="name another file")

@@ -11,7 +11,7 @@ from typing import Any, Final
 from minrpc.errors import BuildError
 from minrpc.firmware import store
 from minrpc.firmware.build_tree import BuildTree, Ended
-from minrpc.firmware.cache import bound, cache_home, locked, mark_used
+from minrpc.firmware.cache import bound, cache_home, in_the_cache, locked, mark_used
 from minrpc.firmware.firmware import Firmware
 from minrpc.firmware.identity import hash_of
 from minrpc.firmware.recipes import BUILD_DIR, Recipe, files_in, outcome_of, recipe_for
@@ -46,7 +46,8 @@ def build(target: Target, *, root: Path | None = None) -> Firmware:
     stored = store.find(recipe)
     cached = stored is not None
     if stored is None:
-        stored, cached = _build(target.platform, recipe)
+        with in_the_cache():
+            stored, cached = _build(target.platform, recipe)
     return _firmware(target, recipe, stored, cached, time.monotonic() - begin)
 
 

@@ -23,7 +23,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -99,10 +99,26 @@ def kept(directory: Path, fill: Callable[[Path], None]) -> Path:
     return directory
 
 
+@contextmanager
+def in_the_cache() -> Iterator[None]:
+    """Around what writes to the cache. Raises ConfigurationError where the cache can't be written."""
+    try:
+        yield
+    except OSError as error:
+        home = cache_home()
+        if not str(error.filename or "").startswith(f"{home}/"):
+            raise
+        raise ConfigurationError(
+            f"the cache can't be written: {error.filename}: {error.strerror}",
+            next_step=f"make room in {home}, or set XDG_CACHE_HOME to a directory that you may write to",
+        ) from error
+
+
 def mark_used(directory: Path) -> None:
-    """Remember that `directory` was of use now; see `bound`."""
+    """Remember that `directory` was of use now, where that can be noted; see `bound`."""
     if time.time() - directory.stat().st_mtime > _NEWS_S:
-        os.utime(directory)
+        with suppress(OSError):
+            os.utime(directory)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +157,16 @@ def limit() -> int:
             f"{SIZE_VARIABLE}={text} is no size", next_step="write it as 500M or 10G, or leave it out"
         )
     return int(size[1]) << 10 * " KMGT".index(size[2] or " ")
+
+
+def size_text(size: int) -> str:
+    """For people: "1.2 GiB"."""
+    number = float(size)
+    for unit in ("bytes", "KiB", "MiB"):
+        if number < 1000:
+            return f"{number:.3g} {unit}"
+        number /= 1024
+    return f"{number:.3g} GiB"
 
 
 def bound(keep: Sequence[Path] = ()) -> list[Entry]:

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -20,6 +20,7 @@ from typing import Any, Final
 from minrpc.firmware.cache import cache_home, filled, mark_used
 from minrpc.firmware.identity import Content, Look, file_hash, hash_of, name_of
 from minrpc.firmware.recipes import Recipe
+from minrpc.host.files import write_whole
 
 _ABOUT: Final = "firmware.json"
 _INPUTS: Final = "inputs.json"
@@ -76,8 +77,9 @@ def _found_by_content(recipe: Recipe) -> Stored | None:
             continue
         look = Look.at(stored.name, content.inputs(recipe.places))
         if content.holds(recipe.places, read):
-            write_whole(_look_file(recipe), look.to_text())
-            os.utime(entry)
+            with suppress(OSError):  # Who may only read the cache looks at all of it each time.
+                write_whole(_look_file(recipe), look.to_text())
+                os.utime(entry)
             return stored
     return None
 
@@ -118,16 +120,3 @@ def _plan_directory(recipe: Recipe) -> Path:
 
 def _look_file(recipe: Recipe) -> Path:
     return _plan_directory(recipe) / f"{hash_of([repr(recipe.places)])[:16]}.look"
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Write a file of which nobody ever sees a part."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, partial = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with open(descriptor, "w", encoding="utf-8", errors="surrogateescape") as stream:
-            stream.write(text)
-        os.replace(partial, path)
-    except BaseException:
-        os.unlink(partial)
-        raise

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from minrpc.timing.measurement import Measurement
 from minrpc.timing.record import FirmwareRecord, Record
@@ -163,3 +163,34 @@ def _sizes(base: Sequence[Record], head: Sequence[Record]) -> Iterator[Growth]:
 
 def _firmwares(records: Sequence[Record]) -> dict[str, FirmwareRecord]:
     return {record.platform: record.firmware for record in records if record.firmware is not None}
+
+
+def comparison_json(comparison: Comparison) -> dict[str, Any]:
+    """For a file; see docs/json.md."""
+    return {
+        "changes": [
+            {
+                "platform": change.platform,
+                "call": change.call,
+                "verdict": change.verdict,
+                "note": change.note,
+                "exact": change.exact,
+                "base_cycles": change.base.typical_cycles if change.base else None,
+                "head_cycles": change.head.typical_cycles if change.head else None,
+                "change_cycles": change.cycles,
+                "change_ratio": change.relative,
+                "p_value": change.p_value,
+            }
+            for change in comparison.changes
+        ],
+        "sizes": [
+            {
+                "platform": size.platform,
+                "region": size.region,
+                "base_bytes": size.base,
+                "head_bytes": size.head,
+                "change_bytes": size.grown,
+            }
+            for size in comparison.sizes
+        ],
+    }

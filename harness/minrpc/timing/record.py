@@ -3,16 +3,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Self
 
+from minrpc.reports.document import document, to_text
+from minrpc.reports.document import parse as parse_document
 from minrpc.timing.clock import DeviceClock
 from minrpc.timing.measurement import Measurement, Overhead, Sample
 
-FORMAT: Final = "minrpc timings"
-VERSION: Final = 1
+COMMAND: Final = "time"
+"""Whose JSON it is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,8 +66,9 @@ class Record:
             "platform": self.platform,
             "clock": one.clock.to_json(),
             "overhead_cycles": asdict(one.overhead),
+            "summary": _summary(one),
             "samples": [_sample(sample) for sample in one.samples],
-            "firmware": asdict(self.firmware) if self.firmware else None,
+            "firmware": _firmware(self.firmware) if self.firmware else None,
             "when": self.when,
         }
 
@@ -81,7 +83,9 @@ class Record:
         )
         if not measurement.samples:
             raise TypeError("a measurement without samples")
-        firmware = entry["firmware"]
+        firmware = dict(entry["firmware"]) if entry["firmware"] else None
+        if firmware:
+            firmware |= {"flash": firmware.pop("flash_bytes"), "ram": firmware.pop("ram_bytes")}
         return cls(
             platform=entry["platform"],
             arguments=tuple(entry["arguments"]),
@@ -91,6 +95,31 @@ class Record:
         )
 
 
+def _summary(one: Measurement) -> dict[str, Any]:
+    """For other programs: ours computes it anew from the samples."""
+    summary = one.summary
+    interval = summary.interval
+    return {
+        "median_s": one.clock.seconds(summary.median),
+        "median_cycles": summary.median,
+        "mad_cycles": summary.mad,
+        "mean_cycles": summary.mean,
+        "std_cycles": summary.std,
+        "interval_cycles": [interval.low, interval.high] if interval else None,
+        "confidence_ratio": interval.confidence if interval else None,
+    }
+
+
+def _firmware(one: FirmwareRecord) -> dict[str, Any]:
+    return {
+        "content_hash": one.content_hash,
+        "compiler": one.compiler,
+        "flags": one.flags,
+        "flash_bytes": one.flash,
+        "ram_bytes": one.ram,
+    }
+
+
 def _sample(one: Sample) -> dict[str, Any]:
     """As `asdict` has it, in a tenth of the time: there may be a million."""
     return {"cycles": one.cycles, "number": one.number, "batches": one.batches, "coarse": one.coarse}
@@ -98,22 +127,14 @@ def _sample(one: Sample) -> dict[str, Any]:
 
 def dump(records: Iterable[Record]) -> str:
     """As the text of a file."""
-    entries = [record.to_json() for record in records]
-    return json.dumps({"format": FORMAT, "version": VERSION, "timings": entries}, indent=1) + "\n"
+    return to_text(document(COMMAND, {"timings": [record.to_json() for record in records]}))
 
 
 def parse(text: str) -> list[Record]:
     """From the text of a file. Raises ValueError with the reason when it is none of ours."""
+    found = parse_document(text, COMMAND)
     try:
-        document = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise ValueError(f"it is not JSON: {error}") from error
-    if not isinstance(document, dict) or document.get("format") != FORMAT:
-        raise ValueError("`minrpc time --json` did not write it")
-    if document.get("version") != VERSION:
-        raise ValueError(f"it is of version {document.get('version')}, this program reads {VERSION}")
-    try:
-        return [Record.from_json(entry) for entry in document["timings"]]
+        return [Record.from_json(entry) for entry in found["timings"]]
     except (KeyError, TypeError) as error:
         raise ValueError(f"an entry in it is damaged: {error}") from error
 

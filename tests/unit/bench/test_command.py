@@ -33,6 +33,7 @@ def plans(monkeypatch: pytest.MonkeyPatch) -> list[Plan]:
 def typed(*words: str) -> int:
     parser = argparse.ArgumentParser()
     bench.add_arguments(parser)
+    parser.set_defaults(command="bench")
     return bench.main(parser.parse_args(words))
 
 

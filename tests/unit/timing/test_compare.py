@@ -29,8 +29,13 @@ def test_what_is_kept_comes_back() -> None:
     [
         ("{", "not JSON"),
         ("[]", "did not write it"),
-        (json.dumps({"format": "minrpc timings", "version": 9}), "of version 9, this program reads 1"),
-        (json.dumps({"format": "minrpc timings", "version": 1, "timings": [{}]}), "damaged"),
+        (json.dumps({"format": "minrpc timings", "version": 1}), "did not write it"),
+        (json.dumps({"format": "minrpc", "version": 9}), "of version 9, this program reads 2"),
+        (
+            json.dumps({"format": "minrpc", "version": 2, "command": "check"}),
+            "`minrpc check --json` wrote it",
+        ),
+        (json.dumps({"format": "minrpc", "version": 2, "command": "time", "timings": [{}]}), "damaged"),
     ],
 )
 def test_a_file_that_is_none_of_ours(text: str, reason: str) -> None:

@@ -1,0 +1,8 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`python -m minrpc` is `minrpc`."""
+
+import sys
+
+from minrpc.cli import main
+
+sys.exit(main())

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`minrpc cache`: how much the firmware that is kept takes, and removing it."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from typing import Any, Final
+
+from minrpc.cli.json_output import add_json_option, write_json
+from minrpc.errors import ConfigurationError
+from minrpc.firmware.cache import Entry, bound, cache_home, entries, limit, remove, size_text
+from minrpc.reports.markdown import table
+
+_DAY_S: Final = 24 * 3600.0
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    add = parser.add_argument
+    add(
+        "--clean", action="store_true", help="remove what was not used for --days, and what is over the limit"
+    )
+    add("--days", type=float, default=7.0, metavar="N", help="with --clean (default %(default)g)")
+    add("--all", action="store_true", help="with --clean: remove everything that no build uses now")
+    add_json_option(add)
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Clean if that was asked for, and show what is there."""
+    if arguments.days < 0:
+        raise ConfigurationError("--days is at least 0", next_step="leave it out")
+    if arguments.all and not arguments.clean:
+        raise ConfigurationError("--all is for --clean", next_step="write both to remove everything")
+    removed = _clean(0.0 if arguments.all else arguments.days) if arguments.clean else []
+    left = entries()
+    used = sum(one.bytes for one in left)
+    print(f"{cache_home()}: {size_text(used)} of at most {size_text(limit())}")
+    if removed:
+        print(f"removed {len(removed)}, {size_text(sum(one.bytes for one in removed))}")
+    if left:
+        rows = [(one.kind, one.path.name, size_text(one.bytes), _age(one)) for one in left]
+        print(table(("what", "name", "size", "not used for"), rows, right=frozenset({2, 3})))
+    content: dict[str, Any] = {
+        "directory": str(cache_home()),
+        "used_bytes": used,
+        "limit_bytes": limit(),
+        "entries": [_entry(one) for one in left],
+        "removed": [_entry(one) for one in removed],
+    }
+    write_json(arguments, content)
+    return 0
+
+
+def _clean(days: float) -> list[Entry]:
+    now = time.time()
+    old = [one for one in entries() if now - one.used >= days * _DAY_S]
+    return [one for one in old if remove(one)] + bound()
+
+
+def _entry(one: Entry) -> dict[str, Any]:
+    return {"kind": one.kind, "name": one.path.name, "size_bytes": one.bytes, "age_s": time.time() - one.used}
+
+
+def _age(one: Entry) -> str:
+    days = (time.time() - one.used) / _DAY_S
+    return f"{days:.1f} days" if days >= 1 else f"{days * 24:.1f} h"

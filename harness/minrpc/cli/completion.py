@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`minrpc completion`: what makes a shell complete commands, options and platforms, by argcomplete."""
+
+from __future__ import annotations
+
+import argparse
+
+import argcomplete
+from argcomplete.shell_integration import shellcode
+
+from minrpc.errors import HarnessError
+from minrpc.targets import load_platforms
+
+_SHELLS = ("bash", "zsh", "fish", "tcsh")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("shell", choices=_SHELLS, help='in bash: eval "$(minrpc completion bash)"')
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Print the shell's code."""
+    print(shellcode(["minrpc"], shell=arguments.shell))
+    return 0
+
+
+def answer(parser: argparse.ArgumentParser) -> None:
+    """Tell the shell that has asked how the line can go on, and end the process."""
+    for action in _actions(parser):
+        if action.dest == "platform":
+            action.completer = _platforms  # type: ignore[attr-defined] # as argcomplete has it
+    argcomplete.autocomplete(parser, always_complete_options=True)
+
+
+def _actions(parser: argparse.ArgumentParser) -> list[argparse.Action]:
+    """All options of all commands; argparse has no public way to them."""
+    found: list[argparse.Action] = []
+    for action in parser._actions:
+        found.append(action)
+        if isinstance(action, argparse._SubParsersAction):
+            found += [one for command in action.choices.values() for one in _actions(command)]
+    return found
+
+
+def _platforms(**_given: object) -> list[str]:
+    """Names of platforms; none where a file of the user's is wrong: the command itself will say so."""
+    try:
+        return list(load_platforms())
+    except HarnessError:
+        return []

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files that are whole at every moment, also when several programs write them."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from minrpc.errors import ConfigurationError
+
+if sys.platform != "win32":
+    import fcntl
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Put `text` in the place of what is there; nobody ever sees a part of it. Raises OSError."""
+    descriptor, partial = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with open(descriptor, "w", encoding="utf-8", errors="surrogateescape") as stream:
+            stream.write(text)
+        os.chmod(partial, _mode_of(path))
+        os.replace(partial, path)
+    except BaseException:
+        os.unlink(partial)
+        raise
+
+
+def change_whole(path: Path, change: Callable[[str | None], str]) -> None:
+    """Put `change(text)` in the place of the file's text, None where there is no file.
+
+    Others that do the same wait meanwhile, so no change is lost. Raises OSError, and what `change` raises.
+    """
+    with _directory_locked(path.parent):
+        try:
+            text: str | None = path.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            text = None
+        write_whole(path, change(text))
+
+
+def check_writable(path: Path) -> None:
+    """Raise ConfigurationError when `path` can't be written: better before the work than after."""
+    try:
+        if path.is_dir():
+            raise IsADirectoryError(None, "it is a directory")
+        with tempfile.TemporaryFile(dir=path.parent):
+            pass
+    except OSError as error:
+        raise unwritable(path, error) from error
+
+
+def unwritable(path: Path, error: OSError) -> ConfigurationError:
+    """What to tell of an OSError from writing to `path`."""
+    return ConfigurationError(f"{path} can't be written: {error.strerror}", next_step="name another file")
+
+
+@contextmanager
+def _directory_locked(directory: Path) -> Iterator[None]:
+    """A lock that leaves no file behind."""
+    if sys.platform == "win32":
+        yield
+        return
+    descriptor = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _mode_of(path: Path) -> int:
+    """As the file has it, or as a new one would."""
+    try:
+        return path.stat().st_mode & 0o777
+    except FileNotFoundError:
+        mask = os.umask(0)
+        os.umask(mask)
+        return 0o666 & ~mask

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The JSON that every command writes: one envelope, and in it the command's own content; see docs/json.md."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError
+from importlib.metadata import version as version_of
+from types import MappingProxyType
+from typing import Any, Final
+
+from minrpc.errors import BuildError, HarnessError
+
+FORMAT: Final = "minrpc"
+VERSION: Final = 2
+"""Of the envelope and of all that is in it: a key that changes its meaning, or goes, makes it one more."""
+
+PACKAGE: Final = "minrpc-harness"
+UNITS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "_s": "seconds",
+        "_bytes": "bytes of 8 bits",
+        "_cycles": "counts of the device's clock",
+        "_hz": "counts a second",
+        "_ppm": "parts in a million",
+        "_ratio": "1",
+    }
+)
+"""What a number is in, by the end of its key; with another end it counts things, or says its unit."""
+
+
+def package_version() -> str:
+    """Of this program."""
+    try:
+        return version_of(PACKAGE)
+    except PackageNotFoundError:
+        return "unknown"
+
+
+def document(
+    command: str, content: Mapping[str, Any], *, passed: bool = True, failure: HarnessError | None = None
+) -> dict[str, Any]:
+    """What `command` found, with what one needs to read it.
+
+    passed: whether the command ended with 0.
+    failure: why it came to no result.
+    """
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "command": command,
+        "minrpc": package_version(),
+        "when": datetime.now(UTC).isoformat(timespec="seconds"),
+        "units": dict(UNITS),
+        "passed": passed and failure is None,
+        "failure": failure_json(failure) if failure is not None else None,
+        **content,
+    }
+
+
+def failure_json(error: HarnessError) -> dict[str, Any]:
+    """A failure: its class, the stage, what happened, and what to do."""
+    return {
+        "class": type(error).__name__,
+        "stage": error.stage,
+        "message": error.message,
+        "details": list(error.details),
+        "waited_for": error.waited_for,
+        "wall_s": error.wall_s,
+        "cpu_s": error.cpu_s,
+        "log": str(error.log_path) if isinstance(error, BuildError) and error.log_path else None,
+        "next_step": error.next_step,
+        "report": str(error),
+    }
+
+
+def to_text(content: Mapping[str, Any]) -> str:
+    """As the text of a file."""
+    return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
+
+
+def parse(text: str, command: str) -> dict[str, Any]:
+    """The document that `minrpc COMMAND --json` wrote. Raises ValueError with the reason for another text."""
+    try:
+        found = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"it is not JSON: {error}") from error
+    if not isinstance(found, dict) or found.get("format") != FORMAT:
+        raise ValueError(f"`minrpc {command} --json` did not write it")
+    if found.get("version") != VERSION:
+        raise ValueError(f"it is of version {found.get('version')}, this program reads {VERSION}")
+    if found.get("command") != command:
+        raise ValueError(f"`minrpc {found.get('command')} --json` wrote it, not `minrpc {command} --json`")
+    return found

@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the command line writes, to whom, and what it says when that can't be done."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from minrpc.cli import main
+from minrpc.cli.timing_files import read_records
+from minrpc.reports.document import UNITS, VERSION
+
+Minrpc = Callable[..., tuple[int, str, str]]
+
+TIME = ("time", "inc", "--arg", "5", "--platform", "posix")
+
+
+def command(*words: str, **environment: str) -> list[str]:
+    return [
+        "env",
+        *(f"{name}={value}" for name, value in environment.items()),
+        sys.executable,
+        "-m",
+        "minrpc",
+        *words,
+    ]
+
+
+def numbers(content: object) -> set[str]:
+    """The keys of all fractions in a document."""
+    if isinstance(content, dict):
+        own = {key for key, value in content.items() if isinstance(value, float)}
+        return own.union(*(numbers(value) for value in content.values()))
+    return set().union(*(numbers(one) for one in content)) if isinstance(content, list) else set()
+
+
+@pytest.mark.parametrize(
+    ("words", "key"),
+    [
+        (("check", "--platform", "posix"), "platforms"),
+        (TIME, "timings"),
+        (("clock", "--platform", "posix", "--seconds", "0"), "clocks"),
+        (("platforms",), "platforms"),
+        (("doctor",), "platforms"),
+        (("cache",), "entries"),
+        (("bench", "--sizes"), "rows"),
+    ],
+    ids=lambda one: one[0] if isinstance(one, tuple) else one,
+)
+def test_all_json_is_of_one_kind(minrpc: Minrpc, words: tuple[str, ...], key: str) -> None:
+    """And alone on standard output, where `-` asks for that."""
+    status, out, err = minrpc(*words, "--json", "-")
+    found = json.loads(out)
+    about = (found["format"], found["version"], found["command"], found["units"])
+    assert about == ("minrpc", VERSION, words[0], dict(UNITS))
+    assert found["passed"] == (status == 0)
+    assert found["failure"] is None
+    assert found[key]
+    assert err
+    if words[0] != "bench":  # Its rows name their units.
+        plain = {"error", "largest_error", "p_value", "timer", "call", "low", "high"}
+        assert [name for name in numbers(found) - plain if not name.endswith(tuple(UNITS))] == []
+
+
+def test_a_comparison_is_of_that_kind_too(minrpc: Minrpc) -> None:
+    for name in ("base", "head"):
+        assert minrpc(*TIME, "--json", f"{name}.json")[0] == 0
+    status, out, _ = minrpc("compare", "base.json", "head.json", "--json", "-")
+    found = json.loads(out)
+    assert (status, found["command"], found["passed"]) == (0, "compare", True)
+    (change,) = found["changes"]
+    assert change["call"] == "inc(5)"
+    assert set(change) >= {"verdict", "base_cycles", "head_cycles", "change_ratio"}
+
+
+def test_a_failure_has_its_class_and_stage(minrpc: Minrpc, tmp_path: Path) -> None:
+    (tmp_path / "bad.c").write_text("this is no C\n")
+    (tmp_path / "minrpc.toml").write_text("[firmware]\nsources = ['bad.c']\n")
+    assert minrpc("clock", "--platform", "posix", "--json", "out.json")[0] == 1
+    failure = json.loads((tmp_path / "out.json").read_text())["failure"]
+    assert (failure["class"], failure["stage"]) == ("BuildError", "build")
+    assert "did not build" in failure["message"]
+    assert any("bad.c:1" in line for line in failure["details"])
+    assert Path(failure["log"]).is_file()
+    minrpc("check", "--platform", "posix", "--json", "out.json")
+    found = json.loads((tmp_path / "out.json").read_text())
+    assert found["passed"] is False
+    assert found["platforms"][0]["failure"]["class"] == "BuildError"
+
+
+def test_a_failed_measurement_leaves_what_was_kept(minrpc: Minrpc) -> None:
+    assert minrpc(*TIME, "--json", "kept.json")[0] == 0
+    assert minrpc("time", "nothing", "--arg", "5", "--platform", "posix", "--json", "kept.json")[0] == 1
+    assert len(read_records(Path("kept.json"))) == 1
+
+
+def test_several_at_once_lose_no_entry(minrpc: Minrpc, tmp_path: Path) -> None:
+    assert minrpc(*TIME)[0] == 0  # so that none has to build
+    words = [(*TIME[:3], str(number), *TIME[4:], "--json", "kept.json") for number in range(6)]
+    runs = [
+        subprocess.Popen(command(*one), cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        for one in words
+    ]
+    assert [run.wait() for run in runs] == [0] * 6
+    assert {record.call for record in read_records(tmp_path / "kept.json")} == {f"inc({n})" for n in range(6)}
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+
+
+@pytest.mark.parametrize(
+    "words", [("bench", "--sizes"), ("check", "--platform", "posix"), TIME], ids=lambda one: one[0]
+)
+@pytest.mark.parametrize(("file", "why"), [("/nonexistent/x", "No such file"), ("/", "it is a directory")])
+def test_a_file_that_can_not_be_written_is_said_before_the_work(
+    minrpc: Minrpc, words: tuple[str, ...], file: str, why: str
+) -> None:
+    status, out, err = minrpc(*words, "--json", file)
+    assert (status, out) == (2, "")
+    assert f"{file} can't be written: {why}" in err
+
+
+def test_a_reader_that_has_enough_is_no_failure(tmp_path: Path) -> None:
+    run = subprocess.Popen(
+        command("platforms", "--json", "-"), cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert run.stdout is not None
+    run.stdout.close()
+    _, err = run.communicate()
+    assert run.returncode == 141
+    assert b"Traceback" not in err
+
+
+def test_a_locale_without_our_letters(tmp_path: Path) -> None:
+    plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    run = subprocess.run(command(*TIME, **plain), cwd=tmp_path, capture_output=True, check=True)
+    assert b"inc(5) on posix" in run.stdout
+    assert run.stdout.isascii()
+
+
+@pytest.mark.parametrize("option", [["--option", "-DX=1"], ["--option=-DX=1"]], ids=" ".join)
+def test_an_option_as_the_help_shows_it(minrpc: Minrpc, option: list[str]) -> None:
+    assert minrpc(*TIME, *option)[0] == 0
+
+
+def test_an_integer_that_is_too_long(minrpc: Minrpc) -> None:
+    status, _, err = minrpc("time", "inc", "--arg", str(1 << 70), "--platform", "posix")
+    assert status == 2
+    assert "does not fit into an integer" in err
+
+
+def test_a_cache_that_can_not_be_written(
+    minrpc: Minrpc, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    (tmp_path / "minrpc").mkdir()
+    (tmp_path / "minrpc" / "work").touch()
+    status, _, err = minrpc(*TIME)
+    assert status == 2
+    assert "the cache can't be written" in err
+    assert "XDG_CACHE_HOME" in err
+
+
+def test_a_compiler_that_crashes_is_there(
+    minrpc: Minrpc, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = tmp_path / "bin" / "gcc"
+    broken.parent.mkdir()
+    broken.write_text("#!/bin/sh\nkill -SEGV $$\n")
+    broken.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{broken.parent}{os.pathsep}{os.environ['PATH']}")
+    status, out, _ = minrpc("doctor")
+    assert status == 1
+    assert f"{broken} does not run" in out
+    assert "SIGSEGV" in out
+
+
+def test_the_version(minrpc: Minrpc) -> None:
+    status, out, _ = minrpc("--version")
+    assert status == 0
+    assert out.startswith("minrpc 0.")
+    ran = subprocess.check_output(command("--version"), text=True)
+    assert ran == out
+
+
+def completed(line: str, tmp_path: Path) -> list[str]:
+    """What a shell would offer after `line`."""
+    answers = tmp_path / "answers"
+    asks = {
+        "_ARGCOMPLETE": "1",
+        "_ARGCOMPLETE_IFS": "\n",
+        "_ARGCOMPLETE_STDOUT_FILENAME": str(answers),
+        "COMP_LINE": line,
+        "COMP_POINT": str(len(line)),
+    }
+    subprocess.run(command(**asks), cwd=tmp_path, check=True)
+    return answers.read_text().split()
+
+
+def test_a_shell_completes_commands_options_and_platforms(tmp_path: Path) -> None:
+    assert completed("minrpc comp", tmp_path) == ["compare", "completion"]
+    assert "--min-repeat-ms" in completed("minrpc time --min", tmp_path)[0]
+    assert "bare_mps2_an385" in completed("minrpc check --platform ba", tmp_path)
+    assert main(["completion", "bash"]) == 0
+
+
+def test_the_cache_is_shown_and_cleaned(
+    minrpc: Minrpc, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    old = tmp_path / "minrpc" / "firmware" / "old"
+    old.mkdir(parents=True)
+    (old / "elf").write_bytes(b"x" * 10_000)
+    os.utime(old, (1e9, 1e9))
+    status, out, _ = minrpc("cache")
+    assert (status, "firmware | old" in out) == (0, True)
+    status, out, _ = minrpc("cache", "--clean")
+    assert (status, old.exists(), "removed 1" in out) == (0, False, True)
+    assert minrpc("cache", "--all")[0] == 2
