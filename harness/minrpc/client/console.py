@@ -17,11 +17,17 @@ class ConsoleTail:
     def __init__(self, limit: int = 16384) -> None:
         self._limit = limit
         self._text = ""
+        self._total = 0
 
     @property
     def text(self) -> str:
         """What is kept, in the order in which it came."""
         return self._text
+
+    def since(self, position: int) -> tuple[str, int]:
+        """What came after `position`, as far as it is kept, and the position behind it; it begins at 0."""
+        new = self._total - position
+        return (self._text[-new:] if new else ""), self._total
 
     def log(self, line: str) -> None:
         """A session log."""
@@ -35,3 +41,4 @@ class ConsoleTail:
 
     def _append(self, text: str) -> None:
         self._text = (self._text + text)[-self._limit :]
+        self._total += len(text)

@@ -26,7 +26,8 @@ from minrpc.wire.framing import FramingCounters
 from minrpc.wire.requests import free_data
 from minrpc.wire.values import DLTensor
 
-if TYPE_CHECKING:  # The rooms above this one: a device hands itself to them.
+if TYPE_CHECKING:  # pexpect is loaded for who uses it; the others are the rooms above this one.
+    from minrpc.client.expect import Console
     from minrpc.firmware import Firmware
     from minrpc.library import LoadedLibrary
 
@@ -42,6 +43,7 @@ class Device:
     resend: on a device of this project's, send again what the link loses; each request still runs once.
     direct: copy arrays through memory that `owner` shares with the device, where there is any.
     keep_link: leave `transport` open at the end, for who lent it.
+    from_boot: the device was started for this, so that its console is this one's from the beginning.
     on_close: called last by `close`, to stop what was started for this device.
 
     The session starts with the first request, or with `connect`. When it breaks, the request that noticed
@@ -60,10 +62,14 @@ class Device:
         resend: bool = False,
         direct: bool = True,
         keep_link: bool = False,
+        from_boot: bool = False,
         on_close: Callable[[], None] | None = None,
     ) -> None:
         self._link = SessionLink(transport, owner, total=total, keep_open=keep_link)
         self._on_close = on_close
+        self._console: Console | None = None
+        tail = self.owner.console_tail
+        self._console_start = 0 if from_boot or tail is None else tail.position
         self._library: SystemLibrary | None = None
         self.rpc = RpcClient(
             self._link,
@@ -101,6 +107,24 @@ class Device:
     def console_text(self) -> str | None:
         """The end of what the device printed and logged; None when there is no console and nothing came."""
         return self._link.console_text()
+
+    @property
+    def console(self) -> Console:
+        """What the device prints, as a pexpect object: `device.console.expect("ready")`.
+
+        From its boot when `open_device` has started it, else from when this object was made: what other
+        sessions saw is not found again. Without a console beside the link its text comes over the link.
+        """
+        if self._console is None:
+            from minrpc.client.expect import Console
+
+            tail = self.owner.console_tail
+            self._console = Console(self.name, tail, self._console_start, self._link.console, self._listen)
+        return self._console
+
+    def _listen(self, wait_s: float) -> None:
+        with self.rpc.lock:
+            self._link.listen(wait_s)
 
     @property
     def link_counters(self) -> FramingCounters:

@@ -124,6 +124,11 @@ class SessionLink:
             return None
         return (beside or "") + self.console.text
 
+    def listen(self, wait_s: float) -> None:
+        """Take what the device says without being asked: logs, text, the news that it has restarted."""
+        for event in self._session.receive(self.transport.read(wait_s)):
+            self._note(event)
+
     def start(self, budget_s: float) -> None:
         """Begin a session, or begin it anew.
 

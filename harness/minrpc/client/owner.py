@@ -8,6 +8,7 @@ from typing import Protocol
 
 from minrpc.errors import HarnessError
 from minrpc.host.deadline import Clock, WallClock
+from minrpc.host.process import TextTail
 from minrpc.timing import Timebase
 
 
@@ -46,6 +47,10 @@ class Owner(Protocol):
     def memory(self) -> DirectMemory | None:
         """What arrays can go through instead of the link; None where there is none."""
 
+    @property
+    def console_tail(self) -> TextTail | None:
+        """That console itself."""
+
     def diagnose(self, error: HarnessError) -> HarnessError:
         """The error to raise for one that the link met: that the device is dead, if it is."""
 
@@ -58,6 +63,7 @@ class Unowned:
     timebase: Timebase = field(default_factory=Timebase)
     console_text: str | None = None
     memory: DirectMemory | None = None
+    console_tail: TextTail | None = None
 
     def diagnose(self, error: HarnessError) -> HarnessError:
         """The error as it is."""

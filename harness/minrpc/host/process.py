@@ -59,7 +59,8 @@ class TextTail:
         self._pipe = pipe
         self._bytes = bytearray()
         self._ended = False
-        self._lock = threading.Lock()
+        self._total = 0
+        self._lock = threading.Condition()
         self._thread = threading.Thread(target=self._follow, name=f"minrpc-{name}", daemon=True)
         self._thread.start()
 
@@ -68,6 +69,29 @@ class TextTail:
         with self._lock:
             self._take()
             return self._bytes.decode("utf-8", "backslashreplace").replace("\r\n", "\n")
+
+    @property
+    def position(self) -> int:
+        """How many bytes have come."""
+        with self._lock:
+            self._take()
+            return self._total
+
+    @property
+    def ended(self) -> bool:
+        """Whether all writers are gone."""
+        return self._ended
+
+    def since(self, position: int, wait_s: float) -> tuple[bytes, int]:
+        """What came after `position`, as far as it is kept, and the position behind it.
+
+        Waits for the first of it, at most `wait_s` seconds, and not beyond the end.
+        """
+        with self._lock:
+            self._take()
+            self._lock.wait_for(lambda: self._total > position or self._ended, wait_s)
+            new = self._total - position
+            return (bytes(self._bytes[-new:]) if new else b""), self._total
 
     def finish(self, timeout_s: float) -> None:
         """Wait for the end of the pipe: once its writers are gone, the text is whole after this."""
@@ -96,8 +120,10 @@ class TextTail:
         except BlockingIOError:
             return
         self._ended = not data
+        self._total += len(data)
         self._bytes += data
         del self._bytes[:-_TAIL_BYTES]
+        self._lock.notify_all()
 
 
 def output_tail(process: subprocess.Popen[bytes], name: str) -> TextTail:

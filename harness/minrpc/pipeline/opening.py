@@ -48,7 +48,7 @@ def open_device(
         what = target = _target(what, platforms_file, given)
     total = None if target.total_timeout_s is None else Deadline("total", target.total_timeout_s)
     running = start(what, total=total)
-    return _ready(connect(running, total=total, on_close=running.stop))
+    return _ready(connect(running, total=total, from_boot=True, on_close=running.stop))
 
 
 @contextmanager
@@ -77,6 +77,7 @@ def connect(
     *,
     total: Deadline | None = None,
     transport: Transport | None = None,
+    from_boot: bool = False,
     on_close: Callable[[], None] | None = None,
     **given: Unpack[SessionFields],
 ) -> Device:
@@ -86,6 +87,7 @@ def connect(
 
     total: a deadline over everything that is waited for.
     transport: the link to use instead of `running`'s own; it is closed with the device.
+    from_boot: `running` was started for this device: its console is this one's from the beginning.
     on_close: called last by `Device.close`.
     given: in place of what the target of `running` says.
     """
@@ -99,6 +101,7 @@ def connect(
         resend=running.process is None if target.resend is None else target.resend,
         direct=target.direct,
         keep_link=transport is None,
+        from_boot=from_boot,
         on_close=on_close,
     )
 

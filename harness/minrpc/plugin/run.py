@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from minrpc.plugin.report import progress_line
 from minrpc.plugin.shared import SharedDevice
 from minrpc.targets import Target, find_platform, load_platforms
 from minrpc.targets.options import Options, options_from
+from minrpc.targets.project import find_project_file
 from minrpc.timing import DeviceClock
 
 
@@ -82,6 +84,9 @@ class Run:
         self.tally.left_out = dict(self.selection.left_out)
 
     def _select(self) -> None:
+        if self.options.platforms_file is None:
+            file = find_project_file(Path.cwd(), self._config.rootpath)
+            self.options = replace(self.options, platforms_file=file)
         try:
             load_platforms(self.options.platforms_file)
         except HarnessError as error:

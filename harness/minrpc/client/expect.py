@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A device's console as pexpect knows one: `device.console.expect("ready")`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from pexpect import EOF, TIMEOUT
+from pexpect.spawnbase import SpawnBase
+
+from minrpc.client.console import ConsoleTail
+from minrpc.host.process import TextTail
+
+_TIMEOUT_S: Final = 30
+_FOR_EVER_S: Final = 1e9
+
+
+class Console(SpawnBase):  # type: ignore[misc]
+    """What the device prints: on a console of its own, and as logs over the link. It takes no input.
+
+    `expect`, `expect_exact`, `before`, `after`, `match` and the rest are pexpect's; times are plain seconds,
+    30 unless `timeout` says otherwise. Each call goes on behind what the last one found.
+
+    Raises pexpect's TIMEOUT when the text does not come, and EOF when the device has ended.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        beside: TextTail | None,
+        start: int,
+        over_link: ConsoleTail,
+        listen: Callable[[float], object],
+    ) -> None:
+        super().__init__(timeout=_TIMEOUT_S, encoding="utf-8", codec_errors="backslashreplace")
+        self.name = name
+        self.delayafterread = None
+        self._beside = beside
+        self._position = start
+        self._over_link = over_link
+        self._link_position = 0
+        self._listen = listen
+
+    def read_nonblocking(self, size: int = 1, timeout: float | None = -1) -> str:
+        """What has come, whole, as soon as something has. `size` is pexpect's and means nothing here."""
+        seconds = self.timeout if timeout == -1 else timeout
+        text = self._arrived(0.0)
+        if not text:
+            text = self._arrived(_FOR_EVER_S if seconds is None else max(0.0, seconds))
+        if text:
+            self._log(text, "read")
+            return text
+        if self._beside is not None and self._beside.ended:
+            self.flag_eof = True
+            raise EOF(f"{self.name} has ended")
+        raise TIMEOUT("Timeout exceeded.")
+
+    def _arrived(self, wait_s: float) -> str:
+        """What is new, waiting for the first of it."""
+        if self._beside is None:
+            if wait_s:
+                self._listen(wait_s)
+            beside = b""
+        else:
+            beside, self._position = self._beside.since(self._position, wait_s)
+        text, self._link_position = self._over_link.since(self._link_position)
+        printed: str = self._decoder.decode(beside).replace("\r\n", "\n")
+        return printed + text
