@@ -38,6 +38,10 @@ _PLAIN = frozenset({int, float, str, bytes, type(None), UInt, Handle, DataType, 
 _PLAIN_RESULTS = _PLAIN - {UInt}
 
 
+# So many repeats tell how far they spread.
+_MEASURED_REPEATS = 10
+
+
 class RemoteFunction(RemoteHandle):
     """A packed function on the device.
 
@@ -127,78 +131,43 @@ class RemoteModule(RemoteHandle):
                 raise FunctionNotFoundError(f"{self.name} has no function {name!r}", stage=f"look up {name}")
             return RemoteFunction(rpc, name, found.handle)
 
-    def time_evaluator(
-        self,
-        name: str,
-        *,
-        number: int = 10,
-        repeat: int = 1,
-        min_repeat_ms: int = 0,
-        limit_zero_time_iterations: int = 100,
-        cooldown_interval_ms: int = 0,
-        repeats_to_cooldown: int = 1,
-        timeout_s: float | None = None,
-    ) -> TimeEvaluator:
+    def time_evaluator(self, name: str, *, timeout_s: float | None = None, **options: int) -> TimeEvaluator:
         """Times `name` on the device: call what comes back with the function's own arguments.
 
-        number: calls in a batch at first; repeat: how many results, in seconds per call.
-        min_repeat_ms: batches grow until one takes so long, in milliseconds.
-        limit_zero_time_iterations: how many batches may measure zero before the device gives up.
-        cooldown_interval_ms, repeats_to_cooldown: the device rests so long after so many repeats.
+        options: number, repeat, min_repeat_ms, ...: see `EvaluatorOptions`. Each repeat gives a result, in
+            seconds per call.
         timeout_s: limit for a measurement; by default the call's own limit and what the options ask for.
 
         Raises ValueError for options that make no sense, RemoteError when the device refuses them.
         """
-        options = EvaluatorOptions(
-            number=number,
-            repeat=repeat,
-            min_repeat_ms=min_repeat_ms,
-            limit_zero_time_iterations=limit_zero_time_iterations,
-            cooldown_interval_ms=cooldown_interval_ms,
-            repeats_to_cooldown=repeats_to_cooldown,
-        )
+        asked = EvaluatorOptions(**options)
         with self._rpc.lock:
             rpc = self._ready()
-            limit = options.timeout_s(rpc.call_timeout_s) if timeout_s is None else timeout_s
-            handle = options.create(rpc, Module(self.handle), name)
-            return TimeEvaluator(
-                RemoteFunction(rpc, f"{name} (timed)", handle, timeout_s=limit), name, options
-            )
+            timed = self._timed(name, asked.create(rpc, Module(self.handle), name), asked, timeout_s)
+        return TimeEvaluator(timed, name, asked)
 
-    def measure(
-        self,
-        name: str,
-        *,
-        number: int = 10,
-        repeat: int = 10,
-        min_repeat_ms: int = 0,
-        limit_zero_time_iterations: int = 100,
-        cooldown_interval_ms: int = 0,
-        repeats_to_cooldown: int = 1,
-        timeout_s: float | None = None,
-    ) -> Measurer:
+    def measure(self, name: str, *, timeout_s: float | None = None, **options: int) -> Measurer:
         """Times `name` in whole cycles of the device's clock: call what comes back with its arguments.
 
-        Takes what `time_evaluator` takes, and gives a `Measurement`: what each repeat counted, and what
-        measuring itself costs. The first one of a session also measures that.
+        Takes what `time_evaluator` takes, with 10 repeats unless told otherwise, and gives a `Measurement`:
+        what each repeat counted, and what measuring itself costs, which the first of a session measures.
 
         Raises ValueError for options that make no sense, DialectError when the device is not this project's.
         """
-        options = EvaluatorOptions(
-            number=number,
-            repeat=repeat,
-            min_repeat_ms=min_repeat_ms,
-            limit_zero_time_iterations=limit_zero_time_iterations,
-            cooldown_interval_ms=cooldown_interval_ms,
-            repeats_to_cooldown=repeats_to_cooldown,
-        )
+        asked = EvaluatorOptions(**{"repeat": _MEASURED_REPEATS, **options})
         module = Module(self.handle)
         with self._rpc.lock:
             rpc = self._ready()
-            limit = options.timeout_s(rpc.call_timeout_s) if timeout_s is None else timeout_s
-            handle = counting.create_evaluator(rpc, module, name, options)
-            measure = RemoteFunction(rpc, f"{name} (timed)", handle, timeout_s=limit)
-        return Measurer(measure, name, options, partial(counting.measurement, rpc, module, name))
+            handle = counting.create_evaluator(rpc, module, name, asked)
+            timed = self._timed(name, handle, asked, timeout_s)
+        return Measurer(timed, name, asked, partial(counting.measurement, rpc, module, name))
+
+    def _timed(
+        self, name: str, handle: int, options: EvaluatorOptions, timeout_s: float | None
+    ) -> RemoteFunction:
+        """The evaluator behind `handle`, which may take as long as its options ask for."""
+        limit = options.timeout_s(self._rpc.call_timeout_s) if timeout_s is None else timeout_s
+        return RemoteFunction(self._rpc, f"{name} (timed)", handle, timeout_s=limit)
 
     @property
     def argument(self) -> Module:

@@ -22,7 +22,13 @@ _ARITIES = (12, 11, 10, 8)
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluatorOptions:
-    """What `time_evaluator` takes; see there."""
+    """What `time_evaluator` and `measure` take, as TVM's `time_evaluator` does.
+
+    number: calls in a batch at first. repeat: how many results.
+    min_repeat_ms: batches grow until one takes so long, in milliseconds.
+    limit_zero_time_iterations: how many batches may measure zero before the device gives up.
+    cooldown_interval_ms, repeats_to_cooldown: the device rests so long after so many repeats.
+    """
 
     number: int = 10
     repeat: int = 1
