@@ -69,9 +69,11 @@ class RemoteFunction(RemoteHandle):
         with rpc.lock:
             if not (rpc.idle and self.usable_on(rpc)):
                 self._ready()
-            sent = [_argument(rpc, value) for value in args]
+            sent: list[Any] = [
+                value if value.__class__ in _PLAIN else _argument(rpc, value) for value in args
+            ]
             result = rpc.call(self.handle, sent, self._stage, self._timeout_s)
-        return wrap(rpc, self.name, result)
+        return result if result.__class__ in _PLAIN_RESULTS else wrap(rpc, self.name, result)
 
     def with_timeout(self, seconds: float) -> RemoteFunction:
         """The same function with a limit of its own for each call, of time that the device could use.
@@ -208,15 +210,14 @@ class SystemLibrary(RemoteModule):
 
 def _argument(rpc: RpcClient, value: object) -> Argument:
     """`value` as it is sent. Raises TypeError for what has no type code, ValueError for a dead handle."""
-    if isinstance(value, RemoteArray | RemoteFunction | RemoteModule):
+    if isinstance(value, _REMOTE):
         if not value.usable_on(rpc):
             value.check(rpc)
         return value.argument
-    if value.__class__ in _PLAIN:
-        return value  # type: ignore[return-value]
     return _converted(value)
 
 
+_REMOTE = (RemoteArray, RemoteFunction, RemoteModule)
 _CONVERSIONS: tuple[tuple[type | tuple[type, ...], Callable[[Any], Argument]], ...] = (
     ((bool, np.bool_, int, np.integer), int),
     ((float, np.floating), float),
@@ -236,8 +237,6 @@ def _converted(value: object) -> Argument:
 
 def wrap(rpc: RpcClient, name: str, result: Result) -> object:
     """A function's result for the caller: handles become objects that give themselves back."""
-    if result.__class__ in _PLAIN_RESULTS:
-        return result
     match result:
         case Function(handle):
             return RemoteFunction(rpc, f"result of {name}", handle)

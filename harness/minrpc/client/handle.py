@@ -40,7 +40,7 @@ class RemoteHandle:
 
     def usable_on(self, rpc: RpcClient) -> bool:
         """Whether it can be used in a request of `rpc` now."""
-        return rpc is self._rpc and self._generation == rpc.generation and self._finalizer.alive
+        return rpc is self._rpc and self._generation == rpc.link.generation and self._finalizer.alive
 
     def check(self, rpc: RpcClient) -> None:
         """Raise ValueError, with the reason, when it can't be used in a request of `rpc`."""

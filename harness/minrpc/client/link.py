@@ -42,6 +42,7 @@ from minrpc.wire.session import (
     SessionState,
     Terminated,
 )
+from minrpc.wire.values import Buffer
 
 wire_log = logging.getLogger("minrpc.wire")
 
@@ -145,7 +146,7 @@ class SessionLink:
             raise
         self.generation += 1
 
-    def request(self, packet: bytes, stage: str, budget_s: float, front: int = 0) -> memoryview:
+    def request(self, packet: bytes, stage: str, budget_s: float, front: int = 0) -> Buffer:
         """Send an RPC packet and return the packet that answers it.
 
         front: of a copy that is longer than the device's receive buffer, the bytes that are not its data.
@@ -153,9 +154,9 @@ class SessionLink:
         Raises SessionTerminatedError, LinkError when the answer came damaged, DeadlineError, and what the
         transport and the owner's check raise.
         """
-        deadline = self.deadline(stage, budget_s)
+        deadline = Deadline(stage, budget_s, self.owner.clock, self._total)
         self._waiting = True
-        damaged = self.counters.errors
+        damaged = self._session.deframer.counters.errors
         try:
             reply = (
                 self._numbered(packet, deadline) if self.numbered else self._plain(packet, deadline, front)
@@ -185,7 +186,7 @@ class SessionLink:
         """From now on, and until the session ends: the device has agreed."""
         self.numbered = resend.NumberedRequests(counters=self.resend_counters)
 
-    def _plain(self, packet: bytes, deadline: Deadline, front: int) -> memoryview:
+    def _plain(self, packet: bytes, deadline: Deadline, front: int) -> Buffer:
         session = self._session
         data = session.encode_checked(packet, front) if front else session.encode(packet)
         self._write(data, deadline)
@@ -246,17 +247,23 @@ class SessionLink:
             raise
 
     def _read(self, deadline: Deadline, waited_for: str) -> list[SessionEvent]:
+        return self._session.receive(self._read_bytes(deadline, waited_for))
+
+    def _read_bytes(self, deadline: Deadline, waited_for: str) -> bytes:
         data = read_before(self.transport, deadline, waited_for)
         if wire_log.isEnabledFor(logging.DEBUG):
             wire_log.debug("< %s", data.hex(" "))
         self._tail.append(data)
-        return self._session.receive(data)
+        return data
 
-    def _await_reply(self, deadline: Deadline) -> memoryview:
+    def _await_reply(self, deadline: Deadline) -> Buffer:
         while True:
-            reply: memoryview | None = None
+            reply: Buffer | None = None
             failure: HarnessError | None = None
-            for event in self._read(deadline, "the answer"):
+            events = self._session.receive_packet(self._read_bytes(deadline, "the answer"))
+            if isinstance(events, bytes):
+                return events
+            for event in events:
                 if isinstance(event, Packet):
                     reply = reply or event.body
                 else:

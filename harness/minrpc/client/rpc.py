@@ -27,7 +27,15 @@ from minrpc.errors import (
     SessionTerminatedError,
 )
 from minrpc.timing import Overhead
-from minrpc.wire.replies import CopyAck, RemoteException, Reply, Result, Return, call_result, decode_reply
+from minrpc.wire.replies import (
+    CopyAck,
+    RemoteException,
+    Reply,
+    Result,
+    Return,
+    decode_call_reply,
+    decode_reply,
+)
 from minrpc.wire.requests import Request, RpcCode, Syscall, encode_call, encode_request, get_global_func
 from minrpc.wire.values import Argument, Dialect, Handle, MalformedError, Value
 
@@ -226,11 +234,19 @@ class RpcClient:
         self, handle: int, args: Sequence[Argument], stage: str, timeout_s: float | None = None
     ) -> Result:
         """Call a function. Raises RemoteError with the device's text when it fails."""
-        reply = self.exchange(encode_call(handle, args, self.dialect), stage, timeout_s)
+        dialect = self.facts.dialect or Dialect.V0_8_0
+        packet = encode_call(handle, args, dialect)
+        with self.lock:
+            if len(packet) > _CAUTIOUS_PACKET:
+                self._require_room(packet, stage)
+            body = self.link.request(packet, stage, timeout_s or self.call_timeout_s)
         try:
-            return call_result(_values(reply, stage))
+            result = decode_call_reply(body, dialect)
         except MalformedError as error:
-            raise DialectError(f"{stage}: {error}", stage=stage) from error
+            raise DialectError(f"{stage}: the answer can't be read: {error}", stage=stage) from error
+        if isinstance(result, RemoteException):
+            raise self._remote_error(result, stage)
+        return result
 
     def global_function(self, name: str, timeout_s: float | None = None) -> int:
         """The handle of a global function, 0 when there is none. Asked once a session."""
@@ -286,9 +302,12 @@ class RpcClient:
         except MalformedError as error:
             raise DialectError(f"{stage}: the answer can't be read: {error}", stage=stage) from error
         if isinstance(reply, RemoteException):
-            text = reply.text or "the device gave no reason"
-            raise RemoteError(text, stage=stage, console_tail=self.link.console_text())
+            raise self._remote_error(reply, stage)
         return reply
+
+    def _remote_error(self, exception: RemoteException, stage: str) -> RemoteError:
+        text = exception.text or "the device gave no reason"
+        return RemoteError(text, stage=stage, console_tail=self.link.console_text())
 
     def _give_back(self) -> None:
         while self._unused:

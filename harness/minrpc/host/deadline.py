@@ -174,6 +174,8 @@ class Deadline:
     total: a deadline above this one, which this one can't outlive.
     """
 
+    __slots__ = ("_begin_s", "_clock", "_sample", "_total", "budget_s", "stage")
+
     def __init__(
         self, stage: str, budget_s: float, charge: Clock | None = None, total: Deadline | None = None
     ) -> None:
@@ -204,12 +206,12 @@ class Deadline:
 
         While plain wall time is left the clock is not read: the charge is never more than that.
         """
-        left = self.budget_s - self.wall_s
+        left = self.budget_s - self._clock.now() + self._begin_s
         if left <= 0.0:
             left = self.budget_s - charged_between(self._start, self._clock.sample())
         if self._total is not None:
             left = min(left, self._total.remaining())
-        return max(0.0, left)
+        return left if left > 0.0 else 0.0
 
     def expired(self) -> bool:
         """Whether the time is up."""
@@ -260,11 +262,18 @@ def write_before(link: Link, data: bytes, deadline: Deadline) -> None:
 
     Raises DeadlineError, and what the link raises.
     """
-    view = memoryview(data)
+    try:
+        link.write(data, 0.0)  # Nearly always there is room, and no need to know how long it may take.
+    except DeadlineError as error:
+        _write_rest(link, data, error.written, deadline)
+
+
+def _write_rest(link: Link, data: bytes, written: int, deadline: Deadline) -> None:
+    view = memoryview(data)[written:]
     while True:
         left = deadline.remaining()
         try:
-            link.write(data if len(view) == len(data) else bytes(view), left)
+            link.write(bytes(view), left)
         except DeadlineError as error:
             view = view[error.written :]
             if left == 0.0:

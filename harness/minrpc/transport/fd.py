@@ -14,6 +14,7 @@ import termios
 import time
 from collections import deque
 from collections.abc import Callable
+from math import ceil
 from pathlib import Path
 
 from minrpc.errors import DeadlineError, LinkClosedError
@@ -44,7 +45,7 @@ def set_raw(fd: int, when: int = termios.TCSANOW) -> None:
 
 def _milliseconds(seconds: float) -> int:
     """For poll(2), rounded up so that a short wait is not a busy one."""
-    return max(0, min(int(seconds * 1000) + (seconds * 1000 % 1 > 0), 2**31 - 1))
+    return min(ceil(seconds * 1000), 2**31 - 1) if seconds > 0 else 0
 
 
 class FdTransport:
@@ -83,7 +84,10 @@ class FdTransport:
 
     def write(self, data: bytes, timeout_s: float) -> None:
         """Write all of `data`; see `Transport.write`."""
-        written = self._write_some(data)
+        try:
+            written = os.write(self._fd, data)
+        except OSError:
+            written = self._write_some(data)
         if written < len(data):
             self._write_rest(memoryview(data)[written:], timeout_s, len(data))
 
@@ -95,15 +99,20 @@ class FdTransport:
         """What is there; see `Transport.read`."""
         if self._kept:
             return self._take_kept()
-        self._check_open()
+        if not self._open:
+            self._check_open()
         if not self._readable.poll(_milliseconds(timeout_s)):
             return b""
-        return self._read_some()
+        try:
+            return os.read(self._fd, MAX_READ) or self._read_some()
+        except OSError:
+            return self._read_some()
 
     def close(self) -> None:
         """Close the descriptor."""
         if self._open:
             self._open = False
+            self._fd = -1
             self._close()
 
     def _write_rest(self, rest: memoryview, timeout_s: float, total: int) -> None:

@@ -29,6 +29,7 @@ _CRC_AFTER_START = crc_hqx(START, _CRC_START)
 _LENGTH = Struct("<I")
 _CRC = Struct("<H")
 _OVERHEAD = len(START) + _LENGTH.size + _CRC.size
+_FRONT = Struct("<2sI")
 
 # The longest piece with no escape but the literal 0xff. Possessive: no backtracking, linear in any input.
 _PLAIN = re.compile(rb"(?:[^\xff]+|\xff\xff)*+")
@@ -142,6 +143,24 @@ class Deframer:
         self._payload = b""
         self._need = 0
         self._crc = 0
+
+    def whole(self, data: bytes) -> bytes | None:
+        """The payload, when `data` is just one undamaged frame without an escape, as nearly always.
+
+        None for anything else, and nothing of it is taken then: `feed` must have it.
+        """
+        size = len(data)
+        if (
+            _OVERHEAD <= size <= self._max_payload + _OVERHEAD
+            and self._state is _State.HUNT
+            and not self._carry
+            and _FRONT.unpack_from(data) == (START, size - _OVERHEAD)
+            and data.find(b"\xff", len(START)) < 0
+            and crc_hqx(data[len(START) : -_CRC.size], _CRC_AFTER_START) == data[-2] | data[-1] << 8
+        ):
+            self.counters.frames += 1
+            return data[_FRONT.size : -_CRC.size]
+        return None
 
     def feed(self, data: bytes) -> list[FramingEvent]:
         """What `data`, the next bytes of the stream, brings to an end."""

@@ -86,6 +86,20 @@ def decode_reply(packet: Buffer, dialect: Dialect) -> Reply:
     raise MalformedError(f"code {code} is no reply")
 
 
+def decode_call_reply(packet: Buffer, dialect: Dialect) -> Result | RemoteException:
+    """What a called function returned, or why it did not. Raises MalformedError."""
+    if len(packet) == _INT.size:
+        fields = _INT.unpack_from(packet)
+        if fields[:-1] == _INT_HEAD:
+            return int(fields[-1])
+    elif packet == _NOTHING_PACKET:
+        return None
+    reply = decode_reply(packet, dialect)
+    if isinstance(reply, CopyAck):
+        raise MalformedError(f"{len(reply.data)} bytes of a copy came where values were due")
+    return call_result(reply.values) if isinstance(reply, Return) else reply
+
+
 def _exception_text(values: Sequence[Value]) -> str:
     text = values[0] if len(values) == 1 else None
     if not isinstance(text, str):

@@ -158,7 +158,8 @@ class ClientSession:
 
     def encode(self, packet: bytes) -> bytes:
         """Bytes that carry one RPC packet. Raises SessionStateError when no session is established."""
-        self._require_established()
+        if self.state is not SessionState.ESTABLISHED:
+            self._require_established()
         return encode_frame(self._header + packet)
 
     def encode_checked(self, packet: bytes, front: int) -> bytes:
@@ -185,6 +186,15 @@ class ClientSession:
     def write_failed(self) -> None:
         """A write was cut short: the next frame begins with the lone `fe` again."""
         self._fresh = True
+
+    def receive_packet(self, data: bytes) -> bytes | list[SessionEvent]:
+        """As `receive`, but the packet itself when the next bytes are just one of the running session."""
+        payload = self.deframer.whole(data)
+        if payload is None:
+            return self.receive(data)
+        if self.state is SessionState.ESTABLISHED and payload.startswith(self._header):
+            return payload[HEADER.size :]
+        return [self._message(payload)]
 
     def receive(self, data: bytes) -> list[SessionEvent]:
         """What the next bytes of the link bring."""

@@ -182,7 +182,6 @@ _ENCODERS: dict[type, Callable[..., _Encoded]] = {
     DLDevice: lambda v, _: (TypeCode.DEVICE, _DEVICE.pack(*v)),
     DataType: lambda v, _: (TypeCode.DATA_TYPE, _DTYPE.pack(*v, 0)),
     DLTensor: lambda v, dialect: (TypeCode.TENSOR, v.pack(dialect)),
-    PackedTensor: lambda v, _: (TypeCode.TENSOR, v.packed),
 }
 
 
@@ -192,6 +191,10 @@ def encode_sequence(values: Sequence[Argument], dialect: Dialect) -> bytes:
     parts = [b""]
     try:
         for value in values:
+            if value.__class__ is PackedTensor:
+                codes.append(TypeCode.TENSOR)
+                parts.append(value.packed)
+                continue
             code, data = _ENCODERS[value.__class__](value, dialect)
             codes.append(code)
             parts.append(data)

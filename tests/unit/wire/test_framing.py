@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -63,6 +63,40 @@ def test_the_next_good_frame_is_found_after_anything(wire: bytes, cuts: list[int
     feed(reader, wire, cuts)
     # Its lone fe ends a 0xff that `wire` may leave dangling.
     assert Frame(payload) in reader.feed(encode_frame(payload, first=True))
+
+
+def feed_whole(reader: Deframer, data: bytes, cuts: list[int]) -> list[FramingEvent]:
+    """As `feed`, where `whole` is asked first."""
+    events: list[FramingEvent] = []
+    for chunk in chunks(data, cuts):
+        payload = reader.whole(chunk)
+        events += reader.feed(chunk) if payload is None else [Frame(payload)]
+    return events
+
+
+@given(st.lists(st.one_of(PAYLOADS.map(encode_frame), WIRE), max_size=4), CUTS)
+def test_a_whole_frame_is_the_same_by_either_way(parts: list[bytes], cuts: list[int]) -> None:
+    """At the cuts between the parts, too, where whole frames begin and end."""
+    wire = b"".join(parts)
+    ends = list(accumulate(len(part) for part in parts))
+    one, other = Deframer(max_payload=250), Deframer(max_payload=250)
+    assert feed_whole(one, wire, cuts + ends) == feed(other, wire, cuts + ends)
+    assert one.counters == other.counters
+
+
+def test_only_a_whole_plain_frame_is_taken_whole() -> None:
+    frame = encode_frame(b"payload")
+    reader = Deframer(max_payload=7)
+    assert reader.whole(frame) == b"payload"
+    assert reader.counters.frames == 1
+    damaged = frame[:-1] + bytes([frame[-1] ^ 1])
+    others = [b"", frame[:7], frame[:-1], frame + b"\0", damaged, b"\xfe" + frame, encode_frame(b"12345678")]
+    others += [encode_frame(b"\xff"), encode_frame(b"")[:-2] + b"\xff\xff"]
+    assert [reader.whole(other) for other in others] == [None] * len(others)
+    for before in (b"\xff", frame[:9]):
+        reader.feed(before)
+        assert reader.whole(frame) is None
+    assert Deframer().whole(encode_frame(b"")) == b""
 
 
 @given(PAYLOADS, st.data())

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from contextlib import suppress
 
 import pytest
@@ -14,6 +15,7 @@ from minrpc.wire.replies import (
     RemoteException,
     Return,
     call_result,
+    decode_call_reply,
     decode_reply,
     encode_call_result,
     encode_copy_ack,
@@ -27,9 +29,19 @@ from minrpc.wire.requests import (
     Syscall,
     copy_overhead,
     decode_request,
+    encode_call,
     encode_request,
 )
-from minrpc.wire.values import Dialect, DLTensor, Function, Handle, MalformedError, Module, Value
+from minrpc.wire.values import (
+    Dialect,
+    DLTensor,
+    Function,
+    Handle,
+    MalformedError,
+    Module,
+    Value,
+    encode_sequence,
+)
 
 from tests.unit.wire.test_values import DIALECTS, TENSORS, U64, VALUES
 from tests.vectors import rows, to_bytes
@@ -41,6 +53,19 @@ PACKETS = [to_bytes(row.fields[2]) for kind in ("request", "reply") for row in r
 def test_calls_survive(handle: int, args: list[Value]) -> None:
     request = CallFunc(handle, args)
     assert decode_request(encode_request(request, Dialect.V0_8_0)) == (request, Dialect.V0_8_0)
+
+
+@given(U64, st.lists(st.integers(-(2**63), 2**63 - 1), max_size=12))
+def test_a_call_of_integers_has_the_bytes_of_any_call(handle: int, args: list[int]) -> None:
+    packet = encode_call(handle, args, Dialect.V0_8_0)
+    sequence = encode_sequence(args, Dialect.V0_8_0)
+    assert packet == struct.pack("<QiQ", 12 + len(sequence), 3, handle) + sequence
+
+
+@pytest.mark.parametrize("args", [[2**63], [1, -(2**63) - 1], [1] * 9 + [2**70]])
+def test_integers_that_are_too_long_for_the_wire(args: list[int]) -> None:
+    with pytest.raises(ValueError, match="does not fit its type on the wire"):
+        encode_call(1, args, Dialect.V0_8_0)
 
 
 @given(
@@ -98,6 +123,24 @@ def test_results_survive(result: Value) -> None:
         reply = decode_reply(encode_call_result(result, dialect), dialect)
         assert isinstance(reply, Return)
         assert call_result(reply.values) == result
+        assert decode_call_reply(encode_call_result(result, dialect), dialect) == result
+
+
+@given(st.one_of(st.sampled_from(PACKETS), st.binary(max_size=60)))
+def test_a_calls_reply_is_its_result_by_either_way(packet: bytes) -> None:
+    def outcome(decode: Callable[[], object]) -> object:
+        try:
+            return decode()
+        except MalformedError as error:
+            return str(error)
+
+    def in_two_steps() -> object:
+        reply = decode_reply(packet, Dialect.V0_8_0)
+        if isinstance(reply, CopyAck):
+            return f"{len(reply.data)} bytes of a copy came where values were due"
+        return call_result(reply.values) if isinstance(reply, Return) else reply
+
+    assert outcome(lambda: decode_call_reply(packet, Dialect.V0_8_0)) == outcome(in_two_steps)
 
 
 @given(st.binary(max_size=100))

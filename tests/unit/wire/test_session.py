@@ -3,17 +3,21 @@
 
 from __future__ import annotations
 
+import zlib
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from minrpc.wire.framing import Deframer, Frame, Noise, encode_frame
+from minrpc.wire.framing import CrcMismatch, Deframer, Frame, Noise, encode_frame
 from minrpc.wire.session import (
     ClientSession,
     Established,
     Ignored,
     Log,
     MessageType,
+    Numbered,
     Packet,
+    Resend,
     SessionEvent,
     SessionState,
     SessionStateError,
@@ -88,6 +92,75 @@ def test_packets_carry_the_sessions_id_both_ways() -> None:
     client = established()
     assert payloads(client.encode(b"request")) == [b"\x23\x21\x10request"]
     assert client.receive(message(0x2123, 0x10, b"answer")) == [Packet(memoryview(b"answer"))]
+
+
+def test_a_packet_alone_is_taken_as_it_is() -> None:
+    client = established()
+    assert client.receive_packet(message(0x2123, 0x10, b"answer")) == b"answer"
+    late, log = message(0x2223, 0x10, b"late"), message(0x2123, 3, b"x")
+    assert isinstance(client.receive_packet(late)[0], Ignored)
+    assert client.receive_packet(log) == [Log("x")]
+    assert client.receive_packet(log + message(0x2123, 0x10, b"2")) == [Log("x"), Packet(memoryview(b"2"))]
+    assert client.receive_packet(message(0, 2)) == [Terminated(True)]
+    assert isinstance(client.receive_packet(message(0x2123, 0x10, b"late"))[0], Ignored)
+
+
+def numbered(sequence: int, body: bytes) -> bytes:
+    """The payload of a numbered message."""
+    return encode_message(0x2123, MessageType.NUMBERED, bytes([sequence]) + body)
+
+
+def test_a_numbered_message_has_a_check_of_its_own() -> None:
+    client = established()
+    whole = numbered(7, b"answer")
+    check = zlib.crc32(whole).to_bytes(4, "little")
+    assert client.receive(encode_frame(whole + check)) == [Numbered(7, memoryview(b"answer"))]
+    empty = numbered(8, b"")
+    wire = encode_frame(empty + zlib.crc32(empty).to_bytes(4, "little"))
+    assert client.receive(wire) == [Numbered(8, memoryview(b""))]
+
+
+@given(st.binary(max_size=20), st.data())
+def test_a_numbered_message_that_fails_its_check_is_damaged(body: bytes, data: st.DataObject) -> None:
+    """Though the frame's CRC is right: that of 16 bits lets one in 65,536 pass."""
+    payload = bytearray(numbered(7, body))
+    payload += zlib.crc32(payload).to_bytes(4, "little")
+    at = data.draw(st.integers(3, len(payload) - 1))
+    payload[at] ^= data.draw(st.integers(1, 255))
+    (event,) = established().receive(encode_frame(bytes(payload)))
+    assert isinstance(event, CrcMismatch)
+    assert event.payload == bytes(payload)
+
+
+@pytest.mark.parametrize("size", range(5))
+def test_a_numbered_message_that_is_too_short_for_its_check(size: int) -> None:
+    (event,) = established().receive(message(0x2123, 0x11, bytes(size)))
+    assert isinstance(event, Ignored)
+    assert event.reason == "shorter than a numbered message"
+
+
+def test_a_wish_for_a_request_again() -> None:
+    client = established()
+    assert client.receive(message(0x2123, 0x12, b"\x05")) == [Resend(5)]
+    for other in (message(0x2123, 0x12), message(0x2123, 0x12, b"\5\5"), message(0x2223, 0x12, b"\5")):
+        assert isinstance(client.receive(other)[0], Ignored)
+
+
+def test_what_is_sent_has_its_checks() -> None:
+    client = established()
+    (sent,) = payloads(client.encode_numbered(5, b"request"))
+    assert sent == numbered(5, b"request") + zlib.crc32(numbered(5, b"request")).to_bytes(4, "little")
+    (sent,) = payloads(client.encode_checked(b"front data", 6))
+    assert sent == b"\x23\x21\x14" + zlib.crc32(b"front ").to_bytes(4, "little") + b"front data"
+    assert payloads(client.probe(9)) == [b"\x23\x21\x13\x09"]
+    client.terminate()
+    for send in (
+        lambda: client.encode_numbered(1, b""),
+        lambda: client.encode_checked(b"", 0),
+        lambda: client.probe(1),
+    ):
+        with pytest.raises(SessionStateError, match="no session"):
+            send()
 
 
 def test_no_packet_without_a_session() -> None:
