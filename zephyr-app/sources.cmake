@@ -15,6 +15,7 @@ set(MINRPC_RUNTIME_SOURCES
   ${MINRPC_APP}/runtime/frame_reader.c
   ${MINRPC_APP}/runtime/frame_writer.c
   ${MINRPC_APP}/runtime/globals.c
+  ${MINRPC_APP}/runtime/guard.c
   ${MINRPC_APP}/runtime/info.c
   ${MINRPC_APP}/runtime/library.c
   ${MINRPC_APP}/runtime/object.c

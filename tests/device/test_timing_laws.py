@@ -111,6 +111,17 @@ def executed(rig: Rig, rounds: int) -> tuple[int, int]:
     return sample.cycles, rig.qemu.read().instructions - before.instructions
 
 
+def test_workspace_costs_the_same_whatever_is_alive(image: Firmware, own_shift: int) -> None:
+    """Of a function that takes and gives back 256 bytes, with no array and with a hundred."""
+    with rig_at(image, own_shift) as rig:
+        measurer = rig.lib.measure("testing.workspace", number=10, repeat=9)
+        none = min(sample.cycles for sample in measurer(256).samples)
+        arrays = [rig.device.empty((1,), "int8") for _ in range(100)]
+        many = min(sample.cycles for sample in measurer(256).samples)
+        assert abs(many - none) <= TICKS
+        assert len(arrays) == 100
+
+
 @pytest.mark.parametrize("seconds", [1e-3, 1.0, 100.0, None], ids=["1 ms", "1 s", "100 s", "3.5 wraps"])
 def test_the_clocks_agree(
     image: Firmware, interrupts: Interrupts, seconds: float | None, record_property: Record

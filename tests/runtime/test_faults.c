@@ -324,8 +324,8 @@ TEST(an_allocation_over_the_arena_says_what_was_asked_and_what_is_free)
 
 	/* An earlier error, whose text must not come back. */
 	expect_exception(host_call(host, 0x7000U, &args), "0x7000");
-	expect_no_room(host, 1U << 30, "asked for 1073741824 bytes, largest free 65520");
-	expect_no_room(host, 65521U, "asked for 65521 bytes");
+	expect_no_room(host, 1U << 30, "asked for 1073741824 bytes, largest free 65512");
+	expect_no_room(host, 65513U, "asked for 65513 bytes");
 	expect_no_room(host, 0xffffffffffffffffU, "asked for 4294967295 bytes");
 	expect_no_room(host, 1ULL << 40, "asked for");
 	host_still_serves(host);

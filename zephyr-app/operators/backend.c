@@ -48,23 +48,33 @@ void *TVMBackendAllocWorkspace(int device_type, int device_id, uint64_t nbytes, 
 			       int dtype_bits_hint)
 {
 	uint32_t size = nbytes > UINT32_MAX ? UINT32_MAX : (uint32_t)nbytes;
+	void *block;
 
 	(void)device_type;
 	(void)device_id;
 	(void)dtype_code_hint;
 	(void)dtype_bits_hint;
-	return minrpc_server_alloc(server, size, MINRPC_TENSOR_ALIGNMENT, MINRPC_ARENA_WORKSPACE);
+	block = minrpc_workspace_alloc(&server->arena, size, MINRPC_TENSOR_ALIGNMENT);
+	if (block == NULL) {
+		(void)minrpc_fail_memory(server, &server->arena, size);
+	}
+	return block;
 }
 
 int TVMBackendFreeWorkspace(int device_type, int device_id, void *ptr)
 {
 	(void)device_type;
 	(void)device_id;
-	if (minrpc_arena_free(&server->arena, (uintptr_t)ptr, MINRPC_ARENA_WORKSPACE) !=
-	    kTvmErrorNoError) {
-		return fail("the function freed workspace that is not live");
+	switch (minrpc_workspace_free(&server->arena, ptr)) {
+	case MINRPC_DAMAGE_NONE:
+		return 0;
+	case MINRPC_DAMAGE_FOREIGN:
+		return fail("the function freed what is not the workspace that it took last");
+	case MINRPC_DAMAGE_BEFORE:
+		return fail("the function wrote before its workspace");
+	default:
+		return fail("the function wrote past its workspace");
 	}
-	return 0;
 }
 
 int TVMFuncGetGlobal(const char *name, TVMFunctionHandle *out)

@@ -171,6 +171,8 @@ static const struct minrpc_function functions[] = {
 	{"testing.count", "", minrpc_testing_count},
 	{"testing.crash", "", minrpc_testing_crash},
 	{"testing.hang", "", minrpc_testing_hang},
+	{"testing.overrun", "wi", minrpc_testing_overrun},
+	{"testing.workspace", "i", minrpc_testing_workspace},
 #endif
 };
 

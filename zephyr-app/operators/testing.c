@@ -28,6 +28,29 @@ bool minrpc_testing_crash(struct minrpc_call *call)
 	__builtin_trap();
 }
 
+/* int -> nothing: takes so many bytes of workspace and gives them back. */
+bool minrpc_testing_workspace(struct minrpc_call *call)
+{
+	struct minrpc_arena *arena = &call->server->arena;
+	uint32_t size = minrpc_size((uint64_t)call->args.values[0].v_int64);
+	void *block = minrpc_workspace_alloc(arena, size, MINRPC_TENSOR_ALIGNMENT);
+
+	if (block == NULL) {
+		return minrpc_fail_memory(call->server, arena, size);
+	}
+	return minrpc_workspace_free(arena, block) == MINRPC_DAMAGE_NONE;
+}
+
+/* (tensor, int) -> nothing: changes the byte that lies so far from the tensor's first. */
+bool minrpc_testing_overrun(struct minrpc_call *call)
+{
+	const DLTensor *tensor = call->args.values[0].v_handle;
+	volatile uint8_t *byte = (volatile uint8_t *)tensor->data + call->args.values[1].v_int64;
+
+	*byte ^= 0x10U;
+	return true;
+}
+
 /* Never returns. */
 bool minrpc_testing_hang(struct minrpc_call *call)
 {

@@ -1,19 +1,31 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * Blocks lie back to back: a header, then the payload. There is no free list: walking the headers is the
- * look-up, the validation and the search, and costs no memory beyond the headers.
+ * Blocks lie back to back from the arena's start: a header, the payload, a guard. There is no free list: walking the
+ * headers is the look-up, the validation and the search, and costs no memory beyond the headers. Behind the last
+ * block nothing is kept; from the other end workspace grows towards it, as a stack.
+ *
+ *     0         blocks          end      free       top      workspace      size
  */
 #include <minrpc/arena.h>
 
+#include <string.h>
+
 struct header {
-	uint32_t span;      /* header and payload, a multiple of the granule */
+	uint32_t span;      /* header, payload and guard, a multiple of the granule */
 	uint32_t requested; /* what alloc was asked for */
-	uint32_t kind;
-	uint32_t reserved;  /* keeps the payload on the granule */
+	uint16_t kind;
+	uint16_t check; /* of all before it */
+	uint32_t guard; /* directly in front of the payload */
 };
 
 _Static_assert(sizeof(struct header) == MINRPC_ARENA_GRANULE, "payloads start on a granule");
+
+/* Directly behind the payload, at any alignment. */
+#define GUARD_SIZE   8U
+#define OVERHEAD     ((uint32_t)sizeof(struct header) + GUARD_SIZE)
+#define FRONT_GUARD  0x5ca1ab1eU
+static const uint8_t rear_guard[GUARD_SIZE] = {0xd1, 0x5e, 0xa5, 0xed, 0xfe, 0xed, 0xbe, 0xa7};
 
 static struct header *at(const void *base, uint32_t offset)
 {
@@ -22,7 +34,7 @@ static struct header *at(const void *base, uint32_t offset)
 
 static struct header *end(const struct minrpc_arena *arena)
 {
-	return at(arena->base, arena->size);
+	return at(arena->base, arena->end);
 }
 
 static struct header *after(const struct header *block)
@@ -30,67 +42,112 @@ static struct header *after(const struct header *block)
 	return at(block, block->span);
 }
 
+static uint8_t *behind(const struct header *block)
+{
+	return (uint8_t *)(block + 1) + block->requested;
+}
+
+static uint16_t check_of(const struct header *block)
+{
+	uint32_t mixed = block->span ^ block->requested ^ block->kind;
+
+	return (uint16_t)~(mixed ^ mixed >> 16);
+}
+
+/* Each change of a header ends with this. */
+static void seal(struct header *block, uint32_t span, uint32_t kind)
+{
+	block->span = span;
+	block->kind = (uint16_t)kind;
+	block->check = check_of(block);
+}
+
+static void put_guards(struct header *block)
+{
+	block->guard = FRONT_GUARD;
+	memcpy(behind(block), rear_guard, GUARD_SIZE);
+}
+
 void minrpc_arena_init(struct minrpc_arena *arena, void *buffer, uint32_t size)
 {
 	uint32_t skip = (uint32_t)(-(uintptr_t)buffer & (MINRPC_ARENA_GRANULE - 1U));
 
-	arena->base = (uint8_t *)buffer + skip;
-	arena->size = 0U;
-	arena->used = 0U;
-	arena->peak = 0U;
+	*arena = (struct minrpc_arena){.base = (uint8_t *)buffer + skip};
 	if (size >= skip + 2U * MINRPC_ARENA_GRANULE) {
-		struct header *block = at(arena->base, 0U);
-
 		arena->size = (size - skip) & ~(MINRPC_ARENA_GRANULE - 1U);
-		block->span = arena->size;
-		block->kind = MINRPC_ARENA_FREE;
+		arena->top = arena->size;
 	}
 }
 
-/* Makes the first `span` bytes of a free block that has more a block of their own, and returns the one behind. */
-static struct header *split(struct header *block, uint32_t span)
+/* Bytes that a block of `size` takes; 0 when that is more than the arena has. */
+static uint32_t span_of(const struct minrpc_arena *arena, uint32_t size)
 {
-	struct header *behind = at(block, span);
+	if (arena->size == 0U || size > arena->size - OVERHEAD) {
+		return 0U;
+	}
+	return (size + OVERHEAD + MINRPC_ARENA_GRANULE - 1U) & ~(MINRPC_ARENA_GRANULE - 1U);
+}
 
-	behind->span = block->span - span;
-	behind->kind = MINRPC_ARENA_FREE;
-	block->span = span;
-	return behind;
+static void note_peak(struct minrpc_arena *arena)
+{
+	uint32_t used = arena->used + arena->size - arena->top;
+
+	if (used > arena->peak) {
+		arena->peak = used;
+	}
+}
+
+/* Bytes to leave free in front of a header so that the payload is aligned: none, or enough for a block. */
+static uint32_t gap_at(const struct header *block, uint32_t alignment)
+{
+	return (uint32_t)(-(uintptr_t)(block + 1) & (alignment - 1U));
+}
+
+/* Whether `room` bytes hold a gap and a span. */
+static bool holds(uint32_t room, uint32_t gap, uint32_t span)
+{
+	return room >= gap && room - gap >= span;
 }
 
 void *minrpc_arena_alloc(struct minrpc_arena *arena, uint32_t size, uint32_t alignment,
 			 enum minrpc_arena_kind kind)
 {
 	struct header *block = at(arena->base, 0U);
-	uint32_t span;
+	uint32_t span = span_of(arena, size);
+	uint32_t room;
+	uint32_t gap;
 
-	if (size > arena->size || alignment > arena->size) {
+	if (span == 0U || alignment > arena->size) {
 		return NULL;
 	}
-	span = (size + (size == 0U) + 2U * MINRPC_ARENA_GRANULE - 1U) & ~(MINRPC_ARENA_GRANULE - 1U);
-	for (; block != end(arena); block = after(block)) {
-		/* Bytes to leave free in front so that the payload is aligned: none, or enough for a block. */
-		uint32_t gap = (uint32_t)(-(uintptr_t)(block + 1) & (alignment - 1U));
-
-		if (block->kind != MINRPC_ARENA_FREE || block->span < gap ||
-		    block->span - gap < span) {
-			continue;
-		}
-		if (gap != 0U) {
-			block = split(block, gap);
-		}
-		if (block->span != span) {
-			(void)split(block, span);
-		}
-		block->kind = (uint32_t)kind;
-		block->requested = size;
-		arena->used += span;
-		if (arena->used > arena->peak) {
-			arena->peak = arena->used;
-		}
-		return block + 1;
+	while (block != end(arena) && (block->kind != MINRPC_ARENA_FREE ||
+				       !holds(block->span, gap_at(block, alignment), span))) {
+		block = after(block);
 	}
-	return NULL;
+	gap = gap_at(block, alignment);
+	if (block == end(arena)) {
+		room = gap + span;
+		if (!holds(arena->top - arena->end, gap, span)) {
+			return NULL;
+		}
+		arena->end += room;
+	} else {
+		room = block->span;
+	}
+	if (gap != 0U) {
+		seal(block, gap, MINRPC_ARENA_FREE);
+		block = after(block);
+		room -= gap;
+	}
+	if (room != span) {
+		seal(at(block, span), room - span, MINRPC_ARENA_FREE);
+	}
+	block->requested = size;
+	seal(block, span, (uint32_t)kind);
+	put_guards(block);
+	arena->used += span;
+	note_peak(arena);
+	return block + 1;
 }
 
 bool minrpc_arena_find(const struct minrpc_arena *arena, uintptr_t pointer, uint32_t kinds,
@@ -107,24 +164,26 @@ bool minrpc_arena_find(const struct minrpc_arena *arena, uintptr_t pointer, uint
 	return false;
 }
 
-tvm_crt_error_t minrpc_arena_free(struct minrpc_arena *arena, uintptr_t pointer, uint32_t kinds)
+bool minrpc_arena_free(struct minrpc_arena *arena, uintptr_t pointer, uint32_t kinds)
 {
 	struct header *block;
 	uint32_t size;
 
 	if (!minrpc_arena_find(arena, pointer, kinds, &size)) {
-		return kTvmErrorPlatformCheckFailure;
+		return false;
 	}
 	block = (struct header *)pointer - 1;
-	block->kind = MINRPC_ARENA_FREE;
+	seal(block, block->span, MINRPC_ARENA_FREE);
 	arena->used -= block->span;
 	minrpc_arena_release(arena, 0U);
-	return kTvmErrorNoError;
+	return true;
 }
 
 void minrpc_arena_set_kind(uintptr_t pointer, enum minrpc_arena_kind kind)
 {
-	((struct header *)pointer - 1)->kind = (uint32_t)kind;
+	struct header *block = (struct header *)pointer - 1;
+
+	seal(block, block->span, (uint32_t)kind);
 }
 
 void minrpc_arena_release(struct minrpc_arena *arena, uint32_t kinds)
@@ -136,7 +195,7 @@ void minrpc_arena_release(struct minrpc_arena *arena, uint32_t kinds)
 		struct header *next = after(block);
 
 		if ((block->kind & kinds) != 0U) {
-			block->kind = MINRPC_ARENA_FREE;
+			seal(block, block->span, MINRPC_ARENA_FREE);
 			arena->used -= block->span;
 		}
 		if (block->kind != MINRPC_ARENA_FREE) {
@@ -144,21 +203,95 @@ void minrpc_arena_release(struct minrpc_arena *arena, uint32_t kinds)
 		} else if (before == NULL) {
 			before = block;
 		} else {
-			before->span += block->span;
+			seal(before, before->span + block->span, MINRPC_ARENA_FREE);
 		}
 		block = next;
+	}
+	if (before != NULL) {
+		arena->end = (uint32_t)((uint8_t *)before - arena->base);
 	}
 }
 
 uint32_t minrpc_arena_largest_free(const struct minrpc_arena *arena)
 {
 	const struct header *block = at(arena->base, 0U);
-	uint32_t largest = sizeof(struct header);
+	uint32_t largest = arena->top - arena->end;
 
 	for (; block != end(arena); block = after(block)) {
 		if (block->kind == MINRPC_ARENA_FREE && block->span > largest) {
 			largest = block->span;
 		}
 	}
-	return largest - (uint32_t)sizeof(struct header);
+	return largest < OVERHEAD ? 0U : largest - OVERHEAD;
+}
+
+/* ------------------------------------------------------------------- workspace */
+
+void *minrpc_workspace_alloc(struct minrpc_arena *arena, uint32_t size, uint32_t alignment)
+{
+	uint32_t span = span_of(arena, size);
+	struct header *block;
+	uint32_t gap;
+
+	if (span == 0U || alignment > arena->size || span > arena->top - arena->end) {
+		return NULL;
+	}
+	block = at(arena->base, arena->top - span);
+	gap = (uint32_t)((uintptr_t)(block + 1) & (alignment - 1U));
+	if (span + gap > arena->top - arena->end) {
+		return NULL;
+	}
+	arena->top -= span + gap;
+	block = at(arena->base, arena->top);
+	block->requested = size;
+	seal(block, span + gap, MINRPC_ARENA_FREE);
+	put_guards(block);
+	note_peak(arena);
+	return block + 1;
+}
+
+enum minrpc_damage minrpc_workspace_free(struct minrpc_arena *arena, const void *pointer)
+{
+	const struct header *block = at(arena->base, arena->top);
+
+	if (arena->top == arena->size || pointer != block + 1) {
+		return MINRPC_DAMAGE_FOREIGN;
+	}
+	if (block->guard != FRONT_GUARD || block->check != check_of(block)) {
+		return MINRPC_DAMAGE_BEFORE;
+	}
+	arena->top += block->span;
+	return memcmp(behind(block), rear_guard, GUARD_SIZE) == 0 ? MINRPC_DAMAGE_NONE
+								  : MINRPC_DAMAGE_PAST;
+}
+
+/* ---------------------------------------------------------------------- guards */
+
+static bool is_sound(const struct minrpc_arena *arena, const struct header *block)
+{
+	return block->check == check_of(block) && block->span != 0U &&
+	       block->span <= arena->end - (uint32_t)((const uint8_t *)block - arena->base);
+}
+
+enum minrpc_damage minrpc_arena_inspect(struct minrpc_arena *arena, const void **array)
+{
+	enum minrpc_damage damage = MINRPC_DAMAGE_NONE;
+	struct header *block = at(arena->base, 0U);
+
+	for (; block != end(arena); block = after(block)) {
+		if (!is_sound(arena, block)) {
+			return MINRPC_DAMAGE_HEADERS;
+		}
+		if (block->kind == MINRPC_ARENA_FREE || damage != MINRPC_DAMAGE_NONE) {
+			continue;
+		}
+		*array = block + 1;
+		if (block->guard != FRONT_GUARD) {
+			damage = MINRPC_DAMAGE_BEFORE;
+		} else if (memcmp(behind(block), rear_guard, GUARD_SIZE) != 0) {
+			damage = MINRPC_DAMAGE_PAST;
+		}
+		put_guards(block);
+	}
+	return damage;
 }

@@ -79,23 +79,28 @@ bool minrpc_bind_arguments(struct minrpc_call *call)
 
 bool minrpc_invoke(const struct minrpc_callee *callee, uint32_t number, struct minrpc_call *call)
 {
-	TVMBackendPackedCFunc packed;
+	struct minrpc_arena *arena = &call->server->arena;
+	uint32_t top = arena->top;
 	int status = 0;
 
 	call->callee = callee;
 	call->resource = callee->resource;
+	/* Workspace that a call leaves is given back before the next: one store, the same for every function. */
 	if (callee->function != NULL) {
 		bool done = true;
 
-		while (number-- != 0U && done) {
+		for (; number != 0U && done; number--) {
 			done = callee->function->run(call);
+			arena->top = top;
 		}
 		status = done ? 0 : -1;
 	} else {
-		packed = callee->packed->funcs[callee->index];
-		while (number-- != 0U && status == 0) {
+		TVMBackendPackedCFunc packed = callee->packed->funcs[callee->index];
+
+		for (; number != 0U && status == 0; number--) {
 			status = packed(call->args.values, call->args.type_codes, call->args.count,
 					&call->value, &call->type_code, call->resource);
+			arena->top = top;
 		}
 	}
 	if (status != 0 && call->server->error[0] == '\0') {
@@ -154,8 +159,6 @@ bool minrpc_check_function(struct minrpc_server *server, uintptr_t handle)
 
 bool minrpc_call_handle(uintptr_t handle, struct minrpc_call *call)
 {
-	struct minrpc_arena *arena = &call->server->arena;
-	uint32_t used = arena->used;
 	struct minrpc_callee callee;
 	bool done;
 
@@ -163,11 +166,10 @@ bool minrpc_call_handle(uintptr_t handle, struct minrpc_call *call)
 	call->value.v_int64 = 0;
 	call->type_code = kTVMNullptr;
 	/* An evaluator's arguments are those of its function: it binds them itself. */
-	done = find_callee(call->server, handle, &callee) &&
-	       (callee.function == &minrpc_evaluator_function || minrpc_bind_arguments(call)) &&
-	       minrpc_invoke(&callee, 1U, call);
-	if (arena->used != used) {
-		minrpc_arena_release(arena, MINRPC_ARENA_WORKSPACE);
+	if (!find_callee(call->server, handle, &callee) ||
+	    (callee.function != &minrpc_evaluator_function && !minrpc_bind_arguments(call))) {
+		return false;
 	}
-	return done;
+	done = minrpc_invoke(&callee, 1U, call);
+	return minrpc_inspect_memory(call) && done;
 }

@@ -84,12 +84,11 @@ static bool get_global_function(struct minrpc_call *call)
 static bool free_block(struct minrpc_server *server, uintptr_t handle, uint32_t kinds)
 {
 #if MINRPC_CODE_LOADING
-	if (minrpc_arena_free(minrpc_code_arena(server), handle, kinds & MINRPC_ARENA_CODE) ==
-	    kTvmErrorNoError) {
+	if (minrpc_arena_free(minrpc_code_arena(server), handle, kinds & MINRPC_ARENA_CODE)) {
 		return true;
 	}
 #endif
-	return minrpc_arena_free(&server->arena, handle, kinds) == kTvmErrorNoError ||
+	return minrpc_arena_free(&server->arena, handle, kinds) ||
 	       minrpc_fail_handle(server, kTVMDLTensorHandle, handle);
 }
 

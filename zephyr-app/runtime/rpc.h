@@ -105,6 +105,11 @@ bool minrpc_find_module(struct minrpc_server *server, uintptr_t handle,
 /* Fails unless the handle is a function's. */
 bool minrpc_check_function(struct minrpc_server *server, uintptr_t handle);
 
+/* ------------------------------------------------------------------ guard.c */
+
+/* Fails when what was called wrote beside an array. */
+bool minrpc_inspect_memory(struct minrpc_call *call);
+
 /* ---------------------------------------------------------------- globals.c */
 
 extern const struct minrpc_module minrpc_globals;

@@ -38,6 +38,19 @@ static void forget_session(struct minrpc_server *server)
 	server->random_state = 1U;
 }
 
+static void start_memory(struct minrpc_server *server)
+{
+	const struct minrpc_config *config = server->config;
+
+	minrpc_arena_init(&server->arena, config->arena, config->arena_size);
+#if MINRPC_CODE_LOADING
+	if (config->code != NULL) {
+		minrpc_arena_init(&server->code, config->code, config->code_size);
+	}
+#endif
+	server->damaged = false;
+}
+
 bool minrpc_server_init(struct minrpc_server *server, const struct minrpc_config *config)
 {
 	memset(server, 0, sizeof(*server));
@@ -48,12 +61,7 @@ bool minrpc_server_init(struct minrpc_server *server, const struct minrpc_config
 	server->session.nonce = config->nonce_seed;
 	minrpc_writer_init(&server->writer, config->send_buffer, config->send_size,
 			   config->platform->write, config->context);
-	minrpc_arena_init(&server->arena, config->arena, config->arena_size);
-#if MINRPC_CODE_LOADING
-	if (config->code != NULL) {
-		minrpc_arena_init(&server->code, config->code, config->code_size);
-	}
-#endif
+	start_memory(server);
 	forget_session(server);
 	minrpc_send_message(server, MINRPC_MESSAGE_TERMINATE, NULL, 0U);
 	return true;
@@ -104,17 +112,25 @@ bool minrpc_fail(struct minrpc_server *server, const char *format, ...)
 }
 #endif
 
+bool minrpc_fail_memory(struct minrpc_server *server, const struct minrpc_arena *arena,
+			uint32_t size)
+{
+	(void)arena;
+	(void)size;
+	return minrpc_fail(server,
+			   "out of device memory: asked for %u bytes, largest free %u of %u; "
+			   "enlarge the arena",
+			   (unsigned int)size, (unsigned int)minrpc_arena_largest_free(arena),
+			   (unsigned int)arena->size);
+}
+
 void *minrpc_alloc_in(struct minrpc_server *server, struct minrpc_arena *arena, uint32_t size,
 		      uint32_t alignment, enum minrpc_arena_kind kind)
 {
 	void *block = minrpc_arena_alloc(arena, size, alignment, kind);
 
 	if (block == NULL) {
-		(void)minrpc_fail(server,
-				  "out of device memory: asked for %u bytes, largest free %u of %u; "
-				  "enlarge the arena",
-				  (unsigned int)size, (unsigned int)minrpc_arena_largest_free(arena),
-				  (unsigned int)arena->size);
+		(void)minrpc_fail_memory(server, arena, size);
 	}
 	return block;
 }
@@ -157,6 +173,21 @@ static bool process(struct minrpc_server *server, struct minrpc_cursor *packet)
 	return size == 0U || minrpc_request(server, packet);
 }
 
+/* The blocks are lost, and the objects among them: a reset is best, else all starts afresh. */
+static void recover(struct minrpc_server *server)
+{
+	const struct minrpc_config *config = server->config;
+
+	if (config->platform->reset != NULL) {
+		config->platform->reset(config->context);
+	}
+	server->objects = NULL;
+	start_memory(server);
+	forget_session(server);
+	server->session.established = false;
+	minrpc_send_message(server, MINRPC_MESSAGE_TERMINATE, NULL, 0U);
+}
+
 void minrpc_answer(struct minrpc_server *server, struct minrpc_cursor *packet)
 {
 	free_result(server);
@@ -167,7 +198,9 @@ void minrpc_answer(struct minrpc_server *server, struct minrpc_cursor *packet)
 		minrpc_reply_exception(server);
 	}
 	minrpc_reply_send(server);
-	if (!minrpc_is_numbered(server)) {
+	if (server->damaged) {
+		recover(server);
+	} else if (!minrpc_is_numbered(server)) {
 		server->reply.kind = MINRPC_REPLY_NONE;
 		free_result(server);
 	}

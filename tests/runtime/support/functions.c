@@ -132,6 +132,34 @@ static int talk(PACKED)
 	return minrpc_server_log(&host_current()->server, text, host_functions.log_size);
 }
 
+static int beside(PACKED)
+{
+	UNUSED;
+	*host_functions.where ^= 0x10U;
+	return 0;
+}
+
+static int overrun(PACKED)
+{
+	void *block = TVMBackendAllocWorkspace(1, 0, 16U, 0, 8);
+
+	UNUSED;
+	memset(block, 0x77, host_functions.log_size);
+	return TVMBackendFreeWorkspace(1, 0, block);
+}
+
+static int crossed(PACKED)
+{
+	void *first = TVMBackendAllocWorkspace(1, 0, 16U, 0, 8);
+	void *second = TVMBackendAllocWorkspace(1, 0, 16U, 0, 8);
+
+	UNUSED;
+	if (TVMBackendFreeWorkspace(1, 0, first) != 0) {
+		return -1;
+	}
+	return TVMBackendFreeWorkspace(1, 0, second);
+}
+
 char host_resource;
 const float host_constants[4] = {1.5F, -2.0F, 3.0F, 4.0F};
 
@@ -146,10 +174,11 @@ static int resource_function(PACKED)
 static const TVMBackendPackedCFunc functions[] = {
 	tick, fail_at, fail_text, leak, workspace, bad_free,
 	ret,  echo,    array,     call_inc, talk, resource_function,
+	beside, overrun, crossed,
 };
 
 const TVMFuncRegistry host_registry = {
-	.names = "\014\000tick\0fail_at\0fail_text\0leak\0workspace\0bad_free\0ret\0echo\0array\0"
-		 "call_inc\0talk\0resource\0",
+	.names = "\017\000tick\0fail_at\0fail_text\0leak\0workspace\0bad_free\0ret\0echo\0array\0"
+		 "call_inc\0talk\0resource\0beside\0overrun\0crossed\0",
 	.funcs = functions,
 };

@@ -20,6 +20,9 @@
  * array     returns an array: `array` below
  * call_inc  calls inc through TVMFuncCall
  * talk      logs `log_size` bytes of 'x'
+ * beside    flips the byte at `where`
+ * overrun   takes 16 bytes of workspace, writes `log_size` bytes to it, gives it back
+ * crossed   takes two workspaces and gives back the first before the second
  * resource  returns 1 when it gets host_resource as its resource handle, else 0
  */
 extern const TVMFuncRegistry host_registry;
@@ -32,6 +35,7 @@ extern struct host_functions {
 	int type_code;
 	DLTensor array;
 	uint32_t log_size;
+	uint8_t *where;
 } host_functions;
 
 void host_functions_reset(void);

@@ -565,31 +565,35 @@ void host_still_serves(struct host *host)
 
 uint32_t arena_check(const struct minrpc_arena *arena)
 {
-	/* The block header as arena.c lays it out. */
+	/* The block header as arena.c lays it out; a guard of 8 bytes lies behind what was asked for. */
 	struct header {
 		uint32_t span;
 		uint32_t requested;
-		uint32_t kind;
-		uint32_t reserved;
+		uint16_t kind;
+		uint16_t check;
+		uint32_t guard;
 	};
 	uint32_t offset = 0U;
 	uint32_t used = 0U;
 	uint32_t live = 0U;
 	bool free_before = false;
 
-	while (offset < arena->size) {
+	while (offset < arena->end) {
 		const struct header *block = (const void *)(arena->base + offset);
 		bool is_free = block->kind == MINRPC_ARENA_FREE;
 
 		CHECK(block->span >= sizeof(*block) && block->span % sizeof(*block) == 0U);
-		CHECK(block->span <= arena->size - offset);
-		CHECK(is_free || block->requested <= block->span - sizeof(*block));
+		CHECK(block->span <= arena->end - offset);
+		CHECK(is_free || block->requested + 8U <= block->span - sizeof(*block));
 		CHECK(!(is_free && free_before));
 		used += is_free ? 0U : block->span;
 		live += !is_free;
 		free_before = is_free;
 		offset += block->span;
 	}
+	/* What is free at the end is no block. */
+	CHECK(!free_before);
+	CHECK(arena->end <= arena->top && arena->top <= arena->size);
 	CHECK_EQ(arena->used, used);
 	CHECK(arena->peak >= arena->used && arena->peak <= arena->size);
 	return live;

@@ -189,11 +189,13 @@ extern const ElfW(Ehdr) __ehdr_start __attribute__((visibility("hidden")));
 
 static void find_build_id(struct minrpc_config *config)
 {
-	const uint8_t *image = (const uint8_t *)&__ehdr_start;
-	const ElfW(Phdr) *header = (const void *)(image + __ehdr_start.e_phoff);
+	const uint8_t *file = (const uint8_t *)&__ehdr_start;
+	/* What the addresses in the headers count from: 0 in a program that is not moved when it is loaded. */
+	const uint8_t *image = __ehdr_start.e_type == ET_DYN ? file : NULL;
+	const ElfW(Phdr) *header = (const void *)(file + __ehdr_start.e_phoff);
 
 	for (int i = 0; i < __ehdr_start.e_phnum; i++, header++) {
-		const uint8_t *at = image + header->p_vaddr;
+		const uint8_t *at = (const uint8_t *)((uintptr_t)image + header->p_vaddr);
 		const uint8_t *end = at + header->p_memsz;
 
 		while (header->p_type == PT_NOTE && at < end) {

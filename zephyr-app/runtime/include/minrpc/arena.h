@@ -1,8 +1,10 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * Arena allocator over one buffer that the port hands in. First fit in address order, neighbours merged on
- * free. Every pointer handed back is looked up, so a foreign pointer or a double free is an error, not damage.
+ * Arena allocator over one buffer that the port hands in: blocks from its start, first fit in address order,
+ * neighbours merged on free; and workspace, a stack from its end, at a cost that does not depend on the blocks. Every
+ * pointer handed back is looked up, so a foreign pointer or a double free is an error, not damage. Round each payload
+ * lie guards, which tell who wrote too far.
  */
 #ifndef MINRPC_ARENA_H_
 #define MINRPC_ARENA_H_
@@ -10,8 +12,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include <tvm/runtime/crt/error_codes.h>
 
 /* Block sizes and headers are multiples of this; the buffer is aligned to it by the arena itself. */
 #define MINRPC_ARENA_GRANULE 16U
@@ -30,9 +30,8 @@ enum minrpc_arena_kind {
 	MINRPC_ARENA_CODE = 0x08,    /* for code that the client brings; likewise */
 	MINRPC_ARENA_CODE_IN_USE = 0x10, /* such code, loaded; goes with its module */
 	MINRPC_ARENA_RESULT = 0x20,      /* a reply under way; lives until it is sent */
-	MINRPC_ARENA_WORKSPACE = 0x40,   /* of the running function; lives until the call returns */
-	MINRPC_ARENA_LIBRARY = 0x80,     /* kept by a function between calls, which alone may touch it */
-	MINRPC_ARENA_SHARED = 0x100,     /* likewise, for arrays that the function gives out: clients may write it */
+	MINRPC_ARENA_LIBRARY = 0x40,     /* kept by a function between calls, which alone may touch it */
+	MINRPC_ARENA_SHARED = 0x80,      /* likewise, for arrays that the function gives out: clients may write it */
 
 	/* What a session's end frees. */
 	MINRPC_ARENA_SESSION = 0x3f,
@@ -41,21 +40,23 @@ enum minrpc_arena_kind {
 struct minrpc_arena {
 	uint8_t *base;
 	uint32_t size;
-	uint32_t used;
-	uint32_t peak;
+	uint32_t end;  /* of the blocks */
+	uint32_t top;  /* of the workspace, which lies from here to `size` */
+	uint32_t used; /* by blocks, with their headers */
+	uint32_t peak; /* the most that blocks and workspace had together */
 };
 
 /* Buffers under two granules leave an arena in which every allocation fails. */
 void minrpc_arena_init(struct minrpc_arena *arena, void *buffer, uint32_t size);
 
 /*
- * alignment: a power of two. Zero bytes are allocated as one. NULL when no free block is large enough.
+ * alignment: a power of two. Zero bytes are an allocation of their own. NULL when no free block is large enough.
  */
 void *minrpc_arena_alloc(struct minrpc_arena *arena, uint32_t size, uint32_t alignment,
 			 enum minrpc_arena_kind kind);
 
-/* Frees a live block of one of `kinds` by the pointer that alloc gave. kTvmErrorPlatformCheckFailure for any other. */
-tvm_crt_error_t minrpc_arena_free(struct minrpc_arena *arena, uintptr_t pointer, uint32_t kinds);
+/* Frees a live block of one of `kinds` by the pointer that alloc gave. False for any other. */
+bool minrpc_arena_free(struct minrpc_arena *arena, uintptr_t pointer, uint32_t kinds);
 
 /* True when `pointer` is what alloc gave for a live block of one of `kinds`; *size is then what was asked for. */
 bool minrpc_arena_find(const struct minrpc_arena *arena, uintptr_t pointer, uint32_t kinds,
@@ -69,5 +70,26 @@ void minrpc_arena_release(struct minrpc_arena *arena, uint32_t kinds);
 
 /* Bytes of the largest allocation that would succeed now at the granule's alignment. */
 uint32_t minrpc_arena_largest_free(const struct minrpc_arena *arena);
+
+enum minrpc_damage {
+	MINRPC_DAMAGE_NONE,
+	MINRPC_DAMAGE_FOREIGN, /* not the workspace that was taken last */
+	MINRPC_DAMAGE_BEFORE,  /* up to 4 bytes were written directly in front of a payload */
+	MINRPC_DAMAGE_PAST,    /* something was written directly behind one */
+	MINRPC_DAMAGE_HEADERS, /* more than guards was overwritten: the blocks are lost */
+};
+
+/*
+ * Takes workspace, and gives back what was taken last, as a stack. Setting `top` to what it was gives back all that
+ * was taken since.
+ */
+void *minrpc_workspace_alloc(struct minrpc_arena *arena, uint32_t size, uint32_t alignment);
+enum minrpc_damage minrpc_workspace_free(struct minrpc_arena *arena, const void *pointer);
+
+/*
+ * Looks at the guards of all blocks, and mends them. *array is the payload that was left, or, where the headers are
+ * damaged, the last one before that; NULL stays where there is none.
+ */
+enum minrpc_damage minrpc_arena_inspect(struct minrpc_arena *arena, const void **array);
 
 #endif /* MINRPC_ARENA_H_ */

@@ -110,6 +110,7 @@ struct minrpc_server {
 	struct minrpc_session session;
 	bool numbered;    /* the request being answered was numbered */
 	uint8_t sequence; /* of the last numbered request */
+	bool damaged;     /* the arena's headers are: the device can't go on as it is */
 	bool streaming;   /* an oversize frame's payload goes straight to its destination */
 	uint8_t dialect;  /* enum minrpc_dialect */
 	uint32_t oversize; /* length of the frame being received, when it is over the buffer */
@@ -185,5 +186,9 @@ __attribute__((format(printf, 1, 2))) int minrpc_no_text(const char *format, ...
 /* A block of the arena; NULL when there is no room, and that is then the exception's text. */
 void *minrpc_server_alloc(struct minrpc_server *server, uint32_t size, uint32_t alignment,
 			  enum minrpc_arena_kind kind);
+
+/* Fails with what was asked for and what is free in the arena. */
+bool minrpc_fail_memory(struct minrpc_server *server, const struct minrpc_arena *arena,
+			uint32_t size);
 
 #endif /* MINRPC_SERVER_H_ */

@@ -1,0 +1,37 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Who wrote beside an array: looked for after each call, outside what is timed, and told in that call's own answer.
+ */
+#include "rpc.h"
+
+static bool inspect(struct minrpc_call *call, struct minrpc_arena *arena)
+{
+	const void *array = arena->base;
+	enum minrpc_damage damage = minrpc_arena_inspect(arena, &array);
+
+	switch (damage) {
+	case MINRPC_DAMAGE_NONE:
+		return true;
+	case MINRPC_DAMAGE_HEADERS:
+		call->server->damaged = true;
+		return minrpc_fail(call->server,
+				   "%s wrote far beside the array at 0x%x: the device's memory is lost",
+				   minrpc_callee_name(call->callee), (unsigned int)(uintptr_t)array);
+	default:
+		return minrpc_fail(call->server, "%s wrote %s the array at 0x%x",
+				   minrpc_callee_name(call->callee),
+				   damage == MINRPC_DAMAGE_PAST ? "past" : "before",
+				   (unsigned int)(uintptr_t)array);
+	}
+}
+
+bool minrpc_inspect_memory(struct minrpc_call *call)
+{
+#if MINRPC_CODE_LOADING
+	if (call->server->config->code != NULL && !inspect(call, &call->server->code)) {
+		return false;
+	}
+#endif
+	return inspect(call, &call->server->arena);
+}
