@@ -5,12 +5,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import NamedTuple
 
-from minrpc.client import SystemLibrary
+import numpy as np
+import pytest
+from minrpc.client import Device, SystemLibrary
 from minrpc.counters import Counts, QemuCounters, counters_for
+from minrpc.errors import ConfigurationError
 from minrpc.firmware import Firmware
-from minrpc.pipeline import connect
+from minrpc.library import LoadError
+from minrpc.pipeline import connect, open_device
 from minrpc.running import start
 from minrpc.timing import Measurement
 
@@ -57,7 +62,7 @@ def counting(image: Firmware) -> Iterator[Counting]:
     """A device of its own with the plugin in its QEMU."""
     with (
         counters_for(image.elf) as counters,
-        start(image, instrument=counters) as running,
+        start(image, counters=counters) as running,
         connect(running) as device,
     ):
         yield Counting(device.system_lib(), counters)
@@ -95,3 +100,72 @@ def test_twice_the_rounds_are_twice_the_instructions(image: Firmware) -> None:
     assert (once - none) % ROUNDS == 0
     assert twice - once == once - none
     assert calls[2] - calls[1] == calls[1] - calls[0]
+
+
+ELEMENTS = 512
+
+
+def test_memory_counters_agree_with_each_other(image: Firmware) -> None:
+    """Each access is a load or a store, and goes to one kind of memory; and a loop's grow with its rounds."""
+    with open_device(image.changed(counters=True)) as device:
+        lib = device.system_lib()
+        found = [add_int8(device, lib, ELEMENTS * times) for times in (1, 2, 3)]
+    for one in found:
+        accesses = sum(one[f"{kind}_accesses"] for kind in ("flash", "ram", "device"))
+        assert one["loads"] + one["stores"] == accesses > one["cache_misses"]
+        assert one["loads"] <= one["load_bytes"] <= 8 * one["loads"]
+        assert one["instructions"] > one["branches"] > ELEMENTS / 8
+    first, second, third = found
+    for name in ("instructions", "branches", "loads", "stores", "load_bytes", "store_bytes"):
+        assert third[name] - second[name] == second[name] - first[name], name
+    assert second["load_bytes"] - first["load_bytes"] >= 2 * ELEMENTS
+    assert second["store_bytes"] - first["store_bytes"] >= ELEMENTS
+
+
+def add_int8(device: Device, lib: SystemLibrary, size: int) -> dict[str, int]:
+    """The counters of a call, of the repeat with fewest instructions: no interrupt is in it."""
+    a, b, c = (device.array(np.arange(size).astype(np.int8)) for _ in range(3))
+    measured = lib.measure("add", number=1, repeat=5, counters="all")(a, b, c)
+    return dict(min((sample.columns for sample in measured.samples), key=lambda one: one["instructions"]))
+
+
+def test_a_counter_that_is_not_there_is_named_with_those_that_are(image: Firmware) -> None:
+    with (
+        open_device(image.changed(counters=True)) as device,
+        pytest.raises(ConfigurationError, match="no counter lodas") as error,
+    ):
+        device.system_lib().measure("inc", counters=["lodas"])
+    assert "loads, stores" in str(error.value)
+
+
+def test_without_the_plugin_nothing_is_counted(image: Firmware) -> None:
+    with open_device(image) as device:
+        assert device.system_lib().measure("inc", counters="all")(1).counters == {}
+        with pytest.raises(ConfigurationError, match="nothing counts it"):
+            device.system_lib().measure("inc", counters=["loads"])
+
+
+LOADS = """
+int loads(volatile int *at, int rounds)
+{
+    int sum = 0;
+
+    for (int i = 0; i < rounds; i++) {
+        sum += *at;
+    }
+    return sum;
+}
+"""
+
+
+def test_a_loop_of_n_loads_counts_n(image: Firmware, tmp_path: Path) -> None:
+    source = tmp_path / "loads.c"
+    source.write_text(LOADS)
+    with open_device(image.changed(counters=True)) as device:
+        try:
+            loaded = device.load(source)
+        except LoadError as error:
+            pytest.skip(f"{image.platform.name}: {error}")
+        timed = loaded.measure("loads", number=1, repeat=5, counters=["loads"])
+        counts = [min(timed(np.ones(1, np.int32), rounds).counters["loads"]) for rounds in (0, 1, 100, 1000)]
+    assert [count - counts[0] for count in counts] == [0, 1, 100, 1000]

@@ -36,7 +36,7 @@ def measure(peers: Peers) -> list[Row]:
         return []
     with (
         QemuCounters(image, slow=_RECEIVES) as counters,
-        start(peers.server, instrument=counters) as running,
+        start(peers.server, counters=counters) as running,
         connect(running) as device,
     ):
         rows = []

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 from minrpc.cli.call_arguments import Argument, call_arguments, to_device
 from minrpc.cli.json_output import STDOUT, add_json_option, write_json
@@ -22,7 +23,7 @@ from minrpc.pipeline import connect, select
 from minrpc.reports.figures import check_target
 from minrpc.running import RunningDevice, start
 from minrpc.targets import Target
-from minrpc.targets.options import add_device_options, options_from
+from minrpc.targets.options import add_device_options, options_from, split_names
 from minrpc.timing import Measurement, samples_needed
 from minrpc.timing.plot import draw_samples
 from minrpc.timing.record import FirmwareRecord, Record
@@ -57,6 +58,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--until", metavar="PERCENT", help="go on until the median is known to so much, such as 1%%")
     add("--max-repeats", type=int, default=1000, metavar="N", help="where --until gives up (default 1000)")
     add("--net", action="store_true", help="subtract the overhead of measuring, itself measured")
+    add(
+        "--counters",
+        metavar="all|NAME[,NAME...]",
+        help="what else is counted: under QEMU instructions, branches, loads, stores, cache_misses, ...",
+    )
     add("--option", action="append", default=[], metavar="-DNAME=VALUE", help="a CMake option of the build")
     add_json_option(add, "keep the result here, beside those of other calls")
     add("--plot", type=Path, metavar="FILE", help="draw the samples, as PNG, SVG or PDF")
@@ -134,7 +140,9 @@ class Run:
     def _start(self) -> RunningDevice:
         if self._target.serial_port is None:
             say(f"{self._target.name}: firmware")
-        return start(self._target.changed(cmake_options=self._given.option), total=self._total)
+        counters = bool(self._given.counters) and self._target.platform.starts == "qemu"
+        target = self._target.changed(cmake_options=self._given.option, counters=counters)
+        return start(target, total=self._total)
 
     def _measure(self, lib: RemoteModule, args: list[object]) -> Measurement:
         """As many repeats as were asked for, or until the median is known well enough.
@@ -152,6 +160,7 @@ class Run:
                 number=number,
                 repeat=min(wanted - have, _REPEATS_AT_ONCE),
                 min_repeat_ms=self._given.min_repeat_ms,
+                counters=_names(self._given.counters),
             )
             more: Measurement = measurer(*args)
             whole = whole.joined(more) if whole else more
@@ -206,6 +215,10 @@ class Run:
         for bound in broken:
             say(f"minrpc: {measurement.name} took {seconds:.3g} s, outside {bound} of {self._target.name}")
         return 1 if broken and self._given.strict_timing else 0
+
+
+def _names(counters: str | None) -> Sequence[str] | Literal["all"]:
+    return "all" if counters == "all" else split_names([counters or ""])
 
 
 def _known(measurement: Measurement) -> str:

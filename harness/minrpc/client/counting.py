@@ -3,13 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
-from typing import Any, Final
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from typing import Any, Final, Literal, Self
 
+from minrpc.client.owner import Counters
 from minrpc.client.rpc import RpcClient
 from minrpc.client.timing import EvaluatorOptions
-from minrpc.errors import DialectError
+from minrpc.errors import ConfigurationError, DialectError, HarnessError
 from minrpc.timing import Measurement, Overhead
 from minrpc.timing.clock import DeviceClock
 from minrpc.timing.measurement import Sample, parse_samples
@@ -24,6 +26,44 @@ _EMPTY_CALLS: Final = 1000
 _EMPTY_REPEATS: Final = 15
 
 
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """Which counters of what counts the device from outside go with each repeat."""
+
+    source: Counters
+    names: tuple[str, ...]
+
+    @classmethod
+    def chosen(cls, source: Counters | None, names: Sequence[str] | Literal["all"]) -> Self | None:
+        """Those of `source` by name, or all; None where none was asked for.
+
+        Raises ConfigurationError for a name that is not there, with those that are.
+        """
+        there = tuple(source.names) if source else ()
+        wanted = there if names == "all" else tuple(names)
+        unknown = [name for name in wanted if name not in there]
+        if unknown:
+            raise ConfigurationError(
+                f"this device has no counter {', '.join(unknown)}",
+                details=[f"it has {', '.join(there)}" if there else "nothing counts it"],
+                next_step=None if there else "under QEMU, start it with counters=True, or --counters",
+            )
+        return cls(source, wanted) if source and wanted else None
+
+    def added_to(self, measurement: Measurement, batches: Sequence[Mapping[str, int]]) -> Measurement:
+        """`measurement` with the counters of each repeat's last batch, the one that was kept."""
+        ends = list(accumulate(sample.batches for sample in measurement.samples))
+        if not ends or ends[-1] != len(batches):
+            run = ends[-1] if ends else 0
+            raise HarnessError(f"{run} batches were timed, and {len(batches)} were counted")
+        kept = [{name: batches[end - 1][name] for name in self.names} for end in ends]
+        samples = [
+            replace(sample, columns={**sample.columns, **columns})
+            for sample, columns in zip(measurement.samples, kept, strict=True)
+        ]
+        return replace(measurement, samples=tuple(samples))
+
+
 class Measurer:
     """Measures a function on the device. Call it with the function's own arguments."""
 
@@ -33,15 +73,23 @@ class Measurer:
         name: str,
         options: EvaluatorOptions,
         parse: Callable[[bytes], Measurement],
+        counted: Counted | None = None,
     ) -> None:
         self.name = name
         self.options = options
         self._measure = measure
         self._parse = parse
+        self._counted = counted
 
     def __call__(self, *args: object) -> Measurement:
         """Measure. Raises as `RemoteFunction` does, and DialectError when anything but samples comes back."""
-        return self._parse(_expect_bytes(self._measure(*args), self.name))
+        if self._counted is None:
+            return self._parse(_expect_bytes(self._measure(*args), self.name))
+        before = self._counted.source.windows
+        answer = _expect_bytes(self._measure(*args), self.name)
+        # Before the overhead is measured, in batches of its own.
+        batches = self._counted.source.of_batches(before)
+        return self._counted.added_to(self._parse(answer), batches)
 
     def __repr__(self) -> str:
         return f"Measurer({self.name!r}, {self.options})"

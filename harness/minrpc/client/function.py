@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from copy import copy
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -148,21 +148,33 @@ class RemoteModule(RemoteHandle):
             timed = self._timed(name, asked.create(rpc, Module(self.handle), name), asked, timeout_s)
         return TimeEvaluator(timed, name, asked)
 
-    def measure(self, name: str, *, timeout_s: float | None = None, **options: int) -> Measurer:
+    def measure(
+        self,
+        name: str,
+        *,
+        timeout_s: float | None = None,
+        counters: Sequence[str] | Literal["all"] = (),
+        **options: int,
+    ) -> Measurer:
         """Times `name` in whole cycles of the device's clock: call what comes back with its arguments.
 
         Takes what `time_evaluator` takes, with 10 repeats unless told otherwise, and gives a `Measurement`:
         what each repeat counted, and what measuring itself costs, which the first of a session measures.
 
-        Raises ValueError for options that make no sense, DialectError when the device is not this project's.
+        counters: what else is counted over the same calls, by name, or "all": see `Measurement.counters`.
+            Under QEMU the device must have been started with `counters=True`.
+
+        Raises ValueError for options that make no sense, DialectError when the device is not this project's,
+        ConfigurationError for a counter that is not there, with those that are.
         """
         asked = EvaluatorOptions(**{"repeat": _MEASURED_REPEATS, **options})
         module = Module(self.handle)
         with self._rpc.lock:
             rpc = self._ready()
+            counted = counting.Counted.chosen(rpc.link.owner.counters, counters)
             handle = counting.create_evaluator(rpc, module, name, asked)
             timed = self._timed(name, handle, asked, timeout_s)
-        return Measurer(timed, name, asked, partial(counting.measurement, rpc, module, name))
+        return Measurer(timed, name, asked, partial(counting.measurement, rpc, module, name), counted)
 
     def _timed(
         self, name: str, handle: int, options: EvaluatorOptions, timeout_s: float | None

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -28,6 +29,21 @@ class DirectMemory(Protocol):
         """Read there."""
 
 
+class Counters(Protocol):
+    """What counts the device's timed batches from outside: `minrpc.counters.QemuCounters` is one."""
+
+    @property
+    def names(self) -> Mapping[str, str]:
+        """What it counts, and the unit; "" for a number of something."""
+
+    @property
+    def windows(self) -> int:
+        """Timed batches that have ended."""
+
+    def of_batches(self, since: int) -> list[dict[str, int]]:
+        """The counters of each timed batch from number `since` on, the oldest first, by name."""
+
+
 class Owner(Protocol):
     """Who started the device, or attached to it: `minrpc.running.RunningDevice` is one."""
 
@@ -51,6 +67,10 @@ class Owner(Protocol):
     def console_tail(self) -> TextTail | None:
         """That console itself."""
 
+    @property
+    def counters(self) -> Counters | None:
+        """What counts it from outside; None where nothing does."""
+
     def diagnose(self, error: HarnessError) -> HarnessError:
         """The error to raise for one that the link met: that the device is dead, if it is."""
 
@@ -64,6 +84,7 @@ class Unowned:
     console_text: str | None = None
     memory: DirectMemory | None = None
     console_tail: TextTail | None = None
+    counters: Counters | None = None
 
     def diagnose(self, error: HarnessError) -> HarnessError:
         """The error as it is."""

@@ -4,14 +4,15 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from elftools.dwarf.compileunit import CompileUnit
 from elftools.dwarf.die import DIE
+from elftools.elf.constants import SH_FLAGS
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
@@ -35,6 +36,14 @@ class Code(NamedTuple):
 
     base: int
     size: int
+
+
+class Region(NamedTuple):
+    """Memory by its kind: `size` bytes at `base`."""
+
+    base: int
+    size: int
+    kind: Literal["flash", "ram"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +75,43 @@ class Image:
         return tuple(Code(one.p_vaddr, one.p_memsz) for one in segments if one.p_flags & 1 and one.p_memsz)
 
     @cached_property
+    def regions(self) -> tuple[Region, ...]:
+        """What is loaded: flash where it is only read, RAM where it is written, zeroed or reserved too.
+
+        Segments that touch or share a page are told apart by their sections.
+        """
+        with self.path.open("rb") as stream:
+            sections = [one.header for one in ELFFile(stream).iter_sections() if one["sh_size"]]
+        return tuple(
+            Region(one.sh_addr, one.sh_size, "ram" if _writable(one.sh_flags) else "flash")
+            for one in sorted(sections, key=lambda one: int(one.sh_addr))
+            if one.sh_flags & SH_FLAGS.SHF_ALLOC and not one.sh_flags & SH_FLAGS.SHF_TLS
+        )
+
+    @cached_property
+    def machine(self) -> str:
+        """As ELF names it: "EM_ARM", "EM_386", "EM_X86_64", "EM_RISCV"."""
+        with self.path.open("rb") as stream:
+            return str(ELFFile(stream)["e_machine"])
+
+    @cached_property
+    def symbols(self) -> Mapping[str, int]:
+        """Addresses of the global symbols that are no functions, by name."""
+        found: dict[str, int] = {}
+        with self.path.open("rb") as stream:
+            for table in ELFFile(stream).iter_sections():
+                if isinstance(table, SymbolTableSection):
+                    found |= {
+                        one.name: one["st_value"]
+                        for one in table.iter_symbols()
+                        if one["st_info"]["bind"] != "STB_LOCAL" and one["st_info"]["type"] != "STT_FUNC"
+                    }
+        return found
+
+    @cached_property
     def shift(self) -> int:
         """An instruction starts on a multiple of 1 << shift bytes."""
-        with self.path.open("rb") as stream:
-            return 1 if ELFFile(stream)["e_machine"] in _EVEN else 0
+        return 1 if self.machine in _EVEN else 0
 
     @cached_property
     def window(self) -> Window:
@@ -94,6 +136,11 @@ class Image:
     @cached_property
     def _starts(self) -> Sequence[int]:
         return [one.start for one in self.functions]
+
+
+def _writable(flags: int) -> bool:
+    """A linker script may have made code writable: it is where it was put all the same."""
+    return bool(flags & SH_FLAGS.SHF_WRITE) and not flags & SH_FLAGS.SHF_EXECINSTR
 
 
 def _functions(file: ELFFile) -> Iterator[Function]:

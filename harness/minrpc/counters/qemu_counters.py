@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the guest executes, counted by our plugin in QEMU, in memory that it shares with us.
 
-The layout of that memory is tcg_plugin.c's: a page of control, the windows, and the counters twice: since
-QEMU's start, and of what was executed inside windows. The guest waits for us when we read them, so nothing
-changes meanwhile.
+The layout of that memory is tcg_plugin.c's: a page of control, the windows, the counters twice (since QEMU's
+start, and of what was executed inside windows), the image's functions, and who called whom. The guest waits
+for us when we read them, so nothing changes meanwhile.
 """
 
 from __future__ import annotations
 
 import mmap
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -19,16 +19,27 @@ from typing import Final, Self
 import numpy as np
 import numpy.typing as npt
 
-from minrpc.counters.image import Code, Image
+from minrpc.counters.call_tree import CallTree
+from minrpc.counters.image import Code, Image, Region
 from minrpc.counters.plugin_build import plugin_for
 from minrpc.errors import ConfigurationError
 
-_LAYOUT: Final = 1
+_LAYOUT: Final = 2
 _MAX_RANGES: Final = 16
 _MAX_EDGES: Final = 16
+_MAX_REGIONS: Final = 16
 _WINDOWS: Final = 65536
+_NODES: Final = 65536
 
 _RANGE: Final = np.dtype([(name, "<u8") for name in ("base", "size", "shift", "first")])
+_REGION: Final = np.dtype([(name, "<u8") for name in ("base", "size", "kind")])
+_FUNCTION: Final = np.dtype([(name, "<u8") for name in ("start", "end")])
+_NODE: Final = np.dtype(
+    [
+        *((name, "<u4") for name in ("parent", "function", "child", "sibling")),
+        *((name, "<u8") for name in ("instructions", "calls")),
+    ]
+)
 _CONTROL: Final = np.dtype(
     [
         *((name, "<u8") for name in ("layout", "ranges", "opens", "closes", "windows_at", "windows_max")),
@@ -36,13 +47,70 @@ _CONTROL: Final = np.dtype(
         ("range", _RANGE, _MAX_RANGES),
         ("open_at", "<u8", _MAX_EDGES),
         ("close_at", "<u8", _MAX_EDGES),
-        ("windows", "<u8"),
+        *((name, "<u8") for name in ("look_at", "machine", "functions_at", "functions")),
+        *((name, "<u8") for name in ("nodes_at", "nodes_max", "regions")),
+        ("region", _REGION, _MAX_REGIONS),
+        *((name, "<u8") for name in ("cache_line", "cache_sets", "cache_ways", "stack_low", "stack_high")),
+        *((name, "<u8") for name in ("nodes", "windows")),
     ]
 )
 # Counters that are no single instruction's come first.
 _INSTRUCTIONS, _ELSEWHERE, _FIRST_RANGE = range(3)
-_WINDOW: Final = np.dtype([("instructions", "<u8")])
+_KINDS: Final = ("flash", "ram", "device")
+_WINDOW: Final = np.dtype(
+    [
+        *((name, "<u8") for name in ("instructions", "branches", "loads", "stores", "load_bytes")),
+        *((name, "<u8") for name in ("store_bytes", "unaligned", *(f"{kind}_accesses" for kind in _KINDS))),
+        *((name, "<u8") for name in ("cache_misses", "path", "addresses")),
+        *((name, "<u8") for name in ("stack_first", "stack_lowest")),
+    ]
+)
+_MEMORY_COUNTERS: Final = {
+    **dict.fromkeys(("loads", "stores"), ""),
+    **dict.fromkeys(("load_bytes", "store_bytes"), "bytes"),
+    **dict.fromkeys(("unaligned", *(f"{kind}_accesses" for kind in _KINDS), "cache_misses"), ""),
+}
+_LOOK_AT_FLOW, _LOOK_AT_MEMORY = 1, 2
+_MACHINES: Final = {"EM_ARM": 1, "EM_RISCV": 2}
+_X86: Final = 3
 _PAGE: Final = 4096
+NO_FUNCTION: Final = 2**32 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Cache:
+    """The data cache whose misses are counted: `size` bytes in lines of `line`, `ways` lines in a set.
+
+    The line thrown out of a set is the one that was used least recently. All are powers of two.
+
+    Raises ConfigurationError.
+    """
+
+    size: int = 8192
+    line: int = 32
+    ways: int = 4
+
+    def __post_init__(self) -> None:
+        for name, value in (("size", self.size), ("line", self.line), ("ways", self.ways)):
+            if value < 1 or value & (value - 1):
+                raise ConfigurationError(f"a cache's {name} is a power of two, not {value}")
+        if self.line * self.ways > self.size:
+            raise ConfigurationError(f"{self} has no room for {self.ways} lines")
+
+    @property
+    def sets(self) -> int:
+        """How many sets there are."""
+        return self.size // self.line // self.ways
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """From "8192,32,4": size, line, ways. Raises ConfigurationError."""
+        try:
+            size, line, ways = map(int, text.split(","))
+        except ValueError as error:
+            step = "write its bytes, those of a line, and the ways: 8192,32,4"
+            raise ConfigurationError(f"{text!r} is no cache", next_step=step) from error
+        return cls(size, line, ways)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,14 +149,26 @@ class Counts:
 class QemuCounters:
     """The plugin for one run of QEMU. Also a context manager, which gives the memory back.
 
+    flow: branches are counted too, and who calls whom.
+    memory: loads and stores are, what they go to, and the misses of `cache`.
     slow: a function each of whose instructions takes the host 50 us longer, or more. In the interrupt that
         receives, that lets what waits to be received arrive all at once.
 
-    Hand it to `launch` as `instrument`. The device runs as without it, to the tick; the host has more to do.
+    Hand it to `start`. The device runs as without it, to the tick; the host has more to do.
     """
 
-    def __init__(self, image: Image, *, slow: str | None = None) -> None:
+    def __init__(
+        self,
+        image: Image,
+        *,
+        flow: bool = False,
+        memory: bool = False,
+        cache: Cache | None = None,
+        slow: str | None = None,
+    ) -> None:
         self.image = image
+        self.cache = cache or Cache()
+        self._flow, self._memory = flow, memory
         self._slow = self._range_of(slow) if slow else (0, 0)
         self._fd = os.memfd_create("minrpc-counters")
         try:
@@ -128,6 +208,25 @@ class QemuCounters:
             int(self._windows[number % _WINDOWS]["instructions"]) for number in range(since, self.windows)
         ]
 
+    def window_counts(self, since: int = 0) -> npt.NDArray[np.void]:
+        """The same as `window_instructions`, and all that was looked at beside them, each a field."""
+        if self.windows - since > _WINDOWS:
+            raise ValueError(f"batch {since} is gone: {self.windows} have ended, {_WINDOWS} are kept")
+        return self._windows[np.arange(since, self.windows) % _WINDOWS].copy()
+
+    @property
+    def names(self) -> Mapping[str, str]:
+        """What is counted of each timed batch, and its unit."""
+        return {
+            "instructions": "",
+            **({"branches": ""} if self._flow else {}),
+            **(_MEMORY_COUNTERS if self._memory else {}),
+        }
+
+    def of_batches(self, since: int) -> list[dict[str, int]]:
+        """The counters of each timed batch from number `since` on, the oldest first, by name."""
+        return [{name: int(window[name]) for name in self.names} for window in self.window_counts(since)]
+
     def executed(self) -> Counts:
         """Everything since QEMU's start. Subtract two of these for what was executed between."""
         return self._counts(self._live)
@@ -135,6 +234,15 @@ class QemuCounters:
     def in_windows(self) -> Counts:
         """What was executed in timed batches since QEMU's start."""
         return self._counts(self._inside)
+
+    def call_tree(self) -> CallTree:
+        """Who called whom in timed batches, since QEMU's start; without `flow` it is empty."""
+        nodes = self._nodes[: int(self._control["nodes"])]
+        functions = self.image.functions
+        names = [functions[one].name if one < len(functions) else "?" for one in nodes["function"].tolist()]
+        return CallTree(
+            names, nodes["parent"].tolist(), nodes["instructions"].tolist(), nodes["calls"].tolist()
+        )
 
     def close(self) -> None:
         """Give the memory back; QEMU keeps its own hold of it."""
@@ -165,9 +273,12 @@ class QemuCounters:
         for index, one in enumerate(code):
             ranges[index] = (one.base, one.size, self.image.shift, counters)
             counters += self._slots(one)
+        functions = np.array([(one.start, one.end) for one in self.image.functions], _FUNCTION)
         live_at = _PAGE + _rounded(_WINDOWS * _WINDOW.itemsize)
         inside_at = live_at + _rounded(8 * counters)
-        size = inside_at + _rounded(8 * counters)
+        functions_at = inside_at + _rounded(8 * counters)
+        nodes_at = functions_at + _rounded(functions.nbytes)
+        size = nodes_at + _rounded(_NODES * _NODE.itemsize)
         os.ftruncate(self._fd, size)
         memory = mmap.mmap(self._fd, size)
         control = np.frombuffer(memory, _CONTROL, 1)
@@ -182,6 +293,20 @@ class QemuCounters:
         control["windows_at"], control["windows_max"] = _PAGE, _WINDOWS
         control["counters"], control["live_at"], control["inside_at"] = counters, live_at, inside_at
         control["slow_from"], control["slow_to"] = self._slow
+        control["functions_at"], control["functions"] = functions_at, len(functions)
+        control["nodes_at"], control["nodes_max"], control["nodes"] = nodes_at, _NODES, 1
+        control["look_at"] = _LOOK_AT_FLOW * self._flow + _LOOK_AT_MEMORY * self._memory
+        control["machine"] = _MACHINES.get(self.image.machine, _X86)
+        regions = _joined(self.image.regions)[:_MAX_REGIONS]
+        control["region"][0][: len(regions)] = [
+            (one.base, one.size, _KINDS.index(one.kind)) for one in regions
+        ]
+        control["regions"] = len(regions)
+        control["cache_line"], control["cache_ways"] = self.cache.line, self.cache.ways
+        control["cache_sets"] = self.cache.sets
+        np.frombuffer(memory, _FUNCTION, len(functions), functions_at)[:] = functions
+        self._nodes = np.frombuffer(memory, _NODE, _NODES, nodes_at)
+        self._nodes[0]["function"] = NO_FUNCTION
         control["layout"] = _LAYOUT
         self._control = control[0]
         self._windows = np.frombuffer(memory, _WINDOW, _WINDOWS, _PAGE)
@@ -203,9 +328,28 @@ class QemuCounters:
         return Counts(found, int(counters[_ELSEWHERE]))
 
 
-def counters_for(elf: Path, *, slow: str | None = None) -> QemuCounters:
+def counters_for(
+    elf: Path,
+    *,
+    flow: bool = False,
+    memory: bool = False,
+    cache: Cache | None = None,
+    slow: str | None = None,
+) -> QemuCounters:
     """The plugin for a run of the program in `elf`; see there."""
-    return QemuCounters(Image(elf), slow=slow)
+    return QemuCounters(Image(elf), flow=flow, memory=memory, cache=cache, slow=slow)
+
+
+def _joined(regions: Sequence[Region]) -> list[Region]:
+    """The same with neighbours of one kind as one, and with what alignment left between them."""
+    joined: list[Region] = []
+    for region in regions:
+        before = joined[-1] if joined else None
+        if before and before.kind == region.kind and region.base - before.base - before.size < _PAGE:
+            joined[-1] = before._replace(size=region.base + region.size - before.base)
+        else:
+            joined.append(region)
+    return joined
 
 
 def _rounded(size: int) -> int:

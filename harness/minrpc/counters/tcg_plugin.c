@@ -29,6 +29,9 @@ struct qemu_info;
 
 enum qemu_plugin_cb_flags { QEMU_PLUGIN_CB_NO_REGS };
 enum qemu_plugin_op { QEMU_PLUGIN_INLINE_ADD_U64 };
+enum qemu_plugin_mem_rw { QEMU_PLUGIN_MEM_RW = 3 };
+typedef uint32_t qemu_plugin_meminfo_t;
+struct qemu_plugin_hwaddr;
 
 typedef void (*qemu_plugin_tb_trans_cb)(qemu_plugin_id_t id, struct qemu_plugin_tb *tb);
 typedef void (*qemu_plugin_udata_cb)(unsigned int vcpu, void *userdata);
@@ -36,6 +39,20 @@ typedef void (*qemu_plugin_udata_cb)(unsigned int vcpu, void *userdata);
 void qemu_plugin_register_vcpu_tb_trans_cb(qemu_plugin_id_t id, qemu_plugin_tb_trans_cb cb);
 void qemu_plugin_register_vcpu_insn_exec_cb(struct qemu_plugin_insn *insn, qemu_plugin_udata_cb cb,
 					    enum qemu_plugin_cb_flags flags, void *userdata);
+typedef void (*qemu_plugin_mem_cb)(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t address,
+				   void *userdata);
+void qemu_plugin_register_vcpu_mem_cb(struct qemu_plugin_insn *insn, qemu_plugin_mem_cb cb,
+				      enum qemu_plugin_cb_flags flags, enum qemu_plugin_mem_rw rw,
+				      void *userdata);
+unsigned int qemu_plugin_mem_size_shift(qemu_plugin_meminfo_t info);
+bool qemu_plugin_mem_is_store(qemu_plugin_meminfo_t info);
+struct qemu_plugin_hwaddr *qemu_plugin_get_hwaddr(qemu_plugin_meminfo_t info, uint64_t address);
+bool qemu_plugin_hwaddr_is_io(const struct qemu_plugin_hwaddr *address);
+void qemu_plugin_register_vcpu_tb_exec_cb(struct qemu_plugin_tb *tb, qemu_plugin_udata_cb cb,
+					  enum qemu_plugin_cb_flags flags, void *userdata);
+/* Up to QEMU 9.0 it takes only `insn` and gives where the bytes are; then it copies them, and gives how many. */
+uintptr_t qemu_plugin_insn_data(const struct qemu_plugin_insn *insn, void *to, size_t size);
+size_t qemu_plugin_insn_size(const struct qemu_plugin_insn *insn);
 size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *tb);
 struct qemu_plugin_insn *qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *tb, size_t index);
 uint64_t qemu_plugin_insn_vaddr(const struct qemu_plugin_insn *insn);
@@ -63,9 +80,15 @@ __attribute__((visibility("default"))) int qemu_plugin_version = PLUGIN_API;
 
 /* ------------------------------------------------------------- shared memory */
 
-#define LAYOUT 1U
+#define LAYOUT 2U
 #define MAX_RANGES 16U
 #define MAX_EDGES 16U
+#define MAX_REGIONS 16U
+#define NO_FUNCTION UINT32_MAX
+
+/* What is looked at beside the count of instructions. */
+#define LOOK_AT_FLOW   1U /* branches, and who calls whom */
+#define LOOK_AT_MEMORY 2U
 
 /* Guest addresses whose instructions are counted one by one. */
 struct range {
@@ -80,6 +103,32 @@ enum {
 	INSTRUCTIONS,
 	ELSEWHERE, /* of these: outside of all ranges */
 	FIRST_RANGE,
+};
+
+enum machine { ARM = 1, RISCV, X86 };
+
+/* Memory by its kind. What is in no region is RAM that the image does not mention, or a device's registers. */
+enum kind { FLASH, RAM, DEVICE, KINDS };
+
+struct region {
+	uint64_t base;
+	uint64_t size;
+	uint64_t kind;
+};
+
+struct function {
+	uint64_t start;
+	uint64_t end;
+};
+
+/* A function as called from another, and so on up to the window: what was executed in it, its callees' apart. */
+struct node {
+	uint32_t parent;
+	uint32_t function;
+	uint32_t child;   /* the first; 0: none, as the root is nobody's */
+	uint32_t sibling; /* the next */
+	uint64_t instructions;
+	uint64_t calls;
 };
 
 /* All but the last two is the harness's to write. */
@@ -99,11 +148,41 @@ struct control {
 	uint64_t open_at[MAX_EDGES];
 	uint64_t close_at[MAX_EDGES];
 
+	uint64_t look_at;
+	uint64_t machine;
+	uint64_t functions_at; /* where in the file they are, by address */
+	uint64_t functions;
+	uint64_t nodes_at;
+	uint64_t nodes_max;
+	uint64_t regions;
+	struct region region[MAX_REGIONS];
+	uint64_t cache_line; /* bytes, a power of two; sets, too */
+	uint64_t cache_sets;
+	uint64_t cache_ways;
+	uint64_t stack_low; /* of the stack that is looked at, and its end */
+	uint64_t stack_high;
+
+	uint64_t nodes;   /* in use, the root among them */
 	uint64_t windows; /* that were closed: the last windows_max of them are kept */
 };
 
+_Static_assert(sizeof(struct control) <= 4096U, "a page of its own");
+
+/* Counts of one window. Accesses are as the processor makes them: an instruction may make several. */
 struct window {
 	uint64_t instructions;
+	uint64_t branches; /* taken */
+	uint64_t loads;
+	uint64_t stores;
+	uint64_t load_bytes;
+	uint64_t store_bytes;
+	uint64_t unaligned;
+	uint64_t kind[KINDS];
+	uint64_t misses;       /* of the cache model */
+	uint64_t path;         /* hash of what was executed, in its order */
+	uint64_t addresses;    /* hash of the addresses of accesses, in their order */
+	uint64_t stack_first;  /* the first store to the stack, and the lowest; 0: none */
+	uint64_t stack_lowest;
 };
 
 static struct control *control;
@@ -193,16 +272,256 @@ static void idle(qemu_plugin_id_t id, unsigned int vcpu)
 /* ------------------------------------------------------------------- windows */
 
 static bool is_open;
+static struct window now; /* the one that is open */
+
+static uint64_t hashed(uint64_t hash, uint64_t value)
+{
+	/* One step of FNV-1a, on 64 bits at once. */
+	return (hash ^ value) * 0x100000001b3U;
+}
+
+/* ---------------------------------------------------------------------- flow */
+
+/* A piece of code with one way in: a translated block, or what of it begins at a function's start. */
+struct block {
+	uint64_t start;
+	uint64_t end;
+	uint32_t instructions;
+	uint32_t function;
+	bool entry; /* it begins a function */
+	bool calls; /* its last instruction is a call */
+};
+
+#define DEPTH 1024U
+
+/* What is active, from the window down: whoever opened it comes first. */
+static struct {
+	uint32_t node;
+	uint32_t function;
+	uint64_t returns_to; /* 0: it was not called, but jumped to or interrupted */
+} stack[DEPTH];
+
+static uint32_t depth;
+static const struct block *last;
+static uint64_t counted; /* instructions when `last` was begun */
+
+static struct node *node_at(uint32_t index)
+{
+	return (struct node *)(shared + control->nodes_at) + index;
+}
+
+/* The node of `function` as called from `parent`; the parent's own where there is no room for more. */
+static uint32_t child_of(uint32_t parent, uint32_t function)
+{
+	uint32_t index = node_at(parent)->child;
+
+	for (; index != 0U; index = node_at(index)->sibling) {
+		if (node_at(index)->function == function) {
+			return index;
+		}
+	}
+	if (control->nodes == control->nodes_max) {
+		return parent;
+	}
+	index = (uint32_t)control->nodes++;
+	*node_at(index) = (struct node){
+		.parent = parent, .function = function, .sibling = node_at(parent)->child};
+	node_at(parent)->child = index;
+	return index;
+}
+
+static void push(uint32_t function, uint64_t returns_to)
+{
+	uint32_t parent = depth == 0U ? 0U : stack[depth - 1U].node;
+	uint32_t node = child_of(parent, function);
+
+	node_at(node)->calls++;
+	if (depth < DEPTH) {
+		stack[depth].node = node;
+		stack[depth].function = function;
+		stack[depth++].returns_to = returns_to;
+	}
+}
+
+/* Back to the caller that waits for a return to `address`; false when there is none. */
+static bool pop_to_return(uint64_t address)
+{
+	for (uint32_t i = depth; i > 1U; i--) {
+		if (stack[i - 1U].returns_to == address) {
+			depth = i - 1U;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Back to `function`, which an interrupt or a jump has left; false when it is not active. */
+static bool pop_to_function(uint32_t function)
+{
+	for (uint32_t i = depth; i > 0U; i--) {
+		if (stack[i - 1U].function == function) {
+			depth = i;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* From the block `last`, which was executed to its end, to `block`. */
+static void go_on(const struct block *block)
+{
+	bool straight = block->start == last->end;
+
+	if (!straight) {
+		now.branches++;
+	}
+	if (block->entry && last->calls) {
+		push(block->function, last->end);
+	} else if (!straight && pop_to_return(block->start)) {
+		return;
+	} else if (block->function != stack[depth - 1U].function &&
+		   (block->entry || !pop_to_function(block->function))) {
+		push(block->function, 0U);
+	}
+}
+
+/* What was executed since `last` began goes to the function that it is in. Returns how much that is. */
+static uint64_t settle(void)
+{
+	uint64_t total = counters()[INSTRUCTIONS];
+	uint64_t executed = total - counted;
+
+	counted = total;
+	node_at(stack[depth - 1U].node)->instructions += executed;
+	return executed;
+}
+
+static void begin_block(unsigned int vcpu, void *userdata)
+{
+	const struct block *block = userdata;
+
+	(void)vcpu;
+	if (is_open) {
+		/* QEMU leaves a block before a device's register is accessed, and goes on with a new one. */
+		bool whole = settle() == last->instructions;
+
+		now.path = hashed(now.path, block->start);
+		if (whole || block->function != last->function) {
+			go_on(block);
+		}
+	}
+	last = block;
+}
+
+static void open_flow(void)
+{
+	depth = 0U;
+	counted = counters()[INSTRUCTIONS];
+	push(last == NULL ? NO_FUNCTION : last->function, 0U);
+}
+
+/* -------------------------------------------------------------------- memory */
+
+struct way {
+	uint64_t line;
+	uint64_t used; /* when: the least is thrown out */
+};
+
+static struct way *ways;
+static uint64_t cache_time;
+
+static void touch(uint64_t address)
+{
+	uint64_t line = address / control->cache_line + 1U;
+	struct way *set = ways + line % control->cache_sets * control->cache_ways;
+	struct way *oldest = set;
+
+	cache_time++;
+	for (uint64_t i = 0U; i < control->cache_ways; i++) {
+		if (set[i].line == line) {
+			set[i].used = cache_time;
+			return;
+		}
+		if (set[i].used < oldest->used) {
+			oldest = &set[i];
+		}
+	}
+	*oldest = (struct way){line, cache_time};
+	now.misses++;
+}
+
+static enum kind kind_of(qemu_plugin_meminfo_t info, uint64_t address)
+{
+	const struct qemu_plugin_hwaddr *physical;
+
+	for (uint64_t i = 0U; i < control->regions; i++) {
+		if (address - control->region[i].base < control->region[i].size) {
+			return (enum kind)control->region[i].kind;
+		}
+	}
+	physical = qemu_plugin_get_hwaddr(info, address);
+	return physical != NULL && qemu_plugin_hwaddr_is_io(physical) ? DEVICE : RAM;
+}
+
+static void note_stack(uint64_t address)
+{
+	if (address - control->stack_low >= control->stack_high - control->stack_low) {
+		return;
+	}
+	if (now.stack_first == 0U) {
+		now.stack_first = address;
+	}
+	if (now.stack_lowest == 0U || address < now.stack_lowest) {
+		now.stack_lowest = address;
+	}
+}
+
+static void accessed(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t address, void *userdata)
+{
+	uint64_t size = 1ULL << qemu_plugin_mem_size_shift(info);
+	enum kind kind;
+
+	(void)vcpu;
+	(void)userdata;
+	if (!is_open) {
+		return;
+	}
+	kind = kind_of(info, address);
+	now.kind[kind]++;
+	now.unaligned += (address & (size - 1U)) != 0U;
+	if (qemu_plugin_mem_is_store(info)) {
+		now.stores++;
+		now.store_bytes += size;
+		note_stack(address);
+	} else {
+		now.loads++;
+		now.load_bytes += size;
+	}
+	now.addresses = hashed(now.addresses, address);
+	/* A device's registers are never cached. */
+	if (kind != DEVICE) {
+		touch(address);
+		if ((address ^ (address + size - 1U)) >= control->cache_line) {
+			touch(address + size - 1U);
+		}
+	}
+}
+
+/* ------------------------------------------------------------ open and close */
 
 static void open_window(unsigned int vcpu, void *userdata)
 {
-	const uint64_t *now = counters();
+	const uint64_t *live = counters();
 
 	(void)vcpu;
 	(void)userdata;
 	is_open = true;
+	now = (struct window){0};
 	for (size_t i = 0U; i < used_count; i++) {
-		used[i].before = now[used[i].counter];
+		used[i].before = live[used[i].counter];
+	}
+	if ((control->look_at & LOOK_AT_FLOW) != 0U) {
+		open_flow();
 	}
 }
 
@@ -210,21 +529,23 @@ static void close_window(unsigned int vcpu, void *userdata)
 {
 	struct window *windows = (struct window *)(shared + control->windows_at);
 	uint64_t *inside = (uint64_t *)(shared + control->inside_at);
-	const uint64_t *now = counters();
+	const uint64_t *live = counters();
 
 	(void)vcpu;
 	(void)userdata;
 	if (!is_open) {
 		return;
 	}
+	if ((control->look_at & LOOK_AT_FLOW) != 0U) {
+		(void)settle();
+	}
 	is_open = false;
 	for (size_t i = 0U; i < used_count; i++) {
-		inside[used[i].counter] += now[used[i].counter] - used[i].before;
+		inside[used[i].counter] += live[used[i].counter] - used[i].before;
 	}
 	/* The counter of all instructions is the first in use. */
-	windows[control->windows % control->windows_max] =
-		(struct window){.instructions = now[INSTRUCTIONS] - used[0].before};
-	control->windows++;
+	now.instructions = live[INSTRUCTIONS] - used[0].before;
+	windows[control->windows++ % control->windows_max] = now;
 }
 
 /* --------------------------------------------------------------- translation */
@@ -262,12 +583,106 @@ static size_t counter_of(uint64_t address)
 	return ELSEWHERE;
 }
 
+/* The number of the function that `address` is in. */
+static uint32_t function_of(uint64_t address)
+{
+	const struct function *functions = (const struct function *)(shared + control->functions_at);
+	uint64_t low = 0U;
+	uint64_t high = control->functions;
+
+	while (low < high) {
+		uint64_t middle = (low + high) / 2U;
+
+		if (address >= functions[middle].end) {
+			low = middle + 1U;
+		} else if (address < functions[middle].start) {
+			high = middle;
+		} else {
+			return (uint32_t)middle;
+		}
+	}
+	return NO_FUNCTION;
+}
+
+static bool begins_function(uint64_t address)
+{
+	const struct function *functions = (const struct function *)(shared + control->functions_at);
+	uint32_t function = function_of(address);
+
+	return function != NO_FUNCTION && functions[function].start == address;
+}
+
+static bool is_call(const struct qemu_plugin_insn *insn)
+{
+	uint8_t copy[16] = {0};
+	uintptr_t data = qemu_plugin_insn_data(insn, copy, sizeof(copy));
+	const uint8_t *at = data > sizeof(copy) ? (const uint8_t *)data : copy;
+	size_t size = qemu_plugin_insn_size(insn);
+	uint32_t first = (uint32_t)(at[0] | at[1] << 8);
+	uint32_t second = size < 4U ? 0U : (uint32_t)(at[2] | at[3] << 8);
+
+	switch (control->machine) {
+	case ARM: /* Thumb's BL, BLX */
+		return size == 2U ? (first & 0xff87U) == 0x4780U
+				  : (first & 0xf800U) == 0xf000U && (second & 0xc000U) == 0xc000U;
+	case RISCV: /* JAL and JALR that link to ra; C.JALR, and C.JAL of RV32 */
+		if (size == 2U) {
+			return ((first & 0xf07fU) == 0x9002U && (first & 0xf80U) != 0U) ||
+			       (first & 0xe003U) == 0x2001U;
+		}
+		return (first & 0xfffU) == 0x0efU || (first & 0xfffU) == 0x0e7U;
+	default: /* CALL rel32, CALL r/m */
+		return at[0] == 0xe8U || (at[0] == 0xffU && (at[1] >> 3 & 7U) == 2U);
+	}
+}
+
+static struct block *new_block(uint64_t start)
+{
+	struct block *block = calloc(1U, sizeof(*block));
+
+	if (block == NULL) {
+		abort();
+	}
+	block->start = start;
+	block->function = function_of(start);
+	block->entry = begins_function(start);
+	return block;
+}
+
+/* Blocks live as long as QEMU: the code that it made of them is executed at any time. */
+static void follow_flow(struct qemu_plugin_tb *tb)
+{
+	size_t insns = qemu_plugin_tb_n_insns(tb);
+	struct block *block = NULL;
+
+	for (size_t i = 0U; i < insns; i++) {
+		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
+		uint64_t address = qemu_plugin_insn_vaddr(insn);
+
+		if (block == NULL) {
+			block = new_block(address);
+			qemu_plugin_register_vcpu_tb_exec_cb(tb, begin_block, QEMU_PLUGIN_CB_NO_REGS,
+							     block);
+		} else if (begins_function(address)) {
+			block = new_block(address);
+			qemu_plugin_register_vcpu_insn_exec_cb(insn, begin_block,
+							       QEMU_PLUGIN_CB_NO_REGS, block);
+		}
+		block->instructions++;
+		block->end = address + qemu_plugin_insn_size(insn);
+		block->calls = is_call(insn);
+	}
+}
+
 static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 {
 	size_t insns = qemu_plugin_tb_n_insns(tb);
 
 	(void)id;
 	use(INSTRUCTIONS);
+	if ((control->look_at & LOOK_AT_FLOW) != 0U) {
+		follow_flow(tb);
+	}
 	for (size_t i = 0U; i < insns; i++) {
 		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
 		uint64_t address = qemu_plugin_insn_vaddr(insn);
@@ -285,6 +700,10 @@ static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 		if (address - control->slow_from < control->slow_to - control->slow_from) {
 			qemu_plugin_register_vcpu_insn_exec_cb(insn, linger, QEMU_PLUGIN_CB_NO_REGS,
 							       NULL);
+		}
+		if ((control->look_at & LOOK_AT_MEMORY) != 0U) {
+			qemu_plugin_register_vcpu_mem_cb(insn, accessed, QEMU_PLUGIN_CB_NO_REGS,
+							 QEMU_PLUGIN_MEM_RW, NULL);
 		}
 		use(counter);
 		count(insn, INSTRUCTIONS);
@@ -320,7 +739,8 @@ __attribute__((visibility("default"))) int qemu_plugin_install(qemu_plugin_id_t 
 		return -1;
 	}
 	seen = calloc((size_t)control->counters, 1U);
-	if (seen == NULL) {
+	ways = calloc((size_t)(control->cache_sets * control->cache_ways), sizeof(*ways));
+	if (seen == NULL || ways == NULL) {
 		return -1;
 	}
 #if PLUGIN_API > 1

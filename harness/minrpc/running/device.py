@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Final, Self
 
+from minrpc.counters import QemuCounters
 from minrpc.errors import EmulatorExitedError, HarnessError, LinkClosedError, ResetError
 from minrpc.firmware.firmware import Firmware
 from minrpc.host.deadline import Clock, Deadline
@@ -42,6 +43,7 @@ class RunningDevice:
     console_tail: the console, where there is one.
     output_tail: what the emulator itself prints.
     memory: of the device, which this process sees too; None where there is none.
+    counters: what counts the guest in its QEMU, where it was started so.
     """
 
     name: str
@@ -56,6 +58,7 @@ class RunningDevice:
     output_tail: TextTail | None = None
     qmp: Qmp | None = None
     memory: SharedMemory | None = None
+    counters: QemuCounters | None = None
     _stopped: bool = field(default=False, init=False)
 
     @property
@@ -137,6 +140,8 @@ class RunningDevice:
             self.qmp.close()
         if self.memory is not None:
             self.memory.close()
+        if self.counters is not None:
+            self.counters.close()
         for tail in self._tails():
             tail.close(_EXIT_S)
 

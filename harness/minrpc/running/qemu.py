@@ -14,8 +14,9 @@ import shutil
 import socket
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
+from minrpc.counters import QemuCounters
 from minrpc.errors import HarnessError, QemuMissingError
 from minrpc.firmware.firmware import Firmware
 from minrpc.host.deadline import Deadline, ProcessClock
@@ -29,26 +30,15 @@ from minrpc.targets.qemu_command import Icount, Wiring, wire
 _START_S: Final = 30.0
 
 
-class Instrument(Protocol):
-    """Something for QEMU to load that looks into the guest."""
-
-    @property
-    def descriptors(self) -> tuple[int, ...]:
-        """What QEMU inherits."""
-
-    def arguments(self, qemu: str) -> list[str]:
-        """What the command line of the program `qemu` has for it."""
-
-
 def start_qemu(
-    firmware: Firmware, icount: Icount | None, instrument: Instrument | None, total: Deadline | None
+    firmware: Firmware, icount: Icount | None, counters: QemuCounters | None, total: Deadline | None
 ) -> RunningDevice:
     """Run `firmware` in QEMU; see `start`."""
     argv = machine(firmware)
     with ExitStack() as undo:
         pair = open_pair(firmware.target.link)
         undo.callback(pair.close)
-        device = _start(firmware, argv, pair, icount, instrument)
+        device = _start(firmware, argv, pair, icount, counters)
         undo.callback(device.stop)
         _run(device, pair, Deadline("start QEMU", _START_S, device.clock, total))
         undo.pop_all()
@@ -66,11 +56,11 @@ def machine(firmware: Firmware) -> list[str]:
 
 
 def _start(
-    firmware: Firmware, argv: list[str], pair: LinkPair, icount: Icount | None, instrument: Instrument | None
+    firmware: Firmware, argv: list[str], pair: LinkPair, icount: Icount | None, counters: QemuCounters | None
 ) -> RunningDevice:
     platform = firmware.platform
-    extra = instrument.arguments(argv[0]) if instrument else []
-    descriptors = instrument.descriptors if instrument else ()
+    extra = counters.arguments(argv[0]) if counters else []
+    descriptors = counters.descriptors if counters else ()
     ours, theirs = socket.socketpair()
     console_read, console_write = os.pipe()
     with theirs, os.fdopen(console_write, "wb", buffering=0), ExitStack() as undo:
@@ -109,6 +99,7 @@ def _start(
         output_tail=output_tail(process, "qemu"),
         qmp=Qmp(ours),
         memory=memory,
+        counters=counters,
     )
 
 

@@ -3,43 +3,46 @@
 
 from __future__ import annotations
 
+from minrpc.counters import QemuCounters, counters_for
 from minrpc.errors import ConfigurationError
 from minrpc.firmware import Firmware, build
 from minrpc.host.deadline import Deadline, WallClock
 from minrpc.running.board import open_port
 from minrpc.running.device import RunningDevice
 from minrpc.running.local import start_process
-from minrpc.running.qemu import Instrument, start_qemu
+from minrpc.running.qemu import start_qemu
 from minrpc.targets import Icount, Target
 
 
 def start(
-    what: Target | Firmware, *, instrument: Instrument | None = None, total: Deadline | None = None
+    what: Target | Firmware, *, counters: QemuCounters | None = None, total: Deadline | None = None
 ) -> RunningDevice:
     """What runs then: a target, built unless it has a serial port, or a firmware as its target says.
 
     The link is open before the first instruction, so nothing that is said is lost. Leaving the block of the
     running device, or `stop`, ends all that was started.
 
-    instrument: what QEMU loads to look into the guest, such as `minrpc.counters.QemuCounters`.
+    counters: what counts the guest, under QEMU; by default as the target says. It is closed with the device.
     total: a deadline above the start's own.
 
     Raises what `build` does, QemuMissingError, EmulatorExitedError, ConfigurationError, DeadlineError; for a
     port PortBusyError (by whom), PortGoneError, AmbiguousBoardError.
     """
     if isinstance(what, Firmware):
-        return _launch(what, instrument, total)
+        return _launch(what, counters, total)
     if what.serial_port is not None:
         return _attach(what)
-    return _launch(build(what), instrument, total)
+    return _launch(build(what), counters, total)
 
 
-def _launch(firmware: Firmware, instrument: Instrument | None, total: Deadline | None) -> RunningDevice:
+def _launch(firmware: Firmware, counters: QemuCounters | None, total: Deadline | None) -> RunningDevice:
     target = firmware.target
     platform = target.platform
     if platform.starts == "qemu":
-        return start_qemu(firmware, _icount(firmware), instrument, total)
-    if instrument is not None:
+        if counters is None and target.counters:
+            counters = counters_for(firmware.elf, flow=True, memory=True)
+        return start_qemu(firmware, _icount(firmware), counters, total)
+    if counters is not None or target.counters:
         raise ConfigurationError(
             f"{platform.name} does not run under QEMU: nothing counts in it",
             next_step="name a platform that runs under QEMU: see `minrpc platforms`",

@@ -39,6 +39,7 @@ class StartFields(SessionFields, total=False):
     link: Link
     timing: Timing | None
     total_timeout_s: float | None
+    counters: bool
 
 
 class TargetFields(StartFields, total=False):
@@ -74,6 +75,7 @@ class Target:
     session_timeout_s, call_timeout_s: seconds until a session is there, and for each call, not counting those
         in which a busy host kept the emulator waiting.
     total_timeout_s: seconds of plain wall time for everything that is waited for; None for no limit.
+    counters: under QEMU, instructions, branches and accesses to memory are counted in timed functions.
     """
 
     platform: Platform
@@ -86,6 +88,7 @@ class Target:
     session_timeout_s: float = 30.0
     call_timeout_s: float = 60.0
     total_timeout_s: float | None = None
+    counters: bool = False
 
     @classmethod
     def named(

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 from minrpc.timing.measurement import Measurement
@@ -29,10 +29,25 @@ UNCOMPARED: Final[tuple[Verdict, ...]] = ("not comparable", "can't tell", "gone"
 
 
 @dataclass(frozen=True, slots=True)
+class CounterChange:
+    """A counter per call in both sets, where it is not the same."""
+
+    name: str
+    base: float
+    head: float
+
+    @property
+    def relative(self) -> float:
+        """The change over the base."""
+        return (self.head - self.base) / self.base if self.base else 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class Change:
     """One function's times in both sets.
 
     cycles: head less base, per call; 0 where they don't compare.
+    counters: those that differ, where times are exact.
     p_value: how likely chance alone makes such a difference; None for exact times, no matter of chance.
     """
 
@@ -44,6 +59,7 @@ class Change:
     cycles: float = 0.0
     p_value: float | None = None
     note: str = ""
+    counters: tuple[CounterChange, ...] = ()
 
     @property
     def relative(self) -> float:
@@ -117,8 +133,16 @@ def judge(platform: str, call: str, base: Measurement, head: Measurement) -> Cha
         note = f"base {base.clock}; head {head.clock}"
         return Change(platform, call, "not comparable", base, head, note=note)
     if base.clock.exact:
-        return _judge_exact(platform, call, base, head)
+        return replace(_judge_exact(platform, call, base, head), counters=_counters(base, head))
     return _judge_noisy(platform, call, base, head)
+
+
+def _counters(base: Measurement, head: Measurement) -> tuple[CounterChange, ...]:
+    """Those of both that differ, the largest change first. Exact counts: any difference is one."""
+    both = [name for name in base.counters if name in head.counters]
+    changes = [CounterChange(name, base.counter_per_call(name), head.counter_per_call(name)) for name in both]
+    changed = [change for change in changes if change.base != change.head]
+    return tuple(sorted(changed, key=lambda change: -abs(change.relative)))
 
 
 def _judge_exact(platform: str, call: str, base: Measurement, head: Measurement) -> Change:

@@ -15,6 +15,8 @@ from minrpc.timing.units import count, percent, quantity
 def comparison_markdown(comparison: Comparison) -> str:
     """The verdict in a line, times, sizes, and how they were measured."""
     parts = [f"### {headline(comparison)}", _times(comparison.changes)]
+    if any(change.counters for change in comparison.changes):
+        parts.append(_counters(comparison.changes))
     if comparison.sizes:
         parts.append(_sizes(comparison.sizes))
     parts.append(_method(comparison))
@@ -75,6 +77,23 @@ def _difference(change: Change) -> str:
         return f"{sign}{count(abs(change.cycles))} cycles ({percent(change.relative)})"
     note = f", {change.note}" if change.note else ""
     return f"{percent(change.relative)} (p = {change.p_value:.2g}{note})"
+
+
+def _counters(changes: Sequence[Change]) -> str:
+    rows = [
+        [
+            f"`{change.call}`",
+            change.platform,
+            one.name.replace("_", " "),
+            count(one.base),
+            count(one.head),
+            f"{'+' if one.head > one.base else '-'}{count(abs(one.head - one.base))}"
+            + (f" ({percent(one.relative)})" if one.base else ""),
+        ]
+        for change in changes
+        for one in change.counters
+    ]
+    return table(["call", "platform", "a call's", "base", "head", "change"], rows, right=range(3, 6))
 
 
 def _sizes(sizes: Sequence[Growth]) -> str:

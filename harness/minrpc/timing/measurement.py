@@ -107,6 +107,20 @@ class Measurement:
         each = self.clock.cycles_per_instruction
         return None if each is None else tuple(float(cycles / each) for cycles in self.cycles_per_call)
 
+    @cached_property
+    def counters(self) -> dict[str, tuple[int, ...]]:
+        """What else was counted, by name: one value for each repeat, of all its calls together."""
+        names = self.samples[0].columns
+        return {name: tuple(sample.columns[name] for sample in self.samples) for name in names}
+
+    def counter_per_call(self, name: str) -> float:
+        """A counter's typical value per call: the fewest, where times are exact; else the median.
+
+        The evaluator's own loop is in it: some instructions a call, and what calling takes.
+        """
+        values = [sample.columns[name] / (sample.number or 1) for sample in self.samples]
+        return min(values) if self.clock.exact else statistics.median(values)
+
     @property
     def resolution_cycles(self) -> float:
         """What one step of the clock makes in cycles per call, where that is most."""
@@ -139,7 +153,7 @@ class Measurement:
         return replace(self, subtracted=True)
 
     def joined(self, more: Measurement) -> Self:
-        """With the samples of `more` after its own."""
+        """With the samples of `more`, which has the same counters, after its own."""
         return replace(self, samples=self.samples + more.samples)
 
 

@@ -122,7 +122,8 @@ def _firmware(one: FirmwareRecord) -> dict[str, Any]:
 
 def _sample(one: Sample) -> dict[str, Any]:
     """As `asdict` has it, in a tenth of the time: there may be a million."""
-    return {"cycles": one.cycles, "number": one.number, "batches": one.batches, "coarse": one.coarse}
+    fields = {"cycles": one.cycles, "number": one.number, "batches": one.batches, "coarse": one.coarse}
+    return {**fields, "columns": dict(one.columns)} if one.columns else fields
 
 
 def dump(records: Iterable[Record]) -> str:

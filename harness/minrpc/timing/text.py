@@ -14,7 +14,8 @@ from minrpc.timing.units import count, percent, quantity
 def record_text(record: Record) -> str:
     """What was measured, by which clock, with what statistics; a fact a line."""
     lines = [f"{record.call} on {record.platform}"]
-    lines += [f"  {name:<13} {value}" for name, value in _facts(record.measurement)]
+    width = max(13, *(len(name) for name in record.measurement.counters or [""]))
+    lines += [f"  {name:<{width}} {value}" for name, value in _facts(record.measurement)]
     return "\n".join(lines)
 
 
@@ -27,8 +28,10 @@ def _facts(one: Measurement) -> Iterator[tuple[str, str]]:
     yield "mean", f"{_both(one, summary.mean)}, std {_both(one, summary.std)}"
     yield "min, max", f"{_both(one, summary.min)}, {_both(one, summary.max)}"
     yield "95 % interval", _interval(one)
-    if one.instructions is not None:
+    if one.instructions is not None and "instructions" not in one.counters:
         yield "instructions", f"{count(one.instructions)} a call"
+    for name in one.counters:
+        yield name.replace("_", " "), _counter(one, name)
     yield "repeats", _repeats(one)
     yield "outliers", _outliers(one)
     yield "drift", _drift(one)
@@ -37,6 +40,14 @@ def _facts(one: Measurement) -> Iterator[tuple[str, str]]:
 
 def _both(one: Measurement, cycles: float) -> str:
     return f"{count(cycles, 3)} cycles ({quantity(one.clock.seconds(cycles), 's')})"
+
+
+def _counter(one: Measurement, name: str) -> str:
+    """Per call; where repeats differ, by how much: an interrupt's share, or a cache's."""
+    values = [sample.columns[name] / (sample.number or 1) for sample in one.samples]
+    low, high = min(values), max(values)
+    spread = f", up to {count(high, 3)} in a repeat" if high != low else ""
+    return f"{count(one.counter_per_call(name), 3)} a call{spread}"
 
 
 def _interval(one: Measurement) -> str:

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who called whom, and what was executed there: a tree of calls as a profile's files have them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+
+class Row(NamedTuple):
+    """A function of a profile.
+
+    own: instructions executed in it; inclusive: and in what it called.
+    calls: how often it was entered.
+    """
+
+    name: str
+    own: int
+    inclusive: int
+    calls: int
+
+
+@dataclass(frozen=True)
+class CallTree:
+    """Calls by who called: node 0 is the root, which is nobody's, and every other comes after its parent.
+
+    own: instructions executed in the function itself, as called from there.
+    """
+
+    names: Sequence[str]
+    parents: Sequence[int]
+    own: Sequence[int]
+    calls: Sequence[int]
+
+    @property
+    def total(self) -> int:
+        """Instructions in all."""
+        return sum(self.own)
+
+    @cached_property
+    def inclusive(self) -> Sequence[int]:
+        """Instructions of each node and of all below it."""
+        sums = list(self.own)
+        for node in range(len(sums) - 1, 0, -1):
+            sums[self.parents[node]] += sums[node]
+        return sums
+
+    def __sub__(self, before: CallTree) -> CallTree:
+        """What came since `before`: nodes are never removed, nor do they move."""
+        missing = [0] * (len(self.own) - len(before.own))
+        own = [now - then for now, then in zip(self.own, [*before.own, *missing], strict=True)]
+        calls = [now - then for now, then in zip(self.calls, [*before.calls, *missing], strict=True)]
+        return CallTree(self.names, self.parents, own, calls)
+
+    def stack(self, node: int) -> tuple[str, ...]:
+        """The functions that are active in `node`, the outermost first."""
+        names: list[str] = []
+        while node != 0:
+            names.append(self.names[node])
+            node = self.parents[node]
+        return tuple(reversed(names))
+
+    def stacks(self) -> Iterator[tuple[tuple[str, ...], int]]:
+        """Each node in which something was executed: its functions, the outermost first, and how much."""
+        for node, own in enumerate(self.own):
+            if own:
+                yield self.stack(node), own
+
+    def rows(self) -> list[Row]:
+        """By function, most first. One that calls itself is counted once."""
+        sums: dict[str, list[int]] = {}
+        for node, name in enumerate(self.names[1:], 1):
+            row = sums.setdefault(name, [0, 0, 0])
+            row[0] += self.own[node]
+            row[1] += 0 if name in self.stack(self.parents[node]) else self.inclusive[node]
+            row[2] += self.calls[node]
+        rows = [Row(name, *row) for name, row in sums.items() if row[0] or row[1]]
+        return sorted(rows, key=lambda row: (-row.own, row.name))

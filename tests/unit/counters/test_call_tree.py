@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Trees of calls: what they sum up to, whoever called whom."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+from minrpc.counters import CallTree
+
+
+@st.composite
+def trees(draw: st.DrawFn) -> CallTree:
+    size = draw(st.integers(1, 30))
+    parents = [0, *(draw(st.integers(0, node - 1)) for node in range(1, size))]
+    names = ["?", *(draw(st.sampled_from("abcd")) for _ in range(1, size))]
+    own = [0, *(draw(st.integers(0, 1000)) for _ in range(1, size))]
+    return CallTree(names, parents, own, [1] * size)
+
+
+def test_a_small_one() -> None:
+    tree = CallTree(["?", "main", "f", "g", "f"], [0, 0, 1, 2, 1], [0, 5, 3, 2, 10], [0, 1, 2, 2, 1])
+    assert tree.total == 20
+    assert [(row.name, row.own, row.inclusive, row.calls) for row in tree.rows()] == [
+        ("f", 13, 15, 3),
+        ("main", 5, 20, 1),
+        ("g", 2, 2, 2),
+    ]
+    assert tree.stack(3) == ("main", "f", "g")
+
+
+def test_one_that_calls_itself_is_counted_once() -> None:
+    tree = CallTree(["?", "f", "f", "f"], [0, 0, 1, 2], [0, 1, 2, 3], [0, 1, 1, 1])
+    (row,) = tree.rows()
+    assert (row.own, row.inclusive) == (6, 6)
+
+
+@given(trees())
+def test_sums_are_equal(tree: CallTree) -> None:
+    assert tree.inclusive[0] == tree.total == sum(row.own for row in tree.rows())
+    assert sum(count for _, count in tree.stacks()) == tree.total
+    for row in tree.rows():
+        assert row.own <= row.inclusive <= tree.total
+
+
+@given(trees())
+def test_what_came_since(tree: CallTree) -> None:
+    assert (tree - tree).total == 0
+    start = CallTree(tree.names[:1], tree.parents[:1], tree.own[:1], tree.calls[:1])
+    assert (tree - start).own == list(tree.own)
