@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""README.md and docs/*.md as programs: their fenced blocks, and how each is run.
+
+    ```console      lines of "$ COMMAND", which a shell runs, each with the output that it must have
+    ```python       run; with a function test_... in it, by pytest on posix
+    ```toml         minrpc.toml from there on; it must be right
+    ```c            a file, named by the comment before it: <!-- negate.c -->
+
+A comment <!-- not run: REASON --> before a block of commands says why it can't be run here: then only what
+`minrpc` is told is checked. All blocks of a page share one directory. Output is compared without its numbers
+and the width of its columns; "..." stands for any lines.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import takewhile
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).parents[2]
+PAGES: Final = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+
+_BLOCK: Final = re.compile(
+    r"(?:^<!-- (?P<note>.*?) -->\n\n?)?^```(?P<kind>\w*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL
+)
+_NUMBER: Final = re.compile(r"[+-]?\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?(?: (?:[fpnµm]?s|[kMG]Hz|[KMG]i?B)\b)?")
+_ANY: Final = "..."
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A fenced block.
+
+    note: the comment before it; "" for none. line: of the page, counted from 1.
+    """
+
+    kind: str
+    text: str
+    note: str
+    line: int
+    start: int
+    end: int
+
+    @property
+    def not_run(self) -> bool:
+        """Whether it needs what a test does not have."""
+        return self.note.startswith("not run: ")
+
+    def commands(self) -> Iterator[tuple[str, list[str]]]:
+        """Each command of a console, with the lines that it prints."""
+        lines = self.text.splitlines()
+        for index, line in enumerate(lines):
+            if line.startswith("$ "):
+                after = takewhile(lambda one: not one.startswith("$ "), lines[index + 1 :])
+                yield line.removeprefix("$ "), list(after)
+
+
+def blocks_of(page: str) -> list[Block]:
+    """The fenced blocks of a page, in order."""
+    return [
+        Block(
+            found["kind"],
+            found["text"],
+            found["note"] or "",
+            page[: found.start()].count("\n") + 1,
+            found.start("text"),
+            found.end("text"),
+        )
+        for found in _BLOCK.finditer(page)
+    ]
+
+
+def shell(command: str, directory: Path) -> subprocess.CompletedProcess[str]:
+    """Run a command as it is typed in `directory`, with this Python's programs first."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    # What a page shows must not hang on where the tests were started, or on what they set.
+    gone = ("PYTEST_ADDOPTS", "PYTEST_CURRENT_TEST", "PYTEST_XDIST_WORKER", "COLUMNS")
+    environment = {name: value for name, value in os.environ.items() if name not in gone}
+    return subprocess.run(
+        ["bash", "-c", command],
+        cwd=directory,
+        env={**environment, "PATH": path},
+        text=True,
+        capture_output=True,
+        check=False,
+    )
+
+
+def alike(line: str) -> str:
+    """A line without what differs from run to run: numbers, and how wide a table's columns are."""
+    line = line.replace("from the cache", "built")
+    line = re.sub(r"/dev/pts/\d+|/(?:tmp|root|home)/[\w./-]+|\b[0-9a-f]{12,}\b", "PLACE", line)
+    line = re.sub(r"-{3,}:?|:-+:?", "---", _NUMBER.sub("#", line))
+    return re.sub(r"\s+", " ", line).strip()
+
+
+def differs(shown: list[str], printed: list[str]) -> str:
+    """The first line of `shown` that `printed` does not have at its place; "" when they agree."""
+    rest = [alike(line) for line in printed if line.strip()]
+    anywhere = False
+    for line in filter(str.strip, shown):
+        if line.strip() == _ANY:
+            anywhere = True
+            continue
+        wanted = alike(line)
+        if wanted not in rest or (not anywhere and rest[0] != wanted):
+            return line
+        rest = rest[rest.index(wanted) + 1 :]
+        anywhere = False
+    return "" if anywhere or not rest or not shown else f"nothing after this, but it goes on: {rest[0]}"

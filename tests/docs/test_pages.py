@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Each page's commands and snippets do what it says; see `tests.docs.pages`."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from minrpc.cli import COMMANDS, make_parser
+from minrpc.plugin import hooks
+from minrpc.targets import load_platforms
+from minrpc.targets.config import _FIELDS
+
+from tests.docs.pages import PAGES, ROOT, Block, alike, blocks_of, differs, shell
+
+KINDS = {"console", "python", "toml", "c", "json", "text", "yaml", "cmake", "sh", ""}
+
+
+@pytest.fixture(autouse=True)
+def own_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(Path.home() / ".cache"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_a_page_is_true(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for block in blocks_of(page.read_text(encoding="utf-8")):
+        where = f"{page.name}:{block.line}"
+        assert block.kind in KINDS, f"{where}: nobody runs {block.kind}"
+        run(block, where, tmp_path)
+
+
+def run(block: Block, where: str, directory: Path) -> None:
+    match block.kind:
+        case "console" | "sh" if block.not_run:
+            for command, _ in block.commands():
+                check_words(command, where)
+        case "console":
+            run_commands(block, where, directory)
+        case "toml":
+            (directory / "minrpc.toml").write_text(block.text)
+            load_platforms(directory / "minrpc.toml")
+        case "python" if "def test_" in block.text:
+            (directory / "test_page.py").write_text(block.text)
+            ran = shell("python -m pytest -q --platform posix -p no:cacheprovider test_page.py", directory)
+            assert ran.returncode == 0, f"{where}:\n{ran.stdout}\n{ran.stderr}"
+        case "python" if not block.not_run:
+            (directory / "page.py").write_text(block.text)
+            ran = shell("python page.py", directory)
+            assert ran.returncode == 0, f"{where}:\n{ran.stdout}\n{ran.stderr}"
+        case _ if block.note and " " not in block.note:
+            (directory / block.note).parent.mkdir(parents=True, exist_ok=True)
+            (directory / block.note).write_text(block.text)
+
+
+def run_commands(block: Block, where: str, directory: Path) -> None:
+    for command, shown in block.commands():
+        ran = shell(command, directory)
+        wrong = differs(shown, ran.stdout.splitlines())
+        assert not wrong, (
+            f"{where}: $ {command}\nshows: {wrong}\nand this is what comes:\n{ran.stdout}\n{ran.stderr}"
+        )
+
+
+def check_words(command: str, where: str) -> None:
+    """What can't be run is at least a command that there is."""
+    words = shlex.split(command, comments=True)
+    if words[:1] == ["minrpc"]:
+        assert words[1] in COMMANDS, f"{where}: {command}"
+        make_parser(words[1]).parse_args(words[1:])
+
+
+def test_links_lead_somewhere() -> None:
+    for page in PAGES:
+        prose = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+        for target in re.findall(r"\]\(([^)#]+)[^)]*\)", prose):
+            assert target.startswith("https://") or (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_every_key_and_fixture_is_on_a_page() -> None:
+    text = "".join(page.read_text(encoding="utf-8") for page in PAGES)
+    fixtures = [
+        name for name, one in vars(hooks).items() if type(one).__name__ == "FixtureFunctionDefinition"
+    ]
+    for name in (*_FIELDS, *(name for name in fixtures if not name.startswith("_")), *COMMANDS):
+        assert f"`{name}" in text or f"minrpc {name}" in text, f"no page has {name}"
+    assert fixtures
+
+
+def test_readme_is_short() -> None:
+    assert len((ROOT / "README.md").read_text().splitlines()) <= 150
+
+
+@pytest.mark.parametrize(
+    ("shown", "printed", "wrong"),
+    [
+        (["a 1.5 ms b"], ["a  27 ns b"], ""),
+        (["a"], ["b"], "a"),
+        (["a", "...", "c"], ["a", "b", "b", "c"], ""),
+        (["...", "c"], ["a", "d"], "c"),
+        (["a"], ["a", "b"], "nothing after this, but it goes on: b"),
+        (["a", "..."], ["a", "b"], ""),
+        ([], ["a"], ""),
+        (["a"], [], "a"),
+    ],
+)
+def test_how_output_is_compared(shown: list[str], printed: list[str], wrong: str) -> None:
+    assert differs(shown, printed) == wrong
+
+
+def test_what_does_not_matter() -> None:
+    assert alike("| x | ---: |  1,234.5 µs |") == alike("| x | ------: | 7 s |")
+    assert alike("right, 3 ns a call") != alike("WRONG, 3 ns a call")
