@@ -3,13 +3,19 @@
 
 from __future__ import annotations
 
+import tarfile
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from minrpc.client import Device
+from minrpc.errors import RemoteError
+from minrpc.library.loading import firmware_of
+from minrpc.library.toolset import toolset_of
 from minrpc.tvm import session
+from minrpc.tvm.modules import load_tvm
 
 tvm = pytest.importorskip("tvm", reason="TVM is not installed: pip install 'minrpc-harness[tvm]'")
 
@@ -18,6 +24,12 @@ tvm = pytest.importorskip("tvm", reason="TVM is not installed: pip install 'minr
 def remote(device: Device) -> Iterator[Any]:
     with session(device) as opened:
         yield opened
+
+
+@pytest.fixture
+def can_load(device: Device) -> None:
+    if not device.rpc.global_function("minrpc.code_load"):
+        pytest.skip("its firmware can't load code")
 
 
 def on_device(remote: Any, data: Any) -> Any:  # noqa: ANN401
@@ -78,3 +90,80 @@ def test_more_than_there_is(remote: Any) -> None:  # noqa: ANN401
 
 def test_attributes_of_the_device(remote: Any) -> None:  # noqa: ANN401
     assert remote.cpu(0).exist
+
+
+@pytest.fixture(scope="module")
+def generated() -> Any:  # noqa: ANN401
+    """`scaled(a, b)`: b = 2 * exp(a), sixteen floats, as `tvm.compile` gives it for C."""
+    return compiled(tvm.target.Target("c"))
+
+
+def compiled(target: Any) -> Any:  # noqa: ANN401
+    from tvm import te
+
+    a = te.placeholder((16,), "float32", name="a")
+    b = te.compute((16,), lambda i: te.exp(a[i]) * 2.0, name="b")
+    function = te.create_prim_func([a, b]).with_attr("global_symbol", "scaled")
+    return tvm.compile(tvm.IRModule({"scaled": function}), target=target)
+
+
+A = np.linspace(-1, 1, 16, dtype=np.float32)
+
+
+def check_scaled(call: Any, made: Any) -> None:  # noqa: ANN401
+    b = made(np.zeros(16, np.float32))
+    call(made(A), b)
+    np.testing.assert_allclose(b if isinstance(b, np.ndarray) else b.numpy(), 2 * np.exp(A), rtol=1e-6)
+
+
+@pytest.mark.usefixtures("can_load")
+def test_a_client_uploads_and_loads_what_tvm_generated(
+    remote: Any,  # noqa: ANN401
+    generated: Any,  # noqa: ANN401
+    tmp_path: Path,
+) -> None:
+    generated.mod.write_to_file(str(tmp_path / "m.c"), "c")
+    remote.upload(str(tmp_path / "m.c"))
+    module = remote.load_module("m.c")
+    check_scaled(module["scaled"], lambda data: on_device(remote, data))
+    timed = module.time_evaluator("scaled", remote.cpu(0), number=3, repeat=2)
+    assert all(one > 0 for one in timed(on_device(remote, A), on_device(remote, A)).results)
+    with pytest.raises(Exception, match=r"Invalid b\.shape\[0\]"):
+        module["scaled"](on_device(remote, A), on_device(remote, np.zeros(15, np.float32)))
+    with pytest.raises(Exception, match=r"there is no file none\.c: upload it first"):
+        remote.load_module("none.c")
+
+
+@pytest.mark.usefixtures("can_load")
+def test_a_module_is_loaded_from_python(device: Device, generated: Any) -> None:  # noqa: ANN401
+    library = load_tvm(device, generated)
+    assert "scaled" in library.functions
+    check_scaled(library.scaled, lambda data: data)
+    with pytest.raises(RemoteError, match=r"Invalid b\.shape\[0\]"):
+        library.scaled(A, np.zeros(15, np.float32))
+    with pytest.raises(AttributeError, match="no function 'other'; there is scaled"):
+        library.other  # noqa: B018
+    library.unload()
+
+
+@pytest.mark.usefixtures("can_load")
+def test_an_object_of_llvms(device: Device) -> None:
+    """For the device's core, as its own compiler was told it."""
+    flags = toolset_of(firmware_of(device)).code_flags
+    cores = [flag.removeprefix("-mcpu=") for flag in flags if flag.startswith("-mcpu=cortex-m")]
+    if not cores:
+        pytest.skip("not an Arm Cortex-M")
+    triple = {"cortex-m0": "thumbv6m", "cortex-m3": "thumbv7m"}.get(cores[0], "thumbv7em")
+    hard = ["-mattr=+vfp4d16sp"] if "-mfloat-abi=hard" in flags else []
+    kind: dict[str, object] = {"kind": "llvm", "mtriple": f"{triple}-none-eabi", "mcpu": cores[0]}
+    if hard:
+        kind["mfloat-abi"] = "hard"
+    check_scaled(load_tvm(device, compiled(tvm.target.Target(kind))).scaled, lambda data: data)
+
+
+@pytest.mark.usefixtures("can_load")
+def test_an_archive(device: Device, generated: Any, tmp_path: Path) -> None:  # noqa: ANN401
+    generated.mod.write_to_file(str(tmp_path / "m.c"), "c")
+    with tarfile.open(tmp_path / "m.tar", "w") as archive:
+        archive.add(tmp_path / "m.c", "lib0.c")
+    check_scaled(load_tvm(device, tmp_path / "m.tar").scaled, lambda data: data)

@@ -147,7 +147,7 @@ def compile_sources(sources: Sources, toolset: Toolset) -> Compiled:
 
     Raises CompileError with the compiler's output, ToolchainMissingError.
     """
-    objects = [_object(one, sources, toolset) for one in sources.files]
+    objects = [compile_file(one, sources, toolset) for one in sources.files]
     facts = program_facts(toolset.elf)
     contents = [one.path.read_bytes() for one in objects]
     declarations = _merged(
@@ -157,7 +157,7 @@ def compile_sources(sources: Sources, toolset: Toolset) -> Compiled:
     start = any(_needs_start(content) for content in contents) or bool(sources.libraries)
     supported = [one for one in functions if not one.unsupported]
     text = thunk_source(supported, facts.word, start=start)
-    thunks = _compile_text(text, toolset)
+    thunks = compile_text(text, toolset)
     hashes = [hashlib.sha256(one).hexdigest() for one in contents]
     hashes += [
         thunks.parent.name,
@@ -224,14 +224,14 @@ def _needs_start(content: bytes) -> bool:
 
 
 @dataclass(frozen=True)
-class _Object:
+class CompiledFile:
     path: Path
     stack_use: Mapping[str, int] = field(default_factory=dict)
 
 
-def _object(source: Path, sources: Sources, toolset: Toolset) -> _Object:
+def compile_file(source: Path, sources: Sources, toolset: Toolset) -> CompiledFile:
     if source.suffix in _BINARY:
-        return _Object(source)
+        return CompiledFile(source)
     cxx = source.suffix in _CXX
     command = [toolset.cxx if cxx else toolset.compiler, *toolset.code_flags, "-g"]
     command += _CXX_FLAGS if cxx else ()
@@ -242,7 +242,7 @@ def _object(source: Path, sources: Sources, toolset: Toolset) -> _Object:
     command += [*sources.flags, *toolset.includes, "-fno-lto"]
     directory = _compiled(command, source)
     stack = _stack_use(directory / "source.su")
-    return _Object(directory / "source.o", stack)
+    return CompiledFile(directory / "source.o", stack)
 
 
 def _stack_use(path: Path) -> dict[str, int]:
@@ -256,7 +256,7 @@ def _stack_use(path: Path) -> dict[str, int]:
     return found
 
 
-def _compile_text(text: str, toolset: Toolset) -> Path:
+def compile_text(text: str, toolset: Toolset) -> Path:
     """The object of C source that is made here."""
     name = hashlib.sha256(text.encode()).hexdigest()[:32]
 

@@ -14,6 +14,7 @@ from minrpc.client import memory
 from minrpc.client.device import Device
 from minrpc.client.rpc import MAX_PACKET_SIZE
 from minrpc.errors import RemoteError
+from minrpc.tvm.files import Files
 from minrpc.wire.replies import Result, ReturnedArray, encode_copy_ack
 from minrpc.wire.requests import (
     CallFunc,
@@ -60,12 +61,20 @@ class Bridge:
     """One client of `device`, from its first packet to its last.
 
     functions: global functions that are answered here and not on the device, by name.
+    files: what the client uploads and loads.
     """
 
-    def __init__(self, device: Device, functions: Mapping[str, OwnFunction] | None = None) -> None:
+    def __init__(
+        self, device: Device, files: Files, functions: Mapping[str, OwnFunction] | None = None
+    ) -> None:
         self._rpc = device.rpc
+        self._files = files
         self._packing: Packing | None = None
-        self._own: dict[str, OwnFunction] = {MAX_PACKET_SIZE: lambda _: CHUNK, **(functions or {})}
+        self._own: dict[str, OwnFunction] = {
+            MAX_PACKET_SIZE: lambda _: CHUNK,
+            **files.functions,
+            **(functions or {}),
+        }
         self._own_names = list(self._own)
         self._kinds: dict[int, TypeCode] = {}
 
@@ -147,6 +156,8 @@ class Bridge:
         if handle & _OWN or (len(args) < 2 and handle not in self._kinds):
             return None
         kind = self._kinds.pop(handle, None)
+        if self._files.release(handle):
+            return None
         if len(args) > 1 and isinstance(args[1], int):
             kind = TypeCode(args[1]) if args[1] in list(TypeCode) else kind
         if kind is not None:
@@ -158,8 +169,9 @@ class Bridge:
             index = handle & ~_OWN
             if index >= len(self._own_names):
                 raise ValueError(f"no function has the handle {handle:#x}")
-            return self._own[self._own_names[index]](args)
-        result = self._rpc.call(handle, [plain(value) for value in args], "call")
+            result = self._own[self._own_names[index]](args)
+        else:
+            result = self._rpc.call(handle, [plain(value) for value in args], "call")
         match result:
             case Function(handle):
                 self._kinds[handle] = TypeCode.FUNCTION

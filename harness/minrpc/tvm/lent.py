@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A process that serves its parent's device to clients of TVM: `python -m minrpc.tvm.lent FD RESEND SECONDS`.
+"""A process that serves its parent's device: `python -m minrpc.tvm.lent FD RESEND SECONDS FIRMWARE`.
 
 It inherits the link's descriptor, prints the TCP port, ends when its standard input does. A process of
 its own, because TVM's client holds Python's lock while it gives an object back, when no other thread runs.
@@ -7,6 +7,7 @@ its own, because TVM's client holds Python's lock while it gives an object back,
 
 from __future__ import annotations
 
+import pickle
 import socket
 import sys
 
@@ -35,12 +36,15 @@ class _Lent:
 
 def main(arguments: list[str]) -> None:
     """Serve until standard input ends."""
-    descriptor, resend, call_timeout_s = arguments
+    descriptor, resend, call_timeout_s, firmware = arguments
     link = FdTransport(int(descriptor), f"descriptor {descriptor}")
     device = Device(link, resend=resend == "1", call_timeout_s=float(call_timeout_s))
     with socket.create_server(("127.0.0.1", 0)) as listener:
         print(listener.getsockname()[1], flush=True)
-        Server(listener, _Lent(device), lambda _: None).serve(sys.stdin.fileno())
+        server = Server(
+            listener, _Lent(device), lambda _: None, firmware=pickle.loads(bytes.fromhex(firmware))
+        )
+        server.serve(sys.stdin.fileno())
 
 
 if __name__ == "__main__":

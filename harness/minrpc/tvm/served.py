@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import socket
 import subprocess
 import sys
@@ -87,9 +88,10 @@ def lent(device: Device) -> Iterator[int]:
     fileno = getattr(device.link, "fileno", None)
     if fileno is None:
         raise ConfigurationError(f"{device.name} is no link that another process could use")
+    firmware = pickle.dumps(getattr(device.owner, "firmware", None)).hex()
     command = [sys.executable, "-m", "minrpc.tvm.lent", str(fileno()), str(int(device.resend))]
     with subprocess.Popen(
-        [*command, str(device.call_timeout_s)],
+        [*command, str(device.call_timeout_s), firmware],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

@@ -18,7 +18,9 @@ from typing import Final, Protocol, Self
 
 from minrpc.client.device import Device
 from minrpc.errors import ConfigurationError, HarnessError
+from minrpc.firmware import Firmware
 from minrpc.tvm.bridge import Bridge, OwnFunction
+from minrpc.tvm.files import Files
 from minrpc.tvm.tracker import PERIOD_S, Tracker
 from minrpc.wire.tcp_door import NO_SUCH_KEY, V0_8, Door, Hello, PacketReceived, answer_hello
 from minrpc.wire.values import MalformedError
@@ -46,6 +48,8 @@ class Server:
     """Serves clients of `listener`, one after another.
 
     functions: answered here and not on the device, made for each session's device.
+    accepts: whether a client with this handshake is to be served; name: what it is told of us.
+    firmware: what modules are linked against; None for what the device's owner has started.
     say: told what happens, a line each.
     """
 
@@ -55,6 +59,7 @@ class Server:
     functions: Callable[[Device], Mapping[str, OwnFunction]] = lambda _: {}
     accepts: Callable[[str], bool] = lambda _: True
     name: str = "minrpc"
+    firmware: Firmware | None = None
 
     def serve(self, stop_fd: int, tracker: Tracker | None = None) -> None:
         """Serve clients until `stop_fd` is readable; only those that `tracker` sends when there is one.
@@ -113,18 +118,19 @@ class Server:
         except HarnessError as error:
             self._failed(connection, error.message, V0_8.encode_exception)
             return
-        bridge = Bridge(device, self.functions(device))
-        for event in events:
-            assert isinstance(event, PacketReceived)
-            try:
-                with watch.request():
-                    reply = bridge.answer(event.packet)
-            except HarnessError as error:
-                self._failed(connection, watch.reason or str(error), bridge.refusal)
-                return
-            if reply is None:
-                return
-            connection.sendall(reply)
+        with Files(device, self.firmware) as files:
+            bridge = Bridge(device, files, self.functions(device))
+            for event in events:
+                assert isinstance(event, PacketReceived)
+                try:
+                    with watch.request():
+                        reply = bridge.answer(event.packet)
+                except HarnessError as error:
+                    self._failed(connection, watch.reason or str(error), bridge.refusal)
+                    return
+                if reply is None:
+                    return
+                connection.sendall(reply)
 
     def _failed(self, connection: socket.socket, text: str, refusal: Callable[[str], bytes]) -> None:
         """The device is of no use any more: the client is told why, and leaves."""

@@ -1,0 +1,322 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Modules that TVM generated, loaded into a running device: C code, objects, archives of `export_library`.
+
+Two calling conventions are known. Before v0.21 a function `f` is TVM's packed C function of that name, as the
+device calls them itself. Since then it is `__tvm_ffi_f` and takes an array of TVMFFIAny: a small adapter,
+compiled beside it, turns one into the other.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import tarfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from io import BytesIO
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+
+import numpy as np
+from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import SymbolTableSection
+
+from minrpc.client import Device, RemoteArray
+from minrpc.errors import ConfigurationError
+from minrpc.firmware import Firmware
+from minrpc.firmware.cache import cache_home, kept
+from minrpc.library import LoadedLibrary
+from minrpc.library.c_types import Declarations
+from minrpc.library.compiling import Compiled, Sources, compile_file, compile_text
+from minrpc.library.loading import firmware_of, load_compiled
+from minrpc.library.thunks import REGISTRY
+from minrpc.library.toolset import Toolset, toolset_of
+from minrpc.tvm.export import SUPPORT
+
+PREFIX: Final = "__tvm_ffi_"
+
+_SOURCES: Final = (".c", ".cc", ".o")
+# What generated code has beside its functions.
+_NOT_FUNCTIONS: Final = ("__tvm_", "_GLOBAL_", "tvmgen_")
+# An LLVM object calls these through weak pointers, which stay NULL unless somebody gives them.
+_POINTERS: Final = (
+    "TVMBackendAllocWorkspace",
+    "TVMBackendFreeWorkspace",
+    "TVMBackendParallelLaunch",
+    "TVMFFIErrorSetRaisedFromCStr",
+    "TVMFFIErrorSetRaisedFromCStrParts",
+)
+
+_ADAPTER: Final = """\
+#include <stddef.h>
+
+typedef union { long long i; double f; void *p; } value;
+typedef struct { int type_index; unsigned zero_padding; union { long long i; double f; void *p; }; } any;
+typedef int packed(value *a, int *c, int n, value *r, int *rc, void *resource);
+typedef int ffi(void *self, void *args, int n, void *result);
+
+extern void TVMAPISetLastError(const char *);
+extern void *TVMBackendAllocWorkspace(int, int, unsigned long long, int, int);
+extern int TVMBackendFreeWorkspace(int, int, void *);
+extern int TVMBackendParallelLaunch(void *, void *, int);
+
+#define MOST_ARGUMENTS 64
+
+static char *joined(char *to, const char *from, char *end)
+{
+	while (from != NULL && to != end && *from != 0) {
+		*to++ = *from++;
+	}
+	return to;
+}
+
+void TVMFFIErrorSetRaisedFromCStrParts(const char *kind, const char **parts, int count)
+{
+	char text[256], *end = text + sizeof(text) - 1;
+	char *at = joined(joined(text, kind, end), ": ", end);
+
+	for (int i = 0; i < count; i++) {
+		at = joined(at, parts[i], end);
+	}
+	*at = 0;
+	TVMAPISetLastError(text);
+}
+
+void TVMFFIErrorSetRaisedFromCStr(const char *kind, const char *message)
+{
+	TVMFFIErrorSetRaisedFromCStrParts(kind, &message, 1);
+}
+
+/* An argument's type index by its type code; -1 for what has none. */
+static int index_of(int code)
+{
+	static const signed char indices[] = {1, 1, 3, 4, 0, 5, 6, 7, -1, -1, -1, 8, -1, -1, -1, 2};
+
+	return code >= 0 && code < (int)sizeof(indices) ? indices[code] : -1;
+}
+
+static int call(ffi *function, value *a, int *c, int n, value *r, int *rc)
+{
+	any args[MOST_ARGUMENTS], result = {0};
+	int status;
+
+	if (n > MOST_ARGUMENTS) {
+		TVMAPISetLastError("more arguments than a generated function may have");
+		return -1;
+	}
+	for (int i = 0; i < n; i++) {
+		args[i] = (any){.type_index = index_of(c[i])};
+		args[i].i = 0;
+		if (args[i].type_index < 0) {
+			TVMAPISetLastError("an argument of a type that generated functions do not take");
+			return -1;
+		}
+		if (c[i] == 2) {
+			args[i].f = a[i].f;
+		} else if (c[i] == 3 || c[i] == 7 || c[i] == 11) {
+			args[i].p = a[i].p;
+		} else if (c[i] != 4) {
+			args[i].i = a[i].i;
+		}
+	}
+	status = function(NULL, args, n, &result);
+	if (status != 0) {
+		return status;
+	}
+	r->i = result.i;
+	*rc = result.type_index == 0 ? 4 : result.type_index == 3 ? 2 : result.type_index <= 2 ? 0 : 3;
+	return 0;
+}
+"""
+
+
+class ModuleError(ConfigurationError):
+    """A file is no module of TVM's that a device could run."""
+
+    default_next_step = "load what export_library or write_to_file made for the device: .c, .o or .tar"
+
+
+def load_tvm(device: Device, module: str | Path | Any, *, firmware: Firmware | None = None) -> TvmLibrary:  # noqa: ANN401
+    """Load a module that TVM generated, and give its functions.
+
+    module: a file `.c`, `.o` or `.tar`, or what `tvm.compile` returned for the target "c", or for LLVM's of
+        the device's core.
+    firmware: what runs on the device; left out it is what was started from here.
+
+    Raises ModuleError, and as `device.load` does.
+    """
+    toolset = toolset_of(firmware or firmware_of(device))
+    with _file(module) as path:
+        compiled, names = compile_module(path, toolset)
+    return TvmLibrary(device, load_compiled(device, compiled, toolset), names)
+
+
+@contextmanager
+def _file(module: str | Path | Any) -> Iterator[Path]:  # noqa: ANN401
+    if isinstance(module, str | Path):
+        yield Path(module)
+        return
+    inner = getattr(module, "mod", module)
+    with TemporaryDirectory(prefix="minrpc-tvm-") as directory:
+        suffix = "c" if "c" in inner.get_write_formats() else "o"
+        path = Path(directory) / f"module.{suffix}"
+        inner.write_to_file(str(path), suffix)
+        yield path
+
+
+def compile_module(path: Path, toolset: Toolset) -> tuple[Compiled, tuple[str, ...]]:
+    """Objects with a table of packed functions, and the functions' names. Raises as `load_tvm` does."""
+    with TemporaryDirectory(prefix="minrpc-tvm-") as directory:
+        objects = [_compiled(one, toolset) for one in _parts(path, Path(directory))]
+    contents = [one.read_bytes() for one in objects]
+    symbols = [name for content in contents for name in defined_functions(content)]
+    names, text = adapter_source(symbols)
+    if not names:
+        raise ModuleError(f"{path.name} has no function that TVM generated")
+    adapter = compile_text(text, toolset)
+    key = hashlib.sha256(b"".join(contents) + text.encode()).hexdigest()
+    compiled = Compiled(path.name, (*objects, adapter), (), {}, Declarations({}, {}, {}), False, key)
+    return compiled, names
+
+
+def _compiled(source: Path, toolset: Toolset) -> Path:
+    if source.suffix == ".o":
+        return _kept_object(source)
+    include = [SUPPORT / "include"] if b"tvm/ffi/" in source.read_bytes() else []
+    return compile_file(source, Sources.of(source, include=include, flags=["-w"]), toolset).path
+
+
+def _kept_object(source: Path) -> Path:
+    """An object out of an archive, where it stays."""
+    content = source.read_bytes()
+    if content[:4] != b"\x7fELF":
+        raise ModuleError(f"{source.name} is no ELF object")
+    key = hashlib.sha256(content).hexdigest()[:32]
+    return (
+        kept(cache_home() / "objects" / key, lambda to: void((to / "source.o").write_bytes(content)))
+        / "source.o"
+    )
+
+
+def void(_: object) -> None:
+    """For a callback that is to return nothing."""
+
+
+def _parts(path: Path, directory: Path) -> list[Path]:
+    """The sources and objects in a file. Raises ModuleError."""
+    if not path.is_file():
+        raise ModuleError(f"there is no file {path}")
+    if path.suffix in _SOURCES:
+        return [path.absolute()]
+    if path.suffix != ".tar":
+        raise ModuleError(f"{path.name}: a module is a file .c, .o or .tar")
+    found = []
+    try:
+        with tarfile.open(path) as archive:
+            for number, member in enumerate(archive.getmembers()):
+                stream = archive.extractfile(member) if member.isfile() else None
+                if stream is not None and Path(member.name).suffix in _SOURCES:
+                    part = directory / f"{number}{Path(member.name).suffix}"
+                    part.write_bytes(stream.read())
+                    found.append(part)
+    except tarfile.TarError as error:
+        raise ModuleError(f"{path.name} is no archive: {error}") from error
+    if not found:
+        raise ModuleError(f"{path.name} holds no C code and no object")
+    return found
+
+
+def defined_functions(content: bytes) -> list[str]:
+    """The names of the functions that an ELF object defines for others."""
+    table = ELFFile(BytesIO(content)).get_section_by_name(".symtab")
+    if not isinstance(table, SymbolTableSection):
+        return []
+    return [
+        one.name
+        for one in table.iter_symbols()
+        if one["st_info"]["type"] == "STT_FUNC"
+        and one["st_info"]["bind"] == "STB_GLOBAL"
+        and one["st_shndx"] != "SHN_UNDEF"
+    ]
+
+
+def adapter_source(symbols: Sequence[str]) -> tuple[tuple[str, ...], str]:
+    """The names of the generated functions among `symbols`, and C code with a table of them."""
+    today = [one for one in symbols if one.startswith(PREFIX)]
+    before = [] if today else [one for one in symbols if not one.startswith(_NOT_FUNCTIONS)]
+    parts = [_ADAPTER]
+    parts += [f"void *__{name} = (void *){name};" for name in _POINTERS]
+    for number, symbol in enumerate(today):
+        parts.append(
+            f"extern ffi {symbol};\n"
+            f"static int f{number}(value *a, int *c, int n, value *r, int *rc, void *resource)\n"
+            f"{{\n\t(void)resource;\n\treturn call({symbol}, a, c, n, r, rc);\n}}\n"
+        )
+    parts += [f'extern packed f{number} __asm__("{symbol}");' for number, symbol in enumerate(before)]
+    names = tuple(one.removeprefix(PREFIX) for one in (today or before))
+    table = ", ".join(f"f{number}" for number in range(len(names)))
+    listed = "".join(f'\n\t"{name}\\000"' for name in names)
+    parts.append(
+        f'static const char names[] = "\\{len(names) & 255:03o}\\{len(names) >> 8:03o}"{listed};\n'
+        f"static packed *const functions[] = {{{table or 0}}};\n"
+        "__attribute__((used)) const struct { const char *names; packed *const *functions; } "
+        f"{REGISTRY} = {{names, functions}};\n"
+    )
+    return names, "\n".join(parts)
+
+
+class TvmFunction:
+    """One function of a loaded module: takes numpy arrays, arrays of the device and numbers."""
+
+    def __init__(self, library: TvmLibrary, name: str) -> None:
+        self.name = name
+        self._library = library
+
+    def __call__(self, *args: object) -> object:
+        """Call it. What it changed of a numpy array that can be written comes back in place."""
+        device = self._library.device
+        remote = [device.array(one) if isinstance(one, np.ndarray) else one for one in args]
+        result = self._library.packed(self.name)(*remote)
+        for given, there in zip(args, remote, strict=True):
+            if isinstance(given, np.ndarray) and isinstance(there, RemoteArray) and given.flags.writeable:
+                given[...] = there.numpy()
+        return result
+
+    def __repr__(self) -> str:
+        return f"<{self.name} of {self._library.name}>"
+
+
+class TvmLibrary:
+    """A module of TVM's on a device: each function is an attribute, and an item."""
+
+    def __init__(self, device: Device, loaded: LoadedLibrary, names: Sequence[str]) -> None:
+        self.device = device
+        self.loaded = loaded
+        self.name = loaded.name
+        self.functions = tuple(names)
+
+    def packed(self, name: str) -> Any:  # noqa: ANN401
+        """The packed function itself, which takes arrays of the device."""
+        return self.loaded.module[name]
+
+    @property
+    def module(self) -> Any:  # noqa: ANN401
+        """The device's module: `time_evaluator` and `measure` take names of its functions."""
+        return self.loaded.module
+
+    def __getitem__(self, name: str) -> TvmFunction:
+        if name not in self.functions:
+            raise KeyError(f"{self.name} has no function {name!r}; there is {', '.join(self.functions)}")
+        return TvmFunction(self, name)
+
+    def __getattr__(self, name: str) -> TvmFunction:
+        if name.startswith("__") or "functions" not in self.__dict__:
+            raise AttributeError(name)
+        try:
+            return self[name]
+        except KeyError as error:
+            raise AttributeError(error.args[0]) from None
+
+    def unload(self) -> None:
+        """Give its memory back. A second call does nothing."""
+        self.loaded.unload()
