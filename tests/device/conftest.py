@@ -6,9 +6,11 @@ from collections.abc import Callable
 import pytest
 from minrpc.client import Device, SystemLibrary
 from minrpc.firmware import Firmware
+from minrpc.library import LoadedLibrary
 from minrpc.running import RunningDevice
 
 Amount = Callable[[int, int], int]
+Load = Callable[..., LoadedLibrary]
 
 
 @pytest.fixture
@@ -49,3 +51,10 @@ def need_memory(device: Device) -> Callable[[int], None]:
             pytest.skip(f"needs {nbytes} bytes of device memory, {free} are free in one piece")
 
     return need
+
+
+@pytest.fixture
+def load(load: Load, need_memory: Callable[[int], None]) -> Load:
+    """As the plugin's; the tests' files take up to 20 KB of a device."""
+    need_memory(24_000)
+    return load

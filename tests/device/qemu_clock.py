@@ -6,7 +6,8 @@ machine that QEMU derives from it and the guest does not touch:
 
 - q35: the ACPI power management timer (3.579545 MHz, 24 bits), its wraps by the RTC, which follows virtual
   time when started with `-rtc clock=vm`, as Zephyr starts it.
-- mps2-an385: the FPGA's free-running counter (25 MHz, 32 bits), its wraps by the 100 Hz counter beside it.
+- mps2, mps3: the FPGA's free-running counter (32 bits), its wraps by the 100 Hz counter beside it.
+- virt: its real-time clock, which counts nanoseconds of virtual time when started with `-rtc clock=vm`.
 """
 
 from __future__ import annotations
@@ -97,12 +98,29 @@ def _q35(clock: QemuClock) -> float:
     return clock.unwrapped(clock.monitor(f"i /w 0x{port[1]}") & 0xFFFFFF, 24, 3579545, clock.rtc_s())
 
 
-def _mps2(clock: QemuClock) -> float:
-    hundredths = clock.monitor("xp /1xw 0x40028014")
-    return clock.unwrapped(clock.monitor("xp /1xw 0x40028018"), 32, 25e6, hundredths / 100)
+def _fpga(base: int, hz: float) -> Callable[[QemuClock], float]:
+    """The counters of an FPGA image whose I/O registers lie at `base`.
+
+    They are read as the processor would: some images let none but the secure state see them.
+    """
+
+    def read(clock: QemuClock) -> float:
+        hundredths = clock.monitor(f"x /1xw {base + 0x14:#x}")
+        return clock.unwrapped(clock.monitor(f"x /1xw {base + 0x18:#x}"), 32, hz, hundredths / 100)
+
+    return read
+
+
+def _goldfish(clock: QemuClock) -> float:
+    # Reading the low half keeps the high half that belongs to it.
+    low = clock.monitor("xp /1xw 0x101000")
+    return (clock.monitor("xp /1xw 0x101004") << 32 | low) / 1e9
 
 
 _READERS: tuple[tuple[str, Callable[[QemuClock], float], float], ...] = (
     ("pc-q35", _q35, 1 / 3579545),
-    ("mps2-an385", _mps2, 1 / 25e6),
+    ("mps2-an(385|386|500)-", _fpga(0x40028000, 25e6), 1 / 25e6),
+    ("mps2-an(505|521)-", _fpga(0x50302000, 20e6), 1 / 20e6),
+    ("mps3-an547-", _fpga(0x59302000, 20e6), 1 / 20e6),
+    ("virt-", _goldfish, 1e-9),
 )

@@ -191,7 +191,7 @@ from minrpc.pipeline import connect
 from minrpc.running import start
 running = start(pickle.loads(bytes.fromhex(sys.argv[1])))
 device = connect(running, direct=False)
-data = np.zeros(20_000, np.int8)
+data = np.zeros(min(20_000, device.info().arena_size // 2), np.int8)
 array = device.array(data)
 print(running.process.pid, flush=True)
 while True:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import struct
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
@@ -59,7 +59,8 @@ def test_scalars(client: TvmClient) -> None:
     assert client.call(client.library_function("inc"), True) == 2
 
 
-def test_a_long_array_comes_back(client: TvmClient) -> None:
+def test_a_long_array_comes_back(need_memory: Callable[[int], None], client: TvmClient) -> None:
+    need_memory(24_000)
     data = np.arange(5000, dtype=np.float32).tobytes()
     array = client.array(DLTensor(0, FLOAT, (50, 100)), data)
     assert client.read(array) == data

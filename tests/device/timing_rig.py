@@ -31,7 +31,7 @@ CALLS = 8
 
 @dataclass(frozen=True)
 class Model:
-    """What timing `spin` takes: ticks of the timer itself, instructions of a call and of a round in it."""
+    """What timing `spin` takes: ticks of timer and batch, instructions of a call and of a round in it."""
 
     timer_ticks: float
     call: int

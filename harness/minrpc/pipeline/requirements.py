@@ -15,7 +15,7 @@ from typing import Final
 
 from minrpc.errors import MissingError
 from minrpc.firmware.sources import firmware_root
-from minrpc.firmware.toolchain import compiler_version, debian_toolchain, zephyr_toolchain
+from minrpc.firmware.toolchain import DEBIAN, compiler_version, debian_toolchain, zephyr_toolchain
 from minrpc.firmware.zephyr_workspace import find_workspace
 from minrpc.targets import Platform
 
@@ -99,7 +99,7 @@ def _requirements(platform: Platform) -> Iterator[Requirement]:
     else:
         yield _attempt("compiler", lambda: debian_toolchain(platform.arch).description)
     if platform.port == "baremetal":
-        yield picolibc()
+        yield picolibc(platform.arch)
     yield from (program(name) for name in _build_tools(platform))
     if platform.port == "zephyr":
         yield zephyr_modules()
@@ -123,14 +123,15 @@ def zephyr_workspace() -> Requirement:
     return _attempt("Zephyr", find)
 
 
-def picolibc() -> Requirement:
+def picolibc(arch: str) -> Requirement:
     """Debian's C library for bare metal: its compiler driver finds the specs when it is installed."""
-    command = ["arm-none-eabi-gcc", "-print-file-name=picolibc.specs"]
+    command = [DEBIAN[arch].compiler, "-print-file-name=picolibc.specs"]
+    package = f"picolibc-{DEBIAN[arch].compiler.removesuffix('-gcc')}"
     found = ""
     if compiler_version(command[0]):
         ran = subprocess.run(command, capture_output=True, text=True, timeout=_COMMAND_S, check=False)
         found = ran.stdout.strip() if ran.stdout.startswith("/") else ""
-    return Requirement("picolibc", found, "not installed", apt_command("picolibc-arm-none-eabi"))
+    return Requirement("picolibc", found, "not installed", apt_command(package))
 
 
 def qemu(name: str) -> Requirement:

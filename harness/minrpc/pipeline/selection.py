@@ -5,11 +5,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
 
 from minrpc.errors import ConfigurationError
 from minrpc.pipeline.requirements import Requirement, lacking
 from minrpc.targets import Platform, Target, Timing, find_platform, load_platforms
 from minrpc.targets.options import Options
+from minrpc.targets.table import Port
+
+GROUPS: Final[Mapping[str, frozenset[Port]]] = MappingProxyType(
+    {
+        "all": frozenset({"posix", "baremetal", "zephyr"}),
+        "bare": frozenset({"baremetal"}),
+        "zephyr": frozenset({"zephyr"}),
+    }
+)
+"""Names for those of some ports that can run here, to be used like a platform's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,15 +41,24 @@ def select(options: Options, missing: Callable[[Platform], list[Requirement]] = 
     if options.serial_port is not None:
         return Selection((_at_port(options),), {})
     platforms = load_platforms(options.platforms_file)
-    if options.platforms:
-        chosen = [find_platform(platforms, name) for name in options.platforms]
-        for platform in chosen:
-            _require(platform, options.timing, missing)
-        return Selection(tuple(options.target(platform) for platform in chosen), {})
-    defaults = [platform for platform in platforms.values() if platform.default]
-    reasons = {platform.name: reason(platform, options.timing, missing(platform)) for platform in defaults}
-    targets = tuple(options.target(platform) for platform in defaults if not reasons[platform.name])
+    named = [find_platform(platforms, name) for name in options.platforms if name not in GROUPS]
+    for platform in named:
+        _require(platform, options.timing, missing)
+    chosen = {platform.name: platform for platform in (*named, *_able(platforms, options))}
+    reasons = {
+        name: "" if platform in named else reason(platform, options.timing, missing(platform))
+        for name, platform in chosen.items()
+    }
+    targets = tuple(options.target(platform) for name, platform in chosen.items() if not reasons[name])
     return Selection(targets, {name: why for name, why in reasons.items() if why})
+
+
+def _able(platforms: Mapping[str, Platform], options: Options) -> list[Platform]:
+    """Those that are meant as far as they can run here: of the groups that were named, else the defaults."""
+    if not options.platforms:
+        return [platform for platform in platforms.values() if platform.default]
+    ports = frozenset[Port]().union(*(GROUPS.get(name, frozenset()) for name in options.platforms))
+    return [platform for platform in platforms.values() if platform.port in ports]
 
 
 def reason(platform: Platform, timing: Timing | None, lacks: list[Requirement]) -> str:

@@ -26,6 +26,7 @@ from minrpc.running.links import LinkPair, open_pair
 from minrpc.running.qmp import Qmp
 from minrpc.running.shared_memory import SharedMemory, memory_size, qemu_arguments
 from minrpc.targets.qemu_command import Icount, Wiring, wire
+from minrpc.targets.table import Platform
 
 _START_S: Final = 30.0
 
@@ -95,7 +96,7 @@ def _start(
         timing="exact" if icount else "wall",
         icount=icount,
         process=process,
-        console_tail=TextTail(os.fdopen(console_read, "rb", buffering=0), "console"),
+        console_tail=_console(console_read, platform),
         output_tail=output_tail(process, "qemu"),
         qmp=Qmp(ours),
         memory=memory,
@@ -110,6 +111,15 @@ def _shared_memory(firmware: Firmware, argv: list[str]) -> SharedMemory | None:
     if not firmware.target.direct or platform.memory_at is None or not size:
         return None
     return SharedMemory(platform.memory_at, size)
+
+
+def _console(descriptor: int, platform: Platform) -> TextTail | None:
+    """What collects the console's text; None for a machine without one, whose text comes over the link."""
+    console = os.fdopen(descriptor, "rb", buffering=0)
+    if platform.console_uart is None:
+        console.close()
+        return None
+    return TextTail(console, "console")
 
 
 def _run(device: RunningDevice, pair: LinkPair, deadline: Deadline) -> None:

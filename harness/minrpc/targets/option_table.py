@@ -27,7 +27,8 @@ DEVICE_OPTIONS: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
             "action": "append",
             "default": [],
             "metavar": "NAME[,NAME...]",
-            "help": "platforms to use; by default all default ones that can run (see `minrpc platforms`)",
+            "help": "platforms to use, or all, bare, zephyr: those that can run here; by default all default "
+            "ones that can run (see `minrpc platforms`)",
         },
         "serial-port": {"metavar": "PATH", "help": "use the device that already runs at this port"},
         "baud": {"type": int, "metavar": "N", "help": "bits per second of the serial port"},

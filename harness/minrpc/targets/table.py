@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from minrpc.timing.clock import Counts
 
@@ -104,6 +104,52 @@ class Platform:
 # The firmware can take code while it runs.
 _CODE_LOADING = "-DMINRPC_CODE_LOADING=ON"
 
+
+def _bare(
+    machine: str,
+    core: str,
+    *,
+    qemu: str = "qemu-system-arm",
+    qemu_machine: str,
+    qemu_args: tuple[str, ...] = (),
+    arch: str = "arm",
+    uarts: tuple[int, int | None] = (1, 0),
+    clock: str = "SysTick",
+    default: bool = False,
+) -> Platform:
+    """A machine of the bare-metal port, in QEMU.
+
+    machine: of zephyr-app/ports/baremetal/machines.
+    core: its processor, for people.
+    uarts: which carries RPC, and which text.
+    """
+    return Platform(
+        name=f"bare_{machine}",
+        port="baremetal",
+        starts="qemu",
+        description=f"{core} in QEMU, no RTOS, picolibc",
+        default=default,
+        arch=arch,
+        elf="minrpc.elf",
+        cmake_options=(f"-DMINRPC_MACHINE={machine}", _CODE_LOADING),
+        qemu=qemu,
+        qemu_args=("-machine", qemu_machine, "-net", "none", *qemu_args),
+        icount_shift=7,
+        link_uart=uarts[0],
+        console_uart=uarts[1],
+        clock=clock,
+    )
+
+
+_VIRT: Final[Mapping[str, Any]] = {
+    "arch": "riscv",
+    "qemu_machine": "virt",
+    # Its real-time clock follows virtual time, as the others' counters do.
+    "qemu_args": ("-bios", "none", "-rtc", "clock=vm"),
+    "uarts": (0, None),
+    "clock": "mtime",
+}
+
 _TABLE = (
     Platform(
         name="posix",
@@ -117,22 +163,15 @@ _TABLE = (
         clock="CLOCK_MONOTONIC",
         arguments=("--fd", "{fd}"),
     ),
-    Platform(
-        name="bare_mps2_an385",
-        port="baremetal",
-        starts="qemu",
-        description="Cortex-M3 in QEMU, no RTOS, picolibc",
-        default=True,
-        arch="arm",
-        elf="minrpc_mps2_an385.elf",
-        cmake_options=(_CODE_LOADING,),
-        qemu="qemu-system-arm",
-        qemu_args=("-machine", "mps2-an385", "-net", "none"),
-        icount_shift=7,
-        link_uart=1,
-        console_uart=0,
-        clock="SysTick",
-    ),
+    _bare("mps2_an385", "Cortex-M3", qemu_machine="mps2-an385", default=True),
+    _bare("mps2_an386", "Cortex-M4 with FPU", qemu_machine="mps2-an386"),
+    _bare("mps2_an500", "Cortex-M7 with double FPU", qemu_machine="mps2-an500"),
+    _bare("mps2_an505", "Cortex-M33 with FPU", qemu_machine="mps2-an505"),
+    _bare("mps2_an521", "Cortex-M33 without FPU", qemu_machine="mps2-an521"),
+    _bare("mps3_an547", "Cortex-M55 with FPU and vectors (MVE)", qemu_machine="mps3-an547"),
+    _bare("microbit", "Cortex-M0 with 16 KiB of RAM", qemu_machine="microbit", uarts=(0, None)),
+    _bare("rv32", "RV32IMAC", qemu="qemu-system-riscv32", **_VIRT),
+    _bare("rv64", "RV64GC", qemu="qemu-system-riscv64", **_VIRT),
     Platform(
         name="qemu_x86",
         port="zephyr",

@@ -58,5 +58,5 @@ def test_doctor_says_the_command_that_gets_what_is_missing(minrpc: Minrpc) -> No
     assert status == 1
     assert "MISSING: gcc is not installed" in out
     assert "\n  sudo apt-get install cmake    # posix, bare_mps2_an385" in out
-    assert "\n  sudo apt-get install picolibc-arm-none-eabi    # bare_mps2_an385\n" in out
+    assert "\n  sudo apt-get install picolibc-arm-none-eabi    # bare_mps2_an385" in out
     assert "\n  west init -l . && west update    # " in out

@@ -57,6 +57,22 @@ def test_a_platform_that_was_named_and_cannot_run_is_an_error() -> None:
     assert caught.value.next_step == "apt-get install gcc-arm; then apt-get install qemu"
 
 
+def test_a_group_is_those_of_it_that_can_run() -> None:
+    bare = [name for name, platform in PLATFORMS.items() if platform.port == "baremetal"]
+    assert names(select(Options(platforms=("bare",)), nothing_missing)) == bare
+    assert names(select(Options(platforms=("all",)), nothing_missing)) == list(PLATFORMS)
+    selection = select(Options(platforms=("bare",)), no_arm)
+    assert names(selection) == [name for name in bare if PLATFORMS[name].arch != "arm"]
+    assert "arm-none-eabi-gcc is not installed" in selection.left_out["bare_mps2_an385"]
+
+
+def test_a_platform_that_is_named_beside_its_group_is_tested_once_and_must_run() -> None:
+    selection = select(Options(platforms=("bare_rv32", "bare")), no_arm)
+    assert names(selection).count("bare_rv32") == 1
+    with pytest.raises(ConfigurationError, match="bare_mps2_an385 can't run here"):
+        select(Options(platforms=("bare", "bare_mps2_an385")), no_arm)
+
+
 def test_an_unknown_name_proposes_one() -> None:
     with pytest.raises(ConfigurationError, match="did you mean posix"):
         select(Options(platforms=("posxi",)), nothing_missing)

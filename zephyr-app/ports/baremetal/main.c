@@ -1,16 +1,17 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * A device without an operating system: an ARM MPS2 AN385, Cortex-M3, as QEMU has it.
+ * A device without an operating system. Which machine it is, machine.h says.
  */
 #include <string.h>
 
+#include <minrpc/minrpc_config.h>
 #include <minrpc/server.h>
 
-#include "board.h"
+#include "machine.h"
 #include "operators.h"
+#include "port.h"
 
-#define ARENA_SIZE (3U * 1024U * 1024U)
 /* At least: null and what is near it is nobody's memory. */
 #define VECTORS_SIZE 1024U
 
@@ -26,37 +27,29 @@ static int port_write(void *context, const uint8_t *data, uint32_t size)
 static void port_clock_describe(void *context, struct minrpc_clock *clock)
 {
 	(void)context;
-	*clock = (struct minrpc_clock){.cycles_hz = CPU_HZ};
+	*clock = (struct minrpc_clock){.cycles_hz = MACHINE_CLOCK_HZ};
 }
 
 static void port_clock_sample(void *context, struct minrpc_clock_sample *sample)
 {
 	(void)context;
-	sample->cycles = systick_cycles();
+	sample->cycles = clock_cycles();
 	sample->coarse = 0U;
 }
 
 static void port_sleep_ms(void *context, uint32_t milliseconds)
 {
-	uint64_t end = systick_cycles() + (uint64_t)milliseconds * (CPU_HZ / 1000U);
+	uint64_t end = clock_cycles() + (uint64_t)milliseconds * (MACHINE_CLOCK_HZ / 1000U);
 
 	(void)context;
-	while (systick_cycles() < end) {
-	}
-}
-
-void board_reset(void)
-{
-	__asm__ volatile("dsb" ::: "memory");
-	SCB_AIRCR = AIRCR_RESET;
-	for (;;) {
+	while (clock_cycles() < end) {
 	}
 }
 
 static void port_reset(void *context)
 {
 	(void)context;
-	board_reset();
+	cpu_reset();
 }
 
 static uint32_t port_receive_overruns(void *context)
@@ -64,6 +57,15 @@ static uint32_t port_receive_overruns(void *context)
 	(void)context;
 	return link_overruns();
 }
+
+#if MINRPC_CODE_LOADING
+static int port_code_ready(void *context, void *block, uint32_t size)
+{
+	(void)context;
+	cpu_code_ready(block, size);
+	return 0;
+}
+#endif
 
 static void port_stack_use(void *context, uint32_t *size, uint32_t *peak)
 {
@@ -78,29 +80,42 @@ static const struct minrpc_platform platform = {
 	.sleep_ms = port_sleep_ms,
 	.reset = port_reset,
 	.receive_overruns = port_receive_overruns,
+#if MINRPC_CODE_LOADING
+	.code_ready = port_code_ready,
+#endif
 	.stack_use = port_stack_use,
 };
 
 /* A count of restarts in memory that a reset leaves alone: no two in a row start with the same nonce. */
 static uint8_t restarts __attribute__((section(".preserve")));
 
-static _Alignas(8) uint8_t receive_buffer[MINRPC_MAX_PACKET];
+static _Alignas(8) uint8_t receive_buffer[MACHINE_PACKET_BYTES];
 static uint8_t send_buffer[64];
-/* Not zeroed at the start: that would be most of the time from reset to the first answer. */
-static _Alignas(64) uint8_t arena[ARENA_SIZE] __attribute__((section(".preserve.arena")));
+
+/* Where arrays are. It is not zeroed: that would be most of the time from reset to the first answer. */
+static void give_arena(struct minrpc_config *config)
+{
+#ifdef MACHINE_ARENA_BASE
+	config->arena = (void *)(uintptr_t)MACHINE_ARENA_BASE;
+	config->arena_size = MACHINE_ARENA_SIZE;
+#else
+	/* From the linker script: what of the RAM neither data nor stack have. */
+	extern uint8_t __heap_start[], __heap_end[];
+
+	config->arena = __heap_start;
+	config->arena_size = (uint32_t)(__heap_end - __heap_start);
+#endif
+}
 
 /* To the console and, as a log, to whoever holds the link; then the device starts afresh. */
 void fault_report(const char *text)
 {
+	link_init();
 	console_write(text);
 	console_write("\n");
 	minrpc_server_last_words(&server, text, (uint32_t)strlen(text));
-	board_reset();
+	cpu_reset();
 }
-
-/* The linker's: where the code and the constants lie. */
-extern const char __flash[];
-extern const char __flash_size[];
 
 int main(void)
 {
@@ -110,19 +125,18 @@ int main(void)
 		.receive_size = sizeof(receive_buffer),
 		.send_buffer = send_buffer,
 		.send_size = sizeof(send_buffer),
-		.arena = arena,
-		.arena_size = sizeof(arena),
-		.read_only = __flash + VECTORS_SIZE,
+		.read_only = (const void *)(uintptr_t)(MACHINE_FLASH_BASE + VECTORS_SIZE),
+		.read_only_size = MACHINE_FLASH_SIZE - VECTORS_SIZE,
 	};
 
 	stack_paint();
+	give_arena(&config);
 	config.library = minrpc_system_library();
-	config.read_only_size = (uint32_t)(uintptr_t)__flash_size - VECTORS_SIZE;
 	config.nonce_seed = ++restarts;
-	uart_init();
-	systick_init();
+	link_init();
+	clock_init();
 	minrpc_tvm_bind(&server);
-	console_write("minrpc: MPS2 AN385 ready, RPC on UART1\n");
+	console_write("minrpc: " MACHINE_TITLE " ready\n");
 	if (!minrpc_server_init(&server, &config)) {
 		console_write(server.error);
 		for (;;) {

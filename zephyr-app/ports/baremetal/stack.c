@@ -3,16 +3,16 @@
  *
  * How deep the stack went: it is painted at the start, and what is not paint any more was used.
  */
-#include "board.h"
+#include "machine.h"
+#include "port.h"
 
 #define PAINT 0x5ac35ac3U
 
-extern uint32_t __stack[];      /* its top, from the linker script */
-extern uint8_t __stack_size[]; /* an address that is the size */
+extern uint32_t __stack[]; /* its top, from the linker script */
 
 static uint32_t *bottom(void)
 {
-	return __stack - (uintptr_t)__stack_size / sizeof(uint32_t);
+	return __stack - MACHINE_STACK_BYTES / sizeof(uint32_t);
 }
 
 void stack_paint(void)
@@ -32,6 +32,6 @@ void stack_use(uint32_t *size, uint32_t *peak)
 	while (*at == PAINT) {
 		at++;
 	}
-	*size = (uint32_t)(uintptr_t)__stack_size;
+	*size = MACHINE_STACK_BYTES;
 	*peak = (uint32_t)((uintptr_t)__stack - (uintptr_t)at);
 }

@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-# Debian's arm-none-eabi GCC with picolibc.
+# The machine's compiler with picolibc, as Debian has it.
+list(APPEND CMAKE_TRY_COMPILE_PLATFORM_VARIABLES MINRPC_MACHINE)
+include(${CMAKE_CURRENT_LIST_DIR}/machine.cmake)
+list(JOIN MACHINE_FLAGS " " _machine_flags)
+
 set(CMAKE_SYSTEM_NAME Generic)
-set(CMAKE_SYSTEM_PROCESSOR cortex-m3)
-set(CMAKE_C_COMPILER arm-none-eabi-gcc)
+set(CMAKE_SYSTEM_PROCESSOR ${MACHINE_CPU})
+set(CMAKE_C_COMPILER ${MACHINE_COMPILER})
 set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY)
-set(CMAKE_C_FLAGS_INIT "-mcpu=cortex-m3 -mthumb --specs=picolibc.specs -ffunction-sections -fdata-sections")
+set(CMAKE_C_FLAGS_INIT "${_machine_flags} --specs=picolibc.specs -ffunction-sections -fdata-sections")

@@ -1,17 +1,20 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * The cycle counter: SysTick counts 24 bits down, its interrupt counts the overflows.
+ * Cortex-M's SysTick: it counts 24 bits down, its interrupt counts the overflows.
  */
 #include <minrpc/timer.h>
 
-#include "board.h"
+#include "machine.h"
+#include "port.h"
+
+#define PERIOD (1U << 24)
 
 static volatile uint32_t overflows;
 
-void systick_init(void)
+void clock_init(void)
 {
-	SYSTICK_RELOAD = SYSTICK_PERIOD - 1U;
+	SYSTICK_RELOAD = PERIOD - 1U;
 	SYSTICK_VALUE = 0U;
 	SYSTICK_CTRL = SYSTICK_CTRL_RUN;
 }
@@ -21,7 +24,7 @@ void systick_isr(void)
 	overflows++;
 }
 
-uint64_t systick_cycles(void)
+uint64_t clock_cycles(void)
 {
 	uint32_t counted;
 	uint32_t before;
@@ -35,5 +38,5 @@ uint64_t systick_cycles(void)
 		value = SYSTICK_VALUE;
 		after = SCB_ICSR & ICSR_SYSTICK_PENDING;
 	} while (before != after || counted != overflows);
-	return minrpc_down_counter(counted, before != 0U, value, SYSTICK_PERIOD);
+	return minrpc_down_counter(counted, before != 0U, value, PERIOD);
 }

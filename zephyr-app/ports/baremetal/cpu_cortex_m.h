@@ -1,0 +1,49 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Arm Cortex-M: v6-M, v7-M and v8-M. MACHINE_CACHES: it has caches, which are turned on.
+ */
+#ifndef CPU_CORTEX_M_H_
+#define CPU_CORTEX_M_H_
+
+#include <stdint.h>
+
+#define SYSTICK_CTRL   (*(volatile uint32_t *)0xe000e010U)
+#define SYSTICK_RELOAD (*(volatile uint32_t *)0xe000e014U)
+#define SYSTICK_VALUE  (*(volatile uint32_t *)0xe000e018U)
+#define SCB_ICSR       (*(volatile uint32_t *)0xe000ed04U)
+
+#define SYSTICK_CTRL_RUN     0x7U /* processor clock, interrupt, enabled */
+#define ICSR_SYSTICK_PENDING (1U << 26)
+
+/* An interrupt is a plain function: the processor saves what a call may change, FPU and vectors too. */
+#define CPU_INTERRUPT
+
+static inline void cpu_interrupt_begin(void)
+{
+}
+
+static inline void cpu_interrupt_end(void)
+{
+}
+
+static inline void interrupts_off(void)
+{
+	__asm__ volatile("cpsid i" ::: "memory");
+}
+
+static inline void interrupts_on(void)
+{
+	__asm__ volatile("cpsie i" ::: "memory");
+}
+
+/* With interrupts off: returns when one is pending. */
+static inline void wait_for_interrupt(void)
+{
+	__asm__ volatile("dsb\n\twfi" ::: "memory");
+}
+
+/* clock_systick.c */
+void systick_isr(void);
+
+#endif /* CPU_CORTEX_M_H_ */

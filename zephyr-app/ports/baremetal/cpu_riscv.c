@@ -1,0 +1,87 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * RISC-V in machine mode: the trap vector, and what becomes of a fault.
+ */
+#include <minrpc/text.h>
+
+#include "machine.h"
+#include "port.h"
+
+#define MIE_EXTERNAL (1UL << 11)
+
+void trap_vector(void);
+
+/* Vectored: exceptions come to the first entry, interrupt N to entry N; 11 is the external one. */
+__attribute__((naked, used, aligned(256))) void trap_vector(void)
+{
+	__asm__ volatile(".option push\n\t"
+			 ".option norvc\n\t"
+			 ".rept 11\n\t"
+			 "j fault_handler\n\t"
+			 ".endr\n\t"
+			 "j link_receive_isr\n\t"
+			 ".option pop");
+}
+
+/* picolibc's start-up code has turned on the FPU and cleared the data. */
+static void cpu_init(void)
+{
+	__asm__ volatile("csrw mtvec, %0" ::"r"((uintptr_t)trap_vector | 1U));
+}
+
+/* Before any constructor, so that a fault there is told, too. */
+static void (*const early)(void) __attribute__((section(".preinit_array"), used)) = cpu_init;
+
+void cpu_enable_link_interrupt(void)
+{
+	PLIC_PRIORITY(MACHINE_LINK_IRQ) = 1U;
+	PLIC_THRESHOLD = 0U;
+	PLIC_ENABLE(MACHINE_LINK_IRQ) = 1U << MACHINE_LINK_IRQ % 32U;
+	__asm__ volatile("csrs mie, %0" ::"r"(MIE_EXTERNAL));
+	interrupts_on();
+}
+
+void cpu_code_ready(void *address, size_t size)
+{
+	(void)address;
+	(void)size;
+	__asm__ volatile("fence rw, rw\n\tfence.i" ::: "memory");
+}
+
+void cpu_reset(void)
+{
+	__asm__ volatile("fence" ::: "memory");
+	*(volatile uint32_t *)(uintptr_t)MACHINE_RESET = MACHINE_RESET_VALUE;
+	for (;;) {
+	}
+}
+
+/* ---------------------------------------------------------------------- faults */
+
+static const char *fault_name(unsigned long cause)
+{
+	static const char *const names[] = {
+		"misaligned instruction", "instruction access fault", "illegal instruction",
+		"breakpoint",             "misaligned load",          "load access fault",
+		"misaligned store",       "store access fault",
+	};
+
+	return cause < sizeof(names) / sizeof(names[0]) ? names[cause] : "unexpected trap";
+}
+
+/* Goes on with the stack as it is and never back, so that nothing has to be saved. */
+__attribute__((noreturn, used)) void fault_handler(void)
+{
+	char text[160];
+	unsigned long cause;
+	unsigned long pc;
+	unsigned long address;
+
+	__asm__ volatile("csrr %0, mcause" : "=r"(cause));
+	__asm__ volatile("csrr %0, mepc" : "=r"(pc));
+	__asm__ volatile("csrr %0, mtval" : "=r"(address));
+	minrpc_text(text, sizeof(text), "fatal: %s at pc 0x%x, mcause %u, address 0x%x",
+		    fault_name(cause), (unsigned int)pc, (unsigned int)cause, (unsigned int)address);
+	fault_report(text);
+}

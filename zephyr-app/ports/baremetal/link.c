@@ -1,0 +1,121 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * One UART is the link: it receives by interrupt into a ring; sending waits its turn. Another, if there is one, is
+ * the console.
+ */
+#include <stdbool.h>
+
+#include "machine.h"
+#include "port.h"
+
+#define RING_SIZE MACHINE_RING_BYTES
+
+_Static_assert((RING_SIZE & (RING_SIZE - 1U)) == 0U, "MACHINE_RING_BYTES: a power of two");
+
+static struct uart *const link = (struct uart *)(uintptr_t)MACHINE_LINK;
+#ifdef MACHINE_CONSOLE
+static struct uart *const console = (struct uart *)(uintptr_t)MACHINE_CONSOLE;
+#endif
+
+static uint8_t ring[RING_SIZE];
+/* What has come in, been read and been lost; beside each other, so that one register leads to all. */
+static struct {
+	volatile uint32_t in;  /* written by the interrupt only */
+	volatile uint32_t out; /* written by the reader only */
+	volatile uint32_t lost;
+} count;
+
+void link_init(void)
+{
+#ifdef MACHINE_CONSOLE
+	uart_enable(console, false);
+#endif
+	uart_enable(link, true);
+	cpu_enable_link_interrupt();
+}
+
+void console_write(const char *text)
+{
+#ifdef MACHINE_CONSOLE
+	while (*text != '\0') {
+		uart_put(console, (uint8_t)*text++);
+	}
+#else
+	(void)text;
+#endif
+}
+
+void link_write(const uint8_t *data, uint32_t size)
+{
+	const uint8_t *end = data + size;
+
+	/* By four: counting would be a third of the work. */
+	while (end - data >= 4) {
+		uart_put(link, data[0]);
+		uart_put(link, data[1]);
+		uart_put(link, data[2]);
+		uart_put(link, data[3]);
+		data += 4;
+	}
+	while (data != end) {
+		uart_put(link, *data++);
+	}
+}
+
+/* There may be nothing to take: an interrupt stays pending when what raised it was taken by the one before. */
+CPU_INTERRUPT void link_receive_isr(void)
+{
+	uint32_t in = count.in;
+	uint32_t start = in % RING_SIZE;
+	uint32_t room = RING_SIZE - (in - count.out);
+	uint8_t dropped;
+	uint8_t *at = &ring[start];
+	uint8_t *end = at + (room < RING_SIZE - start ? room : RING_SIZE - start);
+	uint32_t taken;
+	bool overran = false;
+
+	if (room == 0U) {
+		at = &dropped;
+		end = at + 1;
+	}
+	cpu_interrupt_begin();
+	taken = (uint32_t)(uart_take(link, at, end, &overran) - at);
+	if (room != 0U) {
+		count.in = in + taken;
+	} else {
+		count.lost += taken;
+	}
+	if (overran) {
+		count.lost++;
+	}
+	cpu_interrupt_end();
+}
+
+uint32_t link_wait(const uint8_t **data)
+{
+	uint32_t start = count.out % RING_SIZE;
+	uint32_t held;
+
+	/* Interrupts off between the look and the wait: the wait ends on a pending one all the same. */
+	interrupts_off();
+	while (count.in == count.out) {
+		wait_for_interrupt();
+		interrupts_on();
+		interrupts_off();
+	}
+	interrupts_on();
+	held = count.in - count.out;
+	*data = &ring[start];
+	return held < RING_SIZE - start ? held : RING_SIZE - start;
+}
+
+void link_consume(uint32_t size)
+{
+	count.out += size;
+}
+
+uint32_t link_overruns(void)
+{
+	return count.lost;
+}

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+# Reads the machine that MINRPC_MACHINE names: machines/NAME.cmake, or any such file by its path. Each key is also
+# a macro of the generated machine.h: a number as it is, "base size" as KEY_BASE and KEY_SIZE.
+#
+#   MACHINE_TITLE          how it is called in the text at the start
+#   MACHINE_COMPILER       the C compiler
+#   MACHINE_FLAGS          what that is told of the processor
+#   MACHINE_CPU            cpu_NAME.c and .h: start, faults, interrupts, caches
+#   MACHINE_FLASH          code and constants: base and size
+#   MACHINE_RAM            data and, at its top, the stack: base and size
+#   MACHINE_ARENA          arrays: base and size; left out: all of the RAM that is left over
+#   MACHINE_STACK_BYTES    of the stack (8192)
+#   MACHINE_PACKET_BYTES   of the longest request, 2048 to 8192 (8192)
+#   MACHINE_RING_BYTES     of what may have come in and wait, a power of two (16384)
+#   MACHINE_CLOCK          clock_NAME.c, and MACHINE_CLOCK_HZ, its rate
+#   MACHINE_UART           uart_NAME.h
+#   MACHINE_LINK           base of the UART that carries RPC, and MACHINE_LINK_IRQ, its receive interrupt
+#   MACHINE_CONSOLE        base of the UART that carries text; left out: text goes to the link, as logs
+#
+# What one processor, clock or UART needs besides is said in that file.
+set(MACHINE_STACK_BYTES 8192)
+set(MACHINE_PACKET_BYTES 8192)
+set(MACHINE_RING_BYTES 16384)
+
+if(IS_ABSOLUTE "${MINRPC_MACHINE}")
+  set(_machine_file "${MINRPC_MACHINE}")
+else()
+  set(_machine_file "${CMAKE_CURRENT_LIST_DIR}/machines/${MINRPC_MACHINE}.cmake")
+endif()
+if(NOT EXISTS "${_machine_file}")
+  file(GLOB _known RELATIVE "${CMAKE_CURRENT_LIST_DIR}/machines" "${CMAKE_CURRENT_LIST_DIR}/machines/*.cmake")
+  message(FATAL_ERROR "MINRPC_MACHINE=${MINRPC_MACHINE}: there is no ${_machine_file}; there are ${_known}")
+endif()
+include("${_machine_file}")
+
+foreach(_key TITLE COMPILER FLAGS CPU FLASH RAM CLOCK CLOCK_HZ UART LINK LINK_IRQ)
+  if(NOT DEFINED MACHINE_${_key})
+    message(FATAL_ERROR "${_machine_file} does not set MACHINE_${_key}; machine.cmake says what it is")
+  endif()
+endforeach()
+
+# Writes machine.h to `file`; that is only touched when it changes.
+function(write_machine_header file)
+  get_cmake_property(names VARIABLES)
+  list(FILTER names INCLUDE REGEX "^MACHINE_")
+  set(text "/* From ${MINRPC_MACHINE}. */\n#define MACHINE_TITLE \"${MACHINE_TITLE}\"\n")
+  foreach(name ${names})
+    set(value ${${name}})
+    list(LENGTH value length)
+    if(value MATCHES "^(0x[0-9a-fA-F]+|[0-9]+)$")
+      string(APPEND text "#define ${name} ${value}U\n")
+    elseif(length EQUAL 2 AND value MATCHES "^0x[0-9a-fA-F]+;0x[0-9a-fA-F]+$")
+      list(GET value 0 base)
+      list(GET value 1 size)
+      string(APPEND text "#define ${name}_BASE ${base}U\n#define ${name}_SIZE ${size}U\n")
+    endif()
+  endforeach()
+  string(APPEND text "#include \"cpu_${MACHINE_CPU}.h\"\n#include \"uart_${MACHINE_UART}.h\"\n")
+  file(CONFIGURE OUTPUT "${file}" CONTENT "${text}" @ONLY)
+endfunction()

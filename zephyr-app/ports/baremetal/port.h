@@ -1,0 +1,46 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * What the parts of the bare-metal port are to each other. What differs between machines is in machine.h.
+ */
+#ifndef PORT_H_
+#define PORT_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* cpu_*.c: the processor. What is short is in cpu_*.h: interrupts_off, interrupts_on, wait_for_interrupt. */
+
+/* Lets the link's receive interrupt through. */
+void cpu_enable_link_interrupt(void);
+/* Instructions were written to these bytes: makes them what is executed next. */
+void cpu_code_ready(void *address, size_t size);
+__attribute__((noreturn)) void cpu_reset(void);
+
+/* link.c: RPC's UART receives by interrupt into a ring; sending waits its turn. The console's only sends. */
+
+void link_init(void);
+void link_write(const uint8_t *data, uint32_t size);
+/* Received bytes in one piece: waits until there are some, returns how many. link_consume frees them. */
+uint32_t link_wait(const uint8_t **data);
+void link_consume(uint32_t size);
+uint32_t link_overruns(void);
+/* The receive interrupt. */
+void link_receive_isr(void);
+/* Does nothing where the machine has no second UART. */
+void console_write(const char *text);
+
+/* clock_*.c: a counter of MACHINE_CLOCK_HZ that does not wrap. */
+
+void clock_init(void);
+uint64_t clock_cycles(void);
+
+/* stack.c */
+
+void stack_paint(void);
+void stack_use(uint32_t *size, uint32_t *peak);
+
+/* main.c: says `text` to whoever listens, and starts the device afresh. At any time, also before main. */
+__attribute__((noreturn)) void fault_report(const char *text);
+
+#endif /* PORT_H_ */
