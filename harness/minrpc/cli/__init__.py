@@ -31,6 +31,7 @@ COMMANDS: Final = MappingProxyType(
         "doctor": "show the versions found, what is missing, and how to get it",
         "time": "measure how long a function takes on the device, with statistics",
         "clock": "show what a device's times are worth: its clock, overhead and drift",
+        "profile": "show what one call executes, by function and source line, in QEMU",
         "compare": "show what got slower or bigger between two measurements, as Markdown",
         "bench": "measure what the program costs against a raw baseline",
         "cache": "show how much the firmware that is kept takes, and clean it",

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`minrpc profile`: what one call executes, by function and by source line, in QEMU. Exact."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Final
+
+from minrpc.cli.call_arguments import call_arguments, to_device
+from minrpc.counters import QemuCounters
+from minrpc.counters.image import Image
+from minrpc.counters.lines import Line
+from minrpc.counters.profile import Profile, profile_call
+from minrpc.counters.profile_files import callgrind, flame_graph, speedscope
+from minrpc.errors import ConfigurationError, MissingError
+from minrpc.firmware import Firmware, build
+from minrpc.host.deadline import Deadline
+from minrpc.host.files import check_writable, write_whole
+from minrpc.pipeline import connect, select
+from minrpc.running import start
+from minrpc.targets import Target
+from minrpc.targets.options import add_device_options, options_from
+
+_TOP: Final = 15
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    add = parser.add_argument
+    add("function", metavar="FUNC", help="a function of the firmware's system library")
+    add("--shape", metavar="N[,N...]", help="shape of the arrays that add, mul and exp take (default 1024)")
+    add("--dtype", metavar="TYPE", help="type of their elements (default float32)")
+    add(
+        "--arg",
+        action="append",
+        default=[],
+        metavar="ARG",
+        help="an argument, for any function: float32[16,64], 3 or 0.5; repeat it for each",
+    )
+    add("--top", type=int, default=_TOP, metavar="N", help=f"rows of each table (default {_TOP})")
+    add("--annotate", metavar="FUNC", help="show the source of this function, with counts beside it")
+    add("--flame", type=Path, metavar="FILE.svg", help="draw a flame graph")
+    add("--callgrind", type=Path, metavar="FILE", help="write what KCachegrind reads")
+    add("--speedscope", type=Path, metavar="FILE", help="write what https://www.speedscope.app reads")
+    add("--option", action="append", default=[], metavar="-DNAME=VALUE", help="a CMake option of the build")
+    add_device_options(add)
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Profile on one platform, and show."""
+    options = options_from(vars(arguments))
+    plan = call_arguments(arguments.function, arguments.arg, arguments.shape, arguments.dtype)
+    files = [arguments.flame, arguments.callgrind, arguments.speedscope]
+    for file in filter(None, files):
+        check_writable(file)
+    selection = select(options)
+    target = _only([one for one in selection.targets if one.platform.starts == "qemu"], options.platforms)
+    target = target.changed(cmake_options=arguments.option)
+    print(f"{target.name}: firmware", file=sys.stderr, flush=True)
+    firmware = build(target)
+    total = Deadline("profile", options.total_s)
+    with ExitStack() as stack:
+        counters = QemuCounters(Image(firmware.elf), flow=True)
+        running = stack.enter_context(start(firmware, counters=counters, total=total))
+        device = stack.enter_context(connect(running, total=total))
+        profile = profile_call(device.system_lib(), counters, arguments.function, to_device(device, plan))
+    call = f"{arguments.function}({', '.join(map(str, plan))})"
+    print("\n".join(_text(profile, call, target.name, firmware, arguments.top)))
+    if arguments.annotate:
+        print("\n".join(_annotated(profile, arguments.annotate, firmware)))
+    for file, writer in zip(files, (flame_graph, callgrind, speedscope), strict=True):
+        if file:
+            write_whole(file, writer(profile))
+    return 0
+
+
+def _only(targets: list[Target], named: tuple[str, ...]) -> Target:
+    if not targets:
+        what = f"{', '.join(named)} does not run under QEMU" if named else "no platform can run here"
+        raise MissingError(f"{what}: nothing counts there", next_step="name one: --platform bare_mps2_an385")
+    if len(targets) > 1 and named:
+        raise ConfigurationError("a profile is of one platform", next_step="name one with --platform")
+    return targets[0]
+
+
+def _text(profile: Profile, call: str, platform: str, firmware: Firmware, top: int) -> Iterator[str]:
+    total = profile.total
+    yield f"{call} on {platform}: {total:,} instructions"
+    yield ""
+    yield f"  {'own':>12} {'':>6} {'with callees':>13} {'calls':>9}  function"
+    for row in profile.functions[:top]:
+        share = f"{row.own / total:.1%}"
+        yield f"  {row.own:>12,} {share:>6} {row.inclusive:>13,} {row.calls:>9,}  {row.name}"
+    rest = profile.functions[top:]
+    if rest:
+        own = sum(row.own for row in rest)
+        yield f"  {own:>12,} {own / total:>6.1%} {'':>13} {'':>9}  {len(rest)} more"
+    yield ""
+    yield f"  {'own':>12} {'':>6}  line"
+    shown = list(profile.lines.items())[:top]
+    for line, count in shown:
+        yield f"  {count:>12,} {count / total:>6.1%}  {_place(line)}  {_source(firmware, line)}".rstrip()
+    more = len(profile.lines) - len(shown)
+    if more:
+        left = total - sum(count for _, count in shown)
+        yield f"  {left:>12,} {left / total:>6.1%}  {more} more"
+
+
+def _place(line: Line | None) -> str:
+    return f"{Path(line.file).name}:{line.number}" if line else "no source line known"
+
+
+def _source(firmware: Firmware, line: Line | None) -> str:
+    """The line itself, where its file is here."""
+    lines = _lines_of(firmware, line.file) if line else []
+    return lines[line.number - 1].strip() if line and line.number <= len(lines) else ""
+
+
+def _lines_of(firmware: Firmware, name: str) -> list[str]:
+    try:
+        return firmware.source(name).read_text(errors="replace").splitlines()
+    except OSError:
+        return []
+
+
+def _annotated(profile: Profile, name: str, firmware: Firmware) -> Iterator[str]:
+    """The source lines from the function's first to its last, each with what was executed for it."""
+    function = next((one for one in profile.image.functions if one.name == name), None)
+    if function is None:
+        raise ConfigurationError(f"the image has no function {name}", next_step="take one of the table")
+    found = [profile.line_table.at(address) for address in range(function.start, function.end)]
+    own = [line for line in found if line]
+    if not own:
+        raise ConfigurationError(f"no source line of {name} is known", next_step="build it with -g")
+    # What was put in line has files of its own.
+    file = Counter(line.file for line in own).most_common(1)[0][0]
+    numbers = [line.number for line in own if line.file == file]
+    yield ""
+    yield f"{name}, {file}"
+    lines = _lines_of(firmware, file)
+    for number in range(min(numbers), max(numbers) + 1):
+        count = profile.lines.get(Line(file, number))
+        text = lines[number - 1] if number <= len(lines) else ""
+        yield f"  {f'{count:,}' if count else '':>12}  {number:>5}  {text}".rstrip()

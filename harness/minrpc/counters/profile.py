@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The profile of one call: what it executed, by function, by source line and by who called whom. Exact."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+from minrpc.client import RemoteModule
+from minrpc.counters.call_tree import CallTree, Row
+from minrpc.counters.image import Image
+from minrpc.counters.lines import Line, LineTable
+from minrpc.counters.qemu_counters import Counts, QemuCounters
+from minrpc.errors import HarnessError
+
+INTERRUPTS: Final = "(interrupts)"
+
+# What an interrupt or exception is entered by, as runtimes name it. Nothing calls such a function.
+_ENTRIES: Final = re.compile(r"isr|irq|interrupt|trap|exc(eption)?|nmi|systick|timer_handler", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Profile:
+    """One call's instructions, the evaluator's own call of the function among them.
+
+    tree, counts: the same instructions, by who called whom and by address.
+    """
+
+    name: str
+    image: Image
+    tree: CallTree
+    counts: Counts
+
+    @property
+    def total(self) -> int:
+        """Instructions in all."""
+        return self.counts.total
+
+    @cached_property
+    def functions(self) -> list[Row]:
+        """By function, most first; what interrupts executed is a row of its own, `INTERRUPTS`."""
+        return self.settled.rows()
+
+    @cached_property
+    def settled(self) -> CallTree:
+        """The tree, with all that an interrupt executed in one node of the function that it interrupted."""
+        tree = self.tree
+        names = list(tree.names)
+        for node, name in enumerate(names):
+            inside = names[tree.parents[node]] == INTERRUPTS
+            if node and (inside or _ENTRIES.search(name)):
+                names[node] = INTERRUPTS
+        return CallTree(names, tree.parents, tree.own, tree.calls)
+
+    @cached_property
+    def lines(self) -> Mapping[Line | None, int]:
+        """By source line, most first; None is code without any."""
+        table = self.line_table
+        sums: dict[Line | None, int] = {}
+        for address, count in self.counts.by_address.items():
+            line = table.at(address)
+            sums[line] = sums.get(line, 0) + count
+        if self.counts.elsewhere:
+            sums[None] = sums.get(None, 0) + self.counts.elsewhere
+        return dict(sorted(sums.items(), key=lambda item: -item[1]))
+
+    @cached_property
+    def line_table(self) -> LineTable:
+        """Of the image."""
+        return LineTable(self.image.path)
+
+    def check(self) -> None:
+        """Raise HarnessError unless all sums are equal: the plugin, or this, is wrong then."""
+        sums = {
+            "by address": self.total,
+            "by caller": self.tree.total,
+            "by function": sum(row.own for row in self.functions),
+            "by line": sum(self.lines.values()),
+        }
+        if len(set(sums.values())) != 1:
+            shown = ", ".join(f"{count} {what}" for what, count in sums.items())
+            raise HarnessError(f"the profile of {self.name} does not add up: {shown}")
+
+
+def profile_call(
+    lib: RemoteModule, counters: QemuCounters, name: str, arguments: Sequence[object]
+) -> Profile:
+    """The profile of one call of `name`, after as many as warm it up; the device was started with `counters`.
+
+    Raises as a call does, and HarnessError when the counts contradict each other.
+    """
+    measurer = lib.measure(name, number=1, repeat=1)
+    # What measuring costs is measured with the first, in batches of its own.
+    measurer(*arguments)
+    tree, counts = counters.call_tree(), counters.in_windows()
+    measurer(*arguments)
+    profile = Profile(name, counters.image, counters.call_tree() - tree, counters.in_windows() - counts)
+    profile.check()
+    return profile

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A profile as files that viewers read: callgrind's (KCachegrind), speedscope's, and a flame graph as SVG."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from html import escape
+from typing import Any, Final
+
+from minrpc.counters.call_tree import CallTree
+from minrpc.counters.lines import Line
+from minrpc.counters.profile import Profile
+
+_SCHEMA: Final = "https://www.speedscope.app/file-format-schema.json"
+
+
+def callgrind(profile: Profile) -> str:
+    """As valgrind's manual has the format: costs by line, and calls with their inclusive cost."""
+    text = ["# callgrind format", "version: 1", "creator: minrpc", f"cmd: {profile.name}"]
+    text += ["positions: line", "events: Instructions", f"summary: {profile.total}", ""]
+    arcs = _arcs(profile.tree)
+    for function, lines in sorted(_by_function(profile).items()):
+        text += [f"fl={_first_file(lines)}", f"fn={function}"]
+        file = _first_file(lines)
+        for line, count in sorted(lines.items(), key=lambda item: item[0] or ("", 0)):
+            here, number = line or ("", 0)
+            if here != file:
+                text.append(f"fi={here}")
+                file = here
+            text.append(f"{number} {count}")
+        for callee, (calls, inclusive) in sorted(arcs.pop(function, {}).items()):
+            text += [f"cfn={callee}", f"calls={max(calls, 1)} 0", f"0 {inclusive}"]
+        text.append("")
+    return "\n".join(text) + "\n"
+
+
+def _by_function(profile: Profile) -> dict[str, dict[Line | None, int]]:
+    sums: dict[str, dict[Line | None, int]] = {}
+    for address, count in profile.counts.by_address.items():
+        function = profile.image.function_at(address)
+        lines = sums.setdefault(function.name if function else "?", {})
+        line = profile.line_table.at(address)
+        lines[line] = lines.get(line, 0) + count
+    if profile.counts.elsewhere:
+        lines = sums.setdefault("?", {})
+        lines[None] = lines.get(None, 0) + profile.counts.elsewhere
+    return sums
+
+
+def _first_file(lines: dict[Line | None, int]) -> str:
+    return next((line.file for line in lines if line), "")
+
+
+def _arcs(tree: CallTree) -> dict[str, dict[str, tuple[int, int]]]:
+    """Who called whom, how often, and what that took; a call from the outside is none."""
+    arcs: dict[str, dict[str, tuple[int, int]]] = {}
+    for node in range(1, len(tree.names)):
+        parent = tree.parents[node]
+        if parent == 0 or not tree.inclusive[node]:
+            continue
+        callees = arcs.setdefault(tree.names[parent], {})
+        calls, inclusive = callees.get(tree.names[node], (0, 0))
+        callees[tree.names[node]] = (calls + tree.calls[node], inclusive + tree.inclusive[node])
+    return arcs
+
+
+def speedscope(profile: Profile) -> str:
+    """As https://www.speedscope.app reads it: a sample for each stack, weighted by its instructions."""
+    stacks = list(profile.settled.stacks())
+    names = sorted({name for stack, _ in stacks for name in stack})
+    index = {name: number for number, name in enumerate(names)}
+    document: dict[str, Any] = {
+        "$schema": _SCHEMA,
+        "name": profile.name,
+        "exporter": "minrpc",
+        "shared": {"frames": [{"name": name} for name in names]},
+        "profiles": [
+            {
+                "type": "sampled",
+                "name": f"{profile.name}: instructions",
+                "unit": "none",
+                "startValue": 0,
+                "endValue": profile.total,
+                "samples": [[index[name] for name in stack] for stack, _ in stacks],
+                "weights": [count for _, count in stacks],
+            }
+        ],
+    }
+    return json.dumps(document, indent=1) + "\n"
+
+
+_WIDTH: Final = 1200.0
+_ROW: Final = 18
+_LETTER: Final = 6.6
+_LEAST: Final = 0.3
+
+
+def flame_graph(profile: Profile) -> str:
+    """A picture of the tree: a box is as wide as what was executed in a function and its callees.
+
+    Who called lies above. Pointing at a box names it; there is no script in it.
+    """
+    tree = profile.settled
+    boxes = list(_boxes(tree, profile.total))
+    depth = 1 + max((level for _, level, _, _ in boxes), default=0)
+    height = (depth + 1) * _ROW + 8
+    text = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH:g} {height}" font-size="11" '
+        'font-family="ui-monospace, monospace">',
+        f"<title>{escape(profile.name)}: {profile.total:,} instructions</title>",
+        f'<rect width="{_WIDTH:g}" height="{height}" fill="#fff"/>',
+        f'<text x="4" y="13">{escape(profile.name)}: {profile.total:,} instructions</text>',
+    ]
+    for name, level, left, count in boxes:
+        width = count / profile.total * _WIDTH
+        if width < _LEAST:
+            continue
+        x, y = left / profile.total * _WIDTH, (level + 1) * _ROW
+        share = f"{name}: {count:,} instructions ({count / profile.total:.1%})"
+        letters = int((width - 4) / _LETTER)
+        shown = name if len(name) <= letters else name[: max(0, letters - 1)] + "…" if letters > 3 else ""
+        text.append(
+            f'<g><title>{escape(share)}</title><rect x="{x:.2f}" y="{y}" width="{width:.2f}" '
+            f'height="{_ROW - 1}" fill="{_color(name)}"/>'
+            f'<text x="{x + 3:.2f}" y="{y + 12}">{escape(shown)}</text></g>'
+        )
+    return "\n".join([*text, "</svg>"]) + "\n"
+
+
+def _boxes(tree: CallTree, total: int) -> Iterator[tuple[str, int, int, int]]:
+    """Name, level, where it begins and how much is in it, both in instructions."""
+    children: dict[int, list[int]] = {}
+    for node in range(1, len(tree.names)):
+        children.setdefault(tree.parents[node], []).append(node)
+    todo = [(0, -1, 0)]
+    while todo:
+        node, level, left = todo.pop()
+        if node and tree.inclusive[node]:
+            yield tree.names[node], level, left, tree.inclusive[node]
+        for child in sorted(children.get(node, []), key=lambda one: -tree.inclusive[one]):
+            todo.append((child, level + 1, left))
+            left += tree.inclusive[child]
+
+
+def _color(name: str) -> str:
+    """The same for a name each time, warm and light enough for black letters."""
+    mixed = sum(ord(letter) * (index + 7) for index, letter in enumerate(name))
+    return f"hsl({20 + mixed % 35}, {65 + mixed % 25}%, {68 + mixed % 14}%)"

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The profile of a call on the device: exact, and the same each time."""
+
+from __future__ import annotations
+
+from minrpc.counters import Counts, counters_for
+from minrpc.counters.profile import Profile, profile_call
+from minrpc.firmware import Firmware
+from minrpc.pipeline import connect
+from minrpc.running import start
+
+ROUNDS = 1000
+
+
+def spin_profiles(image: Firmware, times: int) -> list[Profile]:
+    with (
+        counters_for(image.elf, flow=True) as counters,
+        start(image, counters=counters) as running,
+        connect(running) as device,
+    ):
+        lib = device.system_lib()
+        return [profile_call(lib, counters, "spin", [ROUNDS]) for _ in range(times)]
+
+
+def without_interrupts(profile: Profile) -> dict[str, int]:
+    return {row.name: row.own for row in profile.functions if not row.name.startswith("(")}
+
+
+def test_a_profile_is_the_same_each_time(image: Firmware) -> None:
+    one, other = spin_profiles(image, 2)
+    assert without_interrupts(one) == without_interrupts(other)
+    most = one.functions[0]
+    assert most.own > 0.9 * one.total
+    assert most.own >= ROUNDS
+
+
+def test_sums_are_equal_whoever_is_asked(image: Firmware) -> None:
+    (profile,) = spin_profiles(image, 1)
+    assert isinstance(profile.counts, Counts)
+    by_function = profile.counts.by_function(profile.image)
+    assert sum(by_function.values()) == profile.tree.total == profile.total
+    for row in profile.tree.rows():
+        assert by_function.get(row.name) == row.own or row.own == 0
