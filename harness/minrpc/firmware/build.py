@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import time
 from pathlib import Path
@@ -22,6 +23,8 @@ from minrpc.targets import Platform, Target
 _RECORDS: Final = (
     "CMakeCache.txt",
     "compile_commands.json",
+    # Zephyr's C library where it is built with it, for code that is loaded later.
+    "modules/picolibc/libc.a",
     "zephyr/.config",
     "zephyr/runners.yaml",
     "zephyr/zephyr.bin",
@@ -117,10 +120,16 @@ def _kept(platform: Platform, recipe: Recipe, tree: BuildTree, ended: Ended) -> 
 
 def _records(work: Path) -> list[Path]:
     """What a person wants to see later, what `west flash` needs, and what compiles further sources alike."""
-    generated = work / "zephyr" / "include" / "generated"
-    return [work / name for name in _RECORDS if (work / name).is_file()] + [
-        path for path in generated.rglob("*") if path.is_file()
-    ]
+    headers = [path for directory in _made_includes(work) for path in directory.rglob("*") if path.is_file()]
+    return [work / name for name in _RECORDS if (work / name).is_file()] + headers
+
+
+def _made_includes(work: Path) -> set[Path]:
+    """The directories of headers that the build itself made."""
+    commands = work / "compile_commands.json"
+    text = commands.read_text() if commands.is_file() else ""
+    named = re.findall(rf"(?:-I|-isystem) ?({re.escape(str(work))}/[^\s\"]*include[^\s\"]*)", text)
+    return {work / "zephyr" / "include" / "generated", *(Path(one) for one in named)}
 
 
 def _copy(source: Path, target: Path) -> None:

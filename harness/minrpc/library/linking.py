@@ -114,7 +114,7 @@ def link(compiled: Compiled, toolset: Toolset, base: int, further: Mapping[str, 
         ]
         # RISC-V's relaxation uses the firmware's global pointer; x86-64's makes near calls of what may be
         # far.
-        relaxes = program_facts(toolset.elf).machine != "EM_RISCV" and not toolset.is_position_independent
+        relaxes = program_facts(toolset.elf).machine != "EM_RISCV" and not toolset.calls_far
         command += ["-z", "noexecstack", *([] if relaxes else ["--no-relax"])]
         command += [f"--defsym={one}=0" for one in _UNWINDERS]
         command += [f"--defsym={one}={value:#x}" for one, value in (further or {}).items()]
@@ -124,7 +124,7 @@ def link(compiled: Compiled, toolset: Toolset, base: int, further: Mapping[str, 
         command += (
             ["--start-group", *map(str, compiled.libraries), "--end-group"] if compiled.libraries else []
         )
-        command += () if toolset.is_position_independent else toolset.library_options()
+        command += toolset.library_options()
         ran = subprocess.run(
             command, capture_output=True, text=True, timeout=_LINK_S, check=False, errors="replace"
         )
@@ -214,7 +214,9 @@ def _symbol_source(elf: Path, thumb: bool) -> str:
         for symbol in table.iter_symbols():
             bind, kind = symbol["st_info"]["bind"], symbol["st_info"]["type"]
             name, value = symbol.name, symbol["st_value"]
-            if bind not in ("STB_GLOBAL", "STB_WEAK") or symbol["st_shndx"] == "SHN_UNDEF":
+            # A simulator hides the simulated program's symbols from those of its own C library.
+            hidden = bind == "STB_LOCAL" and symbol["st_other"]["visibility"] == "STV_HIDDEN"
+            if not (bind in ("STB_GLOBAL", "STB_WEAK") or hidden) or symbol["st_shndx"] == "SHN_UNDEF":
                 continue
             if not re.fullmatch(r"[A-Za-z_.$][\w.$]*", name) or kind == "STT_TLS":
                 continue

@@ -124,7 +124,7 @@ class _Linker:
     def link(self, compiled: Compiled, base: int) -> Image:
         key = (compiled.key, self._toolset.elf, base)
         known = _images.get(key)
-        if known is not None and not self._toolset.is_position_independent:
+        if known is not None and not self._toolset.has_shared_libraries:
             _images.move_to_end(key)
             return known
         image = self._linked(compiled, base)
@@ -144,7 +144,7 @@ class _Linker:
     def _find(self, names: tuple[str, ...]) -> bool:
         """Whether the device has all of them."""
         rpc = self._device.rpc
-        finder = rpc.library_function(SYMBOL) if self._toolset.is_position_independent else 0
+        finder = rpc.library_function(SYMBOL) if self._toolset.has_shared_libraries else 0
         if not finder:
             return False
         for name in names:

@@ -37,7 +37,8 @@ _PRELUDE: Final = """\
 typedef union { long long i; double f; void *p; } value;
 typedef int packed(value *a, int *c, int n, value *r, int *rc, void *resource);
 
-extern void TVMAPISetLastError(const char *);
+/* An application may have none: its client is then told the number alone. */
+__attribute__((weak)) extern void TVMAPISetLastError(const char *);
 
 static char *copied(char *to, const char *from, char *end)
 {
@@ -71,7 +72,9 @@ static int fits(const char *name, const char *form, const int *codes, int count)
 	at = copied(at, form, end);
 	at = copied(at, "\\"", end);
 	*at = 0;
-	TVMAPISetLastError(text);
+	if (TVMAPISetLastError) {
+		TVMAPISetLastError(text);
+	}
 	return 0;
 }
 

@@ -41,13 +41,14 @@ class Toolset:
 
     compiler: of C; the one of C++ has its name with "g++". flags: for the processor and its ABI.
     includes: the firmware's own include options, last.
-    elf: the firmware; what is loaded is linked against it.
+    elf: the firmware; what is loaded is linked against it. libraries: a C library that was built with it.
     """
 
     compiler: str
     flags: tuple[str, ...]
     includes: tuple[str, ...]
     elf: Path
+    libraries: tuple[Path, ...] = ()
 
     @property
     def cxx(self) -> str:
@@ -55,10 +56,14 @@ class Toolset:
         return re.sub(r"gcc(?=[^/]*$)|cc(?=[^/]*$)", "g++", self.compiler, count=1)
 
     @property
-    def is_position_independent(self) -> bool:
-        """Whether what the loaded code calls may be far away: the firmware is a program with shared
-        libraries."""
+    def has_shared_libraries(self) -> bool:
+        """Whether the firmware is a program whose C library is found when it starts."""
         return program_facts(self.elf).dynamic
+
+    @property
+    def calls_far(self) -> bool:
+        """Whether what the loaded code calls may be further away than a call reaches."""
+        return self.has_shared_libraries and program_facts(self.elf).bits == 64
 
     @property
     def code_flags(self) -> tuple[str, ...]:
@@ -66,8 +71,12 @@ class Toolset:
 
         Two functions with the same body stay two: the debug information would name only one.
         """
-        far = ("-fPIC", "-fno-plt", "-fno-semantic-interposition") if self.is_position_independent else ()
+        far = ("-fPIC", "-fno-plt", "-fno-semantic-interposition") if self.calls_far else ()
         return (*self.flags, "-fno-ipa-icf", *far)
+
+    @property
+    def _libgcc(self) -> str:
+        return _asked(self.compiler, "-print-libgcc-file-name", self.flags)
 
     def program(self, name: str) -> str:
         """The path of "ld", "as", ... as the compiler finds it."""
@@ -75,6 +84,10 @@ class Toolset:
 
     def library_options(self) -> tuple[str, ...]:
         """What links the compiler's own libraries behind the user's: directories, libm, libc, libgcc."""
+        if self.has_shared_libraries:
+            return (self._libgcc,)
+        if "-nostdinc" in self.flags:  # The compiler's own C library is another one.
+            return ("--start-group", *map(str, self.libraries), self._libgcc, "--end-group")
         return _library_options(self.compiler, self.flags)
 
 
@@ -152,7 +165,8 @@ def _from_command(words: Sequence[str], work: Path, kept: Path, elf: Path) -> To
             flags += _kept_definition(word)
         elif word.startswith("-") and not _DROPPED.fullmatch(word):
             flags.append(_moved(word, work, kept))
-    return Toolset(words[0], tuple(flags), tuple(includes), elf)
+    library = kept / "modules" / "picolibc" / "libc.a"
+    return Toolset(words[0], tuple(flags), tuple(includes), elf, (library,) if library.is_file() else ())
 
 
 def _kept_definition(word: str) -> list[str]:

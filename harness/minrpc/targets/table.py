@@ -174,6 +174,7 @@ _TABLE = (
     _bare("rv64", "RV64GC", qemu="qemu-system-riscv64", **_VIRT),
     Platform(
         name="qemu_x86",
+        cmake_options=(_CODE_LOADING,),
         port="zephyr",
         starts="qemu",
         description="Zephyr on a 32-bit PC in QEMU",
@@ -188,6 +189,7 @@ _TABLE = (
     ),
     Platform(
         name="qemu_cortex_m3",
+        cmake_options=(_CODE_LOADING,),
         port="zephyr",
         starts="qemu",
         description="Zephyr on a Cortex-M3 (LM3S6965) in QEMU",
@@ -200,6 +202,7 @@ _TABLE = (
     ),
     Platform(
         name="mps2_an385",
+        cmake_options=(_CODE_LOADING,),
         port="zephyr",
         starts="qemu",
         description="Zephyr on a Cortex-M3 (ARM MPS2 AN385) in QEMU",
@@ -212,6 +215,7 @@ _TABLE = (
     ),
     Platform(
         name="native_sim",
+        cmake_options=(_CODE_LOADING,),
         port="zephyr",
         starts="process",
         description="Zephyr as a process of this machine",

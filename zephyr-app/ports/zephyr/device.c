@@ -14,6 +14,7 @@
 #include <minrpc/zephyr.h>
 
 #include "clock.h"
+#include "code_memory.h"
 #include "device.h"
 #include "link.h"
 #include "log_console.h"
@@ -101,6 +102,9 @@ static const struct minrpc_platform platform = {
 	.reset = CAN_RESTART ? port_reset : NULL,
 	.receive_overruns = port_receive_overruns,
 	.stack_use = KNOWS_STACK ? port_stack_use : NULL,
+#if defined(CONFIG_MINRPC_CODE_LOADING)
+	.code_ready = minrpc_code_memory_ready,
+#endif
 };
 
 static uint8_t receive_buffer[CONFIG_MINRPC_RECEIVE_SIZE] __aligned(8);
@@ -163,6 +167,13 @@ int minrpc_start(struct minrpc_library library)
 #if !defined(CONFIG_ARCH_POSIX)
 	config.read_only = __rodata_region_start;
 	config.read_only_size = (uint32_t)(__rodata_region_end - __rodata_region_start);
+#endif
+#if defined(CONFIG_MINRPC_CODE_LOADING)
+	error = minrpc_code_memory_init(&config);
+	if (error != 0) {
+		printk("minrpc: no memory for code: error %d\n", error);
+		return error;
+	}
 #endif
 	config.nonce_seed = minrpc_restart_nonce();
 	if (!minrpc_server_init(&server, &config)) {

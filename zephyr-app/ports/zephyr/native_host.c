@@ -7,10 +7,12 @@
 
 #include "native_host.h"
 
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -26,6 +28,16 @@ uint64_t minrpc_native_host_clock_ns(void)
 
 	(void)clock_gettime(CLOCK_MONOTONIC, &now);
 	return (uint64_t)now.tv_sec * 1000000000U + (uint64_t)now.tv_nsec;
+}
+
+void *minrpc_native_host_symbol(const char *name)
+{
+	return dlsym(RTLD_DEFAULT, name);
+}
+
+int minrpc_native_host_make_executable(void *memory, size_t size)
+{
+	return mprotect(memory, size, PROT_READ | PROT_WRITE | PROT_EXEC);
 }
 
 /* Keeps the link's tty open while the program changes, so that its other end sees no hang-up. */

@@ -6,6 +6,7 @@
 #ifndef NATIVE_HOST_H_
 #define NATIVE_HOST_H_
 
+#include <stddef.h>
 #include <stdint.h>
 
 /** @brief The host's monotonic clock in nanoseconds. */
@@ -13,5 +14,11 @@ uint64_t minrpc_native_host_clock_ns(void);
 
 /** @brief Start the program again with the same arguments; does not return. */
 void minrpc_native_host_restart(void);
+
+/** @brief Where a symbol of the host's libraries lies; NULL when they have none of that name. */
+void *minrpc_native_host_symbol(const char *name);
+
+/** @brief Make whole pages of the program's memory executable. Returns 0, or a negative number. */
+int minrpc_native_host_make_executable(void *memory, size_t size);
 
 #endif /* NATIVE_HOST_H_ */

@@ -1,0 +1,136 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "code_memory.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include <zephyr/cache.h>
+#include <zephyr/kernel.h>
+
+#if defined(CONFIG_MMU)
+#include <zephyr/kernel/mm.h>
+#elif defined(CONFIG_ARM_MPU)
+#include <cmsis_core.h>
+#elif defined(CONFIG_ARCH_POSIX)
+#include "native_host.h"
+#endif
+
+#if defined(CONFIG_MMU)
+
+/* No page of the image is writable and executable: these are mapped beside it. */
+int minrpc_code_memory_init(struct minrpc_config *config)
+{
+	config->code_size = ROUND_UP(CONFIG_MINRPC_CODE_SIZE, CONFIG_MMU_PAGE_SIZE);
+	config->code = k_mem_map(config->code_size, K_MEM_PERM_RW | K_MEM_PERM_EXEC);
+	return config->code == NULL ? -ENOMEM : 0;
+}
+
+#elif defined(CONFIG_ARM_MPU)
+
+#if defined(MPU_RASR_XN_Msk)
+/* ARMv7-M: whether the chosen region is on and has part of the memory. */
+static bool region_has(uintptr_t first, uintptr_t last)
+{
+	uint32_t base = MPU->RBAR & MPU_RBAR_ADDR_Msk;
+	uint32_t size = (MPU->RASR & MPU_RASR_SIZE_Msk) >> MPU_RASR_SIZE_Pos;
+
+	return (MPU->RASR & MPU_RASR_ENABLE_Msk) != 0U && base <= last &&
+	       first <= base + (uint32_t)((1ULL << (size + 1U)) - 1U);
+}
+
+static void region_allow(void)
+{
+	MPU->RASR &= ~MPU_RASR_XN_Msk;
+}
+#else
+static bool region_has(uintptr_t first, uintptr_t last)
+{
+	return (MPU->RLAR & MPU_RLAR_EN_Msk) != 0U && (MPU->RBAR & MPU_RBAR_BASE_Msk) <= last &&
+	       first <= (MPU->RLAR | ~MPU_RLAR_LIMIT_Msk);
+}
+
+static void region_allow(void)
+{
+	MPU->RBAR &= ~MPU_RBAR_XN_Msk;
+}
+#endif
+
+/*
+ * The regions of RAM were set up at boot and stay; those of threads, such as stack guards, come and go and are left
+ * alone: none of them has part of the arena.
+ */
+int minrpc_code_memory_init(struct minrpc_config *config)
+{
+	uintptr_t first = (uintptr_t)config->arena;
+	uint32_t count = (MPU->TYPE & MPU_TYPE_DREGION_Msk) >> MPU_TYPE_DREGION_Pos;
+	unsigned int key = irq_lock();
+
+	for (uint32_t i = 0U; i < count; i++) {
+		MPU->RNR = i;
+		if (region_has(first, first + config->arena_size - 1U)) {
+			region_allow();
+		}
+	}
+	__DSB();
+	__ISB();
+	irq_unlock(key);
+	return 0;
+}
+
+#elif defined(CONFIG_ARCH_POSIX)
+
+/* Where a symbol of the host's C library lies; 0 when it has none of that name. */
+static bool find_symbol(struct minrpc_call *call)
+{
+	const char *name = call->args.values[0].v_str;
+
+	return minrpc_return_int(call, (int64_t)(uintptr_t)minrpc_native_host_symbol(name));
+}
+
+static const struct minrpc_function functions[] = {
+	{"minrpc.symbol", "s", find_symbol},
+};
+
+int minrpc_code_memory_init(struct minrpc_config *config)
+{
+	static uint8_t code[CONFIG_MINRPC_CODE_SIZE] __aligned(65536);
+	static struct minrpc_module modules[8];
+	uint32_t count = config->library.count;
+
+	if (count >= ARRAY_SIZE(modules)) {
+		return -ENOSPC;
+	}
+	memcpy(modules, config->library.modules, count * sizeof(modules[0]));
+	modules[count] = (struct minrpc_module){.functions = functions, .count = ARRAY_SIZE(functions)};
+	config->library = (struct minrpc_library){modules, count + 1U};
+	config->code = code;
+	config->code_size = sizeof(code);
+	return minrpc_native_host_make_executable(code, sizeof(code)) == 0 ? 0 : -EACCES;
+}
+
+#else
+
+/* RAM is executable here. */
+int minrpc_code_memory_init(struct minrpc_config *config)
+{
+	ARG_UNUSED(config);
+	return 0;
+}
+
+#endif
+
+int minrpc_code_memory_ready(void *context, void *block, uint32_t size)
+{
+	ARG_UNUSED(context);
+	(void)sys_cache_data_flush_range(block, size);
+	(void)sys_cache_instr_invd_range(block, size);
+#if defined(CONFIG_ARM_MPU)
+	__DSB();
+	__ISB();
+#elif defined(CONFIG_RISCV)
+	__asm__ volatile("fence.i" ::: "memory");
+#endif
+	return 0;
+}

@@ -1,0 +1,20 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Memory that code can be loaded into and run from, on kernels that protect theirs.
+ */
+#ifndef CODE_MEMORY_H_
+#define CODE_MEMORY_H_
+
+#include <minrpc/server.h>
+
+/*
+ * Sets config->code where the kernel maps such memory, else makes the arena executable where the MPU forbids it.
+ * Returns 0, or a negative errno.
+ */
+int minrpc_code_memory_init(struct minrpc_config *config);
+
+/* After a block was written: what the caches hold of it is told to the processor. */
+int minrpc_code_memory_ready(void *context, void *block, uint32_t size);
+
+#endif /* CODE_MEMORY_H_ */
