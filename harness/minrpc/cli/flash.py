@@ -7,7 +7,7 @@ import argparse
 from pathlib import Path
 
 from minrpc.firmware import build
-from minrpc.firmware.flash import flash
+from minrpc.firmware.flash import check_flashable, flash
 from minrpc.targets import Target
 
 
@@ -22,6 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     """Build and flash. Raises BuildError and FlashError."""
     target = Target.named(arguments.platform, platforms_file=arguments.platforms_file)
+    check_flashable(target.platform)
     print(f"{target.name}: firmware", flush=True)
     firmware = build(target)
     print(f"{target.name}: flash", flush=True)

@@ -16,10 +16,10 @@ and cleans; everything in it can be deleted at any time when no build runs.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import re
 import shutil
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -29,6 +29,9 @@ from pathlib import Path
 from typing import Final
 
 from minrpc.errors import ConfigurationError
+
+if sys.platform != "win32":
+    import fcntl
 
 SIZE_VARIABLE: Final = "MINRPC_CACHE_SIZE"
 _LIMIT: Final = 4 * 1024**3

@@ -14,7 +14,8 @@ from minrpc.errors import ConfigurationError, FlashError
 from minrpc.firmware.firmware import Firmware
 from minrpc.firmware.sources import firmware_root
 from minrpc.firmware.zephyr_workspace import find_workspace
-from minrpc.host.process import exited_within, spawn_logged, stop_session
+from minrpc.host.process import describe_status, exited_within, spawn_logged, stop_session
+from minrpc.targets import Platform
 
 _FLASH_S: Final = 10 * 60.0
 _LAST_LINES: Final = 8
@@ -27,17 +28,33 @@ def flash(firmware: Firmware, runner_args: Sequence[str] = ()) -> None:
 
     Raises FlashError with the runner's last lines, ZephyrMissingError, ConfigurationError for other ports.
     """
+    check_flashable(firmware.platform)
     log = firmware.build_dir / "flash.log"
     if firmware.platform.flash_command:
         places = {"{elf}": str(firmware.elf), "{build}": str(firmware.build_dir)}
         words = [*shlex.split(firmware.platform.flash_command), *runner_args]
         run_runner([_filled(word, places) for word in words], log, Path.cwd())
         return
-    if firmware.platform.port != "zephyr":
-        raise ConfigurationError(f"{firmware.platform.name} is not flashed: it is no Zephyr board")
     workspace = find_workspace(firmware_root())
     west = [sys.executable, "-m", "west", "flash", "--skip-rebuild", "-d", str(firmware.build_dir)]
     run_runner([*west, *runner_args], log, workspace.base, ZEPHYR_BASE=str(workspace.base))
+
+
+def check_flashable(platform: Platform) -> None:
+    """Raise ConfigurationError for what is not flashed: better before it is built than after."""
+    if platform.flash_command:
+        return
+    why = {"process": "it is a process of this machine", "qemu": "it runs under QEMU"}.get(
+        platform.starts, ""
+    )
+    if not why and platform.port != "zephyr":
+        why = "it is no Zephyr board and has no flash_command"
+    if why:
+        step = f"run it: `minrpc check --platform {platform.name}`" if platform.starts != "board" else ""
+        raise ConfigurationError(
+            f"{platform.name} is not flashed: {why}",
+            next_step=step or 'say in minrpc.toml how: flash_command = "..."',
+        )
 
 
 def _filled(word: str, places: Mapping[str, str]) -> str:
@@ -61,7 +78,12 @@ def run_runner(argv: Sequence[str], log: Path, cwd: Path, **variables: str) -> N
         message = f"flashing did not end within {_FLASH_S / 60:.0f} minutes"
         raise FlashError(message, stage="flash", details=_last_lines(log))
     if status != 0:
-        raise FlashError("the flash runner failed", stage="flash", details=_last_lines(log))
+        raise FlashError(
+            f"the flash runner failed: {describe_status(status)}",
+            stage="flash",
+            details=_last_lines(log),
+            next_step=f"run `{shlex.join(argv)}` by hand in {cwd}; all that it said is in {log}",
+        )
 
 
 def _last_lines(log: Path) -> list[str]:

@@ -17,6 +17,7 @@ import select
 import shlex
 import signal
 import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -28,7 +29,9 @@ _AFTER_END_S: Final = 2.0
 _PR_SET_PDEATHSIG: Final = 1
 _TAIL_BYTES: Final = 256 * 1024
 _PIPE_BYTES: Final = 64 * 1024  # what a pipe holds on Linux unless told otherwise; pipe(7)
-_libc = ctypes.CDLL(None, use_errno=True)
+# Devices are started on Linux only; elsewhere this package is imported, and says so.
+if sys.platform == "linux":
+    _libc = ctypes.CDLL(None, use_errno=True)
 
 # Two harnesses seldom begin with the same CPU. Counting is one step for all threads.
 _turns: Final = itertools.count(os.getpid())
@@ -39,7 +42,8 @@ class _Launcher:
 
     def __init__(self) -> None:
         self.renew()
-        os.register_at_fork(after_in_child=self.renew)
+        if sys.platform != "win32":
+            os.register_at_fork(after_in_child=self.renew)
 
     def renew(self) -> None:
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="minrpc-launcher")
@@ -195,7 +199,7 @@ def _start(
             env=env,
             process_group=None if session else 0,
             start_new_session=session,
-            preexec_fn=lambda: _before_exec(parent, cpu),
+            preexec_fn=(lambda: _before_exec(parent, cpu)) if sys.platform == "linux" else None,
         )
 
     return _launcher.run(start)
@@ -230,7 +234,7 @@ def stop_session(process: subprocess.Popen[bytes]) -> int:
 
 def _of_session(session: int) -> Iterator[int]:
     """The processes in a session that still run, zombies not."""
-    for entry in os.listdir("/proc"):
+    for entry in os.listdir("/proc") if os.path.isdir("/proc") else ():
         if entry.isdigit():
             try:
                 with open(f"/proc/{entry}/stat", "rb") as stream:

@@ -17,6 +17,7 @@ from minrpc.errors import MissingError
 from minrpc.firmware.sources import firmware_root
 from minrpc.firmware.toolchain import DEBIAN, compiler_version, debian_toolchain, zephyr_toolchain
 from minrpc.firmware.zephyr_workspace import find_workspace
+from minrpc.host.system import WHAT_HELPS, why_nothing_starts
 from minrpc.targets import Platform
 
 OLDEST_QEMU: Final = (6, 0)
@@ -93,6 +94,9 @@ def _version_line(path: str) -> str:
 
 
 def _requirements(platform: Platform) -> Iterator[Requirement]:
+    if platform.starts != "board" and why_nothing_starts():
+        yield Requirement("Linux", problem=why_nothing_starts(), command=WHAT_HELPS)
+        return
     if platform.port == "zephyr":
         yield zephyr_workspace()
         yield _attempt("compiler", lambda: zephyr_toolchain(platform.arch).description)
@@ -128,7 +132,11 @@ def picolibc(arch: str) -> Requirement:
     command = [DEBIAN[arch].compiler, "-print-file-name=picolibc.specs"]
     package = f"picolibc-{DEBIAN[arch].compiler.removesuffix('-gcc')}"
     found = ""
-    if compiler_version(command[0]):
+    try:
+        runs = compiler_version(command[0])
+    except MissingError as error:
+        return Requirement("picolibc", problem=error.message, command=_command(error.next_step))
+    if runs:
         ran = subprocess.run(command, capture_output=True, text=True, timeout=_COMMAND_S, check=False)
         found = ran.stdout.strip() if ran.stdout.startswith("/") else ""
     return Requirement("picolibc", found, "not installed", apt_command(package))

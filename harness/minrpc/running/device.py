@@ -9,11 +9,19 @@ from types import TracebackType
 from typing import Final, Self
 
 from minrpc.counters import QemuCounters
-from minrpc.errors import EmulatorExitedError, HarnessError, LinkClosedError, ResetError
+from minrpc.errors import (
+    DeadlineError,
+    EmulatorExitedError,
+    HarnessError,
+    LinkClosedError,
+    ResetError,
+    SessionTerminatedError,
+)
 from minrpc.firmware.firmware import Firmware
 from minrpc.host.deadline import Clock, Deadline
 from minrpc.host.process import TextTail, describe_status, exited_within, stop_group
 from minrpc.running.board import can_reset, reset_board
+from minrpc.running.crash import crash_places
 from minrpc.running.qmp import Qmp
 from minrpc.running.shared_memory import SharedMemory
 from minrpc.targets import Icount, Platform, Target, Timing
@@ -106,7 +114,10 @@ class RunningDevice:
         if self.process is None:
             others = processes_with_open(self.name)
             error.details += (f"{self.name} is open in {', '.join(others)} too",) if others else ()
-        return error.add_context(console_tail=self.console_text if self.console_tail else None)
+        error.add_context(console_tail=self.console_text if self.console_tail else None)
+        if self.firmware is not None and isinstance(error, SessionTerminatedError | DeadlineError):
+            error.details += tuple(crash_places(self.firmware, error.console_tail or ""))
+        return error
 
     def reset(self, deadline: Deadline) -> None:
         """Reset the machine as its reset button would: under QEMU, or a board that has a way to.

@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 from minrpc.counters import QemuCounters, counters_for
-from minrpc.errors import ConfigurationError
+from minrpc.errors import ConfigurationError, MissingError
 from minrpc.firmware import Firmware, build
 from minrpc.host.deadline import Deadline, WallClock
+from minrpc.host.system import WHAT_HELPS, why_nothing_starts
 from minrpc.running.board import open_port
 from minrpc.running.device import RunningDevice
 from minrpc.running.local import start_process
@@ -28,6 +29,9 @@ def start(
     Raises what `build` does, QemuMissingError, EmulatorExitedError, ConfigurationError, DeadlineError; for a
     port PortBusyError (by whom), PortGoneError, AmbiguousBoardError.
     """
+    target = what.target if isinstance(what, Firmware) else what
+    if why_nothing_starts() and target.serial_port is None:
+        raise MissingError(why_nothing_starts(), stage="start", next_step=WHAT_HELPS)
     if isinstance(what, Firmware):
         return _launch(what, counters, total)
     if what.serial_port is not None:

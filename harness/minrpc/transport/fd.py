@@ -10,7 +10,7 @@ import errno
 import os
 import select
 import socket
-import termios
+import sys
 import time
 from collections import deque
 from collections.abc import Callable
@@ -23,10 +23,13 @@ from minrpc.transport.base import MAX_READ
 # What the far end may send while it takes nothing: a device that babbles can't eat all our memory.
 _MAX_KEPT = 64 * 1024 * 1024
 
+if sys.platform != "win32":
+    import termios
+
 _GONE = frozenset({errno.EIO, errno.EPIPE, errno.ECONNRESET, errno.ENXIO, errno.ENODEV, errno.EBADF})
 
 
-def set_raw(fd: int, when: int = termios.TCSANOW) -> None:
+def set_raw(fd: int, when: int | None = None) -> None:
     """Make the terminal carry all 256 byte values unchanged both ways: no echo, signals or flow control.
 
     when: as tcsetattr(3) has it; TCSAFLUSH also drops what came and was not read.
@@ -40,7 +43,7 @@ def set_raw(fd: int, when: int = termios.TCSANOW) -> None:
     attributes[cflag] |= termios.CS8 | termios.CREAD | termios.CLOCAL
     attributes[6][termios.VMIN] = 1
     attributes[6][termios.VTIME] = 0
-    termios.tcsetattr(fd, when, attributes)
+    termios.tcsetattr(fd, termios.TCSANOW if when is None else when, attributes)
 
 
 def _milliseconds(seconds: float) -> int:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from minrpc.cli import main
 from minrpc.errors import ConfigurationError, FlashError
 from minrpc.firmware import Firmware, flash
 from minrpc.firmware.flash import run_runner
@@ -19,7 +20,7 @@ def test_the_runners_last_lines_are_shown(tmp_path: Path) -> None:
         run_runner(["sh", "-c", script], tmp_path / "flash.log", tmp_path)
     assert caught.value.details[-1] == "Error: no probe found"
     assert "line 1" not in caught.value.details
-    assert "west flash" in str(caught.value)
+    assert "by hand in" in str(caught.value)
 
 
 def test_a_runner_gets_zephyr_and_may_succeed(tmp_path: Path) -> None:
@@ -45,3 +46,25 @@ def test_a_board_with_a_command_of_its_own(tmp_path: Path, monkeypatch: pytest.M
     other = replace(firmware, target=target.changed(flash_command="no-such-tool"))
     with pytest.raises(FlashError, match="no-such-tool can't be run: No such file"):
         flash(other)
+
+
+@pytest.mark.parametrize(
+    ("name", "why"), [("posix", "it is a process of this machine"), ("qemu_x86", "it runs under QEMU")]
+)
+def test_what_is_not_flashed_is_refused_before_it_is_built(
+    name: str, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert main(["flash", "--platform", name]) == 2
+    assert f"{name} is not flashed: {why}" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_advice_names_the_command_and_its_directory(tmp_path: Path) -> None:
+    log = tmp_path / "flash.log"
+    with pytest.raises(FlashError) as caught:
+        run_runner(["sh", "-c", "echo no board; exit 3"], log, tmp_path)
+    assert caught.value.message == "the flash runner failed: exit status 3"
+    assert caught.value.details == ("no board",)
+    assert f"sh -c 'echo no board; exit 3'` by hand in {tmp_path}" in caught.value.next_step
+    assert str(log) in caught.value.next_step
