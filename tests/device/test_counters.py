@@ -169,3 +169,29 @@ def test_a_loop_of_n_loads_counts_n(image: Firmware, tmp_path: Path) -> None:
         timed = loaded.measure("loads", number=1, repeat=5, counters=["loads"])
         counts = [min(timed(np.ones(1, np.int32), rounds).counters["loads"]) for rounds in (0, 1, 100, 1000)]
     assert [count - counts[0] for count in counts] == [0, 1, 100, 1000]
+
+
+STACK = """
+int deep(int size)
+{
+    volatile char bytes[size];
+
+    for (int i = 0; i < size; i++) {
+        bytes[i] = (char)i;
+    }
+    return bytes[0];
+}
+"""
+
+
+def test_an_array_of_n_bytes_takes_n_bytes_of_stack(image: Firmware, tmp_path: Path) -> None:
+    source = tmp_path / "deep.c"
+    source.write_text(STACK)
+    with open_device(image.changed(counters=True)) as device:
+        try:
+            loaded = device.load(source)
+        except LoadError as error:
+            pytest.skip(f"{image.platform.name}: {error}")
+        timed = loaded.measure("deep", number=3, repeat=5, counters=["stack_bytes"])
+        peaks = [min(timed(size).counters["stack_bytes"]) for size in (64, 128, 256, 512, 1024)]
+    assert [peak - peaks[0] for peak in peaks] == [0, 64, 192, 448, 960]

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from minrpc.cli.call_arguments import Argument, call_arguments, to_device
+from minrpc.cli.constant_time import constant_time
 from minrpc.cli.json_output import STDOUT, add_json_option, write_json
 from minrpc.cli.timing_files import add_record, read_records
 from minrpc.client import RemoteModule
@@ -63,6 +64,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="all|NAME[,NAME...]",
         help="what else is counted: under QEMU instructions, branches, loads, stores, cache_misses, ...",
     )
+    add(
+        "--constant-time",
+        action="store_true",
+        help="measure nothing, but compare what calls with different elements execute and access, under QEMU",
+    )
     add("--option", action="append", default=[], metavar="-DNAME=VALUE", help="a CMake option of the build")
     add_json_option(add, "keep the result here, beside those of other calls")
     add("--plot", type=Path, metavar="FILE", help="draw the samples, as PNG, SVG or PDF")
@@ -85,12 +91,21 @@ def main(arguments: argparse.Namespace) -> int:
     if not selection.targets:
         raise MissingError("no platform can run here", details=list(selection.left_out.values()))
     total = Deadline("time", options.total_s)
+    if arguments.constant_time:
+        targets = [one.changed(cmake_options=arguments.option) for one in selection.targets]
+        return max([_constant_time(arguments.function, target, plan, total) for target in targets])
     runs = [Run(arguments, target, plan, precision, total) for target in selection.targets]
     status = max([run() for run in runs])
     if arguments.json == STDOUT:
         timings = [run.record.to_json() for run in runs if run.record]
         write_json(arguments, {"timings": timings}, passed=status == 0)
     return status
+
+
+def _constant_time(function: str, target: Target, plan: list[Argument], total: Deadline) -> int:
+    result = constant_time(target, function, plan, total)
+    print(f"{target.name}: {result}")
+    return 0 if result else 1
 
 
 def _precision(arguments: argparse.Namespace) -> float | None:

@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,13 +15,17 @@ from elftools.dwarf.compileunit import CompileUnit
 from elftools.dwarf.die import DIE
 from elftools.elf.constants import SH_FLAGS
 from elftools.elf.elffile import ELFFile
-from elftools.elf.sections import SymbolTableSection
+from elftools.elf.sections import Symbol, SymbolTableSection
 
 TIMER_START: Final = "minrpc_timer_start"
 TIMER_STOP: Final = "minrpc_timer_stop"
 
 # Machines whose instructions start on even addresses only; on the others any address will do.
 _EVEN: Final = frozenset({"EM_ARM", "EM_AARCH64", "EM_RISCV"})
+
+
+# The stack of the thread that serves, as the Zephyr port calls it.
+_THREADS_STACK: Final = re.compile(r"stack|minrpc_(?:thread_)?stack|z_main_stack")
 
 
 class Function(NamedTuple):
@@ -95,18 +100,20 @@ class Image:
             return str(ELFFile(stream)["e_machine"])
 
     @cached_property
-    def symbols(self) -> Mapping[str, int]:
-        """Addresses of the global symbols that are no functions, by name."""
-        found: dict[str, int] = {}
+    def stack(self) -> tuple[int, int]:
+        """Where the stack lies that functions run on, and its end; 0 and 0 where no symbol says it.
+
+        picolibc's linker script has its top and its size as symbols, Zephyr an object for each thread's.
+        """
         with self.path.open("rb") as stream:
-            for table in ELFFile(stream).iter_sections():
-                if isinstance(table, SymbolTableSection):
-                    found |= {
-                        one.name: one["st_value"]
-                        for one in table.iter_symbols()
-                        if one["st_info"]["bind"] != "STB_LOCAL" and one["st_info"]["type"] != "STT_FUNC"
-                    }
-        return found
+            found = {one.name: one for one in _symbols(ELFFile(stream))}
+            top, size = found.get("__stack"), found.get("__stack_size")
+            if top is not None and size is not None:
+                return top["st_value"] - size["st_value"], top["st_value"]
+            for name, one in found.items():
+                if _THREADS_STACK.fullmatch(name) and one["st_size"]:
+                    return one["st_value"], one["st_value"] + one["st_size"]
+        return 0, 0
 
     @cached_property
     def shift(self) -> int:
@@ -138,6 +145,12 @@ class Image:
         return [one.start for one in self.functions]
 
 
+def _symbols(file: ELFFile) -> Iterator[Symbol]:
+    for table in file.iter_sections():
+        if isinstance(table, SymbolTableSection):
+            yield from table.iter_symbols()
+
+
 def _writable(flags: int) -> bool:
     """A linker script may have made code writable: it is where it was put all the same."""
     return bool(flags & SH_FLAGS.SHF_WRITE) and not flags & SH_FLAGS.SHF_EXECINSTR
@@ -147,17 +160,14 @@ def _functions(file: ELFFile) -> Iterator[Function]:
     """Of several symbols at an address the one with a size, then the global one, then the first by name."""
     thumb = file["e_machine"] == "EM_ARM"
     found: dict[int, tuple[tuple[bool, bool, str], int]] = {}
-    for table in file.iter_sections():
-        if not isinstance(table, SymbolTableSection):
+    for symbol in _symbols(file):
+        info, where = symbol["st_info"], symbol["st_shndx"]
+        if info["type"] != "STT_FUNC" or not isinstance(where, int):
             continue
-        for symbol in table.iter_symbols():
-            info, where = symbol["st_info"], symbol["st_shndx"]
-            if info["type"] != "STT_FUNC" or not isinstance(where, int):
-                continue
-            start = symbol["st_value"] & ~1 if thumb else symbol["st_value"]
-            rank = (symbol["st_size"] == 0, info["bind"] != "STB_GLOBAL", symbol.name)
-            if start not in found or rank < found[start][0]:
-                found[start] = (rank, symbol["st_size"])
+        start = symbol["st_value"] & ~1 if thumb else symbol["st_value"]
+        rank = (symbol["st_size"] == 0, info["bind"] != "STB_GLOBAL", symbol.name)
+        if start not in found or rank < found[start][0]:
+            found[start] = (rank, symbol["st_size"])
     starts = sorted(found)
     for start, following in zip(starts, [*starts[1:], None], strict=True):
         (_, _, name), size = found[start]

@@ -24,12 +24,13 @@ from minrpc.counters.image import Code, Image, Region
 from minrpc.counters.plugin_build import plugin_for
 from minrpc.errors import ConfigurationError
 
-_LAYOUT: Final = 2
+_LAYOUT: Final = 3
 _MAX_RANGES: Final = 16
 _MAX_EDGES: Final = 16
 _MAX_REGIONS: Final = 16
 _WINDOWS: Final = 65536
 _NODES: Final = 65536
+_STEPS: Final = 1 << 20
 
 _RANGE: Final = np.dtype([(name, "<u8") for name in ("base", "size", "shift", "first")])
 _REGION: Final = np.dtype([(name, "<u8") for name in ("base", "size", "kind")])
@@ -51,11 +52,15 @@ _CONTROL: Final = np.dtype(
         *((name, "<u8") for name in ("nodes_at", "nodes_max", "regions")),
         ("region", _REGION, _MAX_REGIONS),
         *((name, "<u8") for name in ("cache_line", "cache_sets", "cache_ways", "stack_low", "stack_high")),
-        *((name, "<u8") for name in ("nodes", "windows")),
+        *((name, "<u8") for name in ("trace_at", "trace_max", "traced", "nodes", "windows")),
     ]
 )
 # Counters that are no single instruction's come first.
 _INSTRUCTIONS, _ELSEWHERE, _FIRST_RANGE = range(3)
+STEP: Final = np.dtype([("where", "<u8"), ("what", "<u8")])
+"""A step of a trace: a block that began at `where`, its end and the top bit in `what`; or an access, by the
+instruction at `where`, to the address in `what`."""
+STEP_BLOCK: Final = 1 << 63
 _KINDS: Final = ("flash", "ram", "device")
 _WINDOW: Final = np.dtype(
     [
@@ -151,6 +156,7 @@ class QemuCounters:
 
     flow: branches are counted too, and who calls whom.
     memory: loads and stores are, what they go to, and the misses of `cache`.
+    trace: the last timed batch is kept step by step, up to a million of them.
     slow: a function each of whose instructions takes the host 50 us longer, or more. In the interrupt that
         receives, that lets what waits to be received arrive all at once.
 
@@ -164,11 +170,12 @@ class QemuCounters:
         flow: bool = False,
         memory: bool = False,
         cache: Cache | None = None,
+        trace: bool = False,
         slow: str | None = None,
     ) -> None:
         self.image = image
         self.cache = cache or Cache()
-        self._flow, self._memory = flow, memory
+        self._flow, self._memory, self._trace = flow or trace, memory or trace, trace
         self._slow = self._range_of(slow) if slow else (0, 0)
         self._fd = os.memfd_create("minrpc-counters")
         try:
@@ -221,11 +228,15 @@ class QemuCounters:
             "instructions": "",
             **({"branches": ""} if self._flow else {}),
             **(_MEMORY_COUNTERS if self._memory else {}),
+            **({"stack_bytes": "bytes"} if self._memory and self.image.stack[1] else {}),
         }
 
     def of_batches(self, since: int) -> list[dict[str, int]]:
         """The counters of each timed batch from number `since` on, the oldest first, by name."""
-        return [{name: int(window[name]) for name in self.names} for window in self.window_counts(since)]
+        return [
+            {name: _stack(window) if name == "stack_bytes" else int(window[name]) for name in self.names}
+            for window in self.window_counts(since)
+        ]
 
     def executed(self) -> Counts:
         """Everything since QEMU's start. Subtract two of these for what was executed between."""
@@ -234,6 +245,16 @@ class QemuCounters:
     def in_windows(self) -> Counts:
         """What was executed in timed batches since QEMU's start."""
         return self._counts(self._inside)
+
+    def last_trace(self) -> npt.NDArray[np.void]:
+        """What the last timed batch did, in its order: blocks and accesses, as `STEP` has them.
+
+        Raises ValueError where it did more than can be kept.
+        """
+        steps = int(self._control["traced"])
+        if steps > len(self._steps):
+            raise ValueError(f"a trace of {steps} steps is too long: {len(self._steps)} are kept")
+        return self._steps[:steps].copy()
 
     def call_tree(self) -> CallTree:
         """Who called whom in timed batches, since QEMU's start; without `flow` it is empty."""
@@ -278,7 +299,9 @@ class QemuCounters:
         inside_at = live_at + _rounded(8 * counters)
         functions_at = inside_at + _rounded(8 * counters)
         nodes_at = functions_at + _rounded(functions.nbytes)
-        size = nodes_at + _rounded(_NODES * _NODE.itemsize)
+        trace_at = nodes_at + _rounded(_NODES * _NODE.itemsize)
+        steps = _STEPS if self._trace else 0
+        size = trace_at + _rounded(steps * STEP.itemsize)
         os.ftruncate(self._fd, size)
         memory = mmap.mmap(self._fd, size)
         control = np.frombuffer(memory, _CONTROL, 1)
@@ -295,6 +318,8 @@ class QemuCounters:
         control["slow_from"], control["slow_to"] = self._slow
         control["functions_at"], control["functions"] = functions_at, len(functions)
         control["nodes_at"], control["nodes_max"], control["nodes"] = nodes_at, _NODES, 1
+        control["trace_at"], control["trace_max"] = trace_at, steps
+        control["stack_low"], control["stack_high"] = self.image.stack
         control["look_at"] = _LOOK_AT_FLOW * self._flow + _LOOK_AT_MEMORY * self._memory
         control["machine"] = _MACHINES.get(self.image.machine, _X86)
         regions = _joined(self.image.regions)[:_MAX_REGIONS]
@@ -305,6 +330,7 @@ class QemuCounters:
         control["cache_line"], control["cache_ways"] = self.cache.line, self.cache.ways
         control["cache_sets"] = self.cache.sets
         np.frombuffer(memory, _FUNCTION, len(functions), functions_at)[:] = functions
+        self._steps = np.frombuffer(memory, STEP, steps, trace_at)
         self._nodes = np.frombuffer(memory, _NODE, _NODES, nodes_at)
         self._nodes[0]["function"] = NO_FUNCTION
         control["layout"] = _LAYOUT
@@ -334,10 +360,17 @@ def counters_for(
     flow: bool = False,
     memory: bool = False,
     cache: Cache | None = None,
+    trace: bool = False,
     slow: str | None = None,
 ) -> QemuCounters:
     """The plugin for a run of the program in `elf`; see there."""
-    return QemuCounters(Image(elf), flow=flow, memory=memory, cache=cache, slow=slow)
+    return QemuCounters(Image(elf), flow=flow, memory=memory, cache=cache, trace=trace, slow=slow)
+
+
+def _stack(window: np.void) -> int:
+    """From the first store to the stack, by the evaluator or what it calls first, down to the lowest."""
+    first, lowest = int(window["stack_first"]), int(window["stack_lowest"])
+    return max(0, first - lowest)
 
 
 def _joined(regions: Sequence[Region]) -> list[Region]:

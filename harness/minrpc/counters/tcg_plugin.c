@@ -80,7 +80,7 @@ __attribute__((visibility("default"))) int qemu_plugin_version = PLUGIN_API;
 
 /* ------------------------------------------------------------- shared memory */
 
-#define LAYOUT 2U
+#define LAYOUT 3U
 #define MAX_RANGES 16U
 #define MAX_EDGES 16U
 #define MAX_REGIONS 16U
@@ -131,7 +131,7 @@ struct node {
 	uint64_t calls;
 };
 
-/* All but the last two is the harness's to write. */
+/* All but the last three is the harness's to write. */
 struct control {
 	uint64_t layout;
 	uint64_t ranges;
@@ -162,9 +162,21 @@ struct control {
 	uint64_t stack_low; /* of the stack that is looked at, and its end */
 	uint64_t stack_high;
 
+	uint64_t trace_at; /* what the last window did, in its order */
+	uint64_t trace_max;
+
+	uint64_t traced;  /* steps of the last window; more than trace_max are only counted */
 	uint64_t nodes;   /* in use, the root among them */
 	uint64_t windows; /* that were closed: the last windows_max of them are kept */
 };
+
+/* A block that was begun, or an access that an instruction made. */
+struct step {
+	uint64_t where; /* the block, or the instruction */
+	uint64_t what;  /* the block's end and the top bit, or the address */
+};
+
+#define STEP_BLOCK (1ULL << 63)
 
 _Static_assert(sizeof(struct control) <= 4096U, "a page of its own");
 
@@ -278,6 +290,15 @@ static uint64_t hashed(uint64_t hash, uint64_t value)
 {
 	/* One step of FNV-1a, on 64 bits at once. */
 	return (hash ^ value) * 0x100000001b3U;
+}
+
+static void trace(uint64_t where, uint64_t what)
+{
+	if (control->traced < control->trace_max) {
+		((struct step *)(shared + control->trace_at))[control->traced] =
+			(struct step){where, what};
+	}
+	control->traced++;
 }
 
 /* ---------------------------------------------------------------------- flow */
@@ -406,6 +427,7 @@ static void begin_block(unsigned int vcpu, void *userdata)
 		bool whole = settle() == last->instructions;
 
 		now.path = hashed(now.path, block->start);
+		trace(block->start, block->end | STEP_BLOCK);
 		if (whole || block->function != last->function) {
 			go_on(block);
 		}
@@ -482,10 +504,10 @@ static void accessed(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t add
 	enum kind kind;
 
 	(void)vcpu;
-	(void)userdata;
 	if (!is_open) {
 		return;
 	}
+	trace((uint64_t)(uintptr_t)userdata, address);
 	kind = kind_of(info, address);
 	now.kind[kind]++;
 	now.unaligned += (address & (size - 1U)) != 0U;
@@ -517,6 +539,7 @@ static void open_window(unsigned int vcpu, void *userdata)
 	(void)userdata;
 	is_open = true;
 	now = (struct window){0};
+	control->traced = 0U;
 	for (size_t i = 0U; i < used_count; i++) {
 		used[i].before = live[used[i].counter];
 	}
@@ -703,7 +726,7 @@ static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 		}
 		if ((control->look_at & LOOK_AT_MEMORY) != 0U) {
 			qemu_plugin_register_vcpu_mem_cb(insn, accessed, QEMU_PLUGIN_CB_NO_REGS,
-							 QEMU_PLUGIN_MEM_RW, NULL);
+							 QEMU_PLUGIN_MEM_RW, (void *)(uintptr_t)address);
 		}
 		use(counter);
 		count(insn, INSTRUCTIONS);

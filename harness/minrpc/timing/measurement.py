@@ -22,6 +22,8 @@ _COLUMN: Final = Struct("<Q")
 _COARSE: Final = 1 << 31
 # So many different numbers share a divisor by chance once in a thousand times at most.
 _ENOUGH: Final = 10
+# Counters that are no sum over the calls.
+_PEAKS: Final = frozenset({"stack_bytes"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,12 +115,17 @@ class Measurement:
         names = self.samples[0].columns
         return {name: tuple(sample.columns[name] for sample in self.samples) for name in names}
 
+    @staticmethod
+    def per_call(name: str, sample: Sample) -> float:
+        """A counter's value per call of `sample`; what is a peak is one for all its calls."""
+        return sample.columns[name] / (1 if name in _PEAKS else sample.number or 1)
+
     def counter_per_call(self, name: str) -> float:
         """A counter's typical value per call: the fewest, where times are exact; else the median.
 
         The evaluator's own loop is in it: some instructions a call, and what calling takes.
         """
-        values = [sample.columns[name] / (sample.number or 1) for sample in self.samples]
+        values = [self.per_call(name, sample) for sample in self.samples]
         return min(values) if self.clock.exact else statistics.median(values)
 
     @property

@@ -44,7 +44,7 @@ def _both(one: Measurement, cycles: float) -> str:
 
 def _counter(one: Measurement, name: str) -> str:
     """Per call; where repeats differ, by how much: an interrupt's share, or a cache's."""
-    values = [sample.columns[name] / (sample.number or 1) for sample in one.samples]
+    values = [one.per_call(name, sample) for sample in one.samples]
     low, high = min(values), max(values)
     spread = f", up to {count(high, 3)} in a repeat" if high != low else ""
     return f"{count(one.counter_per_call(name), 3)} a call{spread}"

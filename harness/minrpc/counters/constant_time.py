@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether a function takes the same path and touches the same addresses, whatever its arguments hold.
+
+Equal means equal for the inputs that were tried, on this build of the code, by instructions and addresses. It
+is no proof, and says nothing of instructions whose own time depends on their operands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from minrpc.client import Device, RemoteArray
+from minrpc.counters.image import Image
+from minrpc.counters.lines import LineTable
+from minrpc.counters.qemu_counters import STEP_BLOCK, QemuCounters
+from minrpc.errors import ConfigurationError, HarnessError
+
+Trace = npt.NDArray[np.void]
+
+# An interrupt in a call changes its trace. Two traces of an input that are equal had none, or the same.
+_TRIES: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Where the run of input number `index` parted from that of the first.
+
+    what: "path", other instructions were executed, or "addresses", the same ones accessed other memory.
+    place: function, file and line of the instruction from which on they differ: the branch, or the access.
+    step: blocks and accesses before it.
+    """
+
+    index: int
+    what: Literal["path", "addresses"]
+    place: str
+    step: int
+
+    def __str__(self) -> str:
+        done = "took another path from" if self.what == "path" else "accessed another address in"
+        return f"input {self.index} {done} {self.place}, after {self.step:,} equal steps"
+
+
+@dataclass(frozen=True, slots=True)
+class ConstantTime:
+    """What comparing the runs gave. As a bool: whether all were equal."""
+
+    function: str
+    inputs: int
+    steps: int
+    differences: tuple[Difference, ...]
+
+    def __bool__(self) -> bool:
+        return not self.differences
+
+    def __str__(self) -> str:
+        if self.differences:
+            lines = [f"{self.function} depends on its input:", *(f"  {one}" for one in self.differences)]
+            return "\n".join(lines)
+        return (
+            f"{self.function} took the same path and the same addresses, {self.steps:,} steps, for these "
+            f"{self.inputs} inputs; that is no proof for others"
+        )
+
+
+def check_constant_time(
+    device: Device, counters: QemuCounters, name: str, inputs: Sequence[Sequence[Any]]
+) -> ConstantTime:
+    """Call `name` with each of `inputs`, and compare what it executed and accessed, step by step.
+
+    Arrays of numpy are copied to the same addresses for each input, so all must be of one shape and type;
+    other arguments go as they are. The device was started with `counters`, which keep traces.
+
+    Raises ConfigurationError for inputs that don't fit together, HarnessError where interrupts leave no two
+    runs of an input equal, ValueError for a run that is too long to keep.
+    """
+    arguments = _on_device(device, inputs)
+    measurer = device.system_lib().measure(name, number=1, repeat=1)
+    traces = []
+    for given in inputs:
+        for on_device, value in zip(arguments, given, strict=True):
+            if isinstance(on_device, RemoteArray):
+                on_device.copy_from(value)
+        call = [
+            one if isinstance(one, RemoteArray) else value
+            for one, value in zip(arguments, given, strict=True)
+        ]
+        traces.append(_trace(measurer, counters, name, call))
+    lines = LineTable(counters.image.path)
+    found = [
+        difference(index, traces[0], other, counters.image, lines)
+        for index, other in enumerate(traces[1:], 1)
+    ]
+    differences = tuple(one for one in found if one is not None)
+    return ConstantTime(name, len(inputs), len(traces[0]), differences)
+
+
+def _on_device(device: Device, inputs: Sequence[Sequence[Any]]) -> list[RemoteArray | None]:
+    """An array for each position that has one."""
+    if len(inputs) < 2:
+        raise ConfigurationError("one input can't be compared", next_step="give two or more")
+    forms = [[_form(value) for value in given] for given in inputs]
+    if any(form != forms[0] for form in forms):
+        raise ConfigurationError("inputs are not of the same shapes and types", next_step="make them so")
+    return [
+        device.empty(value.shape, value.dtype) if isinstance(value, np.ndarray) else None
+        for value in inputs[0]
+    ]
+
+
+def _form(value: object) -> object:
+    return (value.shape, value.dtype) if isinstance(value, np.ndarray) else type(value)
+
+
+def _trace(measurer: Any, counters: QemuCounters, name: str, call: Sequence[object]) -> Trace:  # noqa: ANN401
+    """The trace of a call in which no interrupt was: the first that comes twice."""
+    seen: list[Trace] = []
+    for _ in range(_TRIES):
+        measurer(*call)
+        trace = counters.last_trace()
+        if any(np.array_equal(trace, before) for before in seen):
+            return trace
+        seen.append(trace)
+    raise HarnessError(f"no two of {_TRIES} runs of {name} with the same input were equal")
+
+
+def difference(index: int, one: Trace, other: Trace, image: Image, lines: LineTable) -> Difference | None:
+    """Where `other` parts from `one`; None where it does not."""
+    length = min(len(one), len(other))
+    unequal = np.flatnonzero(one[:length] != other[:length])
+    if len(unequal) == 0:
+        if len(one) == len(other):
+            return None
+        at = length
+    else:
+        at = int(unequal[0])
+    here = at < length and one[at]["where"] == other[at]["where"]
+    if here and not int(one[at]["what"]) & STEP_BLOCK:
+        return Difference(index, "addresses", _place(int(one[at]["where"]), image, lines), at)
+    # The branch is the last instruction of the block before.
+    blocks = np.flatnonzero(one[:at]["what"] >= np.uint64(STEP_BLOCK))
+    end = int(one[blocks[-1]]["what"]) & (STEP_BLOCK - 1) if len(blocks) else 0
+    return Difference(index, "path", _place(end - 1, image, lines), at)
+
+
+def _place(address: int, image: Image, lines: LineTable) -> str:
+    function, line = image.function_at(address), lines.at(address)
+    name = function.name if function else f"0x{address:x}"
+    return f"{name} at {line.file.rpartition('/')[2]}:{line.number}" if line else name

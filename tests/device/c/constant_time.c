@@ -1,0 +1,81 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Three functions of a known and a secret array of bytes, and a byte for the result: two of them give the secret
+ * away by what they execute or access.
+ */
+#include <dlpack/dlpack.h>
+#include <tvm/runtime/c_backend_api.h>
+#include <tvm/runtime/crt/module.h>
+
+#define PACKED TVMValue *args, int *codes, int count, TVMValue *value, int *value_code, void *resource
+#define UNUSED ((void)codes, (void)count, (void)value, (void)value_code, (void)resource)
+
+struct bytes {
+	const uint8_t *known;
+	const uint8_t *secret;
+	uint8_t *result;
+	int64_t size;
+};
+
+static struct bytes take(const TVMValue *args)
+{
+	const DLTensor *known = args[0].v_handle;
+	const DLTensor *secret = args[1].v_handle;
+	const DLTensor *result = args[2].v_handle;
+
+	return (struct bytes){known->data, secret->data, result->data, known->shape[0]};
+}
+
+/* Ends at the first byte that differs. */
+static int early(PACKED)
+{
+	struct bytes bytes = take(args);
+
+	UNUSED;
+	for (int64_t i = 0; i < bytes.size; i++) {
+		if (bytes.known[i] != bytes.secret[i]) {
+			bytes.result[0] = 1U;
+			return 0;
+		}
+	}
+	bytes.result[0] = 0U;
+	return 0;
+}
+
+/* The address of each load is the secret's. */
+static int lookup(PACKED)
+{
+	static const uint8_t table[256] = {7, 3, 5, 1};
+	struct bytes bytes = take(args);
+	uint8_t sum = 0U;
+
+	UNUSED;
+	for (int64_t i = 0; i < bytes.size; i++) {
+		sum ^= ((const volatile uint8_t *)table)[bytes.secret[i]];
+	}
+	bytes.result[0] = sum;
+	return 0;
+}
+
+static int constant(PACKED)
+{
+	struct bytes bytes = take(args);
+	uint8_t differs = 0U;
+
+	UNUSED;
+	for (int64_t i = 0; i < bytes.size; i++) {
+		differs |= bytes.known[i] ^ bytes.secret[i];
+	}
+	bytes.result[0] = differs;
+	return 0;
+}
+
+static const TVMBackendPackedCFunc functions[] = {constant, early, lookup};
+static const TVMFuncRegistry registry = {"\003\000constant\0early\0lookup\0", functions};
+static const TVMModule module = {&registry};
+
+const TVMModule *TVMSystemLibEntryPoint(void)
+{
+	return &module;
+}

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A comparison that leaves early and a table that a secret indexes are told from code that does neither."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from minrpc.client import Device
+from minrpc.counters import QemuCounters, counters_for
+from minrpc.counters.constant_time import ConstantTime, check_constant_time
+from minrpc.errors import ConfigurationError
+from minrpc.firmware import Firmware, build
+from minrpc.pipeline import connect
+from minrpc.running import start
+
+Bytes = npt.NDArray[np.uint8]
+
+SIZE = 32
+
+
+class Checked(NamedTuple):
+    """A device with the functions to check."""
+
+    device: Device
+    counters: QemuCounters
+
+    def check(self, name: str, inputs: list[Bytes]) -> ConstantTime:
+        right = np.arange(SIZE, dtype=np.uint8)
+        return check_constant_time(
+            self.device, self.counters, name, [[right, one, np.zeros(1, np.uint8)] for one in inputs]
+        )
+
+
+@pytest.fixture
+def checked(image: Firmware) -> Iterator[Checked]:
+    source = Path(__file__).parent / "c" / "constant_time.c"
+    firmware = build(image.target.changed(sources=[source]))
+    with (
+        counters_for(firmware.elf, trace=True) as counters,
+        start(firmware, counters=counters) as running,
+        connect(running) as device,
+    ):
+        yield Checked(device, counters)
+
+
+def inputs() -> list[Bytes]:
+    """Equal to what is compared, different in the first byte, in the middle, and in the last."""
+    made = [np.arange(SIZE, dtype=np.uint8) for _ in range(4)]
+    for one, at in zip(made[1:], (0, SIZE // 2, SIZE - 1), strict=True):
+        one[at] ^= 0x55
+    return made
+
+
+def test_a_comparison_that_leaves_early_is_told_where(checked: Checked) -> None:
+    result = checked.check("early", inputs())
+    assert not result
+    assert {one.what for one in result.differences} == {"path"}
+    assert "early" in str(result)
+    assert "constant_time.c:" in str(result)
+
+
+def test_a_table_that_a_secret_indexes_is_told(checked: Checked) -> None:
+    result = checked.check("lookup", inputs())
+    assert {one.what for one in result.differences} == {"addresses"}
+    assert "constant_time.c:" in str(result)
+
+
+def test_a_right_one_is_equal(checked: Checked) -> None:
+    result = checked.check("constant", inputs())
+    assert result
+    assert "no proof" in str(result)
+    assert result.steps > SIZE
+
+
+def test_inputs_must_fit_together(checked: Checked) -> None:
+    with pytest.raises(ConfigurationError, match="not of the same shapes"):
+        checked.check("constant", [np.zeros(SIZE, np.uint8), np.zeros(SIZE + 1, np.uint8)])
+    with pytest.raises(ConfigurationError, match="one input"):
+        checked.check("constant", [np.zeros(SIZE, np.uint8)])
