@@ -103,6 +103,18 @@ TEST(what_can_not_travel_is_an_exception)
 	for (size_t i = 0U; i < sizeof(codes) / sizeof(codes[0]); i++) {
 		expect_exception(call_ret(host, codes[i], (TVMValue){.v_handle = &tensor}), "can't be sent");
 	}
+	expect_exception(call_ret(host, kTVMStr, (TVMValue){.v_str = NULL}), "returned str");
+	expect_exception(call_ret(host, kTVMBytes, (TVMValue){.v_handle = NULL}), "returned bytes");
+	for (size_t size = 0U; size < 2U; size++) {
+		TVMByteArray bytes = {NULL, size};
+		const struct answer *answer = call_ret(host, kTVMBytes, (TVMValue){.v_handle = &bytes});
+
+		if (size == 0U) {
+			(void)expect_returned(answer, ARG_BYTES);
+		} else {
+			expect_exception(answer, "returned bytes");
+		}
+	}
 	/* An array that the arena does not know: the client could never name it again. */
 	expect_exception(call_ret(host, kTVMNDArrayHandle, (TVMValue){.v_handle = &tensor}), "can't be sent");
 	host_stop(host);

@@ -275,6 +275,35 @@ TEST(results_that_do_not_fit_are_exceptions)
 	host_stop(host);
 }
 
+TEST(more_results_than_tvms_client_can_take_are_refused)
+{
+	static const struct {
+		uint32_t arity;
+		int64_t repeat;
+		bool refused;
+	} cases[] = {{8U, 251, false},	{10U, 251, false}, {11U, 250, false},
+		     {11U, 251, true},	{12U, 250, false}, {12U, 251, true}};
+	struct host *host = host_start();
+
+	for (size_t i = 0U; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct options options = {.number = 1, .repeat = cases[i].repeat};
+		const struct answer *answer = create(host, "runtime.RPCTimeEvaluator", "tick",
+						     cases[i].arity, &options);
+
+		if (cases[i].refused) {
+			expect_exception(answer, "repeat is over 250");
+			continue;
+		}
+		free_evaluator(host, get_u64(expect_returned(answer, ARG_FUNCTION)));
+	}
+	/* One that has asked for this runtime's own has no such limit. */
+	(void)host_global(host, "minrpc.device_info");
+	(void)seconds(run(host, made(host, "tick", 12U,
+				     &(struct options){.number = 1, .repeat = 251})),
+		      251U, 250U);
+	host_stop(host);
+}
+
 TEST(a_failure_anywhere_stops_the_timer)
 {
 	struct host *host = host_start();
@@ -527,7 +556,9 @@ CHECK_MAIN(CASE(one_untimed_call_then_number_calls_a_repeat), CASE(every_arity_i
 	   CASE(batches_grow_until_the_time_is_reached), CASE(a_short_function_under_a_coarse_clock),
 	   CASE(a_zero_reading_grows_too), CASE(a_clock_that_moves_late_is_waited_for),
 	   CASE(cooling_down), CASE(numbers_that_make_no_sense_are_exceptions),
-	   CASE(results_that_do_not_fit_are_exceptions), CASE(a_failure_anywhere_stops_the_timer),
+	   CASE(results_that_do_not_fit_are_exceptions),
+	   CASE(more_results_than_tvms_client_can_take_are_refused),
+	   CASE(a_failure_anywhere_stops_the_timer),
 	   CASE(the_failing_functions_own_text_is_told), CASE(a_clock_that_does_not_begin_is_told),
 	   CASE(a_timer_that_runs_already_is_told), CASE(many_evaluators_live_at_once),
 	   CASE(a_freed_evaluator_is_gone), CASE(evaluators_end_with_their_session),

@@ -15,6 +15,9 @@
 /* No option is larger: a result of so many repeats still has a size of 32 bits. */
 #define OPTION_MAX 0x08000000U
 
+/* The results that a message of 2,048 bytes has room for beside 43 bytes of headers. */
+#define REPEAT_MAX_TVM 250U
+
 /* Batches that read zero before a repeat gives up, where the client's TVM has no such argument. */
 #define LIMIT_ZERO_DEFAULT 100U
 
@@ -120,6 +123,19 @@ static bool take_options(struct minrpc_server *server, const struct minrpc_args 
 	return true;
 }
 
+/*
+ * TVM's clients from v0.12 on wait for ever for an answer of more than 2,048 bytes. They send at least 11 arguments,
+ * as do those of v0.10 and v0.11.
+ */
+static bool check_repeat(struct minrpc_server *server, const struct minrpc_args *args,
+			 const struct evaluator *evaluator)
+{
+	return evaluator->options[REPEAT] <= REPEAT_MAX_TVM || args->count < 11 ||
+	       server->own_client ||
+	       minrpc_fail(server, "time evaluator: repeat is over %u, TVM can't take the answer",
+			   REPEAT_MAX_TVM);
+}
+
 static bool find_function(struct minrpc_server *server, const TVMValue *values,
 			  struct evaluator *evaluator)
 {
@@ -159,7 +175,8 @@ static bool create(struct minrpc_call *call, bool counting)
 	made->object.module = (struct minrpc_module){
 		.functions = &minrpc_evaluator_function, .count = 1U, .resource = made};
 	if (!find_function(server, call->args.values, made) ||
-	    !take_options(server, &call->args, made)) {
+	    !take_options(server, &call->args, made) ||
+	    !check_repeat(server, &call->args, made)) {
 		minrpc_object_free(server, &made->object);
 		return false;
 	}

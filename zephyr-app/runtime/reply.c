@@ -194,9 +194,15 @@ bool minrpc_reply_call(struct minrpc_server *server, const struct minrpc_call *c
 		reply->wire_code = kTVMOpaqueHandle;
 		break;
 	case kTVMStr:
+		if (call->value.v_str == NULL) {
+			return fail_return(server, call->type_code);
+		}
 		reply->size = (uint32_t)strlen(call->value.v_str);
 		break;
 	case kTVMBytes:
+		if (bytes == NULL || (bytes->data == NULL && bytes->size != 0U)) {
+			return fail_return(server, call->type_code);
+		}
 		reply->size = (uint32_t)bytes->size;
 		reply->value.v_str = bytes->data;
 		break;

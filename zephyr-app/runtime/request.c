@@ -78,7 +78,11 @@ static bool return_handle(struct minrpc_call *call, uintptr_t handle)
 /* Unknown: handle 0, which clients of all versions take for "no such function". */
 static bool get_global_function(struct minrpc_call *call)
 {
-	return return_handle(call, minrpc_global_find(call->server, call->args.values[0].v_str));
+	const char *name = call->args.values[0].v_str;
+
+	/* No name that TVM's clients look up begins so. */
+	call->server->own_client |= *name == ':' || *name == 'm';
+	return return_handle(call, minrpc_global_find(call->server, name));
 }
 
 static bool free_block(struct minrpc_server *server, uintptr_t handle, uint32_t kinds)

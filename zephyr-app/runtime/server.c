@@ -33,6 +33,7 @@ static void forget_session(struct minrpc_server *server)
 	server->result = NULL;
 	server->reply.kind = MINRPC_REPLY_NONE;
 	server->numbered = false;
+	server->own_client = false;
 	server->sequence = 0U;
 	server->dialect = MINRPC_DIALECT_UNKNOWN;
 	server->random_state = 1U;

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import statistics
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import isfinite
@@ -18,6 +19,7 @@ RPC_TIME_EVALUATOR = "runtime.RPCTimeEvaluator"
 
 # Newest first. A device that takes another number refuses the call and is none the worse.
 _ARITIES = (12, 11, 10, 8)
+_COOLS_DOWN = 10
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +53,7 @@ class EvaluatorOptions:
     def arguments(self, arity: int, module: Module, name: str) -> list[Argument]:
         """As devices of that arity take them: 12, 11, 10 or 8."""
         zeros = [self.limit_zero_time_iterations] if arity >= 11 else []
-        cooldown = [self.cooldown_interval_ms, self.repeats_to_cooldown] if arity >= 10 else []
+        cooldown = [self.cooldown_interval_ms, self.repeats_to_cooldown] if arity >= _COOLS_DOWN else []
         cache_flush = [0] if arity >= 12 else []
         numbers = [*CPU, self.number, self.repeat, self.min_repeat_ms, *zeros, *cooldown, *cache_flush]
         return [module, name, *numbers, ""]
@@ -73,6 +75,11 @@ class EvaluatorOptions:
                 refusals.append(error)
                 continue
             rpc.facts.evaluator_arity = arity
+            if self.cooldown_interval_ms and arity < _COOLS_DOWN:
+                warnings.warn(
+                    f"time {name}: the device's runtime knows no cool-down, it measures without a rest",
+                    stacklevel=2,
+                )
             return _handle_of(made)
         raise refusals[0]
 

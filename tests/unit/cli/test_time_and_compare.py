@@ -97,6 +97,17 @@ def test_until_it_is_known_well_enough(capsys: pytest.CaptureFixture[str]) -> No
     assert "--until 0.000001% not reached in 12 repeats" in capsys.readouterr().err
 
 
+def test_a_broken_bound_fails_only_where_that_was_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = tmp_path / "minrpc.toml"
+    table.write_text("[platforms.posix.time_bounds]\ninc = [1e3, 2e3]\n")
+    asked = [*TIME, "inc", "--arg", "1", "--platforms-file", str(table)]
+    assert main(asked) == 0
+    assert "outside" in capsys.readouterr().err
+    assert main([*asked, "--strict-timing"]) == 1
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from minrpc.client import RemoteArray, RemoteFunction, RemoteModule
+from minrpc.client import RemoteArray, RemoteFunction, RemoteModule, memory
 from minrpc.errors import (
+    DeadlineError,
     DeviceMemoryError,
     DialectError,
     FunctionNotFoundError,
@@ -19,10 +20,10 @@ from minrpc.errors import (
     SessionTerminatedError,
 )
 from minrpc.wire import dtypes
-from minrpc.wire.dtypes import DataType
-from minrpc.wire.values import DLDevice, Handle, UInt
+from minrpc.wire.dtypes import DataType, to_dtype
+from minrpc.wire.values import DLDevice, DLTensor, Handle, UInt
 
-from tests.unit.client.conftest import Bench
+from tests.unit.client.conftest import TIMEOUT_S, Bench
 from tests.unit.client.device_model import OURS, TVM_0_8_0
 
 
@@ -266,3 +267,31 @@ def test_close_ends_the_session_and_is_done_once(make_bench: Callable[..., Bench
     assert made.transport.written[-1] == bytes.fromhex("fffd030000000000026677")
     assert made.transport.closed
     made.device.close()
+
+
+def test_pieces_of_a_copy_keep_the_tensors_own_offset(bench: Bench) -> None:
+    """As of an array that a function returned, a view into another."""
+    whole = bench.device.array(np.arange(60_000, dtype=np.uint16).view(np.uint8))
+    rpc = bench.device.rpc
+    view = DLTensor(whole._tensor.data, to_dtype("uint8"), (50_000,), byte_offset=1000)
+    data = np.random.default_rng(1).integers(0, 256, 50_000, np.uint8)
+    memory.upload(rpc, view, data.data)
+    assert bytes(memory.download(rpc, view, 50_000)) == data.tobytes()
+    there = whole.numpy()
+    assert (there[1000:51_000] == data).all()
+    untouched = np.arange(60_000, dtype=np.uint16).view(np.uint8)
+    assert (there[:1000] == untouched[:1000]).all()
+    assert (there[51_000:] == untouched[51_000:]).all()
+
+
+@pytest.mark.parametrize("nbytes", [960, 6720])
+@pytest.mark.parametrize("upload", [True, False])
+def test_a_copy_has_the_time_that_the_slowest_link_takes(bench: Bench, nbytes: int, upload: bool) -> None:
+    """9600 baud, beside the limit of any call."""
+    host = np.zeros(nbytes, np.uint8)
+    array = bench.device.array(host)
+    bench.model.dead = True
+    began = bench.transport.clock.s
+    with pytest.raises(DeadlineError):
+        array.copy_from(host) if upload else array.numpy()
+    assert bench.transport.clock.s - began == pytest.approx(TIMEOUT_S + nbytes / 960, rel=1e-3)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -40,6 +41,19 @@ def test_add_and_time_it(make_bench: Callable[..., Bench], traits: Traits) -> No
     assert timing.results == (1e-6, 2e-6, 3e-6)
     assert device.rpc.facts.dialect is traits.dialects[0]
     assert not bench.model.dead
+
+
+@every_device
+def test_a_cool_down_that_the_device_has_not_is_said(
+    make_bench: Callable[..., Bench], traits: Traits
+) -> None:
+    library = make_bench(traits).device.system_lib()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        library.time_evaluator("inc", number=1)
+        library.time_evaluator("inc", number=1, cooldown_interval_ms=5)
+    said = [str(one.message) for one in caught if "cool-down" in str(one.message)]
+    assert len(said) == (max(traits.arities) < 10)
 
 
 @every_device

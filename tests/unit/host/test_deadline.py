@@ -322,3 +322,17 @@ def test_a_write_goes_on_where_it_was_cut() -> None:
     link = ThreeAtATime()
     write_before(link, b"abcdefgh", Deadline("copy", 60.0))
     assert link.sent == b"abcdefgh"
+
+
+def test_time_in_our_own_queue_counts_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of an answer that is there we know only once we have had our turn."""
+    queued = {os.getpid(): 1.0, 4242: 5.0}
+    monkeypatch.setattr(module, "read_threads", lambda pid: {pid: ThreadTimes(0.0, queued[pid])})
+    clock = ProcessClock(4242)
+    start = clock.sample().queued_s
+    queued[os.getpid()] += 0.5
+    queued[4242] += 0.25
+    end = clock.sample().queued_s
+    assert start is not None
+    assert end is not None
+    assert end - start == pytest.approx(0.75)

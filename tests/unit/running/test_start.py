@@ -145,6 +145,19 @@ def test_stop_leaves_nothing_and_may_be_said_twice(firmware: Firmware) -> None:
         device.transport.read(0.0)
 
 
+def test_an_end_that_we_made_is_not_laid_on_the_device(posix: Firmware) -> None:
+    """After `stop` the process is dead, and a closed link is just that."""
+    with start(posix) as running:
+        pass
+    closed = LinkClosedError("the far end is gone")
+    assert not running.alive()
+    assert running.diagnose(closed) is closed
+    with start(posix) as running:
+        closed.by_us = True
+        assert running.diagnose(closed) is closed
+        assert running.alive()
+
+
 def test_eight_at_once(firmware: Firmware) -> None:
     devices = [start(firmware) for _ in range(8)]
     for device in devices:

@@ -68,6 +68,22 @@ def test_an_interrupt_in_more_of_the_repeats_is_no_change() -> None:
     assert compare(head, [recorded([1010] * 6 + [1026] * 4)]).changes[0].verdict == "slower"
 
 
+def test_one_repeat_that_was_shorter_is_no_change() -> None:
+    """The shortest differs then, and the median does not: a change moves both."""
+    base, head = [recorded([1000] * 10)], [recorded([900] + [1000] * 9)]
+    assert compare(base, head).changes[0].verdict == "same"
+    assert compare(head, base).changes[0].verdict == "same"
+    # The shortest one way, the median the other.
+    assert compare([recorded([900] + [1000] * 9)], [recorded([950] * 9 + [920])]).changes[0].verdict == "same"
+
+
+def test_a_smaller_firmware_is_not_worse() -> None:
+    comparison = compare([recorded([1000], flash=20016)], [recorded([1000])])
+    assert [size.grown for size in comparison.sizes] == [-16, 0]
+    assert not comparison.worse(strict=True)
+    assert "bare_mps2_an385 flash -16 bytes" in headline(comparison)
+
+
 def test_the_timer_share_of_fewer_calls_is_no_change() -> None:
     """243 cycles of the timer's own, spread over 10 calls and over 100."""
     base, head = recorded([243 + 10 * 500] * 3), recorded([243 + 100 * 500] * 3, number=100)

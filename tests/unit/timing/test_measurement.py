@@ -98,6 +98,12 @@ def test_overhead_is_what_is_left_of_an_empty_function() -> None:
     assert overhead.of(Sample(0, 10)) == pytest.approx(24.3 + 35.2)
 
 
+def test_overhead_is_never_less_than_nothing() -> None:
+    """Noise may make the timer alone look slower than with calls."""
+    overhead = Overhead.measured([Sample(500, 0)] * 3, [Sample(400, 1000)] * 3)
+    assert overhead == Overhead(500, 0.0)
+
+
 def test_the_step_of_a_clock_is_seen() -> None:
     """CLOCK_MONOTONIC counts nanoseconds, in steps of 10 on some machines."""
     timer = [Sample(10 * ticks, 0) for ticks in range(2, 14)]

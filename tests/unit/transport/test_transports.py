@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import threading
@@ -16,6 +17,7 @@ from minrpc.transport import (
     FdTransport,
     SocketTransport,
     Transport,
+    fd,
     memory_pair,
     open_terminal,
     set_raw,
@@ -217,3 +219,25 @@ def test_connect_to_a_unix_socket(tmp_path: Path) -> None:
     link.close()
     with pytest.raises(LinkClosedError, match="refused"):
         SocketTransport.connect(path, 1.0)
+
+
+def test_what_is_kept_while_we_write_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A far end that takes nothing and babbles without end can't eat all memory."""
+    monkeypatch.setattr(fd, "_MAX_KEPT", 100_000)
+    ours, theirs = socket.socketpair()
+    link, far = SocketTransport(ours, "ours"), SocketTransport(theirs, "theirs")
+    babbled = 0
+    for _ in range(50):
+        with contextlib.suppress(DeadlineError):
+            link.write(bytes(1 << 20), 0.0)
+        try:
+            far.write(bytes(1 << 20), 0.0)
+        except DeadlineError as error:
+            babbled += error.written
+    kept = 0
+    while data := link.read(0.0):
+        kept += len(data)
+    assert kept == babbled
+    assert babbled < 100_000 + MAX_READ + (1 << 20)
+    link.close()
+    far.close()

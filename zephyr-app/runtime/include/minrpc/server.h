@@ -109,6 +109,7 @@ struct minrpc_server {
 	const struct minrpc_config *config;
 	struct minrpc_session session;
 	bool numbered;    /* the request being answered was numbered */
+	bool own_client;  /* the session's client asked for what only this runtime has */
 	uint8_t sequence; /* of the last numbered request */
 	bool damaged;     /* the arena's headers are: the device can't go on as it is */
 	bool streaming;   /* an oversize frame's payload goes straight to its destination */
