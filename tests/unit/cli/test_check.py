@@ -52,7 +52,10 @@ def test_a_wrong_result_fails(minrpc: Minrpc, monkeypatch: pytest.MonkeyPatch, t
 
 
 @pytest.mark.usefixtures("one_case")
-def test_a_stage_that_fails_is_named_and_the_next_platform_checked(minrpc: Minrpc, tmp_path: Path) -> None:
+def test_a_stage_that_fails_is_named_and_the_next_platform_checked(
+    minrpc: Minrpc, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     broken = tmp_path / "broken.c"
     broken.write_text("this is no C\n")
     toml = f'[platforms.broken]\nextends = "posix"\ncmake_options = ["-DMINRPC_EXTRA_SOURCES={broken}"]\n'

@@ -78,7 +78,10 @@ def test_a_comparison_is_of_that_kind_too(minrpc: Minrpc) -> None:
     assert set(change) >= {"verdict", "base_cycles", "head_cycles", "change_ratio"}
 
 
-def test_a_failure_has_its_class_and_stage(minrpc: Minrpc, tmp_path: Path) -> None:
+def test_a_failure_has_its_class_and_stage(
+    minrpc: Minrpc, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     (tmp_path / "bad.c").write_text("this is no C\n")
     (tmp_path / "minrpc.toml").write_text("[firmware]\nsources = ['bad.c']\n")
     assert minrpc("clock", "--platform", "posix", "--json", "out.json")[0] == 1

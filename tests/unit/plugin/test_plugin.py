@@ -174,7 +174,10 @@ def test_remote_errors_show_the_test_and_not_the_harness(pytester: pytest.Pytest
     result.stdout.no_fnmatch_line("*rpc.py*")
 
 
-def test_firmware_that_does_not_build_fails_once(pytester: pytest.Pytester) -> None:
+def test_firmware_that_does_not_build_fails_once(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(pytester.path / "cache"))
     broken = pytester.makefile(".c", broken="this is no C\n")
     toml = f'[platforms.broken]\nextends = "posix"\ncmake_options = ["-DMINRPC_EXTRA_SOURCES={broken}"]\n'
     pytester.makefile(".toml", minrpc=toml)
