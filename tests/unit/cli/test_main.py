@@ -6,6 +6,8 @@ from importlib import import_module
 
 import pytest
 from minrpc.cli import COMMANDS
+from minrpc.pipeline import lacking
+from minrpc.targets import PLATFORMS
 
 Minrpc = Callable[..., tuple[int, str, str]]
 
@@ -37,3 +39,12 @@ def test_a_failure_is_a_report_and_no_traceback(minrpc: Minrpc) -> None:
     assert status == 2
     assert err.startswith("minrpc: there is no platform 'posxi'\n")
     assert "did you mean posix" in err
+
+
+def test_who_waits_too_short_is_told_the_option(minrpc: Minrpc) -> None:
+    if lacking(PLATFORMS["bare_mps2_an385"]):
+        pytest.skip("bare_mps2_an385 can't run here")
+    status, _, err = minrpc("time", "add", "--platform", "bare_mps2_an385", "--call-timeout", "1e-9")
+    assert status == 1
+    assert "did not come to its end within 1e-09 s" in err
+    assert "next: look at the console; if it is only slow: --call-timeout SECONDS" in err
