@@ -29,6 +29,8 @@ COMMANDS: Final = MappingProxyType(
         "flash": "build the firmware of a board and put it there",
         "platforms": "list the platforms, and what each lacks to run here",
         "doctor": "show the versions found, what is missing, and how to get it",
+        "functions": "list the C functions of a source: prototypes, code size, stack",
+        "call": "load a C file into a device and call a function of it",
         "time": "measure how long a function takes on the device, with statistics",
         "clock": "show what a device's times are worth: its clock, overhead and drift",
         "profile": "show what one call executes, by function and source line, in QEMU",
@@ -76,10 +78,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _joined(argv: Sequence[str]) -> list[str]:
-    """`--option -DX=1` as `--option=-DX=1`: argparse takes what begins with a dash for an option of ours."""
+    """`--option -DX=1` as `--option=-DX=1`, `--flags -O3` as `--flags=-O3`: argparse takes what begins with
+    a dash for an option of ours."""
     joined: list[str] = []
     for word in argv:
-        if joined and joined[-1] in _TAKE_A_DASH and word.startswith("-D"):
+        takes = joined and (joined[-1] == "--flags" or (joined[-1] in _TAKE_A_DASH and word.startswith("-D")))
+        if takes:
             joined[-1] += f"={word}"
         else:
             joined.append(word)

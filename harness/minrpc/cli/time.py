@@ -14,12 +14,14 @@ from typing import Final, Literal
 from minrpc.cli.call_arguments import Argument, call_arguments, to_device
 from minrpc.cli.constant_time import constant_time
 from minrpc.cli.json_output import STDOUT, add_json_option, write_json
+from minrpc.cli.source_options import add_source_options, sources_from
 from minrpc.cli.timing_files import add_record, read_records
-from minrpc.client import RemoteModule
+from minrpc.client import Device, RemoteModule
 from minrpc.errors import ConfigurationError, MissingError
 from minrpc.firmware import Firmware
 from minrpc.firmware.provenance import compiler_of
 from minrpc.host.deadline import Deadline
+from minrpc.library import LoadedLibrary, load
 from minrpc.pipeline import connect, select
 from minrpc.reports.figures import check_target
 from minrpc.running import RunningDevice, start
@@ -43,7 +45,16 @@ def say(line: str) -> None:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     add = parser.add_argument
-    add("function", metavar="FUNC", help="a function of the firmware's system library")
+    add("function", metavar="FUNC", help="a function of the firmware's system library, or of --source")
+    add(
+        "--source",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="C to load into the device; FUNC is one of its functions",
+    )
+    add_source_options(add)
     add("--shape", metavar="N[,N...]", help="shape of the arrays that add, mul and exp take (default 1024)")
     add("--dtype", metavar="TYPE", help="type of their elements (default float32)")
     add(
@@ -149,8 +160,21 @@ class Run:
         with ExitStack() as stack:
             running = stack.enter_context(self._start())
             device = stack.enter_context(connect(running, total=self._total))
-            measurement = self._measure(device.system_lib(), to_device(device, self._plan))
+            library = self._library(device, stack)
+            measurement = self._measure(library, to_device(device, self._plan))
         return self._report(measurement, running.firmware)
+
+    def _library(self, device: Device, stack: ExitStack) -> RemoteModule | LoadedLibrary:
+        """What has the function: what the firmware was linked with, or what is loaded for this."""
+        if not self._given.source:
+            return device.system_lib()
+        loaded = stack.enter_context(load(device, sources_from(self._given, self._given.source)))
+        if self._given.function not in loaded.functions:
+            raise ConfigurationError(
+                f"{loaded.name} has no function {self._given.function}",
+                next_step=f"it has {', '.join(loaded.functions)}",
+            )
+        return loaded
 
     def _start(self) -> RunningDevice:
         if self._target.serial_port is None:
@@ -159,7 +183,7 @@ class Run:
         target = self._target.changed(cmake_options=self._given.option, counters=counters)
         return start(target, total=self._total)
 
-    def _measure(self, lib: RemoteModule, args: list[object]) -> Measurement:
+    def _measure(self, lib: RemoteModule | LoadedLibrary, args: list[object]) -> Measurement:
         """As many repeats as were asked for, or until the median is known well enough.
 
         Each request goes on with the batches that the one before has grown to, and asks for what is missing,

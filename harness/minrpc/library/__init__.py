@@ -2,7 +2,7 @@
 """Any C function of a device, called with its own types: loaded into it, linked in, or there from the
 start."""
 
-from minrpc.library.compiling import Compiled, CompileError, Sources, compile_sources
+from minrpc.library.compiling import Compiled, CompileError, Sources, compile_sources, function_sizes
 from minrpc.library.frame import GuardError
 from minrpc.library.linking import Image, LinkError, UndefinedSymbolsError, link
 from minrpc.library.loaded import LoadedFunction, LoadedLibrary
@@ -26,6 +26,7 @@ __all__ = [
     "UndefinedSymbolsError",
     "compile_sources",
     "firmware_of",
+    "function_sizes",
     "link",
     "load",
     "load_compiled",

@@ -18,6 +18,7 @@ from typing import Final
 
 from elftools.elf.constants import SH_FLAGS
 from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import SymbolTableSection
 
 from minrpc.errors import BuildError, ConfigurationError, ToolchainMissingError
 from minrpc.firmware.cache import cache_home, kept, mark_used
@@ -173,6 +174,20 @@ def compile_sources(sources: Sources, toolset: Toolset) -> Compiled:
         hashlib.sha256("".join(hashes).encode()).hexdigest(),
         {name: size for one in objects for name, size in one.stack_use.items()},
     )
+
+
+def function_sizes(compiled: Compiled) -> dict[str, int]:
+    """Bytes of machine code by the function's symbol, before linking."""
+    found: dict[str, int] = {}
+    for path in compiled.objects[:-1]:
+        content = path.read_bytes()
+        for member in _members(path, content) if path.suffix == ".a" else [content]:
+            table = ELFFile(BytesIO(member)).get_section_by_name(".symtab")
+            if isinstance(table, SymbolTableSection):
+                for symbol in table.iter_symbols():
+                    if symbol["st_info"]["type"] == "STT_FUNC" and symbol["st_size"]:
+                        found[symbol.name] = symbol["st_size"]
+    return found
 
 
 def _declared(path: Path, content: bytes) -> Declarations:

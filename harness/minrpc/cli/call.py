@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`minrpc call`: loads C into a device and calls one function of it."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+
+from minrpc.cli.call_arguments import Array, parse_argument
+from minrpc.cli.source_options import add_source_options, sources_from
+from minrpc.errors import ConfigurationError, MissingError
+from minrpc.library import load
+from minrpc.pipeline import open_device, select
+from minrpc.targets.options import add_device_options, options_from
+
+_SEED = 12345
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    add = parser.add_argument
+    add("source", type=Path, metavar="FILE", help="the C file")
+    add("function", metavar="FUNC", help="a function of it")
+    add(
+        "--arg",
+        action="append",
+        default=[],
+        metavar="ARG",
+        help="an argument: int16[64] (small random numbers), 3 or 0.5; repeat it for each",
+    )
+    add_source_options(add)
+    add_device_options(add)
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Call it on each platform: the result, and the arrays that it changed."""
+    sources = sources_from(arguments, [arguments.source])
+    plan = [parse_argument(text) for text in arguments.arg]
+    selection = select(options_from(vars(arguments)))
+    if not selection.targets:
+        raise MissingError("no platform can run here", details=list(selection.left_out.values()))
+    for target in selection.targets:
+        rng = np.random.default_rng(_SEED)
+        given = [one.host(rng) if isinstance(one, Array) else one for one in plan]
+        before = [one.copy() if isinstance(one, np.ndarray) else one for one in given]
+        with open_device(target) as device, load(device, sources) as library:
+            try:
+                function = library[arguments.function]
+                result = function(*given)
+            except (KeyError, TypeError, ValueError) as error:
+                step = f"see its functions: minrpc functions {arguments.source}"
+                raise ConfigurationError(str(error.args[0]), next_step=step) from error
+        print(f"{function.prototype} on {target.name}")
+        if result is not None:
+            print(f"  returned {result!r}")
+        names = [
+            one.name or f"argument {index}" for index, one in enumerate(function.function.type.parameters)
+        ]
+        for name, old, new in zip(names, before, given, strict=True):
+            if isinstance(new, np.ndarray) and not np.array_equal(old, new):
+                print(f"  {name} = {np.array2string(new, threshold=16, separator=', ')}")
+    return 0

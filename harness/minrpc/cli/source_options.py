@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The options of commands that compile C for a device: what `Device.load` takes."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from minrpc.library import Sources
+
+
+def add_source_options(add: Callable[..., Any]) -> None:
+    """Declare them."""
+    add("--flags", action="append", default=[], metavar="FLAGS", help="for the compiler, such as -O3")
+    add("--include", action="append", default=[], type=Path, metavar="DIR", help="a directory of headers")
+    add("--define", action="append", default=[], metavar="NAME[=VALUE]", help="a definition")
+    add("--library", action="append", default=[], type=Path, metavar="FILE", help="an archive to link with")
+
+
+def sources_from(arguments: argparse.Namespace, files: Sequence[Path]) -> Sources:
+    """What is to be compiled. Raises ConfigurationError for files that are not there."""
+    return Sources.of(
+        files,
+        include=arguments.include,
+        flags=[flag for given in arguments.flags for flag in shlex.split(given)],
+        defines=arguments.define,
+        libraries=arguments.library,
+    )

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`minrpc functions`, `minrpc call`, `minrpc time --source`: a C file from the command line."""
+
+import json
+from pathlib import Path
+
+import pytest
+from minrpc.cli import main
+
+SOURCE = """\
+#include <stdint.h>
+
+void scale(const int16_t *x, int16_t *y, int n, int16_t by)
+{
+	for (int i = 0; i < n; i++) {
+		y[i] = (int16_t)(x[i] * by);
+	}
+}
+
+int32_t square(int32_t x)
+{
+	return x * x;
+}
+
+int any(int count, ...)
+{
+	return count;
+}
+"""
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> str:
+    """A C file."""
+    (tmp_path / "f.c").write_text(SOURCE)
+    return str(tmp_path / "f.c")
+
+
+def test_functions_lists_prototypes_sizes_and_stack(source: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["functions", source, "--flags", "-Os", "--platform", "posix", "--json", "-"]) == 0
+    told = capsys.readouterr()
+    assert "int32_t square(int32_t x)" in told.err
+    assert "int any(int count, ...)    can't be called: it is variadic" in told.err
+    functions = {one["name"]: one for one in json.loads(told.out)["functions"]}
+    assert list(functions) == ["scale", "square", "any"]
+    assert 0 < functions["square"]["code_bytes"] < functions["scale"]["code_bytes"]
+    assert functions["square"]["stack_bytes"] >= 0
+
+
+def test_call_shows_the_result_and_what_changed(source: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["call", source, "square", "--arg", "-12", "--platform", "posix"]) == 0
+    assert "returned 144" in capsys.readouterr().out
+    words = ["--arg", "int16[3]", "--arg", "int16[3]", "--arg", "3", "--arg", "0"]
+    assert main(["call", source, "scale", *words, "--platform", "posix"]) == 0
+    shown = capsys.readouterr().out
+    assert "y = [0, 0, 0]" in shown
+    assert "x = " not in shown
+
+
+def test_call_says_what_does_not_fit(source: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["call", source, "square", "--platform", "posix"]) == 2
+    assert "square: expected 1 argument, got 0" in capsys.readouterr().err
+    assert main(["call", source, "sqare", "--arg", "1", "--platform", "posix"]) == 2
+    assert "did you mean square" in capsys.readouterr().err
+
+
+def test_time_takes_a_source(source: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert (
+        main(["time", "--source", source, "--flags", "-O3", "square", "--arg", "3", "--platform", "posix"])
+        == 0
+    )
+    assert "square(3) on posix" in capsys.readouterr().out
+    assert main(["time", "--source", source, "cube", "--arg", "3", "--platform", "posix"]) == 2
+    assert "it has scale, square, any" in capsys.readouterr().err
