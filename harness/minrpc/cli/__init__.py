@@ -34,6 +34,7 @@ COMMANDS: Final = MappingProxyType(
         "time": "measure how long a function takes on the device, with statistics",
         "clock": "show what a device's times are worth: its clock, overhead and drift",
         "profile": "show what one call executes, by function and source line, in QEMU",
+        "model": "run a trained network on a device, its time by operator; or export it as C",
         "compare": "show what got slower or bigger between two measurements, as Markdown",
         "bench": "measure what the program costs against a raw baseline",
         "cache": "show how much the firmware that is kept takes, and clean it",

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`minrpc model`: a trained network on a device: right or not, time by operator, memory; or as C."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from minrpc.cli.json_output import add_json_option, write_json
+from minrpc.errors import ConfigurationError, MissingError
+from minrpc.host.deadline import Deadline
+from minrpc.pipeline import connect, select
+from minrpc.reports.markdown import table
+from minrpc.running import start
+from minrpc.targets import Target
+from minrpc.targets.options import add_device_options, options_from
+from minrpc.timing.units import count, quantity
+
+if TYPE_CHECKING:
+    from minrpc.tvm.models import Model, ModelRun
+
+# Float results differ in the order of additions and in the math library.
+_TOLERANCE = 1e-5
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    add = parser.add_argument
+    add("model", type=Path, metavar="FILE", help="an ONNX model")
+    add("--name", metavar="NAME", help="what its C code is called by (default: the file's name)")
+    add("--export", type=Path, metavar="DIR", help="write it as a C library, and run nothing")
+    add("--flags", default="-O2", metavar="FLAGS", help="of the compiler (default %(default)s)")
+    add("--repeat", type=int, default=3, metavar="N", help="repeats of each measurement (default 3)")
+    add("--seed", type=int, default=0, metavar="N", help="of the random inputs (default 0)")
+    add_json_option(add)
+    add_device_options(add)
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Compile, then export or run on each platform: 1 where an output is wrong."""
+    from minrpc.tvm.models import model_of
+
+    options = options_from(vars(arguments))
+    if arguments.repeat < 1:
+        raise ConfigurationError(f"--repeat is at least 1, not {arguments.repeat}", next_step="leave it out")
+    model = model_of(arguments.model, arguments.name)
+    _describe(model)
+    if arguments.export:
+        _export(model, arguments.export)
+        return 0
+    selection = select(options)
+    if not selection.targets:
+        raise MissingError("no platform can run here", details=list(selection.left_out.values()))
+    total = Deadline("model", options.total_s)
+    inputs = model.random_inputs(arguments.seed)
+    expected = model.on_host(inputs)
+    found = [_run(model, target, arguments, total, inputs, expected) for target in selection.targets]
+    passed = all(one["passed"] for one in found)
+    write_json(arguments, {"models": found, "left_out": dict(selection.left_out)}, passed=passed)
+    return 0 if passed else 1
+
+
+def _describe(model: Model) -> None:
+    plan = model.plan
+    print(f"{plan.name}: {len(plan.operators)} operators, weights {count(plan.constant_bytes)} bytes")
+    for kind, tensors in (("input", plan.inputs), ("output", plan.outputs)):
+        for name, tensor in tensors:
+            print(f"  {kind:<6} {name}: {tensor.dtype}[{', '.join(map(str, tensor.shape))}]")
+
+
+def _export(model: Model, directory: Path) -> None:
+    from minrpc.tvm import export
+
+    try:
+        files = export.write(model.plan, directory)
+    except OSError as error:
+        raise ConfigurationError(
+            f"{directory} can't be written: {error.strerror}", next_step="name another directory"
+        ) from error
+    print(f"  {len(files)} files in {directory}; include/tvmgen_{model.name}.h says how to call it")
+
+
+def _run(
+    model: Model,
+    target: Target,
+    arguments: argparse.Namespace,
+    total: Deadline,
+    inputs: dict[str, Any],
+    expected: dict[str, Any],
+) -> dict[str, Any]:
+    from minrpc.tvm.models import load_model
+
+    with start(target, total=total) as running, connect(running, total=total) as device:
+        print(f"{target.name}", flush=True)
+        with load_model(device, model.plan, flags=arguments.flags.split()) as loaded:
+            print(f"  loaded   {count(loaded.library.device_bytes)} bytes", flush=True)
+            run = loaded.measure(inputs, repeat=arguments.repeat)
+    errors = {name: _error(run.outputs[name], expected[name]) for name in expected}
+    passed = all(one <= _TOLERANCE for one in errors.values())
+    for name, error in errors.items():
+        verdict = "right" if error <= _TOLERANCE else "WRONG"
+        print(f"  {name:<8} {verdict}, largest error {error:.3g} of the largest value")
+    print(
+        f"  time     {quantity(run.whole.clock.seconds(run.cycles), 's')} a run, {count(run.cycles)} cycles"
+    )
+    print(f"  code     {count(run.code_bytes)} bytes, weights {count(run.weight_bytes)} bytes")
+    io = count(run.io_bytes)
+    print(f"  RAM      {count(run.workspace_bytes)} bytes of workspace, {io} of inputs and outputs")
+    print()
+    print(_operators(run))
+    print()
+    return _as_json(target, run, errors, passed)
+
+
+def _error(given: Any, expected: Any) -> float:  # noqa: ANN401 - arrays of any type
+    """The largest difference in parts of the largest value: 0 for integers that are equal."""
+    difference = np.max(np.abs(given.astype(np.float64) - expected.astype(np.float64)), initial=0.0)
+    scale = np.max(np.abs(expected.astype(np.float64)), initial=0.0)
+    return float(difference / scale) if scale else float(difference)
+
+
+def _operators(run: ModelRun) -> str:
+    lines = [
+        (str(number), one.function, f"{one.cycles:,.0f}", f"{run.share(one):.1%}")
+        for number, one in enumerate(run.operators)
+    ]
+    covered = sum(one.cycles for one in run.operators)
+    lines.append(
+        ("", "all operators", f"{covered:,.0f}", f"{covered / run.cycles:.1%}" if run.cycles else "")
+    )
+    return table(("#", "operator", "cycles", "share"), lines, {0, 2, 3})
+
+
+def _as_json(target: Target, run: ModelRun, errors: dict[str, float], passed: bool) -> dict[str, Any]:
+    return {
+        "platform": target.name,
+        "model": run.name,
+        "passed": passed,
+        "errors_ratio": errors,
+        "run_cycles": run.cycles,
+        "run_s": run.whole.clock.seconds(run.cycles),
+        "code_bytes": run.code_bytes,
+        "weight_bytes": run.weight_bytes,
+        "workspace_bytes": run.workspace_bytes,
+        "io_bytes": run.io_bytes,
+        "operators": [{"function": one.function, "run_cycles": one.cycles} for one in run.operators],
+    }

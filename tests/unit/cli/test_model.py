@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`minrpc model`, run and exported."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+from minrpc.cli import main
+
+from tests.unit.tvm.onnx_model import write_onnx
+
+pytest.importorskip("tvm", reason="TVM is not installed: pip install 'minrpc-harness[tvm]'")
+pytest.importorskip("onnx", reason="onnx is not installed: pip install 'minrpc-harness[tvm]'")
+
+
+def test_it_runs_and_tells(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write_onnx(tmp_path / "net.onnx")
+    result = tmp_path / "r.json"
+    assert main(["model", str(path), "--platform", "posix", "--json", str(result)]) == 0
+    shown = capsys.readouterr().out
+    assert "output0  right" in shown
+    assert "all operators" in shown
+    (found,) = json.loads(result.read_text())["models"]
+    assert found["passed"]
+    assert found["weight_bytes"] == 4 * (36 + 4 + 256 * 5 + 5)
+
+
+def test_it_is_exported_and_compiles_without_a_warning(tmp_path: Path) -> None:
+    path = write_onnx(tmp_path / "net.onnx")
+    out = tmp_path / "out"
+    assert main(["model", str(path), "--export", str(out)]) == 0
+    for source in (out / "src").glob("*.c"):
+        command = ["gcc", "-std=c11", "-Wall", "-Wextra", "-Werror", f"-I{out}/include", "-c", str(source)]
+        subprocess.run([*command, "-o", "/dev/null"], check=True)
+
+
+def test_what_can_not_be_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["model", str(tmp_path / "none.onnx"), "--platform", "posix"]) != 0
+    assert "there is no file" in capsys.readouterr().err
