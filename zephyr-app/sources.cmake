@@ -5,6 +5,7 @@
 set(MINRPC_APP ${CMAKE_CURRENT_LIST_DIR})
 
 set(MINRPC_RUNTIME_SOURCES
+  ${MINRPC_APP}/runtime/abandon.c
   ${MINRPC_APP}/runtime/arena.c
   ${MINRPC_APP}/runtime/call.c
   ${MINRPC_APP}/runtime/code.c

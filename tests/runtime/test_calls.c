@@ -566,6 +566,38 @@ TEST(a_link_that_is_gone_does_not_stop_the_device)
 	host_stop(host);
 }
 
+static void init_server(struct host *host, const char *version)
+{
+	struct bytes body = {0};
+
+	put_u64(&body, strlen(version));
+	put(&body, version, (uint32_t)strlen(version));
+	put_u64(&body, 0U);
+	expect_void(host_request(host, RPC_INIT_SERVER, &body));
+}
+
+/* f(tensor, an int of 0) of v0.7: 8 bytes that could as well be the byte offset of v0.8's tensor, and no int. */
+TEST(the_dialect_of_a_session_is_kept)
+{
+	struct host *host = host_start();
+	uint64_t echo = host_function(host, "echo");
+	uint64_t data = host_alloc(host, 64U);
+	struct tensor tensor = tensor_1d(data, 0U, 8U, 64);
+	struct args args = {0};
+
+	init_server(host, "0.7.0");
+	CHECK_EQ(host->server.dialect, MINRPC_DIALECT_0_7);
+	arg(&args, ARG_INT, 7U);
+	arg_tensor(&args, V7, &tensor);
+	CHECK_EQ(get_u64(expect_returned(host_call(host, echo, &args), ARG_INT)), 7U);
+	CHECK_EQ(host->server.dialect, MINRPC_DIALECT_0_7);
+	init_server(host, "0.8.0");
+	CHECK_EQ(host->server.dialect, MINRPC_DIALECT_0_8);
+	host_open(host, 0x24U);
+	CHECK_EQ(host->server.dialect, MINRPC_DIALECT_UNKNOWN);
+	host_stop(host);
+}
+
 CHECK_MAIN(CASE(scalars_are_returned), CASE(nothing_strings_and_bytes_are_returned),
 	   CASE(a_reply_of_any_length_is_one_message), CASE(what_can_not_travel_is_an_exception),
 	   CASE(an_array_is_returned_in_the_clients_dialect),
@@ -579,4 +611,5 @@ CHECK_MAIN(CASE(scalars_are_returned), CASE(nothing_strings_and_bytes_are_return
 	   CASE(device_info_tells_the_arena_and_the_clock),
 	   CASE(device_info_tells_regions_options_and_build), CASE(a_device_that_can_not_reset_says_so),
 	   CASE(global_functions_check_their_arguments), CASE(system_calls_check_their_arguments),
-	   CASE(streams_are_one), CASE(a_link_that_is_gone_does_not_stop_the_device))
+	   CASE(streams_are_one), CASE(a_link_that_is_gone_does_not_stop_the_device),
+	   CASE(the_dialect_of_a_session_is_kept))

@@ -15,6 +15,26 @@ static struct host *start(uint32_t receive, uint32_t send, uint32_t arena)
 	return host;
 }
 
+/* Of v0.7's form, the only one that may be longer than the buffer without a check of its own. */
+static void write_whole(struct host *host, uint64_t data, const void *from, uint32_t size)
+{
+	struct tensor tensor = tensor_1d(data, 0U, 8U, size);
+	struct bytes body = {0};
+
+	put_copy(&body, V7, &tensor, size);
+	put(&body, from, size);
+	expect_void(host_request(host, RPC_COPY_TO, &body));
+}
+
+static void read_whole(struct host *host, uint64_t data, void *to, uint32_t size)
+{
+	struct tensor tensor = tensor_1d(data, 0U, 8U, size);
+	struct bytes body = {0};
+
+	put_copy(&body, V7, &tensor, size);
+	memcpy(to, host_request(host, RPC_COPY_FROM, &body)->body, size);
+}
+
 TEST(receive_buffers)
 {
 	static const uint32_t sizes[] = {512U, 513U, 514U, 515U, 519U, 520U, 1000U, 8191U, 8192U};
@@ -31,10 +51,10 @@ TEST(receive_buffers)
 		host_still_serves(host);
 		CHECK_EQ(get_u32(expect_returned(host_call(host, info, &args), ARG_BYTES) + 24), sizes[i]);
 		/* The longest message that fits, and the shortest that does not. */
-		for (uint32_t size = sizes[i] - 40U; size <= sizes[i] + 8U; size++) {
+		for (uint32_t size = sizes[i] - 60U; size <= sizes[i] + 8U; size++) {
 			memset(expected, (int)size, size);
-			host_write(host, data, expected, size);
-			host_read(host, data, now, size);
+			write_whole(host, data, expected, size);
+			read_whole(host, data, now, size);
 			CHECK_MEM(now, expected, size);
 		}
 		/* Arguments that fill it leave no room for what they are decoded to. */

@@ -551,6 +551,117 @@ TEST(what_the_coarse_clock_timed_says_so)
 	host_stop(host);
 }
 
+/* ---------------------------------------------------------------- abandoning */
+
+static struct bytes waiting;
+static uint32_t looks;
+static uint32_t arrives_at; /* at this look */
+
+static uint32_t port_pending(void *context, const uint8_t **data)
+{
+	(void)context;
+	*data = waiting.data;
+	return ++looks >= arrives_at ? waiting.size : 0U;
+}
+
+static struct host *start_pending(const uint8_t *message, uint32_t size, uint32_t look)
+{
+	struct host *host = host_start();
+
+	waiting = (struct bytes){0};
+	put_u8(&waiting, 0x55U);
+	put_frame(&waiting, message, size);
+	looks = 0U;
+	arrives_at = look;
+	host->platform.pending = port_pending;
+	return host;
+}
+
+static const uint8_t session_start[] = {0x77U, 0U, 0U, 1U};
+
+static void give_run(struct host *host, uint64_t evaluator)
+{
+	struct bytes wire = {0};
+
+	put_call(&wire, host->session, evaluator);
+	host_give(host, &wire);
+}
+
+/* The client that waited has gone: no answer, and its successor is served. */
+static void expect_abandoned(struct host *host)
+{
+	host_expect_silence(host);
+	CHECK_EQ(host->clock.begun, host->clock.ended);
+	host_receive(host, &waiting);
+	host_take_next(host);
+	CHECK_EQ(host->message.type, TYPE_REPLY);
+	host->session = host->message.session;
+	host_still_serves(host);
+	CHECK_EQ(arena_check(&host->server.arena), 0U);
+	bytes_free(&waiting);
+	host_stop(host);
+}
+
+/* A call takes 0.1 s, so two or three lie between two looks: the third look comes within ten. */
+TEST(a_new_session_ends_a_long_batch)
+{
+	struct host *host = start_pending(session_start, sizeof(session_start), 3U);
+	uint64_t evaluator = made_counting(host, "tick", &(struct options){.number = 1 << 27, .repeat = 1});
+
+	host_functions.cost = 100000U;
+	give_run(host, evaluator);
+	CHECK(host_functions.calls <= 10U);
+	expect_abandoned(host);
+}
+
+TEST(a_new_session_ends_batches_that_grow)
+{
+	struct host *host = start_pending(session_start, sizeof(session_start), 3U);
+	uint64_t evaluator = made_counting(
+		host, "tick", &(struct options){.number = 1, .repeat = 5, .min_repeat_ms = 100000, .limit_zero = 9});
+
+	give_run(host, evaluator);
+	CHECK(host_functions.calls < 600000U);
+	expect_abandoned(host);
+}
+
+TEST(a_new_session_ends_a_cool_down)
+{
+	struct host *host = start_pending(session_start, sizeof(session_start), 5U);
+	uint64_t evaluator = made_counting(
+		host, "tick",
+		&(struct options){.number = 1, .repeat = 3, .cooldown_ms = 1 << 27, .repeats_to_cooldown = 1});
+
+	give_run(host, evaluator);
+	CHECK(host->slept_ms <= 500U);
+	expect_abandoned(host);
+}
+
+/* Whatever else waits there, and a start that is damaged, ends nothing. */
+TEST(other_bytes_end_nothing)
+{
+	static const uint8_t messages[][5] = {{0x77U, 0U, 1U, 1U}, {0U, 0U, 0U, 1U}, {0x77U, 0U, 0x10U, 1U}};
+	uint32_t sizes[] = {4U, 4U, 4U};
+
+	for (size_t i = 0U; i < 6U; i++) {
+		struct host *host = i < 3U ? start_pending(messages[i], sizes[i], 1U)
+					   : start_pending(session_start, i == 3U ? 3U : 4U, 1U);
+		uint64_t evaluator = made_counting(host, "tick", &(struct options){.number = 50, .repeat = 2});
+
+		if (i == 4U) {
+			waiting.data[waiting.size - 1U] ^= 1U;
+		} else if (i == 5U) {
+			waiting.size--;
+		}
+		host_functions.cost = 100000U;
+		CHECK_EQ(counted(run(host, evaluator), 2U, 1U).number, 50U);
+		CHECK_EQ(host_functions.calls, 101U);
+		CHECK(looks > 20U);
+		bytes_free(&waiting);
+		host_stop(host);
+	}
+}
+
 CHECK_MAIN(CASE(one_untimed_call_then_number_calls_a_repeat), CASE(every_arity_is_understood),
 	   CASE(other_numbers_of_arguments_are_exceptions),
 	   CASE(batches_grow_until_the_time_is_reached), CASE(a_short_function_under_a_coarse_clock),
@@ -567,4 +678,6 @@ CHECK_MAIN(CASE(one_untimed_call_then_number_calls_a_repeat), CASE(every_arity_i
 	   CASE(workspace_that_a_timed_function_keeps_is_freed),
 	   CASE(unknown_functions_and_modules_are_exceptions), CASE(counts_of_every_repeat),
 	   CASE(the_empty_name_times_the_call_and_no_calls_the_timer),
+	   CASE(a_new_session_ends_a_long_batch), CASE(a_new_session_ends_batches_that_grow),
+	   CASE(a_new_session_ends_a_cool_down), CASE(other_bytes_end_nothing),
 	   CASE(what_the_coarse_clock_timed_says_so))

@@ -497,6 +497,27 @@ TEST(after_a_shutdown_the_next_session_is_served)
 	host_stop(host);
 }
 
+/* Nothing of the dead session is said any more: not to a damaged frame, not to a numbered one. */
+TEST(a_shutdown_ends_the_session)
+{
+	struct host *host = host_start();
+	struct bytes body = {0};
+	struct bytes wire = {0};
+
+	(void)host_alloc(host, 100U);
+	put_numbered_request(&wire, host->session, 1U, RPC_SHUTDOWN, &body);
+	host_give(host, &wire);
+	host_expect_silence(host);
+	CHECK_EQ(arena_check(&host->server.arena), 0U);
+	put_message(&wire, host->session, TYPE_NORMAL, (const uint8_t[8]){0}, 8U);
+	wire.data[wire.size - 1U] ^= 1U;
+	host_give(host, &wire);
+	host_expect_silence(host);
+	host_open(host, 0x31U);
+	host_still_serves(host);
+	host_stop(host);
+}
+
 TEST(an_evaluator_after_an_evaluator_both_work)
 {
 	struct host *host = host_start();
@@ -530,4 +551,5 @@ CHECK_MAIN(CASE(a_wrong_crc_is_dropped_and_not_carried_out),
 	   CASE(a_timed_function_that_fails_leaves_the_timer_free),
 	   CASE(freeing_the_system_library_leaves_it),
 	   CASE(after_a_shutdown_the_next_session_is_served),
+	   CASE(a_shutdown_ends_the_session),
 	   CASE(an_evaluator_after_an_evaluator_both_work))

@@ -8,6 +8,9 @@
 #include "functions.h"
 #include "host.h"
 
+/* A block of 512 bytes. */
+#define SPARE 544U
+
 static void put_numbered_call(struct host *host, struct bytes *wire, uint8_t sequence,
 			      uint64_t function, struct args *args)
 {
@@ -119,6 +122,7 @@ TEST(a_request_that_arrives_twice_runs_once)
 	host_stop(host);
 }
 
+/* It is not run, and the client learns where the device is. */
 TEST(an_old_request_is_dropped)
 {
 	struct host *host = host_start();
@@ -130,6 +134,9 @@ TEST(an_old_request_is_dropped)
 	/* All but the last and the next. */
 	for (uint32_t sequence = 4U; sequence <= 257U; sequence++) {
 		give_call(host, (uint8_t)sequence, tick, &args);
+		CHECK(host_take(host));
+		CHECK_EQ(host->message.type, TYPE_RESEND);
+		CHECK_EQ(host->message.body.data[0], 2U);
 		host_expect_silence(host);
 	}
 	CHECK_EQ(host_functions.calls, 2U);
@@ -253,16 +260,40 @@ TEST(a_reply_from_the_receive_buffer_is_kept)
 	host_stop(host);
 }
 
-TEST(a_result_that_can_not_be_kept_is_an_exception)
+/* Memory for the answer is taken before: what can't be answered does not run. */
+TEST(a_call_whose_answer_could_not_be_kept_does_not_run)
+{
+	struct host *host = host_start();
+	uint64_t tick = host_function(host, "tick");
+	struct args args = {0};
+
+	(void)host_alloc(host, host->server.arena.size - 1024U);
+	arg_bytes(&args, host->config.arena, 2000U);
+	give_call(host, 1U, tick, &args);
+	CHECK_EQ(get_u32(take_reply(host, 1U)->data + 8), RPC_EXCEPTION);
+	CHECK_EQ(host_functions.calls, 0U);
+	/* A short one does. */
+	(void)call_tick(host, 2U, tick);
+	CHECK_EQ(host_functions.calls, 1U);
+	host_stop(host);
+}
+
+TEST(with_a_full_arena_numbered_requests_are_answered)
 {
 	struct host *host = host_start();
 	uint64_t echo = host_function(host, "echo");
+	uint64_t info = host_global(host, "minrpc.device_info");
 	struct args args = {0};
 
-	(void)host_alloc(host, host->server.arena.size - 256U);
-	arg_bytes(&args, host->config.arena, 2000U);
-	give_call(host, 1U, echo, &args);
-	CHECK_EQ(get_u32(take_reply(host, 1U)->data + 8), RPC_EXCEPTION);
+	give_call(host, 1U, host_function(host, "tick"), &args);
+	(void)take_reply(host, 1U);
+	while (host_try_alloc(host, 1U, 1U)->code == RPC_RETURN) {
+	}
+	give_call(host, 2U, info, &args);
+	check_kept(host, 2U);
+	arg_string(&args, "a text that came as an argument");
+	give_call(host, 3U, echo, &args);
+	check_kept(host, 3U);
 	host_stop(host);
 }
 
@@ -296,7 +327,8 @@ TEST(exceptions_data_and_evaluators_results_are_kept)
 	put_numbered_request(&wire, host->session, 3U, RPC_COPY_FROM, &body);
 	host_give(host, &wire);
 	check_kept(host, 3U);
-	CHECK_EQ(host->server.arena.used, used);
+	/* What stays is the memory for answers, which a session takes once. */
+	CHECK_EQ(host->server.arena.used, used + SPARE);
 	host_stop(host);
 }
 
@@ -312,12 +344,14 @@ TEST(a_probe_after_a_normal_request)
 	(void)take_reply(host, 1U);
 	arg_string(&args, "normal");
 	(void)expect_returned(host_call(host, echo, &args), ARG_STRING);
-	CHECK_EQ(host->server.arena.used, 0U);
+	CHECK_EQ(host->server.arena.used, SPARE);
 	overwrite_buffer(host);
+	/* The reply is gone, which the client learns. */
 	probe(host, 1U);
-	while (host_take(host)) {
-		CHECK(host->message.type != TYPE_NUMBERED);
-	}
+	host_take_next(host);
+	CHECK_EQ(host->message.type, TYPE_RESEND);
+	CHECK_EQ(host->message.body.data[0], 1U);
+	host_expect_silence(host);
 	host_still_serves(host);
 	host_stop(host);
 }
@@ -356,6 +390,7 @@ CHECK_MAIN(CASE(a_request_that_arrives_twice_runs_once), CASE(an_old_request_is_
 	   CASE(a_message_whose_own_check_fails_is_asked_for_again),
 	   CASE(a_damaged_frame_is_asked_for_again), CASE(messages_too_short_to_be_numbered),
 	   CASE(a_reply_from_the_receive_buffer_is_kept),
-	   CASE(a_result_that_can_not_be_kept_is_an_exception),
+	   CASE(a_call_whose_answer_could_not_be_kept_does_not_run),
+	   CASE(with_a_full_arena_numbered_requests_are_answered),
 	   CASE(exceptions_data_and_evaluators_results_are_kept), CASE(a_probe_after_a_normal_request),
 	   CASE(a_new_session_counts_anew), CASE(normal_requests_get_normal_replies))

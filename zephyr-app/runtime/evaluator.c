@@ -21,6 +21,9 @@
 /* Batches that read zero before a repeat gives up, where the client's TVM has no such argument. */
 #define LIMIT_ZERO_DEFAULT 100U
 
+/* A cool-down is slept in pieces of so much, with a look at the link after each. */
+#define COOLDOWN_PIECE_MS 100U
+
 enum option {
 	NUMBER,
 	REPEAT,
@@ -195,8 +198,37 @@ bool minrpc_evaluator_create_counting(struct minrpc_call *call)
 	return create(call, true);
 }
 
+/*
+ * A batch, and between its calls, about every quarter of a second, a look at whether anybody still waits for it:
+ * `between` calls lie between two looks. What a look costs is in the time, at most once in so long.
+ */
+static bool run_batch(struct minrpc_server *server, const struct evaluator *evaluator,
+		      struct minrpc_call *call, uint32_t number, uint32_t between)
+{
+	while (number > between) {
+		if (!minrpc_invoke(&evaluator->callee, between, call) ||
+		    minrpc_is_abandoned(server)) {
+			return false;
+		}
+		number -= between;
+	}
+	return minrpc_invoke(&evaluator->callee, number, call);
+}
+
+/* So many calls take a quarter of a second, when `number` took `cycles`. */
+static uint32_t calls_between(const struct minrpc_server *server, uint32_t number, uint64_t cycles)
+{
+	uint64_t quarter = server->timer.clock.cycles_hz / 4U;
+
+	if (server->config->platform->pending == NULL || number == 0U) {
+		return UINT32_MAX;
+	}
+	/* What took no time is taken for as long as the clock might not see. */
+	return minrpc_size(minrpc_clock_convert(quarter, cycles + 1U, number)) + 1U;
+}
+
 static bool time_batch(struct minrpc_server *server, const struct evaluator *evaluator,
-		       struct minrpc_call *call, struct sample *sample)
+		       struct minrpc_call *call, struct sample *sample, uint32_t between)
 {
 	const struct minrpc_platform *platform = server->config->platform;
 	void *context = server->config->context;
@@ -206,10 +238,10 @@ static bool time_batch(struct minrpc_server *server, const struct evaluator *eva
 	if (error != kTvmErrorNoError) {
 		return minrpc_fail(server, "timer error 0x%x", (unsigned int)error);
 	}
-	done = minrpc_invoke(&evaluator->callee, sample->number, call);
+	done = run_batch(server, evaluator, call, sample->number, between);
 	(void)minrpc_timer_stop(&server->timer, platform, context, &sample->cycles);
 	sample->batches++;
-	return done;
+	return done && !minrpc_is_abandoned(server);
 }
 
 /* How many calls should reach `wanted` cycles, when `number` took `cycles`: never under 1.6 times as many. */
@@ -229,16 +261,17 @@ static uint32_t grow(uint32_t number, uint64_t cycles, uint64_t wanted)
 }
 
 static bool time_repeat(struct minrpc_server *server, const struct evaluator *evaluator,
-			struct minrpc_call *call, struct sample *sample)
+			struct minrpc_call *call, struct sample *sample, uint32_t between)
 {
 	uint64_t wanted;
 
 	sample->number = evaluator->options[NUMBER];
 	sample->batches = 0U;
 	for (;;) {
-		if (!time_batch(server, evaluator, call, sample)) {
+		if (!time_batch(server, evaluator, call, sample, between)) {
 			return false;
 		}
+		between = calls_between(server, sample->number, sample->cycles);
 		wanted = minrpc_timer_cycles(&server->timer, evaluator->options[MIN_REPEAT_MS]);
 		if (sample->cycles >= wanted || sample->number == 0U || sample->number == NUMBER_MAX ||
 		    (sample->cycles == 0U &&
@@ -251,15 +284,29 @@ static bool time_repeat(struct minrpc_server *server, const struct evaluator *ev
 	return true;
 }
 
-static void cool_down(const struct minrpc_config *config, const struct evaluator *evaluator,
-		      uint32_t index)
+/* In pieces, as nobody may be waiting any more. False when so. */
+static bool cool_down(struct minrpc_server *server, const struct evaluator *evaluator, uint32_t index)
 {
-	uint32_t interval = evaluator->options[COOLDOWN_INTERVAL_MS];
+	const struct minrpc_config *config = server->config;
+	uint32_t left = evaluator->options[COOLDOWN_INTERVAL_MS];
 	uint32_t repeats = evaluator->options[REPEATS_TO_COOLDOWN];
 
-	if (interval != 0U && repeats != 0U && index % repeats == 0U) {
-		config->platform->sleep_ms(config->context, interval);
+	if (repeats == 0U || index % repeats != 0U) {
+		return true;
 	}
+	while (left != 0U) {
+		uint32_t piece = left;
+
+		if (config->platform->pending != NULL && piece > COOLDOWN_PIECE_MS) {
+			piece = COOLDOWN_PIECE_MS;
+		}
+		config->platform->sleep_ms(config->context, piece);
+		if (minrpc_is_abandoned(server)) {
+			return false;
+		}
+		left -= piece;
+	}
+	return true;
 }
 
 /* A plain evaluator's result is the seconds of each repeat, as TVM's clients expect. */
@@ -273,6 +320,27 @@ static uint32_t result_size(const struct evaluator *evaluator)
 	return repeat * (uint32_t)sizeof(struct sample) + (uint32_t)sizeof(struct counting_header);
 }
 
+/* Tells also how many calls may be made until the next look at the link. */
+static bool first_call(struct minrpc_server *server, const struct evaluator *evaluator,
+		       struct minrpc_call *call, uint32_t *between)
+{
+	const struct minrpc_config *config = server->config;
+	struct minrpc_clock_sample start = {0};
+	struct minrpc_clock_sample stop = {0};
+	bool done;
+
+	if (config->platform->pending != NULL) {
+		config->platform->clock_describe(config->context, &server->timer.clock);
+		config->platform->clock_sample(config->context, &start);
+	}
+	done = minrpc_invoke(&evaluator->callee, 1U, call);
+	if (config->platform->pending != NULL) {
+		config->platform->clock_sample(config->context, &stop);
+	}
+	*between = calls_between(server, 1U, stop.cycles - start.cycles);
+	return done;
+}
+
 static bool time_repeats(struct minrpc_server *server, const struct evaluator *evaluator,
 			 struct minrpc_call *call, void *out)
 {
@@ -280,14 +348,16 @@ static bool time_repeats(struct minrpc_server *server, const struct evaluator *e
 	struct sample *rows = (struct sample *)(header + 1);
 	double *seconds = out;
 
+	uint32_t between;
+
 	/* One untimed call first: caches warm, and what fails fails here. */
-	if (!minrpc_invoke(&evaluator->callee, 1U, call)) {
+	if (!first_call(server, evaluator, call, &between)) {
 		return false;
 	}
 	for (uint32_t i = 0U; i < evaluator->options[REPEAT]; i++) {
 		struct sample sample;
 
-		if (!time_repeat(server, evaluator, call, &sample)) {
+		if (!time_repeat(server, evaluator, call, &sample, between)) {
 			return false;
 		}
 		if (evaluator->counting) {
@@ -296,7 +366,9 @@ static bool time_repeats(struct minrpc_server *server, const struct evaluator *e
 			seconds[i] = minrpc_timer_seconds(&server->timer, sample.cycles) /
 				     sample.number;
 		}
-		cool_down(server->config, evaluator, i);
+		if (!cool_down(server, evaluator, i)) {
+			return false;
+		}
 	}
 	if (evaluator->counting) {
 		*header = (struct counting_header){

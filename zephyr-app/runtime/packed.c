@@ -206,7 +206,9 @@ enum minrpc_packed_status minrpc_packed_decode(struct minrpc_packed *packed)
 	struct minrpc_args *args = packed->args;
 	uint32_t count = minrpc_take_u32(&packed->wire);
 	const uint8_t *codes = take_array(&packed->wire, count, sizeof(*args->type_codes));
-	enum minrpc_dialect dialect = MINRPC_DIALECT_0_8;
+	/* The one that is known, or else the newer one, comes first: bytes may be valid in both. */
+	bool old = packed->dialect == MINRPC_DIALECT_0_7;
+	enum minrpc_dialect dialect = old ? MINRPC_DIALECT_0_7 : MINRPC_DIALECT_0_8;
 	enum minrpc_packed_status status;
 
 	if (codes == NULL) {
@@ -221,7 +223,7 @@ enum minrpc_packed_status minrpc_packed_decode(struct minrpc_packed *packed)
 	memcpy(args->type_codes, codes, count * sizeof(*args->type_codes));
 	status = walk(packed, dialect, false);
 	if (status == MINRPC_PACKED_SHORT) {
-		dialect = MINRPC_DIALECT_0_7;
+		dialect = old ? MINRPC_DIALECT_0_8 : MINRPC_DIALECT_0_7;
 		status = walk(packed, dialect, false);
 	}
 	return status == MINRPC_PACKED_OK ? walk(packed, dialect, true) : status;

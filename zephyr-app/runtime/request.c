@@ -223,6 +223,7 @@ bool minrpc_request(struct minrpc_server *server, struct minrpc_cursor *packet)
 	case MINRPC_RPC_SHUTDOWN:
 		/* No answer is expected. Only the session ends: the next one is served. */
 		server->session.established = false;
+		minrpc_forget_session(server);
 		return true;
 	case MINRPC_RPC_INIT_SERVER:
 		return init_server(server, packet);

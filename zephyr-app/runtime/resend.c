@@ -10,24 +10,44 @@
 
 #if MINRPC_NUMBERED
 
-/* A text or bytes in the receive buffer move out of the way of whatever arrives before the next request. */
-bool minrpc_resend_keep(struct minrpc_server *server)
-{
-	struct minrpc_reply *reply = &server->reply;
-	const char *data = reply->value.v_str;
+/* What device_info and all short texts fit in. */
+#define SPARE_MIN 512U
 
-	if (reply->kind != MINRPC_REPLY_CALL ||
-	    (reply->wire_code != kTVMStr && reply->wire_code != kTVMBytes) ||
-	    (uintptr_t)data - (uintptr_t)server->config->receive_buffer >=
-		    server->config->receive_size) {
+/*
+ * Memory that the answer can be kept in whatever the arena then holds: it is taken before the request runs, so none
+ * runs and is then answered that there is no memory. What a call returns from the receive buffer is no longer than
+ * what came in it.
+ */
+bool minrpc_resend_reserve(struct minrpc_server *server, const struct minrpc_cursor *packet)
+{
+	struct minrpc_cursor head = *packet;
+	uint32_t size = minrpc_take_size(&head);
+
+	if (minrpc_take_u32(&head) != MINRPC_RPC_CALL_FUNC || size < SPARE_MIN) {
+		size = SPARE_MIN;
+	}
+	if (size <= server->spare_size) {
 		return true;
 	}
-	server->result = minrpc_server_alloc(server, reply->size, 1U, MINRPC_ARENA_RESULT);
-	if (server->result == NULL) {
-		return false;
+	if (server->spare != NULL) {
+		(void)minrpc_arena_free(&server->arena, (uintptr_t)server->spare, MINRPC_ARENA_RESULT);
 	}
-	reply->value.v_handle = memcpy(server->result, data, reply->size);
-	return true;
+	server->spare = minrpc_server_alloc(server, size, 1U, MINRPC_ARENA_RESULT);
+	server->spare_size = server->spare == NULL ? 0U : size;
+	return server->spare != NULL;
+}
+
+/* A text or bytes in the receive buffer move out of the way of whatever arrives before the next request. */
+void minrpc_resend_keep(struct minrpc_server *server)
+{
+	struct minrpc_reply *reply = &server->reply;
+	uintptr_t within = (uintptr_t)reply->value.v_str - (uintptr_t)server->config->receive_buffer;
+
+	if (reply->kind == MINRPC_REPLY_CALL &&
+	    (reply->wire_code == kTVMStr || reply->wire_code == kTVMBytes) &&
+	    within < server->config->receive_size) {
+		reply->value.v_handle = memcpy(server->spare, reply->value.v_str, reply->size);
+	}
 }
 
 bool minrpc_resend_version(struct minrpc_call *call)
@@ -74,6 +94,8 @@ void minrpc_resend_deliver(struct minrpc_server *server, uint32_t length)
 	} else if (sequence == (uint8_t)(server->sequence + 1U)) {
 		server->sequence = sequence;
 		minrpc_answer(server, &packet);
+	} else {
+		minrpc_resend_ask(server);
 	}
 }
 
@@ -83,7 +105,8 @@ void minrpc_resend_probed(struct minrpc_server *server, uint32_t length)
 	const uint8_t *message = server->config->receive_buffer;
 
 	server->numbered = true;
-	if (length > MINRPC_SESSION_HEADER && message[MINRPC_SESSION_HEADER] == server->sequence) {
+	if (length > MINRPC_SESSION_HEADER && message[MINRPC_SESSION_HEADER] == server->sequence &&
+	    server->reply.kind != MINRPC_REPLY_NONE) {
 		minrpc_reply_send(server);
 	} else {
 		minrpc_resend_ask(server);

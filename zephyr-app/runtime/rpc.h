@@ -152,8 +152,16 @@ static inline struct minrpc_cursor minrpc_packet_in(const struct minrpc_server *
 	return (struct minrpc_cursor){.at = message + MINRPC_SESSION_HEADER, .end = message + held};
 }
 
+/* Everything of the session goes. */
+void minrpc_forget_session(struct minrpc_server *server);
+
 /* Carries out a message's packet, and replies. */
 void minrpc_answer(struct minrpc_server *server, struct minrpc_cursor *packet);
+
+/* ---------------------------------------------------------------- abandon.c */
+
+/* Whether the start of a new session waits on the link; then it is noted that nobody wants an answer. */
+bool minrpc_is_abandoned(struct minrpc_server *server);
 
 /* ----------------------------------------------------------------- config.c */
 
@@ -163,6 +171,8 @@ bool minrpc_check_config(struct minrpc_server *server, const struct minrpc_confi
 
 /* The buffer is full, the frame is not over: a copy to the device can go on to where it belongs. */
 void minrpc_stream(struct minrpc_server *server);
+/* Why one could not, as the text of the answer; no text when it is no copy at all. */
+void minrpc_stream_refusal(struct minrpc_server *server);
 
 /* ----------------------------------------------------------------- resend.c */
 
@@ -174,8 +184,10 @@ void minrpc_resend_probed(struct minrpc_server *server, uint32_t length);
 bool minrpc_resend_version(struct minrpc_call *call);
 /* Asks the client for what follows the last numbered request. */
 void minrpc_resend_ask(struct minrpc_server *server);
+/* Before a numbered request runs: memory for its answer. */
+bool minrpc_resend_reserve(struct minrpc_server *server, const struct minrpc_cursor *packet);
 /* Keeps what the reply points to from being overwritten by what arrives before the next request. */
-bool minrpc_resend_keep(struct minrpc_server *server);
+void minrpc_resend_keep(struct minrpc_server *server);
 
 /* -------------------------------------------------------------- evaluator.c */
 

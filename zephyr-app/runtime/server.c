@@ -23,7 +23,7 @@ void minrpc_send_message(struct minrpc_server *server, enum minrpc_message_type 
 	(void)minrpc_writer_end(&server->writer);
 }
 
-static void forget_session(struct minrpc_server *server)
+void minrpc_forget_session(struct minrpc_server *server)
 {
 	minrpc_objects_free(server);
 	minrpc_arena_release(&server->arena, MINRPC_ARENA_SESSION);
@@ -31,6 +31,8 @@ static void forget_session(struct minrpc_server *server)
 	minrpc_arena_release(minrpc_code_arena(server), MINRPC_ARENA_SESSION);
 #endif
 	server->result = NULL;
+	server->spare = NULL;
+	server->spare_size = 0U;
 	server->reply.kind = MINRPC_REPLY_NONE;
 	server->numbered = false;
 	server->own_client = false;
@@ -63,7 +65,7 @@ bool minrpc_server_init(struct minrpc_server *server, const struct minrpc_config
 	minrpc_writer_init(&server->writer, config->send_buffer, config->send_size,
 			   config->platform->write, config->context);
 	start_memory(server);
-	forget_session(server);
+	minrpc_forget_session(server);
 	minrpc_send_message(server, MINRPC_MESSAGE_TERMINATE, NULL, 0U);
 	return true;
 }
@@ -163,8 +165,12 @@ static bool process(struct minrpc_server *server, struct minrpc_cursor *packet)
 		return minrpc_reply_void(server);
 	}
 	if (server->oversize != 0U) {
-		return minrpc_fail(server, oversize_text, (unsigned int)server->oversize,
-					  (unsigned int)server->config->receive_size);
+#if MINRPC_STREAMING
+		minrpc_stream_refusal(server);
+#endif
+		return server->error[0] == '\0' &&
+		       minrpc_fail(server, oversize_text, (unsigned int)server->oversize,
+				   (unsigned int)server->config->receive_size);
 	}
 	if (minrpc_cursor_bad(packet) || size != minrpc_cursor_left(packet)) {
 		return minrpc_fail(server, "packet of %u bytes in a message of %u",
@@ -184,7 +190,7 @@ static void recover(struct minrpc_server *server)
 	}
 	server->objects = NULL;
 	start_memory(server);
-	forget_session(server);
+	minrpc_forget_session(server);
 	server->session.established = false;
 	minrpc_send_message(server, MINRPC_MESSAGE_TERMINATE, NULL, 0U);
 }
@@ -194,9 +200,16 @@ void minrpc_answer(struct minrpc_server *server, struct minrpc_cursor *packet)
 	free_result(server);
 	server->error[0] = '\0';
 	server->reply.kind = MINRPC_REPLY_NONE;
-	if (!process(server, packet) ||
-	    (minrpc_is_numbered(server) && !minrpc_resend_keep(server))) {
+	if ((minrpc_is_numbered(server) && !minrpc_resend_reserve(server, packet)) ||
+	    !process(server, packet)) {
 		minrpc_reply_exception(server);
+	}
+	if (minrpc_is_numbered(server)) {
+		minrpc_resend_keep(server);
+	}
+	if (server->abandoned) {
+		server->abandoned = false;
+		server->reply.kind = MINRPC_REPLY_NONE;
 	}
 	minrpc_reply_send(server);
 	if (server->damaged) {
@@ -225,11 +238,11 @@ static void handle_message(struct minrpc_server *server)
 	}
 	switch (minrpc_session_take(&server->session, server->config->receive_buffer, length)) {
 	case MINRPC_SESSION_STARTED:
-		forget_session(server);
+		minrpc_forget_session(server);
 		minrpc_send_message(server, MINRPC_MESSAGE_START_REPLY, &version, sizeof(version));
 		break;
 	case MINRPC_SESSION_ENDED:
-		forget_session(server);
+		minrpc_forget_session(server);
 		break;
 	case MINRPC_SESSION_DELIVER:
 		deliver(server, length);

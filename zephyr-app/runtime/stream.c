@@ -36,6 +36,10 @@ static uint8_t *locate(struct minrpc_server *server, struct minrpc_cursor *packe
 	    minrpc_take_u32(packet) != MINRPC_RPC_COPY_TO_REMOTE) {
 		return NULL;
 	}
+	/* Without a check of its own an address may be damaged. Only v0.7's clients need that form. */
+	if (!checked && server->dialect != MINRPC_DIALECT_0_7) {
+		return NULL;
+	}
 	destination = minrpc_copy_stream(server, packet, beyond);
 	if (destination != NULL && checked &&
 	    minrpc_crc32(0U, head, (uint32_t)(packet->at - head)) != check) {
@@ -58,6 +62,14 @@ void minrpc_stream(struct minrpc_server *server)
 		server->streaming = true;
 	}
 	minrpc_reader_sink(&server->reader, destination, UINT32_MAX);
+}
+
+void minrpc_stream_refusal(struct minrpc_server *server)
+{
+	struct minrpc_cursor packet = minrpc_packet_in(server, server->config->receive_size);
+
+	server->error[0] = '\0';
+	(void)locate(server, &packet);
 }
 
 #endif

@@ -529,14 +529,23 @@ void put_copy(struct bytes *body, enum dialect dialect, const struct tensor *ten
 	put_u16(body, tensor->lanes);
 }
 
+/* In pieces that fit any buffer, as TVM's clients do. */
 void host_write(struct host *host, uint64_t data, const void *from, uint32_t size)
 {
-	struct tensor tensor = tensor_1d(data, 0U, 8U, size);
-	struct bytes body = {0};
+	const uint32_t most = 400U;
+	uint32_t at = 0U;
 
-	put_copy(&body, V8, &tensor, size);
-	put(&body, from, size);
-	expect_void(host_request(host, RPC_COPY_TO, &body));
+	do {
+		uint32_t piece = size - at < most ? size - at : most;
+		struct tensor tensor = tensor_1d(data, 0U, 8U, piece);
+		struct bytes body = {0};
+
+		tensor.offset = at;
+		put_copy(&body, V8, &tensor, piece);
+		put(&body, (const uint8_t *)from + at, piece);
+		expect_void(host_request(host, RPC_COPY_TO, &body));
+		at += piece;
+	} while (at < size);
 }
 
 void host_read(struct host *host, uint64_t data, void *to, uint32_t size)

@@ -29,7 +29,7 @@ class NumberedModel:
         """What it sends for a message of the running session."""
         session_id, kind = HEADER.unpack_from(message)
         if kind == MessageType.PROBE:
-            known = message[HEADER.size :] == bytes([self._sequence])
+            known = message[HEADER.size :] == bytes([self._sequence]) and self._kept is not None
             return self._again(session_id) if known else self._ask(session_id)
         return self._request(session_id, message)
 
@@ -42,7 +42,7 @@ class NumberedModel:
             self._sequence = sequence
             self._kept = self._answer(message[_BODY:-4])
         elif sequence != self._sequence:
-            return b""
+            return self._ask(session_id)
         return self._again(session_id)
 
     def _again(self, session_id: int) -> bytes:

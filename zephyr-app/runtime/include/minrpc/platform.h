@@ -29,6 +29,13 @@ struct minrpc_platform {
 	/* Waits for the time evaluator's cool-down. */
 	void (*sleep_ms)(void *context, uint32_t milliseconds);
 
+	/*
+	 * Bytes that have arrived behind those that were handed to minrpc_server_receive, and stay where they are; *data
+	 * is the first, the return value how many. Does not wait. Called between the calls of a long measurement, which
+	 * the start of a new session then ends. NULL: nothing ends one.
+	 */
+	uint32_t (*pending)(void *context, const uint8_t **data);
+
 	/* Restarts the device and does not return. NULL: the device can't. */
 	void (*reset)(void *context);
 

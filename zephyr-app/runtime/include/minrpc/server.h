@@ -111,11 +111,14 @@ struct minrpc_server {
 	bool numbered;    /* the request being answered was numbered */
 	bool own_client;  /* the session's client asked for what only this runtime has */
 	uint8_t sequence; /* of the last numbered request */
+	bool abandoned;   /* nobody waits for an answer to the request being carried out */
 	bool damaged;     /* the arena's headers are: the device can't go on as it is */
 	bool streaming;   /* an oversize frame's payload goes straight to its destination */
 	uint8_t dialect;  /* enum minrpc_dialect */
 	uint32_t oversize; /* length of the frame being received, when it is over the buffer */
 	struct minrpc_reply reply;
+	void *spare;       /* where a numbered reply's text or bytes are kept */
+	uint32_t spare_size;
 	void *result;      /* what the reply points to, when that is in the arena */
 	struct minrpc_object *objects;
 	uint32_t object_serial; /* of the next one's handle */
