@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The C library in somebody else's program: two functions of its own, called and timed."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+from minrpc.client import Device
+from minrpc.errors import DeadlineError, FunctionNotFoundError, RemoteError
+from minrpc.transport import SocketTransport
+
+from tests.native import build, need_tools
+
+ROOT = Path(__file__).parents[2]
+APP = ROOT / "zephyr-app"
+EXAMPLE = ROOT / "examples" / "own_functions"
+
+
+@contextmanager
+def running(program: Path, call_timeout_s: float = 60.0) -> Iterator[Device]:
+    """The program, over a socket pair."""
+    ours, theirs = socket.socketpair()
+    with theirs:
+        process = subprocess.Popen([str(program), "--fd", str(theirs.fileno())], pass_fds=[theirs.fileno()])
+    try:
+        with Device(SocketTransport(ours, program.name), call_timeout_s=call_timeout_s) as device:
+            yield device
+    finally:
+        process.terminate()
+        process.wait()
+
+
+@pytest.fixture(scope="module", params=["add_subdirectory", "find_package"])
+def program(
+    request: pytest.FixtureRequest,
+    native_build: Callable[[str], Path],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Path:
+    """The example, with the library built along with it or installed before."""
+    need_tools("cmake", "ninja", "cc")
+    directory = native_build(f"own_functions_{request.param}")
+    if request.param == "add_subdirectory":
+        build(EXAMPLE, directory, f"-DMINRPC_DIR={APP}")
+        return directory / "own_functions"
+    library, prefix = native_build("minrpc_library"), tmp_path_factory.mktemp("prefix")
+    build(APP, library)
+    subprocess.run(["cmake", "--install", library, "--prefix", prefix], check=True, capture_output=True)
+    build(EXAMPLE, directory, f"-DCMAKE_PREFIX_PATH={prefix}")
+    return directory / "own_functions"
+
+
+def test_its_own_functions_are_called_and_timed(program: Path) -> None:
+    with running(program) as device:
+        lib = device.system_lib()
+        data = np.arange(-50, 50, dtype=np.int16)
+        x, y = device.array(data), device.empty(data.shape, data.dtype)
+        lib["smooth"](x, y, 1)
+        assert y.numpy().tolist() == data.tolist()
+        assert lib["adler32"](x) == zlib.adler32(data.tobytes())
+        for name, arguments in (("smooth", (x, y, 5)), ("adler32", (x,))):
+            assert lib.measure(name, number=3, repeat=2)(*arguments).summary.min > 0
+
+
+def test_it_has_nothing_that_it_did_not_ask_for(program: Path) -> None:
+    with running(program) as device:
+        for name in ("add", "inc", "testing.crash"):
+            with pytest.raises(FunctionNotFoundError):
+                device.system_lib()[name]
+
+
+def test_its_arguments_are_checked(program: Path) -> None:
+    with running(program) as device:
+        smooth = device.system_lib()["smooth"]
+        x = device.array(np.zeros(4, np.int16))
+        with pytest.raises(RemoteError, match="smooth: expected 3 arguments, got 2"):
+            smooth(x, x)
+        with pytest.raises(RemoteError, match="smooth: argument 2: expected int, got tensor"):
+            smooth(x, x, x)
+        with pytest.raises(RemoteError, match="smooth: expected a width of 1 to 1000"):
+            smooth(x, x, 0)
+
+
+def test_a_new_session_ends_what_nobody_waits_for(program: Path) -> None:
+    """A measurement of days: whoever comes next does not wait for its end."""
+    with running(program, call_timeout_s=0.2) as device:
+        data = device.array(np.zeros(10_000, np.int8))
+        evaluator = device.system_lib().time_evaluator("adler32", number=1 << 27)
+        with pytest.raises(DeadlineError):
+            evaluator(data)
+        device.reset()
+        assert device.system_lib()["adler32"](device.array(np.zeros(4, np.int8))) == zlib.adler32(bytes(4))

@@ -1,0 +1,330 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * A device that is a process. It speaks on a tty that it opens (--link TTY) or on an open descriptor that it
+ * inherits (--fd N, a pty's master for instance), and ends when the other end is closed.
+ */
+#define _GNU_SOURCE
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <link.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <termios.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <minrpc/posix.h>
+
+#define ARENA_SIZE  (16U * 1024U * 1024U)
+#define CODE_SIZE   (4U * 1024U * 1024U)
+#define LINK_BUFFER 65536U
+#define NONCE_VARIABLE "MINRPC_NONCE"
+/* Modules of a library that the port's own functions can be put behind. */
+#define MODULES_MAX 7U
+
+struct posix_port {
+	int link;
+	char **arguments;
+	/* What has arrived: the first `taken` bytes are with the server. */
+	uint8_t received[LINK_BUFFER];
+	uint32_t taken;
+	uint32_t fill;
+};
+
+static struct minrpc_server server;
+
+struct minrpc_server *minrpc_device(void)
+{
+	return &server;
+}
+
+static int port_write(void *context, const uint8_t *data, uint32_t size)
+{
+	const struct posix_port *port = context;
+
+	while (size != 0U) {
+		ssize_t written = write(port->link, data, size);
+
+		if (written < 0 && errno == EINTR) {
+			continue;
+		}
+		if (written <= 0) {
+			return -1;
+		}
+		data += written;
+		size -= (uint32_t)written;
+	}
+	return 0;
+}
+
+static void port_clock_describe(void *context, struct minrpc_clock *clock)
+{
+	(void)context;
+	*clock = (struct minrpc_clock){.cycles_hz = 1000000000U};
+}
+
+static void port_clock_sample(void *context, struct minrpc_clock_sample *sample)
+{
+	struct timespec now;
+
+	(void)context;
+	(void)clock_gettime(CLOCK_MONOTONIC, &now);
+	sample->cycles = (uint64_t)now.tv_sec * 1000000000U + (uint64_t)now.tv_nsec;
+	sample->coarse = 0U;
+}
+
+static void port_sleep_ms(void *context, uint32_t milliseconds)
+{
+	struct timespec left = {.tv_sec = milliseconds / 1000U,
+				.tv_nsec = (long)(milliseconds % 1000U) * 1000000L};
+
+	(void)context;
+	while (nanosleep(&left, &left) != 0 && errno == EINTR) {
+	}
+}
+
+/* A process restarts by becoming itself again. */
+static void port_reset(void *context)
+{
+	const struct posix_port *port = context;
+
+	(void)execv("/proc/self/exe", port->arguments);
+	perror("minrpc_posix: reset");
+	exit(EXIT_FAILURE);
+}
+
+#if MINRPC_CODE_LOADING
+/* Near the program's own code, so that calls reach from one to the other. */
+static _Alignas(65536) uint8_t code[CODE_SIZE];
+
+static int port_code_ready(void *context, void *block, uint32_t size)
+{
+	(void)context;
+	__builtin___clear_cache((char *)block, (char *)block + size);
+	return 0;
+}
+#endif
+
+#if MINRPC_CODE_LOADING
+/* Where a symbol of the program's shared libraries lies; 0 when they have none of that name. */
+static bool find_symbol(struct minrpc_call *call)
+{
+	void *program = dlopen(NULL, RTLD_LAZY);
+	void *symbol = dlsym(program, call->args.values[0].v_str);
+
+	(void)dlclose(program);
+	return minrpc_return_int(call, (int64_t)(intptr_t)symbol);
+}
+
+static const struct minrpc_function port_functions[] = {
+	{"minrpc.symbol", "s", find_symbol},
+};
+
+/* A program's library, and behind it the port's own functions. */
+static struct minrpc_library with_port_functions(struct minrpc_library library)
+{
+	static struct minrpc_module modules[MODULES_MAX + 1U];
+
+	if (library.count > MODULES_MAX) {
+		return library;
+	}
+	memcpy(modules, library.modules, library.count * sizeof(modules[0]));
+	modules[library.count] = (struct minrpc_module){.functions = port_functions, .count = 1U};
+	return (struct minrpc_library){modules, library.count + 1U};
+}
+#else
+#define with_port_functions(library) (library)
+#endif
+
+/* What more there is without waiting: it is put behind what the server has. */
+static uint32_t port_pending(void *context, const uint8_t **data)
+{
+	struct posix_port *port = context;
+	struct pollfd look = {.fd = port->link, .events = POLLIN};
+
+	if (port->fill < LINK_BUFFER && poll(&look, 1U, 0) == 1 && (look.revents & POLLIN) != 0) {
+		ssize_t size = read(port->link, port->received + port->fill, LINK_BUFFER - port->fill);
+
+		port->fill += size > 0 ? (uint32_t)size : 0U;
+	}
+	*data = port->received + port->taken;
+	return port->fill - port->taken;
+}
+
+static const struct minrpc_platform platform = {
+	.write = port_write,
+	.clock_describe = port_clock_describe,
+	.clock_sample = port_clock_sample,
+	.sleep_ms = port_sleep_ms,
+	.pending = port_pending,
+	.reset = port_reset,
+#if MINRPC_CODE_LOADING
+	.code_ready = port_code_ready,
+#endif
+};
+
+/* Kept over a reset, so that no two starts in a row have the same. */
+static uint8_t nonce_seed(void)
+{
+	const char *before = getenv(NONCE_VARIABLE);
+	struct timespec now;
+	char text[4];
+	uint8_t seed;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &now);
+	seed = (uint8_t)(before != NULL ? strtoul(before, NULL, 10) + 1U
+					: (uint32_t)now.tv_nsec / 1000U);
+	(void)snprintf(text, sizeof(text), "%u", seed);
+	(void)setenv(NONCE_VARIABLE, text, 1);
+	return seed;
+}
+
+static int open_link(const char *path)
+{
+	struct termios settings;
+	int link = open(path, O_RDWR | O_NOCTTY | O_CLOEXEC);
+
+	if (link < 0 || tcgetattr(link, &settings) != 0) {
+		return -1;
+	}
+	cfmakeraw(&settings);
+	return tcsetattr(link, TCSANOW, &settings) == 0 ? link : -1;
+}
+
+/* The number of an open descriptor, or -1. */
+static int inherited_link(const char *text)
+{
+	char *end;
+	long number = strtol(text, &end, 10);
+
+	if (end == text || *end != '\0' || number < 0 || number > INT_MAX) {
+		errno = EINVAL;
+		return -1;
+	}
+	return fcntl((int)number, F_GETFD) < 0 ? -1 : (int)number;
+}
+
+static int link_from(int argc, char **argv)
+{
+	if (argc == 3 && strcmp(argv[1], "--link") == 0) {
+		return open_link(argv[2]);
+	}
+	if (argc == 3 && strcmp(argv[1], "--fd") == 0) {
+		return inherited_link(argv[2]);
+	}
+	(void)fprintf(stderr, "usage: %s --link TTY | --fd N\n", argv[0]);
+	exit(2);
+}
+
+/* Where the linker put the build id, in a note of the program's own headers. */
+extern const ElfW(Ehdr) __ehdr_start __attribute__((visibility("hidden")));
+
+static void find_build_id(struct minrpc_config *config)
+{
+	const uint8_t *file = (const uint8_t *)&__ehdr_start;
+	/* What the addresses in the headers count from: 0 in a program that is not moved when it is loaded. */
+	const uint8_t *image = __ehdr_start.e_type == ET_DYN ? file : NULL;
+	const ElfW(Phdr) *header = (const void *)(file + __ehdr_start.e_phoff);
+
+	for (int i = 0; i < __ehdr_start.e_phnum; i++, header++) {
+		const uint8_t *at = (const uint8_t *)((uintptr_t)image + header->p_vaddr);
+		const uint8_t *end = at + header->p_memsz;
+
+		while (header->p_type == PT_NOTE && at < end) {
+			const ElfW(Nhdr) *note = (const void *)at;
+			const uint8_t *content = at + sizeof(*note) + ((note->n_namesz + 3U) & ~3U);
+
+			if (note->n_type == NT_GNU_BUILD_ID && note->n_descsz <= MINRPC_BUILD_ID_MAX) {
+				config->build_id = content;
+				config->build_id_size = (uint8_t)note->n_descsz;
+			}
+			at = content + ((note->n_descsz + 3U) & ~3U);
+		}
+	}
+}
+
+/* Serves until the link is closed (0) or fails (errno). */
+static int serve(struct posix_port *port)
+{
+	for (;;) {
+		ssize_t size = read(port->link, port->received, LINK_BUFFER);
+
+		if (size == 0 || (size < 0 && errno == EIO)) {
+			return 0; /* a pty reads EIO when its other end is closed */
+		}
+		if (size < 0 && errno != EINTR) {
+			return errno;
+		}
+		port->taken = 0U;
+		port->fill = size > 0 ? (uint32_t)size : 0U;
+		while (port->taken != port->fill) {
+			const uint8_t *data = port->received + port->taken;
+			uint32_t part = port->fill - port->taken;
+
+			port->taken = port->fill;
+			minrpc_server_receive(&server, data, part);
+		}
+	}
+}
+
+/* The linker's: where the program and where its constants lie. */
+extern const char __executable_start[];
+extern const char edata[];
+
+int minrpc_posix_main(int argc, char **argv, struct minrpc_library library)
+{
+	static _Alignas(8) uint8_t receive_buffer[MINRPC_MAX_PACKET];
+	static uint8_t send_buffer[LINK_BUFFER];
+	static _Alignas(64) uint8_t arena[ARENA_SIZE];
+	static struct posix_port port;
+	static struct minrpc_config config = {
+		.platform = &platform,
+		.context = &port,
+		.receive_buffer = receive_buffer,
+		.receive_size = sizeof(receive_buffer),
+		.send_buffer = send_buffer,
+		.send_size = sizeof(send_buffer),
+		.arena = arena,
+		.arena_size = sizeof(arena),
+		.read_only = __executable_start,
+#if MINRPC_CODE_LOADING
+		.code = code,
+		.code_size = sizeof(code),
+#endif
+	};
+	int error;
+
+	port.arguments = argv;
+	port.link = link_from(argc, argv);
+	if (port.link < 0) {
+		(void)fprintf(stderr, "%s: %s: %s\n", argv[0], argv[2], strerror(errno));
+		return EXIT_FAILURE;
+	}
+#if MINRPC_CODE_LOADING
+	if (mprotect(code, sizeof(code), PROT_READ | PROT_WRITE | PROT_EXEC) != 0) {
+		(void)fprintf(stderr, "%s: memory for code: %s\n", argv[0], strerror(errno));
+		return EXIT_FAILURE;
+	}
+#endif
+	config.library = with_port_functions(library);
+	config.read_only_size = (uint32_t)(edata - __executable_start);
+	config.nonce_seed = nonce_seed();
+	find_build_id(&config);
+	if (!minrpc_server_init(&server, &config)) {
+		(void)fprintf(stderr, "%s: %s\n", argv[0], server.error);
+		return EXIT_FAILURE;
+	}
+	error = serve(&port);
+	if (error != 0) {
+		(void)fprintf(stderr, "%s: %s: %s\n", argv[0], argv[2], strerror(error));
+		return EXIT_FAILURE;
+	}
+	return EXIT_SUCCESS;
+}
