@@ -8,7 +8,7 @@ a user's file can describe a board that nobody here has seen (`minrpc.targets.co
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple
 
@@ -103,6 +103,9 @@ class Platform:
 
 # The firmware can take code while it runs.
 _CODE_LOADING = "-DMINRPC_CODE_LOADING=ON"
+
+# And it has the functions that this project's own tests call: testing.crash and others.
+_TESTING = "-DMINRPC_TESTING=ON"
 
 
 def _bare(
@@ -227,5 +230,7 @@ _TABLE = (
     ),
 )
 
-PLATFORMS: Final[Mapping[str, Platform]] = MappingProxyType({one.name: one for one in _TABLE})
+PLATFORMS: Final[Mapping[str, Platform]] = MappingProxyType(
+    {one.name: replace(one, cmake_options=(*one.cmake_options, _TESTING)) for one in _TABLE}
+)
 """The platforms that come with the harness, by name."""

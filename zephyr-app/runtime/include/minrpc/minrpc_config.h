@@ -32,7 +32,7 @@
 
 /* testing.count, testing.crash and testing.hang in the system library, for the tests of this project. */
 #ifndef MINRPC_TESTING
-#define MINRPC_TESTING 1
+#define MINRPC_TESTING 0
 #endif
 
 /* The global functions minrpc.code_alloc and minrpc.code_load: code that arrives over the link and is run. */
