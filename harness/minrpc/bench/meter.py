@@ -65,6 +65,35 @@ class MeteredTransport:
         return Traffic(len(self._sent), len(self._received), escapes, self._requests)
 
 
+class ReplayingTransport:
+    """`inner`; while it replays nothing is sent, and the last answer is there at once.
+
+    No system call is made then: what a call costs is what this program does for it, and nothing of the link,
+    the device or the kernel.
+    """
+
+    def __init__(self, inner: Transport) -> None:
+        self.name = inner.name
+        self.replays = False
+        self._inner = inner
+        self._answer = b""
+
+    def write(self, data: bytes, timeout_s: float) -> None:
+        """As `Transport.write`."""
+        if not self.replays:
+            self._inner.write(data, timeout_s)
+
+    def read(self, timeout_s: float) -> bytes:
+        """As `Transport.read`."""
+        if not self.replays:
+            self._answer = self._inner.read(timeout_s)
+        return self._answer
+
+    def close(self) -> None:
+        """As `Transport.close`."""
+        self._inner.close()
+
+
 def count_escapes(wire: bytes | bytearray) -> int:
     """Bytes of whole frames that escape a literal 0xff: a 0xff and what follows it belong together."""
     return re.findall(rb"\xff.", wire, re.DOTALL).count(b"\xff\xff")

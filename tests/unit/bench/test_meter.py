@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import pytest
-from minrpc.bench.meter import MeteredTransport, Traffic, count_escapes
+from minrpc.bench.meter import MeteredTransport, ReplayingTransport, Traffic, count_escapes
 from minrpc.transport import memory_pair
 from minrpc.wire.framing import encode_frame
 
@@ -34,3 +34,19 @@ def test_both_directions_are_counted_for_each_action() -> None:
     assert meter.during(lambda: None) == Traffic()
     assert device.read(1.0) == encode_frame(b"\xff") + b"12"
     meter.close()
+
+
+def test_a_replayed_call_gives_the_answer_again_and_sends_nothing() -> None:
+    host, device = memory_pair()
+    transport = ReplayingTransport(host)
+    device.write(b"answer", 1.0)
+    transport.write(b"call", 1.0)
+    assert transport.read(1.0) == b"answer"
+    transport.replays = True
+    for _ in range(3):
+        transport.write(b"call", 1.0)
+        assert transport.read(1.0) == b"answer"
+    transport.replays = False
+    assert device.read(0.0) == b"call"
+    assert device.read(0.0) == b""
+    transport.close()

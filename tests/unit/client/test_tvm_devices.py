@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from minrpc.errors import DialectError, RemoteError
 from minrpc.wire.framing import Deframer, Frame
-from minrpc.wire.requests import CallFunc, CopyFromRemote, CopyToRemote
+from minrpc.wire.requests import CallFunc, CopyFromRemote, CopyToRemote, RpcCode, Syscall
 from minrpc.wire.values import Dialect
 
 from tests.unit.client.conftest import Bench
@@ -167,3 +167,20 @@ def test_the_dialect_is_found_again_in_each_session(make_bench: Callable[..., Be
     assert bench.device.rpc.facts.dialect is None
     bench.device.array(np.zeros(1, np.int8))
     assert bench.device.rpc.facts.dialect is Dialect.V0_7_0
+
+
+@every_device
+def test_a_copy_on_the_device_is_told_in_its_dialect(
+    make_bench: Callable[..., Bench], traits: Traits
+) -> None:
+    """The oldest have a request of nine values, the others of two tensors and a stream."""
+    bench = make_bench(traits)
+    source, target = (bench.device.array(np.full(8, value, np.int8)) for value in (1, 2))
+    target.copy_from(source)
+    (asked,) = [
+        one
+        for one in bench.model.requests
+        if isinstance(one, Syscall) and one.code is RpcCode.COPY_AMONG_REMOTE
+    ]
+    assert len(asked.args) == (9 if traits is TVM_0_7_0 else 3)
+    assert (target.numpy() == 1).all()

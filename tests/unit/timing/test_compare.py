@@ -3,12 +3,14 @@
 
 import dataclasses
 import json
+import math
 import random
 
 import pytest
-from minrpc.timing.compare import compare
+from minrpc.timing import Sample
+from minrpc.timing.compare import compare, tolerance
 from minrpc.timing.markdown import comparison_markdown, headline
-from minrpc.timing.record import dump, merged, parse
+from minrpc.timing.record import Record, dump, merged, parse
 from minrpc.timing.text import record_text
 
 from tests.unit.timing.samples import EXACT, WALL, recorded
@@ -153,3 +155,67 @@ def test_a_record_as_text() -> None:
     assert "outliers      1, kept (repeat 7: 900 cycles)" in text
     assert "not subtracted" in text
     assert "it takes 6 repeats" in record_text(recorded([1000]))
+
+
+@pytest.mark.parametrize(
+    ("base", "head", "verdict"),
+    [
+        (recorded([1000]), recorded([2000]), "slower"),
+        (recorded([1000]), recorded([1000]), "same"),
+        (recorded([1000]), recorded([1000], clock=WALL), "not comparable"),
+        (recorded([1000] * 3, clock=WALL), recorded([1000] * 3, clock=WALL), "can't tell"),
+        (recorded([1000] * 20, clock=WALL), recorded([2000] * 20, clock=WALL), "slower"),
+    ],
+)
+def test_a_change_says_what_it_is_of(base: Record, head: Record, verdict: str) -> None:
+    (change,) = compare([base], [head]).changes
+    assert (change.platform, change.call, change.verdict) == (base.platform, base.call, verdict)
+    assert (change.base, change.head) == (base.measurement, head.measurement)
+    assert (change.p_value is None) == (verdict == "not comparable" or base.measurement.clock.exact)
+    assert bool(change.note) == (verdict in ("not comparable", "can't tell"))
+
+
+def test_new_and_gone_have_one_side() -> None:
+    (gone,) = compare([recorded([1000])], []).changes
+    (new,) = compare([], [recorded([1000])]).changes
+    assert (gone.call, gone.base, gone.head) == (recorded([1]).call, recorded([1000]).measurement, None)
+    assert (new.call, new.base, new.head) == (recorded([1]).call, None, recorded([1000]).measurement)
+
+
+def test_equal_noisy_times_are_the_same_and_the_shift_is_told() -> None:
+    base = recorded([1000 + 10 * rank for rank in range(20)], clock=WALL)
+    head = recorded([1500 + 10 * rank for rank in range(20)], clock=WALL)
+    (change,) = compare([base], [head]).changes
+    assert (change.verdict, change.cycles, change.note) == ("slower", 50.0, "")
+    assert change.p_value == pytest.approx(2 / math.comb(40, 20), rel=1e-6)
+    (back,) = compare([head], [base]).changes
+    assert (back.verdict, back.cycles) == ("faster", -50.0)
+    assert compare([base], [base]).changes[0].verdict == "same"
+
+
+def test_the_largest_change_comes_first() -> None:
+    names = ("a", "b", "c")
+    base = [dataclasses.replace(recorded([1000] * 6), platform=name) for name in names]
+    head = [
+        dataclasses.replace(recorded([cycles] * 6), platform=name)
+        for name, cycles in zip(names, (2000, 4000, 3000), strict=True)
+    ]
+    assert [change.platform for change in compare(base, head).changes] == ["b", "c", "a"]
+
+
+def test_what_exact_times_may_differ_by() -> None:
+    """A step of the clock in either, over 10 calls, and no share of the timer's that is the same in both."""
+    one, longer = recorded([1000] * 3).measurement, recorded([1000] * 3, number=100).measurement
+    assert tolerance(one, one) == pytest.approx(0.2)
+    assert tolerance(one, longer) == pytest.approx(0.1 + 0.01 + 24.3 - 2.43)
+    no_calls = dataclasses.replace(one, samples=(Sample(1000, 0),))
+    assert tolerance(one, no_calls) == pytest.approx(0.1 + 1 + 243 - 24.3)
+    # Under the limit it is the same, over it not.
+    assert compare([recorded([1000] * 3)], [recorded([1001] * 3)]).changes[0].verdict == "same"
+    assert compare([recorded([1000] * 3)], [recorded([1003] * 3)]).changes[0].verdict == "slower"
+
+
+def test_a_byte_more_is_bigger() -> None:
+    comparison = compare([recorded([1000])], [recorded([1000], flash=20001)])
+    assert comparison.worse(strict=False)
+    assert [size.region for size in comparison.sizes] == ["flash", "RAM"]

@@ -130,3 +130,17 @@ def test_the_shift_is_by_how_much() -> None:
     assert shift(base, [value + 3 for value in base]) == 3.0
     assert least_p(3, 3) == 0.1
     assert statistics.median(base) == 11.5
+
+
+def test_samples_needed_grow_with_the_square() -> None:
+    summary = summarize([float(value) for value in range(100, 120)])
+    assert samples_needed(summary, summary.precision / 3) == pytest.approx(180, abs=1)
+    assert samples_needed(summarize([1.0] * 5), 0.01) == 10
+    assert samples_needed(summarize([0.0] * 9 + [1.0]), 0.01) == least_samples()
+    assert samples_needed(summarize([-1.0] * 5 + [0.0] + [1.0] * 5), 0.01) == 22
+
+
+def test_the_least_probability_is_one_at_most() -> None:
+    assert least_p(1, 1) == 1.0
+    assert least_p(1, 0) == 1.0
+    assert least_p(0, 100) == 1.0

@@ -104,3 +104,26 @@ def test_starts_that_nobody_answers_take_no_memory() -> None:
     for number in range(1000):
         gate.from_client(init(number % 255 + 1))
     assert gate.from_device(reply(0x10FF)) == reply(0x10FF)
+
+
+def test_the_first_client_gets_nothing_either_before_its_start() -> None:
+    gate = SessionGate()
+    assert gate.from_device(LATE + TERMINATE) == TERMINATE
+    gate.from_client(init(7))
+    assert gate.from_device(LATE + reply(0x1007)) == reply(0x1007)
+
+
+def test_what_is_kept_of_starts_is_bounded() -> None:
+    """The oldest of 257 is forgotten, with the answer that it might have got."""
+    gate = SessionGate()
+    for number in range(257):
+        gate.from_client(init(1 if number == 0 else 2))
+    assert gate.from_device(reply(0x1001)) == b""
+    assert gate.from_device(reply(0x1002)) == reply(0x1002)
+
+
+def test_a_start_without_a_body_is_one() -> None:
+    """The device does not look at its version."""
+    gate = SessionGate()
+    gate.from_client(message(7, MessageType.START_INIT))
+    assert gate.from_device(reply(0x1007)) == reply(0x1007)
