@@ -11,7 +11,7 @@ import re
 from enum import IntEnum
 from functools import cache
 from struct import Struct
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -91,6 +91,10 @@ def to_dtype(dtype: DTypeLike) -> DataType:
     return _from_numpy(np.dtype(dtype))
 
 
+# Names of machine-dependent types that numpy had before 2.0; a number of bits they only look like.
+_ONCE_NUMPYS: Final = frozenset({"int0", "uint0"})
+
+
 def _is_numpy_name(name: str) -> bool:
     """Names that only numpy knows ("f4", "<i2", "double"): the wire's own spelling comes first."""
     try:
@@ -101,6 +105,8 @@ def _is_numpy_name(name: str) -> bool:
 
 
 def _numpy_knows(name: str) -> bool:
+    if name in _ONCE_NUMPYS:
+        return False
     try:
         np.dtype(name)
     except TypeError:
