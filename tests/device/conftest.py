@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import pytest
 from minrpc.client import Device, SystemLibrary
+from minrpc.errors import FunctionNotFoundError
 from minrpc.firmware import Firmware
 from minrpc.library import LoadedLibrary
 from minrpc.running import RunningDevice
@@ -54,7 +55,11 @@ def need_memory(device: Device) -> Callable[[int], None]:
 
 
 @pytest.fixture
-def load(load: Load, need_memory: Callable[[int], None]) -> Load:
+def load(load: Load, device: Device, need_memory: Callable[[int], None]) -> Load:
     """As the plugin's; the tests' files take up to 20 KB of a device."""
     need_memory(24_000)
+    try:
+        device.get_function("minrpc.code_alloc")
+    except FunctionNotFoundError:
+        pytest.skip("its firmware takes no code")
     return load

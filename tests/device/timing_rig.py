@@ -165,10 +165,13 @@ class Rig:
         )
 
     def _added(self, seconds: float, repeat: int) -> list[float]:
-        """Instructions beyond the model, in each repeat of a measurement that lasts so long."""
+        """Instructions beyond the model, in each repeat of a measurement that lasts so long.
+
+        What the clock's own steps are is nobody's interrupt: it would grow with the time when extrapolated.
+        """
         rounds = self.rounds_for(seconds)
-        repeats = self.ticks(rounds, CALLS, repeat)
-        return [self.excess(ticks, CALLS, rounds) / self.ticks_per_instruction for ticks in repeats]
+        excess = [self.excess(ticks, CALLS, rounds) for ticks in self.ticks(rounds, CALLS, repeat)]
+        return [one / self.ticks_per_instruction if abs(one) > TICKS else 0.0 for one in excess]
 
 
 @contextmanager

@@ -30,6 +30,7 @@ from minrpc.targets.options import add_device_options, options_from, split_names
 from minrpc.timing import Measurement, samples_needed
 from minrpc.timing.plot import draw_samples
 from minrpc.timing.record import FirmwareRecord, Record
+from minrpc.timing.side_by_side import side_by_side
 from minrpc.timing.text import record_text
 from minrpc.timing.units import parse_percent
 
@@ -107,8 +108,11 @@ def main(arguments: argparse.Namespace) -> int:
         return max([_constant_time(arguments.function, target, plan, total) for target in targets])
     runs = [Run(arguments, target, plan, precision, total) for target in selection.targets]
     status = max([run() for run in runs])
+    records = [run.record for run in runs if run.record]
+    if len(records) > 1 and arguments.json != STDOUT:
+        print(f"\n{side_by_side(records)}")
     if arguments.json == STDOUT:
-        timings = [run.record.to_json() for run in runs if run.record]
+        timings = [record.to_json() for record in records]
         write_json(arguments, {"timings": timings}, passed=status == 0)
     return status
 

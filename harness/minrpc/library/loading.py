@@ -7,6 +7,8 @@ from collections import OrderedDict
 from pathlib import Path
 from typing import Final
 
+from elftools.common.exceptions import ELFRelocationError
+
 from minrpc.client.device import Device
 from minrpc.client.function import RemoteModule
 from minrpc.client.rpc import RpcClient
@@ -45,7 +47,15 @@ def load(device: Device, sources: Sources, *, firmware: Firmware | None = None) 
     Raises CompileError, LinkError, LoadError, DeviceMemoryError; the session goes on.
     """
     toolset = toolset_of(firmware or firmware_of(device))
-    return load_compiled(device, compile_sources(sources, toolset), toolset)
+    try:
+        compiled = compile_sources(sources, toolset)
+    except ELFRelocationError as error:  # pyelftools does not know those of RISC-V.
+        raise LoadError(
+            f"the types of {sources.name} can't be read on this processor: {error}",
+            stage=f"load {sources.name}",
+            next_step="link it into the firmware instead: sources = [...] in minrpc.toml",
+        ) from error
+    return load_compiled(device, compiled, toolset)
 
 
 def firmware_of(device: Device) -> Firmware:

@@ -8,7 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from typing import Final
@@ -18,11 +18,12 @@ from minrpc.firmware.sources import firmware_root
 from minrpc.firmware.toolchain import DEBIAN, compiler_version, debian_toolchain, zephyr_toolchain
 from minrpc.firmware.zephyr_workspace import find_workspace
 from minrpc.host.system import WHAT_HELPS, why_nothing_starts
-from minrpc.targets import Platform
+from minrpc.targets import Platform, load_platforms
 
 OLDEST_QEMU: Final = (6, 0)
 
 _COMMAND_S: Final = 30.0
+_APT: Final = "sudo apt-get install "
 _ZEPHYR_MODULES: Final = ("yaml", "elftools", "pykwalify", "packaging", "jsonschema")
 
 # Debian's and Ubuntu's package of each program that is not named after itself.
@@ -70,6 +71,14 @@ def lacking(platform: Platform) -> list[Requirement]:
     return [one for one in _requirements(platform) if one.missing]
 
 
+def missing_packages(names: Iterable[str]) -> list[str]:
+    """The Debian packages that the platforms among these names lack here, each once."""
+    platforms = load_platforms()
+    needs = [one for name in names if name in platforms for one in lacking(platforms[name])]
+    commands = [one.command for one in needs if one.command.startswith(_APT)]
+    return list(dict.fromkeys(" ".join(commands).replace(_APT, "").split()))
+
+
 def program(name: str) -> Requirement:
     """The program `name` with its version."""
     found = program_version(name)
@@ -78,7 +87,7 @@ def program(name: str) -> Requirement:
 
 def apt_command(packages: str) -> str:
     """What installs Debian packages."""
-    return f"sudo apt-get install {packages}"
+    return f"{_APT}{packages}"
 
 
 def program_version(name: str) -> str | None:

@@ -4,7 +4,7 @@
 from pathlib import Path
 
 import pytest
-from minrpc.pipeline.requirements import lacking, program, requirements
+from minrpc.pipeline.requirements import lacking, missing_packages, program, requirements
 from minrpc.targets import PLATFORMS
 
 
@@ -57,6 +57,18 @@ def test_a_compiler_without_its_library(programs: Path) -> None:
     add(programs, "qemu-system-arm", "QEMU emulator version 8.2.2")
     (lacks,) = lacking(PLATFORMS["bare_mps2_an385"])
     assert (lacks.name, lacks.command) == ("picolibc", "sudo apt-get install picolibc-arm-none-eabi")
+
+
+@pytest.mark.usefixtures("programs")
+def test_the_packages_that_named_platforms_lack() -> None:
+    arm, riscv = (
+        missing_packages(["bare_mps2_an385"]),
+        missing_packages(["bare_rv32", "bare_rv64", "nothing"]),
+    )
+    assert {"gcc-arm-none-eabi", "picolibc-arm-none-eabi", "qemu-system-arm"} <= set(arm)
+    assert {"gcc-riscv64-unknown-elf", "picolibc-riscv64-unknown-elf", "qemu-system-misc"} <= set(riscv)
+    assert len(set(riscv)) == len(riscv)
+    assert missing_packages([]) == []
 
 
 def test_a_qemu_that_is_too_old(programs: Path) -> None:

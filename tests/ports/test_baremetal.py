@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the bare-metal port does on each processor that the tests on devices don't see.
+
+Faults before there is a server, divisions by zero, a wrong machine; and that a vector unit is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from minrpc.client import Device
+from minrpc.errors import BuildError, EmulatorExitedError, SessionTerminatedError
+from minrpc.firmware import build
+from minrpc.host.deadline import Deadline
+from minrpc.pipeline import connect
+from minrpc.pipeline.requirements import lacking
+from minrpc.running import RunningDevice, start
+from minrpc.targets import Target
+
+SPEAK_S = 30.0
+KERNELS = Path(__file__).parent / "kernels.c"
+EARLY = """
+__attribute__((constructor)) static void early(void)
+{
+	*(volatile unsigned int *)0xfffffff0U = 0U;
+}
+"""
+
+
+def target_of(name: str, *sources: Path) -> Target:
+    """The platform with further sources; skips where it can't run."""
+    target = Target.named(name, sources=sources)
+    if lacks := lacking(target.platform):
+        pytest.skip(f"{name}: {'; '.join(one.name for one in lacks)}")
+    return target
+
+
+def wait_for(running: RunningDevice, text: str, times: int) -> str:
+    """The console's text once `text` has come so often."""
+    deadline = Deadline("console", SPEAK_S, running.clock)
+    tail = running.console_tail
+    assert tail is not None
+    at = 0
+    while tail.text().count(text) < times:
+        _, at = tail.since(at, 0.1)
+        assert not deadline.expired(), tail.text()
+    return tail.text()
+
+
+@pytest.mark.parametrize("name", ["bare_mps2_an385", "bare_mps2_an505"])
+def test_a_fault_before_main_speaks_and_restarts(name: str, tmp_path: Path) -> None:
+    source = tmp_path / "early.c"
+    source.write_text(EARLY)
+    with start(target_of(name, source)) as running:
+        text = wait_for(running, "fatal: ", 2)
+    assert "Fault at pc 0x" in text
+    assert "ready" not in text
+
+
+@pytest.mark.parametrize(
+    "name", ["bare_mps2_an385", "bare_mps2_an386", "bare_mps2_an521", "bare_mps3_an547", "bare_microbit"]
+)
+@pytest.mark.parametrize("function", ["divide", "divide_wide"])
+def test_a_division_by_zero_is_a_fault(name: str, function: str) -> None:
+    with start(target_of(name, KERNELS)) as running:
+        device = connect(running)
+        divide = device.system_lib()[function]
+        assert divide(42, 5) == 8
+        with pytest.raises((SessionTerminatedError, EmulatorExitedError)) as caught:
+            divide(42, 0)
+        assert "fatal: " in (caught.value.console_tail or "")
+        assert device.system_lib()["inc"](1) == 2
+
+
+def instructions(device: Device, name: str, *args: object) -> float:
+    found = device.system_lib().measure(name, number=10, repeat=5)(*args).net().instructions
+    assert found is not None
+    return found
+
+
+def test_vectors_take_fewer_instructions_than_scalars(
+    record_property: Callable[[str, object], None],
+) -> None:
+    """An int8 dot product of 1,024 elements by MVE, and by a loop."""
+    a, b = (np.random.default_rng(seed).integers(-128, 128, 1024, np.int8) for seed in (1, 2))
+    with start(target_of("bare_mps3_an547", KERNELS)) as running:
+        device = connect(running)
+        lib, on_a, on_b = device.system_lib(), device.array(a), device.array(b)
+        expected = int(np.dot(a.astype(np.int32), b.astype(np.int32)))
+        assert (lib["dot"](on_a, on_b), lib["dot_scalar"](on_a, on_b)) == (expected, expected)
+        vector, scalar = (instructions(device, name, on_a, on_b) for name in ("dot", "dot_scalar"))
+    record_property("instructions of 1,024 elements", f"{vector:.0f} by vectors, {scalar:.0f} by a loop")
+    assert vector < scalar / 4
+
+
+def test_a_machine_that_is_not_there_is_named_with_those_that_are() -> None:
+    target = Target.named("bare_mps2_an385", cmake_options=["-DMINRPC_MACHINE=mps9"])
+    with pytest.raises(BuildError) as caught:
+        build(target)
+    text = "\n".join(caught.value.details)
+    assert "MINRPC_MACHINE=mps9" in text

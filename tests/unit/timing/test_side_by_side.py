@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One call on several platforms in a table."""
+
+from dataclasses import replace
+
+from minrpc.timing.side_by_side import NOTE, side_by_side
+
+from tests.unit.timing.samples import WALL, recorded
+
+
+def cells(text: str, platform: str) -> list[str]:
+    """Of the platform's line."""
+    (line,) = (line for line in text.splitlines() if line.startswith(f"| {platform} "))
+    return [cell.strip() for cell in line.strip("|").split("|")]
+
+
+def test_instructions_and_their_ratio_to_the_first() -> None:
+    first, second = recorded([32_000]), replace(recorded([16_000], flash=10_000), platform="bare_rv32")
+    text = side_by_side([first, second])
+    assert text.startswith("### add(float32[1024], float32[1024], float32[1024])\n")
+    assert "instructions a call" in text
+    assert cells(text, "bare_mps2_an385") == [
+        "bare_mps2_an385",
+        "1,000.00",
+        "1.000",
+        "128 µs",
+        "20,000",
+        "3,000",
+    ]
+    assert cells(text, "bare_rv32")[1:5] == ["500.00", "0.500", "64 µs", "10,000"]
+    assert text.count(NOTE) == 1
+
+
+def test_a_clock_that_tells_nothing_of_instructions_leaves_a_blank() -> None:
+    posix = replace(recorded([1000], clock=WALL), platform="posix", firmware=None)
+    text = side_by_side([posix, recorded([32_000])])
+    assert cells(text, "posix")[1:] == ["", "", "100 ns", "", ""]
+    assert cells(text, "bare_mps2_an385")[2] == "1.000"
+    assert NOTE not in side_by_side([posix, posix])
