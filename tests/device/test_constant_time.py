@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -14,9 +13,11 @@ from minrpc.client import Device
 from minrpc.counters import QemuCounters, counters_for
 from minrpc.counters.constant_time import ConstantTime, check_constant_time
 from minrpc.errors import ConfigurationError
-from minrpc.firmware import Firmware, build
+from minrpc.firmware import Firmware
 from minrpc.pipeline import connect
 from minrpc.running import start
+
+from tests.device.test_counters import counted_firmware
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -38,8 +39,7 @@ class Checked(NamedTuple):
 
 @pytest.fixture
 def checked(image: Firmware) -> Iterator[Checked]:
-    source = Path(__file__).parent / "c" / "constant_time.c"
-    firmware = build(image.target.changed(sources=[source]))
+    firmware = counted_firmware(image)
     with (
         counters_for(firmware.elf, trace=True) as counters,
         start(firmware, counters=counters) as running,
@@ -61,13 +61,13 @@ def test_a_comparison_that_leaves_early_is_told_where(checked: Checked) -> None:
     assert not result
     assert {one.what for one in result.differences} == {"path"}
     assert "early" in str(result)
-    assert "constant_time.c:" in str(result)
+    assert "counted.c:" in str(result)
 
 
 def test_a_table_that_a_secret_indexes_is_told(checked: Checked) -> None:
     result = checked.check("lookup", inputs())
     assert {one.what for one in result.differences} == {"addresses"}
-    assert "constant_time.c:" in str(result)
+    assert "counted.c:" in str(result)
 
 
 def test_a_right_one_is_equal(checked: Checked) -> None:

@@ -13,8 +13,7 @@ import pytest
 from minrpc.client import Device, SystemLibrary
 from minrpc.counters import Counts, QemuCounters, counters_for
 from minrpc.errors import ConfigurationError
-from minrpc.firmware import Firmware
-from minrpc.library import LoadError
+from minrpc.firmware import Firmware, build
 from minrpc.pipeline import connect, open_device
 from minrpc.running import start
 from minrpc.timing import Measurement
@@ -145,53 +144,21 @@ def test_without_the_plugin_nothing_is_counted(image: Firmware) -> None:
             device.system_lib().measure("inc", counters=["loads"])
 
 
-LOADS = """
-int loads(volatile int *at, int rounds)
-{
-    int sum = 0;
-
-    for (int i = 0; i < rounds; i++) {
-        sum += *at;
-    }
-    return sum;
-}
-"""
+def counted_firmware(image: Firmware) -> Firmware:
+    """The platform's firmware with the functions of c/counted.c."""
+    return build(image.target.changed(sources=[Path(__file__).parent / "c" / "counted.c"]))
 
 
-def test_a_loop_of_n_loads_counts_n(image: Firmware, tmp_path: Path) -> None:
-    source = tmp_path / "loads.c"
-    source.write_text(LOADS)
-    with open_device(image.changed(counters=True)) as device:
-        try:
-            loaded = device.load(source)
-        except LoadError as error:
-            pytest.skip(f"{image.platform.name}: {error}")
-        timed = loaded.measure("loads", number=1, repeat=5, counters=["loads"])
-        counts = [min(timed(np.ones(1, np.int32), rounds).counters["loads"]) for rounds in (0, 1, 100, 1000)]
+def test_a_loop_of_n_loads_counts_n(image: Firmware) -> None:
+    with open_device(counted_firmware(image).changed(counters=True)) as device:
+        array = device.empty((1,), np.int32)
+        timed = device.system_lib().measure("loads", number=1, repeat=5, counters=["loads"])
+        counts = [min(timed(array, rounds).counters["loads"]) for rounds in (0, 1, 100, 1000)]
     assert [count - counts[0] for count in counts] == [0, 1, 100, 1000]
 
 
-STACK = """
-int deep(int size)
-{
-    volatile char bytes[size];
-
-    for (int i = 0; i < size; i++) {
-        bytes[i] = (char)i;
-    }
-    return bytes[0];
-}
-"""
-
-
-def test_an_array_of_n_bytes_takes_n_bytes_of_stack(image: Firmware, tmp_path: Path) -> None:
-    source = tmp_path / "deep.c"
-    source.write_text(STACK)
-    with open_device(image.changed(counters=True)) as device:
-        try:
-            loaded = device.load(source)
-        except LoadError as error:
-            pytest.skip(f"{image.platform.name}: {error}")
-        timed = loaded.measure("deep", number=3, repeat=5, counters=["stack_bytes"])
-        peaks = [min(timed(size).counters["stack_bytes"]) for size in (64, 128, 256, 512, 1024)]
-    assert [peak - peaks[0] for peak in peaks] == [0, 64, 192, 448, 960]
+def test_an_array_of_n_bytes_takes_n_bytes_of_stack(image: Firmware) -> None:
+    with open_device(counted_firmware(image).changed(counters=True)) as device:
+        timed = device.system_lib().measure("deep", number=3, repeat=5, counters=["stack_bytes"])
+        peaks = [min(timed(size).counters["stack_bytes"]) for size in (64, 128, 256, 512)]
+    assert [peak - peaks[0] for peak in peaks] == [0, 64, 192, 448]

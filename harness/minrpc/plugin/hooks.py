@@ -57,11 +57,26 @@ def pytest_load_initial_conftests(
 def pytest_configure(config: pytest.Config) -> None:
     text = "call_timeout(seconds): limit for each call of the test's `device`, of time that it could use"
     config.addinivalue_line("markers", text)
+    coverage = option_names.option_of(config, "coverage")
+    if coverage and not workers.is_worker(config):
+        _start_coverage(Path(coverage))
     if workers.has_workers(config) and option_names.given(config):
         # Workers can't end a run; and a board is for one process.
         if option_names.option_of(config, "serial-port") is not None:
             raise pytest.UsageError("--serial-port leads to one device, for one process: leave -n out")
         _refuse_misuse(_run(config))
+
+
+def _start_coverage(file: Path) -> None:
+    """Each device adds to it when it is stopped: nothing of an earlier run may be there."""
+    from minrpc.errors import ConfigurationError
+    from minrpc.host.files import check_writable
+
+    try:
+        check_writable(file)
+    except ConfigurationError as error:
+        raise pytest.UsageError(str(error)) from error
+    file.unlink(missing_ok=True)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

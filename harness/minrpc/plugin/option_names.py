@@ -24,6 +24,10 @@ OPTIONS: Final[Mapping[str, Mapping[str, Any]]] = {
         "action": "store_true",
         "help": "fail on a wrong time that is not exact, too: by the host's clock, or of a board",
     },
+    "coverage": {
+        "metavar": "FILE",
+        "help": "write which lines of the firmware the tests executed, under QEMU, as lcov has it",
+    },
     "allow-no-device": {
         "action": "store_true",
         "help": "succeed though tests wanted a device and none could run",

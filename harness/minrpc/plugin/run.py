@@ -13,7 +13,7 @@ from minrpc.errors import HarnessError
 from minrpc.host.deadline import Deadline
 from minrpc.pipeline import Selection, lacking, select
 from minrpc.pipeline.selection import reason
-from minrpc.plugin.option_names import values
+from minrpc.plugin.option_names import option_of, values
 from minrpc.plugin.report import progress_line
 from minrpc.plugin.shared import SharedDevice
 from minrpc.targets import Target, find_platform, load_platforms
@@ -104,7 +104,9 @@ class Run:
 
     def shared_device(self, target: Target) -> SharedDevice:
         """For the tests of `target`."""
-        return SharedDevice(target, self.total, lambda text: progress_line(self._config, text))
+        file = option_of(self._config, "coverage")
+        coverage = Path(file).absolute() if file else None
+        return SharedDevice(target, self.total, lambda text: progress_line(self._config, text), coverage)
 
     def await_turn(self, test: str) -> None:
         """Raise DeadlineError when the run's time is up: a quick device would never be waited for."""

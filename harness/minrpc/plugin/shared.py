@@ -7,10 +7,13 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final
 
 from minrpc.client import Device
 from minrpc.client.lent import LentTransport
+from minrpc.counters import counters_for
+from minrpc.counters.coverage import add_coverage, covered_lines
 from minrpc.errors import HarnessError
 from minrpc.firmware import Firmware, build
 from minrpc.host.deadline import Deadline
@@ -29,6 +32,7 @@ class SharedDevice:
 
     total: the deadline over everything that waits.
     say: shows a line of progress.
+    coverage: the file to which the lines that were executed are added; None for none.
     boot_s: seconds that the last start took.
     unusable: why the device that was started last never worked; "" when it did, or was not tried yet.
     """
@@ -36,6 +40,7 @@ class SharedDevice:
     target: Target
     total: Deadline
     say: Callable[[str], None]
+    coverage: Path | None = None
     boot_s: float = field(default=0.0, init=False)
     unusable: str = field(default="", init=False)
     _firmware: Firmware | None = field(default=None, init=False)
@@ -102,6 +107,7 @@ class SharedDevice:
         self._answered, self._spoiled = False, True
         running, self._running, self._device = self._running, None, None
         if running is not None:
+            self._add_coverage(running)
             running.stop()
 
     def properties(self) -> dict[str, object]:
@@ -137,8 +143,16 @@ class SharedDevice:
         self.say(f"{self.name}: firmware {how} in {firmware.seconds:.1f} s")
         return firmware
 
+    def _add_coverage(self, running: RunningDevice) -> None:
+        if self.coverage is not None and running.counters is not None and running.firmware is not None:
+            counters = running.counters
+            lines = covered_lines(counters.image, counters.executed(), running.firmware.source)
+            add_coverage(self.coverage, lines)
+
     def _start(self) -> RunningDevice:
-        running = start(self.firmware or self.target, total=self.total)
+        counted = self.coverage is not None and self.target.platform.starts == "qemu"
+        counters = counters_for(self.firmware.elf) if counted and self.firmware else None
+        running = start(self.firmware or self.target, counters=counters, total=self.total)
         try:
             if self._spoiled and running.process is None and running.can_reset:
                 self.say(f"{self.name}: reset")

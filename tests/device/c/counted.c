@@ -1,8 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * Three functions of a known and a secret array of bytes, and a byte for the result: two of them give the secret
- * away by what they execute or access.
+ * Functions whose counts are known, or must differ. Three take a known and a secret array of bytes, and a byte for
+ * the result: two of them give the secret away by what they execute or access.
  */
 #include <dlpack/dlpack.h>
 #include <tvm/runtime/c_backend_api.h>
@@ -71,8 +71,35 @@ static int constant(PACKED)
 	return 0;
 }
 
-static const TVMBackendPackedCFunc functions[] = {constant, early, lookup};
-static const TVMFuncRegistry registry = {"\003\000constant\0early\0lookup\0", functions};
+/* An array and a number: so many loads of its first element. */
+static int loads(PACKED)
+{
+	const DLTensor *array = args[0].v_handle;
+	const volatile int32_t *at = array->data;
+	int rounds = (int)args[1].v_int64;
+
+	UNUSED;
+	for (int i = 0; i < rounds; i++) {
+		(void)*at;
+	}
+	return 0;
+}
+
+/* A number: so many bytes of stack. */
+static int deep(PACKED)
+{
+	int size = (int)args[0].v_int64;
+	volatile char bytes[size];
+
+	UNUSED;
+	for (int i = 0; i < size; i++) {
+		bytes[i] = (char)i;
+	}
+	return 0;
+}
+
+static const TVMBackendPackedCFunc functions[] = {constant, deep, early, loads, lookup};
+static const TVMFuncRegistry registry = {"\005\000constant\0deep\0early\0loads\0lookup\0", functions};
 static const TVMModule module = {&registry};
 
 const TVMModule *TVMSystemLibEntryPoint(void)
