@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random prototypes: each function gives on the device what it gives on this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+from minrpc.library import LoadedLibrary, StructValue
+
+from tests.device.conftest import Amount
+from tests.unit.library.host_library import HostLibrary
+from tests.unit.library.prototypes import Call, random_array, random_members, random_program, random_scalar
+
+Load = Callable[..., LoadedLibrary]
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_random_prototypes_give_what_they_give_here(
+    seed: int, load: Load, tmp_path: Path, amount: Amount
+) -> None:
+    random = Random(seed)
+    program = random_program(random, amount(20, 200))
+    (tmp_path / "random.c").write_text(program.source())
+    theirs = HostLibrary(program.source(), tmp_path)
+    ours = load(tmp_path / "random.c", flags=[random.choice(["-O0", "-O2", "-Os"])])
+    for function in program.functions:
+        given = [_values(one, random) for one in function.parameters]
+        mine = [_made(ours, one, value) for one, value in zip(function.parameters, given, strict=True)]
+        reference = [_made(theirs, one, value) for one, value in zip(function.parameters, given, strict=True)]
+        got, expected = ours[function.name](*mine), theirs.call(function.name, *reference)
+        for call, a, b in zip(
+            [function.result, *function.parameters], [got, *mine], [expected, *reference], strict=True
+        ):
+            assert _shown(call, a) == _shown(call, b), ours[function.name].prototype
+
+
+def _values(one: Call, random: Random) -> Any:  # noqa: ANN401 - of any type
+    if one.struct:
+        return random_members(random, one.struct)
+    return random_array(random, one.ctype) if one.kind.endswith("array") else random_scalar(random, one.ctype)
+
+
+def _made(library: LoadedLibrary | HostLibrary, one: Call, value: Any) -> object:  # noqa: ANN401 - of any type
+    if one.struct and isinstance(library, LoadedLibrary):
+        return library.types[one.struct.name](**value)
+    if one.struct and isinstance(library, HostLibrary):
+        return library.struct(one.struct.name, **value)
+    return value.copy() if isinstance(value, np.ndarray) else value
+
+
+def _shown(call: Call | None, value: object) -> object:
+    """A struct by its members: what lies between them is nobody's."""
+    if isinstance(value, StructValue):
+        assert call is not None
+        assert call.struct is not None
+        return [_shown(None, getattr(value, name)) for name, *_ in call.struct.members]
+    return value.tolist() if isinstance(value, np.ndarray) else value
