@@ -14,7 +14,9 @@ from minrpc.reports.document import document, parse, to_text
 
 _COMMAND: Final = "bench"
 
-Group = Literal["round trip", "copy", "wire", "boot", "cpu", "resend", "suite", "size", "instructions"]
+Group = Literal[
+    "round trip", "copy", "wire", "boot", "cpu", "resend", "suite", "size", "instructions", "load"
+]
 Verdict = Literal["met", "missed", ""]
 
 

@@ -13,7 +13,18 @@ from typing import Final, TypeVar, get_args
 
 import numpy as np
 
-from minrpc.bench import boot, copies, cpu, instructions, memory_use, resend_cost, round_trip, sizes, suite
+from minrpc.bench import (
+    boot,
+    copies,
+    cpu,
+    instructions,
+    loads,
+    memory_use,
+    resend_cost,
+    round_trip,
+    sizes,
+    suite,
+)
 from minrpc.bench.peers import Peers, build_peers
 from minrpc.bench.rows import Group, Report, Row
 from minrpc.errors import HarnessError
@@ -103,6 +114,7 @@ _MEASURES: Final[dict[Group, Callable[[Peers, int], list[Row]]]] = {
     "cpu": lambda peers, _: cpu.measure(peers),
     "resend": lambda peers, rounds: resend_cost.measure(peers, rounds, _copy_rounds(peers, rounds)),
     "size": lambda peers, _: memory_use.measure(peers),
+    "load": loads.measure,
     "instructions": lambda peers, _: instructions.measure(peers),
 }
 

@@ -206,7 +206,7 @@ class _Placer:
         if value is None:
             return Handle(0)
         if isinstance(value, RemoteArray):
-            return Handle(_array_address(where, ctype, pointer, value))
+            return Handle(array_address(where, ctype, pointer, value))
         if isinstance(value, np.ndarray):
             return self._array(where, name, ctype, pointer, value)
         if isinstance(value, StructValue):
@@ -536,7 +536,8 @@ def _check_dtype(where: str, ctype: CType, pointer: Pointer, value: np.ndarray[A
         raise TypeError(f"{where}: expected {shown} ({declaration(ctype)}), got {describe(value)}")
 
 
-def _array_address(where: str, ctype: CType, pointer: Pointer, value: RemoteArray) -> int:
+def array_address(where: str, ctype: CType, pointer: Pointer, value: RemoteArray) -> int:
+    """Where an array of the device is. Raises TypeError when the pointer is to something else."""
     target = strip(pointer.target)
     while isinstance(target, Array):
         target = strip(target.element)

@@ -19,6 +19,7 @@ from minrpc.library.call_memory import CallMemory
 from minrpc.library.compiling import Compiled
 from minrpc.library.linking import Image
 from minrpc.library.namespaces import Types, Variables
+from minrpc.library.quick import quick_call
 from minrpc.library.toolset import ProgramFacts
 
 
@@ -33,6 +34,7 @@ class LoadedFunction:
         self.name = function.name
         self._library = library
         self._packed: RemoteFunction | None = None
+        self._quick = quick_call(function)
         self.__name__ = self.__qualname__ = function.name
         self.__doc__ = self.prototype + (
             f"\n\nCan't be called: {function.unsupported}" if function.unsupported else ""
@@ -70,6 +72,9 @@ class LoadedFunction:
         Raises TypeError and ValueError, before anything is sent, for arguments that do not fit; GuardError
         when the function wrote where it should not; what `RemoteFunction` raises when it crashes or hangs.
         """
+        sent = self._quick(args) if self._quick is not None else None
+        if sent is not None:
+            return self.packed(*sent)
         plan = plan_call(self.function, args, self._library.facts.pointer_size, guards=guards)
         return self._library.run(self.packed, plan)
 

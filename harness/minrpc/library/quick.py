@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls of which nothing goes along but numbers and arrays of the device: they need no plan."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from minrpc.client.array import RemoteArray
+from minrpc.library.arguments import array_address
+from minrpc.library.c_types import CType, Function, Pointer, Scalar, Void, size_of, strip, value_range
+from minrpc.library.values import is_float, is_number
+from minrpc.wire.dtypes import DataType
+from minrpc.wire.values import Argument, Handle
+
+Convert = Callable[[object], Argument]
+
+_LARGEST_FLOAT = 3.4e38
+
+
+class _NotQuickError(Exception):
+    """A value that the plan has to look at."""
+
+
+def quick_call(function: Function) -> Callable[[Sequence[object]], list[Argument] | None] | None:
+    """A function from a call's arguments to those of the thunk, which gives None where a plan is needed.
+
+    None for a function that always needs one.
+    """
+    if function.unsupported or not _has_plain_result(function.type.result):
+        return None
+    converts = [_converter(function.name, one.name, one.type) for one in function.type.parameters]
+    if not all(converts):
+        return None
+    made = [one for one in converts if one is not None]
+
+    def convert(args: Sequence[object]) -> list[Argument] | None:
+        if len(args) != len(made):
+            return None
+        try:
+            return [one(value) for one, value in zip(made, args, strict=True)]
+        except _NotQuickError:
+            return None
+
+    return convert
+
+
+def _has_plain_result(ctype: CType) -> bool:
+    """Whether what the thunk returns is what the caller gets."""
+    stripped = strip(ctype)
+    if isinstance(stripped, Void):
+        return True
+    return isinstance(stripped, Scalar) and (
+        is_float(stripped) or (stripped.kind == "int" or (stripped.kind == "uint" and stripped.size < 8))
+    )
+
+
+def _converter(function: str, name: str, ctype: CType) -> Convert | None:
+    stripped = strip(ctype)
+    if isinstance(stripped, Pointer):
+        return _array_converter(f"{function}: {name}", ctype, stripped)
+    if is_float(ctype):
+        return _float_converter(stripped)
+    limits = value_range(ctype) if is_number(ctype) else None
+    return _int_converter(*limits) if limits is not None else None
+
+
+def _int_converter(least: int, most: int) -> Convert:
+    most = min(most, (1 << 63) - 1)
+
+    def convert(value: object) -> Argument:
+        if type(value) is int and least <= value <= most:
+            return value
+        raise _NotQuickError
+
+    return convert
+
+
+def _float_converter(ctype: CType) -> Convert:
+    largest = {2: 0.0, 4: _LARGEST_FLOAT}.get(size_of(ctype), float("inf"))
+
+    def convert(value: object) -> Argument:
+        if (
+            type(value) is float
+            and isinstance(ctype, Scalar)
+            and ctype.size >= 4
+            and -largest <= value <= largest
+        ):
+            return value
+        raise _NotQuickError
+
+    return convert
+
+
+def _array_converter(where: str, ctype: CType, pointer: Pointer) -> Convert:
+    accepted: set[DataType] = set()
+
+    def convert(value: object) -> Argument:
+        if type(value) is not RemoteArray:
+            raise _NotQuickError
+        if value.dtype not in accepted:
+            array_address(where, ctype, pointer, value)
+            accepted.add(value.dtype)
+        return Handle(value.address)
+
+    return convert
