@@ -54,15 +54,15 @@ static uint16_t check_of(const struct header *block)
 	return (uint16_t)~(mixed ^ mixed >> 16);
 }
 
-/* Each change of a header ends with this. */
-static void seal(struct header *block, uint32_t span, uint32_t kind)
+/* Each change of a header ends with this. Not inlined: there are many. */
+static __attribute__((noinline)) void seal(struct header *block, uint32_t span, uint32_t kind)
 {
 	block->span = span;
 	block->kind = (uint16_t)kind;
 	block->check = check_of(block);
 }
 
-static void put_guards(struct header *block)
+static __attribute__((noinline)) void put_guards(struct header *block)
 {
 	block->guard = FRONT_GUARD;
 	memcpy(behind(block), rear_guard, GUARD_SIZE);

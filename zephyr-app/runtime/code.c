@@ -67,13 +67,11 @@ bool minrpc_code_load(struct minrpc_call *call)
 	}
 	registry = registry_in(block, size, minrpc_size((uint64_t)values[1].v_int64));
 	if (registry == NULL) {
-		return minrpc_fail(server, "no function registry there: the code is linked for another "
-					   "address");
+		return minrpc_fail(server, "no registry there: linked for another address");
 	}
 	if (config->platform->code_ready != NULL &&
 	    config->platform->code_ready(config->context, (void *)block, size) != 0) {
-		return minrpc_fail(server, "the block at 0x%x can't be made executable",
-				   (unsigned int)block);
+		return minrpc_fail(server, "can't make 0x%x executable", (unsigned int)block);
 	}
 	code = minrpc_object_create(server, sizeof(*code));
 	if (code == NULL) {
