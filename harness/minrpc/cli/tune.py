@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`minrpc tune`: which parameters and flags make a C kernel fastest, measured on the device."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from minrpc.cli.call_arguments import Array, parse_argument
+from minrpc.errors import ConfigurationError, MissingError
+from minrpc.firmware import build
+from minrpc.host.files import check_writable, write_whole
+from minrpc.pipeline import select
+from minrpc.reports.markdown import table
+from minrpc.targets import Target
+from minrpc.targets.options import add_device_options, options_from
+from minrpc.tuning.candidates import Result, Space, best, pareto, parse_flags, parse_param, t4
+from minrpc.tuning.strategies import STRATEGIES
+
+if TYPE_CHECKING:
+    from minrpc.tuning.run import Check, Kernel
+
+_SEED = 12345
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    add = parser.add_argument
+    add("source", type=Path, metavar="FILE", help="the C file")
+    add("function", metavar="FUNC", help="a function of it")
+    add("--param", action="append", default=[], metavar="NAME=VALUES", help="a macro: 1,2,4 or 16:128:16")
+    add("--flags", default="", metavar="SETS", help="compiler flags, sets with commas between: -O2,-O3,-Os")
+    add("--arg", action="append", default=[], metavar="ARG", help="an argument: int8[1024], 3 or 0.5")
+    add("--include", action="append", default=[], type=Path, metavar="DIR", help="a directory of headers")
+    add(
+        "--check", default="none", metavar="FILE:FUNC", help="a Python function that does what is right; none"
+    )
+    add("--strategy", choices=list(STRATEGIES), default="all", help="which are tried (default %(default)s)")
+    add("--budget", type=int, metavar="N", help="try at most so many")
+    add("--seed", type=int, default=0, metavar="N", help="of the order, and of what is proposed (default 0)")
+    add("--jobs", type=int, default=1, metavar="N", help="devices at once (default 1)")
+    add("--counters", default="", metavar="all|NAME[,NAME...]", help="what else is counted, under QEMU")
+    add("--results", type=Path, metavar="FILE", help="a JSON line for each candidate")
+    add("--resume", type=Path, metavar="FILE", help="go on where these results end, and add to them")
+    add("--t4", type=Path, metavar="FILE", help="the results in the autotuning tools' T4 format")
+    add_device_options(add)
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Tune on each platform: 1 where no candidate was right."""
+    space = Space(dict(map(parse_param, arguments.param)), parse_flags(arguments.flags) or [()])
+    for name in ("jobs", "budget"):
+        value = getattr(arguments, name)
+        if value is not None and value < 1:
+            raise ConfigurationError(f"--{name} is at least 1, not {value}", next_step="leave it out")
+    kernel = _kernel(arguments)
+    for path in (arguments.results, arguments.t4):
+        if path is not None:
+            check_writable(path)
+    selection = select(options_from(vars(arguments)))
+    if not selection.targets:
+        raise MissingError("no platform can run here", details=list(selection.left_out.values()))
+    if len(selection.targets) > 1 and (arguments.results or arguments.resume or arguments.t4):
+        raise ConfigurationError("results are of one platform", next_step="name one by --platform")
+    return max([_tune(kernel, space, target, arguments) for target in selection.targets])
+
+
+def _kernel(arguments: argparse.Namespace) -> Kernel:
+    from minrpc.tuning.run import Kernel
+
+    rng = np.random.default_rng(_SEED)
+    plan = [parse_argument(text) for text in arguments.arg]
+    named = tuple(filter(None, arguments.counters.split(",")))
+    counters = "all" if arguments.counters == "all" else named
+    return Kernel(
+        arguments.source,
+        arguments.function,
+        tuple(one.host(rng) if isinstance(one, Array) else one for one in plan),
+        _check_of(arguments.check),
+        tuple(arguments.include),
+        counters=counters,
+    )
+
+
+def _check_of(text: str) -> Check | None:
+    """From "ref.py:dot". Raises ConfigurationError."""
+    if text == "none":
+        return None
+    name, colon, function = text.rpartition(":")
+    path = Path(name)
+    spec = spec_from_file_location(path.stem, path) if colon and path.is_file() else None
+    if spec is None or spec.loader is None:
+        raise ConfigurationError(f"--check {text}: there is no such file", next_step="write ref.py:function")
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    found = getattr(module, function, None)
+    if not callable(found):
+        raise ConfigurationError(f"--check {text}: {path.name} has no function {function!r}")
+    check: Check = found
+    return check
+
+
+def _tune(kernel: Kernel, space: Space, target: Target, arguments: argparse.Namespace) -> int:
+    from minrpc.tuning.run import tune
+
+    results = _earlier(arguments.resume, space)
+    into = arguments.resume or arguments.results
+    total = min(len(space), arguments.budget or len(space))
+    print(f"{target.name}: {len(space)} candidates, {total} to try, {len(results)} known", flush=True)
+    trying = tune(
+        kernel,
+        space,
+        build(target),
+        strategy=arguments.strategy,
+        budget=None if arguments.budget is None else max(0, arguments.budget - len(results)),
+        jobs=arguments.jobs,
+        seed=arguments.seed,
+        done={one.candidate.number for one in results},
+    )
+    lines = into.open("a") if into is not None else None
+    try:
+        for result in trying:
+            results.append(result)
+            if lines is not None:
+                print(json.dumps(result.to_json()), file=lines, flush=True)
+            _progress(result, results, total)
+    except KeyboardInterrupt:
+        print("stopped; what was measured is kept", file=sys.stderr)
+    finally:
+        trying.close()
+        if lines is not None:
+            lines.close()
+    if arguments.t4 is not None:
+        write_whole(arguments.t4, json.dumps(t4(sorted(results, key=_number)), indent=1) + "\n")
+    return _summary(results)
+
+
+def _number(result: Result) -> int:
+    return result.candidate.number
+
+
+def _earlier(path: Path | None, space: Space) -> list[Result]:
+    """Raises ConfigurationError for results of another space."""
+    if path is None:
+        return []
+    try:
+        results = [Result.from_json(json.loads(line)) for line in path.read_text().splitlines()]
+        known = [one for one in results if one.candidate == space[one.candidate.number]]
+    except FileNotFoundError:
+        return []
+    except (ValueError, KeyError, TypeError, IndexError) as error:
+        raise ConfigurationError(f"{path} holds no results of this space: {error}") from error
+    if len(known) != len(results):
+        raise ConfigurationError(
+            f"{path} holds results of another space", next_step="give the same --param and --flags as then"
+        )
+    return results
+
+
+def _progress(result: Result, results: Sequence[Result], total: int) -> None:
+    leader = best(results)
+    told = f"{result.cycles:,.0f} cycles" if result.valid else f"{result.outcome}: {result.reason}"
+    so_far = f"best {leader.cycles:,.0f}" if leader else "none right yet"
+    print(f"  {len(results):>5}/{total}  {result.candidate}  {told}  ({so_far})", flush=True)
+
+
+def _summary(results: Sequence[Result]) -> int:
+    invalid: dict[str, int] = {}
+    for one in results:
+        if not one.valid:
+            invalid[one.outcome] = invalid.get(one.outcome, 0) + 1
+    valid = len(results) - sum(invalid.values())
+    counted = "".join(f", {count} {name}" for name, count in sorted(invalid.items()))
+    print(f"{len(results)} tried: {valid} right{counted}")
+    front = pareto(results)
+    if not front:
+        return 1
+    print()
+    print("Not beaten in cycles, code and stack at once:")
+    print()
+    lines = [
+        (str(one.candidate), f"{one.cycles:,.0f}", f"{one.code_bytes:,}", f"{one.stack_bytes:,}")
+        for one in front
+    ]
+    print(table(("candidate", "cycles", "code bytes", "stack bytes"), lines, {1, 2, 3}))
+    return 0

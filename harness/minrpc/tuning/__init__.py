@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tuning a C kernel: candidates are built while the device measures, loaded, checked, and timed."""
+
+from minrpc.tuning.candidates import Candidate, Outcome, Result, Space
+from minrpc.tuning.run import Kernel, tune
+
+__all__ = ["Candidate", "Kernel", "Outcome", "Result", "Space", "tune"]

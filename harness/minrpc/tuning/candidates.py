@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is tuned: a space of parameters and flags, its candidates, and what came of each. Values, no I/O."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+from minrpc.errors import ConfigurationError
+
+Outcome = Literal["correct", "compile", "link", "no room", "crash", "hang", "wrong"]
+"""What came of a candidate: "correct", or in which way it is invalid."""
+
+# The same in the words of the T4 results format of the autotuning tools.
+_T4: Final[dict[str, str]] = {
+    "correct": "correct",
+    "compile": "compile",
+    "link": "compile",
+    "no room": "constraints",
+    "crash": "runtime",
+    "hang": "timeout",
+    "wrong": "correctness",
+}
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One point of a space. number: its place there. defines: of C's preprocessor. flags: of the compiler."""
+
+    number: int
+    defines: tuple[tuple[str, str], ...] = ()
+    flags: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return " ".join([*(f"{name}={value}" for name, value in self.defines), *self.flags])
+
+
+@dataclass(frozen=True)
+class Space:
+    """All combinations of values.
+
+    params: macros and the values that each may have. flags: sets of compiler flags, of which one is used.
+    """
+
+    params: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    flags: Sequence[tuple[str, ...]] = ((),)
+
+    def __len__(self) -> int:
+        return math.prod(map(len, self.params.values())) * len(self.flags)
+
+    def __getitem__(self, number: int) -> Candidate:
+        """The candidate of this number: the flags change first, then the last parameter."""
+        if not 0 <= number < len(self):
+            raise IndexError(number)
+        rest, flag = divmod(number, len(self.flags))
+        chosen = []
+        for name, values in reversed(list(self.params.items())):
+            rest, place = divmod(rest, len(values))
+            chosen.append((name, values[place]))
+        return Candidate(number, tuple(reversed(chosen)), tuple(self.flags[flag]))
+
+    def __iter__(self) -> Iterator[Candidate]:
+        return (self[number] for number in range(len(self)))
+
+
+@dataclass(frozen=True)
+class Result:
+    """What came of a candidate.
+
+    reason: why it is invalid, one line. cycles: a call's, the fewest of its repeats; seconds: the same.
+    code_bytes: that it takes on the device; stack_bytes: by gcc's own count, 0 where that is not known.
+    counters: per call, where they were asked for. stage_s: seconds of this machine by stage.
+    """
+
+    candidate: Candidate
+    outcome: Outcome
+    reason: str = ""
+    cycles: float = 0.0
+    seconds: float = 0.0
+    code_bytes: int = 0
+    stack_bytes: int = 0
+    counters: Mapping[str, float] = field(default_factory=dict)
+    stage_s: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def valid(self) -> bool:
+        """Whether it may be used."""
+        return self.outcome == "correct"
+
+    def to_json(self) -> dict[str, Any]:
+        """One line of a results file; `stage_s` is the only part that differs from run to run."""
+        return {
+            "number": self.candidate.number,
+            "params": dict(self.candidate.defines),
+            "flags": list(self.candidate.flags),
+            "outcome": self.outcome,
+            "reason": self.reason,
+            "call_cycles": self.cycles,
+            "call_s": self.seconds,
+            "code_bytes": self.code_bytes,
+            "stack_bytes": self.stack_bytes,
+            "counters": dict(self.counters),
+            "stage_s": dict(self.stage_s),
+        }
+
+    @classmethod
+    def from_json(cls, line: Mapping[str, Any]) -> Result:
+        """Raises KeyError and TypeError for what is no such line."""
+        candidate = Candidate(int(line["number"]), tuple(line["params"].items()), tuple(line["flags"]))
+        return cls(
+            candidate,
+            line["outcome"],
+            line["reason"],
+            line["call_cycles"],
+            line["call_s"],
+            line["code_bytes"],
+            line["stack_bytes"],
+            line["counters"],
+            line["stage_s"],
+        )
+
+
+def parse_param(text: str) -> tuple[str, list[str]]:
+    """ "UNROLL=1,2,4" or "BLOCK=16:128:16" (from, to and with, step). Raises ConfigurationError."""
+    match = re.fullmatch(r"\s*([A-Za-z_]\w*)\s*=\s*(.+?)\s*", text)
+    if match is None:
+        raise ConfigurationError(f"--param {text}: NAME=VALUES was expected", next_step="e.g. UNROLL=1,2,4")
+    name, values = match[1], match[2]
+    numbers = re.fullmatch(r"(-?\d+):(-?\d+)(?::(\d+))?", values)
+    if numbers:
+        first, last, step = int(numbers[1]), int(numbers[2]), int(numbers[3] or 1)
+        if step < 1 or last < first:
+            raise ConfigurationError(f"--param {text}: an empty range", next_step="e.g. BLOCK=16:128:16")
+        return name, [str(number) for number in range(first, last + 1, step)]
+    return name, list(dict.fromkeys(value.strip() for value in values.split(",")))
+
+
+def parse_flags(text: str) -> list[tuple[str, ...]]:
+    """ "-O2,-O3 -funroll-loops": sets with commas between them."""
+    return list(dict.fromkeys(tuple(one.split()) for one in text.split(",")))
+
+
+def best(results: Iterable[Result]) -> Result | None:
+    """The fastest valid one; of equals the smaller, then the first."""
+    valid = [one for one in results if one.valid]
+    return min(valid, key=lambda one: (one.cycles, one.code_bytes, one.candidate.number), default=None)
+
+
+def pareto(results: Iterable[Result]) -> list[Result]:
+    """The valid ones that no other beats in time, code bytes and stack at once; the fastest first."""
+    valid = sorted(
+        (one for one in results if one.valid),
+        key=lambda one: (one.cycles, one.code_bytes, one.stack_bytes, one.candidate.number),
+    )
+    front: list[Result] = []
+    for one in valid:
+        if not any(_beats(other, one) for other in front):
+            front.append(one)
+    return front
+
+
+def _beats(one: Result, other: Result) -> bool:
+    """At least as good in all; of two that are the same the first stays."""
+    return (
+        one.cycles <= other.cycles
+        and one.code_bytes <= other.code_bytes
+        and one.stack_bytes <= other.stack_bytes
+    )
+
+
+def t4(results: Iterable[Result]) -> dict[str, Any]:
+    """The results as the autotuning tools' T4 format 1.0.0 has them."""
+    return {"schema_version": "1.0.0", "results": [_t4_result(one) for one in results]}
+
+
+def _t4_result(result: Result) -> dict[str, Any]:
+    configuration = dict(result.candidate.defines)
+    if result.candidate.flags:
+        configuration["flags"] = " ".join(result.candidate.flags)
+    seconds = result.stage_s
+    measured = [("time", result.seconds, "seconds"), ("cycles", result.cycles, "cycles")]
+    measured += [("code", result.code_bytes, "bytes"), ("stack", result.stack_bytes, "bytes")]
+    return {
+        "configuration": configuration,
+        "objectives": ["time"],
+        "times": {
+            "compilation_time": seconds.get("compile", 0.0),
+            "runtimes": [result.seconds] if result.valid else [],
+            "framework": seconds.get("load", 0.0),
+            "validation": seconds.get("check", 0.0),
+        },
+        "invalidity": _T4[result.outcome],
+        "correctness": 1.0 if result.valid else 0.0,
+        "measurements": [{"name": name, "value": value, "unit": unit} for name, value, unit in measured]
+        if result.valid
+        else [],
+    }

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which candidates are tried, in which order: all, random ones, or those that optuna proposes."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from typing import Any, Final, Protocol
+
+from minrpc.errors import ConfigurationError
+from minrpc.tuning.candidates import Result, Space
+
+# What an invalid candidate counts as for a search: worse than any.
+_WORST: Final = float("inf")
+
+
+class Strategy(Protocol):
+    """Proposes numbers of candidates, and learns what came of them."""
+
+    def ask(self) -> int | None:
+        """The next one; None when there is none. Never the same twice."""
+
+    def tell(self, result: Result) -> None:
+        """What came of one."""
+
+
+class _Listed:
+    """Numbers that are known from the start."""
+
+    def __init__(self, numbers: Iterator[int]) -> None:
+        self._numbers = numbers
+
+    def ask(self) -> int | None:
+        return next(self._numbers, None)
+
+    def tell(self, result: Result) -> None:
+        pass
+
+
+def every(space: Space, seed: int) -> Strategy:
+    """All, in the order of the space."""
+    del seed
+    return _Listed(iter(range(len(space))))
+
+
+def random_order(space: Space, seed: int) -> Strategy:
+    """All in an order that the seed says."""
+    numbers = list(range(len(space)))
+    random.Random(seed).shuffle(numbers)
+    return _Listed(iter(numbers))
+
+
+class _Tpe:
+    """Optuna's tree-structured Parzen estimator over the parameters and the flags."""
+
+    def __init__(self, space: Space, seed: int) -> None:
+        try:
+            self._optuna: Any = import_module("optuna")
+        except ImportError as error:
+            raise ConfigurationError(
+                "--strategy tpe needs optuna", next_step="pip install 'minrpc-harness[tune]'"
+            ) from error
+        self._optuna.logging.set_verbosity(self._optuna.logging.ERROR)
+        self._study = self._optuna.create_study(sampler=self._optuna.samplers.TPESampler(seed=seed))
+        self._space = space
+        self._trials: dict[int, Any] = {}
+        self._seen: dict[int, float] = {}
+        self._left = list(range(len(space)))
+        random.Random(seed).shuffle(self._left)
+
+    def ask(self) -> int | None:
+        """What was proposed before is answered from memory; after a few of those any other is taken."""
+        for _ in range(20):
+            trial = self._study.ask()
+            number = self._number(trial)
+            if number not in self._seen and number not in self._trials:
+                self._trials[number] = trial
+                return number
+            self._study.tell(trial, self._seen.get(number, _WORST))
+        while self._left:
+            number = self._left.pop()
+            if number not in self._seen and number not in self._trials:
+                self._trials[number] = None
+                return number
+        return None
+
+    def _number(self, trial: Any) -> int:  # noqa: ANN401
+        number = 0
+        for name, values in self._space.params.items():
+            place = trial.suggest_categorical(name, list(range(len(values)))) if len(values) > 1 else 0
+            number = number * len(values) + place
+        flags = len(self._space.flags)
+        return number * flags + (trial.suggest_categorical("flags", list(range(flags))) if flags > 1 else 0)
+
+    def tell(self, result: Result) -> None:
+        number = result.candidate.number
+        cycles = result.cycles if result.valid else _WORST
+        trial = self._trials.pop(number, None)
+        self._seen[number] = cycles
+        if trial is not None:
+            self._study.tell(trial, cycles)
+
+
+STRATEGIES: Final[dict[str, Callable[[Space, int], Strategy]]] = {
+    "all": every,
+    "random": random_order,
+    "tpe": _Tpe,
+}
+"""By the name that `--strategy` takes; each gets the space and a seed."""

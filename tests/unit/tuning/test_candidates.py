@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Spaces, their candidates, results as JSON lines, the front that nothing beats."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from minrpc.errors import ConfigurationError
+from minrpc.tuning.candidates import Candidate, Result, Space, best, pareto, parse_flags, parse_param, t4
+from minrpc.tuning.strategies import STRATEGIES
+
+SPACES = st.builds(
+    Space,
+    st.dictionaries(
+        st.sampled_from("ABC"), st.lists(st.sampled_from("1234"), min_size=1, max_size=4, unique=True)
+    ),
+    st.lists(st.sampled_from([("-O2",), ("-O3", "-g"), ()]), min_size=1, max_size=3, unique=True),
+)
+
+
+@given(SPACES)
+def test_a_space_has_each_combination_once(space: Space) -> None:
+    found = list(space)
+    assert len(found) == len(space)
+    assert len({(one.defines, one.flags) for one in found}) == len(space)
+    assert [one.number for one in found] == list(range(len(space)))
+    with pytest.raises(IndexError):
+        space[len(space)]
+
+
+@given(SPACES, st.integers(0, 5), st.sampled_from(["all", "random"]))
+def test_a_strategy_proposes_each_once(space: Space, seed: int, name: str) -> None:
+    strategy = STRATEGIES[name](space, seed)
+    asked = [strategy.ask() for _ in range(len(space))]
+    assert sorted(number for number in asked if number is not None) == list(range(len(space)))
+    assert strategy.ask() is None
+
+
+def test_a_seed_says_the_order() -> None:
+    space = Space({"A": [str(number) for number in range(50)]})
+
+    def order(seed: int) -> list[int | None]:
+        strategy = STRATEGIES["random"](space, seed)
+        return [strategy.ask() for _ in range(50)]
+
+    assert order(1) == order(1)
+    assert order(1) != order(2)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("UNROLL=1,2,4", ("UNROLL", ["1", "2", "4"])),
+        ("B=16:64:16", ("B", ["16", "32", "48", "64"])),
+        ("B=1:3", ("B", ["1", "2", "3"])),
+        ("T=float, double", ("T", ["float", "double"])),
+        ("A=1,1", ("A", ["1"])),
+    ],
+)
+def test_parameters(text: str, expected: tuple[str, list[str]]) -> None:
+    assert parse_param(text) == expected
+
+
+@pytest.mark.parametrize("text", ["UNROLL", "=1", "1A=2", "B=5:1", "B=1:5:0"])
+def test_parameters_that_are_none(text: str) -> None:
+    with pytest.raises(ConfigurationError):
+        parse_param(text)
+
+
+def test_flags() -> None:
+    assert parse_flags("-O2,-O3 -funroll-loops,-O2") == [("-O2",), ("-O3", "-funroll-loops")]
+
+
+def result(number: int, cycles: float, code: int, stack: int = 0, outcome: str = "correct") -> Result:
+    return Result(Candidate(number), outcome, "", cycles, cycles / 1e6, code, stack)  # type: ignore[arg-type]
+
+
+def test_the_best() -> None:
+    assert best([]) is None
+    found = best([result(0, 5, 10), result(1, 4, 20), result(2, 4, 15), result(3, 1, 1, outcome="wrong")])
+    assert found is not None
+    assert found.candidate.number == 2
+
+
+@given(st.lists(st.tuples(st.integers(1, 5), st.integers(1, 5), st.integers(1, 5)), max_size=12))
+def test_the_front(figures: list[tuple[int, int, int]]) -> None:
+    """Whoever is not in it is beaten by one that is; in it nobody beats another."""
+    results = [result(number, *one) for number, one in enumerate(figures)]
+    front = [(one.cycles, one.code_bytes, one.stack_bytes) for one in pareto(results)]
+    for one in figures:
+        assert any(all(mine <= other for mine, other in zip(kept, one, strict=True)) for kept in front)
+    assert len(set(front)) == len(front)
+    for kept in front:
+        assert not any(
+            other != kept and all(mine <= its for mine, its in zip(other, kept, strict=True))
+            for other in front
+        )
+
+
+def test_a_result_survives_as_a_line() -> None:
+    one = Result(
+        Candidate(3, (("A", "1"),), ("-O2",)), "correct", "", 1.5, 2e-6, 10, 8, {"loads": 3}, {"load": 1}
+    )
+    assert Result.from_json(json.loads(json.dumps(one.to_json()))) == one
+
+
+def test_t4() -> None:
+    found = t4([result(0, 5, 10), result(1, 0, 0, outcome="hang")])["results"]
+    assert [one["invalidity"] for one in found] == ["correct", "timeout"]
+    assert found[0]["measurements"][0] == {"name": "time", "value": 5e-6, "unit": "seconds"}
+    assert found[1]["measurements"] == []
