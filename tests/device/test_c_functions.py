@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pytest
 from minrpc.client import Device
 from minrpc.errors import HarnessError
+from minrpc.firmware import Firmware, build
 from minrpc.library import (
     Address,
     CompileError,
@@ -298,6 +299,16 @@ def test_a_device_whose_firmware_is_not_known(running_device: RunningDevice) -> 
     with pytest.raises(LoadError, match="not known which firmware") as caught:
         Device(running_device.transport, keep_link=True).load(Path(__file__).parent / "c/kinds.c")
     assert "firmware=" in caught.value.next_step
+
+
+def test_another_build_than_the_one_that_runs(device: Device, firmware: Firmware | None) -> None:
+    if firmware is None or not device.info().build_id:
+        pytest.skip("the device does not know its build")
+    other = build(firmware.target.changed(cmake_options=["-DMINRPC_RANDOM_FILL=OFF"]))
+    source = Path(__file__).parent / "c/kinds.c"
+    with pytest.raises(LoadError, match=r"runs build [0-9a-f]{16}, .* is build [0-9a-f]{16}"):
+        device.load(source, firmware=other)
+    assert device.load(source, firmware=firmware).product(2, 3) == 6
 
 
 def test_code_that_is_too_large(load: Load, tmp_path: Path, kinds: LoadedLibrary) -> None:

@@ -16,6 +16,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import Final
 
+from elftools.common.exceptions import ELFRelocationError
 from elftools.elf.constants import SH_FLAGS
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
@@ -25,7 +26,7 @@ from minrpc.firmware.cache import cache_home, kept, mark_used
 from minrpc.library.c_types import CType, Declarations, Function, Variable
 from minrpc.library.debug_info import read_declarations
 from minrpc.library.thunks import callable_functions, thunk_source
-from minrpc.library.toolset import Toolset, program_facts
+from minrpc.library.toolset import Toolset, program_facts, run_tool
 
 _COMPILE_S: Final = 10 * 60.0
 _C: Final = (".c",)
@@ -152,7 +153,7 @@ def compile_sources(sources: Sources, toolset: Toolset) -> Compiled:
     facts = program_facts(toolset.elf)
     contents = [one.path.read_bytes() for one in objects]
     declarations = _merged(
-        [_declared(one.path, content) for one, content in zip(objects, contents, strict=True)]
+        [_declared(one.path, content, toolset) for one, content in zip(objects, contents, strict=True)]
     )
     functions = callable_functions(declarations.functions.values(), facts.word)
     start = any(_needs_start(content) for content in contents) or bool(sources.libraries)
@@ -190,10 +191,22 @@ def function_sizes(compiled: Compiled) -> dict[str, int]:
     return found
 
 
-def _declared(path: Path, content: bytes) -> Declarations:
-    if path.suffix == ".a":
-        return _merged([read_declarations(member) for member in _members(path, content)])
-    return read_declarations(content)
+def _declared(path: Path, content: bytes, toolset: Toolset) -> Declarations:
+    members = _members(path, content) if path.suffix == ".a" else [content]
+    return _merged([_read(one, toolset) for one in members]) if members else Declarations()
+
+
+def _read(content: bytes, toolset: Toolset) -> Declarations:
+    """What an object declares. Where pyelftools can't relocate (RISC-V), the linker does it first."""
+    try:
+        return read_declarations(content)
+    except ELFRelocationError:
+        with tempfile.TemporaryDirectory(prefix="minrpc-types-") as name:
+            given, linked = Path(name) / "given.o", Path(name) / "linked.elf"
+            given.write_bytes(content)
+            options = ("--unresolved-symbols=ignore-all", "--no-relax", "-e", "0")
+            run_tool([toolset.program("ld"), *toolset.emulation, *options, str(given), "-o", str(linked)])
+            return read_declarations(linked.read_bytes())
 
 
 def _members(path: Path, content: bytes) -> list[bytes]:

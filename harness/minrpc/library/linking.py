@@ -9,7 +9,6 @@ import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
@@ -105,7 +104,7 @@ def link(compiled: Compiled, toolset: Toolset, base: int, further: Mapping[str, 
         archives = [str(one) for one in compiled.objects if one.suffix == ".a"]
         command = [
             toolset.program("ld"),
-            *_emulation(toolset),
+            *toolset.emulation,
             "-nostdlib",
             "-T",
             str(script),
@@ -131,19 +130,6 @@ def link(compiled: Compiled, toolset: Toolset, base: int, further: Mapping[str, 
         if ran.returncode:
             raise _failure(compiled.name, ran.stderr)
         return _image(linked, base)
-
-
-@lru_cache(maxsize=16)
-def _emulation(toolset: Toolset) -> tuple[str, ...]:
-    facts = program_facts(toolset.elf)
-    names = {
-        ("EM_386", 32): "elf_i386",
-        ("EM_X86_64", 64): "elf_x86_64",
-        ("EM_RISCV", 32): "elf32lriscv",
-        ("EM_RISCV", 64): "elf64lriscv",
-    }
-    found = names.get((facts.machine, facts.bits))
-    return ("-m", found) if found else ()
 
 
 def _failure(library: str, output: str) -> LinkError:

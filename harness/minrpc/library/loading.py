@@ -7,7 +7,8 @@ from collections import OrderedDict
 from pathlib import Path
 from typing import Final
 
-from elftools.common.exceptions import ELFRelocationError
+from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import NoteSection
 
 from minrpc.client.device import Device
 from minrpc.client.function import RemoteModule
@@ -46,16 +47,10 @@ def load(device: Device, sources: Sources, *, firmware: Firmware | None = None) 
 
     Raises CompileError, LinkError, LoadError, DeviceMemoryError; the session goes on.
     """
+    if firmware is not None:
+        check_build(device, firmware)
     toolset = toolset_of(firmware or firmware_of(device))
-    try:
-        compiled = compile_sources(sources, toolset)
-    except ELFRelocationError as error:  # pyelftools does not know those of RISC-V.
-        raise LoadError(
-            f"the types of {sources.name} can't be read on this processor: {error}",
-            stage=f"load {sources.name}",
-            next_step="link it into the firmware instead: sources = [...] in minrpc.toml",
-        ) from error
-    return load_compiled(device, compiled, toolset)
+    return load_compiled(device, compile_sources(sources, toolset), toolset)
 
 
 def firmware_of(device: Device) -> Firmware:
@@ -68,6 +63,27 @@ def firmware_of(device: Device) -> Firmware:
         stage="load",
         next_step="give `firmware=build(target)`: the firmware that was flashed",
     )
+
+
+def check_build(device: Device, firmware: Firmware) -> None:
+    """Raise LoadError when the device runs another build than `firmware`; nothing where it can't tell its
+    own."""
+    runs = device.info().build_id
+    given = build_id_of(firmware.elf)
+    if runs and given and runs != given:
+        raise LoadError(
+            f"{device.name} runs build {runs[:16]}, {firmware.elf.name} is build {given[:16]}",
+            stage="load",
+            next_step="flash the firmware that is given, or give `firmware=` the one that runs",
+        )
+
+
+def build_id_of(elf: Path) -> str:
+    """What the linker calls the program, in hexadecimal; "" where it was not asked to."""
+    with elf.open("rb") as stream:
+        section = ELFFile(stream).get_section_by_name(".note.gnu.build-id")
+        notes = list(section.iter_notes()) if isinstance(section, NoteSection) else []
+    return str(notes[0]["n_desc"]) if notes else ""
 
 
 def load_compiled(device: Device, compiled: Compiled, toolset: Toolset) -> LoadedLibrary:

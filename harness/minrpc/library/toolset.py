@@ -35,6 +35,14 @@ _DROPPED: Final = re.compile(
 _OWN_DEFINITION: Final = re.compile(r"-DMINRPC_")
 
 
+_EMULATIONS: Final = {
+    ("EM_386", 32): "elf_i386",
+    ("EM_X86_64", 64): "elf_x86_64",
+    ("EM_RISCV", 32): "elf32lriscv",
+    ("EM_RISCV", 64): "elf64lriscv",
+}
+
+
 @dataclass(frozen=True)
 class Toolset:
     """What makes code for a firmware that runs.
@@ -73,6 +81,13 @@ class Toolset:
         """
         far = ("-fPIC", "-fno-plt", "-fno-semantic-interposition") if self.calls_far else ()
         return (*self.flags, "-fno-ipa-icf", *far)
+
+    @property
+    def emulation(self) -> tuple[str, ...]:
+        """What tells the linker the processor, where it makes code for several."""
+        facts = program_facts(self.elf)
+        found = _EMULATIONS.get((facts.machine, facts.bits))
+        return ("-m", found) if found else ()
 
     @property
     def _libgcc(self) -> str:

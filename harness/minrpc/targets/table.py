@@ -152,8 +152,6 @@ _VIRT: Final[Mapping[str, Any]] = {
     "qemu_args": ("-bios", "none", "-rtc", "clock=vm"),
     "uarts": (0, None),
     "clock": "mtime",
-    # No C is loaded: its types are debug information, which pyelftools can't relocate for RISC-V.
-    "options": (),
 }
 
 _TABLE = (
