@@ -28,5 +28,5 @@ def test_damage_beyond_the_guards_ends_the_session_and_says_who_did_it(device: D
     with pytest.raises(RemoteError, match=r"testing\.overrun wrote far beside the array at 0x"):
         device.system_lib()["testing.overrun"](array, -16)
     with pytest.raises((HarnessError, ValueError)):  # By whether the end of the session has been seen yet.
-        array.numpy()
+        device.system_lib()["add"](array, array, array)
     assert device.system_lib()["inc"](1) == 2
