@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 import shutil
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,6 +19,7 @@ from minrpc.firmware.identity import hash_of
 from minrpc.firmware.recipes import BUILD_DIR, Recipe, files_in, outcome_of, recipe_for
 from minrpc.firmware.sources import firmware_root
 from minrpc.firmware.store import Stored
+from minrpc.firmware.zephyr_boards import resolved
 from minrpc.targets import Platform, Target
 
 _RECORDS: Final = (
@@ -42,9 +44,11 @@ def build(target: Target, *, root: Path | None = None) -> Firmware:
     root: the checkout with the sources; found when None.
 
     Several processes may build at once: one works, the others wait and take what it made.
-    Raises BuildError (with the compiler's first errors), ToolchainMissingError, ZephyrMissingError.
+    Raises BuildError (with the compiler's first errors), ToolchainMissingError, ZephyrMissingError, and
+    ConfigurationError for a board that Zephyr has not.
     """
     begin = time.monotonic()
+    target = replace(target, platform=resolved(target.platform))
     recipe = recipe_for(target.platform, root or firmware_root())
     stored = store.find(recipe)
     cached = stored is not None

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
-from minrpc.errors import MissingError
+from minrpc.errors import HarnessError, MissingError
 from minrpc.firmware.sources import firmware_root
 from minrpc.firmware.toolchain import DEBIAN, compiler_version, debian_toolchain, zephyr_toolchain
+from minrpc.firmware.zephyr_boards import resolved
 from minrpc.firmware.zephyr_workspace import find_workspace
 from minrpc.host.system import WHAT_HELPS, why_nothing_starts
 from minrpc.targets import Platform, load_platforms
@@ -108,6 +109,11 @@ def _requirements(platform: Platform) -> Iterator[Requirement]:
         return
     if platform.port == "zephyr":
         yield zephyr_workspace()
+        try:
+            platform = resolved(platform)
+        except HarnessError as error:
+            yield Requirement("board", problem=error.message, command=_command(error.next_step))
+            return
         yield _attempt("compiler", lambda: zephyr_toolchain(platform.arch).description)
     else:
         yield _attempt("compiler", lambda: debian_toolchain(platform.arch).description)

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Final
 
 from minrpc.errors import ConfigurationError
+from minrpc.firmware.zephyr_boards import resolved
 from minrpc.pipeline.requirements import Requirement, lacking
 from minrpc.targets import Platform, Target, Timing, find_platform, load_platforms
 from minrpc.targets.options import Options
@@ -41,7 +42,7 @@ def select(options: Options, missing: Callable[[Platform], list[Requirement]] = 
     if options.serial_port is not None:
         return Selection((_at_port(options),), {})
     platforms = load_platforms(options.platforms_file)
-    named = [find_platform(platforms, name) for name in options.platforms if name not in GROUPS]
+    named = [resolved(find_platform(platforms, name)) for name in options.platforms if name not in GROUPS]
     for platform in named:
         _require(platform, options.timing, missing)
     chosen = {platform.name: platform for platform in (*named, *_able(platforms, options))}

@@ -11,6 +11,7 @@ import pytest
 
 from minrpc.errors import HarnessError
 from minrpc.host.deadline import Deadline
+from minrpc.firmware.zephyr_boards import resolved
 from minrpc.pipeline import Selection, lacking, select
 from minrpc.pipeline.selection import reason
 from minrpc.plugin.option_names import option_of, values
@@ -130,7 +131,7 @@ class Run:
         for target in self.selection.targets:
             if target.name == what:
                 return target
-        platform = find_platform(load_platforms(self.options.platforms_file), what)
+        platform = resolved(find_platform(load_platforms(self.options.platforms_file), what))
         why = reason(platform, self.options.timing, lacking(platform))
         if why:
             self.tally.left_out[what] = why

@@ -71,13 +71,22 @@ def load_platforms(user_toml: Path | None = None) -> dict[str, Platform]:
 
 
 def find_platform(platforms: Mapping[str, Platform], name: str) -> Platform:
-    """The platform `name`. Raises ConfigurationError, which proposes names that are near."""
+    """The platform `name`; where there is none, the Zephyr board of that name, which its build looks for."""
     if name in platforms:
         return platforms[name]
+    return Platform(name, port="zephyr", starts="board", zephyr_board=name)
+
+
+def unknown_platform(name: str, boards: str) -> ConfigurationError:
+    """What to raise when there is neither a platform nor a board `name`; proposes names that are near.
+
+    boards: where a board was looked for, "Zephyr 4.2.0 has no board of that name".
+    """
+    platforms = load_platforms()
     near = difflib.get_close_matches(name, platforms, n=3)
     hint = f"did you mean {' or '.join(near)}?" if near else f"known are {', '.join(platforms)}"
-    step = f'{hint} For a Zephyr board put [platforms.{name}] and zephyr_board = "{name}" into minrpc.toml'
-    raise ConfigurationError(f"there is no platform {name!r}", next_step=step)
+    step = f"{hint} For a Zephyr board take its name as `west boards` lists it"
+    return ConfigurationError(f"there is no platform {name!r}", details=[boards], next_step=step)
 
 
 def merge(

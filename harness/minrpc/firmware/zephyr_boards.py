@@ -1,0 +1,380 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What Zephyr's own files say about a board, so that its name is all that a user has to write.
+
+The board's YAML file names its architecture and its simulator; its devicetree, preprocessed as Zephyr does it, has
+its UARTs, which of them is the console, at which rate, and which clock there is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import re
+import subprocess
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Final
+
+from minrpc.errors import ConfigurationError, MissingError, ZephyrMissingError
+from minrpc.firmware.cache import cache_home
+from minrpc.firmware.sources import firmware_root
+from minrpc.firmware.zephyr_workspace import Workspace, find_workspace, projects_of
+from minrpc.targets import Platform
+from minrpc.targets.config import unknown_platform
+
+_COMMAND_S: Final = 60.0
+_UART_NODES: Final = ("uart", "serial", "usart", "lpuart")
+
+# Vendors by the prefix of their devicetree compatibles, where the module is not named after that.
+_MODULES: Final = {"st": "hal_stm32", "raspberrypi": "hal_rpi_pico"}
+
+# Clocks behind Zephyr's cycle counter by the compatible of their node; the first that is there.
+_CLOCKS: Final = (
+    ("intel,hpet", "HPET"),
+    ("nordic,nrf-rtc", "RTC"),
+    ("arm,armv6m-systick", "SysTick"),
+    ("arm,armv7m-systick", "SysTick"),
+    ("arm,armv8m-systick", "SysTick"),
+    ("arm,armv8.1m-systick", "SysTick"),
+    ("arm,armv8-timer", "generic timer"),
+    ("sifive,clint0", "mtime"),
+    ("riscv,machine-timer", "mtime"),
+)
+
+
+MODULE_STAGE: Final = "find Zephyr's modules"
+
+
+class NoSuchBoardError(ConfigurationError):
+    """The user's Zephyr has no board of that name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Uart:
+    """A UART that is switched on in the devicetree. index: which of the machine's it is, counted from 0."""
+
+    label: str
+    path: str
+    index: int
+    baud: int
+
+
+@dataclass(frozen=True, slots=True)
+class Board:
+    """What its files say.
+
+    identifier: its whole name, with the SoC's and the core's.
+    arch: as Zephyr has it: "arm", "x86", "riscv", "posix".
+    simulators: programs that Zephyr's run target knows for it: "qemu", "native", "renode".
+    uarts: those that are switched on.
+    console: the one with the text; None where there is none.
+    chosen: the one that the devicetree sets aside for RPC, or for data; None where it says nothing.
+    clock: behind Zephyr's cycle counter; "" where not known.
+    smp: it runs on several cores unless told otherwise.
+    """
+
+    identifier: str
+    directory: Path
+    arch: str
+    simulators: tuple[str, ...]
+    qemu: str
+    uarts: tuple[Uart, ...]
+    console: Uart | None
+    chosen: Uart | None
+    clock: str
+    smp: bool
+
+
+def resolved(platform: Platform) -> Platform:
+    """`platform` with what its board's files say, where it says nothing itself: an entry without `arch`.
+
+    Raises ZephyrMissingError, ConfigurationError for a board that there is not, MissingError for a module.
+    """
+    if platform.port != "zephyr" or platform.arch or not platform.zephyr_board:
+        return platform
+    overlay, conf = _users_files(platform)
+    try:
+        workspace = find_workspace(firmware_root())
+        board = read_board(workspace, platform.zephyr_board, overlay or _our_overlay(platform))
+    except (NoSuchBoardError, ZephyrMissingError) as error:
+        if platform.name != platform.zephyr_board or platform.project or error.stage == MODULE_STAGE:
+            raise
+        raise unknown_platform(platform.name, error.message) from error
+    return completed(platform, board, overlay, conf)
+
+
+def completed(platform: Platform, board: Board, overlay: Path | None, conf: Path | None) -> Platform:
+    """`platform` as `board` makes it, with the user's own overlay and configuration, if any."""
+    starts = platform.starts if platform.starts != "board" else _start_of(board)
+    link = link_of(board, starts)
+    alone = link is not None and link == board.console
+    overlays = [overlay] if overlay else []
+    if link is not None and board.chosen != link:
+        overlays.append(_choosing(link))
+    confs = [_own_conf("one_uart")] if alone else []
+    if board.smp and starts == "qemu":
+        confs.append(_own_conf("one_cpu"))  # Instructions are counted on one core only.
+    confs += [conf] if conf else []
+    return replace(
+        platform,
+        starts=starts,
+        arch={"posix": "host"}.get(board.arch, board.arch),
+        description=platform.description or f"Zephyr on {board.identifier}{' in QEMU' * (starts == 'qemu')}",
+        qemu=platform.qemu or board.qemu,
+        elf="zephyr/zephyr.exe" if board.arch == "posix" else platform.elf,
+        link_uart=link.index if link else platform.link_uart,
+        console_uart=None if alone or board.console is None else board.console.index,
+        baud=link.baud if link else platform.baud,
+        clock=platform.clock or board.clock,
+        cmake_options=_with_files(platform.cmake_options, overlays, confs),
+    )
+
+
+def link_of(board: Board, starts: str) -> Uart | None:
+    """The UART for RPC: as the devicetree says, else one that is free.
+
+    In QEMU all are wired. Of a board on a desk only the console is sure to be: its text goes over the link then.
+    """
+    if board.chosen is not None:
+        return board.chosen
+    free = [one for one in board.uarts if one != board.console]
+    return free[0] if free and starts == "qemu" else board.console
+
+
+def read_board(workspace: Workspace, name: str, overlay: Path | None = None) -> Board:
+    """The board `name`, with the user's devicetree `overlay` applied.
+
+    Raises ConfigurationError where there is no such board, MissingError for a module that it needs.
+    """
+    yaml = _board_file(workspace, name)
+    if yaml is None:
+        step = f"`west boards -n {name.partition('/')[0]}` lists those that there are"
+        raise NoSuchBoardError(f"Zephyr {workspace.version} has no board {name!r}", next_step=step)
+    about = _read_yaml(yaml)
+    arch = str(about.get("arch", ""))
+    tree = _devicetree(workspace, yaml, arch, overlay)
+    simulators = tuple(_simulators(about.get("simulation")))
+    vendor = _vendor(tree)
+    module = missing_module(workspace, vendor) if vendor and not simulators else None
+    if module:
+        raise module_error(workspace, module, name)
+    uarts = tuple(_uarts(tree))
+    defconfig = yaml.with_name(f"{yaml.stem}_defconfig")
+    return Board(
+        identifier=str(about["identifier"]),
+        directory=yaml.parent,
+        arch=arch,
+        simulators=simulators,
+        qemu=_qemu_program(yaml, arch),
+        uarts=uarts,
+        console=_chosen(tree, uarts, "zephyr,console"),
+        chosen=_chosen(tree, uarts, "minrpc,uart") or _chosen(tree, uarts, "zephyr,uart-pipe"),
+        clock=_clock(tree),
+        smp=defconfig.is_file() and "\nCONFIG_SMP=y" in defconfig.read_text(),
+    )
+
+
+def _board_file(workspace: Workspace, name: str) -> Path | None:
+    """The YAML file of the board, or of the only variant whose name begins like that."""
+    stem = name.replace("/", "_")
+    files = sorted((workspace.base / "boards").glob(f"**/{stem}*.yaml"), key=lambda path: len(path.name))
+    for pattern in (re.escape(name), re.escape(name) + "/.*"):
+        for file in files:
+            if re.search(rf"(?m)^identifier: *['\"]?{pattern}['\"]?\s*$", file.read_text()):
+                return file
+    return None
+
+
+def _read_yaml(path: Path) -> dict[str, Any]:
+    import yaml  # Zephyr's own scripts need it; other ports don't.
+
+    document: dict[str, Any] = yaml.safe_load(path.read_text())
+    return document
+
+
+def _simulators(value: object) -> Iterator[str]:
+    """A name until 3.7, a list of tables since."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list):
+        yield from (str(one["name"]) for one in value if "name" in one)
+
+
+def _start_of(board: Board) -> Any:
+    if board.arch == "posix":
+        return "process"
+    return "qemu" if "qemu" in board.simulators else "board"
+
+
+def _qemu_program(yaml: Path, arch: str) -> str:
+    """As Zephyr's board.cmake has it: by the last `set` that is for this board, or the architecture's."""
+    if arch == "posix":
+        return ""
+    cmake = yaml.with_name("board.cmake")
+    text = cmake.read_text() if cmake.is_file() else ""
+    suffixes: list[str] = re.findall(r"set\(QEMU_(?:binary_suffix|ARCH) (\S+?)\)", text)
+    own = [one for one in suffixes if one in yaml.stem] if len(suffixes) > 1 or arch == "x86" else suffixes
+    if own:
+        return f"qemu-system-{own[0]}"
+    wide = {"riscv": "riscv64" if "64" in yaml.stem else "riscv32", "x86": "i386", "arm64": "aarch64"}
+    return f"qemu-system-{wide.get(arch, arch)}"
+
+
+def _devicetree(workspace: Workspace, yaml: Path, arch: str, overlay: Path | None) -> Any:
+    """The board's devicetree as Zephyr's own parser reads it."""
+    source = yaml.with_suffix(".dts")
+    if not source.is_file():
+        raise ConfigurationError(f"{yaml.parent} has no {source.name}")
+    roots = [yaml.parent, workspace.base, *projects_of(workspace)]
+    below = ("include", "include/zephyr", "dts/common", "dts/vendor", f"dts/{arch}", "dts")
+    places = [root / part for root in roots for part in below]
+    flags = [f"-I{place}" for place in (yaml.parent, *places) if place.is_dir()]
+    words = ["gcc", "-E", "-P", "-x", "assembler-with-cpp", "-nostdinc", "-undef", "-D__DTS__", *flags, "-"]
+    includes = "".join(f'#include "{path}"\n' for path in (source, overlay) if path is not None)
+    ran = subprocess.run(
+        words, input=includes, capture_output=True, text=True, timeout=_COMMAND_S, check=False
+    )
+    if ran.returncode != 0:
+        raise _not_preprocessed(workspace, yaml, ran.stderr)
+    with tempfile.NamedTemporaryFile("w", suffix=".dts", prefix="minrpc-") as file:
+        file.write(ran.stdout)
+        file.flush()
+        parser = _parser(workspace)
+        try:
+            return parser.DT(file.name)
+        except parser.DTError as error:
+            reason = str(error).replace(file.name, str(overlay or source))
+            raise ConfigurationError(f"the devicetree of {yaml.stem} can't be read: {reason}") from error
+
+
+def _not_preprocessed(workspace: Workspace, yaml: Path, errors: str) -> Exception:
+    """The HAL that a board's include file comes from is named: the file's name says little."""
+    missing = re.search(r"error: (\S+): No such file", errors)
+    if missing is None:
+        return ConfigurationError(f"the devicetree of {yaml.stem} can't be read: {errors.strip()[:400]}")
+    module = missing_module(workspace, missing[1].partition("/")[0])
+    if module is None:
+        return ConfigurationError(f"the devicetree of {yaml.stem} includes {missing[1]}, which is not there")
+    return module_error(workspace, module, yaml.stem)
+
+
+def module_error(workspace: Workspace, module: str, board: str) -> MissingError:
+    """What to say of a module of Zephyr's that a board needs and the workspace has not."""
+    return ZephyrMissingError(
+        f"the board {board} needs Zephyr's module {module}, which {workspace.topdir or workspace.base} has not",
+        stage=MODULE_STAGE,
+        next_step=f"add {module} to name-allowlist in the manifest (west.yml), then run `west update {module}`",
+    )
+
+
+def missing_module(workspace: Workspace, vendor: str) -> str | None:
+    """The HAL module of a vendor (a compatible's prefix) that Zephyr knows and the workspace has not."""
+    name = _MODULES.get(vendor, f"hal_{vendor}")
+    known = re.search(rf"(?m)^ +- name: {name}$", (workspace.base / "west.yml").read_text())
+    there = {path.name for path in projects_of(workspace) if path.is_dir()}
+    return name if known and not {name, name.removeprefix("hal_")} & there else None
+
+
+def _parser(workspace: Workspace) -> ModuleType:
+    """The devicetree parser of that Zephyr: one file without dependencies."""
+    path = workspace.base / "scripts/dts/python-devicetree/src/devicetree/dtlib.py"
+    spec = importlib.util.spec_from_file_location(f"minrpc_dtlib_{abs(hash(path))}", path)
+    if spec is None or spec.loader is None or not path.is_file():
+        raise ZephyrMissingError(f"{workspace.base} has no devicetree parser ({path})", stage="build")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _uarts(tree: Any) -> Iterator[Uart]:
+    """UARTs that are on, as the machine counts them: by the number in their label, else by address."""
+    nodes = [node for node in tree.node_iter() if node.name.partition("@")[0] in _UART_NODES and _is_on(node)]
+    for place, node in enumerate(sorted(nodes, key=lambda node: int(node.unit_addr or "0", 16))):
+        label = next(iter(node.labels), "")
+        number = re.fullmatch(r"(?:uart|serial)(\d+)", label)
+        speed = node.props.get("current-speed")
+        yield Uart(label, node.path, int(number[1]) if number else place, speed.to_num() if speed else 115200)
+
+
+def _is_on(node: Any) -> bool:
+    status = node.props.get("status")
+    return status is None or status.to_string() in ("okay", "ok")
+
+
+def _chosen(tree: Any, uarts: Iterable[Uart], name: str) -> Uart | None:
+    chosen = tree.root.nodes.get("chosen")
+    prop = chosen.props.get(name) if chosen else None
+    if prop is None:
+        return None
+    path = prop.to_path().path
+    return next((one for one in uarts if one.path == path), None)
+
+
+def _vendor(tree: Any) -> str:
+    """The prefix of what the SoC is compatible with: its maker, as devicetree names it."""
+    soc = tree.root.nodes.get("soc")
+    compatibles = soc.props["compatible"].to_strings() if soc and "compatible" in soc.props else []
+    return compatibles[0].partition(",")[0] if compatibles and "," in compatibles[0] else ""
+
+
+def _clock(tree: Any) -> str:
+    compatibles = {
+        name
+        for node in tree.node_iter()
+        if "compatible" in node.props
+        for name in node.props["compatible"].to_strings()
+    }
+    return next((clock for compatible, clock in _CLOCKS if compatible in compatibles), "")
+
+
+def _users_files(platform: Platform) -> tuple[Path | None, Path | None]:
+    """boards/NAME.overlay and .conf beside the user's minrpc.toml. Zephyr finds those of our own by itself."""
+    if not platform.project or Path(platform.project) == firmware_root():
+        return None, None
+    stem = _stem(platform)
+    overlay, conf = (Path(platform.project) / "boards" / f"{stem}.{kind}" for kind in ("overlay", "conf"))
+    return (overlay if overlay.is_file() else None), (conf if conf.is_file() else None)
+
+
+def _our_overlay(platform: Platform) -> Path | None:
+    overlay = firmware_root() / "boards" / f"{_stem(platform)}.overlay"
+    return overlay if overlay.is_file() else None
+
+
+def _stem(platform: Platform) -> str:
+    return platform.zephyr_board.replace("/", "_")
+
+
+def _choosing(uart: Uart) -> Path:
+    """An overlay that gives RPC this UART, kept under its content's name."""
+    text = f'/ {{\n\tchosen {{\n\t\tminrpc,uart = "{uart.path}";\n\t}};\n}};\n'
+    if uart.label:
+        text = f"/ {{\n\tchosen {{\n\t\tminrpc,uart = &{uart.label};\n\t}};\n}};\n"
+    name = hashlib.sha256(text.encode()).hexdigest()[:16]
+    path = cache_home() / "boards" / f"{uart.label or 'uart'}-{name}.overlay"
+    if not path.is_file():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False) as file:
+            file.write(text)
+        Path(file.name).replace(path)
+    return path
+
+
+def _own_conf(name: str) -> Path:
+    return firmware_root() / "boards" / f"{name}.conf"
+
+
+def _with_files(options: Sequence[str], overlays: Sequence[Path], confs: Sequence[Path]) -> tuple[str, ...]:
+    """`options` with more files: each of CMake's variables can be given only once."""
+    more = {"EXTRA_DTC_OVERLAY_FILE": overlays, "EXTRA_CONF_FILE": confs}
+    kept = list(options)
+    for variable, files in more.items():
+        prefix = f"-D{variable}="
+        given = [word.removeprefix(prefix) for word in kept if word.startswith(prefix)]
+        kept = [word for word in kept if not word.startswith(prefix)]
+        words = [str(path) for path in files] + given  # The user's own come last, so they win.
+        kept += [prefix + ";".join(words)] if words else []
+    return tuple(kept)
