@@ -28,6 +28,7 @@ COMMANDS: Final = MappingProxyType(
         "serve": "keep a device running, for any client to talk to",
         "flash": "build the firmware of a board and put it there",
         "platforms": "list the platforms, and what each lacks to run here",
+        "env": 'print what `west build` and twister need set: eval "$(minrpc env)"',
         "doctor": "show the versions found, what is missing, and how to get it",
         "functions": "list the C functions of a source: prototypes, code size, stack",
         "call": "load a C file into a device and call a function of it",

@@ -20,6 +20,7 @@ from minrpc.firmware.recipes import BUILD_DIR, Recipe, files_in, outcome_of, rec
 from minrpc.firmware.sources import firmware_root
 from minrpc.firmware.store import Stored
 from minrpc.firmware.zephyr_boards import resolved
+from minrpc.firmware.zephyr_build import firmware_in
 from minrpc.targets import Platform, Target
 
 _RECORDS: Final = (
@@ -47,6 +48,8 @@ def build(target: Target, *, root: Path | None = None) -> Firmware:
     Raises BuildError (with the compiler's first errors), ToolchainMissingError, ZephyrMissingError, and
     ConfigurationError for a board that Zephyr has not.
     """
+    if target.build_dir is not None:
+        return firmware_in(target, target.build_dir)
     begin = time.monotonic()
     target = replace(target, platform=resolved(target.platform))
     recipe = recipe_for(target.platform, root or firmware_root())

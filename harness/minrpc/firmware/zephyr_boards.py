@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What Zephyr's own files say about a board, so that its name is all that a user has to write.
 
-The board's YAML file names its architecture and its simulator; its devicetree, preprocessed as Zephyr does it, has
-its UARTs, which of them is the console, at which rate, and which clock there is.
+The board's YAML file names its architecture and its simulator; its devicetree, preprocessed as Zephyr does
+it, has its UARTs, which of them is the console, at which rate, and which clock there is.
 """
 
 from __future__ import annotations
@@ -24,6 +24,10 @@ from minrpc.firmware.sources import firmware_root
 from minrpc.firmware.zephyr_workspace import Workspace, find_workspace, projects_of
 from minrpc.targets import Platform
 from minrpc.targets.config import unknown_platform
+from minrpc.targets.table import Start
+
+# A devicetree and its nodes, as the parser of the user's Zephyr gives them.
+Tree = Any
 
 _COMMAND_S: Final = 60.0
 _UART_NODES: Final = ("uart", "serial", "usart", "lpuart")
@@ -136,7 +140,7 @@ def completed(platform: Platform, board: Board, overlay: Path | None, conf: Path
 def link_of(board: Board, starts: str) -> Uart | None:
     """The UART for RPC: as the devicetree says, else one that is free.
 
-    In QEMU all are wired. Of a board on a desk only the console is sure to be: its text goes over the link then.
+    In QEMU all are wired. Of a board on a desk only the console is sure to be: its text goes over the link.
     """
     if board.chosen is not None:
         return board.chosen
@@ -157,10 +161,10 @@ def read_board(workspace: Workspace, name: str, overlay: Path | None = None) -> 
     arch = str(about.get("arch", ""))
     tree = _devicetree(workspace, yaml, arch, overlay)
     simulators = tuple(_simulators(about.get("simulation")))
-    vendor = _vendor(tree)
-    module = missing_module(workspace, vendor) if vendor and not simulators else None
-    if module:
-        raise module_error(workspace, module, name)
+    if not simulators:
+        missing = [missing_module(workspace, vendor) for vendor in _vendors(tree)]
+        for module in filter(None, missing):
+            raise module_error(workspace, module, name)
     uarts = tuple(_uarts(tree))
     defconfig = yaml.with_name(f"{yaml.stem}_defconfig")
     return Board(
@@ -175,6 +179,31 @@ def read_board(workspace: Workspace, name: str, overlay: Path | None = None) -> 
         clock=_clock(tree),
         smp=defconfig.is_file() and "\nCONFIG_SMP=y" in defconfig.read_text(),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltTree:
+    """What the devicetree of a finished build says: the UART of RPC, that of the console, the clock."""
+
+    link: Uart
+    console: Uart | None
+    clock: str
+
+
+def read_built_tree(base: Path, dts: Path) -> BuiltTree:
+    """Of the whole devicetree `dts`, as the Zephyr in `base` has written it. Raises ConfigurationError."""
+    parser = _parser(base)
+    try:
+        tree = parser.DT(str(dts))
+    except (parser.DTError, OSError) as error:
+        raise ConfigurationError(f"the devicetree of that build can't be read: {error}") from error
+    uarts = tuple(_uarts(tree))
+    names = ("minrpc,uart", "zephyr,uart-pipe", "zephyr,console")
+    link = next((one for one in (_chosen(tree, uarts, name) for name in names) if one), None)
+    if link is None:
+        step = "choose one by minrpc,uart in an overlay: / { chosen { minrpc,uart = &uart1; }; };"
+        raise ConfigurationError(f"{dts} names no UART for RPC", next_step=step)
+    return BuiltTree(link, _chosen(tree, uarts, "zephyr,console"), _clock(tree))
 
 
 def _board_file(workspace: Workspace, name: str) -> Path | None:
@@ -203,7 +232,7 @@ def _simulators(value: object) -> Iterator[str]:
         yield from (str(one["name"]) for one in value if "name" in one)
 
 
-def _start_of(board: Board) -> Any:
+def _start_of(board: Board) -> Start:
     if board.arch == "posix":
         return "process"
     return "qemu" if "qemu" in board.simulators else "board"
@@ -223,7 +252,7 @@ def _qemu_program(yaml: Path, arch: str) -> str:
     return f"qemu-system-{wide.get(arch, arch)}"
 
 
-def _devicetree(workspace: Workspace, yaml: Path, arch: str, overlay: Path | None) -> Any:
+def _devicetree(workspace: Workspace, yaml: Path, arch: str, overlay: Path | None) -> Tree:
     """The board's devicetree as Zephyr's own parser reads it."""
     source = yaml.with_suffix(".dts")
     if not source.is_file():
@@ -242,7 +271,7 @@ def _devicetree(workspace: Workspace, yaml: Path, arch: str, overlay: Path | Non
     with tempfile.NamedTemporaryFile("w", suffix=".dts", prefix="minrpc-") as file:
         file.write(ran.stdout)
         file.flush()
-        parser = _parser(workspace)
+        parser = _parser(workspace.base)
         try:
             return parser.DT(file.name)
         except parser.DTError as error:
@@ -263,10 +292,11 @@ def _not_preprocessed(workspace: Workspace, yaml: Path, errors: str) -> Exceptio
 
 def module_error(workspace: Workspace, module: str, board: str) -> MissingError:
     """What to say of a module of Zephyr's that a board needs and the workspace has not."""
+    where = workspace.topdir or workspace.base
     return ZephyrMissingError(
-        f"the board {board} needs Zephyr's module {module}, which {workspace.topdir or workspace.base} has not",
+        f"the board {board} needs Zephyr's module {module}, which {where} has not",
         stage=MODULE_STAGE,
-        next_step=f"add {module} to name-allowlist in the manifest (west.yml), then run `west update {module}`",
+        next_step=f"add {module} to the manifest (west.yml, name-allowlist), then run `west update {module}`",
     )
 
 
@@ -278,20 +308,20 @@ def missing_module(workspace: Workspace, vendor: str) -> str | None:
     return name if known and not {name, name.removeprefix("hal_")} & there else None
 
 
-def _parser(workspace: Workspace) -> ModuleType:
+def _parser(base: Path) -> ModuleType:
     """The devicetree parser of that Zephyr: one file without dependencies."""
-    path = workspace.base / "scripts/dts/python-devicetree/src/devicetree/dtlib.py"
+    path = base / "scripts/dts/python-devicetree/src/devicetree/dtlib.py"
     spec = importlib.util.spec_from_file_location(f"minrpc_dtlib_{abs(hash(path))}", path)
     if spec is None or spec.loader is None or not path.is_file():
-        raise ZephyrMissingError(f"{workspace.base} has no devicetree parser ({path})", stage="build")
+        raise ZephyrMissingError(f"{base} has no devicetree parser ({path})", stage="build")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
 
 
-def _uarts(tree: Any) -> Iterator[Uart]:
+def _uarts(tree: Tree) -> Iterator[Uart]:
     """UARTs that are on, as the machine counts them: by the number in their label, else by address."""
-    nodes = [node for node in tree.node_iter() if node.name.partition("@")[0] in _UART_NODES and _is_on(node)]
+    nodes = [node for node in tree.node_iter() if _is_uart(node) and _is_on(node)]
     for place, node in enumerate(sorted(nodes, key=lambda node: int(node.unit_addr or "0", 16))):
         label = next(iter(node.labels), "")
         number = re.fullmatch(r"(?:uart|serial)(\d+)", label)
@@ -299,12 +329,18 @@ def _uarts(tree: Any) -> Iterator[Uart]:
         yield Uart(label, node.path, int(number[1]) if number else place, speed.to_num() if speed else 115200)
 
 
-def _is_on(node: Any) -> bool:
+def _is_uart(node: Tree) -> bool:
+    compatible = node.props.get("compatible")
+    simulated = compatible is not None and "zephyr,native-tty-uart" in compatible.to_strings()
+    return simulated or node.name.partition("@")[0] in _UART_NODES
+
+
+def _is_on(node: Tree) -> bool:
     status = node.props.get("status")
     return status is None or status.to_string() in ("okay", "ok")
 
 
-def _chosen(tree: Any, uarts: Iterable[Uart], name: str) -> Uart | None:
+def _chosen(tree: Tree, uarts: Iterable[Uart], name: str) -> Uart | None:
     chosen = tree.root.nodes.get("chosen")
     prop = chosen.props.get(name) if chosen else None
     if prop is None:
@@ -313,14 +349,14 @@ def _chosen(tree: Any, uarts: Iterable[Uart], name: str) -> Uart | None:
     return next((one for one in uarts if one.path == path), None)
 
 
-def _vendor(tree: Any) -> str:
-    """The prefix of what the SoC is compatible with: its maker, as devicetree names it."""
-    soc = tree.root.nodes.get("soc")
-    compatibles = soc.props["compatible"].to_strings() if soc and "compatible" in soc.props else []
-    return compatibles[0].partition(",")[0] if compatibles and "," in compatibles[0] else ""
+def _vendors(tree: Tree) -> list[str]:
+    """The prefixes of what the SoC and the board are compatible with: their makers."""
+    nodes = [node for node in (tree.root.nodes.get("soc"), tree.root) if node and "compatible" in node.props]
+    compatibles = [name for node in nodes for name in node.props["compatible"].to_strings()]
+    return [name.partition(",")[0] for name in compatibles if "," in name]
 
 
-def _clock(tree: Any) -> str:
+def _clock(tree: Tree) -> str:
     compatibles = {
         name
         for node in tree.node_iter()
@@ -331,7 +367,7 @@ def _clock(tree: Any) -> str:
 
 
 def _users_files(platform: Platform) -> tuple[Path | None, Path | None]:
-    """boards/NAME.overlay and .conf beside the user's minrpc.toml. Zephyr finds those of our own by itself."""
+    """boards/NAME.overlay and .conf beside the user's minrpc.toml. Zephyr finds our own by itself."""
     if not platform.project or Path(platform.project) == firmware_root():
         return None, None
     stem = _stem(platform)

@@ -39,6 +39,8 @@ def select(options: Options, missing: Callable[[Platform], list[Requirement]] = 
     Raises ConfigurationError for an unknown platform, and for one that was named and can't run here: a test
     that was asked for is never left out in silence.
     """
+    if options.build_dir is not None:
+        return Selection((_of_build(options),), {})
     if options.serial_port is not None:
         return Selection((_at_port(options),), {})
     platforms = load_platforms(options.platforms_file)
@@ -87,3 +89,11 @@ def _at_port(options: Options) -> Target:
     name = options.platforms[0] if options.platforms else None
     target = Target.named(name, platforms_file=options.platforms_file, serial_port=options.serial_port)
     return options.target(target.platform)
+
+
+def _of_build(options: Options) -> Target:
+    """What a finished build holds. Its name is the user's, else the directory's."""
+    assert options.build_dir is not None
+    name = options.platforms[0] if options.platforms else options.build_dir.resolve().name
+    about = f"the firmware in {options.build_dir}"
+    return options.target(Platform(name, port="zephyr", starts="board", description=about))

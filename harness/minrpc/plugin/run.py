@@ -10,13 +10,14 @@ from typing import Any
 import pytest
 
 from minrpc.errors import HarnessError
-from minrpc.host.deadline import Deadline
 from minrpc.firmware.zephyr_boards import resolved
+from minrpc.host.deadline import Deadline
 from minrpc.pipeline import Selection, lacking, select
 from minrpc.pipeline.selection import reason
 from minrpc.plugin.option_names import option_of, values
 from minrpc.plugin.report import progress_line
 from minrpc.plugin.shared import SharedDevice
+from minrpc.plugin.twister import as_twister_says
 from minrpc.targets import Target, find_platform, load_platforms
 from minrpc.targets.options import Options, options_from
 from minrpc.targets.project import find_project_file
@@ -76,7 +77,7 @@ class Run:
         self.options = Options()
         self._config = config
         try:
-            self.options = options_from(values(config))
+            self.options = as_twister_says(config, options_from(values(config)))
         except HarnessError as error:
             self.misused = error
         self.total = Deadline("test run", self.options.total_s)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
@@ -16,6 +16,7 @@ from minrpc.counters import counters_for
 from minrpc.counters.coverage import add_coverage, covered_lines
 from minrpc.errors import HarnessError
 from minrpc.firmware import Firmware, build
+from minrpc.firmware.flash import flash
 from minrpc.host.deadline import Deadline
 from minrpc.pipeline import connect
 from minrpc.pipeline.post_mortem import state_lines
@@ -47,6 +48,7 @@ class SharedDevice:
     _running: RunningDevice | None = field(default=None, init=False)
     _lent: LentTransport | None = field(default=None, init=False)
     _device: Device | None = field(default=None, init=False)
+    _flashed: bool = field(default=False, init=False)
     _answered: bool = field(default=False, init=False)
     _spoiled: bool = field(default=False, init=False)
 
@@ -58,7 +60,8 @@ class SharedDevice:
     @property
     def firmware(self) -> Firmware | None:
         """What was built for the target; None for a device that is attached to, whose firmware is its own."""
-        if self._firmware is None and self.target.serial_port is None:
+        own = self.target.serial_port is not None and self.target.build_dir is None
+        if self._firmware is None and not own:
             self._firmware = self._build()
         return self._firmware
 
@@ -152,7 +155,7 @@ class SharedDevice:
     def _start(self) -> RunningDevice:
         counted = self.coverage is not None and self.target.platform.starts == "qemu"
         counters = counters_for(self.firmware.elf) if counted and self.firmware else None
-        running = start(self.firmware or self.target, counters=counters, total=self.total)
+        running = start(self._startable(), counters=counters, total=self.total)
         try:
             if self._spoiled and running.process is None and running.can_reset:
                 self.say(f"{self.name}: reset")
@@ -161,3 +164,14 @@ class SharedDevice:
             running.stop()
             raise
         return running
+
+    def _startable(self) -> Firmware | Target:
+        """The firmware; where it is a board's, its target, once it has been flashed."""
+        firmware = self.firmware
+        if firmware is None or self.target.serial_port is None:
+            return firmware or self.target
+        if not self._flashed:
+            self.say(f"{self.name}: flash")
+            flash(firmware, self.target.flash_arguments)
+            self._flashed = True
+        return replace(self.target, platform=firmware.platform)

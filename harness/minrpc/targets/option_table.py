@@ -31,6 +31,11 @@ DEVICE_OPTIONS: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
             "ones that can run (see `minrpc platforms`)",
         },
         "serial-port": {"metavar": "PATH", "help": "use the device that already runs at this port"},
+        "build-dir": {
+            "type": Path,
+            "metavar": "DIR",
+            "help": "use the firmware of a finished `west build` as it is, and build nothing",
+        },
         "baud": {"type": int, "metavar": "N", "help": "bits per second of the serial port"},
         "platforms-file": {"type": Path, "metavar": "FILE", "help": "TOML file with more platforms"},
         "timing": {

@@ -20,6 +20,8 @@ class Options:
 
     platforms: names in the order given; empty for every default platform that runs here.
     serial_port: attach to this port instead of starting anything.
+    build_dir: a finished build of Zephyr's, used as it is.
+    flash_arguments: with both: how the board is flashed, as `west flash` takes it.
     baud: bits per second of the serial port; None for the platform's own.
     platforms_file: a TOML file that is merged over the table of platforms.
     timing: None for what fits the platform, "exact" under QEMU.
@@ -31,6 +33,8 @@ class Options:
 
     platforms: tuple[str, ...] = ()
     serial_port: str | None = None
+    build_dir: Path | None = None
+    flash_arguments: tuple[str, ...] = ()
     baud: int | None = None
     platforms_file: Path | None = None
     timing: Timing | None = None
@@ -46,6 +50,8 @@ class Options:
         target = Target(
             platform,
             serial_port=self.serial_port,
+            build_dir=self.build_dir,
+            flash_arguments=self.flash_arguments,
             link=self.link,
             timing=self.timing,
             resend=self.resend,
@@ -67,6 +73,7 @@ def options_from(given: Mapping[str, Any]) -> Options:
     options = Options(
         platforms=split_names(given["platform"]),
         serial_port=given["serial_port"],
+        build_dir=given["build_dir"],
         baud=given["baud"],
         platforms_file=given["platforms_file"],
         timing=given["timing"],

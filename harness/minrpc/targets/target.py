@@ -58,6 +58,8 @@ class TargetFields(StartFields, total=False):
     reset_line: ResetLine
     flash_command: str
     serial_port: str | None
+    build_dir: Path | None
+    flash_arguments: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,8 @@ class Target:
     platform: what is built and how it boots, with the user's own sources and options.
     serial_port: attach to the firmware that runs there already, and build nothing: a path, or a USB device as
         `find_port` knows it.
+    build_dir: a finished build of Zephyr's to be used as it is: nothing is built.
+    flash_arguments: as `west flash` takes them. With a build and a serial port the board is flashed first.
     link: what carries RPC to an emulator or a process.
     timing: "exact" counts instructions (QEMU only, and the default there), "wall" follows the host's clock.
     icount_sleep: False lets virtual time jump while the guest idles, which may stall the link meanwhile.
@@ -80,6 +84,8 @@ class Target:
 
     platform: Platform
     serial_port: str | None = None
+    build_dir: Path | None = None
+    flash_arguments: tuple[str, ...] = ()
     link: Link = "pty"
     timing: Timing | None = None
     icount_sleep: bool = True

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`minrpc env`: what `west build` and twister need set, as a shell takes it: eval "$(minrpc env)"."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+
+from minrpc.errors import ConfigurationError
+from minrpc.firmware.sources import firmware_root
+from minrpc.firmware.toolchain import zephyr_toolchain
+from minrpc.firmware.zephyr_boards import resolved
+from minrpc.firmware.zephyr_workspace import find_workspace
+from minrpc.targets import Platform, find_platform, load_platforms
+
+_DEFAULT = "qemu_x86"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    text = f"the platform or board whose compiler is meant (default {_DEFAULT})"
+    parser.add_argument("--platform", default=_DEFAULT, metavar="NAME", help=text)
+    parser.add_argument("--platforms-file", type=Path, metavar="FILE", help="TOML file with more platforms")
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Print the lines."""
+    platform = resolved(find_platform(load_platforms(arguments.platforms_file), arguments.platform))
+    if platform.port != "zephyr":
+        raise ConfigurationError(f"{platform.name} is no Zephyr board", next_step="leave --platform out")
+    for name, value in variables(platform).items():
+        print(f"export {name}={shlex.quote(value)}")
+    return 0
+
+
+def variables(platform: Platform) -> Mapping[str, str]:
+    """What our own builds of `platform` set, and the module."""
+    modules = [str(firmware_root()), *os.environ.get("ZEPHYR_EXTRA_MODULES", "").split(";")]
+    return {
+        "ZEPHYR_BASE": str(find_workspace(firmware_root()).base),
+        **zephyr_toolchain(platform.arch).environment,
+        "ZEPHYR_EXTRA_MODULES": ";".join(dict.fromkeys(filter(None, modules))),
+    }

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A firmware that somebody else has built: `west build`, twister, or an IDE. Nothing is built here."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import replace
+from pathlib import Path
+
+from minrpc.errors import ConfigurationError
+from minrpc.firmware.firmware import Firmware
+from minrpc.firmware.inputs import ninja
+from minrpc.firmware.recipes import configured_shift
+from minrpc.firmware.zephyr_boards import BuiltTree, read_built_tree
+from minrpc.targets import Platform, Target
+from minrpc.targets.qemu_command import find_qemu
+from minrpc.targets.table import Start
+
+
+def firmware_in(target: Target, build_dir: Path) -> Firmware:
+    """What lies in Zephyr's `build_dir`, started as it says itself: under QEMU, as a process, or as a board.
+
+    Raises ConfigurationError where there is no finished build with MinRPC in it.
+    """
+    config = _read(build_dir, "zephyr/.config")
+    if "\nCONFIG_MINRPC=y\n" not in config:
+        step = "put CONFIG_MINRPC=y into the application's prj.conf; the module is this project's directory"
+        raise ConfigurationError(f"the firmware in {build_dir} has no MinRPC", next_step=step)
+    cache = _read(build_dir, "CMakeCache.txt")
+    base = Path(_value(cache, r"^ZEPHYR_BASE:\w+=(.*)$") or _value(cache, r"^Zephyr_DIR:\w+=(.*)/share/"))
+    qemu_argv = find_qemu(ninja(build_dir, "-t", "commands", "run_qemu"))
+    process = "\nCONFIG_ARCH_POSIX=y\n" in config
+    starts: Start = "process" if process else "qemu" if qemu_argv else "board"
+    platform = _wired(target.platform, read_built_tree(base, build_dir / "zephyr" / "zephyr.dts"), config)
+    elf = "zephyr/zephyr.exe" if process else "zephyr/zephyr.elf"
+    if not (build_dir / elf).is_file():
+        raise ConfigurationError(f"{build_dir} has no {elf}", next_step="build it: west build")
+    if qemu_argv and not all(path.exists() for path in _images(qemu_argv, build_dir)):
+        ninja(build_dir, "qemu_kernel_target")
+    program = Path(qemu_argv[0]).name if qemu_argv else ""
+    platform = replace(platform, starts=starts, elf=elf, qemu=program)
+    return Firmware(
+        target=replace(target, platform=platform),
+        elf=build_dir / elf,
+        build_dir=build_dir,
+        content_hash=hashlib.sha256((build_dir / elf).read_bytes()).hexdigest(),
+        cached=True,
+        seconds=0.0,
+        qemu_argv=tuple(qemu_argv),
+        icount_shift=configured_shift(config),
+    )
+
+
+def _wired(platform: Platform, tree: BuiltTree, config: str) -> Platform:
+    """Which UART is which, as Zephyr's own devicetree of that build has it."""
+    text = "\nCONFIG_UART_CONSOLE=y\n" in config and tree.console is not None and tree.console != tree.link
+    return replace(
+        platform,
+        port="zephyr",
+        zephyr_board=platform.zephyr_board or _value(config, r'^CONFIG_BOARD="(.*)"$'),
+        link_uart=tree.link.index,
+        console_uart=tree.console.index if text and tree.console else None,
+        baud=tree.link.baud,
+        clock=platform.clock or tree.clock,
+        # The simulator's option for the terminal of a UART is named after its node.
+        arguments=(f"--{tree.link.path.rpartition('/')[2]}_port={{path}}",),
+    )
+
+
+def _images(argv: list[str], build_dir: Path) -> list[Path]:
+    found = re.findall(re.escape(str(build_dir)) + r"/[^\s,]+", "\n".join(argv))
+    return [Path(path) for path in found]
+
+
+def _read(build_dir: Path, name: str) -> str:
+    try:
+        return (build_dir / name).read_text()
+    except OSError as error:
+        step = "name the directory that `west build -d` was given, with a finished build"
+        raise ConfigurationError(f"{build_dir} is no build of Zephyr: no {name}", next_step=step) from error
+
+
+def _value(text: str, pattern: str) -> str:
+    found = re.search(pattern, text, re.MULTILINE)
+    return found[1] if found else ""

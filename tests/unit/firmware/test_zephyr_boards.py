@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Boards by their name alone: what is made of a board's facts, and the facts of each Zephyr that is here."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from minrpc.errors import ConfigurationError, ZephyrMissingError
+from minrpc.firmware.sources import firmware_root
+from minrpc.firmware.zephyr_boards import (
+    Board,
+    NoSuchBoardError,
+    Uart,
+    completed,
+    link_of,
+    missing_module,
+    read_board,
+    resolved,
+)
+from minrpc.firmware.zephyr_workspace import Workspace, workspaces
+from minrpc.targets import PLATFORMS, Platform, find_platform
+
+UART0 = Uart("uart0", "/soc/uart@40004000", 0, 115200)
+UART1 = Uart("uart1", "/soc/uart@40005000", 1, 9600)
+BOARD = Board(
+    identifier="acme/a1",
+    directory=Path("/zephyr/boards/acme"),
+    arch="arm",
+    simulators=("qemu",),
+    qemu="qemu-system-arm",
+    uarts=(UART0, UART1),
+    console=UART0,
+    chosen=None,
+    clock="SysTick",
+    smp=False,
+)
+ENTRY = Platform("acme", port="zephyr", starts="board", zephyr_board="acme/a1")
+
+
+@pytest.fixture(autouse=True)
+def own_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+def options(platform: Platform) -> dict[str, str]:
+    return dict(word.removeprefix("-D").split("=", 1) for word in platform.cmake_options)
+
+
+def test_in_qemu_rpc_gets_the_uart_that_is_free() -> None:
+    made = completed(ENTRY, BOARD, None, None)
+    assert (made.starts, made.arch, made.qemu) == ("qemu", "arm", "qemu-system-arm")
+    assert (made.link_uart, made.console_uart, made.baud, made.clock) == (1, 0, 9600, "SysTick")
+    (name, overlay), *more = options(made).items()
+    assert name == "EXTRA_DTC_OVERLAY_FILE"
+    assert not more
+    assert "minrpc,uart = &uart1;" in Path(overlay).read_text()
+
+
+def test_what_the_devicetree_chooses_needs_no_overlay() -> None:
+    made = completed(ENTRY, replace(BOARD, chosen=UART1), None, None)
+    assert not made.cmake_options
+
+
+def test_one_uart_is_for_rpc_and_the_text_goes_over_the_link() -> None:
+    made = completed(ENTRY, replace(BOARD, uarts=(UART0,)), None, None)
+    assert (made.link_uart, made.console_uart) == (0, None)
+    assert options(made)["EXTRA_CONF_FILE"].endswith("boards/one_uart.conf")
+
+
+def test_of_a_board_on_a_desk_the_console_is_wired() -> None:
+    board = replace(BOARD, simulators=())
+    assert link_of(board, "board") == UART0
+    assert completed(ENTRY, board, None, None).starts == "board"
+
+
+def test_several_processors_are_one_where_instructions_are_counted() -> None:
+    made = completed(ENTRY, replace(BOARD, smp=True, chosen=UART1), None, None)
+    assert options(made)["EXTRA_CONF_FILE"].endswith("boards/one_cpu.conf")
+    assert not completed(
+        ENTRY, replace(BOARD, smp=True, chosen=UART1, simulators=()), None, None
+    ).cmake_options
+
+
+def test_the_users_files_come_last_so_they_win() -> None:
+    overlay, conf = Path("/p/boards/acme_a1.overlay"), Path("/p/boards/acme_a1.conf")
+    entry = replace(ENTRY, cmake_options=("-DEXTRA_CONF_FILE=/p/fast.conf", "-DX=1"))
+    made = completed(entry, replace(BOARD, chosen=UART0), overlay, conf)
+    given = options(made)
+    assert given["X"] == "1"
+    assert given["EXTRA_DTC_OVERLAY_FILE"] == str(overlay)
+    assert given["EXTRA_CONF_FILE"].split(";")[1:] == [str(conf), "/p/fast.conf"]
+
+
+def test_what_the_entry_says_stays() -> None:
+    entry = replace(ENTRY, starts="qemu", description="mine", clock="DWT", qemu="/opt/qemu")
+    made = completed(entry, BOARD, None, None)
+    assert (made.description, made.clock, made.qemu) == ("mine", "DWT", "/opt/qemu")
+
+
+@pytest.mark.parametrize("name", ["posix", "bare_mps2_an385", "qemu_x86"])
+def test_a_platform_that_is_whole_is_left_alone(name: str) -> None:
+    assert resolved(PLATFORMS[name]) is PLATFORMS[name]
+
+
+def test_a_name_that_nothing_has() -> None:
+    with pytest.raises(ConfigurationError, match="there is no platform 'posxi'") as caught:
+        resolved(find_platform(PLATFORMS, "posxi"))
+    assert "did you mean posix" in caught.value.next_step
+
+
+@pytest.fixture(params=workspaces(firmware_root()), ids=lambda one: f"Zephyr {one.version}")
+def workspace(request: pytest.FixtureRequest) -> Workspace:
+    found: Workspace = request.param
+    return found
+
+
+@pytest.mark.parametrize(
+    ("name", "arch", "qemu", "link", "console"),
+    [
+        ("qemu_x86", "x86", "qemu-system-i386", 1, 0),
+        ("qemu_x86_64", "x86", "qemu-system-x86_64", 1, 0),
+        ("mps2/an385", "arm", "qemu-system-arm", 1, 0),
+        ("mps2/an521/cpu0", "arm", "qemu-system-arm", 1, 0),
+        ("qemu_riscv32", "riscv", "qemu-system-riscv32", 0, None),
+        ("qemu_riscv64", "riscv", "qemu-system-riscv64", 0, None),
+        ("qemu_cortex_a53", "arm64", "qemu-system-aarch64", 0, None),
+        ("qemu_cortex_a9", "arm", "qemu-system-xilinx-aarch64", 1, 0),
+    ],
+)
+def test_a_board_of_zephyrs(
+    workspace: Workspace, name: str, arch: str, qemu: str, link: int, console: int | None
+) -> None:
+    board = read_board(workspace, name)
+    made = completed(replace(ENTRY, zephyr_board=name), board, None, None)
+    assert (made.starts, made.arch, made.qemu) == ("qemu", arch, qemu)
+    assert (made.link_uart, made.console_uart) == (link, console)
+    assert board.smp == (name == "qemu_x86_64")
+
+
+def test_a_board_that_zephyr_has_not(workspace: Workspace) -> None:
+    with pytest.raises(NoSuchBoardError, match="has no board 'no_such_board'"):
+        read_board(workspace, "no_such_board")
+
+
+def test_a_users_overlay_is_read(workspace: Workspace, tmp_path: Path) -> None:
+    overlay = tmp_path / "x.overlay"
+    overlay.write_text('/ { chosen { minrpc,uart = &uart2; }; };\n&uart2 { status = "okay"; };\n')
+    board = read_board(workspace, "mps2/an385", overlay)
+    assert board.chosen is not None
+    assert board.chosen.index == 2
+    overlay.write_text("&no_such_label { };\n")
+    with pytest.raises(ConfigurationError, match="no_such_label"):
+        read_board(workspace, "mps2/an385", overlay)
+
+
+def test_a_module_that_is_missing_is_named(workspace: Workspace) -> None:
+    without = replace(workspace, topdir=None)
+    assert missing_module(without, "st") == "hal_stm32"
+    assert missing_module(without, "acme") is None
+    with pytest.raises(ZephyrMissingError, match="needs Zephyr's module hal_stm32") as caught:
+        read_board(without, "nucleo_f746zg")
+    assert "west update hal_stm32" in caught.value.next_step
+    with pytest.raises(ZephyrMissingError, match="needs Zephyr's module hal_nordic"):
+        read_board(without, "nrf52840dk/nrf52840")
