@@ -45,7 +45,7 @@ _ADVICE: Final = (
         "-DCONFIG_MINRPC_ARENA_SIZE=N a size in bytes",
     ),
     (
-        re.compile(r"cannot find -lgcc|skipping incompatible \S*libgcc"),
+        re.compile(r"cannot find -lgcc|libgcc\.a\S* file class ELFCLASS64 incompatible"),
         "this compiler has no libgcc for the processor's word size: use the Zephyr SDK",
     ),
 )
