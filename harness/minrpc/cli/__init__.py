@@ -37,6 +37,7 @@ COMMANDS: Final = MappingProxyType(
         "profile": "show what one call executes, by function and source line, in QEMU",
         "model": "run a trained network on a device, its time by operator; or export it as C",
         "tune": "find the parameters and flags that make a C kernel fastest on the device",
+        "stats": "show what a device says of its memory, its clock and its link",
         "compare": "show what got slower or bigger between two measurements, as Markdown",
         "bench": "measure what the program costs against a raw baseline",
         "cache": "show how much the firmware that is kept takes, and clean it",
