@@ -563,11 +563,13 @@ static void close_window(unsigned int vcpu, void *userdata)
 		(void)settle();
 	}
 	is_open = false;
-	for (size_t i = 0U; i < used_count; i++) {
-		inside[used[i].counter] += live[used[i].counter] - used[i].before;
+	/* The first in use is that of all instructions, which counts only where the flow is looked at. */
+	for (size_t i = 1U; i < used_count; i++) {
+		uint64_t executed = live[used[i].counter] - used[i].before;
+
+		inside[used[i].counter] += executed;
+		now.instructions += executed;
 	}
-	/* The counter of all instructions is the first in use. */
-	now.instructions = live[INSTRUCTIONS] - used[0].before;
 	windows[control->windows++ % control->windows_max] = now;
 }
 
@@ -729,7 +731,9 @@ static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 							 QEMU_PLUGIN_MEM_RW, (void *)(uintptr_t)address);
 		}
 		use(counter);
-		count(insn, INSTRUCTIONS);
+		if ((control->look_at & LOOK_AT_FLOW) != 0U) {
+			count(insn, INSTRUCTIONS);
+		}
 		count(insn, counter);
 	}
 }
