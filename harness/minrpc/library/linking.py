@@ -37,13 +37,14 @@ SECTIONS
 		minrpc_constructors = .;
 		KEEP(*(SORT_BY_INIT_PRIORITY(.init_array.*) .init_array .ctors .ctors.*))
 		minrpc_constructors_end = .;
-		*(.data .data.* .sdata .sdata.* .got .got.* .igot .igot.* .toc .relro* .ldata*)
+		KEEP(*(.data .data.* .sdata .sdata.*))
+		*(.got .got.* .igot .igot.* .toc .relro* .ldata*)
 		. = ALIGN(4);
 	}}
 	{orphans}
 	.zeroed (NOLOAD) : {{
 		minrpc_bss = .;
-		*(.bss .bss.* .sbss .sbss.* COMMON)
+		KEEP(*(.bss .bss.* .sbss .sbss.* COMMON))
 		minrpc_bss_end = .;
 	}}
 	minrpc_end = .;
@@ -114,7 +115,15 @@ def link(compiled: Compiled, toolset: Toolset, base: int, further: Mapping[str, 
         # RISC-V's relaxation uses the firmware's global pointer; x86-64's makes near calls of what may be
         # far.
         relaxes = program_facts(toolset.elf).machine != "EM_RISCV" and not toolset.calls_far
-        command += ["-z", "noexecstack", *([] if relaxes else ["--no-relax"])]
+        # Constants that no function uses stay away: a library's tables may be larger than the device.
+        command += [
+            "--gc-sections",
+            "-e",
+            REGISTRY,
+            "-z",
+            "noexecstack",
+            *([] if relaxes else ["--no-relax"]),
+        ]
         command += [f"--defsym={one}=0" for one in _UNWINDERS]
         command += [f"--defsym={one}={value:#x}" for one, value in (further or {}).items()]
         command += [str(one) for one in compiled.objects if one.suffix != ".a"]

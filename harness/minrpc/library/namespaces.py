@@ -162,7 +162,7 @@ class Variables:
             )
         address = self._library.image.symbols.get(variable.symbol)
         if address is None:
-            raise AttributeError(f"{self._library.name}: the compiler has removed {name}, which nothing uses")
+            raise AttributeError(f"{self._library.name}: {name} was left out, since nothing uses it")
         return VariableOnDevice(self._library, variable, address)
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - number, numpy array, struct

@@ -148,6 +148,11 @@ int32_t *place(int index)
 	return index < 0 ? NULL : &table[index];
 }
 
+const int16_t *fixed_numbers(void)
+{
+	return fixed;
+}
+
 int32_t total(int32_t *const *rows, size_t rows_count, size_t n)
 {
 	int32_t sum = 0;
