@@ -80,7 +80,7 @@ class Toolset:
         Two functions with the same body stay two: the debug information would name only one.
         """
         far = ("-fPIC", "-fno-plt", "-fno-semantic-interposition") if self.calls_far else ()
-        return (*self.flags, "-fno-ipa-icf", *far)
+        return (*self.flags, "-ffunction-sections", "-fdata-sections", "-fno-ipa-icf", *far)
 
     @property
     def emulation(self) -> tuple[str, ...]:
