@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
+from minrpc.errors import DeadlineError
 from minrpc.transport import Transport
 
 
@@ -40,10 +41,14 @@ class MeteredTransport:
         self._requests = 0
 
     def write(self, data: bytes, timeout_s: float) -> None:
-        """As `Transport.write`."""
-        self._sent += data
+        """As `Transport.write`. What a slow far end has not taken is not sent yet: its writer comes again."""
         self._requests += 1
-        self._inner.write(data, timeout_s)
+        try:
+            self._inner.write(data, timeout_s)
+        except DeadlineError as error:
+            self._sent += data[: error.written]
+            raise
+        self._sent += data
 
     def read(self, timeout_s: float) -> bytes:
         """As `Transport.read`."""
