@@ -12,8 +12,11 @@ from pathlib import Path
 import pytest
 from minrpc import errors
 from minrpc.errors import HarnessError, MissingError
+from minrpc.firmware.zephyr_boards import NoSuchBoardError
 from minrpc.library import CompileError, GuardError, LinkError, LoadError, UndefinedSymbolsError
 from minrpc.running.qmp import QmpError
+from minrpc.tvm.modules import ModuleError
+from minrpc.tvm.relax import ModelError
 
 TESTS = Path(__file__).parent.parent
 
@@ -46,6 +49,9 @@ PROVOKED_BY: dict[type[HarnessError], str] = {
     UndefinedSymbolsError: "device/test_c_functions.py::test_symbols_that_are_nowhere",
     LoadError: "device/test_c_functions.py::test_a_device_whose_firmware_is_not_known",
     GuardError: "device/test_c_functions.py::test_writing_outside_of_an_array_is_found",
+    NoSuchBoardError: "unit/firmware/test_zephyr_boards.py::test_a_board_that_zephyr_has_not",
+    ModuleError: "unit/tvm/test_modules.py::test_what_is_no_module",
+    ModelError: "unit/tvm/test_relax.py::test_a_shape_that_is_not_known_is_refused",
     QmpError: "unit/running/test_start.py::test_what_qemu_refuses_is_an_error_and_its_monitor_goes_on",
 }
 

@@ -135,11 +135,21 @@ def test_a_port_that_goes_with_the_reset_is_waited_for(tmp_path: Path) -> None:
     path.symlink_to(os.ttyname(first[1]))
     os.close(first[1])
     new = os.ttyname(second[1])
-    plug_in = threading.Timer(0.2, path.symlink_to, [new])
+
+    def plug_in() -> None:
+        """Once it is out, and has been for a moment."""
+        moment = threading.Event()
+        while path.is_symlink():
+            moment.wait(0.01)
+        moment.wait(0.1)
+        path.symlink_to(new)
+
+    plugging = threading.Thread(target=plug_in)
     with start(Target.named(serial_port=str(path), reset_command=f"rm {path}")) as running:
         os.close(first[0])
-        plug_in.start()
+        plugging.start()
         running.reset(Deadline("reset", RESET_S))
+        plugging.join()
         os.write(second[0], b"here")
         assert running.transport.read(RESET_S) == b"here"
     for fd in second:
