@@ -197,7 +197,13 @@ def _name(die: DIE) -> str:
 
 
 def _return_of(die: DIE, called: set[int]) -> Iterator[int]:
-    if die.tag in ("DW_TAG_call_site", "DW_TAG_GNU_call_site") and "DW_AT_call_return_pc" in die.attributes:
-        origin = die.attributes.get("DW_AT_call_origin")
-        if origin is not None and origin.value + die.cu.cu_offset in called:
-            yield die.attributes["DW_AT_call_return_pc"].value
+    """DWARF 5 has names for it; before, GCC had its own tag with other attributes."""
+    if die.tag == "DW_TAG_call_site":
+        pc, origin = "DW_AT_call_return_pc", "DW_AT_call_origin"
+    elif die.tag == "DW_TAG_GNU_call_site":
+        pc, origin = "DW_AT_low_pc", "DW_AT_abstract_origin"
+    else:
+        return
+    found = die.attributes
+    if pc in found and origin in found and found[origin].value + die.cu.cu_offset in called:
+        yield found[pc].value

@@ -20,6 +20,8 @@ INTERRUPTS: Final = "(interrupts)"
 
 # What an interrupt or exception is entered by, as runtimes name it. Nothing calls such a function.
 _ENTRIES: Final = re.compile(r"isr|irq|interrupt|trap|exc(eption)?|nmi|systick|timer_handler", re.IGNORECASE)
+# Functions about interrupts that are called as others are: irq_lock and its like.
+_CALLED: Final = re.compile(r"lock|enable|disable|connect|init", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,7 @@ class Profile:
         names = list(tree.names)
         for node, name in enumerate(names):
             inside = names[tree.parents[node]] == INTERRUPTS
-            if node and (inside or _ENTRIES.search(name)):
+            if node and (inside or (_ENTRIES.search(name) and not _CALLED.search(name))):
                 names[node] = INTERRUPTS
         return CallTree(names, tree.parents, tree.own, tree.calls)
 

@@ -61,6 +61,12 @@ def test_code_holds_the_functions(image: Image) -> None:
     assert any(code.base <= start < code.base + code.size for code in image.code)
 
 
+def test_the_window_is_found_in_older_debug_information(tmp_path: Path) -> None:
+    image = Image(program(tmp_path, "-gdwarf-4"))
+    assert image.window == Image(program(tmp_path, "-gdwarf-5")).window
+    assert image.window.opens != (named(image, "minrpc_timer_start"),)
+
+
 def test_the_window_opens_where_the_timers_start_returns(image: Image) -> None:
     (opens,), (closes,) = image.window.opens, image.window.closes
     main = image.function_at(named(image, "main"))
