@@ -14,7 +14,7 @@ from minrpc.firmware.inputs import ninja
 from minrpc.firmware.recipes import configured_shift
 from minrpc.firmware.zephyr_boards import BuiltTree, read_built_tree
 from minrpc.targets import Platform, Target
-from minrpc.targets.qemu_command import find_qemu
+from minrpc.targets.qemu_command import find_qemu, strip
 from minrpc.targets.table import Start
 
 
@@ -69,7 +69,8 @@ def _wired(platform: Platform, tree: BuiltTree, config: str) -> Platform:
 
 
 def _images(argv: list[str], build_dir: Path) -> list[Path]:
-    found = re.findall(re.escape(str(build_dir)) + r"/[^\s,]+", "\n".join(argv))
+    """What QEMU loads; the pipes and files that twister's own run would make are none of it."""
+    found = re.findall(re.escape(str(build_dir)) + r"/[^\s,]+", "\n".join(strip(argv)))
     return [Path(path) for path in found]
 
 
