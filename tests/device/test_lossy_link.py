@@ -41,6 +41,7 @@ def lossy(running_device: RunningDevice) -> MakeLossy:
             call_timeout_s=timeout_s,
             session_timeout_s=60.0,
             resend=resend,
+            direct=False,
         )
         return device, transport
 

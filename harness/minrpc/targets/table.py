@@ -118,6 +118,7 @@ def _bare(
     arch: str = "arm",
     uarts: tuple[int, int | None] = (1, 0),
     clock: str = "SysTick",
+    memory: tuple[int | None, int] = (None, 0),
     options: tuple[str, ...] = (_CODE_LOADING,),
     default: bool = False,
 ) -> Platform:
@@ -126,8 +127,11 @@ def _bare(
     machine: of zephyr-app/ports/baremetal/machines.
     core: its processor, for people.
     uarts: which carries RPC, and which text.
+    memory: address and bytes of what QEMU's `-machine memory-backend=` is on this machine.
     """
     return Platform(
+        memory_at=memory[0],
+        memory_size=memory[1],
         name=f"bare_{machine}",
         port="baremetal",
         starts="qemu",
@@ -152,6 +156,7 @@ _VIRT: Final[Mapping[str, Any]] = {
     "qemu_args": ("-bios", "none", "-rtc", "clock=vm"),
     "uarts": (0, None),
     "clock": "mtime",
+    "memory": (0x80000000, 128 << 20),
 }
 
 _TABLE = (
@@ -167,11 +172,13 @@ _TABLE = (
         clock="CLOCK_MONOTONIC",
         arguments=("--fd", "{fd}"),
     ),
-    _bare("mps2_an385", "Cortex-M3", qemu_machine="mps2-an385", default=True),
-    _bare("mps2_an386", "Cortex-M4 with FPU", qemu_machine="mps2-an386"),
-    _bare("mps2_an500", "Cortex-M7 with double FPU", qemu_machine="mps2-an500"),
-    _bare("mps2_an505", "Cortex-M33 with FPU", qemu_machine="mps2-an505"),
-    _bare("mps2_an521", "Cortex-M33 without FPU", qemu_machine="mps2-an521"),
+    _bare("mps2_an385", "Cortex-M3", qemu_machine="mps2-an385", memory=(0x21000000, 16 << 20), default=True),
+    _bare("mps2_an386", "Cortex-M4 with FPU", qemu_machine="mps2-an386", memory=(0x21000000, 16 << 20)),
+    _bare(
+        "mps2_an500", "Cortex-M7 with double FPU", qemu_machine="mps2-an500", memory=(0x60000000, 16 << 20)
+    ),
+    _bare("mps2_an505", "Cortex-M33 with FPU", qemu_machine="mps2-an505", memory=(0x80000000, 16 << 20)),
+    _bare("mps2_an521", "Cortex-M33 without FPU", qemu_machine="mps2-an521", memory=(0x80000000, 16 << 20)),
     _bare("mps3_an547", "Cortex-M55 with FPU and vectors (MVE)", qemu_machine="mps3-an547"),
     _bare("microbit", "Cortex-M0 with 16 KiB of RAM", qemu_machine="microbit", uarts=(0, None)),
     _bare("rv32", "RV32IMAC", qemu="qemu-system-riscv32", **_VIRT),
