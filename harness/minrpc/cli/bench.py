@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -18,6 +19,7 @@ from minrpc.bench.run import DEFAULT_GROUPS, GROUPS, Plan, run
 from minrpc.bench.table import report_text
 from minrpc.cli.json_output import add_json_option, write_json
 from minrpc.errors import ConfigurationError
+from minrpc.firmware.zephyr_boards import resolved
 from minrpc.reports.figures import check_target
 from minrpc.targets import Target
 
@@ -74,7 +76,8 @@ def _targets(arguments: argparse.Namespace) -> list[Target]:
     if arguments.sizes:
         return []
     file = arguments.platforms_file
-    return [Target.named(name, platforms_file=file) for name in _words(arguments.platform)]
+    named = [Target.named(name, platforms_file=file) for name in _words(arguments.platform)]
+    return [replace(target, platform=resolved(target.platform)) for target in named]
 
 
 def _groups(arguments: argparse.Namespace) -> Sequence[Group]:
