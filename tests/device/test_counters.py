@@ -161,4 +161,6 @@ def test_an_array_of_n_bytes_takes_n_bytes_of_stack(image: Firmware) -> None:
     with open_device(counted_firmware(image).changed(counters=True)) as device:
         timed = device.system_lib().measure("deep", number=3, repeat=5, counters=["stack_bytes"])
         peaks = [min(timed(size).counters["stack_bytes"]) for size in (64, 128, 256, 512)]
+    if not any(peaks):
+        pytest.skip("the stack that functions run on is not found in this image: no figure")
     assert [peak - peaks[0] for peak in peaks] == [0, 64, 192, 448]

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,11 +27,12 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Any:  # noqa: ANN401
 
 
 @pytest.fixture
-def loaded(device: Device, model: Any) -> Any:  # noqa: ANN401
+def loaded(device: Device, model: Any, need_memory: Callable[[int], None]) -> Any:  # noqa: ANN401
     from minrpc.tvm.models import load_model
 
     if not device.rpc.global_function("minrpc.code_load"):
         pytest.skip("its firmware can't load code")
+    need_memory(32_000)
     return load_model(device, model.plan)
 
 

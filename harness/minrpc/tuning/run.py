@@ -281,8 +281,9 @@ class _Bench:
 
 
 def _fewest(measured: Measurement, number: int) -> float:
-    """Cycles of a call. Under icount, those of a whole number of instructions in a batch:
-    the counter's phase, a tick more or less, would make two runs differ."""
+    """Cycles of a call. Under icount, those of a whole number of instructions in a batch: the counter's phase,
+    a tick more or less, would make two runs differ. A tick must be shorter than half an instruction for that.
+    """
     each = measured.clock.cycles_per_instruction
     if each is None:
         return min(measured.cycles_per_call)

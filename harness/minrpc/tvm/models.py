@@ -50,7 +50,8 @@ class OperatorTime:
 class ModelRun:
     """What came of a model on a device.
 
-    outputs: by name. whole: the time of a run. operators: of each, in their order.
+    outputs: by name. whole: the time of a run. operators: of each, in their order. What measuring costs is
+        subtracted from all: it would count once for each operator.
     code_bytes, weight_bytes: of the loaded image without and of the weights; workspace_bytes: storages and
         workspaces; io_bytes: inputs and outputs.
     """
@@ -112,12 +113,12 @@ class LoadedModel:
         for index, operator in enumerate(self.plan.operators):
             timed = self.library.measure(f"tvmgen_{name}_operator", **options)
             measurement = timed(given, taken, self._workspace, index)
-            operators.append(OperatorTime(operator.function, measurement))
+            operators.append(OperatorTime(operator.function, measurement.net()))
         io = [tensor.nbytes for _, tensor in (*self.plan.inputs, *self.plan.outputs)]
         return ModelRun(
             name,
             outputs,
-            whole,
+            whole.net(),
             tuple(operators),
             self.library.device_bytes - self.plan.constant_bytes,
             self.plan.constant_bytes,

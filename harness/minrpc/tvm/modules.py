@@ -48,8 +48,6 @@ _POINTERS: Final = (
 )
 
 _ADAPTER: Final = """\
-#include <stddef.h>
-
 typedef union { long long i; double f; void *p; } value;
 typedef struct { int type_index; unsigned zero_padding; union { long long i; double f; void *p; }; } any;
 typedef int packed(value *a, int *c, int n, value *r, int *rc, void *resource);
@@ -64,7 +62,7 @@ extern int TVMBackendParallelLaunch(void *, void *, int);
 
 static char *joined(char *to, const char *from, char *end)
 {
-	while (from != NULL && to != end && *from != 0) {
+	while (from != (void *)0 && to != end && *from != 0) {
 		*to++ = *from++;
 	}
 	return to;
@@ -119,7 +117,7 @@ static int call(ffi *function, value *a, int *c, int n, value *r, int *rc)
 			args[i].i = a[i].i;
 		}
 	}
-	status = function(NULL, args, n, &result);
+	status = function((void *)0, args, n, &result);
 	if (status != 0) {
 		return status;
 	}
