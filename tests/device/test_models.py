@@ -32,7 +32,7 @@ def loaded(device: Device, model: Any, need_memory: Callable[[int], None]) -> An
 
     if not device.rpc.global_function("minrpc.code_load"):
         pytest.skip("its firmware can't load code")
-    need_memory(32_000)
+    need_memory(64_000)
     return load_model(device, model.plan)
 
 
@@ -56,8 +56,8 @@ def test_operators_make_up_the_whole(loaded: Any, model: Any, image: Firmware) -
     ("wrong", "text"),
     [
         ({}, "takes x, not nothing"),
-        ({"x": np.zeros((1, 8, 8), np.float32)}, r"x is float32\[1, 1, 8, 8\], not float32\[1, 8, 8\]"),
-        ({"x": np.zeros((1, 1, 8, 8), np.int8)}, "not int8"),
+        ({"x": np.zeros((1, 8, 8), np.float32)}, r"x is float32\[1, 1, 16, 16\], not float32\[1, 8, 8\]"),
+        ({"x": np.zeros((1, 1, 16, 16), np.int8)}, "not int8"),
     ],
 )
 def test_inputs_that_do_not_fit(loaded: Any, wrong: dict[str, Any], text: str) -> None:  # noqa: ANN401

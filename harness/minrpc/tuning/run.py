@@ -281,7 +281,7 @@ class _Bench:
 
 
 def _fewest(measured: Measurement, number: int) -> float:
-    """Cycles of a call. Under icount, those of a whole number of instructions in a batch: the counter's phase,
+    """Cycles of a call. Under icount, of a whole number of instructions in a batch: the counter's phase,
     a tick more or less, would make two runs differ. A tick must be shorter than half an instruction for that.
     """
     each = measured.clock.cycles_per_instruction

@@ -25,7 +25,7 @@ def test_it_runs_and_tells(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     assert "all operators" in shown
     (found,) = json.loads(result.read_text())["models"]
     assert found["passed"]
-    assert found["weight_bytes"] == 4 * (36 + 4 + 256 * 5 + 5)
+    assert found["weight_bytes"] == 4 * (36 + 4 + 1024 * 5 + 5)
 
 
 def test_it_is_exported_and_compiles_without_a_warning(tmp_path: Path) -> None:

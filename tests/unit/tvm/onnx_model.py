@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A small network as an ONNX file: convolution, relu, a linear layer, softmax on an 8x8 picture."""
+"""A small network as an ONNX file: convolution, relu, a linear layer, softmax on a 16x16 picture."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def write_onnx(path: Path) -> Path:
     weights = {
         "kernel": rng.standard_normal((4, 1, 3, 3)),
         "bias": rng.standard_normal(4),
-        "matrix": rng.standard_normal((256, 5)),
+        "matrix": rng.standard_normal((1024, 5)),
         "offset": rng.standard_normal(5),
     }
     constants = [numpy_helper.from_array(one.astype(np.float32), name) for name, one in weights.items()]
@@ -27,7 +27,7 @@ def write_onnx(path: Path) -> Path:
         helper.make_node("Gemm", ["flat", "matrix", "offset"], ["scores"]),
         helper.make_node("Softmax", ["scores"], ["y"]),
     ]
-    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 1, 8, 8])
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 1, 16, 16])
     y = helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 5])
     graph = helper.make_graph(nodes, "net", [x], [y], constants)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
