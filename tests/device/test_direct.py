@@ -86,16 +86,16 @@ def test_memory_of_an_earlier_session_is_refused(direct: Device) -> None:
 def test_times_are_equal_to_a_tick(direct: Device, image: Firmware) -> None:
     """The law: how the arrays came there does not show in what a call takes."""
 
-    def cycles() -> list[int]:
+    def cycles() -> int:
+        """Of the quickest repeat: an interrupt of the clock falls into one of them at most."""
         x = direct.array(np.arange(256, dtype=np.float32))
         y = direct.empty((256,), np.float32)
         measured = direct.system_lib().measure("add", number=10, repeat=3)(x, x, y)
-        return [sample.cycles for sample in measured.samples]
+        return min(sample.cycles for sample in measured.samples)
 
     with_memory = cycles()
     direct.direct = False
-    for one, other in zip(with_memory, cycles(), strict=True):
-        assert abs(one - other) <= 1
+    assert abs(with_memory - cycles()) <= 1
 
 
 def test_off_is_off(device: Device, need_memory: Callable[[int], None]) -> None:

@@ -58,7 +58,8 @@ class Kernel:
 
     source: its C file. function: in it. arguments: numpy arrays and numbers that it is called with.
     check: what is right; None to believe every candidate. include: directories of headers.
-    number, repeat: of its time evaluator. counters: names to be counted, as `measure` takes them.
+    number, repeat: of its time evaluator; the quickest repeat counts, since an interrupt may fall into one.
+    counters: names to be counted, as `measure` takes them.
     rtol, atol: how near floats must be.
     """
 
@@ -68,7 +69,7 @@ class Kernel:
     check: Check | None = None
     include: tuple[Path, ...] = ()
     number: int = 1
-    repeat: int = 1
+    repeat: int = 3
     counters: tuple[str, ...] | str = ()
     rtol: float = 1e-5
     atol: float = 1e-6
