@@ -8,14 +8,12 @@ from pathlib import Path
 
 import numpy as np
 
-from minrpc.cli.call_arguments import Array, parse_argument
+from minrpc.cli.call_arguments import parse_argument, to_host
 from minrpc.cli.source_options import add_source_options, sources_from
-from minrpc.errors import ConfigurationError, MissingError
+from minrpc.errors import ConfigurationError
 from minrpc.library import load
-from minrpc.pipeline import open_device, select
+from minrpc.pipeline import open_device, select_runnable
 from minrpc.targets.options import add_device_options, options_from
-
-_SEED = 12345
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,12 +36,9 @@ def main(arguments: argparse.Namespace) -> int:
     """Call it on each platform: the result, and the arrays that it changed."""
     sources = sources_from(arguments, [arguments.source])
     plan = [parse_argument(text) for text in arguments.arg]
-    selection = select(options_from(vars(arguments)))
-    if not selection.targets:
-        raise MissingError("no platform can run here", details=list(selection.left_out.values()))
+    selection = select_runnable(options_from(vars(arguments)))
     for target in selection.targets:
-        rng = np.random.default_rng(_SEED)
-        given = [one.host(rng) if isinstance(one, Array) else one for one in plan]
+        given = to_host(plan)
         before = [one.copy() if isinstance(one, np.ndarray) else one for one in given]
         with open_device(target) as device, load(device, sources) as library:
             try:

@@ -97,10 +97,18 @@ def call_arguments(
     return [one] * ARRAYS[function]
 
 
-def to_device(device: Device, arguments: Sequence[Argument]) -> list[object]:
-    """The arguments themselves: arrays are made on the device, with the same elements each time."""
+def to_host(arguments: Sequence[Argument]) -> list[npt.NDArray[Any] | int | float]:
+    """The arguments themselves: arrays with the same elements each time."""
     rng = np.random.default_rng(_SEED)
-    return [device.array(one.host(rng), one.dtype) if isinstance(one, Array) else one for one in arguments]
+    return [one.host(rng) if isinstance(one, Array) else one for one in arguments]
+
+
+def to_device(device: Device, arguments: Sequence[Argument]) -> list[object]:
+    """As `to_host`, the arrays on the device."""
+    return [
+        device.array(host, one.dtype) if isinstance(one, Array) else host
+        for one, host in zip(arguments, to_host(arguments), strict=True)
+    ]
 
 
 def _dtype(text: str) -> str:

@@ -10,9 +10,9 @@ from typing import Any
 
 from minrpc.cli.json_output import add_json_option, write_json
 from minrpc.client import Device
-from minrpc.errors import ConfigurationError, DialectError, MissingError, TimerError
+from minrpc.errors import ConfigurationError, DialectError, TimerError
 from minrpc.host.deadline import Deadline
-from minrpc.pipeline import connect, select
+from minrpc.pipeline import connect, select_runnable
 from minrpc.running import start
 from minrpc.targets import Target
 from minrpc.targets.options import add_device_options, options_from
@@ -36,9 +36,7 @@ def main(arguments: argparse.Namespace) -> int:
     options = options_from(vars(arguments))
     if arguments.seconds < 0:
         raise ConfigurationError("--seconds is at least 0", next_step="leave it out")
-    selection = select(options)
-    if not selection.targets:
-        raise MissingError("no platform can run here", details=list(selection.left_out.values()))
+    selection = select_runnable(options)
     total = Deadline("clock", options.total_s)
     clocks = [_show(target, arguments.seconds, total) for target in selection.targets]
     write_json(arguments, {"clocks": clocks, "left_out": dict(selection.left_out)})

@@ -8,10 +8,9 @@ from pathlib import Path
 
 from minrpc.cli.json_output import add_json_option, write_json
 from minrpc.cli.source_options import add_source_options, sources_from
-from minrpc.errors import MissingError
 from minrpc.firmware import build
 from minrpc.library import compile_sources, function_sizes, toolset_of
-from minrpc.pipeline import select
+from minrpc.pipeline import select_runnable
 from minrpc.targets.options import add_device_options, options_from
 
 
@@ -27,9 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     """Compile for each platform and show."""
     sources = sources_from(arguments, arguments.source)
-    selection = select(options_from(vars(arguments)))
-    if not selection.targets:
-        raise MissingError("no platform can run here", details=list(selection.left_out.values()))
+    selection = select_runnable(options_from(vars(arguments)))
     shown = []
     for target in selection.targets:
         toolset = toolset_of(build(target))

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from minrpc.cli.json_output import add_json_option, write_json
-from minrpc.errors import ConfigurationError, MissingError
+from minrpc.errors import ConfigurationError
 from minrpc.host.deadline import Deadline
-from minrpc.pipeline import connect, select
+from minrpc.pipeline import connect, select_runnable
 from minrpc.reports.markdown import table
 from minrpc.running import start
 from minrpc.targets import Target
@@ -51,9 +51,7 @@ def main(arguments: argparse.Namespace) -> int:
     if arguments.export:
         _export(model, arguments.export)
         return 0
-    selection = select(options)
-    if not selection.targets:
-        raise MissingError("no platform can run here", details=list(selection.left_out.values()))
+    selection = select_runnable(options)
     total = Deadline("model", options.total_s)
     inputs = model.random_inputs(arguments.seed)
     expected = model.on_host(inputs)

@@ -7,9 +7,8 @@ import argparse
 from collections.abc import Iterator
 
 from minrpc.client import DeviceInfo
-from minrpc.errors import MissingError
 from minrpc.host.deadline import Deadline
-from minrpc.pipeline import connect, select
+from minrpc.pipeline import connect, select_runnable
 from minrpc.running import start
 from minrpc.targets.options import add_device_options, options_from
 from minrpc.timing.units import quantity
@@ -23,9 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     """Ask each device, and show."""
     options = options_from(vars(arguments))
-    selection = select(options)
-    if not selection.targets:
-        raise MissingError("no platform can run here", details=list(selection.left_out.values()))
+    selection = select_runnable(options)
     total = Deadline("stats", options.total_s)
     for target in selection.targets:
         with start(target, total=total) as running, connect(running, total=total) as device:

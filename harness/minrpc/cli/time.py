@@ -17,12 +17,12 @@ from minrpc.cli.json_output import STDOUT, add_json_option, write_json
 from minrpc.cli.source_options import add_source_options, sources_from
 from minrpc.cli.timing_files import add_record, read_records
 from minrpc.client import Device, RemoteModule
-from minrpc.errors import ConfigurationError, MissingError
+from minrpc.errors import ConfigurationError
 from minrpc.firmware import Firmware
 from minrpc.firmware.provenance import compiler_of
 from minrpc.host.deadline import Deadline
 from minrpc.library import LoadedLibrary, load
-from minrpc.pipeline import connect, select
+from minrpc.pipeline import connect, select_runnable
 from minrpc.reports.figures import check_target
 from minrpc.running import RunningDevice, start
 from minrpc.targets import Target
@@ -99,9 +99,7 @@ def main(arguments: argparse.Namespace) -> int:
         check_target(arguments.plot)
     if arguments.json and arguments.json != STDOUT:
         read_records(arguments.json, missing=[])
-    selection = select(options)
-    if not selection.targets:
-        raise MissingError("no platform can run here", details=list(selection.left_out.values()))
+    selection = select_runnable(options)
     total = Deadline("time", options.total_s)
     if arguments.constant_time:
         targets = [one.changed(cmake_options=arguments.option) for one in selection.targets]

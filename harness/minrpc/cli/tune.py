@@ -11,13 +11,11 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from minrpc.cli.call_arguments import Array, parse_argument
-from minrpc.errors import ConfigurationError, MissingError
+from minrpc.cli.call_arguments import parse_argument, to_host
+from minrpc.errors import ConfigurationError
 from minrpc.firmware import build
 from minrpc.host.files import check_writable, write_whole
-from minrpc.pipeline import select
+from minrpc.pipeline import select_runnable
 from minrpc.reports.markdown import table
 from minrpc.targets import Target
 from minrpc.targets.options import add_device_options, options_from
@@ -26,8 +24,6 @@ from minrpc.tuning.strategies import STRATEGIES
 
 if TYPE_CHECKING:
     from minrpc.tuning.run import Check, Kernel
-
-_SEED = 12345
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -64,9 +60,7 @@ def main(arguments: argparse.Namespace) -> int:
     for path in (arguments.results, arguments.t4):
         if path is not None:
             check_writable(path)
-    selection = select(options_from(vars(arguments)))
-    if not selection.targets:
-        raise MissingError("no platform can run here", details=list(selection.left_out.values()))
+    selection = select_runnable(options_from(vars(arguments)))
     if len(selection.targets) > 1 and (arguments.results or arguments.resume or arguments.t4):
         raise ConfigurationError("results are of one platform", next_step="name one by --platform")
     return max([_tune(kernel, space, target, arguments) for target in selection.targets])
@@ -75,14 +69,13 @@ def main(arguments: argparse.Namespace) -> int:
 def _kernel(arguments: argparse.Namespace) -> Kernel:
     from minrpc.tuning.run import Kernel
 
-    rng = np.random.default_rng(_SEED)
     plan = [parse_argument(text) for text in arguments.arg]
     named = tuple(filter(None, arguments.counters.split(",")))
     counters = "all" if arguments.counters == "all" else named
     return Kernel(
         arguments.source,
         arguments.function,
-        tuple(one.host(rng) if isinstance(one, Array) else one for one in plan),
+        tuple(to_host(plan)),
         _check_of(arguments.check),
         tuple(arguments.include),
         counters=counters,

@@ -156,16 +156,23 @@ def thunk_source(functions: Sequence[Function], word: int, *, start: bool) -> st
     if start:
         bodies.append(_START_SOURCE)
         listed.append((START, "start"))
-    table = ", ".join(thunk for _, thunk in listed) or "0"
+    return "\n".join([_PRELUDE, *names.definitions, *bodies, registry_source(listed)])
+
+
+def registry_source(listed: Sequence[tuple[str, str]]) -> str:
+    """C that defines `REGISTRY`: pairs of a packed function's name, and what it is called in that file.
+
+    The type `packed` must be declared before.
+    """
+    table = ", ".join(function for _, function in listed) or "0"
     text = "".join(f'\n\t"{name}\\000"' for name, _ in listed)
     count = len(listed)
-    registry = (
+    return (
         f'static const char names[] = "\\{count & 255:03o}\\{count >> 8:03o}"{text};\n'
         f"static packed *const functions[] = {{{table}}};\n"
         "__attribute__((used)) const struct { const char *names; packed *const *functions; } "
         f"{REGISTRY} = {{names, functions}};\n"
     )
-    return "\n".join([_PRELUDE, *names.definitions, *bodies, registry])
 
 
 def _thunk(index: int, function: Function, names: _Names) -> str:

@@ -6,7 +6,7 @@ Target -> build -> Firmware -> start -> RunningDevice -> connect -> Device
 
 from minrpc.pipeline.opening import connect, open_device, open_devices
 from minrpc.pipeline.requirements import Requirement, lacking, requirements
-from minrpc.pipeline.selection import Selection, select
+from minrpc.pipeline.selection import Selection, select, select_runnable
 
 __all__ = [
     "Requirement",
@@ -17,4 +17,5 @@ __all__ = [
     "open_devices",
     "requirements",
     "select",
+    "select_runnable",
 ]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-from minrpc.errors import ConfigurationError
+from minrpc.errors import ConfigurationError, MissingError
 from minrpc.firmware.zephyr_boards import resolved
 from minrpc.pipeline.requirements import Requirement, lacking
 from minrpc.targets import Platform, Target, Timing, find_platform, load_platforms
@@ -54,6 +54,14 @@ def select(options: Options, missing: Callable[[Platform], list[Requirement]] = 
     }
     targets = tuple(options.target(platform) for name, platform in chosen.items() if not reasons[name])
     return Selection(targets, {name: why for name, why in reasons.items() if why})
+
+
+def select_runnable(options: Options) -> Selection:
+    """As `select`, with at least one target. Raises MissingError, too: why each platform is left out."""
+    selection = select(options)
+    if not selection.targets:
+        raise MissingError("no platform can run here", details=list(selection.left_out.values()))
+    return selection
 
 
 def _able(platforms: Mapping[str, Platform], options: Options) -> list[Platform]:

@@ -96,7 +96,9 @@ class LoadedModel:
 
         Raises ConfigurationError for inputs that do not fit, RemoteError when an operator fails.
         """
-        given, taken, outputs = self._placed(inputs)
+        return self._run(*self._placed(inputs))
+
+    def _run(self, given: Any, taken: Any, outputs: dict[str, Any]) -> dict[str, npt.NDArray[Any]]:  # noqa: ANN401
         status = self.library[f"tvmgen_{self.plan.name}_run_in"](given, taken, self._workspace)
         if status != 0:
             raise ConfigurationError(f"{self.plan.name}: an operator failed with {status}")
@@ -104,9 +106,9 @@ class LoadedModel:
 
     def measure(self, inputs: Arrays, *, number: int = 1, repeat: int = 3) -> ModelRun:
         """Run, then time the whole and each operator, on the device. Raises as `run` does."""
-        outputs = self.run(inputs)
+        given, taken, there = self._placed(inputs)
+        outputs = self._run(given, taken, there)
         name = self.plan.name
-        given, taken, _ = self._placed(inputs)
         options = {"number": number, "repeat": repeat}
         whole = self.library.measure(f"tvmgen_{name}_run_in", **options)(given, taken, self._workspace)
         operators = []

@@ -29,7 +29,7 @@ from minrpc.library import LoadedLibrary
 from minrpc.library.c_types import Declarations
 from minrpc.library.compiling import Compiled, Sources, compile_file, compile_text
 from minrpc.library.loading import firmware_of, load_compiled
-from minrpc.library.thunks import REGISTRY
+from minrpc.library.thunks import registry_source
 from minrpc.library.toolset import Toolset, toolset_of
 from minrpc.tvm.export import SUPPORT
 
@@ -252,14 +252,7 @@ def adapter_source(symbols: Sequence[str]) -> tuple[tuple[str, ...], str]:
         )
     parts += [f'extern packed f{number} __asm__("{symbol}");' for number, symbol in enumerate(before)]
     names = tuple(one.removeprefix(PREFIX) for one in (today or before))
-    table = ", ".join(f"f{number}" for number in range(len(names)))
-    listed = "".join(f'\n\t"{name}\\000"' for name in names)
-    parts.append(
-        f'static const char names[] = "\\{len(names) & 255:03o}\\{len(names) >> 8:03o}"{listed};\n'
-        f"static packed *const functions[] = {{{table or 0}}};\n"
-        "__attribute__((used)) const struct { const char *names; packed *const *functions; } "
-        f"{REGISTRY} = {{names, functions}};\n"
-    )
+    parts.append(registry_source([(name, f"f{number}") for number, name in enumerate(names)]))
     return names, "\n".join(parts)
 
 

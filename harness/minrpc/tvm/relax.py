@@ -28,7 +28,7 @@ _IGNORED: Final = ("relax.memory.kill_tensor", "relax.memory.kill_storage", "rel
 class ModelError(ConfigurationError):
     """The model has something that can't be run as straight code on a device."""
 
-    default_next_step = "see docs/models.md for what a model may have"
+    default_next_step = "see docs/tvm.md for what a model may have"
 
 
 def tvm() -> Any:  # noqa: ANN401 - TVM has no types

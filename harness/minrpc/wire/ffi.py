@@ -46,7 +46,9 @@ from minrpc.wire.values import (
     PackedTensor,
     UInt,
     Value,
+    decode_bytes,
     decode_tensor,
+    decode_text,
 )
 
 _I32: Final = Struct("<i")
@@ -95,27 +97,14 @@ def _fixed(layout: Struct, make: Callable[..., Value]) -> _Decoder:
     return decode
 
 
-def _bytes(data: Buffer, offset: int) -> tuple[bytes, int]:
-    (length,) = _U64.unpack_from(data, offset)
-    begin = offset + _U64.size
-    if length > len(data) - begin:
-        raise MalformedError(f"{length} bytes announced where {len(data) - begin} are left")
-    return bytes(data[begin : begin + length]), begin + length
-
-
-def _text(data: Buffer, offset: int) -> tuple[str, int]:
-    found, end = _bytes(data, offset)
-    return found.decode("utf-8", "surrogateescape"), end
-
-
 def _object(data: Buffer, offset: int) -> tuple[Value, int]:
     """A string or bytes that the client had as an object, or its reference to an object of ours."""
     (kind,) = _U32.unpack_from(data, offset)
     offset += _U32.size
     if kind in _TEXTS:
-        return _text(data, offset)
+        return decode_text(data, offset)
     if kind in _BYTES:
-        return _bytes(data, offset)
+        return decode_bytes(data, offset)
     (handle,) = _U64.unpack_from(data, offset)
     return Object(kind, handle), offset + _U64.size
 
@@ -129,8 +118,8 @@ _DECODERS: Final[dict[int, _Decoder]] = {
     TypeIndex.DATA_TYPE: _fixed(_DTYPE, lambda code, bits, lanes, _padding: DataType(code, bits, lanes)),
     TypeIndex.DEVICE: _fixed(_DEVICE, DLDevice),
     TypeIndex.TENSOR_POINTER: lambda data, offset: decode_tensor(data, offset, Dialect.V0_8_0),
-    TypeIndex.RAW_TEXT: _text,
-    TypeIndex.RAW_BYTES: _bytes,
+    TypeIndex.RAW_TEXT: decode_text,
+    TypeIndex.RAW_BYTES: decode_bytes,
     TypeIndex.SMALL_TEXT: _object,
     TypeIndex.SMALL_BYTES: _object,
     TypeIndex.FUNCTION: _fixed(_U64, Function),

@@ -213,7 +213,8 @@ def _fixed(layout: Struct, make: Callable[..., Value]) -> Callable[[Buffer, int,
     return decode
 
 
-def _decode_bytes(data: Buffer, offset: int, _: Dialect) -> tuple[bytes, int]:
+def decode_bytes(data: Buffer, offset: int, _: object = None) -> tuple[bytes, int]:
+    """u64 n and n bytes at `offset`, and where they end. Raises MalformedError, struct.error."""
     (length,) = _U64.unpack_from(data, offset)
     begin = offset + _U64.size
     if length > len(data) - begin:
@@ -221,8 +222,9 @@ def _decode_bytes(data: Buffer, offset: int, _: Dialect) -> tuple[bytes, int]:
     return bytes(data[begin : begin + length]), begin + length
 
 
-def _decode_text(data: Buffer, offset: int, dialect: Dialect) -> tuple[str, int]:
-    text, end = _decode_bytes(data, offset, dialect)
+def decode_text(data: Buffer, offset: int, _: object = None) -> tuple[str, int]:
+    """As `decode_bytes`, as text."""
+    text, end = decode_bytes(data, offset)
     return text.decode("utf-8", "surrogateescape"), end
 
 
@@ -253,8 +255,8 @@ _DECODERS: dict[int, Callable[[Buffer, int, Dialect], tuple[Value, int]]] = {
     TypeCode.OBJECT: _fixed(_OBJECT, Object),
     TypeCode.MODULE: _fixed(_U64, Module),
     TypeCode.FUNCTION: _fixed(_U64, Function),
-    TypeCode.STRING: _decode_text,
-    TypeCode.BYTES: _decode_bytes,
+    TypeCode.STRING: decode_text,
+    TypeCode.BYTES: decode_bytes,
     TypeCode.BOOL: _fixed(_I64, lambda value: Bool(bool(value))),
 }
 
