@@ -35,6 +35,7 @@ COMMANDS: Final = MappingProxyType(
         "time": "measure how long a function takes on the device, with statistics",
         "clock": "show what a device's times are worth: its clock, overhead and drift",
         "profile": "show what one call executes, by function and source line, in QEMU",
+        "size": "show what a firmware takes of flash and RAM, by component and symbol",
         "model": "run a trained network on a device, its time by operator; or export it as C",
         "tune": "find the parameters and flags that make a C kernel fastest on the device",
         "stats": "show what a device says of its memory, its clock and its link",

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,11 +25,12 @@ from minrpc.library import LoadedLibrary, load
 from minrpc.pipeline import connect, select_runnable
 from minrpc.reports.figures import check_target
 from minrpc.running import RunningDevice, start
+from minrpc.sizes import program_sizes
 from minrpc.targets import Target
 from minrpc.targets.options import add_device_options, options_from, split_names
 from minrpc.timing import Measurement, samples_needed
 from minrpc.timing.plot import draw_samples
-from minrpc.timing.record import FirmwareRecord, Record
+from minrpc.timing.record import FirmwareRecord, Record, content
 from minrpc.timing.side_by_side import side_by_side
 from minrpc.timing.text import record_text
 from minrpc.timing.units import parse_percent
@@ -110,8 +111,7 @@ def main(arguments: argparse.Namespace) -> int:
     if len(records) > 1 and arguments.json != STDOUT:
         print(f"\n{side_by_side(records)}")
     if arguments.json == STDOUT:
-        timings = [record.to_json() for record in records]
-        write_json(arguments, {"timings": timings}, passed=status == 0)
+        write_json(arguments, content(records), passed=status == 0)
     return status
 
 
@@ -157,6 +157,7 @@ class Run:
         self._precision = precision
         self._total = total
         self.record: Record | None = None
+        self._code: Mapping[str, int] = {}
 
     def __call__(self) -> int:
         with ExitStack() as stack:
@@ -176,6 +177,7 @@ class Run:
                 f"{loaded.name} has no function {self._given.function}",
                 next_step=f"it has {', '.join(loaded.functions)}",
             )
+        self._code = loaded.image.sizes
         return loaded
 
     def _start(self) -> RunningDevice:
@@ -236,7 +238,8 @@ class Run:
             platform=self._target.name,
             arguments=tuple(str(one) for one in self._plan),
             measurement=measurement,
-            firmware=firmware_record(firmware) if firmware else None,
+            firmware=firmware_record(firmware, symbols=bool(self._given.json)) if firmware else None,
+            code=self._code,
             when=datetime.now(UTC).isoformat(timespec="seconds"),
         )
 
@@ -266,8 +269,8 @@ def _known(measurement: Measurement) -> str:
     return f"the median is known to {measurement.summary.precision * 100:.2g} %"
 
 
-def firmware_record(firmware: Firmware) -> FirmwareRecord:
-    """What is kept of a firmware."""
+def firmware_record(firmware: Firmware, *, symbols: bool = False) -> FirmwareRecord:
+    """What is kept of a firmware. symbols: of its symbols, too."""
     compiler, sizes = compiler_of(firmware.elf), firmware.sizes
     return FirmwareRecord(
         content_hash=firmware.content_hash,
@@ -275,4 +278,5 @@ def firmware_record(firmware: Firmware) -> FirmwareRecord:
         flags=compiler.flags,
         flash=sizes.flash,
         ram=sizes.ram,
+        symbols=program_sizes(firmware.elf, files=False).by_symbol() if symbols else {},
     )

@@ -11,6 +11,7 @@ from typing import Any, Final
 from minrpc.counters.call_tree import CallTree
 from minrpc.counters.lines import Line
 from minrpc.counters.profile import Profile
+from minrpc.reports.colors import warm
 
 _SCHEMA: Final = "https://www.speedscope.app/file-format-schema.json"
 
@@ -122,7 +123,7 @@ def flame_graph(profile: Profile) -> str:
         shown = name if len(name) <= letters else name[: max(0, letters - 1)] + "…" if letters > 3 else ""
         text.append(
             f'<g><title>{escape(share)}</title><rect x="{x:.2f}" y="{y}" width="{width:.2f}" '
-            f'height="{_ROW - 1}" fill="{_color(name)}"/>'
+            f'height="{_ROW - 1}" fill="{warm(name)}"/>'
             f'<text x="{x + 3:.2f}" y="{y + 12}">{escape(shown)}</text></g>'
         )
     return "\n".join([*text, "</svg>"]) + "\n"
@@ -141,9 +142,3 @@ def _boxes(tree: CallTree, total: int) -> Iterator[tuple[str, int, int, int]]:
         for child in sorted(children.get(node, []), key=lambda one: -tree.inclusive[one]):
             todo.append((child, level + 1, left))
             left += tree.inclusive[child]
-
-
-def _color(name: str) -> str:
-    """The same for a name each time, warm and light enough for black letters."""
-    mixed = sum(ord(letter) * (index + 7) for index, letter in enumerate(name))
-    return f"hsl({20 + mixed % 35}, {65 + mixed % 25}%, {68 + mixed % 14}%)"

@@ -5,15 +5,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final, NamedTuple, Self, Unpack
-
-from elftools.elf.constants import SH_FLAGS
-from elftools.elf.elffile import ELFFile
+from typing import NamedTuple, Self, Unpack
 
 from minrpc.firmware.places import Places
+from minrpc.sizes.program import totals
 from minrpc.targets import Platform, StartFields, Target
-
-_NO_BITS: Final = "SHT_NOBITS"
 
 
 class Sizes(NamedTuple):
@@ -72,21 +68,8 @@ class Firmware:
 
 
 def elf_sizes(elf: Path) -> Sizes:
-    """Flash and RAM of the ELF file, from the sections that are allocated in memory.
+    """Flash and RAM of the ELF file: what load segments take in it, and what sections that are written take.
 
-    As `size` counts: flash is text and data, RAM is data and bss.
+    Flash is a little more than what `size` calls text and data: what lies between sections is in it.
     """
-    flash = ram = 0
-    with elf.open("rb") as stream:
-        for section in ELFFile(stream).iter_sections():
-            flags = section["sh_flags"]
-            if not flags & SH_FLAGS.SHF_ALLOC:
-                continue
-            stored = section["sh_type"] != _NO_BITS
-            writable = bool(flags & SH_FLAGS.SHF_WRITE) and not flags & SH_FLAGS.SHF_EXECINSTR
-            # Thread-local zeroes have an address but no room of their own.
-            if not stored and flags & SH_FLAGS.SHF_TLS:
-                continue
-            flash += section["sh_size"] if stored else 0
-            ram += section["sh_size"] if writable else 0
-    return Sizes(flash, ram)
+    return Sizes(*totals(elf))

@@ -81,8 +81,11 @@ def to_text(content: Mapping[str, Any]) -> str:
     return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
 
 
-def parse(text: str, command: str) -> dict[str, Any]:
-    """The document that `minrpc COMMAND --json` wrote. Raises ValueError with the reason for another text."""
+def parse(text: str, command: str, *others: str) -> dict[str, Any]:
+    """The document that `minrpc COMMAND --json` wrote, or one of the `others`.
+
+    Raises ValueError with the reason for another text.
+    """
     try:
         found = json.loads(text)
     except json.JSONDecodeError as error:
@@ -91,6 +94,6 @@ def parse(text: str, command: str) -> dict[str, Any]:
         raise ValueError(f"`minrpc {command} --json` did not write it")
     if found.get("version") != VERSION:
         raise ValueError(f"it is of version {found.get('version')}, this program reads {VERSION}")
-    if found.get("command") != command:
+    if found.get("command") not in (command, *others):
         raise ValueError(f"`minrpc {found.get('command')} --json` wrote it, not `minrpc {command} --json`")
     return found

@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
+from minrpc.sizes.growth import growth
 from minrpc.timing.measurement import Measurement
 from minrpc.timing.record import FirmwareRecord, Record
 from minrpc.timing.significance import SIGNIFICANT, least_p, mann_whitney, shift
@@ -74,12 +75,17 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """A platform's firmware in both sets, in bytes."""
+    """A platform's firmware in both sets, or what was loaded for a call, in bytes.
+
+    region: "flash", "RAM", or the call whose code it is.
+    symbols: bytes of each symbol in both, where that is known.
+    """
 
     platform: str
-    region: Literal["flash", "RAM"]
+    region: str
     base: int
     head: int
+    symbols: tuple[Mapping[str, int], Mapping[str, int]] = ({}, {})
 
     @property
     def grown(self) -> int:
@@ -181,8 +187,19 @@ def _sizes(base: Sequence[Record], head: Sequence[Record]) -> Iterator[Growth]:
     before, after = _firmwares(base), _firmwares(head)
     for platform in before:
         if platform in after:
-            yield Growth(platform, "flash", before[platform].flash, after[platform].flash)
-            yield Growth(platform, "RAM", before[platform].ram, after[platform].ram)
+            old, new = before[platform], after[platform]
+            yield Growth(platform, "flash", old.flash, new.flash, (_of(old, 0), _of(new, 0)))
+            yield Growth(platform, "RAM", old.ram, new.ram, (_of(old, 1), _of(new, 1)))
+    loaded = {one.key: one for one in base if one.code}
+    for one in head:
+        kept = loaded.get(one.key)
+        if kept is not None and one.code:
+            symbols = (kept.code, one.code)
+            yield Growth(one.platform, one.call, sum(kept.code.values()), sum(one.code.values()), symbols)
+
+
+def _of(firmware: FirmwareRecord, memory: int) -> dict[str, int]:
+    return {name: sizes[memory] for name, sizes in firmware.symbols.items() if sizes[memory]}
 
 
 def _firmwares(records: Sequence[Record]) -> dict[str, FirmwareRecord]:
@@ -203,6 +220,9 @@ def comparison_json(comparison: Comparison) -> dict[str, Any]:
                 "head_cycles": change.head.typical_cycles if change.head else None,
                 "change_cycles": change.cycles,
                 "change_ratio": change.relative,
+                "counters": [
+                    {"counter": one.name, "base": one.base, "head": one.head} for one in change.counters
+                ],
                 "p_value": change.p_value,
             }
             for change in comparison.changes
@@ -214,6 +234,10 @@ def comparison_json(comparison: Comparison) -> dict[str, Any]:
                 "base_bytes": size.base,
                 "head_bytes": size.head,
                 "change_bytes": size.grown,
+                "symbols": [
+                    {"symbol": one.symbol, "base_bytes": one.base, "head_bytes": one.head}
+                    for one in growth(*size.symbols)
+                ],
             }
             for size in comparison.sizes
         ],

@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from html import escape
 
 from minrpc.reports.markdown import table
+from minrpc.sizes.growth import growth, growth_text
 from minrpc.timing.compare import UNCOMPARED, Change, Comparison, Growth
 from minrpc.timing.measurement import Measurement
 from minrpc.timing.record import Record
@@ -19,6 +21,7 @@ def comparison_markdown(comparison: Comparison) -> str:
         parts.append(_counters(comparison.changes))
     if comparison.sizes:
         parts.append(_sizes(comparison.sizes))
+        parts += _symbols(comparison.sizes)
     parts.append(_method(comparison))
     return "\n\n".join(parts) + "\n"
 
@@ -108,6 +111,15 @@ def _sizes(sizes: Sequence[Growth]) -> str:
         for size in sizes
     ]
     return table(["firmware", "bytes of", "base", "head", "change"], rows, right=range(2, 5))
+
+
+def _symbols(sizes: Sequence[Growth]) -> Iterator[str]:
+    """What grew and shrank, folded: a section for each region that has a difference."""
+    for size in sizes:
+        if growth(*size.symbols):
+            title = f"{size.platform}, {size.region}: {size.grown:+,} bytes by symbol"
+            text = growth_text(*size.symbols)
+            yield f"<details><summary>{escape(title)}</summary>\n\n```\n{text}\n```\n\n</details>"
 
 
 def _method(comparison: Comparison) -> str:

@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Self
 
 from minrpc.reports.document import document, to_text
@@ -23,6 +23,7 @@ class FirmwareRecord:
     content_hash: of its sources, compiler and options.
     compiler, flags: as the firmware's own debug information has them; "" where it has none.
     flash, ram: bytes.
+    symbols: flash and RAM by symbol, where that was looked at.
     """
 
     content_hash: str
@@ -30,6 +31,7 @@ class FirmwareRecord:
     flags: str
     flash: int
     ram: int
+    symbols: Mapping[str, tuple[int, int]] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +40,7 @@ class Record:
 
     arguments: types and shapes, or values, as the command line takes them.
     firmware: None for a board, whose firmware is its own.
+    code: bytes by symbol of what was loaded for the call, where it was.
     when: ISO 8601, UTC.
     """
 
@@ -45,6 +48,7 @@ class Record:
     arguments: tuple[str, ...]
     measurement: Measurement
     firmware: FirmwareRecord | None = None
+    code: Mapping[str, int] = field(default_factory=dict, hash=False)
     when: str = ""
 
     @property
@@ -69,12 +73,18 @@ class Record:
             "summary": _summary(one),
             "samples": [_sample(sample) for sample in one.samples],
             "firmware": _firmware(self.firmware) if self.firmware else None,
+            "code_bytes": dict(self.code),
             "when": self.when,
         }
 
     @classmethod
-    def from_json(cls, entry: dict[str, Any]) -> Self:
-        """Back. Raises KeyError and TypeError for what `to_json` did not write."""
+    def from_json(
+        cls, entry: dict[str, Any], symbols: Mapping[str, Mapping[str, Sequence[int]]] | None = None
+    ) -> Self:
+        """Back. Raises KeyError and TypeError for what `to_json` did not write.
+
+        symbols: of each firmware, by its content's hash.
+        """
         measurement = Measurement(
             name=entry["function"],
             clock=DeviceClock.from_json(entry["clock"]),
@@ -86,11 +96,14 @@ class Record:
         firmware = dict(entry["firmware"]) if entry["firmware"] else None
         if firmware:
             firmware |= {"flash": firmware.pop("flash_bytes"), "ram": firmware.pop("ram_bytes")}
+            known = (symbols or {}).get(firmware["content_hash"], {})
+            firmware["symbols"] = {name: (flash, ram) for name, (flash, ram) in known.items()}
         return cls(
             platform=entry["platform"],
             arguments=tuple(entry["arguments"]),
             measurement=measurement,
             firmware=FirmwareRecord(**firmware) if firmware else None,
+            code=dict(entry.get("code_bytes", {})),
             when=entry["when"],
         )
 
@@ -126,17 +139,30 @@ def _sample(one: Sample) -> dict[str, Any]:
     return {**fields, "columns": dict(one.columns)} if one.columns else fields
 
 
+def content(records: Iterable[Record]) -> dict[str, Any]:
+    """What a document has of them: each, and the symbols of their firmware, once."""
+    records = list(records)
+    known = (one.firmware for one in records if one.firmware is not None)
+    symbols = {one.content_hash: dict(one.symbols) for one in known if one.symbols}
+    return {"timings": [record.to_json() for record in records], "symbol_bytes": symbols}
+
+
 def dump(records: Iterable[Record]) -> str:
     """As the text of a file."""
-    return to_text(document(COMMAND, {"timings": [record.to_json() for record in records]}))
+    return to_text(document(COMMAND, content(records)))
 
 
 def parse(text: str) -> list[Record]:
     """From the text of a file. Raises ValueError with the reason when it is none of ours."""
-    found = parse_document(text, COMMAND)
+    return from_content(parse_document(text, COMMAND, "report"))
+
+
+def from_content(found: Mapping[str, Any]) -> list[Record]:
+    """Back from `content`. Raises ValueError with the reason when something in it is damaged."""
     try:
-        return [Record.from_json(entry) for entry in found["timings"]]
-    except (KeyError, TypeError) as error:
+        symbols = found.get("symbol_bytes", {})
+        return [Record.from_json(entry, symbols) for entry in found["timings"]]
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise ValueError(f"an entry in it is damaged: {error}") from error
 
 

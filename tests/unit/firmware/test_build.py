@@ -188,6 +188,11 @@ def test_a_cache_that_can_not_be_made(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_sizes_are_those_of_binutils(root: Path) -> None:
+    """Flash has what lies between sections, too: at most a page for each of the program's few segments."""
     elf = build(Target(POSIX), root=root).elf
-    text, data, bss = subprocess.check_output(["size", str(elf)], text=True).splitlines()[1].split()[:3]
-    assert elf_sizes(elf) == (int(text) + int(data), int(data) + int(bss))
+    text, data, bss = map(
+        int, subprocess.check_output(["size", str(elf)], text=True).splitlines()[1].split()[:3]
+    )
+    flash, ram = elf_sizes(elf)
+    assert text + data <= flash <= text + data + 4 * 4096
+    assert ram == data + bss

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`minrpc size`: what a firmware takes of flash and RAM, by component, file and symbol, to the byte."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from minrpc.cli.json_output import add_json_option, write_json
+from minrpc.errors import ConfigurationError
+from minrpc.firmware import build
+from minrpc.host.files import check_writable, write_whole
+from minrpc.pipeline import select
+from minrpc.reports.document import to_text
+from minrpc.reports.markdown import table
+from minrpc.reports.treemap import treemap
+from minrpc.sizes import ProgramSizes, program_sizes
+from minrpc.sizes.program import MEMORIES, Memory, Piece
+from minrpc.sizes.size_report import TARGETS, size_report
+from minrpc.targets.options import add_device_options, options_from
+
+_TOP: Final = 20
+_KEYS: Final = {
+    "component": lambda one: one.component,
+    "file": lambda one: one.file,
+    "symbol": lambda one: one.symbol,
+    "section": lambda one: one.section,
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    add = parser.add_argument
+    add("--elf", type=Path, metavar="FILE", help="any program's ELF file, in place of a platform's firmware")
+    add(
+        "--by",
+        action="append",
+        choices=list(_KEYS),
+        default=[],
+        help="tables to show (default component and symbol)",
+    )
+    add("--top", type=int, default=_TOP, metavar="N", help=f"rows of each table (default {_TOP})")
+    add("--size-report", type=Path, metavar="DIR", help="write rom.json and ram.json as Zephyr's size_report")
+    add("--treemap", type=Path, metavar="FILE.svg", help="draw flash by component and symbol")
+    add("--option", action="append", default=[], metavar="-DNAME=VALUE", help="a CMake option of the build")
+    add_json_option(add)
+    add_device_options(add)
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Build, look into the program, and show."""
+    if arguments.treemap:
+        check_writable(arguments.treemap)
+    programs = _programs(arguments)
+    if (arguments.treemap or arguments.size_report) and len(programs) > 1:
+        step = "name one with --platform"
+        raise ConfigurationError("--treemap and --size-report take one platform", next_step=step)
+    found = {}
+    for name, elf in programs.items():
+        found[name] = sizes = program_sizes(elf)
+        print("\n".join(_text(name, sizes, arguments.by or ["component", "symbol"], arguments.top)))
+        if arguments.treemap:
+            write_whole(arguments.treemap, sizes_treemap(f"{name}, flash", sizes, "flash"))
+        if arguments.size_report:
+            _write_reports(arguments.size_report, sizes)
+    write_json(arguments, {"programs": [_json(name, sizes) for name, sizes in found.items()]})
+    return 0
+
+
+def _programs(arguments: argparse.Namespace) -> dict[str, Path]:
+    if arguments.elf:
+        try:
+            is_elf = arguments.elf.open("rb").read(4) == b"\x7fELF"
+        except OSError as error:
+            message = f"{arguments.elf} can't be read: {error.strerror}"
+            raise ConfigurationError(message, next_step="name an ELF file") from error
+        if not is_elf:
+            raise ConfigurationError(f"{arguments.elf} is no ELF file", next_step="name one")
+        return {arguments.elf.name: arguments.elf}
+    programs = {}
+    for target in select(options_from(vars(arguments))).targets:
+        print(f"{target.name}: firmware", file=sys.stderr, flush=True)
+        programs[target.name] = build(target.changed(cmake_options=arguments.option)).elf
+    return programs
+
+
+def sizes_treemap(title: str, sizes: ProgramSizes, memory: Memory) -> str:
+    """One memory by component and, in it, by symbol."""
+    groups: dict[str, dict[str, int]] = {}
+    for one in sizes.pieces:
+        if one.memory == memory:
+            group = groups.setdefault(one.component, {})
+            group[one.symbol] = group.get(one.symbol, 0) + one.size
+    return treemap(title, groups)
+
+
+def _text(name: str, sizes: ProgramSizes, tables: list[str], top: int) -> Iterator[str]:
+    yield f"{name}: flash {sizes.flash:,} bytes, RAM {sizes.ram:,} bytes"
+    yield ""
+    rows = [
+        [f"{one.address:#x}", f"{one.loaded_at:#x}", one.access, f"{one.size:,}", f"{one.stored:,}"]
+        for one in sizes.regions
+    ]
+    yield table(["load segment", "kept at", "access", "in memory", "in flash"], rows, right=(3, 4))
+    for by in tables:
+        yield ""
+        yield _table(by, sizes, top)
+
+
+def _table(by: str, sizes: ProgramSizes, top: int) -> str:
+    flash, ram = (sizes.by(_KEYS[by], memory) for memory in MEMORIES)
+    both = {name: (flash.get(name, 0), ram.get(name, 0)) for name in dict.fromkeys([*flash, *ram])}
+    names = sorted(both, key=lambda name: (-both[name][0], -both[name][1], name))
+    rows = [[name, f"{both[name][0]:,}", f"{both[name][1]:,}"] for name in names[:top]]
+    rest = names[top:]
+    if rest:
+        left = [sum(both[name][index] for name in rest) for index in range(2)]
+        rows.append([f"{len(rest)} more", f"{left[0]:,}", f"{left[1]:,}"])
+    rows.append(["all", f"{sizes.flash:,}", f"{sizes.ram:,}"])
+    return table([by, "flash", "RAM"], rows, right=(1, 2))
+
+
+def _write_reports(directory: Path, sizes: ProgramSizes) -> None:
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        for name, memory in TARGETS.items():
+            write_whole(directory / f"{name}.json", to_text(size_report(sizes.pieces, memory)))
+    except OSError as error:
+        message = f"{directory} can't be written: {error.strerror}"
+        raise ConfigurationError(message, next_step="name another directory") from error
+
+
+def _json(name: str, sizes: ProgramSizes) -> dict[str, Any]:
+    return {
+        "program": name,
+        "flash_bytes": sizes.flash,
+        "ram_bytes": sizes.ram,
+        "segments": [
+            {
+                "address": one.address,
+                "loaded_at": one.loaded_at,
+                "access": one.access,
+                "size_bytes": one.size,
+                "stored_bytes": one.stored,
+            }
+            for one in sizes.regions
+        ],
+        "pieces": [_piece(one) for one in sizes.pieces],
+    }
+
+
+def _piece(one: Piece) -> dict[str, Any]:
+    return {
+        "memory": one.memory,
+        "section": one.section,
+        "address": one.address,
+        "size_bytes": one.size,
+        "component": one.component,
+        "file": one.file,
+        "symbol": one.symbol,
+    }

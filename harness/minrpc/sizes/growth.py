@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sizes by symbol of two programs, in the text of Linux's bloat-o-meter that reviewers know."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+
+class SymbolGrowth(NamedTuple):
+    """Bytes of a symbol before and after; None where it is not there."""
+
+    symbol: str
+    base: int | None
+    head: int | None
+
+    @property
+    def grown(self) -> int:
+        """Bytes that it got bigger by."""
+        return (self.head or 0) - (self.base or 0)
+
+
+def growth(base: Mapping[str, int], head: Mapping[str, int]) -> list[SymbolGrowth]:
+    """What differs, the largest change first."""
+    names = dict.fromkeys([*base, *head])
+    both = [SymbolGrowth(name, base.get(name), head.get(name)) for name in names]
+    return sorted((one for one in both if one.grown), key=lambda one: (-abs(one.grown), one.symbol))
+
+
+def growth_text(base: Mapping[str, int], head: Mapping[str, int]) -> str:
+    """As `scripts/bloat-o-meter OLD NEW` prints it."""
+    return "\n".join(_lines(growth(base, head), sum(base.values()), sum(head.values())))
+
+
+def _lines(changes: list[SymbolGrowth], before: int, after: int) -> Iterator[str]:
+    added = sum(one.base is None for one in changes)
+    removed = sum(one.head is None for one in changes)
+    grown = sum(one.grown > 0 for one in changes) - added
+    shrunk = sum(one.grown < 0 for one in changes) - removed
+    up = sum(one.grown for one in changes if one.grown > 0)
+    down = sum(one.grown for one in changes if one.grown < 0)
+    yield (f"add/remove: {added}/{removed} grow/shrink: {grown}/{shrunk} up/down: {up}/{down} ({up + down})")
+    yield f"{'Symbol':<40} {'old':>7} {'new':>7} {'delta':>7}"
+    for one in changes:
+        old, new = ("-" if size is None else str(size) for size in (one.base, one.head))
+        yield f"{one.symbol:<40} {old:>7} {new:>7} {one.grown:>+7}"
+    share = f", chg {(after - before) / before:+.2%}" if before else ""
+    yield f"Total: Before={before}, After={after}{share}"

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a function's or an object's address to the source that it was compiled from, by debug information."""
+
+from __future__ import annotations
+
+import posixpath
+from bisect import bisect_right
+from collections.abc import Iterator
+from typing import Final
+
+from elftools.dwarf.compileunit import CompileUnit
+from elftools.dwarf.die import DIE
+from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import SymbolTableSection
+
+_ADDRESS: Final = 0x03  # DW_OP_addr
+
+
+class Origins:
+    """The sources of the program in `file`.
+
+    What is defined at the top of a source is looked up by its address. A variable inside of a function is a
+    local symbol: the symbol table has it behind the name of its source, without a directory, which is used
+    where just one source of the program has that name.
+    """
+
+    def __init__(self, file: ELFFile) -> None:
+        self._at: dict[int, str] = {}
+        units: list[tuple[int, int, str]] = []
+        by_name: dict[str, set[str]] = {}
+        if file.has_dwarf_info():
+            size = file.elfclass // 8
+            for unit in file.get_dwarf_info().iter_CUs():
+                top = unit.get_top_DIE()
+                path = _path(top)
+                if not path:
+                    continue
+                by_name.setdefault(posixpath.basename(path), set()).add(path)
+                low, high = _range(top)
+                if high > low:
+                    units.append((low, high, path))
+                self._at.update((address, path) for address in _addresses(unit, size))
+        self._units = sorted(units)
+        self._local = _locals(file, {name: paths.pop() for name, paths in by_name.items() if len(paths) == 1})
+
+    def file_of(self, address: int, symbol: str) -> str | None:
+        """The source; None where nothing tells."""
+        return self._at.get(address) or self._local.get((address, symbol)) or self._unit_at(address)
+
+    def _unit_at(self, address: int) -> str | None:
+        index = bisect_right(self._units, (address, 1 << 64, "")) - 1
+        if index < 0:
+            return None
+        low, high, path = self._units[index]
+        return path if low <= address < high else None
+
+
+def _path(top: DIE) -> str:
+    name, directory = (top.attributes.get(key) for key in ("DW_AT_name", "DW_AT_comp_dir"))
+    if name is None or not isinstance(name.value, bytes):
+        return ""
+    where = directory.value.decode(errors="replace") if directory else ""
+    return posixpath.normpath(posixpath.join(where, name.value.decode(errors="replace")))
+
+
+def _range(die: DIE) -> tuple[int, int]:
+    """Of code that lies in one piece; 0 and 0 else."""
+    low, high = die.attributes.get("DW_AT_low_pc"), die.attributes.get("DW_AT_high_pc")
+    if low is None or high is None:
+        return 0, 0
+    return low.value, high.value if high.form == "DW_FORM_addr" else low.value + high.value
+
+
+def _addresses(unit: CompileUnit, size: int) -> Iterator[int]:
+    """Where the functions and variables of a source lie that are defined outside of functions."""
+    for die in unit.get_top_DIE().iter_children():
+        if die.tag == "DW_TAG_subprogram":
+            low = die.attributes.get("DW_AT_low_pc")
+            if low is not None:
+                yield low.value
+        elif die.tag == "DW_TAG_variable":
+            where = die.attributes.get("DW_AT_location")
+            if where is not None and where.form == "DW_FORM_exprloc" and len(where.value) == 1 + size:
+                operation, *rest = where.value
+                if operation == _ADDRESS:
+                    yield int.from_bytes(bytes(rest), "little")
+
+
+def _locals(file: ELFFile, paths: dict[str, str]) -> dict[tuple[int, str], str]:
+    """Local symbols by address and name: they follow the symbol that names their source (STT_FILE)."""
+    found: dict[tuple[int, str], str] = {}
+    thumb = file["e_machine"] == "EM_ARM"
+    for table in file.iter_sections():
+        if not isinstance(table, SymbolTableSection):
+            continue
+        source = None
+        for one in table.iter_symbols():
+            info = one["st_info"]
+            if info["type"] == "STT_FILE":
+                source = paths.get(posixpath.basename(one.name))
+            elif source and info["bind"] == "STB_LOCAL":
+                start = one["st_value"] & ~1 if thumb and info["type"] == "STT_FUNC" else one["st_value"]
+                found[start, one.name] = source
+    return found

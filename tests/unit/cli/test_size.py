@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`minrpc size`: a program's memory as tables, JSON, a picture, and Zephyr's size_report."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from minrpc.cli import main
+from minrpc.firmware.firmware import elf_sizes
+
+
+def test_a_platforms_firmware(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    kept, drawn, reports = tmp_path / "size.json", tmp_path / "map.svg", tmp_path / "reports"
+    given = ["size", "--platform", "posix", "--json", str(kept), "--treemap", str(drawn)]
+    assert main([*given, "--size-report", str(reports), "--by", "file", "--top", "3"]) == 0
+    shown = capsys.readouterr().out
+    assert "/runtime/" in shown
+    assert " more " in shown
+    (program,) = json.loads(kept.read_text())["programs"]
+    for memory in ("flash", "ram"):
+        total = program[f"{memory}_bytes"]
+        assert total == sum(one["size_bytes"] for one in program["pieces"] if one["memory"] == memory)
+        assert f"{total:,}" in shown
+    assert json.loads((reports / "rom.json").read_text())["total_size"] == program["flash_bytes"]
+    assert json.loads((reports / "ram.json").read_text())["symbols"]["size"] == program["ram_bytes"]
+    assert "<title>posix, flash: " in drawn.read_text()
+
+
+def test_any_program(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    elf = Path("/bin/true")
+    assert main(["size", "--elf", str(elf)]) == 0
+    assert f"true: flash {elf_sizes(elf).flash:,} bytes" in capsys.readouterr().out
+    text = tmp_path / "text"
+    text.write_text("no program")
+    assert main(["size", "--elf", str(text)]) == 2
+    assert "is no ELF file" in capsys.readouterr().err
+    assert main(["size", "--elf", str(tmp_path / "none")]) == 2
+    assert main(["size", "--platform", "posix,bare_mps2_an385", "--treemap", str(tmp_path / "m.svg")]) == 2
+    assert "take one platform" in capsys.readouterr().err

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every byte of a program is in one piece: whatever variables it has, on each processor's linker."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from minrpc.sizes import ProgramSizes, program_sizes
+from minrpc.sizes.program import HEADERS, NO_DEBUG, PADDING, Symbol, component_of, cut, totals
+
+COMPILERS = {
+    "x86": ["cc", "-no-pie"],
+    "arm": ["arm-none-eabi-gcc", "-mcpu=cortex-m3", "-mthumb", "-nostdlib"],
+    "riscv": ["riscv64-unknown-elf-gcc", "-march=rv32imac", "-mabi=ilp32", "-nostdlib"],
+}
+KINDS = {
+    "constant": "const char {name}[{size}] __attribute__((aligned({align}))) = {{1}};",
+    "data": "char {name}[{size}] __attribute__((aligned({align}))) = {{1}};",
+    "zeroed": "static char {name}[{size}] __attribute__((aligned({align}), used));",
+    "function": 'void {name}(void) {{ __asm__ volatile (".space {size} * 4"); }}',
+    "text": 'const char *{name}(void) {{ return "text of {name}, {size}"; }}',
+}
+MAIN = "int main(void) { return 0; }\nvoid _start(void) { main(); }\n"
+
+variables = st.lists(
+    st.tuples(st.sampled_from(sorted(KINDS)), st.integers(1, 300), st.sampled_from([1, 2, 8, 64])), max_size=8
+)
+
+
+@pytest.fixture(params=sorted(COMPILERS))
+def link(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..., Path]:
+    command = COMPILERS[request.param]
+    if shutil.which(command[0]) is None:
+        pytest.skip(f"there is no {command[0]}")
+
+    def made(things: list[tuple[str, int, int]], *flags: str) -> Path:
+        source, elf = tmp_path / "program.c", tmp_path / "program"
+        lines = [
+            KINDS[kind].format(name=f"thing{index}", size=size, align=align)
+            for index, (kind, size, align) in enumerate(things)
+        ]
+        start = "int main(void) { return 0; }\n" if command[0] == "cc" else MAIN
+        source.write_text("\n".join([*lines, start]))
+        subprocess.run([*command, "-O1", *flags, str(source), "-o", str(elf)], check=True)
+        return elf
+
+    return made
+
+
+def load_segments(elf: Path) -> list[tuple[int, int]]:
+    """Address and bytes in the file of each, as readelf tells."""
+    shown = subprocess.check_output(["readelf", "-lW", str(elf)], text=True)
+    found = re.findall(r"^\s*LOAD\s+\S+ (0x\S+) \S+ (0x\S+)", shown, re.MULTILINE)
+    return [(int(address, 16), int(size, 16)) for address, size in found]
+
+
+def written_sections(elf: Path) -> int:
+    shown = subprocess.check_output(["readelf", "-SW", str(elf)], text=True)
+    rows = re.findall(r"\] \S+\s+(\S+)\s+[0-9a-f]+ [0-9a-f]+ ([0-9a-f]+) \S+\s+([A-Z]*) ", shown)
+    return sum(int(size, 16) for kind, size, flags in rows if "W" in flags and "A" in flags)
+
+
+def check_each_byte_once(sizes: ProgramSizes, elf: Path) -> None:
+    assert sizes.flash == sum(size for _, size in load_segments(elf))
+    assert sizes.ram == written_sections(elf)
+    assert (sizes.flash, sizes.ram) == totals(elf)
+    for memory in ("flash", "ram"):
+        spans = sorted((one.address, one.address + one.size) for one in sizes.pieces if one.memory == memory)
+        assert all(end <= start for (_, end), (start, _) in itertools.pairwise(spans))
+        assert all(start < end for start, end in spans)
+
+
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(things=variables)
+def test_sums_are_those_of_the_elf(link: Callable[..., Path], things: list[tuple[str, int, int]]) -> None:
+    elf = link(things, "-g")
+    sizes = program_sizes(elf)
+    check_each_byte_once(sizes, elf)
+    flash, ram = sizes.by(lambda one: one.symbol, "flash"), sizes.by(lambda one: one.symbol, "ram")
+    for index, (kind, size, _) in enumerate(things):
+        name = f"thing{index}"
+        assert flash.get(name, 0) == (size if kind in ("constant", "data") else flash.get(name, 0))
+        assert ram.get(name, 0) == (size if kind in ("data", "zeroed") else 0)
+        assert (kind == "zeroed") == (name not in flash)
+    own = {one.symbol: one.file for one in sizes.pieces if one.symbol.startswith("thing")}
+    assert all(file.endswith("/program.c") for file in own.values()), own
+    # By component, file and section all is there, too.
+    for key in (lambda one: one.component, lambda one: one.file, lambda one: one.section):
+        assert sum(sizes.by(key, "flash").values()) == sizes.flash
+
+
+def test_without_debug_information_it_says_so(link: Callable[..., Path]) -> None:
+    elf = link([("data", 5, 1), ("constant", 3, 8)])
+    sizes = program_sizes(elf)
+    check_each_byte_once(sizes, elf)
+    assert {one.file for one in sizes.pieces} <= {NO_DEBUG, PADDING, HEADERS}
+
+
+def test_what_aligns_is_padding(link: Callable[..., Path]) -> None:
+    elf = link([("data", 1, 64), ("data", 1, 64)], "-g")
+    padding = [one for one in program_sizes(elf).pieces if one.symbol == PADDING and one.memory == "ram"]
+    assert 63 in {one.size for one in padding}
+
+
+symbols = st.lists(
+    st.builds(Symbol, st.integers(0, 120), st.integers(0, 40), st.sampled_from("abc")), max_size=12
+)
+
+
+@given(st.integers(0, 60), st.integers(1, 60), symbols)
+def test_a_section_is_cut_without_a_gap(start: int, size: int, symbols: list[Symbol]) -> None:
+    pieces = list(cut(start, start + size, sorted(symbols)))
+    assert pieces[0][0] == start
+    assert pieces[-1][1] == start + size
+    for (_, end, _), (following, _, _) in itertools.pairwise(pieces):
+        assert end == following
+    assert all(begin < end for begin, end, _ in pieces)
+
+
+@pytest.mark.parametrize(
+    ("file", "component"),
+    [
+        ("/minrpc/app/zephyr-app/runtime/timer.c", "runtime"),
+        ("/minrpc/workspace/zephyr/kernel/sched.c", "zephyr/kernel"),
+        ("/minrpc/project/fir.c", "project"),
+        ("/build/gcc/x/libgcc/config/arm/lib1funcs.S", "libgcc"),
+        ("/home/me/kernels/fir.c", "/home/me/kernels"),
+        (NO_DEBUG, NO_DEBUG),
+    ],
+)
+def test_components_are_directories_below_a_checkout(file: str, component: str) -> None:
+    assert component_of(file) == component
