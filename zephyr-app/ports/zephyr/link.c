@@ -9,6 +9,7 @@
 #include <stdbool.h>
 
 #include <zephyr/drivers/uart.h>
+#include <zephyr/init.h>
 #include <zephyr/kernel.h>
 #include <zephyr/sys/atomic.h>
 #include <zephyr/sys/ring_buffer.h>
@@ -159,6 +160,22 @@ static void wake_backend(void)
 	}
 #endif
 }
+
+/*
+ * A reset may leave the UART asking for interrupts, as QEMU's PL011 does before version 8. A byte that comes before
+ * there is somebody to take it would interrupt for ever. Drivers' interrupts wait until the kernel runs, so here it is
+ * not too late.
+ */
+static int mask_interrupts(void)
+{
+	if (device_is_ready(uart)) {
+		uart_irq_rx_disable(uart);
+		uart_irq_tx_disable(uart);
+	}
+	return 0;
+}
+
+SYS_INIT(mask_interrupts, PRE_KERNEL_2, 0);
 
 int minrpc_link_init(void)
 {
