@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 from minrpc.client import Device
 from minrpc.errors import RemoteError
+from minrpc.firmware import Firmware
 from minrpc.library.linking import firmware_symbols
 from minrpc.library.loading import firmware_of
 from minrpc.library.toolset import toolset_of
-from minrpc.tvm import session
+from minrpc.tvm import llvm_target, pipe_program, session
 from minrpc.tvm.modules import load_tvm
 
 tvm = pytest.importorskip("tvm", reason="TVM is not installed: pip install 'minrpc-harness[tvm]'")
@@ -153,16 +154,18 @@ def test_a_module_is_loaded_from_python(device: Device, generated: Any) -> None:
 @pytest.mark.usefixtures("can_load")
 def test_an_object_of_llvms(device: Device) -> None:
     """For the device's core, as its own compiler was told it."""
-    flags = toolset_of(firmware_of(device)).code_flags
-    cores = [flag.removeprefix("-mcpu=") for flag in flags if flag.startswith("-mcpu=cortex-m")]
-    if not cores:
-        pytest.skip("not an Arm Cortex-M")
-    triple = {"cortex-m0": "thumbv6m", "cortex-m3": "thumbv7m"}.get(cores[0], "thumbv7em")
-    hard = ["-mattr=+vfp4d16sp"] if "-mfloat-abi=hard" in flags else []
-    kind: dict[str, object] = {"kind": "llvm", "mtriple": f"{triple}-none-eabi", "mcpu": cores[0]}
-    if hard:
-        kind["mfloat-abi"] = "hard"
-    check_scaled(load_tvm(device, compiled(tvm.target.Target(kind))).scaled, lambda data: data)
+    if toolset_of(firmware_of(device)).calls_far:
+        pytest.skip("LLVM's calls do not reach the functions of shared libraries")
+    check_scaled(load_tvm(device, compiled(llvm_target(device))).scaled, lambda data: data)
+
+
+def test_a_client_over_two_pipes(firmware: Firmware | None) -> None:
+    if firmware is None or firmware.target.serial_port:
+        pytest.skip("a device that was not started from here")
+    session = tvm.rpc.client.PopenSession(pipe_program(firmware.target.name))
+    a = on_device(session, np.array([2, 3], np.int8))
+    session.system_lib()["add"](a, on_device(session, np.array([4], np.int8)), a)
+    assert a.numpy().tolist() == [6, 7]
 
 
 @pytest.mark.usefixtures("can_load")

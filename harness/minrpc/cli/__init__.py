@@ -26,6 +26,7 @@ COMMANDS: Final = MappingProxyType(
     {
         "check": "build, boot, call, compare and time: does everything work here?",
         "serve": "keep a device running, for any client to talk to",
+        "pipe": "write a program that is a device, for the PopenSession of TVM's client",
         "flash": "build the firmware of a board and put it there",
         "platforms": "list the platforms, and what each lacks to run here",
         "env": 'print what `west build` and twister need set: eval "$(minrpc env)"',

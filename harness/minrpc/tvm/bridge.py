@@ -17,13 +17,13 @@ from minrpc.errors import RemoteError
 from minrpc.tvm.files import Files
 from minrpc.wire.replies import Result, ReturnedArray, encode_copy_ack
 from minrpc.wire.requests import (
+    HEAD,
     CallFunc,
     CopyFromRemote,
     CopyToRemote,
     InitServer,
     Request,
     RpcCode,
-    Shutdown,
     Syscall,
     free_handle,
     get_global_func,
@@ -83,16 +83,13 @@ class Bridge:
         """Which TVM the client is, as far as it has told."""
         return self._packing.name if self._packing else "a client that has asked nothing yet"
 
-    def answer(self, packet: bytes) -> bytes | None:
-        """The reply to one packet; None for a shutdown.
+    def answer(self, packet: bytes) -> bytes:
+        """The reply to one packet, which `is_shutdown` is not.
 
         Raises what ends the device's session, such as EmulatorExitedError; `refusal` says it to the client.
         """
         try:
-            request = self._decode(packet)
-            if isinstance(request, Shutdown):
-                return None
-            return self._answer(request)
+            return self._answer(self._decode(packet))
         except MalformedError as error:
             return self.refusal(f"the request can't be read: {error}")
         except RemoteError as error:
@@ -187,6 +184,11 @@ _STAGES: Final = {
     RpcCode.DEV_ALLOC_DATA: "allocate",
     RpcCode.COPY_AMONG_REMOTE: "copy on the device",
 }
+
+
+def is_shutdown(packet: bytes) -> bool:
+    """Whether the client says that it leaves, which has no answer. Each dialect says it alike."""
+    return packet[HEAD.size - 4 : HEAD.size] == RpcCode.SHUTDOWN.to_bytes(4, "little")
 
 
 def plain(value: Argument) -> Argument:

@@ -75,7 +75,10 @@ class Files:
         return self._uploaded(args).read_bytes()
 
     def _remove(self, args: Sequence[Argument]) -> None:
-        self._path(args).unlink(missing_ok=True)
+        """The empty name is the directory: TVM's tuner leaves nothing behind by it."""
+        everything = list(args) == [""]
+        for path in list(Path(self._directory.name).iterdir()) if everything else [self._path(args)]:
+            path.unlink(missing_ok=True)
 
     def _load(self, args: Sequence[Argument]) -> Module:
         path = self._uploaded(args)

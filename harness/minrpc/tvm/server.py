@@ -10,18 +10,17 @@ from __future__ import annotations
 import re
 import select
 import socket
-import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Final, Protocol, Self
+from typing import Final, Protocol
 
 from minrpc.client.device import Device
 from minrpc.errors import ConfigurationError, HarnessError
 from minrpc.firmware import Firmware
-from minrpc.tvm.bridge import Bridge, OwnFunction
+from minrpc.tvm.bridge import Bridge, OwnFunction, is_shutdown
 from minrpc.tvm.files import Files
 from minrpc.tvm.tracker import PERIOD_S, Tracker
+from minrpc.tvm.watch import Stream, Watch
 from minrpc.wire.tcp_door import NO_SUCH_KEY, V0_8, Door, Hello, PacketReceived, answer_hello
 from minrpc.wire.values import MalformedError
 
@@ -94,7 +93,7 @@ class Server:
 
     def _serve(self, connection: socket.socket, peer: str, stop_fd: int) -> None:
         door = Door()
-        events = _events(connection, door)
+        events = events_of(connection, door)
         connection.settimeout(HELLO_S)
         hello = next(events, None)
         if not isinstance(hello, Hello):
@@ -106,37 +105,59 @@ class Server:
             return
         connection.sendall(answer_hello(f"server:{self.name}"))
         self.say(f"client {peer} came")
-        with _Watch(connection, stop_fd, session_limit(hello.key), self.source.interrupt) as watch:
-            self._packets(connection, events, watch)
+        service = Service(self.source, self.say, self.functions, self.firmware)
+        service.serve(connection, events, stop_fd, session_limit(hello.key))
         self.say(f"client {peer} left")
 
-    def _packets(
-        self, connection: socket.socket, events: Iterator[Hello | PacketReceived], watch: _Watch
+
+@dataclass(frozen=True)
+class Service:
+    """What a client gets, however it came. The fields are those of `Server`."""
+
+    source: DeviceSource
+    say: Callable[[str], None]
+    functions: Callable[[Device], Mapping[str, OwnFunction]] = lambda _: {}
+    firmware: Firmware | None = None
+
+    def serve(
+        self,
+        stream: Stream,
+        events: Iterator[Hello | PacketReceived],
+        stop_fd: int | None = None,
+        limit_s: float | None = None,
     ) -> None:
+        """Answer the packets until the client leaves, `stop_fd` is readable or `limit_s` seconds are over.
+
+        Raises OSError when the client has gone without a word, MalformedError when it is no client of TVM's.
+        """
+        with Watch(stream, stop_fd, limit_s, self.source.interrupt) as watch:
+            self._packets(stream, events, watch)
+
+    def _packets(self, stream: Stream, events: Iterator[Hello | PacketReceived], watch: Watch) -> None:
         try:
             device = self.source.open()
         except HarnessError as error:
-            self._failed(connection, error.message, V0_8.encode_exception)
+            self._failed(stream, error.message, V0_8.encode_exception)
             return
         with Files(device, self.firmware) as files:
             bridge = Bridge(device, files, self.functions(device))
             for event in events:
                 assert isinstance(event, PacketReceived)
+                if is_shutdown(event.packet):
+                    return
                 try:
                     with watch.request():
                         reply = bridge.answer(event.packet)
                 except HarnessError as error:
-                    self._failed(connection, watch.reason or str(error), bridge.refusal)
+                    self._failed(stream, watch.reason or str(error), bridge.refusal)
                     return
-                if reply is None:
-                    return
-                connection.sendall(reply)
+                stream.sendall(reply)
 
-    def _failed(self, connection: socket.socket, text: str, refusal: Callable[[str], bytes]) -> None:
+    def _failed(self, stream: Stream, text: str, refusal: Callable[[str], bytes]) -> None:
         """The device is of no use any more: the client is told why, and leaves."""
         self.say(text.partition("\n")[0])
         self.source.discard()
-        connection.sendall(refusal(text))
+        stream.sendall(refusal(text))
 
 
 def listen(address: str, port: int) -> socket.socket:
@@ -155,75 +176,7 @@ def session_limit(key: str) -> float | None:
     return float(match[1]) if match else None
 
 
-def _events(connection: socket.socket, door: Door) -> Iterator[Hello | PacketReceived]:
-    while data := connection.recv(_READ):
+def events_of(stream: Stream, door: Door) -> Iterator[Hello | PacketReceived]:
+    """What a client's bytes bring, until it has gone. Raises MalformedError, and OSError."""
+    while data := stream.recv(_READ):
         yield from door.feed(data)
-
-
-class _Watch:
-    """Ends a session from outside: its client has gone, its time is up, or the server is to stop.
-
-    interrupt: called from a thread of its own when a request runs then.
-    reason: what the client is to be told; "" as long as there is nothing.
-    """
-
-    def __init__(
-        self,
-        connection: socket.socket,
-        stop_fd: int,
-        limit_s: float | None,
-        interrupt: Callable[[], None],
-    ) -> None:
-        self.reason = ""
-        self._connection = connection
-        self._stop_fd = stop_fd
-        self._limit_s = limit_s
-        self._interrupt = interrupt
-        self._lock = threading.Lock()
-        self._busy = False
-        self._done, self._told = socket.socketpair()
-        self._thread = threading.Thread(target=self._run, name="minrpc-watch", daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._done.close()
-        self._thread.join()
-        self._told.close()
-
-    @contextmanager
-    def request(self) -> Iterator[None]:
-        """A request runs. Raises ConnectionResetError when the session has been ended already."""
-        with self._lock:
-            if self.reason:
-                raise ConnectionResetError(self.reason)
-            self._busy = True
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._busy = False
-
-    def _run(self) -> None:
-        poll = select.poll()
-        poll.register(self._connection, select.POLLRDHUP)
-        poll.register(self._stop_fd, select.POLLIN)
-        poll.register(self._told, select.POLLIN)
-        ready = dict(poll.poll(None if self._limit_s is None else self._limit_s * 1000))
-        if self._told.fileno() in ready:
-            return
-        with self._lock:
-            self.reason = self._why(ready)
-            if self._busy:
-                self._interrupt()
-            elif self._connection.fileno() not in ready:
-                self._connection.shutdown(socket.SHUT_RD)  # Ends the wait for the next request.
-
-    def _why(self, ready: dict[int, int]) -> str:
-        if self._stop_fd in ready:
-            return "the server stops"
-        if self._connection.fileno() in ready:
-            return "the client left while its request ran"
-        return f"the session's {self._limit_s:g} s are over, as its client wanted"

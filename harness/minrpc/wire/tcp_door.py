@@ -44,19 +44,22 @@ class PacketReceived(NamedTuple):
 
 @dataclass
 class Door:
-    """The bytes of one client, cut into its handshake and its packets."""
+    """The bytes of one client, cut into its handshake and its packets.
 
+    greets: over a pipe a client has no handshake.
+    """
+
+    greets: bool = True
     _buffer: bytearray = field(default_factory=bytearray)
-    _greeted: bool = False
 
     def feed(self, data: bytes) -> Iterator[Hello | PacketReceived]:
         """What the next bytes bring. Raises MalformedError: then this is no client of TVM's."""
         self._buffer += data
-        if not self._greeted:
+        if self.greets:
             hello = self._handshake()
             if hello is None:
                 return
-            self._greeted = True
+            self.greets = False
             yield hello
         while (packet := self._packet()) is not None:
             if len(packet) > _LENGTH.size:

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A device as a program that two pipes lead to, for `tvm.rpc.client.PopenSession`.
+
+    session = tvm.rpc.client.PopenSession(minrpc.tvm.pipe_program("bare_mps2_an385"))
+
+TVM runs `PROGRAM READ_FD WRITE_FD` and gives it no other words, so the platform stands in the program.
+"""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+
+from minrpc.targets import Target, Timing
+
+
+def pipe_program(
+    platform: str, *, platforms_file: str | Path | None = None, timing: Timing | None = None
+) -> bytes:
+    """The text of a program that is a device of this platform. Arguments: as `Target.named` has them.
+
+    Raises ConfigurationError for a platform that there is not.
+    """
+    Target.named(platform, platforms_file=Path(platforms_file) if platforms_file else None, timing=timing)
+    words = [sys.executable, "-m", "minrpc.tvm.piped", "--platform", platform]
+    if platforms_file:
+        words += ["--platforms-file", str(Path(platforms_file).absolute())]
+    if timing:
+        words += ["--timing", timing]
+    return f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n'.encode()

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A process that serves one client over two pipes: `python -m minrpc.tvm.piped --platform NAME READ WRITE`.
+
+What `minrpc.tvm.pipe_program` runs. TVM ends it by SIGKILL, and the kernel ends the device with it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final, cast, get_args
+
+from minrpc.targets import Target, Timing
+from minrpc.tvm.served import OwnedDevice
+from minrpc.tvm.server import Service, events_of
+from minrpc.wire.tcp_door import Door
+from minrpc.wire.values import MalformedError
+
+
+class PipeStream:
+    """Two descriptors as one `Stream`."""
+
+    def __init__(self, reader: int, writer: int) -> None:
+        self._reader = reader
+        self._writer = writer
+
+    def fileno(self) -> int:
+        """Where bytes come from; hung up when the client has gone."""
+        return self._reader
+
+    def recv(self, size: int, /) -> bytes:
+        """See `Stream`."""
+        return os.read(self._reader, size)
+
+    def sendall(self, data: bytes, /) -> None:
+        """See `Stream`."""
+        rest = memoryview(data)
+        while rest:
+            rest = rest[os.write(self._writer, rest) :]
+
+    def shutdown(self, how: int, /) -> None:
+        """A client on a pipe has no limit for its session, and nobody else ends this process softly."""
+
+
+def main(argv: Sequence[str]) -> int:
+    """Serve the one client until it leaves: 0; 1 when what speaks is no client of TVM's."""
+    options = _options(argv)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the client that started this.
+    target = Target.named(
+        options.platform, platforms_file=options.platforms_file, timing=cast(Timing | None, options.timing)
+    )
+    stream = PipeStream(options.reader, options.writer)
+    try:
+        with OwnedDevice(target) as source:
+            Service(source, lambda _: None).serve(stream, events_of(stream, Door(greets=False)))
+    except ConnectionError:
+        return 0
+    except (MalformedError, OSError) as error:
+        print(f"minrpc: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+_TIMINGS: Final = [mode for mode in get_args(Timing) if mode != "board"]
+
+
+def _options(argv: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser("minrpc.tvm.piped")
+    parser.add_argument("--platform", required=True)
+    parser.add_argument("--platforms-file", type=Path)
+    parser.add_argument("--timing", choices=_TIMINGS)
+    parser.add_argument("reader", type=int)
+    parser.add_argument("writer", type=int)
+    return parser.parse_args(argv)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

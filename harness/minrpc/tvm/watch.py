@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ends a client's session from outside, while its request runs or between two."""
+
+from __future__ import annotations
+
+import select
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Protocol, Self
+
+
+class Stream(Protocol):
+    """Where a client's bytes come from and go to: a socket, or what has its methods."""
+
+    def fileno(self) -> int:
+        """Readable when bytes wait; hung up when the client has gone."""
+
+    def recv(self, size: int, /) -> bytes:
+        """At least one byte and at most `size`; none when the client has gone."""
+
+    def sendall(self, data: bytes, /) -> None:
+        """Raises OSError when the client has gone."""
+
+    def shutdown(self, how: int, /) -> None:
+        """Ends a `recv` that waits."""
+
+
+class Watch:
+    """Ends a session from outside: its client has gone, its time is up, or the server is to stop.
+
+    interrupt: called from a thread of its own when a request runs then.
+    reason: what the client is to be told; "" as long as there is nothing.
+    """
+
+    def __init__(
+        self, stream: Stream, stop_fd: int | None, limit_s: float | None, interrupt: Callable[[], None]
+    ) -> None:
+        self.reason = ""
+        self._stream = stream
+        self._stop_fd = stop_fd
+        self._limit_s = limit_s
+        self._interrupt = interrupt
+        self._lock = threading.Lock()
+        self._busy = False
+        self._done, self._told = socket.socketpair()
+        self._thread = threading.Thread(target=self._run, name="minrpc-watch", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._done.close()
+        self._thread.join()
+        self._told.close()
+
+    @contextmanager
+    def request(self) -> Iterator[None]:
+        """A request runs. Raises ConnectionResetError when the session has been ended already."""
+        with self._lock:
+            if self.reason:
+                raise ConnectionResetError(self.reason)
+            self._busy = True
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._busy = False
+
+    def _run(self) -> None:
+        poll = select.poll()
+        poll.register(self._stream, select.POLLRDHUP)
+        if self._stop_fd is not None:
+            poll.register(self._stop_fd, select.POLLIN)
+        poll.register(self._told, select.POLLIN)
+        ready = dict(poll.poll(None if self._limit_s is None else self._limit_s * 1000))
+        if self._told.fileno() in ready:
+            return
+        with self._lock:
+            self.reason = self._why(ready, self._busy)
+            if self._busy:
+                self._interrupt()
+            elif self._stream.fileno() not in ready:
+                self._stream.shutdown(socket.SHUT_RD)  # Ends the wait for the next request.
+
+    def _why(self, ready: dict[int, int], busy: bool) -> str:
+        if self._stop_fd in ready:
+            return "the server stops"
+        if self._stream.fileno() in ready:
+            return "the client left while its request ran" if busy else "the client left without a word"
+        return f"the session's {self._limit_s:g} s are over, as its client wanted"

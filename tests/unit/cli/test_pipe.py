@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`minrpc pipe`: a program that is a device, as TVM's PopenSession runs it."""
+
+from __future__ import annotations
+
+import os
+import select
+import socket
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from minrpc.cli import main
+from minrpc.wire.requests import CallFunc
+
+from tests.device.tvm_client import LIMIT_S, RefusedError, TvmClient
+
+
+@contextmanager
+def running(program: Path) -> Iterator[tuple[subprocess.Popen[str], socket.socket]]:
+    """It, and our end of what is to it one descriptor for both directions."""
+    ours, its = socket.socketpair()
+    ours.settimeout(LIMIT_S)
+    with ours, its:
+        command = [str(program), str(its.fileno()), str(its.fileno())]
+        with subprocess.Popen(command, pass_fds=[its.fileno()], stderr=subprocess.PIPE, text=True) as process:
+            its.close()
+            try:
+                yield process, ours
+            finally:
+                ours.close()
+                process.wait(LIMIT_S)
+
+
+@pytest.fixture
+def program(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
+    file = tmp_path / "device"
+    assert main(["pipe", str(file)]) == 0
+    assert capsys.readouterr().out == f'try: tvm.rpc.client.PopenSession("{file}")\n'
+    return file
+
+
+@pytest.mark.parametrize("today", [True, False])
+def test_it_serves_one_client(program: Path, today: bool) -> None:
+    with running(program) as (process, pipe):
+        with TvmClient(0, today, pipe=pipe) as client:
+            assert client.call(client.library_function("inc"), 41) == 42
+        assert process.wait(LIMIT_S) == 0
+
+
+def test_a_device_that_crashed_says_so(program: Path) -> None:
+    with (
+        running(program) as (process, pipe),
+        TvmClient(0, True, pipe=pipe) as client,
+        pytest.raises(RefusedError, match="killed by SIGSEGV"),
+    ):
+        client.call(client.library_function("testing.crash"))
+    assert process.returncode == 0
+
+
+def test_a_client_that_goes_away_ends_what_runs(program: Path) -> None:
+    with running(program) as (process, pipe), TvmClient(0, True, pipe=pipe) as client:
+        client.send(CallFunc(client.library_function("testing.hang"), []))
+    assert process.returncode == 0
+
+
+def test_who_is_no_client(program: Path) -> None:
+    with running(program) as (process, pipe):
+        pipe.sendall(b"\xff" * 8)
+        assert process.stderr is not None
+        assert process.stderr.read() == f"minrpc: a packet of {(1 << 64) - 1} bytes\n"
+    assert process.returncode == 1
+
+
+def test_killed_it_leaves_no_device_behind(program: Path) -> None:
+    """As TVM ends it."""
+    with running(program) as (process, pipe), TvmClient(0, True, pipe=pipe) as client:
+        assert client.call(client.library_function("inc"), 1) == 2
+        (device,) = children_of(process.pid)
+        watched = os.pidfd_open(device)
+        process.kill()
+        with os.fdopen(watched):
+            assert select.select([watched], [], [], LIMIT_S)[0]
+
+
+def children_of(pid: int) -> list[int]:
+    return [
+        int(one)
+        for task in Path(f"/proc/{pid}/task").iterdir()
+        for one in (task / "children").read_text().split()
+    ]
+
+
+def test_what_does_not_fit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["pipe", str(tmp_path / "device"), "--platforms-file", "none.toml"]) == 2
+    assert "none.toml" in capsys.readouterr().err
+    assert main(["pipe", str(tmp_path / "no" / "device")]) == 2
+    assert "can't be written" in capsys.readouterr().err
