@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from minrpc.counters import Counts, counters_for
+from minrpc.counters.packed_code import packed_function_code
 from minrpc.counters.profile import Profile, profile_call
 from minrpc.firmware import Firmware
 from minrpc.pipeline import connect
@@ -41,3 +42,15 @@ def test_sums_are_equal_whoever_is_asked(image: Firmware) -> None:
     assert sum(by_function.values()) == profile.tree.total == profile.total
     for row in profile.tree.rows():
         assert by_function.get(row.name) == row.own or row.own == 0
+
+
+def test_the_code_of_a_packed_function_is_found_by_its_name(image: Firmware) -> None:
+    """By the table that the device itself looks in; a name that is none has no code."""
+    found = {
+        name: packed_function_code(image.elf, name) for name in ("add", "exp", "myexpf", "inc", "nobody")
+    }
+    assert found["nobody"] is None
+    assert found["exp"] == found["myexpf"]
+    sizes = {name: one.end - one.start for name, one in found.items() if one is not None}
+    assert 4 <= sizes["inc"] < sizes["exp"]
+    assert sizes["add"] >= 4

@@ -1,8 +1,11 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * For the tests of ports: divisions, and a dot product with and without vectors.
+ * For the tests of ports: divisions, loads that are not aligned, registers over an interrupt, and a dot product with
+ * and without vectors.
  */
+#include <string.h>
+
 #include <dlpack/dlpack.h>
 #include <tvm/runtime/c_backend_api.h>
 #include <tvm/runtime/crt/module.h>
@@ -28,6 +31,84 @@ PACKED(divide_wide)
 {
 	UNUSED;
 	result->v_int64 = args[0].v_int64 / args[1].v_int64;
+	*result_code = kTVMArgInt;
+	return 0;
+}
+
+/* The 32-bit number at an address of any alignment, by the instruction that loads a word. */
+PACKED(load_word)
+{
+	uint32_t word;
+
+	UNUSED;
+#if defined(__arm__)
+	__asm__ volatile("ldr %0, [%1]" : "=r"(word) : "r"((uint8_t *)args[0].v_handle));
+#else
+	__asm__ volatile("lw %0, 0(%1)" : "=r"(word) : "r"((uint8_t *)args[0].v_handle));
+#endif
+	result->v_int64 = word;
+	*result_code = kTVMArgInt;
+	return 0;
+}
+
+#if defined(__ARM_FP)
+#define SCB_ICSR (*(volatile uint32_t *)0xe000ed04U)
+#define SCB_VTOR (*(volatile uint32_t *)0xe000ed08U)
+#define SYSTICK  15U
+#define LOWER                                                                                      \
+	"s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9", "s10", "s11", "s12", "s13",    \
+		"s14", "s15"
+#define UPPER                                                                                      \
+	"s16", "s17", "s18", "s19", "s20", "s21", "s22", "s23", "s24", "s25", "s26", "s27", "s28", \
+		"s29", "s30", "s31"
+
+static volatile uint32_t interrupts;
+
+/* Takes the registers that a function may change, as any interrupt that calculates does. */
+static void spoil(void)
+{
+	static const float others[16] = {-1.0F, -2.0F, -3.0F};
+
+	__asm__ volatile("vldmia %0, {s0-s15}" ::"r"(others) : LOWER, "memory");
+	interrupts = interrupts + 1U;
+}
+#endif
+
+/* How many of the FPU's registers are others after an interrupt than before; -1 when there was none. */
+PACKED(changed_by_interrupt)
+{
+	int64_t changed = 0;
+
+	(void)args;
+	UNUSED;
+#if defined(__ARM_FP)
+	extern const uintptr_t __interrupt_vector[];
+	static uintptr_t vectors[128] __attribute__((aligned(512)));
+	static float before[32], after[32];
+	uint32_t own = SCB_VTOR;
+
+	for (int i = 0; i < 32; i++) {
+		before[i] = (float)(i + 1);
+	}
+	memcpy(vectors, __interrupt_vector, 64U * sizeof(vectors[0]));
+	vectors[SYSTICK] = (uintptr_t)spoil;
+	interrupts = 0U;
+	SCB_VTOR = (uint32_t)(uintptr_t)vectors;
+	__asm__ volatile("dsb\n\t"
+			 "vldmia %[before], {s0-s31}\n\t"
+			 "str %[pend], [%[icsr]]\n\t"
+			 "dsb\n\t"
+			 "isb\n\t"
+			 "vstmia %[after], {s0-s31}" ::[before] "r"(before),
+			 [after] "r"(after), [pend] "r"(1U << 26), [icsr] "r"(&SCB_ICSR)
+			 : LOWER, UPPER, "memory");
+	SCB_VTOR = own;
+	for (int i = 0; i < 32; i++) {
+		changed += before[i] != after[i];
+	}
+	changed = interrupts == 0U ? -1 : changed;
+#endif
+	result->v_int64 = changed;
 	*result_code = kTVMArgInt;
 	return 0;
 }
@@ -76,8 +157,11 @@ PACKED(dot_scalar)
 	return 0;
 }
 
-static const TVMBackendPackedCFunc functions[] = {divide, divide_wide, dot, dot_scalar};
-static const TVMFuncRegistry registry = {"\004\000divide\0divide_wide\0dot\0dot_scalar\0", functions};
+static const TVMBackendPackedCFunc functions[] = {
+	divide, divide_wide, dot, dot_scalar, load_word, changed_by_interrupt};
+static const TVMFuncRegistry registry = {
+	"\006\000divide\0divide_wide\0dot\0dot_scalar\0load_word\0changed_by_interrupt\0",
+	functions};
 static const TVMModule module = {&registry};
 
 const TVMModule *TVMSystemLibEntryPoint(void)

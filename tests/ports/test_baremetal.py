@@ -19,6 +19,7 @@ from minrpc.pipeline import connect
 from minrpc.pipeline.requirements import lacking
 from minrpc.running import RunningDevice, start
 from minrpc.targets import Target
+from minrpc.wire.values import Handle
 
 SPEAK_S = 30.0
 KERNELS = Path(__file__).parent / "kernels.c"
@@ -73,6 +74,32 @@ def test_a_division_by_zero_is_a_fault(name: str, function: str) -> None:
             divide(42, 0)
         assert "fatal: " in (caught.value.console_tail or "")
         assert device.system_lib()["inc"](1) == 2
+
+
+@pytest.mark.parametrize("name", ["bare_microbit", "bare_mps2_an385", "bare_mps2_an500", "bare_rv32"])
+def test_a_load_that_is_not_aligned(name: str) -> None:
+    """A Cortex-M0 has no such loads: a fault that is named. The others take the bytes as they are."""
+    data = np.arange(1, 9, dtype=np.uint8)
+    with start(target_of(name, KERNELS)) as running:
+        device = connect(running)
+        load_word, array = device.system_lib()["load_word"], device.array(data)
+        assert load_word(Handle(array.address)) == 0x04030201
+        if name != "bare_microbit":
+            assert load_word(Handle(array.address + 1)) == 0x05040302
+            return
+        with pytest.raises((SessionTerminatedError, EmulatorExitedError)) as caught:
+            load_word(Handle(array.address + 1))
+        assert "fatal: HardFault at pc 0x" in (caught.value.console_tail or "")
+        assert any("is in load_word" in line for line in caught.value.details)
+        assert device.system_lib()["inc"](1) == 2
+
+
+@pytest.mark.parametrize("name", ["bare_mps2_an386", "bare_mps2_an500", "bare_mps2_an505", "bare_mps3_an547"])
+def test_an_interrupt_leaves_the_registers_of_the_fpu_alone(name: str) -> None:
+    """The vectors' registers are the same ones. The processor saves them since the FPU was turned on so."""
+    with start(target_of(name, KERNELS)) as running:
+        lib = connect(running).system_lib()
+        assert lib["changed_by_interrupt"]() == 0
 
 
 def instructions(device: Device, name: str, *args: object) -> float:

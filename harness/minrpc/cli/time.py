@@ -17,6 +17,7 @@ from minrpc.cli.json_output import STDOUT, add_json_option, write_json
 from minrpc.cli.source_options import add_source_options, sources_from
 from minrpc.cli.timing_files import add_record, read_records
 from minrpc.client import Device, RemoteModule
+from minrpc.counters.packed_code import packed_function_code
 from minrpc.errors import ConfigurationError
 from minrpc.firmware import Firmware
 from minrpc.firmware.provenance import compiler_of
@@ -158,6 +159,7 @@ class Run:
         self._total = total
         self.record: Record | None = None
         self._code: Mapping[str, int] = {}
+        self._function_bytes = 0
 
     def __call__(self) -> int:
         with ExitStack() as stack:
@@ -165,6 +167,7 @@ class Run:
             device = stack.enter_context(connect(running, total=self._total))
             library = self._library(device, stack)
             measurement = self._measure(library, to_device(device, self._plan))
+            self._function_bytes = self._size_of_code(library, running.firmware)
         return self._report(measurement, running.firmware)
 
     def _library(self, device: Device, stack: ExitStack) -> RemoteModule | LoadedLibrary:
@@ -179,6 +182,14 @@ class Run:
             )
         self._code = loaded.image.sizes
         return loaded
+
+    def _size_of_code(self, library: RemoteModule | LoadedLibrary, firmware: Firmware | None) -> int:
+        """Of the function itself; 0 where that is not known."""
+        name = self._given.function
+        if isinstance(library, LoadedLibrary):
+            return library[name].size
+        code = packed_function_code(firmware.elf, name) if firmware else None
+        return code.end - code.start if code else 0
 
     def _start(self) -> RunningDevice:
         if self._target.serial_port is None:
@@ -240,6 +251,7 @@ class Run:
             measurement=measurement,
             firmware=firmware_record(firmware, symbols=bool(self._given.json)) if firmware else None,
             code=self._code,
+            function_bytes=self._function_bytes,
             when=datetime.now(UTC).isoformat(timespec="seconds"),
         )
 

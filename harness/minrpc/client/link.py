@@ -344,7 +344,8 @@ class SessionLink:
 
     def _explain(self, error: HarnessError, stage: str) -> None:
         """Add what is known here. When the device is gone, raise the error that says so instead."""
-        cause = self.owner.diagnose(error)
+        # A device without a console has said over this link what its owner looks for.
+        cause = self.owner.diagnose(error.add_context(console_tail=self.console_text()))
         tail = b"".join(self._tail)[-_TAIL_BYTES:]
         cause.add_context(stage=stage, console_tail=self.console_text(), wire_tail=tail)
         if self.counters.errors and not isinstance(cause, LinkError):

@@ -179,7 +179,12 @@ _TABLE = (
     ),
     _bare("mps2_an505", "Cortex-M33 with FPU", qemu_machine="mps2-an505", memory=(0x80000000, 16 << 20)),
     _bare("mps2_an521", "Cortex-M33 without FPU", qemu_machine="mps2-an521", memory=(0x80000000, 16 << 20)),
-    _bare("mps3_an547", "Cortex-M55 with FPU and vectors (MVE)", qemu_machine="mps3-an547"),
+    _bare(
+        "mps3_an547",
+        "Cortex-M55 with FPU and vectors (MVE)",
+        qemu_machine="mps3-an547",
+        memory=(0x60000000, 2 << 30),
+    ),
     _bare("microbit", "Cortex-M0 with 16 KiB of RAM", qemu_machine="microbit", uarts=(0, None)),
     _bare("rv32", "RV32IMAC", qemu="qemu-system-riscv32", **_VIRT),
     _bare("rv64", "RV64GC", qemu="qemu-system-riscv64", **_VIRT),

@@ -41,6 +41,7 @@ class Record:
     arguments: types and shapes, or values, as the command line takes them.
     firmware: None for a board, whose firmware is its own.
     code: bytes by symbol of what was loaded for the call, where it was.
+    function_bytes: of the function itself, without what it calls; 0 where that is not known.
     when: ISO 8601, UTC.
     """
 
@@ -49,6 +50,7 @@ class Record:
     measurement: Measurement
     firmware: FirmwareRecord | None = None
     code: Mapping[str, int] = field(default_factory=dict, hash=False)
+    function_bytes: int = 0
     when: str = ""
 
     @property
@@ -74,6 +76,7 @@ class Record:
             "samples": [_sample(sample) for sample in one.samples],
             "firmware": _firmware(self.firmware) if self.firmware else None,
             "code_bytes": dict(self.code),
+            "function_bytes": self.function_bytes,
             "when": self.when,
         }
 
@@ -104,6 +107,7 @@ class Record:
             measurement=measurement,
             firmware=FirmwareRecord(**firmware) if firmware else None,
             code=dict(entry.get("code_bytes", {})),
+            function_bytes=entry.get("function_bytes", 0),
             when=entry["when"],
         )
 

@@ -4,24 +4,31 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from minrpc.reports.markdown import table
 from minrpc.timing.record import Record
 from minrpc.timing.units import count, quantity
 
-NOTE = "Instructions are counted by QEMU, which knows no pipelines: they are not a core's cycles."
+STACK: Final = "stack_bytes"
+NOTE: Final = "Instructions are counted by QEMU, which knows no pipelines: they are not a core's cycles."
 
 
 def side_by_side(records: Sequence[Record]) -> str:
     """A table of the same call on each platform: instructions of the call, their ratio to the first that has
-    them, time, flash and RAM of the firmware. What a platform can't tell is left blank.
+    them, time, bytes of the function itself, flash and RAM of the firmware, and how deep the stack went where
+    that was counted. What a platform can't tell is left blank.
     """
     known = [one.measurement.instructions for one in records]
     first = next((one for one in known if one), None)
-    head = ["platform", "instructions a call", "ratio", "time a call", "flash", "RAM"]
+    stack = any(STACK in one.measurement.counters for one in records)
+    head = ["platform", "instructions a call", "ratio", "time a call", "code", "flash", "RAM"]
     lines = [_line(record, own, first) for record, own in zip(records, known, strict=True)]
+    if stack:
+        head.append("stack")
+        lines = [[*line, _stack(record)] for line, record in zip(lines, records, strict=True)]
     note = f"\n\n{NOTE}" if first else ""
-    return f"### {records[0].call}\n\n{table(head, lines, right=range(1, 6))}{note}"
+    return f"### {records[0].call}\n\n{table(head, lines, right=range(1, len(head)))}{note}"
 
 
 def _line(record: Record, instructions: float | None, first: float | None) -> list[str]:
@@ -30,4 +37,10 @@ def _line(record: Record, instructions: float | None, first: float | None) -> li
     ratio = f"{instructions / first:.3f}" if instructions and first else ""
     seconds = quantity(measurement.clock.seconds(measurement.summary.median), "s")
     sizes = [count(firmware.flash), count(firmware.ram)] if firmware else ["", ""]
-    return [record.platform, counted, ratio, seconds, *sizes]
+    code = count(record.function_bytes) if record.function_bytes else ""
+    return [record.platform, counted, ratio, seconds, code, *sizes]
+
+
+def _stack(record: Record) -> str:
+    measurement = record.measurement
+    return count(measurement.counter_per_call(STACK)) if STACK in measurement.counters else ""

@@ -24,7 +24,7 @@ def measured(
 
 
 def recorded(
-    cycles: Sequence[int], *, number: int = 10, clock: DeviceClock = EXACT, flash: int = 20000
+    cycles: Sequence[int], *, number: int = 10, clock: DeviceClock = EXACT, flash: int = 20000, code: int = 0
 ) -> Record:
     """The same, kept."""
     return Record(
@@ -32,5 +32,6 @@ def recorded(
         arguments=("float32[1024]",) * 3,
         measurement=measured(cycles, number, clock),
         firmware=replace(FIRMWARE, flash=flash),
+        function_bytes=code,
         when="2026-01-01T00:00:00+00:00",
     )
