@@ -13,6 +13,7 @@ set(MINRPC_RUNTIME_SOURCES
   ${MINRPC_APP}/runtime/copy.c
   ${MINRPC_APP}/runtime/crc32.c
   ${MINRPC_APP}/runtime/evaluator.c
+  ${MINRPC_APP}/runtime/fill.c
   ${MINRPC_APP}/runtime/frame_reader.c
   ${MINRPC_APP}/runtime/frame_writer.c
   ${MINRPC_APP}/runtime/globals.c
@@ -47,7 +48,7 @@ set(MINRPC_INCLUDES ${MINRPC_RUNTIME_INCLUDES} ${MINRPC_APP}/operators)
 # What is built in: the options of minrpc/minrpc_config.h that were given, such as -DMINRPC_CODE_LOADING=ON. The others
 # have their defaults there.
 set(MINRPC_DEFINITIONS)
-foreach(option IN ITEMS NUMBERED STREAMING RANDOM_FILL ERROR_TEXTS TESTING CODE_LOADING)
+foreach(option IN ITEMS NUMBERED STREAMING RANDOM_FILL FILL ERROR_TEXTS TESTING CODE_LOADING)
   if(DEFINED MINRPC_${option})
     list(APPEND MINRPC_DEFINITIONS MINRPC_${option}=$<BOOL:${MINRPC_${option}}>)
   endif()

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from minrpc.client import Device, DeviceInfo, RemoteArray, RemoteFunction, SystemLibrary, TimingResult
+    from minrpc.client.filling import random_values
     from minrpc.errors import HarnessError
     from minrpc.firmware import Firmware, build
     from minrpc.pipeline import connect, open_device, open_devices
@@ -38,12 +39,14 @@ __all__ = [
     "connect",
     "open_device",
     "open_devices",
+    "random_values",
     "start",
 ]
 
 _HOMES = {
     **dict.fromkeys(__all__, "minrpc.client"),
     "HarnessError": "minrpc.errors",
+    "random_values": "minrpc.client.filling",
     **dict.fromkeys(("Platform", "Target"), "minrpc.targets"),
     **dict.fromkeys(("Firmware", "build"), "minrpc.firmware"),
     **dict.fromkeys(("RunningDevice", "start"), "minrpc.running"),

@@ -37,7 +37,9 @@ def test_the_overhead_is_that_of_an_empty_call(lib: SystemLibrary, timing_check:
     assert overhead.timer >= 0
     assert overhead.call >= 0
     less = measurement.net().summary.median
-    timing_check.expect(0 < less < measurement.summary.median, f"{less} cycles without overhead")
+    # Where `inc` takes no more than the empty call, what comes before the loop may decide, once in a batch.
+    least = -overhead.timer / 1000
+    timing_check.expect(least < less < measurement.summary.median, f"{less} cycles without overhead")
 
 
 def test_a_short_function_comes_out_as_it_is(lib: SystemLibrary, timing_check: TimingCheck) -> None:

@@ -132,6 +132,27 @@ static int32_t dot_of(const int8_t *a, const int8_t *b, int count)
 		sum = vmladavaq_s8(sum, vldrbq_s8(a), vldrbq_s8(b));
 	}
 #endif
+#if defined(MACHINE_VECTORS)
+	/* 16-bit products of 8-bit elements, added up in 32 bits. */
+	__asm__ volatile("vsetivli zero, 1, e32, m1, ta, ma\n\t"
+			 "vmv.v.i v0, 0\n"
+			 "1:\n\t"
+			 "vsetvli t0, %[count], e8, m2, ta, ma\n\t"
+			 "vle8.v v8, (%[a])\n\t"
+			 "vle8.v v10, (%[b])\n\t"
+			 "vwmul.vv v12, v8, v10\n\t"
+			 "vsetvli zero, zero, e16, m4, ta, ma\n\t"
+			 "vwredsum.vs v0, v12, v0\n\t"
+			 "add %[a], %[a], t0\n\t"
+			 "add %[b], %[b], t0\n\t"
+			 "sub %[count], %[count], t0\n\t"
+			 "bnez %[count], 1b\n\t"
+			 "vsetivli zero, 1, e32, m1, ta, ma\n\t"
+			 "vmv.x.s %[sum], v0"
+			 : [sum] "=r"(sum), [a] "+r"(a), [b] "+r"(b), [count] "+r"(count)
+			 :
+			 : "t0", "memory");
+#endif
 	return sum + dot_scalar_of(a, b, count);
 }
 

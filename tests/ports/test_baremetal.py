@@ -108,12 +108,14 @@ def instructions(device: Device, name: str, *args: object) -> float:
     return found
 
 
+@pytest.mark.parametrize("name", ["bare_mps3_an547", "bare_rv64v"])
 def test_vectors_take_fewer_instructions_than_scalars(
-    record_property: Callable[[str, object], None],
+    name: str, record_property: Callable[[str, object], None]
 ) -> None:
-    """An int8 dot product of 1,024 elements by MVE, and by a loop."""
+    """An int8 dot product of 1,024 elements by MVE or RVV, and by a loop."""
     a, b = (np.random.default_rng(seed).integers(-128, 128, 1024, np.int8) for seed in (1, 2))
-    with start(target_of("bare_mps3_an547", KERNELS)) as running:
+    defines = {"MACHINE_VECTORS": 1} if name == "bare_rv64v" else {}
+    with start(target_of(name, KERNELS).changed(defines=defines)) as running:
         device = connect(running)
         lib, on_a, on_b = device.system_lib(), device.array(a), device.array(b)
         expected = int(np.dot(a.astype(np.int32), b.astype(np.int32)))

@@ -446,7 +446,7 @@ TEST(device_info_tells_the_arena_and_the_clock)
 
 TEST(device_info_tells_regions_options_and_build)
 {
-	static const char options[] = "numbered,streaming,random_fill,error_texts,testing,code_loading,";
+	static const char options[] = "numbered,streaming,random_fill,fill,error_texts,testing,code_loading,";
 	static const uint8_t id[MINRPC_BUILD_ID_MAX] = {1, 2, 3, 0xff, 0};
 	struct host *host = host_start();
 	const uint8_t *info;

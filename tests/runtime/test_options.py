@@ -18,6 +18,7 @@ OPTIONS = {
     "NUMBERED": "minrpc_resend_deliver",
     "STREAMING": "minrpc_stream",
     "RANDOM_FILL": "minrpc_random_fill",
+    "FILL": "minrpc_checksum",
     "ERROR_TEXTS": "minrpc_text_list",
     "TESTING": "minrpc_testing_hang",
     "CODE_LOADING": "minrpc_code_load",

@@ -67,6 +67,11 @@ static const struct minrpc_function functions[] = {
 #if MINRPC_RANDOM_FILL
 	{"tvm.contrib.random.random_fill", "w", minrpc_random_fill},
 #endif
+#if MINRPC_FILL
+	{"minrpc.random", "wi", minrpc_random},
+	{"minrpc.fill", "wb", minrpc_fill},
+	{"minrpc.checksum", "t", minrpc_checksum},
+#endif
 #if MINRPC_NUMBERED
 	{"minrpc.resend", NULL, minrpc_resend_version},
 #endif

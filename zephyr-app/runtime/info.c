@@ -55,7 +55,7 @@ enum {
 #define IF_1(name) name ","
 
 static const char options[] = IF(MINRPC_NUMBERED, "numbered") IF(MINRPC_STREAMING, "streaming")
-	IF(MINRPC_RANDOM_FILL, "random_fill") IF(MINRPC_ERROR_TEXTS, "error_texts")
+	IF(MINRPC_RANDOM_FILL, "random_fill") IF(MINRPC_FILL, "fill") IF(MINRPC_ERROR_TEXTS, "error_texts")
 		IF(MINRPC_TESTING, "testing") IF(MINRPC_CODE_LOADING, "code_loading");
 
 /* The answer is made in the receive buffer, which is free: there are no arguments. */

@@ -120,10 +120,13 @@ extern const struct minrpc_module minrpc_globals;
  */
 uintptr_t minrpc_global_find(const struct minrpc_server *server, const char *name);
 
-/* ----------------------------------------------- info.c, random.c, code.c: globals */
+/* ----------------------------------------------- info.c, random.c, fill.c, code.c: globals */
 
 bool minrpc_device_info(struct minrpc_call *call);
 bool minrpc_random_fill(struct minrpc_call *call);
+bool minrpc_random(struct minrpc_call *call);
+bool minrpc_fill(struct minrpc_call *call);
+bool minrpc_checksum(struct minrpc_call *call);
 bool minrpc_code_alloc(struct minrpc_call *call);
 bool minrpc_code_load(struct minrpc_call *call);
 

@@ -14,7 +14,7 @@ from minrpc.client.handle import RemoteHandle
 from minrpc.client.rpc import RpcClient
 from minrpc.wire.dtypes import DataType, DTypeLike, to_dtype, to_numpy
 from minrpc.wire.requests import Syscall
-from minrpc.wire.values import DLTensor, PackedTensor
+from minrpc.wire.values import Argument, DLTensor, PackedTensor
 
 
 class RemoteArray(RemoteHandle):
@@ -64,6 +64,13 @@ class RemoteArray(RemoteHandle):
         if isinstance(source, RemoteArray):
             self._copy_from_remote(source)
             return
+        self.upload(self.require_like(source))
+
+    def require_like(self, source: npt.ArrayLike) -> npt.NDArray[Any]:
+        """`source` as elements of this array.
+
+        Raises TypeError for another dtype and ValueError for another shape.
+        """
         elements = host_elements(source, None)
         host, lanes = to_numpy(self.dtype)
         if elements.dtype != host:
@@ -72,7 +79,20 @@ class RemoteArray(RemoteHandle):
             raise ValueError(
                 f"elements of shape {elements.shape} can't be copied to shape {self.shape + lanes}"
             )
-        self.upload(elements)
+        return elements
+
+    def run_on_device(self, name: str, *args: Argument) -> Any:  # noqa: ANN401 - what the function returns
+        """The result of the device's global function `name` of this array and `args`, True for none.
+
+        False where the device has no such function; of an array without elements nothing is asked.
+        """
+        with self._rpc.lock:
+            rpc = self._ready()
+            handle = rpc.global_function(name)
+            if not handle:
+                return False
+            result = rpc.call(handle, (self.argument, *args), f"call {name}") if self.nbytes else 0
+            return True if result is None else result
 
     def upload(self, elements: npt.NDArray[Any]) -> None:
         """Overwrite all elements by those of a dense array that is known to fit."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Self
 
 import numpy.typing as npt
 
-from minrpc.client import memory
+from minrpc.client import filling, memory
 from minrpc.client.array import RemoteArray, host_elements, tensor_of
 from minrpc.client.function import RemoteFunction, SystemLibrary
 from minrpc.client.info import DeviceInfo
@@ -189,6 +189,44 @@ class Device:
     def empty(self, shape: int | tuple[int, ...], dtype: DTypeLike = "float32") -> RemoteArray:
         """An array whose elements are not set. Raises as `array` does."""
         return self._allocate(tensor_of(shape, dtype))
+
+    def random(
+        self, shape: int | tuple[int, ...], dtype: DTypeLike = "float32", seed: int = 0
+    ) -> RemoteArray:
+        """An array of random elements, made on the device: those of `minrpc.random_values`, to the bit.
+
+        Raises TypeError for a type that has none, and as `array` does.
+        """
+        filling.require_fillable(to_dtype(dtype))
+        array = self.empty(shape, dtype)
+        filling.fill_randomly(array, seed)
+        return array
+
+    def full(self, shape: int | tuple[int, ...], value: object, dtype: DTypeLike = "float32") -> RemoteArray:
+        """An array whose elements are all `value`, set on the device.
+
+        Raises TypeError and OverflowError for a value that the type does not hold, and as `array` does.
+        """
+        array = self.empty(shape, dtype)
+        filling.fill(array, value)
+        return array
+
+    def zeros(self, shape: int | tuple[int, ...], dtype: DTypeLike = "float32") -> RemoteArray:
+        """An array of zeros, set on the device. Raises as `array` does."""
+        return self.full(shape, 0, dtype)
+
+    def checksum(self, array: RemoteArray) -> int:
+        """CRC-32 of the array's bytes, computed on the device: `zlib.crc32` of `array.numpy().tobytes()`."""
+        return filling.checksum(array)
+
+    def assert_equal(self, array: RemoteArray, expected: npt.ArrayLike) -> None:
+        """Raise AssertionError, with numpy's report, unless the array's elements are `expected`.
+
+        They are compared by a checksum on the device, and copied from it only where that differs.
+
+        Raises TypeError for another dtype and ValueError for another shape.
+        """
+        filling.assert_equal(array, expected, near=self.rpc.facts.direct.usable)
 
     def _allocate(self, tensor: DLTensor) -> RemoteArray:
         with self.rpc.lock:

@@ -104,6 +104,9 @@ class Platform:
 # The firmware can take code while it runs.
 _CODE_LOADING = "-DMINRPC_CODE_LOADING=ON"
 
+# Arrays can be filled and compared on the device.
+_FILL = "-DMINRPC_FILL=ON"
+
 # And it has the functions that this project's own tests call: testing.crash and others.
 _TESTING = "-DMINRPC_TESTING=ON"
 
@@ -188,6 +191,12 @@ _TABLE = (
     _bare("microbit", "Cortex-M0 with 16 KiB of RAM", qemu_machine="microbit", uarts=(0, None)),
     _bare("rv32", "RV32IMAC", qemu="qemu-system-riscv32", **_VIRT),
     _bare("rv64", "RV64GC", qemu="qemu-system-riscv64", **_VIRT),
+    _bare(
+        "rv64v",
+        "RV64GC with vectors",
+        qemu="qemu-system-riscv64",
+        **{**_VIRT, "qemu_args": ("-cpu", "rv64,v=true,vlen=128", *_VIRT["qemu_args"])},
+    ),
     Platform(
         name="qemu_x86",
         cmake_options=(_CODE_LOADING,),
@@ -244,6 +253,6 @@ _TABLE = (
 )
 
 PLATFORMS: Final[Mapping[str, Platform]] = MappingProxyType(
-    {one.name: replace(one, cmake_options=(*one.cmake_options, _TESTING)) for one in _TABLE}
+    {one.name: replace(one, cmake_options=(*one.cmake_options, _FILL, _TESTING)) for one in _TABLE}
 )
 """The platforms that come with the harness, by name."""

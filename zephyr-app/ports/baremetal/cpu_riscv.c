@@ -8,7 +8,8 @@
 #include "machine.h"
 #include "port.h"
 
-#define MIE_EXTERNAL (1UL << 11)
+#define MIE_EXTERNAL    (1UL << 11)
+#define MSTATUS_VECTORS (1UL << 9)
 
 void trap_vector(void);
 
@@ -28,6 +29,10 @@ __attribute__((naked, used, aligned(256))) void trap_vector(void)
 static void cpu_init(void)
 {
 	__asm__ volatile("csrw mtvec, %0" ::"r"((uintptr_t)trap_vector | 1U));
+#ifdef MACHINE_VECTORS
+	/* Interrupts do not use them, so nobody saves them. */
+	__asm__ volatile("csrs mstatus, %0" ::"r"(MSTATUS_VECTORS));
+#endif
 }
 
 /* Before any constructor, so that a fault there is told, too. */

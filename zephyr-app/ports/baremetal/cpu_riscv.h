@@ -4,7 +4,7 @@
  * RISC-V, 32 and 64 bits, in machine mode, with a PLIC.
  *
  * MACHINE_PLIC: its base; the link's interrupt comes through it. MACHINE_RESET: address of the register that restarts
- * the machine by MACHINE_RESET_VALUE.
+ * the machine by MACHINE_RESET_VALUE. MACHINE_VECTORS: 1 where it has vectors.
  */
 #ifndef CPU_RISCV_H_
 #define CPU_RISCV_H_

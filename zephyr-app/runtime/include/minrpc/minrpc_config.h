@@ -25,6 +25,11 @@
 #define MINRPC_RANDOM_FILL 1
 #endif
 
+/* The global functions minrpc.random, minrpc.fill and minrpc.checksum: arrays that need not travel. */
+#ifndef MINRPC_FILL
+#define MINRPC_FILL 0
+#endif
+
 /* Texts of failures. Without them a failure is told by the source file and line that it was found at. */
 #ifndef MINRPC_ERROR_TEXTS
 #define MINRPC_ERROR_TEXTS 1

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arrays that need not travel: filled on the device, and compared by a checksum.
+
+zephyr-app/runtime/fill.c does there what `random_values` and `checksum_of` do here, bit for bit. A device
+without these functions gets the values over its link, and gives them back the same way.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any, Final
+from zlib import crc32
+
+import numpy as np
+import numpy.typing as npt
+
+from minrpc.client.array import RemoteArray, host_elements
+from minrpc.wire.dtypes import DataType, DTypeLike, TypeKind, to_dtype, to_numpy
+
+RANDOM: Final = "minrpc.random"
+FILL: Final = "minrpc.fill"
+CHECKSUM: Final = "minrpc.checksum"
+
+Elements = npt.NDArray[Any]
+_Words = npt.NDArray[np.uint64]
+
+# Bits of a float's precision and of its exponent, by type.
+_FLOATS: Final[dict[tuple[int, int], tuple[int, int]]] = {
+    (TypeKind.FLOAT, 16): (11, 5),
+    (TypeKind.FLOAT, 32): (24, 8),
+    (TypeKind.FLOAT, 64): (53, 11),
+    (TypeKind.BFLOAT, 16): (8, 8),
+}
+_WORD: Final = np.uint64(0xFFFFFFFF)
+_GOLDEN: Final = np.uint64(0x9E3779B9)
+
+
+def random_values(shape: int | tuple[int, ...], dtype: DTypeLike = "float32", seed: int = 0) -> Elements:
+    """What `device.random` fills an array with: shape `shape`, and the lanes after it.
+
+    Integers are any of their type, floats evenly spread from -1 to below 1 in steps of their precision there,
+    booleans either. An element is a function of the seed and its place alone.
+
+    seed: 64 bits of it count. Raises TypeError for a type that has no such values.
+    """
+    wire = to_dtype(dtype)
+    host, lanes = to_numpy(wire)
+    require_fillable(wire)
+    sizes = ((shape,) if isinstance(shape, int) else tuple(shape)) + lanes
+    random = _random_words(prod(sizes), seed)
+    floating = _FLOATS.get((wire.code, wire.bits))
+    if floating is not None:
+        random = _as_floats(random, *floating)
+    elif wire.bits == 1:
+        random >>= np.uint64(63)
+    unsigned = np.dtype(f"<u{host.itemsize}")
+    return random.astype(unsigned).view(host).reshape(sizes)
+
+
+def require_fillable(dtype: DataType) -> None:
+    """Raise TypeError for a type whose elements can't be made."""
+    one_bit = dtype.bits == 1 and dtype.lanes == 1
+    whole = dtype.code in (TypeKind.INT, TypeKind.UINT) and dtype.bits in (8, 16, 32, 64)
+    boolean = dtype.code == TypeKind.UINT and one_bit
+    if not (whole or boolean or (dtype.code, dtype.bits) in _FLOATS):
+        raise TypeError(f"there are no random elements of {dtype}, only of int, uint, float, bfloat16, bool")
+
+
+def _mixed(words: _Words) -> _Words:
+    """The last step of MurmurHash3, in 32 bits."""
+    words = words ^ words >> np.uint64(16)
+    words = words * np.uint64(0x85EBCA6B) & _WORD
+    words = words ^ words >> np.uint64(13)
+    words = words * np.uint64(0xC2B2AE35) & _WORD
+    return words ^ words >> np.uint64(16)
+
+
+def _random_words(count: int, seed: int) -> _Words:
+    low, high = seed & 0xFFFFFFFF, seed >> 32 & 0xFFFFFFFF
+    keys = _mixed(np.array([low, (high + 1) & 0xFFFFFFFF], np.uint64))
+    places = np.arange(2 * count, dtype=np.uint64) * _GOLDEN
+    words = _mixed(((keys[0] ^ keys[1]) + places) & _WORD)
+    return words[1::2] << np.uint64(32) | words[::2]
+
+
+def _as_floats(random: _Words, precision: int, exponent_bits: int) -> _Words:
+    """The bits of floats; see float_of in fill.c. A double holds each such value exactly."""
+    steps = random.view(np.int64) >> np.int64(64 - precision)
+    values = steps.astype(np.float64) / float(1 << precision - 1)
+    if precision == 8:  # The upper half of a float32.
+        return (values.astype("<f4").view("<u4") >> 16).astype(np.uint64)
+    size = (precision + exponent_bits) // 8
+    return values.astype(f"<f{size}").view(f"<u{size}").astype(np.uint64)
+
+
+def fill_randomly(array: RemoteArray, seed: int) -> None:
+    """Overwrite all elements by `random_values` of the array's shape and type."""
+    require_fillable(array.dtype)
+    if not array.run_on_device(RANDOM, _signed(seed)):
+        array.upload(random_values(array.shape, array.dtype, seed))
+
+
+def fill(array: RemoteArray, value: object) -> None:
+    """Overwrite all elements by `value`.
+
+    Raises TypeError and OverflowError for what the type does not hold.
+    """
+    host, lanes = to_numpy(array.dtype)
+    given = np.asarray(value)
+    if given.dtype.kind == "f" and host.kind in "iub":
+        raise TypeError(f"{value!r} is no element of {array.dtype}")
+    # A Python integer is checked for its range, an array's would wrap.
+    element = np.full(lanes, given.item() if given.shape == () else given, host)
+    if not array.run_on_device(FILL, element.tobytes()):
+        array.upload(np.broadcast_to(element, array.shape + lanes).copy())
+
+
+def checksum(array: RemoteArray) -> int:
+    """CRC-32 of the array's bytes, as zlib has it, computed on the device."""
+    found = array.run_on_device(CHECKSUM)
+    return checksum_of(array.numpy()) if found is False else int(found)
+
+
+def checksum_of(elements: npt.ArrayLike) -> int:
+    """The same of an array of the host's."""
+    return crc32(host_elements(elements, None).tobytes())
+
+
+def assert_equal(array: RemoteArray, expected: npt.ArrayLike, *, near: bool) -> None:
+    """Raise AssertionError, with numpy's report, unless all elements are `expected`.
+
+    near: the array can be read without the link, so no checksum is asked for.
+
+    Raises TypeError for another dtype and ValueError for another shape.
+    """
+    elements = array.require_like(expected)
+    if array.nbytes and (near or checksum(array) != checksum_of(elements)):
+        np.testing.assert_array_equal(array.numpy(), elements)
+
+
+def _signed(seed: int) -> int:
+    """As an int64, which is what travels."""
+    seed &= (1 << 64) - 1
+    return seed - (1 << 64) if seed >> 63 else seed

@@ -1,0 +1,115 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Arrays that are filled and compared on the device. What `minrpc.random` makes of seed 7 is what numpy made of it in
+ * random_values.
+ */
+#include "check.h"
+#include "host.h"
+
+struct golden {
+	uint8_t code;
+	uint8_t bits;
+	const char *bytes; /* of four elements */
+};
+
+static const struct golden table[] = {
+	{0U, 8U, "\x0d\xa0\x03\x35"},
+	{1U, 64U,
+	 "\x0d\xbb\x56\x2d\x3c\x62\x9f\xd7\xa0\x04\x87\x0d\xab\x03\x29\x29"
+	 "\x03\xc4\xf4\xe9\x31\xb9\xad\x82\x35\x1c\x55\xef\x22\x23\x1d\xcf"},
+	{2U, 16U, "\x10\xb5\x24\x35\xd6\xbb\x20\xb6"},
+	{2U, 32U, "\x78\x82\xa1\xbe\x0c\xa4\xa4\x3e\x8e\xa4\x7a\xbf\x74\x8b\xc3\xbe"},
+	{2U, 64U,
+	 "\xa4\x54\xe9\xe1\x4e\x30\xd4\xbf\x80\xc3\x86\xd5\x81\x94\xd4\x3f"
+	 "\xd0\x82\x85\xb3\x91\x54\xef\xbf\x74\x55\x88\x6e\x6e\x71\xd8\xbf"},
+	{4U, 16U, "\xa4\xbe\xa4\x3e\x7c\xbf\xc4\xbe"},
+	{1U, 1U, "\x01\x00\x01\x01"},
+};
+
+TEST(a_seed_gives_what_numpy_makes_of_it)
+{
+	struct host *host = host_start();
+	uint64_t random = host_global(host, "minrpc.random");
+
+	for (size_t i = 0U; i < sizeof(table) / sizeof(table[0]); i++) {
+		uint32_t size = (table[i].bits + 7U) / 8U * 4U;
+		uint64_t data = host_alloc(host, size);
+		struct tensor tensor = tensor_1d(data, table[i].code, table[i].bits, 4);
+		struct args args = {0};
+		uint8_t made[32];
+
+		arg_tensor(&args, V8, &tensor);
+		arg(&args, ARG_INT, 7U);
+		(void)expect_returned(host_call(host, random, &args), ARG_NULL);
+		host_read(host, data, made, size);
+		CHECK_MEM(made, table[i].bytes, size);
+	}
+	host_stop(host);
+}
+
+TEST(types_without_random_elements_are_refused)
+{
+	static const struct golden none[] = {{3U, 64U, ""}, {2U, 8U, ""}, {2U, 80U, ""}, {0U, 4U, ""},
+					     {1U, 12U, ""}, {4U, 32U, ""}, {0U, 128U, ""}};
+	struct host *host = host_start();
+	uint64_t data = host_alloc(host, 64U);
+
+	for (size_t i = 0U; i < sizeof(none) / sizeof(none[0]); i++) {
+		struct tensor tensor = tensor_1d(data, none[i].code, none[i].bits, 2);
+		struct args args = {0};
+
+		arg_tensor(&args, V8, &tensor);
+		arg(&args, ARG_INT, 7U);
+		expect_exception(host_call(host, host_global(host, "minrpc.random"), &args),
+				 "no random elements");
+	}
+	host_still_serves(host);
+	host_stop(host);
+}
+
+static const struct answer *fill(struct host *host, uint64_t data, int64_t count, const char *pattern,
+				 uint32_t size)
+{
+	struct tensor tensor = tensor_1d(data, 1U, 8U, count);
+	struct args args = {0};
+
+	arg_tensor(&args, V8, &tensor);
+	arg_bytes(&args, pattern, size);
+	return host_call(host, host_global(host, "minrpc.fill"), &args);
+}
+
+TEST(a_pattern_fills_all_and_no_more)
+{
+	struct host *host = host_start();
+	uint64_t data = host_alloc(host, 12U);
+	char bytes[12];
+
+	(void)expect_returned(fill(host, data, 12, "abc", 3U), ARG_NULL);
+	(void)expect_returned(fill(host, data, 6, "xy", 2U), ARG_NULL);
+	(void)expect_returned(fill(host, data, 0, "xy", 2U), ARG_NULL);
+	host_read(host, data, bytes, sizeof(bytes));
+	CHECK_MEM(bytes, "xyxyxyabcabc", sizeof(bytes));
+	expect_exception(fill(host, data, 12, "12345", 5U), "12 bytes are no multiple of a pattern of 5");
+	expect_exception(fill(host, data, 12, "", 0U), "a pattern of 0");
+	expect_exception(fill(host, data, 13, "a", 1U), "13 bytes");
+	host_stop(host);
+}
+
+TEST(a_checksum_is_crc_32)
+{
+	struct host *host = host_start();
+	uint64_t data = host_alloc(host, 9U);
+	struct tensor tensor = tensor_1d(data, 1U, 8U, 9);
+	struct args args = {0};
+
+	host_write(host, data, "123456789", 9U);
+	arg_tensor(&args, V8, &tensor);
+	CHECK_EQ(get_u64(expect_returned(host_call(host, host_global(host, "minrpc.checksum"), &args),
+					 ARG_INT)),
+		 0xcbf43926U);
+	host_stop(host);
+}
+
+CHECK_MAIN(CASE(a_seed_gives_what_numpy_makes_of_it), CASE(types_without_random_elements_are_refused),
+	   CASE(a_pattern_fills_all_and_no_more), CASE(a_checksum_is_crc_32))
