@@ -62,6 +62,7 @@ set(MINRPC_EXTRA_LIBRARIES "" CACHE STRING "Further archives and object files to
 
 # What the user adds to the program of a port.
 function(minrpc_add_extras target)
+  minrpc_add_libraries(${target})
   target_sources(${target} PRIVATE ${MINRPC_EXTRA_SOURCES})
   target_link_libraries(${target} PRIVATE ${MINRPC_EXTRA_LIBRARIES})
   if(MINRPC_EXTRA_SOURCES)
@@ -71,6 +72,77 @@ function(minrpc_add_extras target)
 endfunction()
 
 option(MINRPC_RAW "The link without the protocol in place of the server: the benchmarks' baseline" OFF)
+
+# Libraries of C functions that are linked in and can be called with their own types, MINRPC_LIBRARIES="dsp;lut".
+# Each has MINRPC_LIBRARY_dsp_SOURCES (C, C++, assembler, objects, archives), _INCLUDE, _FLAGS, _DEFINES, _HEADERS and
+# _LIBRARIES. What calls their functions is made from their debug information by MINRPC_PYTHON, which has this project's
+# package; MINRPC_PACKAGE is where that lies.
+set(MINRPC_LIBRARIES "" CACHE STRING "Libraries of C functions to link in")
+if(MINRPC_LIBRARIES AND NOT MINRPC_RAW)
+  list(APPEND MINRPC_DEFINITIONS MINRPC_LIBRARIES=1)
+endif()
+foreach(library IN LISTS MINRPC_LIBRARIES)
+  if(MINRPC_LIBRARY_${library}_SOURCES MATCHES "\\.(cc|cpp|cxx|C)(;|$)")
+    enable_language(CXX)
+  endif()
+  if(MINRPC_LIBRARY_${library}_SOURCES MATCHES "\\.[sS](;|$)")
+    enable_language(ASM)
+  endif()
+endforeach()
+
+# One of them for the program `target`, compiled as that is. Sets `files`: its objects and archives.
+function(minrpc_add_library target library files)
+  set(prefix MINRPC_LIBRARY_${library})
+  set(name minrpc_library_${library})
+  set(sources ${${prefix}_SOURCES})
+  set(made ${sources})
+  list(FILTER made INCLUDE REGEX "\\.[oa]$")
+  list(FILTER sources EXCLUDE REGEX "\\.[oa]$")
+  if(sources)
+    add_library(${name} OBJECT ${sources})
+    target_include_directories(${name} PRIVATE ${${prefix}_INCLUDE})
+    target_compile_definitions(${name} PRIVATE ${${prefix}_DEFINES})
+    target_compile_options(${name} PRIVATE $<TARGET_PROPERTY:${target},COMPILE_OPTIONS>
+      -g -ffunction-sections -fdata-sections -fno-ipa-icf
+      $<$<COMPILE_LANGUAGE:CXX>:-fno-exceptions$<SEMICOLON>-fno-rtti$<SEMICOLON>-fno-threadsafe-statics>)
+    foreach(header IN LISTS ${prefix}_HEADERS)
+      target_compile_options(${name} PRIVATE "$<$<NOT:$<COMPILE_LANGUAGE:ASM>>:SHELL:-include ${header}>")
+    endforeach()
+    target_compile_options(${name} PRIVATE ${${prefix}_FLAGS})
+    if(TARGET zephyr_interface)
+      target_link_libraries(${name} PRIVATE zephyr_interface)
+      add_dependencies(${name} zephyr_generated_headers)
+    endif()
+    target_sources(${target} PRIVATE $<TARGET_OBJECTS:${name}>)
+    list(PREPEND made $<TARGET_OBJECTS:${name}>)
+    list(FILTER ${prefix}_SOURCES INCLUDE REGEX "\\.[oa]$")
+  endif()
+  target_link_libraries(${target} PRIVATE ${${prefix}_SOURCES} ${${prefix}_LIBRARIES})
+  set(${files} ${made} PARENT_SCOPE)
+endfunction()
+
+# All of them, and what makes their functions packed functions of the system library: "dsp.fir".
+function(minrpc_add_libraries target)
+  if(NOT MINRPC_LIBRARIES OR MINRPC_RAW)
+    return()
+  endif()
+  set(directory ${CMAKE_BINARY_DIR}/minrpc-libraries)
+  foreach(library IN LISTS MINRPC_LIBRARIES)
+    minrpc_add_library(${target} ${library} files)
+    list(APPEND words --library ${library} ${files})
+    list(APPEND all ${files})
+  endforeach()
+  foreach(module IN ITEMS c_types debug_info linked_in objects thunks)
+    list(APPEND all ${MINRPC_PACKAGE}/library/${module}.py)
+  endforeach()
+  add_custom_command(OUTPUT ${directory}/thunks.c
+    COMMAND ${MINRPC_PYTHON} -m minrpc.library.linked_in --linker ${CMAKE_LINKER} --output ${directory} ${words}
+    DEPENDS ${all} COMMAND_EXPAND_LISTS VERBATIM COMMENT "Thunks of ${MINRPC_LIBRARIES}")
+  target_sources(${target} PRIVATE ${directory}/thunks.c)
+  set_source_files_properties(${directory}/thunks.c PROPERTIES COMPILE_OPTIONS -w)
+  # Objects of C++ need no library of it.
+  set_target_properties(${target} PROPERTIES LINKER_LANGUAGE C)
+endfunction()
 
 set(MINRPC_WARNINGS -Wall -Wextra -Werror)
 

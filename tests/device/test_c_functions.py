@@ -160,9 +160,9 @@ def test_results_that_are_pointers(kinds: LoadedLibrary) -> None:
 
 
 def test_variables(kinds: LoadedLibrary) -> None:
-    assert kinds.variables.calls == 0
+    before = kinds.variables.calls
     kinds.scale(None, None, 0, 1)
-    assert kinds.variables.calls == 1
+    assert kinds.variables.calls == before + 1
     kinds.variables.calls = -5
     kinds.scale(None, None, 0, 1)
     assert kinds.variables.calls == -4
@@ -180,7 +180,7 @@ def test_variables(kinds: LoadedLibrary) -> None:
 def test_memory_is_zeroed_and_constructors_have_run(load: Load) -> None:
     """Again, where the one before has left what it had."""
     for _ in range(2):
-        with load("c/kinds.c") as kinds:
+        with load("c/kinds.c", linked=False) as kinds:
             assert kinds.was_started() == 42
 
 
@@ -250,7 +250,7 @@ def test_names(kinds: LoadedLibrary) -> None:
 
 def test_what_was_unloaded_says_so(load: Load, device: Device) -> None:
     before = device.info().arena_used
-    with load("c/kinds.c") as kinds:
+    with load("c/kinds.c", linked=False) as kinds:
         assert kinds.product(2, 3) == 6
     with pytest.raises(ValueError, match="has been freed"):
         kinds.product(2, 3)

@@ -10,16 +10,28 @@
 /* NULL where no generated code is linked. */
 TVM_WEAK const TVMModule *TVMSystemLibEntryPoint(void);
 
+#ifndef MINRPC_LIBRARIES
+#define MINRPC_LIBRARIES 0
+#endif
+
+#if MINRPC_LIBRARIES
+/* Of the libraries that are linked in with their types. */
+extern const TVMFuncRegistry minrpc_linked_functions;
+#endif
+
 static struct minrpc_server *server;
 
 struct minrpc_library minrpc_system_library(void)
 {
-	static struct minrpc_module modules[2];
+	static struct minrpc_module modules[2 + MINRPC_LIBRARIES];
 
 	if (TVMSystemLibEntryPoint != NULL) {
 		modules[0].packed = TVMSystemLibEntryPoint()->registry;
 	}
 	modules[1] = minrpc_operators;
+#if MINRPC_LIBRARIES
+	modules[2].packed = &minrpc_linked_functions;
+#endif
 	return (struct minrpc_library){modules, sizeof(modules) / sizeof(modules[0])};
 }
 

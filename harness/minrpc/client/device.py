@@ -29,7 +29,7 @@ from minrpc.wire.values import DLTensor
 if TYPE_CHECKING:  # pexpect is loaded for who uses it; the others are the rooms above this one.
     from minrpc.client.expect import Console
     from minrpc.firmware import Firmware
-    from minrpc.library import LoadedLibrary
+    from minrpc.library import CLibrary, LoadedLibrary
 
 RESET_SERVER = "tvm.testing.reset_server"
 
@@ -270,6 +270,19 @@ class Device:
             sources, include=include, flags=flags, defines=defines, libraries=libraries, headers=headers
         )
         return library.load(self, given, firmware=firmware)
+
+    def library(self, name: str, *, linked: bool | None = None) -> CLibrary:
+        """The library of C `name`, as [libraries.NAME] in minrpc.toml has it: each function is an attribute.
+
+        It is part of the firmware; or it is loaded now, where the file says `linked = false`.
+
+        linked: True or False raises LoadError, or loads it, where it is not there so.
+
+        Raises ConfigurationError where there is no such library, and what `load` raises.
+        """
+        from minrpc import library
+
+        return library.named(self, name, linked=linked)
 
     def get_function(self, name: str) -> RemoteFunction:
         """The global function `name`. Raises FunctionNotFoundError."""

@@ -35,6 +35,9 @@ _RECORDS: Final = (
     "zephyr/zephyr.hex",
     "zephyr/zephyr.map",
 )
+LIBRARIES: Final = "minrpc-libraries"
+"""Of the build directory: for each library that is linked in a directory with its objects."""
+
 # A checkout that is edited while it builds is built again, so that a name always means what it says.
 _ROUNDS: Final = 3
 
@@ -128,7 +131,8 @@ def _kept(platform: Platform, recipe: Recipe, tree: BuildTree, ended: Ended) -> 
 def _records(work: Path) -> list[Path]:
     """What a person wants to see later, what `west flash` needs, and what compiles further sources alike."""
     headers = [path for directory in _made_includes(work) for path in directory.rglob("*") if path.is_file()]
-    return [work / name for name in _RECORDS if (work / name).is_file()] + headers
+    libraries = [path for path in (work / LIBRARIES).rglob("*.[oa]") if path.is_file()]
+    return [work / name for name in _RECORDS if (work / name).is_file()] + headers + libraries
 
 
 def _made_includes(work: Path) -> set[Path]:

@@ -109,7 +109,22 @@ def cmake_options(platform: Platform) -> list[str]:
         "LIBRARIES": platform.libraries,
     }
     extra = [f"-DMINRPC_EXTRA_{name}={';'.join(values)}" for name, values in lists.items() if values]
-    return [*extra, *platform.cmake_options]
+    return [*extra, *_library_options(platform), *platform.cmake_options]
+
+
+def _library_options(platform: Platform) -> list[str]:
+    """The libraries that are linked in, and who makes their thunks."""
+    linked = [one for one in platform.named_libraries if one.linked]
+    if not linked:
+        return []
+    options = [f"-DMINRPC_LIBRARIES={';'.join(one.name for one in linked)}"]
+    for one in linked:
+        lists = {name: value for name, value in one._asdict().items() if isinstance(value, tuple) and value}
+        options += [
+            f"-DMINRPC_LIBRARY_{one.name}_{name.upper()}={';'.join(value)}" for name, value in lists.items()
+        ]
+    package = Path(__file__).parents[1]
+    return [*options, f"-DMINRPC_PYTHON={sys.executable}", f"-DMINRPC_PACKAGE={package}"]
 
 
 def outcome_of(platform: Platform, build_dir: Path) -> Outcome:
@@ -233,7 +248,7 @@ def _plan(
     tools: Sequence[str],
 ) -> str:
     """The hash of what is known before the build. Not in it: fields that only a run needs."""
-    words = [_PYTHON if word == sys.executable else places.shorten(word) for word in configure]
+    words = [places.shorten(word.replace(sys.executable, _PYTHON)) for word in configure]
     variables = [f"{name}={places.shorten(value)}" for name, value in counted(environ).items()]
     return hash_of([platform.elf, platform.starts, *words, *variables, *_resolved(tools)])
 

@@ -2,23 +2,28 @@
 """Any C function of a device, called with its own types: loaded into it, linked in, or there from the
 start."""
 
-from minrpc.library.compiling import Compiled, CompileError, Sources, compile_sources, function_sizes
+from minrpc.library.c_library import CFunction, CLibrary
+from minrpc.library.compiling import Compiled, CompileError, Sources, compile_sources
 from minrpc.library.frame import GuardError
+from minrpc.library.linked import LinkedLibrary, load_or_find, named, sources_of
 from minrpc.library.linking import Image, LinkError, UndefinedSymbolsError, link
-from minrpc.library.loaded import LoadedFunction, LoadedLibrary
+from minrpc.library.loaded import LoadedLibrary
 from minrpc.library.loading import LoadError, firmware_of, load, load_compiled
+from minrpc.library.objects import function_sizes
 from minrpc.library.toolset import Toolset, toolset_of
 from minrpc.library.values import Address, StructValue, out
 
 __all__ = [
     "Address",
+    "CFunction",
+    "CLibrary",
     "CompileError",
     "Compiled",
     "GuardError",
     "Image",
     "LinkError",
+    "LinkedLibrary",
     "LoadError",
-    "LoadedFunction",
     "LoadedLibrary",
     "Sources",
     "StructValue",
@@ -30,6 +35,9 @@ __all__ = [
     "link",
     "load",
     "load_compiled",
+    "load_or_find",
+    "named",
     "out",
+    "sources_of",
     "toolset_of",
 ]

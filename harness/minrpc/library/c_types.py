@@ -149,11 +149,12 @@ class Function:
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """A variable of file scope."""
+    """A variable of file scope. external: other files can name it."""
 
     name: str
     symbol: str
     type: CType
+    external: bool = True
 
 
 @dataclass(frozen=True)

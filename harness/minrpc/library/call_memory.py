@@ -13,7 +13,7 @@ from minrpc.client.function import RemoteFunction
 from minrpc.client.rpc import RpcClient
 from minrpc.library.arguments import Plan
 from minrpc.wire.dtypes import to_dtype
-from minrpc.wire.values import DLTensor
+from minrpc.wire.values import DLTensor, Handle
 
 _LEAST: Final = 1024
 _BYTES: Final = to_dtype("uint8")
@@ -56,6 +56,24 @@ class CallMemory:
         with self._device.rpc.lock:
             self._device.rpc.ready()
             upload(self._device.rpc, base, offset, data)
+
+    def peek(self, copy: RemoteFunction, address: int, size: int) -> memoryview:
+        """Bytes of memory that the device lets only its own code reach. copy: (to, from, size)."""
+        rpc = self._device.rpc
+        with rpc.lock:
+            rpc.ready()
+            room = self._base(size)
+            copy(Handle(room), Handle(address), size)
+            return download(rpc, room, 0, size)
+
+    def poke(self, copy: RemoteFunction, address: int, data: bytes) -> None:
+        """Overwrite such memory."""
+        rpc = self._device.rpc
+        with rpc.lock:
+            rpc.ready()
+            room = self._base(len(data))
+            upload(rpc, room, 0, data)
+            copy(Handle(address), Handle(room), len(data))
 
     def free(self) -> None:
         """Give it back."""

@@ -16,17 +16,15 @@ from io import BytesIO
 from pathlib import Path
 from typing import Final
 
-from elftools.common.exceptions import ELFRelocationError
 from elftools.elf.constants import SH_FLAGS
 from elftools.elf.elffile import ELFFile
-from elftools.elf.sections import SymbolTableSection
 
 from minrpc.errors import BuildError, ConfigurationError, ToolchainMissingError
 from minrpc.firmware.cache import cache_home, kept, mark_used
-from minrpc.library.c_types import CType, Declarations, Function, Variable
-from minrpc.library.debug_info import read_declarations
+from minrpc.library.c_types import Declarations, Function
+from minrpc.library.objects import read_objects
 from minrpc.library.thunks import callable_functions, thunk_source
-from minrpc.library.toolset import Toolset, program_facts, run_tool
+from minrpc.library.toolset import Toolset, program_facts
 
 _COMPILE_S: Final = 10 * 60.0
 _C: Final = (".c",)
@@ -152,9 +150,7 @@ def compile_sources(sources: Sources, toolset: Toolset) -> Compiled:
     objects = [compile_file(one, sources, toolset) for one in sources.files]
     facts = program_facts(toolset.elf)
     contents = [one.path.read_bytes() for one in objects]
-    declarations = _merged(
-        [_declared(one.path, content, toolset) for one, content in zip(objects, contents, strict=True)]
-    )
+    declarations = read_objects([one.path for one in objects], contents, lambda: toolset.program("ld"))
     functions = callable_functions(declarations.functions.values(), facts.word)
     start = any(_needs_start(content) for content in contents) or bool(sources.libraries)
     supported = [one for one in functions if not one.unsupported]
@@ -175,67 +171,6 @@ def compile_sources(sources: Sources, toolset: Toolset) -> Compiled:
         hashlib.sha256("".join(hashes).encode()).hexdigest(),
         {name: size for one in objects for name, size in one.stack_use.items()},
     )
-
-
-def function_sizes(compiled: Compiled) -> dict[str, int]:
-    """Bytes of machine code by the function's symbol, before linking."""
-    found: dict[str, int] = {}
-    for path in compiled.objects[:-1]:
-        content = path.read_bytes()
-        for member in _members(path, content) if path.suffix == ".a" else [content]:
-            table = ELFFile(BytesIO(member)).get_section_by_name(".symtab")
-            if isinstance(table, SymbolTableSection):
-                for symbol in table.iter_symbols():
-                    if symbol["st_info"]["type"] == "STT_FUNC" and symbol["st_size"]:
-                        found[symbol.name] = symbol["st_size"]
-    return found
-
-
-def _declared(path: Path, content: bytes, toolset: Toolset) -> Declarations:
-    members = _members(path, content) if path.suffix == ".a" else [content]
-    return _merged([_read(one, toolset) for one in members]) if members else Declarations()
-
-
-def _read(content: bytes, toolset: Toolset) -> Declarations:
-    """What an object declares. Where pyelftools can't relocate (RISC-V), the linker does it first."""
-    try:
-        return read_declarations(content)
-    except ELFRelocationError:
-        with tempfile.TemporaryDirectory(prefix="minrpc-types-") as name:
-            given, linked = Path(name) / "given.o", Path(name) / "linked.elf"
-            given.write_bytes(content)
-            options = ("--unresolved-symbols=ignore-all", "--no-relax", "-e", "0")
-            run_tool([toolset.program("ld"), *toolset.emulation, *options, str(given), "-o", str(linked)])
-            return read_declarations(linked.read_bytes())
-
-
-def _members(path: Path, content: bytes) -> list[bytes]:
-    """The objects in an archive."""
-    if content[:8] != b"!<arch>\n":
-        raise ConfigurationError(
-            f"{path.name} is no archive", next_step="name one that `ar` made, not a thin one"
-        )
-    found, at = [], 8
-    while at + 60 <= len(content):
-        size = int(content[at + 48 : at + 58])
-        member = content[at + 60 : at + 60 + size]
-        if member[:4] == b"\x7fELF":
-            found.append(member)
-        at += 60 + size + size % 2
-    return found
-
-
-def _merged(several: Sequence[Declarations]) -> Declarations:
-    if len(several) == 1:
-        return several[0]
-    functions: dict[str, Function] = {}
-    variables: dict[str, Variable] = {}
-    types: dict[str, CType] = {}
-    for one in reversed(several):
-        functions.update(one.functions)
-        variables.update(one.variables)
-        types.update(one.types)
-    return Declarations(functions, variables, types)
 
 
 def _needs_start(content: bytes) -> bool:

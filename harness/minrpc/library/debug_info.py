@@ -126,7 +126,8 @@ class _Unit:
             name = _text(_find(die, "DW_AT_name"))
             if name:
                 symbol = _text(_find(die, "DW_AT_linkage_name")) or name
-                yield Variable(name, symbol, self._type_at(_origin_with(die, "DW_AT_type")))
+                external = _find(die, "DW_AT_external") is not None
+                yield Variable(name, symbol, self._type_at(_origin_with(die, "DW_AT_type")), external)
 
     def named_types(self) -> Iterator[tuple[str, CType]]:
         """Tags and typedefs. A typedef comes after the tags, and its type is what it stands for."""

@@ -1,189 +1,37 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A library of C functions in a running device: loaded into its memory, and called with Python's values."""
+"""A library that was loaded into a device's memory, and what gives that back."""
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Callable, Iterator, Mapping
-from inspect import Parameter as SignatureParameter
-from inspect import Signature
-from typing import Any, Self
-
-from minrpc.client.counting import Measurer
 from minrpc.client.device import Device
-from minrpc.client.function import RemoteFunction, RemoteModule
-from minrpc.client.timing import TimeEvaluator
-from minrpc.library.arguments import plan_call
-from minrpc.library.c_types import Function, FunctionType
-from minrpc.library.call_memory import CallMemory
+from minrpc.client.function import RemoteModule
+from minrpc.library.c_library import CLibrary, Symbols
 from minrpc.library.compiling import Compiled
 from minrpc.library.linking import Image
-from minrpc.library.namespaces import Types, Variables
-from minrpc.library.quick import quick_call
 from minrpc.library.toolset import ProgramFacts
 
 
-class LoadedFunction:
-    """A C function on the device. Call it with numpy arrays, arrays of the device, structs, numbers.
-
-    prototype: its declaration in C. address: as a C function pointer has it.
-    """
-
-    def __init__(self, library: LoadedLibrary, function: Function) -> None:
-        self.function = function
-        self.name = function.name
-        self._library = library
-        self._packed: RemoteFunction | None = None
-        self._quick = quick_call(function)
-        self.__name__ = self.__qualname__ = function.name
-        self.__doc__ = self.prototype + (
-            f"\n\nCan't be called: {function.unsupported}" if function.unsupported else ""
-        )
-        self.__signature__ = _signature(function)
-
-    @property
-    def prototype(self) -> str:
-        """Its declaration in C."""
-        return self.function.prototype
-
-    @property
-    def address(self) -> int:
-        """Where it is on the device."""
-        return self._library.image.symbols[self.function.symbol]
-
-    @property
-    def pointee(self) -> FunctionType:
-        """Its type, for parameters that are pointers to functions."""
-        return self.function.type
-
-    @property
-    def size(self) -> int:
-        """Bytes of its machine code."""
-        return self._library.image.sizes.get(self.function.symbol, 0)
-
-    def __call__(self, *args: object, guards: bool = True) -> Any:  # noqa: ANN401 - what C returns
-        """Call it.
-
-        Arrays and structs go along by value; what the function may write comes back in place, or is returned
-        where `out()` was given.
-
-        guards: look for bytes written before and behind what went along.
-
-        Raises TypeError and ValueError, before anything is sent, for arguments that do not fit; GuardError
-        when the function wrote where it should not; what `RemoteFunction` raises when it crashes or hangs.
-        """
-        sent = self._quick(args) if self._quick is not None else None
-        if sent is not None:
-            return self.packed(*sent)
-        plan = plan_call(self.function, args, self._library.facts.pointer_size, guards=guards)
-        return self._library.run(self.packed, plan)
-
-    @property
-    def packed(self) -> RemoteFunction:
-        """Its thunk: a packed function, as TVM's clients call it."""
-        module = self._library.module
-        if self._packed is None:
-            self._packed = module.get_function(self.name)
-        if module.freed:
-            module.check(module.rpc)
-        return self._packed
-
-    def __str__(self) -> str:
-        return self.name
-
-    def __repr__(self) -> str:
-        return f"<{self.prototype}>"
-
-
-class LoadedLibrary:
+class LoadedLibrary(CLibrary):
     """C functions, variables and types that were loaded into a device: each function is an attribute.
 
-    `types` has constructors of its structs and its enums, `variables` its variables. It is given back by
-    `unload()`, at the end of a `with` block, when nobody references it, and with the session.
+    It is given back by `unload()`, at the end of a `with` block, when nobody references it, and with the
+    session.
     """
 
     def __init__(
         self, device: Device, compiled: Compiled, image: Image, facts: ProgramFacts, module: RemoteModule
     ) -> None:
-        self.name = compiled.name
+        symbols = Symbols(image.symbols, image.sizes)
+        super().__init__(
+            device, compiled.name, compiled.functions, compiled.declarations, symbols, facts, module
+        )
         self.compiled = compiled
         self.image = image
-        self.facts = facts
-        self.module = module
-        self._memory = CallMemory(device)
-        self._functions = {name: LoadedFunction(self, one) for name, one in compiled.functions.items()}
-        self.types = Types(self.name, compiled.declarations.types)
-        self.variables = Variables(self, compiled.declarations.variables)
-
-    @property
-    def functions(self) -> Mapping[str, LoadedFunction]:
-        """All functions by name."""
-        return dict(self._functions)
 
     @property
     def device_bytes(self) -> int:
         """Bytes of the device's memory that it takes."""
         return self.image.size
-
-    def __getattr__(self, name: str) -> LoadedFunction:
-        if name.startswith("__") or "_functions" not in self.__dict__:
-            raise AttributeError(name)
-        found = self._functions.get(name)
-        if found is None:
-            raise AttributeError(self._missing(name))
-        return found
-
-    def __getitem__(self, name: str) -> LoadedFunction:
-        """The function `name`, also where that is a name of this class. Raises KeyError."""
-        found = self._functions.get(name)
-        if found is None:
-            raise KeyError(self._missing(name))
-        return found
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._functions)
-
-    def __dir__(self) -> list[str]:
-        return sorted({*self._functions, *super().__dir__()})
-
-    def _missing(self, name: str) -> str:
-        near = difflib.get_close_matches(name, self._functions, 3)
-        hint = (
-            f"did you mean {' or '.join(near)}?"
-            if near
-            else f"it has {', '.join(sorted(self._functions)[:12]) or 'none'}"
-        )
-        if name in self.compiled.declarations.variables:
-            hint = f"it is a variable: .variables.{name}"
-        elif name in self.compiled.declarations.types:
-            hint = f"it is a type: .types.{name}"
-        return f"{self.name} has no function {name!r} with external linkage; {hint}"
-
-    def run(self, packed: RemoteFunction, plan: Any) -> Any:  # noqa: ANN401 - a Plan; what C returns
-        """Send a call that was planned, and take back what it did."""
-        return self._memory.run(packed, plan)
-
-    def time_evaluator(self, name: str, **options: Any) -> Callable[..., Any]:  # noqa: ANN401 - see RemoteModule
-        """Times a function as `RemoteModule.time_evaluator` does; what comes back takes the C function's
-        arguments.
-
-        Arrays go along once, before the first call, and nothing comes back.
-        """
-        return self._timed(name, self.module.time_evaluator(name, **options))
-
-    def measure(self, name: str, **options: Any) -> Callable[..., Any]:  # noqa: ANN401 - see RemoteModule
-        """Times a function in whole cycles as `RemoteModule.measure` does, with the C function's
-        arguments."""
-        return self._timed(name, self.module.measure(name, **options))
-
-    def _timed(self, name: str, timer: TimeEvaluator | Measurer) -> Callable[..., Any]:
-        function = self[name].function
-
-        def timed(*args: object) -> Any:  # noqa: ANN401 - TimingResult or Measurement
-            plan = plan_call(function, args, self.facts.pointer_size, guards=False)
-            return self._memory.time(timer, plan)
-
-        return timed
 
     def read(self, address: int, size: int) -> memoryview:
         """Bytes of the loaded code's own memory."""
@@ -203,24 +51,6 @@ class LoadedLibrary:
         """Whether it was given back."""
         return self.module.freed
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.unload()
-
     def __repr__(self) -> str:
-        lines = [f"LoadedLibrary({self.name!r}, {self.image.size} bytes at 0x{self.image.base:x})"]
-        return "\n".join(lines + [f"  {one.prototype}" for one in self._functions.values()])
-
-
-def _signature(function: Function) -> Signature:
-    names: dict[str, None] = {}
-    for index, one in enumerate(function.type.parameters):
-        name = one.name if one.name.isidentifier() and one.name not in names else f"p{index}"
-        names[name] = None
-    kind = SignatureParameter.POSITIONAL_ONLY
-    try:
-        return Signature([SignatureParameter(name, kind) for name in names])
-    except ValueError:  # A parameter that has the name of a keyword of Python.
-        return Signature([SignatureParameter(f"p{index}", kind) for index in range(len(names))])
+        head = f"LoadedLibrary({self.name!r}, {self.image.size} bytes at 0x{self.image.base:x})"
+        return "\n".join([head] + [f"  {one.prototype}" for one in self._functions.values()])

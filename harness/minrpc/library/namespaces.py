@@ -102,8 +102,8 @@ class Memory(Protocol):
     name: str
 
     @property
-    def image(self) -> Any:  # noqa: ANN401 - an Image, whose module this one is below of
-        """What was linked."""
+    def symbols(self) -> Any:  # noqa: ANN401 - Symbols, whose module this one is below of
+        """Where what was linked is."""
 
     def read(self, address: int, size: int) -> memoryview:
         """Bytes of the device's memory."""
@@ -160,7 +160,7 @@ class Variables:
             raise AttributeError(
                 f"{self._library.name} has no variable {name!r}; it has {', '.join(near[:8]) or 'none'}"
             )
-        address = self._library.image.symbols.get(variable.symbol)
+        address = self._library.symbols.addresses.get(variable.symbol)
         if address is None:
             raise AttributeError(f"{self._library.name}: {name} was left out, since nothing uses it")
         return VariableOnDevice(self._library, variable, address)

@@ -33,6 +33,12 @@ REGISTRY: Final = "minrpc_registry"
 START: Final = "minrpc.start"
 """The packed function that zeroes .bss and runs constructors, where there is something to do."""
 
+COPY: Final = "minrpc.copy"
+"""The packed function (to, from, size) that copies bytes of any memory, where it was asked for."""
+
+LINKED: Final = "minrpc_linked_functions"
+"""The symbol of the table of a firmware's linked-in libraries."""
+
 _PRELUDE: Final = """\
 typedef union { long long i; double f; void *p; } value;
 typedef int packed(value *a, int *c, int n, value *r, int *rc, void *resource);
@@ -116,6 +122,25 @@ __attribute__((weak)) int __aeabi_atexit(void *a, void (*f)(void *), void *d)
 }
 """
 
+_COPY_SOURCE: Final = """\
+static int copy(value *a, int *c, int n, value *r, int *rc, void *resource)
+{
+	volatile char *to, *from;
+@KEPT@
+	(void)r, (void)resource;
+	if (!fits("minrpc.copy", "ppi", c, n)) {
+		return -1;
+	}
+	to = pointer(&a[0], c[0]);
+	from = pointer(&a[1], c[1]);
+	for (long long left = a[2].i; left > 0; left--) {
+		*to++ = *from++;
+	}
+	*rc = 4;
+	return 0;
+}
+"""
+
 _INTEGERS: Final = {1: "char", 2: "short", 4: "int", 8: "long long", 16: "__int128"}
 
 
@@ -145,10 +170,19 @@ def _checked(function: Function, word: int) -> Function:
     return function
 
 
-def thunk_source(functions: Sequence[Function], word: int, *, start: bool) -> str:
-    """A C file with a thunk for each function and the registry with their names.
+def thunk_source(
+    functions: Sequence[Function],
+    word: int,
+    *,
+    start: bool = False,
+    copy: bool = False,
+    kept: Iterable[str] = (),
+    registry: str = REGISTRY,
+) -> str:
+    """A C file with a thunk for each function and the registry with their names. Needs no header.
 
-    start: whether it also has the function `START`. Needs no header.
+    start, copy: whether it also has the function `START`, `COPY`. kept: symbols that are linked with `COPY`,
+        whoever uses them. registry: the symbol of the registry.
     """
     names = _Names(word)
     bodies = [_thunk(index, one, names) for index, one in enumerate(functions)]
@@ -156,11 +190,16 @@ def thunk_source(functions: Sequence[Function], word: int, *, start: bool) -> st
     if start:
         bodies.append(_START_SOURCE)
         listed.append((START, "start"))
-    return "\n".join([_PRELUDE, *names.definitions, *bodies, registry_source(listed)])
+    if copy:
+        # Relocations that change nothing.
+        lines = "".join(f'\n\t__asm__ volatile(".reloc ., BFD_RELOC_NONE, {one}");' for one in kept)
+        bodies.append(_COPY_SOURCE.replace("@KEPT@", lines))
+        listed.append((COPY, "copy"))
+    return "\n".join([_PRELUDE, *names.definitions, *bodies, registry_source(listed, registry)])
 
 
-def registry_source(listed: Sequence[tuple[str, str]]) -> str:
-    """C that defines `REGISTRY`: pairs of a packed function's name, and what it is called in that file.
+def registry_source(listed: Sequence[tuple[str, str]], registry: str = REGISTRY) -> str:
+    """C that defines `registry`: pairs of a packed function's name, and what it is called in that file.
 
     The type `packed` must be declared before.
     """
@@ -171,7 +210,7 @@ def registry_source(listed: Sequence[tuple[str, str]]) -> str:
         f'static const char names[] = "\\{count & 255:03o}\\{count >> 8:03o}"{text};\n'
         f"static packed *const functions[] = {{{table}}};\n"
         "__attribute__((used)) const struct { const char *names; packed *const *functions; } "
-        f"{REGISTRY} = {{names, functions}};\n"
+        f"{registry} = {{names, functions}};\n"
     )
 
 

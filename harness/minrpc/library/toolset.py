@@ -35,7 +35,7 @@ _DROPPED: Final = re.compile(
 _OWN_DEFINITION: Final = re.compile(r"-DMINRPC_")
 
 
-_EMULATIONS: Final = {
+EMULATIONS: Final = {
     ("EM_386", 32): "elf_i386",
     ("EM_X86_64", 64): "elf_x86_64",
     ("EM_RISCV", 32): "elf32lriscv",
@@ -86,7 +86,7 @@ class Toolset:
     def emulation(self) -> tuple[str, ...]:
         """What tells the linker the processor, where it makes code for several."""
         facts = program_facts(self.elf)
-        found = _EMULATIONS.get((facts.machine, facts.bits))
+        found = EMULATIONS.get((facts.machine, facts.bits))
         return ("-m", found) if found else ()
 
     @property
@@ -106,6 +106,11 @@ class Toolset:
         return _library_options(self.compiler, self.flags)
 
 
+def word_of(machine: str) -> int:
+    """How 8-byte numbers are aligned in a struct."""
+    return 4 if machine == "EM_386" else 8
+
+
 @dataclass(frozen=True)
 class ProgramFacts:
     """machine: "EM_ARM", ...; bits: 32 or 64; dynamic: linked with shared libraries; thumb: ARM's second
@@ -123,7 +128,7 @@ class ProgramFacts:
     @property
     def word(self) -> int:
         """How 8-byte numbers are aligned in a struct."""
-        return 4 if self.machine == "EM_386" else 8
+        return word_of(self.machine)
 
     @property
     def thumb(self) -> bool:

@@ -16,9 +16,8 @@ at platforms and files, only when a test needs a device.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
-from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -27,7 +26,7 @@ from minrpc.plugin import option_names, workers
 if TYPE_CHECKING:
     from minrpc.client import Device, TimingResult
     from minrpc.firmware import Firmware
-    from minrpc.library import LoadedLibrary
+    from minrpc.library import CLibrary
     from minrpc.plugin.run import Run
     from minrpc.plugin.shared import SharedDevice
     from minrpc.plugin.timing import TimingCheck
@@ -278,22 +277,17 @@ def devices(request: pytest.FixtureRequest) -> Iterator[Callable[..., Sequence[D
 
 
 @pytest.fixture
-def load(request: pytest.FixtureRequest, device: Device) -> Callable[..., LoadedLibrary]:
-    """`load("fir.c", flags=["-O3"])` loads C into the device, as Device.load; paths start at the test."""
+def load(request: pytest.FixtureRequest, device: Device) -> Callable[..., CLibrary]:
+    """`load("fir.c", flags=["-O3"])` gives the functions of C files; paths start at the test.
 
-    def beside(given: str | PathLike[str]) -> Path:
-        return request.path.parent / given
+    They are compiled and loaded as Device.load does it, unless minrpc.toml has a library of just these files,
+    flags, ...: then it comes as that says, or as --libraries does: linked into the firmware, or loaded.
+    `load("dsp")` names such a library.
+    """
+    from minrpc.library import load_or_find
 
-    def loaded(
-        *sources: str | PathLike[str],
-        include: Sequence[str | PathLike[str]] = (),
-        **given: Any,  # noqa: ANN401 - as Device.load
-    ) -> LoadedLibrary:
-        return device.load(
-            [beside(one) for one in sources], include=[beside(one) for one in include], **given
-        )
-
-    return loaded
+    directory = request.path.parent
+    return lambda *sources, **given: load_or_find(device, directory, sources, given)
 
 
 @pytest.fixture

@@ -23,7 +23,11 @@
     libraries = ["build/libkernels.a"]
     cmake_options = ["-DEXTRA_CONF_FILE={project}/fpu.conf"]
 
-Keys are the fields of `Platform`, and those of [firmware] are among them. Files, a later one over an earlier:
+    [libraries.dsp]                     # C functions with their types: `minrpc.targets.libraries`
+    sources = ["dsp/*.c"]
+
+Keys of a platform are the fields of `Platform`, and those of [firmware] are among them. Files, a later one
+over an earlier:
 $XDG_CONFIG_HOME/minrpc/platforms.toml (~/.config without it), then the file named by the user, or the nearest
 minrpc.toml at or above the working directory.
 """
@@ -40,11 +44,14 @@ from pathlib import Path
 from typing import Any, get_args
 
 from minrpc.errors import ConfigurationError
+from minrpc.targets.libraries import NamedLibrary, named_library
+from minrpc.targets.libraries import merged as merged_libraries
 from minrpc.targets.project import OWN, find_project_file, own_value
 from minrpc.targets.table import PLATFORMS, Platform, Port, ResetLine, Start, TimeBound
 from minrpc.timing.clock import Counts
 
-_FIELDS = {one.name: one.type for one in fields(Platform) if one.name not in ("name", "project")}
+_NO_KEYS = ("name", "project", "named_libraries")
+_FIELDS = {one.name: one.type for one in fields(Platform) if one.name not in _NO_KEYS}
 _FIELDS |= {"extends": "str"}
 _CHOICES = {
     "port": get_args(Port),
@@ -54,7 +61,7 @@ _CHOICES = {
 }
 _NONE = "none"
 _NAME = re.compile(r"[A-Za-z0-9][\w.+-]*")
-_TABLES = ("platforms", "firmware")
+_TABLES = ("platforms", "firmware", "libraries")
 _NEW_BOARD = {"port": "zephyr", "starts": "board"}
 
 
@@ -104,7 +111,16 @@ def merge(
     for name, entry in entries.items():
         merged[name] = _merge_one(merged, name, entry, origin, directory)
     own = _for_all(document.get("firmware", {}), origin, directory)
-    return {name: _with_own(one, own, directory) if own else one for name, one in merged.items()}
+    libraries = _libraries(document.get("libraries", {}), origin, directory)
+    if own or libraries:
+        merged = {name: _with_own(one, own, libraries, directory) for name, one in merged.items()}
+    return merged
+
+
+def _libraries(tables: object, origin: str, directory: Path) -> tuple[NamedLibrary, ...]:
+    if not isinstance(tables, Mapping):
+        raise ConfigurationError(f"{origin}: libraries must be a table, [libraries.NAME]")
+    return tuple(named_library(name, table, directory, origin) for name, table in tables.items())
 
 
 def _for_all(table: object, origin: str, directory: Path) -> dict[str, tuple[str, ...]]:
@@ -117,10 +133,16 @@ def _for_all(table: object, origin: str, directory: Path) -> dict[str, tuple[str
     }
 
 
-def _with_own(platform: Platform, own: Mapping[str, tuple[str, ...]], directory: Path) -> Platform:
-    """`platform` with that before its own."""
+def _with_own(
+    platform: Platform,
+    own: Mapping[str, tuple[str, ...]],
+    libraries: tuple[NamedLibrary, ...],
+    directory: Path,
+) -> Platform:
+    """`platform` with that before its own, and with the libraries."""
     fields: dict[str, Any] = {key: (*more, *getattr(platform, key)) for key, more in own.items()}
-    return replace(platform, **fields, project=str(directory))
+    named = merged_libraries(platform.named_libraries, libraries)
+    return replace(platform, **fields, named_libraries=named, project=str(directory))
 
 
 def _files(user_toml: Path | None) -> list[Path]:

@@ -38,6 +38,11 @@ DEVICE_OPTIONS: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
         },
         "baud": {"type": int, "metavar": "N", "help": "bits per second of the serial port"},
         "platforms-file": {"type": Path, "metavar": "FILE", "help": "TOML file with more platforms"},
+        "libraries": {
+            "choices": ["linked", "loaded"],
+            "help": "how the libraries of minrpc.toml get onto the device: in its firmware, or loaded when "
+            "they are used (default: as each says)",
+        },
         "timing": {
             "choices": ["exact", "wall", "board"],
             "help": "clock that times follow: exact (instructions counted, the default under QEMU), wall "

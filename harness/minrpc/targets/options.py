@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from minrpc.errors import ConfigurationError
 from minrpc.targets.option_table import CALL_S, DEVICE_OPTIONS, SESSION_S, TOTAL_S
@@ -24,6 +24,7 @@ class Options:
     flash_arguments: with both: how the board is flashed, as `west flash` takes it.
     baud: bits per second of the serial port; None for the platform's own.
     platforms_file: a TOML file that is merged over the table of platforms.
+    libraries: "linked" or "loaded" for all that are named; None for what each says.
     timing: None for what fits the platform, "exact" under QEMU.
     total_s: limit of the whole run, seconds of wall time.
     session_s, call_s: seconds for a session to come about, and for each call.
@@ -37,6 +38,7 @@ class Options:
     flash_arguments: tuple[str, ...] = ()
     baud: int | None = None
     platforms_file: Path | None = None
+    libraries: Literal["linked", "loaded"] | None = None
     timing: Timing | None = None
     link: Link = "pty"
     total_s: float = TOTAL_S
@@ -47,6 +49,10 @@ class Options:
 
     def target(self, platform: Platform) -> Target:
         """What is asked for of one platform."""
+        if self.libraries is not None:
+            linked = self.libraries == "linked"
+            named = tuple(one._replace(linked=linked) for one in platform.named_libraries)
+            platform = replace(platform, named_libraries=named)
         target = Target(
             platform,
             serial_port=self.serial_port,
@@ -76,6 +82,7 @@ def options_from(given: Mapping[str, Any]) -> Options:
         build_dir=given["build_dir"],
         baud=given["baud"],
         platforms_file=given["platforms_file"],
+        libraries=given["libraries"],
         timing=given["timing"],
         link=given["link"],
         total_s=given["total_timeout"],

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import glob
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -34,15 +34,30 @@ def own_value(key: str, value: object, directory: Path, where: str) -> tuple[str
 
     directory: of the file; paths are relative to it, and "{project}" in an option stands for it.
     """
-    if key == "defines" and isinstance(value, Mapping):
-        value = [_define(name, given, where) for name, given in value.items()]
+    if key == "defines":
+        return define_list(value, where)
     if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
         raise ConfigurationError(f"{where}: must be a list of strings, not {value!r}")
     if key in PATHS:
-        return tuple(path for one in value for path in _paths(key, one, directory, where))
-    if key == "defines":
-        return tuple(_checked_define(one, where) for one in value)
+        return paths_of(key, value, directory, where)
     return tuple(_option(one, directory, where) for one in value)
+
+
+def define_list(value: object, where: str) -> tuple[str, ...]:
+    """Definitions, each "NAME" or "NAME=VALUE", from a list or a table. Raises ConfigurationError."""
+    if isinstance(value, Mapping):
+        value = [_define(name, given, where) for name, given in value.items()]
+    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+        raise ConfigurationError(f"{where}: must be a list of strings, not {value!r}")
+    return tuple(_checked_define(one, where) for one in value)
+
+
+def paths_of(key: str, patterns: Sequence[str], directory: Path, where: str) -> tuple[str, ...]:
+    """The files, or for the key "include_dirs" the directories, that `patterns` name.
+
+    Raises ConfigurationError.
+    """
+    return tuple(path for one in patterns for path in _paths(key, one, directory, where))
 
 
 def _paths(key: str, pattern: str, directory: Path, where: str) -> Iterator[str]:

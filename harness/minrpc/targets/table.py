@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple
 
+from minrpc.targets.libraries import NamedLibrary
 from minrpc.timing.clock import Counts
 
 Port = Literal["posix", "baremetal", "zephyr"]
@@ -50,6 +51,7 @@ class Platform:
     include_dirs: directories in which C files find headers.
     defines: of C's preprocessor, each "NAME" or "NAME=VALUE".
     libraries: archives and object files that are linked in.
+    named_libraries: libraries of C, linked in or loaded when they are used.
     cmake_options: further arguments for CMake, each "-DNAME=VALUE".
     qemu: the emulator's program.
     qemu_args: its machine, where Zephyr's own build doesn't say it.
@@ -83,6 +85,7 @@ class Platform:
     include_dirs: tuple[str, ...] = ()
     defines: tuple[str, ...] = ()
     libraries: tuple[str, ...] = ()
+    named_libraries: tuple[NamedLibrary, ...] = ()
     cmake_options: tuple[str, ...] = ()
     qemu: str = ""
     qemu_args: tuple[str, ...] = ()

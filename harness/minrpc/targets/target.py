@@ -10,6 +10,7 @@ from typing import Any, Final, Literal, Self, TypedDict, TypeVar, Unpack, cast, 
 
 from minrpc.errors import ConfigurationError
 from minrpc.targets.config import find_platform, load_platforms
+from minrpc.targets.libraries import NamedLibrary
 from minrpc.targets.table import Platform, ResetLine
 from minrpc.timing.clock import Mode
 
@@ -52,6 +53,7 @@ class TargetFields(StartFields, total=False):
     include_dirs: Sequence[str | Path]
     defines: Sequence[str] | Mapping[str, object]
     libraries: Sequence[str | Path]
+    named_libraries: Sequence[NamedLibrary]
     cmake_options: Sequence[str]
     baud: int
     reset_command: str

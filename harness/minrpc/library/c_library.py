@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A library of C functions in a running device, called with Python's values: wherever they came from."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from inspect import Parameter as SignatureParameter
+from inspect import Signature
+from typing import Any, Self
+
+from minrpc.client.counting import Measurer
+from minrpc.client.device import Device
+from minrpc.client.function import RemoteFunction, RemoteModule
+from minrpc.client.timing import TimeEvaluator
+from minrpc.library.arguments import plan_call
+from minrpc.library.c_types import Declarations, Function, FunctionType
+from minrpc.library.call_memory import CallMemory
+from minrpc.library.namespaces import Types, Variables
+from minrpc.library.quick import quick_call
+from minrpc.library.thunks import COPY
+from minrpc.library.toolset import ProgramFacts
+
+
+class CFunction:
+    """A C function on the device. Call it with numpy arrays, arrays of the device, structs, numbers.
+
+    prototype: its declaration in C. address: as a C function pointer has it.
+    """
+
+    def __init__(self, library: CLibrary, function: Function) -> None:
+        self.function = function
+        self.name = function.name
+        self._library = library
+        self._packed: RemoteFunction | None = None
+        self._quick = quick_call(function)
+        self.__name__ = self.__qualname__ = function.name
+        self.__doc__ = self.prototype + (
+            f"\n\nCan't be called: {function.unsupported}" if function.unsupported else ""
+        )
+        self.__signature__ = _signature(function)
+
+    @property
+    def prototype(self) -> str:
+        """Its declaration in C."""
+        return self.function.prototype
+
+    @property
+    def address(self) -> int:
+        """Where it is on the device."""
+        return self._library.symbols.addresses[self.function.symbol]
+
+    @property
+    def pointee(self) -> FunctionType:
+        """Its type, for parameters that are pointers to functions."""
+        return self.function.type
+
+    @property
+    def size(self) -> int:
+        """Bytes of its machine code."""
+        return self._library.symbols.sizes.get(self.function.symbol, 0)
+
+    def __call__(self, *args: object, guards: bool = True) -> Any:  # noqa: ANN401 - what C returns
+        """Call it.
+
+        Arrays and structs go along by value; what the function may write comes back in place, or is returned
+        where `out()` was given.
+
+        guards: look for bytes written before and behind what went along.
+
+        Raises TypeError and ValueError, before anything is sent, for arguments that do not fit; GuardError
+        when the function wrote where it should not; what `RemoteFunction` raises when it crashes or hangs.
+        """
+        sent = self._quick(args) if self._quick is not None else None
+        if sent is not None:
+            return self.packed(*sent)
+        plan = plan_call(self.function, args, self._library.facts.pointer_size, guards=guards)
+        return self._library.run(self.packed, plan)
+
+    @property
+    def packed(self) -> RemoteFunction:
+        """Its thunk: a packed function, as TVM's clients call it."""
+        module = self._library.module
+        if self._packed is None:
+            self._packed = module.get_function(self._library.packed_name(self.name))
+        if module.freed:
+            module.check(module.rpc)
+        return self._packed
+
+    def __str__(self) -> str:
+        return self.name
+
+    def __repr__(self) -> str:
+        return f"<{self.prototype}>"
+
+
+@dataclass(frozen=True)
+class Symbols:
+    """addresses: by the linker's name, functions' as C pointers have them. sizes: of functions and variables,
+    in bytes."""
+
+    addresses: Mapping[str, int]
+    sizes: Mapping[str, int]
+
+
+class CLibrary:
+    """C functions, variables and types of a device: each function is an attribute.
+
+    `types` has constructors of its structs and its enums, `variables` its variables.
+
+    module: the packed functions that call them.
+    """
+
+    def __init__(
+        self,
+        device: Device,
+        name: str,
+        functions: Mapping[str, Function],
+        declarations: Declarations,
+        symbols: Symbols,
+        facts: ProgramFacts,
+        module: RemoteModule,
+    ) -> None:
+        self.name = name
+        self.declarations = declarations
+        self.symbols = symbols
+        self.facts = facts
+        self.module = module
+        self._memory = CallMemory(device)
+        self._functions = {name: CFunction(self, one) for name, one in functions.items()}
+        self.types = Types(self.name, declarations.types)
+        self.variables = Variables(self, declarations.variables)
+
+    def packed_name(self, name: str) -> str:
+        """What the packed function that calls the function `name` is called in `module`."""
+        return name
+
+    @property
+    def functions(self) -> Mapping[str, CFunction]:
+        """All functions by name."""
+        return dict(self._functions)
+
+    def __getattr__(self, name: str) -> CFunction:
+        if name.startswith("__") or "_functions" not in self.__dict__:
+            raise AttributeError(name)
+        found = self._functions.get(name)
+        if found is None:
+            raise AttributeError(self._missing(name))
+        return found
+
+    def __getitem__(self, name: str) -> CFunction:
+        """The function `name`, also where that is a name of this class. Raises KeyError."""
+        found = self._functions.get(name)
+        if found is None:
+            raise KeyError(self._missing(name))
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._functions)
+
+    def __dir__(self) -> list[str]:
+        return sorted({*self._functions, *super().__dir__()})
+
+    def _missing(self, name: str) -> str:
+        near = difflib.get_close_matches(name, self._functions, 3)
+        hint = (
+            f"did you mean {' or '.join(near)}?"
+            if near
+            else f"it has {', '.join(sorted(self._functions)[:12]) or 'none'}"
+        )
+        if name in self.declarations.variables:
+            hint = f"it is a variable: .variables.{name}"
+        elif name in self.declarations.types:
+            hint = f"it is a type: .types.{name}"
+        return f"{self.name} has no function {name!r} with external linkage; {hint}"
+
+    def run(self, packed: RemoteFunction, plan: Any) -> Any:  # noqa: ANN401 - a Plan; what C returns
+        """Send a call that was planned, and take back what it did."""
+        return self._memory.run(packed, plan)
+
+    def time_evaluator(self, name: str, **options: Any) -> Callable[..., Any]:  # noqa: ANN401 - see RemoteModule
+        """Times a function as `RemoteModule.time_evaluator` does; what comes back takes the C function's
+        arguments.
+
+        Arrays go along once, before the first call, and nothing comes back.
+        """
+        return self._timed(name, self.module.time_evaluator(self._timeable(name), **options))
+
+    def measure(self, name: str, **options: Any) -> Callable[..., Any]:  # noqa: ANN401 - see RemoteModule
+        """Times a function in whole cycles as `RemoteModule.measure` does, with the C function's
+        arguments."""
+        return self._timed(name, self.module.measure(self._timeable(name), **options))
+
+    def _timeable(self, name: str) -> str:
+        return self.packed_name(self[name].name)
+
+    def _timed(self, name: str, timer: TimeEvaluator | Measurer) -> Callable[..., Any]:
+        function = self[name].function
+
+        def timed(*args: object) -> Any:  # noqa: ANN401 - TimingResult or Measurement
+            plan = plan_call(function, args, self.facts.pointer_size, guards=False)
+            return self._memory.time(timer, plan)
+
+        return timed
+
+    def read(self, address: int, size: int) -> memoryview:
+        """Bytes of the device's memory, of a variable for instance."""
+        return self._memory.peek(self.module.get_function(COPY), address, size)
+
+    def write(self, address: int, data: bytes) -> None:
+        """Overwrite bytes of the device's memory."""
+        self._memory.poke(self.module.get_function(COPY), address, data)
+
+    def unload(self) -> None:
+        """Give back what it takes of the device's memory for arrays. A second call does nothing."""
+        self._memory.free()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.unload()
+
+    def __repr__(self) -> str:
+        return "\n".join([repr(self.name)] + [f"  {one.prototype}" for one in self._functions.values()])
+
+
+def _signature(function: Function) -> Signature:
+    names: dict[str, None] = {}
+    for index, one in enumerate(function.type.parameters):
+        name = one.name if one.name.isidentifier() and one.name not in names else f"p{index}"
+        names[name] = None
+    kind = SignatureParameter.POSITIONAL_ONLY
+    try:
+        return Signature([SignatureParameter(name, kind) for name in names])
+    except ValueError:  # A parameter that has the name of a keyword of Python.
+        return Signature([SignatureParameter(f"p{index}", kind) for index in range(len(names))])

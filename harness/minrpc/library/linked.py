@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Libraries by name: those that are part of the firmware, and those that minrpc.toml has loaded when used."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import SymbolTableSection
+
+from minrpc.client.device import Device
+from minrpc.errors import ConfigurationError
+from minrpc.firmware import Firmware
+from minrpc.firmware.build import LIBRARIES
+from minrpc.library.c_library import CLibrary, Symbols
+from minrpc.library.c_types import Declarations, Function
+from minrpc.library.compiling import Sources
+from minrpc.library.linked_in import declared_in, packed_name
+from minrpc.library.loading import LoadError, firmware_of, load
+from minrpc.library.toolset import program_facts, toolset_of
+from minrpc.targets import Target
+from minrpc.targets.libraries import NamedLibrary, find_library
+
+
+class LinkedLibrary(CLibrary):
+    """C functions, variables and types that are part of the firmware: each function is an attribute."""
+
+    def __init__(self, device: Device, name: str, firmware: Firmware) -> None:
+        functions, declarations = _declared(firmware.build_dir / LIBRARIES / name, firmware)
+        module = device.system_lib()
+        facts = program_facts(firmware.elf)
+        super().__init__(device, name, functions, declarations, symbols_of(firmware.elf), facts, module)
+
+    def packed_name(self, name: str) -> str:
+        """What the packed function that calls the function `name` is called in the system library."""
+        return packed_name(self.name, name)
+
+
+def named(device: Device, name: str, *, linked: bool | None = None) -> CLibrary:
+    """The library `name` of minrpc.toml: of the firmware that runs, or loaded where it is not part of that.
+
+    linked: only this way. Raises LoadError, ConfigurationError, and what `load` raises.
+    """
+    firmware = firmware_of(device)
+    parts = linked_names(firmware)
+    if linked is not False and name in parts:
+        return LinkedLibrary(device, name, firmware)
+    libraries = firmware.platform.named_libraries
+    if linked and any(one.name == name for one in libraries):
+        raise LoadError(
+            f"the library {name} is not in the firmware of {device.name}",
+            stage="load",
+            next_step=f"leave `linked = false` out of [libraries.{name}] and --libraries loaded, or load it",
+        )
+    try:
+        return load(device, sources_of(find_library(libraries, name)), firmware=firmware)
+    except ConfigurationError as error:
+        error.details += (f"linked in: {', '.join(parts)}",) if parts else ()
+        raise
+
+
+def load_or_find(
+    device: Device, directory: Path, files: Sequence[str | PathLike[str]], given: Mapping[str, Any]
+) -> CLibrary:
+    """The library that `files` names, or that minrpc.toml makes of just these; else they are loaded.
+
+    directory: paths are relative to it. given: as `Device.load` takes it, and `linked` as `named` does.
+    Raises as these do.
+    """
+    given = dict(given)
+    linked: bool | None = given.pop("linked", None)
+    if len(files) == 1 and not Path(files[0]).suffix and not given:
+        return named(device, str(files[0]), linked=linked)
+    firmware: Firmware | None = given.pop("firmware", None)
+    for key in ("include", "libraries", "headers"):
+        if key in given:
+            given[key] = [directory / one for one in given[key]]
+    sources = Sources.of([directory / one for one in files], **given)
+    target = getattr(device.owner, "target", None)
+    known = target.platform.named_libraries if isinstance(target, Target) else ()
+    same = next((one for one in known if sources_of(one) == sources), None)
+    if same is None:
+        return load(device, sources, firmware=firmware)
+    return named(device, same.name, linked=linked)
+
+
+def linked_names(firmware: Firmware) -> list[str]:
+    """The libraries that are part of the firmware."""
+    directory = firmware.build_dir / LIBRARIES
+    return sorted(one.name for one in directory.iterdir() if one.is_dir()) if directory.is_dir() else []
+
+
+def sources_of(library: NamedLibrary) -> Sources:
+    """What a library of minrpc.toml is made of, as `load` takes it."""
+    return Sources.of(
+        library.sources,
+        include=library.include,
+        flags=library.flags,
+        defines=library.defines,
+        libraries=library.libraries,
+        headers=library.headers,
+    )
+
+
+@lru_cache(maxsize=32)
+def _declared(directory: Path, firmware: Firmware) -> tuple[Mapping[str, Function], Declarations]:
+    """The functions and the rest, read once."""
+    declarations, functions, _ = declared_in(directory, lambda: toolset_of(firmware).program("ld"))
+    return functions, declarations
+
+
+@lru_cache(maxsize=16)
+def symbols_of(elf: Path) -> Symbols:
+    """Where the firmware's global symbols are."""
+    addresses: dict[str, int] = {}
+    sizes: dict[str, int] = {}
+    with elf.open("rb") as stream:
+        table = ELFFile(stream).get_section_by_name(".symtab")
+        if isinstance(table, SymbolTableSection):
+            for symbol in table.iter_symbols():
+                if symbol["st_info"]["bind"] != "STB_LOCAL" or symbol.name not in addresses:
+                    addresses[symbol.name], sizes[symbol.name] = symbol["st_value"], symbol["st_size"]
+    return Symbols(addresses, sizes)

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Makes the C that calls the functions of linked-in libraries, from their debug information.
+
+    python -m minrpc.library.linked_in --linker ld --output DIR --library dsp fir.o --library lut lut.a
+
+writes DIR/thunks.c, and keeps the objects as DIR/dsp/0.o, ...: the host reads the types from them. The
+firmware's build runs it, which knows compiler and flags.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from io import BytesIO
+from pathlib import Path
+
+from elftools.elf.elffile import ELFFile
+
+from minrpc.errors import ConfigurationError
+from minrpc.library.c_types import Declarations, Function, is_const
+from minrpc.library.objects import members, read_objects
+from minrpc.library.thunks import LINKED, callable_functions, thunk_source
+from minrpc.library.toolset import word_of
+
+
+def packed_name(library: str, function: str) -> str:
+    """What the packed function is called that calls a function of a library."""
+    return f"{library}.{function}"
+
+
+def kept_objects(directory: Path) -> list[Path]:
+    """The objects of a library that were kept in `directory`, in their order."""
+    return sorted(directory.glob("*.[oa]"), key=lambda path: int(path.stem))
+
+
+def declared_in(directory: Path, linker: Callable[[], str]) -> tuple[Declarations, dict[str, Function], int]:
+    """What a library declares whose objects are in `directory`; its functions, also those that can't be
+    called; and how its target aligns 8-byte numbers. Raises ConfigurationError without debug information."""
+    paths = kept_objects(directory)
+    contents = [path.read_bytes() for path in paths]
+    declarations = read_objects(paths, contents, linker)
+    if not declarations.functions:
+        raise ConfigurationError(
+            f"the library {directory.name} has no function with external linkage and debug information",
+            next_step="compile its objects with -g",
+        )
+    first = next(one for path, content in zip(paths, contents, strict=True) for one in members(path, content))
+    word = word_of(ELFFile(BytesIO(first))["e_machine"])
+    functions = callable_functions(declarations.functions.values(), word)
+    return declarations, {one.name: one for one in functions}, word
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Write them."""
+    parser = argparse.ArgumentParser(prog="python -m minrpc.library.linked_in")
+    parser.add_argument("--linker", required=True)
+    parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument("--library", action="append", nargs="+", required=True, metavar="NAME OBJECT")
+    arguments = parser.parse_args(words)
+    named: list[Function] = []
+    variables: list[str] = []
+    word = 8
+    for name, *objects in arguments.library:
+        directory = arguments.output / name
+        shutil.rmtree(directory, ignore_errors=True)
+        directory.mkdir(parents=True)
+        for index, one in enumerate(objects):
+            kind = ".a" if one.endswith(".a") else ".o"  # CMake calls objects .obj, too.
+            shutil.copy2(one, directory / f"{index}{kind}")
+        try:
+            declarations, functions, word = declared_in(directory, lambda: arguments.linker)
+        except ConfigurationError as error:
+            print(f"error: {error}", file=sys.stderr)
+            return 1
+        named += [
+            replace(one, name=packed_name(name, one.name))
+            for one in functions.values()
+            if not one.unsupported
+        ]
+        # A constant that no function uses takes no room; a variable may be set from outside.
+        variables += [
+            one.symbol for one in declarations.variables.values() if one.external and not is_const(one.type)
+        ]
+    text = thunk_source(named, word, copy=True, kept=variables, registry=LINKED)
+    (arguments.output / "thunks.c").write_text(text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

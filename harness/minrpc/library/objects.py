@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What objects and archives declare, and how large their functions are."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from io import BytesIO
+from pathlib import Path
+from typing import Final
+
+from elftools.common.exceptions import ELFRelocationError
+from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import SymbolTableSection
+
+from minrpc.errors import ConfigurationError
+from minrpc.library.c_types import CType, Declarations, Function, Variable
+from minrpc.library.debug_info import read_declarations
+from minrpc.library.toolset import EMULATIONS, run_tool
+
+_ARCHIVE: Final = b"!<arch>\n"
+_MEMBER: Final = 60
+
+
+def read_objects(paths: Sequence[Path], contents: Sequence[bytes], linker: Callable[[], str]) -> Declarations:
+    """What objects and archives declare together; of one name the first counts.
+
+    linker: says which program relocates what pyelftools can't.
+    Raises ConfigurationError for a file that is no archive though it is called one.
+    """
+    return merged(
+        [
+            _read(member, linker)
+            for path, content in zip(paths, contents, strict=True)
+            for member in members(path, content)
+        ]
+    )
+
+
+def _read(content: bytes, linker: Callable[[], str]) -> Declarations:
+    """What an object declares. Where pyelftools can't relocate (RISC-V), the linker does it first."""
+    try:
+        return read_declarations(content)
+    except ELFRelocationError:
+        file = ELFFile(BytesIO(content))
+        emulation = EMULATIONS.get((file["e_machine"], file.elfclass))
+        with tempfile.TemporaryDirectory(prefix="minrpc-types-") as name:
+            given, linked = Path(name) / "given.o", Path(name) / "linked.elf"
+            given.write_bytes(content)
+            options = ("--unresolved-symbols=ignore-all", "--no-relax", "-e", "0")
+            chosen = ("-m", emulation) if emulation else ()
+            run_tool([linker(), *chosen, *options, str(given), "-o", str(linked)])
+            return read_declarations(linked.read_bytes())
+
+
+def members(path: Path, content: bytes) -> list[bytes]:
+    """The objects in an archive; of another file itself."""
+    if path.suffix != ".a":
+        return [content]
+    if content[:8] != _ARCHIVE:
+        raise ConfigurationError(
+            f"{path.name} is no archive", next_step="name one that `ar` made, not a thin one"
+        )
+    found, at = [], len(_ARCHIVE)
+    while at + _MEMBER <= len(content):
+        size = int(content[at + 48 : at + 58])
+        member = content[at + _MEMBER : at + _MEMBER + size]
+        if member[:4] == b"\x7fELF":
+            found.append(member)
+        at += _MEMBER + size + size % 2
+    return found
+
+
+def merged(several: Sequence[Declarations]) -> Declarations:
+    """All of them; of one name the first counts."""
+    if len(several) == 1:
+        return several[0]
+    functions: dict[str, Function] = {}
+    variables: dict[str, Variable] = {}
+    types: dict[str, CType] = {}
+    for one in reversed(several):
+        functions.update(one.functions)
+        variables.update(one.variables)
+        types.update(one.types)
+    return Declarations(functions, variables, types)
+
+
+def function_sizes(paths: Iterable[Path]) -> dict[str, int]:
+    """Bytes of machine code by the function's symbol, before linking."""
+    found: dict[str, int] = {}
+    for path in paths:
+        for member in members(path, path.read_bytes()):
+            table = ELFFile(BytesIO(member)).get_section_by_name(".symtab")
+            if isinstance(table, SymbolTableSection):
+                for symbol in table.iter_symbols():
+                    if symbol["st_info"]["type"] == "STT_FUNC" and symbol["st_size"]:
+                        found[symbol.name] = symbol["st_size"]
+    return found

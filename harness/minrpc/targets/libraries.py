@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Libraries of C that minrpc.toml names: what they are made of, and whether the firmware has them.
+
+[libraries.dsp]
+sources = ["dsp/*.c"]               # C, C++, assembler, objects, archives
+include = ["include"]
+flags = ["-O3"]
+defines = { TILE = 8 }
+headers = ["config.h"]              # included before each source
+libraries = ["libm4.a"]             # only linked with
+linked = false                      # loaded when it is used; left out it is in the image of each platform
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from minrpc.errors import ConfigurationError
+from minrpc.targets.project import define_list, paths_of
+
+
+class NamedLibrary(NamedTuple):
+    """A library of C by its name. Paths are absolute.
+
+    linked: it is part of the firmware; else it is loaded into the device's memory when it is used.
+    """
+
+    name: str
+    sources: tuple[str, ...]
+    include: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
+    defines: tuple[str, ...] = ()
+    headers: tuple[str, ...] = ()
+    libraries: tuple[str, ...] = ()
+    linked: bool = True
+
+
+_NAME: Final = re.compile(r"[A-Za-z]\w*")
+_KEYS: Final = NamedLibrary._fields[1:]
+_KINDS: Final = ("C", "cc", "cpp", "cxx", "c", "S", "s", "o", "a")
+
+
+def named_library(name: str, table: object, directory: Path, origin: str) -> NamedLibrary:
+    """What `[libraries.NAME]` says. Raises ConfigurationError.
+
+    directory: of the file; paths are relative to it. origin: the file, for messages.
+    """
+    where = f"{origin}: libraries.{name}"
+    if not _NAME.fullmatch(name):
+        step = "a name is of letters, digits and _, and begins with a letter"
+        raise ConfigurationError(f"{origin}: {name!r} is no name for a library", next_step=step)
+    if not isinstance(table, Mapping):
+        raise ConfigurationError(f"{where} must be a table, [libraries.{name}]")
+    for key in table:
+        if key not in _KEYS:
+            near = difflib.get_close_matches(key, _KEYS, n=1)
+            hint = f"write {near[0]!r}" if near else f"known keys are {', '.join(_KEYS)}"
+            raise ConfigurationError(f"{where}.{key}: unknown key", next_step=hint)
+    if not table.get("sources"):
+        raise ConfigurationError(f"{where}: sources is missing", next_step='write sources = ["dsp/*.c"]')
+    linked = table.get("linked", True)
+    if not isinstance(linked, bool):
+        raise ConfigurationError(f"{where}.linked: must be true or false, not {linked!r}")
+    lists = {key: _texts(table.get(key, []), key, f"{where}.{key}") for key in _KEYS if key != "linked"}
+    sources = paths_of("sources", lists["sources"], directory, f"{where}.sources")
+    for one in sources:
+        if Path(one).suffix[1:] not in _KINDS:
+            step = f"name files that end in {', '.join(f'.{kind}' for kind in _KINDS)}"
+            raise ConfigurationError(f"{where}.sources: {one}: not known what it is", next_step=step)
+    return NamedLibrary(
+        name,
+        sources,
+        paths_of("include_dirs", lists["include"], directory, f"{where}.include"),
+        tuple(_flag(one, f"{where}.flags") for one in lists["flags"]),
+        define_list(table.get("defines", []), f"{where}.defines"),
+        paths_of("sources", lists["headers"], directory, f"{where}.headers"),
+        paths_of("libraries", lists["libraries"], directory, f"{where}.libraries"),
+        linked,
+    )
+
+
+def merged(before: tuple[NamedLibrary, ...], more: tuple[NamedLibrary, ...]) -> tuple[NamedLibrary, ...]:
+    """Both; of one name the later."""
+    return tuple({one.name: one for one in (*before, *more)}.values())
+
+
+def find_library(libraries: tuple[NamedLibrary, ...], name: str) -> NamedLibrary:
+    """The one that is called so. Raises ConfigurationError with those that there are."""
+    for one in libraries:
+        if one.name == name:
+            return one
+    known = ", ".join(one.name for one in libraries)
+    step = f"known are {known}" if known else f"write [libraries.{name}] into minrpc.toml"
+    raise ConfigurationError(f"there is no library {name!r}", next_step=step)
+
+
+def _texts(value: object, key: str, where: str) -> list[str]:
+    if key == "defines":
+        return []
+    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+        raise ConfigurationError(f"{where}: must be a list of strings, not {value!r}")
+    return value
+
+
+def _flag(text: str, where: str) -> str:
+    if not text.startswith("-") or ";" in text:
+        step = 'write each as the compiler takes it: ["-O3", "-ffast-math"]'
+        raise ConfigurationError(f"{where}: {text!r} is no option of a compiler", next_step=step)
+    return text

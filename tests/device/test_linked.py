@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Libraries of minrpc.toml that are part of the firmware: the same tests as for loaded code."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from minrpc.errors import ConfigurationError
+from minrpc.library import LinkedLibrary, LoadedLibrary, LoadError
+from minrpc.pipeline import open_device
+from minrpc.running import RunningDevice
+from minrpc.targets import Target
+
+HERE = Path(__file__).parent
+FILE = HERE / "linked.toml"
+SAME = "test_c_functions.py"
+
+
+@pytest.fixture
+def platform(running_device: RunningDevice) -> str:
+    """The platform's name; skips a board, which has its firmware."""
+    target = running_device.target
+    if target.serial_port is not None or target.build_dir is not None:
+        pytest.skip("a firmware is built for this test")
+    return running_device.name
+
+
+def test_what_holds_for_loaded_code_holds_for_linked_in(platform: str) -> None:
+    words = ["-q", "-x", "-p", "no:cacheprovider", "-n", "0", "--platforms-file", str(FILE)]
+    words += [str(HERE / SAME), "--platform", platform, "-k", "kinds or not loaded"]
+    ran = subprocess.run(
+        [sys.executable, "-m", "pytest", *words], capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    passed = re.search(r"(\d+) passed", ran.stdout)
+    assert passed is not None, ran.stdout
+    assert int(passed[1]) > 0, ran.stdout
+
+
+def test_either_way_by_name(platform: str) -> None:
+    target = Target.named(platform, platforms_file=FILE)
+    with open_device(target) as device:
+        linked = device.library("kinds")
+        loaded = device.library("kinds", linked=False)
+        assert (type(linked), type(loaded)) == (LinkedLibrary, LoadedLibrary)
+        assert [repr(one) for one in linked.functions.values()] == [
+            repr(one) for one in loaded.functions.values()
+        ]
+        assert linked.product(3, 5) == loaded.product(3, 5) == device.system_lib()["kinds.product"](3, 5)
+        with pytest.raises(ConfigurationError, match="there is no library 'kind'") as caught:
+            device.library("kind")
+        assert "known are kinds" in str(caught.value)
+
+
+def test_not_in_the_firmware(platform: str) -> None:
+    libraries = [
+        one._replace(linked=False)
+        for one in Target.named(platform, platforms_file=FILE).platform.named_libraries
+    ]
+    with open_device(Target.named(platform, named_libraries=libraries)) as device:
+        with pytest.raises(LoadError, match="the library kinds is not in the firmware"):
+            device.library("kinds", linked=True)
+        assert device.library("kinds").product(3, 5) == 15
