@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../ports/posix/parent.h"
 #include "raw.h"
 
 #define LINK_BUFFER 65536U
@@ -65,10 +66,14 @@ int main(int argc, char **argv)
 {
 	static const uint8_t piece[LINK_BUFFER];
 
-	if (argc != 3 || strcmp(argv[1], "--fd") != 0) {
-		(void)fprintf(stderr, "usage: %s --fd N\n", argv[0]);
+	if (argc != 5 || strcmp(argv[1], "--fd") != 0 || strcmp(argv[3], "--parent") != 0) {
+		(void)fprintf(stderr, "usage: %s --fd N --parent PID\n", argv[0]);
 		return 2;
 	}
 	link_fd = atoi(argv[2]);
+	if (!end_with_parent(argv[4])) {
+		perror("raw");
+		return EXIT_FAILURE;
+	}
 	raw_run(piece, sizeof(piece));
 }

@@ -4,13 +4,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Final
 
 from minrpc.bench.meter import ReplayingTransport
 from minrpc.bench.peers import Peers, on_one_cpu, running_device
 from minrpc.bench.round_trip import calls_of
 from minrpc.bench.rows import Row
+from minrpc.firmware import Firmware
 from minrpc.host.deadline import ProcessClock
 from minrpc.pipeline import connect
 from minrpc.running import start
@@ -50,23 +52,44 @@ def _call_rows(
 
 def _own_rows(peers: Peers, calls: int) -> list[Row]:
     """What is ours alone. The least of several rounds: what others do to the processor's caches only adds."""
-    with start(peers.server) as running:
+    with replayed_calls(peers.server) as functions:
+        return [
+            _row(
+                peers,
+                f"ours alone, a call of {name}",
+                min(_spent_s(call, calls) for _ in range(_ROUNDS)) / calls,
+            )
+            for name, call in functions.items()
+        ]
+
+
+@contextmanager
+def replayed_calls(firmware: Firmware) -> Iterator[Mapping[str, Callable[[], object]]]:
+    """The calls of `calls_of`; looking one up has it answered, and what comes next gets the same answer."""
+    with start(firmware) as running:
         transport = ReplayingTransport(running.transport)
-        with connect(running, transport=transport) as device:
-            return [
-                _row(peers, f"ours alone, a call of {name}", _own_s(call, calls, transport))
-                for name, call in calls_of(device).items()
-            ]
+        with connect(running, transport=transport, direct=False) as device:
+            yield _Replayed(calls_of(device), transport)
+            transport.replays = False
 
 
-def _own_s(call: Callable[[], object], calls: int, transport: ReplayingTransport) -> float:
-    call()
-    call()  # The last answer of this call, and of none that the first has brought along.
-    transport.replays = True
-    try:
-        return min(_spent_s(call, calls) for _ in range(_ROUNDS)) / calls
-    finally:
-        transport.replays = False
+class _Replayed(Mapping[str, Callable[[], object]]):
+    def __init__(self, calls: Mapping[str, Callable[[], object]], transport: ReplayingTransport) -> None:
+        self._calls, self._transport = calls, transport
+
+    def __getitem__(self, name: str) -> Callable[[], object]:
+        call = self._calls[name]
+        self._transport.replays = False
+        call()
+        call()  # The last answer of this call, and of none that the first has brought along.
+        self._transport.replays = True
+        return call
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._calls)
+
+    def __len__(self) -> int:
+        return len(self._calls)
 
 
 def _spent_s(call: Callable[[], object], calls: int) -> float:

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import os
 import select
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,6 +19,7 @@ from minrpc.client import Device
 from minrpc.errors import HarnessError
 from minrpc.firmware import Firmware, build
 from minrpc.host.deadline import ProcessClock
+from minrpc.host.process import spawn, stop_group
 from minrpc.pipeline import connect
 from minrpc.running import RunningDevice, start
 from minrpc.targets import Platform, Target
@@ -33,6 +36,7 @@ _START_S: Final = 30.0
 _STALL_MS: Final = 60_000
 # As a command can count.
 _MOST: Final = 2**32 - 1
+_BURN: Final = "import os; os.sched_setaffinity(0, {{{}}}); print(flush=True)\nwhile True: pass"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +97,24 @@ def on_one_cpu(*running: RunningDevice) -> Iterator[None]:
         yield
     finally:
         os.sched_setaffinity(0, allowed)
+
+
+@contextmanager
+def busy_processors() -> Iterator[None]:
+    """Each processor that we could use has a program of its own to run meanwhile, which never waits."""
+    programs: list[subprocess.Popen[bytes]] = []
+    try:
+        for cpu in range(os.cpu_count() or 1):
+            programs.append(spawn([sys.executable, "-c", _BURN.format(cpu)]))
+        for program in programs:
+            assert program.stdout is not None
+            program.stdout.readline()
+        yield
+    finally:
+        for program in programs:
+            stop_group(program)
+            assert program.stdout is not None
+            program.stdout.close()
 
 
 def _threads(process: int) -> list[int]:

@@ -3,14 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Final
 
 import numpy as np
 
 from minrpc.bench.meter import MeteredTransport
 from minrpc.bench.paired import interleave
-from minrpc.bench.peers import Peers, Raw, on_one_cpu, running_device, running_raw
+from minrpc.bench.peers import Peers, Raw, busy_processors, on_one_cpu, running_device, running_raw
 from minrpc.bench.rows import Goal, Row, time_row
 from minrpc.client import Device
 from minrpc.pipeline import connect
@@ -31,7 +31,10 @@ def calls_of(device: Device) -> dict[str, Callable[[], object]]:
 
 
 def measure(peers: Peers, rounds: int) -> list[Row]:
-    """A row for each call. Only the posix port has goals: an emulated UART is slower than all that we do."""
+    """A row for each call, and one beside as many other programs as there are processors.
+
+    Only the posix port has goals: an emulated UART is slower than all that we do.
+    """
     sizes = _request_sizes(peers)
     with (
         running_device(peers.server) as (device, running),
@@ -39,22 +42,28 @@ def measure(peers: Peers, rounds: int) -> list[Row]:
         on_one_cpu(running, raw.running),
     ):
         raw.echo_all()
-        return [_row(peers, name, call, sizes, raw, rounds) for name, call in calls_of(device).items()]
+        calls = calls_of(device)
+        idle = [_row(peers, name, call, sizes[name], raw, rounds) for name, call in calls.items()]
+        with busy_processors():
+            busy = [
+                _row(peers, f"{name}, busy", call, sizes[name], raw, rounds) for name, call in calls.items()
+            ]
+    return [*idle, *busy]
 
 
 def _row(
     peers: Peers,
     name: str,
     call: Callable[[], object],
-    sizes: Mapping[str, int],
+    size: int,
     raw: Raw,
     rounds: int,
 ) -> Row:
     platform = peers.platform
-    ping = raw.pings(b"x" * sizes[name])
+    ping = raw.pings(b"x" * size)
     result = interleave(call, ping, rounds=rounds, calls=_CALLS[platform.starts])
-    goal = _GOALS[name] if platform.starts == "process" else None
-    note = f"raw: echo of {sizes[name]} bytes by a C program on the same kind of link, all on one CPU"
+    goal = _GOALS.get(name) if platform.starts == "process" else None
+    note = f"raw: echo of {size} bytes by a C program on the same kind of link, all on one CPU"
     return time_row("round trip", name, platform.name, result, goal, note)
 
 

@@ -15,7 +15,19 @@ from minrpc.reports.document import document, parse, to_text
 _COMMAND: Final = "bench"
 
 Group = Literal[
-    "round trip", "copy", "wire", "boot", "cpu", "resend", "suite", "size", "instructions", "load"
+    "round trip",
+    "copy",
+    "wire",
+    "boot",
+    "open",
+    "cpu",
+    "host instructions",
+    "start-up",
+    "resend",
+    "suite",
+    "size",
+    "instructions",
+    "load",
 ]
 Verdict = Literal["met", "missed", ""]
 

@@ -17,12 +17,15 @@ from minrpc.bench import (
     boot,
     copies,
     cpu,
+    host_instructions,
     instructions,
     loads,
     memory_use,
+    opening,
     resend_cost,
     round_trip,
     sizes,
+    start_up,
     suite,
 )
 from minrpc.bench.peers import Peers, build_peers
@@ -33,7 +36,7 @@ from minrpc.targets import Target
 
 GROUPS: Final[tuple[Group, ...]] = get_args(Group)
 DEFAULT_GROUPS: Final[tuple[Group, ...]] = tuple(
-    group for group in GROUPS if group not in ("resend", "suite")
+    group for group in GROUPS if group not in ("resend", "suite", "host instructions")
 )
 """All that have goals, but the slowest."""
 
@@ -56,6 +59,8 @@ def run(plan: Plan, say: Callable[[str], None]) -> Report:
     if any(group in _MEASURES for group in plan.groups):
         for target in plan.targets:
             _target(parts, target, plan)
+    if "start-up" in plan.groups:
+        parts.rows += parts.do("the start of pytest", lambda: [start_up.measure(plan.rounds)]) or []
     if "suite" in plan.groups:
         parts.rows += parts.do("the test suite, twice", lambda: [suite.measure()]) or []
     sources = parts.do("sizes", sizes.measure) if "size" in plan.groups else None
@@ -111,6 +116,8 @@ _MEASURES: Final[dict[Group, Callable[[Peers, int], list[Row]]]] = {
     "copy": lambda peers, rounds: copies.measure(peers, _copy_rounds(peers, rounds)),
     "wire": lambda peers, _: copies.measure_wire(peers),
     "boot": lambda peers, rounds: boot.measure(peers, min(rounds, _BOOT_ROUNDS)),
+    "open": lambda peers, rounds: opening.measure(peers, _copy_rounds(peers, rounds)),
+    "host instructions": lambda peers, _: host_instructions.measure(peers),
     "cpu": lambda peers, _: cpu.measure(peers),
     "resend": lambda peers, rounds: resend_cost.measure(peers, rounds, _copy_rounds(peers, rounds)),
     "size": lambda peers, _: memory_use.measure(peers),

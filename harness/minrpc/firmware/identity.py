@@ -23,6 +23,7 @@ import time
 from array import array
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any, Final
 
 from minrpc.firmware.inputs import Inputs, names_in
@@ -31,6 +32,7 @@ from minrpc.firmware.places import Places
 FORMAT: Final = 2
 """Changes when the same inputs would be built to something else by this program."""
 _SECOND_NS: Final = 1_000_000_000
+_NUMBERS_OF: Final = attrgetter("st_dev", "st_ino", "st_size", "st_mtime_ns", "st_ctime_ns")
 _NOTHING: Final = (0, 0, 0, 0, 0)
 _YOUNG_NS: Final = 50_000_000
 _YOUNG_COARSE_NS: Final = 2 * _SECOND_NS
@@ -171,21 +173,20 @@ class Look:
 
 def _about(paths: Sequence[str], now_ns: int | None) -> str:
     """What the file system says of `paths`, hashed; "" where it is too young at `now_ns`, or is nothing."""
-    stat = os.stat
-    numbers = array("Q")
+    stat, numbers_of = os.stat, _NUMBERS_OF
+    numbers: list[int] = []
     try:
         for path in paths:
             try:
-                one = stat(path)
+                numbers += numbers_of(stat(path))
             except FileNotFoundError:
-                numbers.extend(_NOTHING)
-                continue
-            numbers.extend((one.st_dev, one.st_ino, one.st_size, one.st_mtime_ns, one.st_ctime_ns))
+                numbers += _NOTHING
+        packed = array("Q", numbers).tobytes()
     except (OSError, OverflowError):
         return ""
     if now_ns is not None and any(_is_young(changed, now_ns) for changed in numbers[4::5]):
         return ""
-    return hashlib.blake2b(numbers.tobytes(), digest_size=16).hexdigest()
+    return hashlib.blake2b(packed, digest_size=16).hexdigest()
 
 
 def _is_young(changed_ns: int, now_ns: int) -> bool:

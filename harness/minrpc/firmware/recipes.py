@@ -168,18 +168,19 @@ def _cmake_recipe(platform: Platform, root: Path) -> Recipe:
         *options,
     )
     places = _places(platform, app=root)
-    tools = [compiler, os.environ.get("CC", "cc"), "as", "ld"]
+    environ = dict(os.environ)  # Each look at a variable of os.environ decodes it.
+    tools = [compiler, environ.get("CC", "cc"), "as", "ld"]
 
     def scope() -> Scope:
         return Scope(str(root), listings=_app_directories(root, platform.port))
 
     return Recipe(
         label=platform.port,
-        plan=_plan(platform, configure, places, os.environ, tools),
+        plan=_plan(platform, configure, places, environ, tools),
         configure=configure,
         compile=(find_tool("ninja"), "-C", BUILD_DIR),
         cwd=root,
-        environment=build_environment(os.environ),
+        environment=build_environment(environ),
         places=places,
         scope=scope,
         arch=platform.arch,

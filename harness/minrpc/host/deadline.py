@@ -16,7 +16,6 @@ import os
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Protocol
 
 from minrpc.errors import DeadlineError
@@ -25,6 +24,7 @@ _CLOCK_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 # A deadline may start from a sample this old: calls in quick succession then cost no reading of /proc each.
 _SAMPLE_AGE_S = 0.25
+_LINE_BYTES = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,27 +99,36 @@ def parse_schedstat(schedstat: bytes) -> ThreadTimes:
     return ThreadTimes(int(run) / 1e9, int(queued) / 1e9)
 
 
-def read_thread(task: Path) -> ThreadTimes | None:
+def read_thread(task: str) -> ThreadTimes | None:
     """The counters of the thread below `task` (/proc/PID/task/TID), or None when it has ended."""
     try:
-        times = parse_stat((task / "stat").read_bytes())
+        times = parse_stat(_line(f"{task}/stat"))
     except (FileNotFoundError, ProcessLookupError):
         return None
     try:
-        counted = parse_schedstat((task / "schedstat").read_bytes())
+        counted = parse_schedstat(_line(f"{task}/schedstat"))
     except (FileNotFoundError, ProcessLookupError):
         return times
-    return replace(counted, runnable=times.runnable)
+    return ThreadTimes(counted.cpu_s, counted.queued_s, times.runnable)
+
+
+def _line(path: str) -> bytes:
+    """The one line of a file of /proc; this is called for each thread, each time a deadline begins."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return os.read(descriptor, _LINE_BYTES)
+    finally:
+        os.close(descriptor)
 
 
 def read_threads(pid: int) -> dict[int, ThreadTimes]:
     """The counters of every thread of `pid`, by thread id; empty when it has ended."""
-    tasks = Path(f"/proc/{pid}/task")
+    tasks = f"/proc/{pid}/task"
     try:
-        ids = [int(name) for name in os.listdir(tasks)]
+        ids = os.listdir(tasks)
     except (FileNotFoundError, ProcessLookupError):
         return {}
-    times = {tid: read_thread(tasks / str(tid)) for tid in ids}
+    times = {int(tid): read_thread(f"{tasks}/{tid}") for tid in ids}
     return {tid: one for tid, one in times.items() if one is not None}
 
 

@@ -10,19 +10,23 @@ bounded buffer in memory; there is no file to remove.
 from __future__ import annotations
 
 import ctypes
+import errno
 import itertools
 import math
 import os
 import select
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import IO, Final
+
+from minrpc.host import session
 
 # What a command that has ended wrote is in its pipe by then.
 _AFTER_END_S: Final = 2.0
@@ -49,6 +53,9 @@ class _Launcher:
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="minrpc-launcher")
 
     def run(self, start: Callable[[], subprocess.Popen[bytes]]) -> subprocess.Popen[bytes]:
+        """The first thread of a process lives as long as that, too."""
+        if threading.get_native_id() == os.getpid():
+            return start()
         return self._thread.submit(start).result()
 
 
@@ -137,15 +144,21 @@ def output_tail(process: subprocess.Popen[bytes], name: str) -> TextTail:
 
 
 def spawn(
-    argv: Sequence[str], *, pass_fds: Sequence[int] = (), on_one_cpu: bool = False
+    argv: Sequence[str],
+    *,
+    pass_fds: Sequence[int] = (),
+    on_one_cpu: bool = False,
+    ends_itself: bool = False,
 ) -> subprocess.Popen[bytes]:
     """Start `argv` in its own process group; the kernel kills it when this process ends.
 
     It has no input; what it prints, to standard output and error alike, goes to its `stdout` pipe.
     on_one_cpu: all its threads share one of the CPUs that we may use, the next one for each process.
+    ends_itself: the program itself has the kernel kill it when this process ends. Nothing of ours need run in
+        the child then, so this process is not copied first, which takes milliseconds.
     """
     cpu = _next_cpu() if on_one_cpu else None
-    return _start(argv, output=subprocess.PIPE, pass_fds=pass_fds, cpu=cpu)
+    return _start(argv, output=subprocess.PIPE, pass_fds=pass_fds, cpu=cpu, ends_itself=ends_itself)
 
 
 def _next_cpu() -> int:
@@ -168,12 +181,20 @@ def spawn_logged(
 ) -> subprocess.Popen[bytes]:
     """As `spawn`, with the output added to the file `log`, below the command.
 
-    It has a session of its own: build tools put their children into further process groups.
+    It has a session of its own, since build tools put their children into further process groups, and a
+    leader that ends them all when this process ends: see `minrpc.host.session`.
     """
+    if shutil.which(argv[0], path=env.get("PATH")) is None:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), argv[0])
     with log.open("ab") as output:
         output.write(f"$ {shlex.join(argv)}\n".encode())
         output.flush()
-        return _start(argv, output=output, pass_fds=pass_fds, cwd=cwd, env=env, session=True)
+        led = argv
+        if sys.platform == "linux":
+            led = [sys.executable, "-I", "-S", session.__file__, str(os.getpid()), *argv]
+        return _start(
+            led, output=output, pass_fds=pass_fds, cwd=cwd, env=env, new_session=True, ends_itself=True
+        )
 
 
 def _start(
@@ -184,9 +205,11 @@ def _start(
     cwd: Path | None = None,
     env: Mapping[str, str] | None = None,
     cpu: int | None = None,
-    session: bool = False,
+    new_session: bool = False,
+    ends_itself: bool = False,
 ) -> subprocess.Popen[bytes]:
     parent = os.getpid()
+    ready = ends_itself and cpu is None
 
     def start() -> subprocess.Popen[bytes]:
         return subprocess.Popen(
@@ -197,9 +220,9 @@ def _start(
             pass_fds=pass_fds,
             cwd=cwd,
             env=env,
-            process_group=None if session else 0,
-            start_new_session=session,
-            preexec_fn=(lambda: _before_exec(parent, cpu)) if sys.platform == "linux" else None,
+            process_group=None if new_session else 0,
+            start_new_session=new_session,
+            preexec_fn=None if ready or sys.platform != "linux" else lambda: _before_exec(parent, cpu),
         )
 
     return _launcher.run(start)
@@ -224,33 +247,8 @@ def stop_group(process: subprocess.Popen[bytes], grace_s: float = 0.0) -> int:
 def stop_session(process: subprocess.Popen[bytes]) -> int:
     """Kill a process that `spawn_logged` started and all in its session, and wait for it; its exit status."""
     _kill_group(process.pid)
-    while True:
-        left = [pid for pid in _of_session(process.pid) if pid != process.pid]
-        for pid in left:
-            _kill(pid)
-        if not left:
-            return process.wait()
-
-
-def _of_session(session: int) -> Iterator[int]:
-    """The processes in a session that still run, zombies not."""
-    for entry in os.listdir("/proc") if os.path.isdir("/proc") else ():
-        if entry.isdigit():
-            try:
-                with open(f"/proc/{entry}/stat", "rb") as stream:
-                    # After the name in parentheses: state, parent, process group, session; proc(5).
-                    state, _, _, found = stream.read().rpartition(b")")[2].split()[:4]
-            except (FileNotFoundError, ProcessLookupError):
-                continue
-            if int(found) == session and state not in (b"Z", b"X"):
-                yield int(entry)
-
-
-def _kill(pid: int) -> None:
-    try:
-        os.kill(pid, signal.SIGKILL)
-    except ProcessLookupError:
-        return
+    session.kill_session(process.pid)
+    return process.wait()
 
 
 def _kill_group(group: int) -> None:

@@ -77,7 +77,10 @@ def look_past_short_names(config: pytest.Config, parser: pytest.Parser, args: Se
         rest = ours.parse_known_args(list(args))[1]
     except _UnusableError:
         return  # pytest itself is about to say what is wrong with it.
-    config.known_args_namespace = parser.parse_known_args(rest, namespace=copy.copy(config.option))
+    known = parser.parse_known_args(rest, namespace=copy.copy(config.option))
+    # What pytest has found out itself: without it conftest files above the project's root count, too.
+    known.confcutdir = config.known_args_namespace.confcutdir
+    config.known_args_namespace = known
 
 
 def add_short(config: pytest.Config, parser: pytest.Parser) -> None:

@@ -3,12 +3,17 @@
 
 from __future__ import annotations
 
+import os
+from typing import Final
+
 from minrpc.errors import ConfigurationError, EmulatorExitedError
 from minrpc.firmware.firmware import Firmware
 from minrpc.host.deadline import ProcessClock
 from minrpc.host.process import output_tail, spawn
 from minrpc.running.device import RunningDevice
 from minrpc.running.links import LinkPair, open_pair
+
+_PARENT: Final = "{parent}"
 
 
 def start_process(firmware: Firmware) -> RunningDevice:
@@ -20,7 +25,7 @@ def start_process(firmware: Firmware) -> RunningDevice:
     pair = open_pair(firmware.target.link)
     try:
         argv = [str(firmware.elf), *_arguments(firmware, pair)]
-        process = spawn(argv, pass_fds=(pair.device_fd,))
+        process = spawn(argv, pass_fds=(pair.device_fd,), ends_itself=_PARENT in firmware.platform.arguments)
     except OSError as error:
         pair.close()
         message = f"{firmware.platform.name} can't be started: {firmware.elf}: {error.strerror}"
@@ -46,4 +51,7 @@ def _arguments(firmware: Firmware, pair: LinkPair) -> list[str]:
     if not pair.device_path and any("{path}" in word for word in words):
         message = f"{firmware.platform.name} opens its link by path: it can't be a socket"
         raise ConfigurationError(message, next_step="use the default link, a pty")
-    return [word.replace("{fd}", str(pair.device_fd)).replace("{path}", pair.device_path) for word in words]
+    values = {"{fd}": str(pair.device_fd), "{path}": pair.device_path, _PARENT: str(os.getpid())}
+    for name, value in values.items():
+        words = tuple(word.replace(name, value) for word in words)
+    return list(words)

@@ -41,7 +41,8 @@ class Platform:
 
     port: which of the firmware's ports it is built from.
     starts: "process" (the firmware is a program of this machine), "qemu", or "board" (attached by a port).
-    arguments: of a process; "{path}" stands for the link's terminal, "{fd}" for a descriptor of it.
+    arguments: of a process; "{path}" stands for the link's terminal, "{fd}" for a descriptor of it,
+        "{parent}" for who starts it: a program that takes that has the kernel kill it when its parent ends.
     description: one line for lists.
     default: tested where no platform is named.
     arch: processor family, which says what compiler is needed: "host", "x86", "arm", "riscv", ...
@@ -176,7 +177,7 @@ _TABLE = (
         elf="minrpc_posix",
         cmake_options=(_CODE_LOADING,),
         clock="CLOCK_MONOTONIC",
-        arguments=("--fd", "{fd}"),
+        arguments=("--fd", "{fd}", "--parent", "{parent}"),
     ),
     _bare("mps2_an385", "Cortex-M3", qemu_machine="mps2-an385", memory=(0x21000000, 16 << 20), default=True),
     _bare("mps2_an386", "Cortex-M4 with FPU", qemu_machine="mps2-an386", memory=(0x21000000, 16 << 20)),

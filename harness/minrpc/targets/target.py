@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import cache
 from pathlib import Path
 from typing import Any, Final, Literal, Self, TypedDict, TypeVar, Unpack, cast, get_type_hints
 
@@ -131,11 +132,16 @@ class Target:
 
 def require(given: Mapping[str, object], known: type[T], problem: str) -> T:
     """`given`, which has only what `known` knows. Raises TypeError, which begins with `problem`."""
-    names = get_type_hints(known)
+    names = _names(cast(Hashable, known))
     for name in given:
         if name not in names:
             raise TypeError(f"{problem} {name!r}; there is {', '.join(names)}")
     return cast(T, given)
+
+
+@cache
+def _names(known: Hashable) -> tuple[str, ...]:
+    return tuple(get_type_hints(known))
 
 
 _OWN: Final = frozenset(field.name for field in fields(Target))

@@ -4,12 +4,15 @@
 from __future__ import annotations
 
 import os
+import re
 import select
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
-from minrpc.host.process import stop_group
+import pytest
+from minrpc.host.process import describe_status, output_tail, spawn, spawn_logged, stop_group, stop_session
 
 WAIT_S = 60.0
 
@@ -32,3 +35,72 @@ def test_the_whole_group_ends() -> None:
     finally:
         os.close(child)
         process.stdout.close()
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    return tmp_path / "log"
+
+
+@pytest.mark.parametrize("status", [0, 3, 127, -signal.SIGKILL, -signal.SIGSEGV])
+def test_a_command_in_a_session_ends_as_it_does(log: Path, status: int) -> None:
+    code = f"import os; os.kill(os.getpid(), {-status})" if status < 0 else f"raise SystemExit({status})"
+    process = spawn_logged([sys.executable, "-c", code], log, cwd=log.parent, env=dict(os.environ))
+    assert process.wait(WAIT_S) == status
+    assert stop_session(process) == status
+    assert describe_status(status)
+
+
+def test_a_command_that_is_not_there_is_refused(log: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        spawn_logged(["no-such-tool"], log, cwd=log.parent, env=dict(os.environ))
+
+
+def test_what_a_command_prints_is_in_the_log(log: Path) -> None:
+    process = spawn_logged(["sh", "-c", "echo $WORD; echo two >&2"], log, cwd=log.parent, env={"WORD": "one"})
+    assert process.wait(WAIT_S) == 0
+    assert log.read_text().splitlines()[1:] == ["one", "two"]
+
+
+# As ninja does: what it starts has a process group of its own.
+BUILD = """
+import subprocess, sys
+children = [subprocess.Popen(["sleep", "1000"], process_group=0) for _ in range(2)]
+print(*(child.pid for child in children), flush=True)
+children[0].wait()
+"""
+HARNESS = f"""
+import os, signal, sys
+from pathlib import Path
+from minrpc.host.process import spawn_logged
+process = spawn_logged([sys.executable, "-c", {BUILD!r}], Path("log"), cwd=Path.cwd(), env=dict(os.environ))
+print(process.pid, flush=True)
+signal.pause()
+"""
+
+
+def test_a_killed_harness_takes_all_of_its_build_along(log: Path) -> None:
+    """Also what the build has started in groups of its own, of which the kernel tells nobody."""
+    harness = subprocess.Popen([sys.executable, "-c", HARNESS], cwd=log.parent, stdout=subprocess.PIPE)
+    assert harness.stdout is not None
+    leader = int(harness.stdout.readline())
+    while (printed := re.search(r"^(\d+) (\d+)$", log.read_text(), re.MULTILINE)) is None:
+        assert harness.poll() is None
+    ends = [os.pidfd_open(pid) for pid in (leader, *map(int, printed.groups()))]
+    try:
+        harness.kill()
+        for end in ends:
+            assert select.select([end], [], [], WAIT_S)[0], "a process of the build goes on"
+    finally:
+        for end in ends:
+            os.close(end)
+        harness.wait()
+        harness.stdout.close()
+
+
+def test_a_program_that_ends_itself_is_told_who_its_parent_is() -> None:
+    process = spawn(["sh", "-c", "echo $PPID"], ends_itself=True)
+    output = output_tail(process, "test")
+    assert process.wait(WAIT_S) == 0
+    output.close(WAIT_S)
+    assert output.text() == f"{os.getpid()}\n"

@@ -408,6 +408,18 @@ def test_a_short_name_does_not_hide_the_conftest_files(pytester: pytest.Pytester
     run(pytester, "--platform", "posix", "--mine").assert_outcomes(passed=1)
 
 
+def test_conftest_files_above_the_project_do_not_count(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As without the plugin: they are another project's, and looking for them takes time."""
+    pytester.makeconftest("raise RuntimeError('of another project')")
+    project = pytester.mkdir("project")
+    (project / "pytest.ini").write_text("[pytest]\n")
+    (project / "test_one.py").write_text("def test_one(): pass\n")
+    monkeypatch.chdir(project)
+    run(pytester, "test_one.py").assert_outcomes(passed=1)
+
+
 def test_a_port_that_is_not_there_is_reported_once(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(ADD.replace("test_add", "test_one") + ADD.replace("test_add", "test_two"))
     result = run(pytester, "--serial-port", "/dev/no-such-port")

@@ -232,6 +232,27 @@ def end_of(pid: int) -> Callable[[], None]:
     return wait
 
 
+@pytest.mark.parametrize(("parent", "says"), [("1", "No such process"), ("x1", "Invalid argument")])
+def test_a_program_whose_parent_is_gone_already_ends(posix: Firmware, parent: str, says: str) -> None:
+    """It would have been told before it asked: between its start and that, who started it may be killed."""
+    master, slave = os.openpty()
+    argv = [str(posix.elf), "--fd", str(slave), "--parent", parent]
+    ran = subprocess.run(
+        argv, pass_fds=[slave], capture_output=True, text=True, timeout=PATIENCE_S, check=False
+    )
+    os.close(slave)
+    os.close(master)
+    assert ran.returncode == 1
+    assert f"--parent {parent}: {says}" in ran.stderr
+
+
+def test_arguments_that_are_none_are_shown_what_is(posix: Firmware) -> None:
+    for words in ([], ["--fd"], ["--parent", str(os.getpid())], ["--frobnicate", "1"]):
+        argv = [str(posix.elf), *words]
+        ran = subprocess.run(argv, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+        assert (ran.returncode, ran.stderr.split()[0]) == (2, "usage:")
+
+
 def test_a_reset_is_a_new_boot_of_the_same_emulator(bare: Firmware) -> None:
     with start(bare) as device:
         hear(device)

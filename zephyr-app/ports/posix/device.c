@@ -2,7 +2,8 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * A device that is a process. It speaks on a tty that it opens (--link TTY) or on an open descriptor that it
- * inherits (--fd N, a pty's master for instance), and ends when the other end is closed.
+ * inherits (--fd N, a pty's master for instance), and ends when the other end is closed; with --parent PID also
+ * when that process, which must have started it, ends.
  */
 #define _GNU_SOURCE
 
@@ -21,6 +22,8 @@
 #include <unistd.h>
 
 #include <minrpc/posix.h>
+
+#include "parent.h"
 
 #define ARENA_SIZE  (16U * 1024U * 1024U)
 #define CODE_SIZE   (4U * 1024U * 1024U)
@@ -211,16 +214,44 @@ static int inherited_link(const char *text)
 	return fcntl((int)number, F_GETFD) < 0 ? -1 : (int)number;
 }
 
+static void usage(const char *program)
+{
+	(void)fprintf(stderr, "usage: %s --link TTY | --fd N [--parent PID]\n", program);
+	exit(2);
+}
+
+static void check(bool well, char **argument)
+{
+	if (!well) {
+		(void)fprintf(stderr, "minrpc_posix: %s %s: %s\n", argument[0], argument[1], strerror(errno));
+		exit(EXIT_FAILURE);
+	}
+}
+
+/* What the arguments ask for, done; the link's descriptor. Ends the program where that can't be. */
 static int link_from(int argc, char **argv)
 {
-	if (argc == 3 && strcmp(argv[1], "--link") == 0) {
-		return open_link(argv[2]);
+	int link = -1;
+
+	for (char **argument = argv + 1; argument < argv + argc; argument += 2) {
+		if (argument + 1 == argv + argc) {
+			usage(argv[0]);
+		} else if (strcmp(argument[0], "--link") == 0) {
+			link = open_link(argument[1]);
+			check(link >= 0, argument);
+		} else if (strcmp(argument[0], "--fd") == 0) {
+			link = inherited_link(argument[1]);
+			check(link >= 0, argument);
+		} else if (strcmp(argument[0], "--parent") == 0) {
+			check(end_with_parent(argument[1]), argument);
+		} else {
+			usage(argv[0]);
+		}
 	}
-	if (argc == 3 && strcmp(argv[1], "--fd") == 0) {
-		return inherited_link(argv[2]);
+	if (link < 0) {
+		usage(argv[0]);
 	}
-	(void)fprintf(stderr, "usage: %s --link TTY | --fd N\n", argv[0]);
-	exit(2);
+	return link;
 }
 
 /* Where the linker put the build id, in a note of the program's own headers. */
@@ -303,10 +334,6 @@ int minrpc_posix_main(int argc, char **argv, struct minrpc_library library)
 
 	port.arguments = argv;
 	port.link = link_from(argc, argv);
-	if (port.link < 0) {
-		(void)fprintf(stderr, "%s: %s: %s\n", argv[0], argv[2], strerror(errno));
-		return EXIT_FAILURE;
-	}
 #if MINRPC_CODE_LOADING
 	if (mprotect(code, sizeof(code), PROT_READ | PROT_WRITE | PROT_EXEC) != 0) {
 		(void)fprintf(stderr, "%s: memory for code: %s\n", argv[0], strerror(errno));
@@ -323,7 +350,7 @@ int minrpc_posix_main(int argc, char **argv, struct minrpc_library library)
 	}
 	error = serve(&port);
 	if (error != 0) {
-		(void)fprintf(stderr, "%s: %s: %s\n", argv[0], argv[2], strerror(error));
+		(void)fprintf(stderr, "%s: link: %s\n", argv[0], strerror(error));
 		return EXIT_FAILURE;
 	}
 	return EXIT_SUCCESS;

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the host's side costs: opening a device, instructions of a call, the start of pytest."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+from minrpc.bench import host_instructions, opening, start_up
+from minrpc.bench.cpu import replayed_calls
+from minrpc.bench.peers import Peers, build_peers, busy_processors
+from minrpc.errors import HarnessError, MissingError
+from minrpc.pipeline import lacking
+from minrpc.targets import PLATFORMS, Target
+
+TWO_CALLS = "echo '==1== Collected : 12345' >&2"
+
+
+@pytest.fixture(scope="module")
+def posix() -> Peers:
+    missing = lacking(PLATFORMS["posix"])
+    if missing:
+        pytest.skip(f"posix lacks {', '.join(one.name for one in missing)}")
+    return build_peers(Target(PLATFORMS["posix"]))
+
+
+def test_opening_has_a_goal_in_microseconds(posix: Peers, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(opening, "_CALLS", {"process": 1})
+    wall, cpu = opening.measure(posix, 1)
+    assert (wall.unit, wall.goal and wall.goal.limit, cpu.goal) == ("us", 3000.0, None)
+    assert wall.value > 0 < cpu.value
+    assert os.sched_getaffinity(0) == os.sched_getaffinity(os.getppid())
+
+
+def test_what_the_plugin_adds_is_the_difference_of_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    times = iter([1.0, 0.5, 0.4, 0.6, 0.4, 0.9, 0.4])
+    asked: list[tuple[str, ...]] = []
+
+    def spent(directory: Path, *options: str) -> float:
+        assert (directory / "test_nothing.py").is_file()
+        asked.append(options)
+        return next(times)
+
+    monkeypatch.setattr(start_up, "_cpu_s", spent)
+    row = start_up.measure(3)
+    assert row.value == pytest.approx(0.2e6)
+    assert row.verdict == "missed"
+    assert asked[1:3] == [(), ("-p", "no:minrpc")]
+    assert "600 ms of CPU time with it, 400 without" in row.note
+
+
+def test_pytest_is_run_and_its_time_is_that_of_the_run(tmp_path: Path) -> None:
+    (tmp_path / "test_nothing.py").write_text("def test_nothing(): pass\n")
+    assert start_up._cpu_s(tmp_path, "-p", "no:minrpc") > 0
+
+
+def test_replayed_calls_are_made_without_the_device(posix: Peers) -> None:
+    with replayed_calls(posix.server) as calls:
+        assert set(calls) == {"inc", "add, 3 tensors"}
+        assert calls["inc"]() == 2
+        calls["add, 3 tensors"]()
+        assert calls["inc"]() == 2
+
+
+def test_processors_are_busy_only_meanwhile() -> None:
+    before = children()
+    with busy_processors():
+        assert len(children() - before) == os.cpu_count()
+    assert children() == before
+
+
+def children() -> set[str]:
+    return set(Path(f"/proc/self/task/{os.getpid()}/children").read_text().split())
+
+
+def tool(directory: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
+    """Put a `valgrind` before the real one."""
+    program = directory / "valgrind"
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(host_instructions, "_VALGRIND", str(program))
+
+
+def test_instructions_of_a_call_are_those_that_more_calls_take_more(
+    posix: Peers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    count = 'for last; do :; done; echo "==1== Collected : $((1000000 + 7 * last))" >&2'
+    tool(tmp_path, monkeypatch, count)
+    rows = host_instructions.measure(posix)
+    assert [row.value for row in rows] == [7.0, 7.0]
+    assert {row.unit for row in rows} == {"instructions"}
+
+
+@pytest.mark.parametrize("script", ["echo no; exit 3", "exit 0", f"{TWO_CALLS}; kill -{signal.SIGSEGV:d} $$"])
+def test_a_count_that_failed_is_none(
+    posix: Peers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str
+) -> None:
+    tool(tmp_path, monkeypatch, script)
+    with pytest.raises(HarnessError, match="ended with status"):
+        host_instructions.measure(posix)
+
+
+def test_without_valgrind_it_is_said(posix: Peers, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host_instructions, "_VALGRIND", "no-such-valgrind")
+    with pytest.raises(MissingError, match="no-such-valgrind is not installed"):
+        host_instructions.measure(posix)

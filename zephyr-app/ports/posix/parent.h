@@ -1,0 +1,19 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * A program that goes when who started it goes, however that ends.
+ */
+#ifndef MINRPC_POSIX_PARENT_H_
+#define MINRPC_POSIX_PARENT_H_
+
+#include <stdbool.h>
+
+/**
+ * From now on the kernel kills this program when its parent ends.
+ *
+ * @param parent  the process that has started it, as a decimal number
+ * @return false, with errno set, where that is not its parent: it has ended already (ESRCH), or is no number
+ */
+bool end_with_parent(const char *parent);
+
+#endif /* MINRPC_POSIX_PARENT_H_ */
