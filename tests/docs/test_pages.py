@@ -12,6 +12,7 @@ from minrpc.cli import COMMANDS, make_parser
 from minrpc.plugin import hooks
 from minrpc.targets import load_platforms
 from minrpc.targets.config import _FIELDS
+from minrpc.targets.limits import load_limits
 
 from tests.docs.pages import PAGES, ROOT, Block, alike, blocks_of, differs, shell
 
@@ -43,6 +44,7 @@ def run(block: Block, where: str, directory: Path) -> None:
         case "toml":
             (directory / "minrpc.toml").write_text(block.text)
             load_platforms(directory / "minrpc.toml")
+            load_limits(directory / "minrpc.toml")
         case "python" if "def test_" in block.text:
             (directory / "test_page.py").write_text(block.text)
             ran = shell("python -m pytest -q --platform posix -p no:cacheprovider test_page.py", directory)

@@ -37,6 +37,7 @@ COMMANDS: Final = MappingProxyType(
         "clock": "show what a device's times are worth: its clock, overhead and drift",
         "profile": "show what one call executes, by function and source line, in QEMU",
         "size": "show what a firmware takes of flash and RAM, by component and symbol",
+        "report": "make one page of a function: time, counters, profile and size on each platform",
         "model": "run a trained network on a device, its time by operator; or export it as C",
         "tune": "find the parameters and flags that make a C kernel fastest on the device",
         "stats": "show what a device says of its memory, its clock and its link",

@@ -4,12 +4,16 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 
 from minrpc.cli.json_output import add_json_option, write_json
+from minrpc.cli.limit_lines import tell_limits
 from minrpc.cli.timing_files import read_records
 from minrpc.errors import HarnessError
+from minrpc.publish.limits import broken_limits
 from minrpc.reports.figures import check_target
+from minrpc.targets.limits import load_limits
 from minrpc.timing.compare import Comparison, compare, comparison_json
 from minrpc.timing.markdown import comparison_markdown
 from minrpc.timing.plot import draw_comparison
@@ -18,7 +22,7 @@ from minrpc.timing.plot import draw_comparison
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     add = parser.add_argument
-    add("base", type=Path, metavar="BASE", help="what `minrpc time --json` kept of the one")
+    add("base", type=Path, metavar="BASE", help="what `time --json` or `report --json` kept of the one")
     add("head", type=Path, metavar="HEAD", help="and of the other")
     add("--plot", type=Path, metavar="FILE", help="draw both against each other, as PNG, SVG or PDF")
     add(
@@ -27,14 +31,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="exit with 1 when an exact time got slower, a firmware bigger, or nothing could be compared",
     )
     add_json_option(add)
+    add("--platforms-file", type=Path, metavar="FILE", help="TOML file whose [limits] count")
     add("--strict-timing", action="store_true", help="with --fail: any time that got slower significantly")
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Compare and print. No number makes it fail unless that was asked for."""
+    """Compare and print. No number makes it fail unless that was asked for, or minrpc.toml has a limit."""
     if arguments.plot:
         check_target(arguments.plot)
-    comparison = compare(read_records(arguments.base), read_records(arguments.head))
+    base, head = (read_records(file, "report") for file in (arguments.base, arguments.head))
+    limits = load_limits(arguments.platforms_file)
+    comparison = compare(base, head)
+    broken = broken_limits(limits, head, base)
     print(comparison_markdown(comparison), end="")
     if arguments.plot:
         draw_comparison(comparison, arguments.plot)
@@ -43,7 +51,8 @@ def main(arguments: argparse.Namespace) -> int:
         write_json(arguments, comparison_json(comparison), failure=failure)
         arguments.json = None  # It is written.
         raise failure
-    worse = arguments.fail and comparison.worse(strict=arguments.strict_timing)
+    tell_limits(broken, sys.stderr)
+    worse = bool(broken) or (arguments.fail and comparison.worse(strict=arguments.strict_timing))
     write_json(arguments, comparison_json(comparison), passed=not worse)
     return 1 if worse else 0
 

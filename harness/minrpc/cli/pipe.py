@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`minrpc pipe FILE`: a program that is a device, for TVM's `PopenSession`."""
+"""`minrpc pipe`: a program that is a device, for TVM's `PopenSession`."""
 
 from __future__ import annotations
 

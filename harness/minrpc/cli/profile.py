@@ -73,7 +73,8 @@ def main(arguments: argparse.Namespace) -> int:
     print("\n".join(_text(profile, call, target.name, firmware, arguments.top)))
     if arguments.annotate:
         print("\n".join(_annotated(profile, arguments.annotate, firmware)))
-    for file, writer in zip(files, (flame_graph, callgrind, speedscope), strict=True):
+    writers = (lambda one: flame_graph(one.name, one.settled), callgrind, speedscope)
+    for file, writer in zip(files, writers, strict=True):
         if file:
             write_whole(file, writer(profile))
     return 0

@@ -18,7 +18,7 @@ from minrpc.reports.document import to_text
 from minrpc.reports.markdown import table
 from minrpc.reports.treemap import treemap
 from minrpc.sizes import ProgramSizes, program_sizes
-from minrpc.sizes.program import MEMORIES, Memory, Piece
+from minrpc.sizes.program import MEMORIES, Piece
 from minrpc.sizes.size_report import TARGETS, size_report
 from minrpc.targets.options import add_device_options, options_from
 
@@ -63,7 +63,7 @@ def main(arguments: argparse.Namespace) -> int:
         found[name] = sizes = program_sizes(elf)
         print("\n".join(_text(name, sizes, arguments.by or ["component", "symbol"], arguments.top)))
         if arguments.treemap:
-            write_whole(arguments.treemap, sizes_treemap(f"{name}, flash", sizes, "flash"))
+            write_whole(arguments.treemap, treemap(f"{name}, flash", sizes.grouped("flash")))
         if arguments.size_report:
             _write_reports(arguments.size_report, sizes)
     write_json(arguments, {"programs": [_json(name, sizes) for name, sizes in found.items()]})
@@ -85,16 +85,6 @@ def _programs(arguments: argparse.Namespace) -> dict[str, Path]:
         print(f"{target.name}: firmware", file=sys.stderr, flush=True)
         programs[target.name] = build(target.changed(cmake_options=arguments.option)).elf
     return programs
-
-
-def sizes_treemap(title: str, sizes: ProgramSizes, memory: Memory) -> str:
-    """One memory by component and, in it, by symbol."""
-    groups: dict[str, dict[str, int]] = {}
-    for one in sizes.pieces:
-        if one.memory == memory:
-            group = groups.setdefault(one.component, {})
-            group[one.symbol] = group.get(one.symbol, 0) + one.size
-    return treemap(title, groups)
 
 
 def _text(name: str, sizes: ProgramSizes, tables: list[str], top: int) -> Iterator[str]:

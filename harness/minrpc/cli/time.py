@@ -20,18 +20,17 @@ from minrpc.client import Device, RemoteModule
 from minrpc.counters.packed_code import packed_function_code
 from minrpc.errors import ConfigurationError
 from minrpc.firmware import Firmware
-from minrpc.firmware.provenance import compiler_of
 from minrpc.host.deadline import Deadline
 from minrpc.library import LoadedLibrary, load
 from minrpc.pipeline import connect, select_runnable
+from minrpc.publish.provenance import firmware_record
 from minrpc.reports.figures import check_target
 from minrpc.running import RunningDevice, start
-from minrpc.sizes import program_sizes
 from minrpc.targets import Target
 from minrpc.targets.options import add_device_options, options_from, split_names
 from minrpc.timing import Measurement, samples_needed
 from minrpc.timing.plot import draw_samples
-from minrpc.timing.record import FirmwareRecord, Record, content
+from minrpc.timing.record import Record, content
 from minrpc.timing.side_by_side import side_by_side
 from minrpc.timing.text import record_text
 from minrpc.timing.units import parse_percent
@@ -279,16 +278,3 @@ def _names(counters: str | None) -> Sequence[str] | Literal["all"]:
 
 def _known(measurement: Measurement) -> str:
     return f"the median is known to {measurement.summary.precision * 100:.2g} %"
-
-
-def firmware_record(firmware: Firmware, *, symbols: bool = False) -> FirmwareRecord:
-    """What is kept of a firmware. symbols: of its symbols, too."""
-    compiler, sizes = compiler_of(firmware.elf), firmware.sizes
-    return FirmwareRecord(
-        content_hash=firmware.content_hash,
-        compiler=compiler.name,
-        flags=compiler.flags,
-        flash=sizes.flash,
-        ram=sizes.ram,
-        symbols=program_sizes(firmware.elf, files=False).by_symbol() if symbols else {},
-    )

@@ -11,10 +11,13 @@ from minrpc.timing import record
 from minrpc.timing.record import Record, merged
 
 
-def read_records(path: Path, missing: list[Record] | None = None) -> list[Record]:
-    """What is in the file, or `missing` when there is none. Raises ConfigurationError with the reason."""
+def read_records(path: Path, *others: str, missing: list[Record] | None = None) -> list[Record]:
+    """What is in the file, or `missing` when there is none. Raises ConfigurationError with the reason.
+
+    others: commands whose files have measurements, too, and may be read here.
+    """
     try:
-        return record.parse(path.read_text(encoding="utf-8"))
+        return record.parse(path.read_text(encoding="utf-8"), *others)
     except FileNotFoundError as error:
         if missing is not None:
             return missing

@@ -97,39 +97,38 @@ _LETTER: Final = 6.6
 _LEAST: Final = 0.3
 
 
-def flame_graph(profile: Profile) -> str:
+def flame_graph(name: str, tree: CallTree) -> str:
     """A picture of the tree: a box is as wide as what was executed in a function and its callees.
 
     Who called lies above. Pointing at a box names it; there is no script in it.
     """
-    tree = profile.settled
-    boxes = list(_boxes(tree, profile.total))
+    total = tree.total
+    boxes = list(_boxes(tree))
     depth = 1 + max((level for _, level, _, _ in boxes), default=0)
     height = (depth + 1) * _ROW + 8
     text = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH:g} {height}" font-size="11" '
         'font-family="ui-monospace, monospace">',
-        f"<title>{escape(profile.name)}: {profile.total:,} instructions</title>",
-        f'<rect width="{_WIDTH:g}" height="{height}" fill="#fff"/>',
-        f'<text x="4" y="13">{escape(profile.name)}: {profile.total:,} instructions</text>',
+        f"<title>{escape(name)}: {total:,} instructions</title>",
+        f'<text x="4" y="13" fill="currentColor">{escape(name)}: {total:,} instructions</text>',
     ]
-    for name, level, left, count in boxes:
-        width = count / profile.total * _WIDTH
+    for function, level, left, count in boxes:
+        width = count / total * _WIDTH
         if width < _LEAST:
             continue
-        x, y = left / profile.total * _WIDTH, (level + 1) * _ROW
-        share = f"{name}: {count:,} instructions ({count / profile.total:.1%})"
+        x, y = left / total * _WIDTH, (level + 1) * _ROW
+        share = f"{function}: {count:,} instructions ({count / total:.1%})"
         letters = int((width - 4) / _LETTER)
-        shown = name if len(name) <= letters else name[: max(0, letters - 1)] + "…" if letters > 3 else ""
+        shown = function if len(function) <= letters else function[: letters - 1] + "…" if letters > 3 else ""
         text.append(
             f'<g><title>{escape(share)}</title><rect x="{x:.2f}" y="{y}" width="{width:.2f}" '
-            f'height="{_ROW - 1}" fill="{warm(name)}"/>'
+            f'height="{_ROW - 1}" fill="{warm(function)}"/>'
             f'<text x="{x + 3:.2f}" y="{y + 12}">{escape(shown)}</text></g>'
         )
     return "\n".join([*text, "</svg>"]) + "\n"
 
 
-def _boxes(tree: CallTree, total: int) -> Iterator[tuple[str, int, int, int]]:
+def _boxes(tree: CallTree) -> Iterator[tuple[str, int, int, int]]:
     """Name, level, where it begins and how much is in it, both in instructions."""
     children: dict[int, list[int]] = {}
     for node in range(1, len(tree.names)):

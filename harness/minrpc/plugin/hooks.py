@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from minrpc.plugin.timing import TimingCheck
     from minrpc.running import RunningDevice
     from minrpc.targets import Target
+    from minrpc.timing import Measurement
 
 _USED = pytest.StashKey["list[SharedDevice]"]()
 _FAILED = pytest.StashKey[bool]()
@@ -59,6 +60,11 @@ def pytest_configure(config: pytest.Config) -> None:
     coverage = option_names.option_of(config, "coverage")
     if coverage and not workers.is_worker(config):
         _start_coverage(Path(coverage))
+    page = option_names.option_of(config, "report")
+    if page and not workers.is_worker(config):
+        from minrpc.plugin.run_page import check_page
+
+        check_page(Path(page))
     if workers.has_workers(config) and option_names.given(config):
         # Workers can't end a run; and a board is for one process.
         if option_names.option_of(config, "serial-port") is not None:
@@ -121,6 +127,11 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     from minrpc.plugin.report import none_ran, tell_junit
 
     tell_junit(session.config, run.tally)
+    page = option_names.option_of(session.config, "report")
+    if page:
+        from minrpc.plugin.run_page import write_page
+
+        write_page(Path(page), run.tally)
     if none_ran(session.config, run.tally) and session.exitstatus == pytest.ExitCode.OK:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
@@ -164,6 +175,12 @@ def pytest_runtest_makereport(
         if not item.config.getoption("fulltrace"):
             short_traceback(call.excinfo)
     report = yield
+    if run is not None and option_names.option_of(item.config, "report"):
+        from minrpc.plugin.run_page import note_phase
+
+        if _PARAMETER in getattr(item, "fixturenames", ()) or item.stash.get(_USED, []):
+            names = ", ".join(shared.name for shared in item.stash.get(_USED, []))
+            note_phase(run.tally, report, call, names)
     if run is not None and report.failed:
         item.stash[_FAILED] = True
         for shared in item.stash.get(_USED, []):
@@ -243,6 +260,11 @@ def device(
             opened.call_timeout_s = float(*limit.args)
         if minrpc_shared.name not in clocks:
             clocks[minrpc_shared.name] = opened.clock()
+        if option_names.option_of(request.config, "report"):
+            from minrpc.plugin.run_page import note_firmware
+
+            tally = _run(request.config).tally
+            note_firmware(tally, minrpc_shared.name, minrpc_shared.firmware, clocks[minrpc_shared.name])
         yield opened
 
 
@@ -312,11 +334,26 @@ def timing_check(request: pytest.FixtureRequest, running_device: RunningDevice) 
 
 
 @pytest.fixture
-def record_timing(record_property: Callable[[str, object], None]) -> Callable[[str, TimingResult], None]:
-    """Writes a measurement into the JUnit report, seconds per call: `record_timing("add", timing)`."""
+def record_timing(
+    request: pytest.FixtureRequest, record_property: Callable[[str, object], None]
+) -> Callable[[str, TimingResult | Measurement], None]:
+    """Writes a measurement into the JUnit report, seconds per call: `record_timing("add", timing)`.
 
-    def record(name: str, timing: TimingResult) -> None:
+    What `measure` gives goes onto the page of --minrpc-report, too, with its counters.
+    """
+    from minrpc.timing import Measurement
+
+    def record(name: str, timing: TimingResult | Measurement) -> None:
         for statistic in ("mean", "median", "min", "max", "std"):
-            record_property(f"{name}.{statistic}_s", getattr(timing, statistic))
+            if isinstance(timing, Measurement):
+                seconds = timing.clock.seconds(getattr(timing.summary, statistic))
+            else:
+                seconds = getattr(timing, statistic)
+            record_property(f"{name}.{statistic}_s", seconds)
+        if isinstance(timing, Measurement) and option_names.option_of(request.config, "report"):
+            from minrpc.plugin.run_page import note_measurement
+
+            shared = request.getfixturevalue("minrpc_shared")
+            note_measurement(_run(request.config).tally, name, shared.name, shared.firmware, timing)
 
     return record

@@ -28,6 +28,10 @@ OPTIONS: Final[Mapping[str, Mapping[str, Any]]] = {
         "metavar": "FILE",
         "help": "write which lines of the firmware the tests executed, under QEMU, as lcov has it",
     },
+    "report": {
+        "metavar": "FILE",
+        "help": "write a page of this run: .html (one file, no network), .md or .json",
+    },
     "allow-no-device": {
         "action": "store_true",
         "help": "succeed though tests wanted a device and none could run",

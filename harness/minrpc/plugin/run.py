@@ -32,6 +32,8 @@ class Tally:
     left_out: the reason, by platform that is not tested.
     pinned: tests that asked for their device while they ran, and so have seen only the first of several.
     clocks: by which each device's times were taken; None for a device that does not tell.
+    tests, records, firmwares: for --minrpc-report: how each test ended, what was measured, and by platform
+        the program that was tested, with facts about it.
     """
 
     wanted: set[str] = field(default_factory=set)
@@ -39,6 +41,9 @@ class Tally:
     left_out: dict[str, str] = field(default_factory=dict)
     pinned: list[str] = field(default_factory=list)
     clocks: dict[str, DeviceClock | None] = field(default_factory=dict)
+    tests: dict[str, dict[str, Any]] = field(default_factory=dict)
+    records: list[dict[str, Any]] = field(default_factory=list)
+    firmwares: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def add(self, other: Tally) -> None:
         """What another process counted."""
@@ -47,6 +52,9 @@ class Tally:
         self.left_out |= other.left_out
         self.pinned += other.pinned
         self.clocks |= other.clocks
+        self.tests |= other.tests
+        self.records += other.records
+        self.firmwares |= other.firmwares
 
     def to_json(self) -> dict[str, Any]:
         """For another process."""

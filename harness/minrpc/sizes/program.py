@@ -105,6 +105,15 @@ class ProgramSizes:
                 sums[name] = sums.get(name, 0) + one.size
         return dict(sorted(sums.items(), key=lambda item: (-item[1], item[0])))
 
+    def grouped(self, memory: Memory) -> dict[str, dict[str, int]]:
+        """One memory by component and, in it, by symbol."""
+        groups: dict[str, dict[str, int]] = {}
+        for one in self.pieces:
+            if one.memory == memory:
+                group = groups.setdefault(one.component, {})
+                group[one.symbol] = group.get(one.symbol, 0) + one.size
+        return groups
+
     def by_symbol(self) -> dict[str, tuple[int, int]]:
         """Flash and RAM by symbol; those of one name are one."""
         flash, ram = (self.by(lambda one: one.symbol, memory) for memory in MEMORIES)

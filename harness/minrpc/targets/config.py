@@ -26,6 +26,9 @@
     [libraries.dsp]                     # C functions with their types: `minrpc.targets.libraries`
     sources = ["dsp/*.c"]
 
+    [limits]                            # what a run is held against: `minrpc.targets.limits`
+    exp.instructions = "+2%"
+
 Keys of a platform are the fields of `Platform`, and those of [firmware] are among them. Files, a later one
 over an earlier:
 $XDG_CONFIG_HOME/minrpc/platforms.toml (~/.config without it), then the file named by the user, or the nearest
@@ -61,7 +64,7 @@ _CHOICES = {
 }
 _NONE = "none"
 _NAME = re.compile(r"[A-Za-z0-9][\w.+-]*")
-_TABLES = ("platforms", "firmware", "libraries")
+_TABLES = ("platforms", "firmware", "libraries", "limits")
 _NEW_BOARD = {"port": "zephyr", "starts": "board"}
 
 
@@ -73,7 +76,7 @@ def load_platforms(user_toml: Path | None = None) -> dict[str, Platform]:
     """
     platforms = dict(PLATFORMS)
     for path in _files(user_toml):
-        platforms = merge(platforms, _read(path), str(path), path.absolute().parent)
+        platforms = merge(platforms, read_toml(path), str(path), path.absolute().parent)
     return platforms
 
 
@@ -154,7 +157,8 @@ def _files(user_toml: Path | None) -> list[Path]:
     return [*found, nearest] if nearest else found
 
 
-def _read(path: Path) -> dict[str, Any]:
+def read_toml(path: Path) -> dict[str, Any]:
+    """The document in the file. Raises ConfigurationError with the reason."""
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from html import escape
+from typing import Final
 
 from minrpc.reports.markdown import table
 from minrpc.sizes.growth import growth, growth_text
@@ -13,10 +14,12 @@ from minrpc.timing.measurement import Measurement
 from minrpc.timing.record import Record
 from minrpc.timing.units import count, percent, quantity
 
+_BIG: Final = 0.02
+
 
 def comparison_markdown(comparison: Comparison) -> str:
     """The verdict in a line, times, sizes, and how they were measured."""
-    parts = [f"### {headline(comparison)}", _times(comparison.changes)]
+    parts = [f"### {headline(comparison)}", *_all_times(comparison.changes)]
     if any(change.counters for change in comparison.changes):
         parts.append(_counters(comparison.changes))
     if comparison.sizes:
@@ -39,6 +42,26 @@ def headline(comparison: Comparison) -> str:
         f"{size.platform} {size.region} {size.grown:+,} bytes" for size in comparison.sizes if size.grown
     ]
     return "Timings: " + "; ".join([*times, *grown])
+
+
+def _all_times(changes: Sequence[Change]) -> Iterator[str]:
+    """What a reader must see first; small changes, and what stayed as it was, folded below it."""
+    big = [change for change in changes if change.verdict != "same" and not _is_small(change)]
+    small = [change for change in changes if change.verdict != "same" and _is_small(change)]
+    same = [change for change in changes if change.verdict == "same"]
+    if not big and not small:
+        yield _times(changes)
+        return
+    if big:
+        yield _times(big)
+    for title, some in ((f"{len(small)} of less than {_BIG:.0%}", small), (f"{len(same)} unchanged", same)):
+        if some:
+            yield f"<details><summary>{title}</summary>\n\n{_times(some)}\n\n</details>"
+
+
+def _is_small(change: Change) -> bool:
+    """Whether it was compared and differs by little."""
+    return change.verdict in ("slower", "faster") and abs(change.relative) < _BIG
 
 
 def _times(changes: Sequence[Change]) -> str:

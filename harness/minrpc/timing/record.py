@@ -156,9 +156,12 @@ def dump(records: Iterable[Record]) -> str:
     return to_text(document(COMMAND, content(records)))
 
 
-def parse(text: str) -> list[Record]:
-    """From the text of a file. Raises ValueError with the reason when it is none of ours."""
-    return from_content(parse_document(text, COMMAND, "report"))
+def parse(text: str, *others: str) -> list[Record]:
+    """From the text of a file of `minrpc time`, or of one of the `others`.
+
+    Raises ValueError with the reason when it is none of these.
+    """
+    return from_content(parse_document(text, COMMAND, *others))
 
 
 def from_content(found: Mapping[str, Any]) -> list[Record]:

@@ -68,7 +68,7 @@ def test_speedscope(profile: Profile) -> None:
 
 
 def test_flame_graph(profile: Profile) -> None:
-    root = ElementTree.fromstring(flame_graph(profile))
+    root = ElementTree.fromstring(flame_graph(profile.name, profile.settled))
     boxes = {group[0].text: float(group[1].get("width", "")) for group in root.findall("{*}g")}
     assert boxes == pytest.approx(
         {

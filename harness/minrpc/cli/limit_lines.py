@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Broken limits as lines: in a job of GitHub's as its annotations."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Final, TextIO
+
+from minrpc.publish.limits import Broken
+
+# What GitHub's commands may not have in their text.
+_ESCAPES: Final = {"%": "%25", "\r": "%0D", "\n": "%0A"}
+
+
+def tell_limits(broken: Sequence[Broken], stream: TextIO) -> None:
+    """One line each: "::error ..." where GitHub runs us, which it then shows beside the change."""
+    inside = os.environ.get("GITHUB_ACTIONS") == "true"
+    for one in broken:
+        text = str(one)
+        if inside:
+            for letter, code in _ESCAPES.items():
+                text = text.replace(letter, code)
+            print(f"::error title={one.limit.key}::{text}", file=stream)
+        else:
+            print(f"minrpc: over the limit: {text}", file=stream)

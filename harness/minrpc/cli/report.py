@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`minrpc report`: one page of what a function takes on each platform, or of what was kept before."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+from minrpc.cli.call_arguments import Argument, call_arguments, to_device
+from minrpc.cli.json_output import add_json_option, write_json
+from minrpc.cli.limit_lines import tell_limits
+from minrpc.cli.source_options import add_source_options, sources_from
+from minrpc.counters import QemuCounters, counters_for
+from minrpc.counters.lines import Line
+from minrpc.counters.profile import Profile, profile_call
+from minrpc.errors import ConfigurationError
+from minrpc.firmware import Firmware, build
+from minrpc.host.deadline import Deadline
+from minrpc.host.files import check_writable, write_whole
+from minrpc.library import load
+from minrpc.pipeline import connect, select_runnable
+from minrpc.publish.exports import action_benchmark, bencher, tvm_report
+from minrpc.publish.html_page import html_page
+from minrpc.publish.limits import broken_limits
+from minrpc.publish.markdown_page import markdown_page
+from minrpc.publish.provenance import about_here, firmware_record, platform_facts
+from minrpc.publish.run import CallProfile, PlatformPart, Run, run_of
+from minrpc.running import start
+from minrpc.sizes import program_sizes
+from minrpc.targets import Target
+from minrpc.targets.limits import load_limits
+from minrpc.targets.options import add_device_options, options_from
+from minrpc.timing.record import Record
+
+_LINES: Final = 40
+
+
+def _html(run: Run) -> str:
+    return html_page(run, datetime.now(UTC).isoformat(" ", timespec="seconds"))
+
+
+_WRITERS: Final[MappingProxyType[str, Callable[[Run], str]]] = MappingProxyType(
+    {
+        "html": _html,
+        "markdown": markdown_page,
+        "action_benchmark": action_benchmark,
+        "bencher": bencher,
+        "tvm_report": tvm_report,
+    }
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    add = parser.add_argument
+    add(
+        "function",
+        nargs="?",
+        metavar="FUNC",
+        help="a function of the firmware's system library, or of --source",
+    )
+    add(
+        "--from",
+        dest="kept",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="measure nothing, but show what `time --json` or `report --json` kept; repeat it for more",
+    )
+    add(
+        "--source",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="C to load into the device; FUNC is one of its functions",
+    )
+    add_source_options(add)
+    add("--shape", metavar="N[,N...]", help="shape of the arrays that add, mul and exp take (default 1024)")
+    add("--dtype", metavar="TYPE", help="type of their elements (default float32)")
+    add(
+        "--arg",
+        action="append",
+        default=[],
+        metavar="ARG",
+        help="an argument, for any function: float32[16,64], 3 or 0.5; repeat it for each",
+    )
+    add("--number", type=int, default=1, metavar="N", help="calls in a batch (default 1)")
+    add("--repeat", type=int, default=10, metavar="N", help="repeats, the samples (default 10)")
+    add("--title", metavar="TEXT", help="the page's head")
+    add("--html", type=Path, metavar="FILE", help="write one HTML file that needs no other and no network")
+    add("--markdown", type=Path, metavar="FILE", help="write Markdown here, not to standard output")
+    add("--action-benchmark", type=Path, metavar="FILE", help="for github-action-benchmark")
+    add("--bencher", type=Path, metavar="FILE", help="for `bencher run --adapter json`")
+    add("--tvm-report", type=Path, metavar="FILE", help="for TVM's profiling.Report.from_json")
+    add("--option", action="append", default=[], metavar="-DNAME=VALUE", help="a CMake option of the build")
+    add_json_option(add, "write all that the page is made from")
+    add_device_options(add)
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Measure or read, and write; 1 where a limit of minrpc.toml is broken."""
+    if bool(arguments.kept) == bool(arguments.function):
+        step = "`minrpc report add`, or `minrpc report --from FILE`"
+        raise ConfigurationError("a report is of a function, or of files", next_step=step)
+    wanted = {name: getattr(arguments, name) for name in _WRITERS if getattr(arguments, name)}
+    for file in wanted.values():
+        check_writable(file)
+    limits = load_limits(arguments.platforms_file)
+    run = _read(arguments) if arguments.kept else _measured(arguments)
+    for name, file in wanted.items():
+        write_whole(file, _WRITERS[name](run))
+    if not arguments.markdown:
+        print(markdown_page(run), end="")
+    broken = broken_limits(limits, run.records)
+    tell_limits(broken, sys.stderr)
+    write_json(arguments, run.content(), passed=not broken)
+    return 1 if broken else 0
+
+
+def _read(arguments: argparse.Namespace) -> Run:
+    runs = [_run_in(file) for file in arguments.kept]
+    parts = {one.platform: one for run in runs for one in run.platforms}
+    return Run(
+        title=arguments.title or runs[0].title,
+        about={name: text for run in runs for name, text in run.about.items()},
+        records=[record for run in runs for record in run.records],
+        platforms=list(parts.values()),
+        tests=[test for run in runs for test in run.tests],
+    )
+
+
+def _run_in(file: Path) -> Run:
+    try:
+        return run_of(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigurationError(
+            f"{file} can't be read: {error.strerror}", next_step="name another"
+        ) from error
+    except ValueError as error:
+        raise ConfigurationError(f"{file} holds no run: {error}", next_step="name another file") from error
+
+
+def _measured(arguments: argparse.Namespace) -> Run:
+    plan = call_arguments(arguments.function, arguments.arg, arguments.shape, arguments.dtype)
+    if arguments.number < 1 or arguments.repeat < 1:
+        raise ConfigurationError("--number and --repeat are at least 1", next_step="leave them out")
+    options = options_from(vars(arguments))
+    selection = select_runnable(options)
+    total = Deadline("report", options.total_s)
+    done = [
+        _measure(arguments, target.changed(cmake_options=arguments.option), plan, total)
+        for target in selection.targets
+    ]
+    return Run(
+        title=arguments.title or done[0][0].call,
+        about=about_here(),
+        records=[record for record, _ in done],
+        platforms=[part for _, part in done if part is not None],
+    )
+
+
+def _measure(
+    arguments: argparse.Namespace, target: Target, plan: Sequence[Argument], total: Deadline
+) -> tuple[Record, PlatformPart | None]:
+    """The measurement on one target, its profile where that can be had, and what its firmware takes."""
+    firmware = build(target) if target.serial_port is None else None
+    counts = target.platform.starts == "qemu" and firmware is not None
+    print(f"{target.name}: measured", file=sys.stderr, flush=True)
+    with ExitStack() as stack:
+        counters = counters_for(firmware.elf, flow=True, memory=True) if firmware and counts else None
+        running = stack.enter_context(start(firmware or target, counters=counters, total=total))
+        device = stack.enter_context(connect(running, total=total))
+        given = to_device(device, plan)
+        library = device.system_lib()
+        code = {}
+        if arguments.source:
+            library = stack.enter_context(load(device, sources_from(arguments, arguments.source)))  # type: ignore[assignment]
+            code = dict(library.image.sizes)  # type: ignore[attr-defined]
+        measurer = library.measure(
+            arguments.function,
+            number=arguments.number,
+            repeat=arguments.repeat,
+            counters="all" if counters else (),
+        )
+        measurement = measurer(*given)
+        profile = _profile(library, counters, arguments.function, given) if counters else None
+        firmware = running.firmware
+    record = Record(
+        platform=target.name,
+        arguments=tuple(map(str, plan)),
+        measurement=measurement,
+        firmware=firmware_record(firmware, symbols=True) if firmware else None,
+        code=code,
+        when=datetime.now(UTC).isoformat(timespec="seconds"),
+    )
+    return record, _part(firmware, record, profile) if firmware else None
+
+
+def _profile(library: object, counters: QemuCounters, function: str, given: Sequence[object]) -> Profile:
+    return profile_call(library, counters, function, given)  # type: ignore[arg-type]
+
+
+def _part(firmware: Firmware, record: Record, profile: Profile | None) -> PlatformPart:
+    sizes = program_sizes(firmware.elf)
+    clock = str(record.measurement.clock)
+    return PlatformPart(
+        platform=firmware.platform.name,
+        facts={**platform_facts(firmware), "clock": clock},
+        profiles=[_call_profile(firmware, record.call, profile)] if profile else [],
+        flash=sizes.grouped("flash"),
+        ram=sizes.grouped("ram"),
+    )
+
+
+def _call_profile(firmware: Firmware, call: str, profile: Profile) -> CallProfile:
+    shown = list(profile.lines.items())[:_LINES]
+    lines = [(_place(line), _text(firmware, line), count) for line, count in shown]
+    rest = profile.total - sum(count for _, _, count in lines)
+    if rest:
+        lines.append((f"{len(profile.lines) - len(shown)} more", "", rest))
+    return CallProfile(call, profile.settled, lines)
+
+
+def _place(line: Line | None) -> str:
+    return f"{Path(line.file).name}:{line.number}" if line else "no source line known"
+
+
+def _text(firmware: Firmware, line: Line | None) -> str:
+    """The line itself, where its file is here."""
+    try:
+        lines = firmware.source(line.file).read_text(errors="replace").splitlines() if line else []
+    except OSError:
+        return ""
+    return lines[line.number - 1].strip() if line and line.number <= len(lines) else ""

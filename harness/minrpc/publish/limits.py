@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which limits of a project a run breaks, or a comparison."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from minrpc.targets.limits import Limit
+from minrpc.timing.record import Record
+from minrpc.timing.units import count, percent, quantity
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """A limit, and what is over it. subject: "add(int8[2]) on posix"; base: None where there is none."""
+
+    limit: Limit
+    subject: str
+    base: float | None
+    head: float
+
+    def __str__(self) -> str:
+        shown = _shown(self.limit.what, self.head)
+        grown = ""
+        if self.base is not None:
+            change = percent((self.head - self.base) / self.base) if self.base else "from none"
+            grown = f", {change} of {_shown(self.limit.what, self.base)}"
+        return f"{self.subject}: {self.limit.what} {shown}{grown}; {self.limit.key} allows {self.limit.text}"
+
+
+def broken_limits(
+    limits: Sequence[Limit], head: Sequence[Record], base: Sequence[Record] = ()
+) -> list[Broken]:
+    """Those that `head` breaks, by itself or against `base`, each subject once."""
+    before = {record.key: record for record in base}
+    sizes = {record.platform: record for record in base if record.firmware is not None}
+    found = []
+    for limit in limits:
+        seen = set()
+        for record in head:
+            kept = before.get(record.key) if limit.function else sizes.get(record.platform)
+            for subject, old, new in _judged(limit, record, kept):
+                if subject not in seen and not limit.allows(old, new):
+                    found.append(Broken(limit, subject, old, new))
+                seen.add(subject)
+    return found
+
+
+def _judged(limit: Limit, record: Record, base: Record | None) -> Iterator[tuple[str, float | None, float]]:
+    if limit.platform not in ("", record.platform):
+        return
+    if limit.function and limit.function != record.measurement.name:
+        return
+    new = _value(limit, record)
+    if new is None:
+        return
+    old = _value(limit, base) if base is not None else None
+    yield (f"{record.call} on {record.platform}" if limit.function else record.platform), old, new
+
+
+def _value(limit: Limit, record: Record) -> float | None:
+    """What the limit is of; None where it was not measured."""
+    one, firmware = record.measurement, record.firmware
+    if not limit.function:
+        return None if firmware is None else float(getattr(firmware, limit.what))
+    match limit.what:
+        case "time":
+            return one.clock.seconds(one.typical_cycles)
+        case "cycles":
+            return one.typical_cycles
+        case "code":
+            return float(sum(record.code.values())) if record.code else None
+    if limit.what in one.counters:
+        return one.counter_per_call(limit.what)
+    return one.instructions if limit.what == "instructions" else None
+
+
+def _shown(what: str, value: float) -> str:
+    return quantity(value, "s") if what == "time" else count(value, 1)

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tables sort by a click on a column's head; a click on a box of a picture says below what it is.
+"use strict";
+
+// "1,234.5", "36.4 µs", "12.3%": by value; all else as text.
+const prefixes = { p: 1e-12, n: 1e-9, "µ": 1e-6, m: 1e-3, k: 1e3, M: 1e6, G: 1e9 };
+
+function value(cell) {
+  const text = cell.textContent.trim();
+  const found = /^([+-]?[\d,]+(?:\.\d+)?(?:e[+-]?\d+)?)\s*([pnµmkMG]?)(s|Hz|%|)$/.exec(text);
+  if (!found) {
+    return text === "" ? null : text;
+  }
+  return parseFloat(found[1].replaceAll(",", "")) * (prefixes[found[2]] || 1);
+}
+
+function order(one, other) {
+  if (one === null || other === null) {
+    return (one === null) - (other === null);
+  }
+  if (typeof one === typeof other) {
+    return typeof one === "number" ? one - other : one.localeCompare(other);
+  }
+  return typeof one === "number" ? -1 : 1;
+}
+
+function sortBy(head) {
+  const table = head.closest("table");
+  const column = head.cellIndex;
+  const down = head.getAttribute("aria-sort") === "ascending" ||
+    (head.classList.contains("number") && !head.hasAttribute("aria-sort"));
+  const rows = Array.from(table.tBodies[0].rows);
+  for (const other of head.parentNode.cells) {
+    other.removeAttribute("aria-sort");
+  }
+  head.setAttribute("aria-sort", down ? "descending" : "ascending");
+  rows.sort((a, b) => order(value(a.cells[column]), value(b.cells[column])) * (down ? -1 : 1));
+  table.tBodies[0].append(...rows);
+}
+
+for (const head of document.querySelectorAll("th")) {
+  head.querySelector("button").addEventListener("click", () => sortBy(head));
+}
+
+for (const figure of document.querySelectorAll("figure")) {
+  figure.addEventListener("click", (event) => {
+    const box = event.target.closest("g");
+    const name = box && box.querySelector("title");
+    if (!name) {
+      return;
+    }
+    for (const before of figure.querySelectorAll("g.chosen")) {
+      before.classList.remove("chosen");
+    }
+    box.classList.add("chosen");
+    figure.querySelector("figcaption").textContent = name.textContent;
+  });
+}

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where a run's numbers are from: firmware, compiler, emulator, machine."""
+
+from __future__ import annotations
+
+import platform as machine
+import subprocess
+
+from minrpc.firmware import Firmware
+from minrpc.firmware.provenance import compiler_of
+from minrpc.reports.document import package_version
+from minrpc.sizes import program_sizes
+from minrpc.timing.record import FirmwareRecord
+
+
+def firmware_record(firmware: Firmware, *, symbols: bool = False) -> FirmwareRecord:
+    """What is kept of a firmware. symbols: of its symbols, too."""
+    compiler, sizes = compiler_of(firmware.elf), firmware.sizes
+    return FirmwareRecord(
+        content_hash=firmware.content_hash,
+        compiler=compiler.name,
+        flags=compiler.flags,
+        flash=sizes.flash,
+        ram=sizes.ram,
+        symbols=program_sizes(firmware.elf, files=False).by_symbol() if symbols else {},
+    )
+
+
+def platform_facts(firmware: Firmware) -> dict[str, str]:
+    """What a report says of a platform, for people."""
+    platform, compiler = firmware.platform, compiler_of(firmware.elf)
+    emulator = {"emulator": qemu_version(platform.qemu)} if platform.starts == "qemu" else {}
+    return {
+        "description": platform.description,
+        **emulator,
+        "compiler": compiler.name,
+        "flags": compiler.flags,
+        "firmware": firmware.content_hash[:16],
+    }
+
+
+def qemu_version(program: str) -> str:
+    """The first line that it prints of itself; "" where it can't be run."""
+    try:
+        ran = subprocess.run([program, "--version"], capture_output=True, text=True, check=False, timeout=30)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return next(iter(ran.stdout.splitlines()), "")
+
+
+def about_here() -> dict[str, str]:
+    """This program and this machine."""
+    return {
+        "minrpc": package_version(),
+        "Python": machine.python_version(),
+        "machine": machine.platform(),
+    }

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A run as a value: measurements, profiles, sizes and tests, and where they are from. Kept as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Final
+
+from minrpc.counters.call_tree import CallTree
+from minrpc.reports.document import document, parse, to_text
+from minrpc.timing.record import Record, content, from_content
+
+COMMAND: Final = "report"
+"""Whose JSON it is."""
+
+
+@dataclass(frozen=True)
+class CallProfile:
+    """What one call executed.
+
+    tree: instructions by who called whom. lines: place, text of the line, instructions; most first.
+    """
+
+    call: str
+    tree: CallTree
+    lines: Sequence[tuple[str, str, int]] = ()
+
+
+@dataclass(frozen=True)
+class PlatformPart:
+    """What is known of one platform beside its measurements.
+
+    facts: a name and what it says, for people. flash, ram: bytes by component and, in it, by symbol.
+    """
+
+    platform: str
+    facts: Mapping[str, str] = field(default_factory=dict)
+    profiles: Sequence[CallProfile] = ()
+    flash: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    ram: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Tested:
+    """How a test ended. outcome: "passed", "failed", "skipped"; text: why."""
+
+    test: str
+    platform: str
+    outcome: str
+    took_s: float
+    text: str = ""
+
+
+@dataclass(frozen=True)
+class Run:
+    """All of it, in the order in which it was done.
+
+    about: what was run, where, with which versions: for people.
+    """
+
+    title: str
+    about: Mapping[str, str] = field(default_factory=dict)
+    records: Sequence[Record] = ()
+    platforms: Sequence[PlatformPart] = ()
+    tests: Sequence[Tested] = ()
+
+    @property
+    def passed(self) -> bool:
+        """Whether no test failed."""
+        return all(one.outcome != "failed" for one in self.tests)
+
+    def content(self) -> dict[str, Any]:
+        """For a document of `minrpc report`."""
+        return {
+            "title": self.title,
+            "about": dict(self.about),
+            **content(self.records),
+            "platforms": [_platform(one) for one in self.platforms],
+            "tests": [asdict(one) for one in self.tests],
+        }
+
+    def to_json(self) -> str:
+        """As `run_of` reads it."""
+        return to_text(document(COMMAND, self.content(), passed=self.passed))
+
+
+def run_of(text: str) -> Run:
+    """From what `Run.to_json` or `minrpc time --json` wrote. Raises ValueError with the reason."""
+    found = parse(text, COMMAND, "time")
+    records = from_content(found)
+    try:
+        return Run(
+            title=found.get("title") or "Measurements",
+            about=dict(found.get("about", {})),
+            records=records,
+            platforms=[_platform_of(one) for one in found.get("platforms", [])],
+            tests=[Tested(**one) for one in found.get("tests", [])],
+        )
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"an entry in it is damaged: {error}") from error
+
+
+def _platform(one: PlatformPart) -> dict[str, Any]:
+    return {
+        "platform": one.platform,
+        "facts": dict(one.facts),
+        "profiles": [
+            {
+                "call": profile.call,
+                "tree": {name: list(getattr(profile.tree, name)) for name in _TREE},
+                "lines": [list(line) for line in profile.lines],
+            }
+            for profile in one.profiles
+        ],
+        "flash_bytes": {name: dict(symbols) for name, symbols in one.flash.items()},
+        "ram_bytes": {name: dict(symbols) for name, symbols in one.ram.items()},
+    }
+
+
+_TREE: Final = ("names", "parents", "own", "calls")
+
+
+def _platform_of(found: Mapping[str, Any]) -> PlatformPart:
+    profiles = [
+        CallProfile(
+            one["call"],
+            CallTree(**{name: one["tree"][name] for name in _TREE}),
+            [(place, text, count) for place, text, count in one["lines"]],
+        )
+        for one in found["profiles"]
+    ]
+    return PlatformPart(
+        found["platform"], dict(found["facts"]), profiles, found["flash_bytes"], found["ram_bytes"]
+    )

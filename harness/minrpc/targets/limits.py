@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a project allows itself: the table [limits] of minrpc.toml.
+
+    [limits]
+    flash = 20000                       # bytes of any platform's firmware; ram likewise
+    exp.instructions = "+2%"            # a call of exp, against the base of a comparison
+    exp.time = "3 ms"                   # at the most
+    scale.code = 120                    # bytes of what is loaded for it
+
+    [limits.bare_mps2_an385]            # the same, for one platform
+    flash = 30000
+    exp.stack_bytes = "+16"
+
+A number is the most that is allowed; a text with a sign is how much more than the base, in its own unit or in
+percent. Less is never wrong.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from minrpc.errors import ConfigurationError
+
+SIZES: Final = ("flash", "ram")
+"""What a firmware has; all else is a call's."""
+
+_TIME: Final = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(s|ms|us|µs|ns)\s*")
+_SECONDS: Final = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
+_MORE: Final = re.compile(r"\s*\+\s*(\d+(?:\.\d+)?)\s*(%?)\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """What one number may be.
+
+    function: whose it is; "" for a size of the firmware. what: "flash", "time", "instructions", ...
+    platform: "" for all. kind: `value` is the most, or how much more than the base: as it is, or as a share.
+    origin: the file and the key, for messages. text: as it was written.
+    """
+
+    function: str
+    what: str
+    kind: Literal["most", "more", "share"]
+    value: float
+    platform: str = ""
+    origin: str = ""
+    text: str = ""
+
+    @property
+    def key(self) -> str:
+        """As it is written in the file."""
+        return ".".join(part for part in ("limits", self.platform, self.function, self.what) if part)
+
+    def allows(self, base: float | None, head: float) -> bool:
+        """Whether `head` is within it; without a base there is nothing to grow from."""
+        if self.kind == "most":
+            return head <= self.value
+        if base is None:
+            return True
+        return head - base <= (self.value if self.kind == "more" else self.value * base)
+
+
+def limits_of(table: object, platforms: Collection[str], origin: str) -> tuple[Limit, ...]:
+    """The limits of a parsed table. platforms: names that a table in it may have.
+
+    Raises ConfigurationError with the key.
+    """
+    return tuple(_in(table, platforms, origin, ""))
+
+
+def _in(table: object, platforms: Collection[str], origin: str, platform: str) -> Iterator[Limit]:
+    where = f"{origin}: limits{'.' + platform if platform else ''}"
+    if not isinstance(table, Mapping):
+        raise ConfigurationError(f"{where} must be a table, [limits]")
+    for name, value in table.items():
+        if name in SIZES:
+            yield _limit("", name, value, platform, origin)
+        elif name in platforms and not platform:
+            yield from _in(value, (), origin, name)
+        elif isinstance(value, Mapping):
+            for what, one in value.items():
+                yield _limit(name, what, one, platform, origin)
+        else:
+            step = f'write {" or ".join(SIZES)}, or what of a call: {name}.instructions = "+2%"'
+            raise ConfigurationError(f"{where}.{name}: nothing is known by that name", next_step=step)
+
+
+def _limit(function: str, what: str, value: Any, platform: str, origin: str) -> Limit:  # noqa: ANN401 - TOML's
+    made = Limit(function, what, "most", 0.0, platform, origin, str(value))
+    kind, number = _parsed(value, what)
+    if kind is None:
+        step = 'write the most, 20000; or how much more than the base, "+200" or "+2%"'
+        if what == "time":
+            step = 'write the most, "3 ms"; or how much more than the base, "+2%"'
+        raise ConfigurationError(f"{origin}: {made.key}: {value!r} is no limit", next_step=step)
+    return Limit(function, what, kind, number, platform, origin, str(value))
+
+
+def _parsed(value: object, what: str) -> tuple[Literal["most", "more", "share"], float] | tuple[None, float]:
+    if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0 and what != "time":
+        return "most", float(value)
+    if not isinstance(value, str):
+        return None, 0.0
+    time, more = _TIME.fullmatch(value), _MORE.fullmatch(value)
+    if time and what == "time":
+        return "most", float(time[1]) * _SECONDS[time[2]]
+    if more and more[2]:
+        return "share", float(more[1]) / 100
+    if more and what != "time":
+        return "more", float(more[1])
+    return None, 0.0
+
+
+def load_limits(user_toml: Path | None = None) -> tuple[Limit, ...]:
+    """Those of the project's file: `user_toml`, or the nearest minrpc.toml; none where there is no file.
+
+    Raises ConfigurationError, which names the file and the key.
+    """
+    from minrpc.targets.config import load_platforms, read_toml
+    from minrpc.targets.project import find_project_file
+
+    path = user_toml or find_project_file(Path.cwd())
+    if path is None:
+        return ()
+    return limits_of(read_toml(path).get("limits", {}), load_platforms(user_toml), str(path))

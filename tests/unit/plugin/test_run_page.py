@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`pytest --minrpc-report FILE`: a page of a run of tests, also of one in several processes."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from minrpc.publish.run import Run, run_of
+
+TESTS = """
+import pytest
+
+def test_right(device, record_timing):
+    record_timing("increment", device.system_lib().measure("inc", repeat=5)(1))
+
+def test_wrong(device):
+    assert device.system_lib()["inc"](1) == 3
+
+def test_left_out(device):
+    pytest.skip("no <reason>")
+
+def test_of_something_else():
+    pass
+"""
+
+
+def run_of_tests(pytester: pytest.Pytester, *options: str) -> Run:
+    pytester.makepyfile(TESTS)
+    ran = pytester.runpytest_subprocess("--platform", "posix", "--minrpc-report", "page.json", *options)
+    ran.assert_outcomes(passed=2, failed=1, skipped=1)
+    return run_of((pytester.path / "page.json").read_text())
+
+
+@pytest.mark.parametrize("options", [(), ("-n", "2")])
+def test_a_page_has_each_test_of_a_device(pytester: pytest.Pytester, options: tuple[str, ...]) -> None:
+    if options:
+        pytest.importorskip("xdist")
+    run = run_of_tests(pytester, *options)
+    outcomes = {one.test.split("::")[1].split("[")[0]: one for one in run.tests}
+    assert {name: one.outcome for name, one in outcomes.items()} == {
+        "test_left_out": "skipped",
+        "test_right": "passed",
+        "test_wrong": "failed",
+    }
+    assert "assert 2 == 3" in outcomes["test_wrong"].text
+    assert "no <reason>" in outcomes["test_left_out"].text
+    assert {one.platform for one in run.tests} == {"posix"}
+    (record,) = run.records
+    assert (record.measurement.name, record.platform) == ("increment", "posix")
+    assert len(record.measurement.samples) == 5
+    (part,) = run.platforms
+    assert sum(part.flash["runtime"].values()) > 1000
+    assert json.loads((pytester.path / "page.json").read_text())["passed"] is False
+
+
+def test_other_kinds_of_files(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile("def test_right(device):\n    device.info()\n")
+    for name, begins in (("page.html", "<!doctype html>"), ("page.md", "### Tests: 1 passed")):
+        ran = pytester.runpytest_subprocess("--platform", "posix", "--minrpc-report", name)
+        ran.assert_outcomes(passed=1)
+        assert (pytester.path / name).read_text().startswith(begins)
+
+
+@pytest.mark.parametrize("name", ["page.pdf", "there/is/none/page.md"])
+def test_a_page_that_can_not_be_written_is_told_before_the_tests(
+    pytester: pytest.Pytester, name: str
+) -> None:
+    pytester.makepyfile("def test_right(device):\n    device.info()\n")
+    ran = pytester.runpytest_subprocess("--platform", "posix", "--minrpc-report", name)
+    assert ran.ret == pytest.ExitCode.USAGE_ERROR
+    ran.stderr.fnmatch_lines([f"*{name}*"])

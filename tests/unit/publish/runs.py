@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A run with a bit of everything, for tests of what is made of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from minrpc.counters.call_tree import CallTree
+from minrpc.publish.run import CallProfile, PlatformPart, Run, Tested
+from minrpc.timing import Sample
+from minrpc.timing.record import Record
+
+from tests.unit.timing.samples import WALL, recorded
+
+
+def counted(cycles: list[int], *, name: str = "add", loads: int = 100) -> Record:
+    """An exact measurement with counters."""
+    one = recorded(cycles)
+    samples = tuple(
+        Sample(each, 10, columns={"instructions": each * 2, "loads": loads, "stack_bytes": 64})
+        for each in cycles
+    )
+    return replace(one, measurement=replace(one.measurement, name=name, samples=samples))
+
+
+def whole() -> Run:
+    """Two platforms, a profile, sizes, tests that passed, failed and were skipped."""
+    noisy = replace(recorded([100, 900, 250, 300, 400, 350, 320], clock=WALL), platform="posix")
+    tree = CallTree(["?", "add", "<lambda>", "expf"], [0, 0, 1, 1], [0, 40, 25, 35], [0, 1, 3, 2])
+    part = PlatformPart(
+        "bare_mps2_an385",
+        {"emulator": "QEMU 7.2"},
+        [CallProfile("add(int8[2])", tree, [("f.c:3", "if (a < b && c | d)", 60), ("f.c:4", "", 40)])],
+        {"runtime": {"evaluate": 700, "functions": 300}, "libm": {"expf": 500}},
+        {"runtime": {"state": 100}},
+    )
+    tests = [
+        Tested("tests/test_a.py::test_one", "posix", "passed", 0.25),
+        Tested("tests/test_a.py::test_two", "bare_mps2_an385", "failed", 1.5, "wrong | <value>\nhere"),
+        Tested("tests/test_a.py::test_three", "posix", "skipped", 0.0, "no board"),
+    ]
+    records = [counted([1000, 1010, 1005]), counted([90, 90, 90], name="mul", loads=9), noisy]
+    return Run("A <run> & more", {"minrpc": "0.1.0"}, records, [part], tests)

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""[limits] of minrpc.toml: what is a limit, what breaks one, and how that is told."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from minrpc.cli import main
+from minrpc.errors import ConfigurationError
+from minrpc.publish.limits import broken_limits
+from minrpc.targets.config import merge
+from minrpc.targets.limits import Limit, limits_of, load_limits
+from minrpc.timing.record import dump
+
+from tests.unit.publish.runs import counted
+from tests.unit.timing.samples import FIRMWARE
+
+PLATFORMS = ("posix", "bare_mps2_an385")
+
+
+def limits(**table: object) -> tuple[Limit, ...]:
+    return limits_of(table, PLATFORMS, "minrpc.toml")
+
+
+@pytest.mark.parametrize(
+    ("given", "kind", "value"),
+    [("+2%", "share", 0.02), ("+ 200", "more", 200.0), (200, "most", 200.0), (0.5, "most", 0.5)],
+)
+def test_what_a_limit_may_be(given: object, kind: str, value: float) -> None:
+    (one,) = limits(exp={"loads": given})
+    assert (one.function, one.what, one.kind, one.value) == ("exp", "loads", kind, value)
+
+
+@pytest.mark.parametrize("value", ["2%", "-2%", "fast", -1, True, [1], "+2 s"])
+def test_what_is_none(value: object) -> None:
+    with pytest.raises(ConfigurationError, match=r"minrpc.toml: limits.exp.loads: .* is no limit") as caught:
+        limits(exp={"loads": value})
+    assert "+2%" in caught.value.next_step
+
+
+def test_a_time_has_a_unit() -> None:
+    (one,) = limits(exp={"time": "3 ms"})
+    assert (one.kind, one.value) == ("most", 0.003)
+    with pytest.raises(ConfigurationError, match="is no limit"):
+        limits(exp={"time": 3})
+
+
+def test_what_is_neither_a_size_nor_a_call() -> None:
+    with pytest.raises(ConfigurationError, match=r"limits\.flahs: nothing is known by that name"):
+        limits(flahs=3)
+    with pytest.raises(ConfigurationError, match="must be a table"):
+        limits_of(3, PLATFORMS, "minrpc.toml")
+
+
+def test_a_platforms_own() -> None:
+    found = limits(flash=10, posix={"flash": 20, "add": {"loads": "+1"}})
+    assert [(one.platform, one.function, one.what) for one in found] == [
+        ("", "", "flash"),
+        ("posix", "", "flash"),
+        ("posix", "add", "loads"),
+    ]
+    assert broken_limits(limits(posix={"flash": 1}), [counted([1000])]) == []
+
+
+def test_growth_is_judged_against_the_base() -> None:
+    base, slower = counted([1000]), counted([1030])
+    for text, broken in (("+2%", True), ("+3%", False), ("+2.9", True), ("+3", False)):
+        assert bool(broken_limits(limits(add={"cycles": text}), [slower], [base])) == broken, text
+    # Less is never wrong, and nothing grew where there is no base.
+    assert broken_limits(limits(add={"cycles": "+2%"}), [base], [slower]) == []
+    assert broken_limits(limits(add={"cycles": "+0%"}), [slower]) == []
+
+
+def test_what_is_told_names_both_and_the_key() -> None:
+    (one,) = broken_limits(limits(add={"loads": "+2%"}), [counted([1000], loads=150)], [counted([1000])])
+    assert str(one) == (
+        "add(float32[1024], float32[1024], float32[1024]) on bare_mps2_an385: loads 15, +50 % of 10; "
+        "limits.add.loads allows +2%"
+    )
+    (size,) = broken_limits(limits(flash=19999), [counted([1000]), counted([5], name="mul")])
+    assert str(size) == "bare_mps2_an385: flash 20,000; limits.flash allows 19999"
+    (time,) = broken_limits(limits(add={"time": "1 us"}), [counted([1000])])
+    assert "time 4 µs; limits.add.time allows 1 us" in str(time)
+
+
+def test_they_are_of_the_nearest_file_and_no_platforms(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert load_limits() == ()
+    (tmp_path / "minrpc.toml").write_text('[limits]\nflash = 100\nexp.instructions = "+2%"\n')
+    assert [one.key for one in load_limits()] == ["limits.flash", "limits.exp.instructions"]
+    assert merge({}, {"limits": {"flash": 1}}, "minrpc.toml", tmp_path) == {}
+
+
+def test_compare_fails_and_tells_github(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    grown = replace(FIRMWARE, flash=20500, symbols={"f": (400, 0)})
+    base = replace(counted([1000]), firmware=replace(FIRMWARE, symbols={"f": (300, 0)}))
+    head = replace(counted([1100]), firmware=grown)
+    (tmp_path / "base.json").write_text(dump([base]))
+    (tmp_path / "head.json").write_text(dump([head]))
+    assert main(["compare", "base.json", "head.json"]) == 0
+    (tmp_path / "minrpc.toml").write_text('[limits]\nadd.instructions = "+2%"\nflash = 20499\n')
+    capsys.readouterr()
+    assert main(["compare", "base.json", "head.json"]) == 1
+    caught = capsys.readouterr()
+    assert "f                                            300     400    +100" in caught.out
+    assert "minrpc: over the limit: bare_mps2_an385: flash 20,500, +2.5 % of 20,000" in caught.err
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    assert main(["compare", "base.json", "head.json"]) == 1
+    errors = [line for line in capsys.readouterr().err.splitlines() if line.startswith("::error ")]
+    assert len(errors) == 2
+    assert "::error title=limits.add.instructions::add(" in errors[0]
+    assert "+10 %25 of 200" in errors[0]

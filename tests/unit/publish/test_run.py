@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A run is kept whole, shown as Markdown, and exported to what other programs read."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from minrpc.cli import main
+from minrpc.publish.exports import action_benchmark, bencher, tvm_report
+from minrpc.publish.html_page import html_page
+from minrpc.publish.markdown_page import markdown_page
+from minrpc.publish.run import Run, run_of
+from minrpc.publish.tables import histogram
+from minrpc.timing.record import dump
+
+from tests.unit.publish.runs import counted, whole
+
+
+def test_it_is_kept_whole() -> None:
+    run = whole()
+    again = run_of(run.to_json())
+    assert again == run
+    assert json.loads(run.to_json())["passed"] is False
+
+
+def test_what_time_kept_is_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    kept = tmp_path / "times.json"
+    kept.write_text(dump(whole().records))
+    assert main(["report", "--from", str(kept), "--title", "Mine", "--html", str(tmp_path / "r.html")]) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith("### Mine\n")
+    assert "| add(float32[1024], float32[1024], float32[1024]) | posix " in shown
+    assert "<title>Mine</title>" in (tmp_path / "r.html").read_text()
+
+
+@pytest.mark.parametrize("text", ["{}", "no", '{"format": "minrpc", "version": 2, "command": "check"}'])
+def test_another_file_is_refused(tmp_path: Path, text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "other.json"
+    file.write_text(text)
+    assert main(["report", "--from", str(file)]) == 2
+    assert f"{file} holds no run" in capsys.readouterr().err
+    assert main(["report"]) == 2
+    assert main(["report", "add", "--from", str(file)]) == 2
+
+
+def test_markdown_holds_any_text() -> None:
+    page = markdown_page(whole())
+    lines = [line for line in page.splitlines() if line.startswith("|")]
+    assert all(len(re.findall(r"(?<!\\)\|", line)) > 2 for line in lines)
+    assert r"if (a &lt; b && c \| d)" in page
+    assert "wrong \\| &lt;value> here" in page
+    assert page.index("test_two") < page.index("<details>") < page.index("test_one")
+    # Behind each summary comes the empty line that GitHub wants.
+    assert re.findall(r"</summary>\n(?!\n)", page) == []
+
+
+def test_html_holds_any_text() -> None:
+    page = html_page(whole(), "now")
+    assert "<run>" not in page
+    assert "<lambda>" not in page
+    assert "A &lt;run&gt; &amp; more" in page
+    assert not re.findall(r"(?:src|href)=\"(?:https?:)?//", page)
+
+
+def test_a_run_of_nothing_is_a_page() -> None:
+    assert markdown_page(Run("Nothing")) == "### Nothing\n"
+    assert "<h1>Nothing</h1>" in html_page(Run("Nothing"), "now")
+
+
+def test_github_action_benchmark() -> None:
+    entries = json.loads(action_benchmark(whole()))
+    assert all({"name", "unit", "value"} <= set(entry) for entry in entries)
+    by_name = {entry["name"]: entry for entry in entries}
+    assert len(by_name) == len(entries)
+    call = "add(float32[1024], float32[1024], float32[1024])"
+    assert by_name[f"{call} on bare_mps2_an385: loads"] == {
+        "name": f"{call} on bare_mps2_an385: loads",
+        "unit": "a call",
+        "value": 10.0,
+    }
+    assert by_name["bare_mps2_an385: flash"]["value"] == 20000
+    assert by_name[f"{call} on posix: latency"]["range"].startswith("± ")
+
+
+def test_bencher() -> None:
+    found = json.loads(bencher(whole()))
+    call = found["add(float32[1024], float32[1024], float32[1024]) on posix"]
+    assert call["latency"]["lower_value"] <= call["latency"]["value"] <= call["latency"]["upper_value"]
+    assert found["bare_mps2_an385"] == {"flash": {"value": 20000}, "ram": {"value": 3000}}
+
+
+def test_tvms_profiling_report() -> None:
+    found = json.loads(
+        tvm_report(Run("two", {"host": "here"}, [counted([1000]), counted([3000], name="mul")]))
+    )
+    assert set(found) == {"calls", "device_metrics", "configuration"}
+    add, mul = found["calls"]
+    assert add["Name"] == {"string": "add"}
+    assert add["Duration (us)"] == {"microseconds": 4.0}
+    assert (add["Percent"]["percent"], mul["Percent"]["percent"]) == (25.0, 75.0)
+    assert add["loads"] == {"count": 10}
+    (device,) = found["device_metrics"].values()
+    assert device == {"Duration (us)": {"microseconds": 16.0}, "Count": {"count": 2}}
+
+
+def test_a_histogram_in_letters() -> None:
+    assert histogram([5.0, 5.0]) == ""
+    drawn = histogram([0.0] * 8 + [1.0])
+    assert (len(drawn), drawn[0], drawn[-1], drawn.strip("█▁")) == (24, "█", "▁", " " * 22)
