@@ -145,10 +145,3 @@ function(minrpc_add_libraries target)
 endfunction()
 
 set(MINRPC_WARNINGS -Wall -Wextra -Werror)
-
-# What loaded code calls, kept though nothing else here does.
-set(MINRPC_EXPORTS TVMAPISetLastError TVMBackendAllocWorkspace TVMBackendFreeWorkspace TVMBackendParallelLaunch)
-set(MINRPC_LINK_OPTIONS "")
-if(MINRPC_CODE_LOADING OR CONFIG_MINRPC_CODE_LOADING)
-  list(TRANSFORM MINRPC_EXPORTS PREPEND "-Wl,--undefined=" OUTPUT_VARIABLE MINRPC_LINK_OPTIONS)
-endif()

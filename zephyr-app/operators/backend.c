@@ -35,8 +35,17 @@ struct minrpc_library minrpc_system_library(void)
 	return (struct minrpc_library){modules, sizeof(modules) / sizeof(modules[0])};
 }
 
+/* What loaded code calls is linked though nothing here does, by relocations that change nothing. */
+#define KEEP(symbol) __asm__ volatile(".reloc ., BFD_RELOC_NONE, " #symbol)
+
 void minrpc_tvm_bind(struct minrpc_server *bound)
 {
+#if MINRPC_CODE_LOADING
+	KEEP(TVMAPISetLastError);
+	KEEP(TVMBackendAllocWorkspace);
+	KEEP(TVMBackendFreeWorkspace);
+	KEEP(TVMBackendParallelLaunch);
+#endif
 	server = bound;
 }
 

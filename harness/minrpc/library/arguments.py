@@ -264,6 +264,7 @@ class _Placer:
             lambda: flat.view(np.uint8).data,
             receive,
             host_at,
+            constant=not written,
         )
         self._arrays[begin, value.nbytes] = block
         self._spans.append((begin, begin + value.nbytes, block))
@@ -278,7 +279,10 @@ class _Placer:
             isinstance(target, Record) and _same_record(record_of(value), target)
         ):
             raise wrong(where, ctype, value)
-        return self.struct(name, value, record_of(value), read=True, written=not is_const(pointer.target))
+        written = not is_const(pointer.target)
+        block = self.struct(name, value, record_of(value), read=True, written=written)
+        block.constant = not written
+        return block
 
     def struct(self, name: str, value: StructValue, ctype: CType, *, read: bool, written: bool) -> Block:
         """The block of a struct, and those of what its pointers point to."""
@@ -385,6 +389,7 @@ class _Placer:
                 lambda: data,
                 receive,
                 lambda offset: value if not offset else None,
+                constant=is_const(pointer.target),
             )
         )
 
@@ -451,6 +456,7 @@ class _Placer:
                 lambda: b"".join(bytes_of(one) for one in value),
                 receive,
                 lambda offset: value[offset // size] if offset % size == 0 else None,
+                constant=is_const(pointer.target),
             )
         )
 

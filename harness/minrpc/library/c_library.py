@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from inspect import Parameter as SignatureParameter
 from inspect import Signature
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from minrpc.client.counting import Measurer
 from minrpc.client.device import Device
 from minrpc.client.function import RemoteFunction, RemoteModule
 from minrpc.client.timing import TimeEvaluator
-from minrpc.library.arguments import plan_call
+from minrpc.library.arguments import Plan, plan_call
 from minrpc.library.c_types import Declarations, Function, FunctionType
 from minrpc.library.call_memory import CallMemory
 from minrpc.library.namespaces import Types, Variables
@@ -61,13 +61,14 @@ class CFunction:
         """Bytes of its machine code."""
         return self._library.symbols.sizes.get(self.function.symbol, 0)
 
-    def __call__(self, *args: object, guards: bool = True) -> Any:  # noqa: ANN401 - what C returns
+    def __call__(self, *args: object, guards: bool | Literal["all"] = True) -> Any:  # noqa: ANN401 - what C returns
         """Call it.
 
         Arrays and structs go along by value; what the function may write comes back in place, or is returned
         where `out()` was given.
 
-        guards: look for bytes written before and behind what went along.
+        guards: look for bytes written before and behind what went along, and in what is const; of what is
+            only read where that takes no message of its own, or with "all".
 
         Raises TypeError and ValueError, before anything is sent, for arguments that do not fit; GuardError
         when the function wrote where it should not; what `RemoteFunction` raises when it crashes or hangs.
@@ -75,8 +76,8 @@ class CFunction:
         sent = self._quick(args) if self._quick is not None else None
         if sent is not None:
             return self.packed(*sent)
-        plan = plan_call(self.function, args, self._library.facts.pointer_size, guards=guards)
-        return self._library.run(self.packed, plan)
+        plan = plan_call(self.function, args, self._library.facts.pointer_size, guards=bool(guards))
+        return self._library.run(self.packed, plan, all_back=guards == "all")
 
     @property
     def packed(self) -> RemoteFunction:
@@ -175,9 +176,9 @@ class CLibrary:
             hint = f"it is a type: .types.{name}"
         return f"{self.name} has no function {name!r} with external linkage; {hint}"
 
-    def run(self, packed: RemoteFunction, plan: Any) -> Any:  # noqa: ANN401 - a Plan; what C returns
-        """Send a call that was planned, and take back what it did."""
-        return self._memory.run(packed, plan)
+    def run(self, packed: RemoteFunction, plan: Plan, *, all_back: bool = False) -> Any:  # noqa: ANN401 - what C returns
+        """Send a call that was planned, and take back what it did: see `CallMemory.run`."""
+        return self._memory.run(packed, plan, all_back=all_back)
 
     def time_evaluator(self, name: str, **options: Any) -> Callable[..., Any]:  # noqa: ANN401 - see RemoteModule
         """Times a function as `RemoteModule.time_evaluator` does; what comes back takes the C function's

@@ -162,11 +162,13 @@ class Declarations:
     """What a program declares: functions and variables by name, records, enumerations and typedefs by name.
 
     A struct's or enum's tag and a typedef are in `types` both; where they differ the typedef wins.
+    declared: functions that are defined elsewhere, and called here.
     """
 
     functions: Mapping[str, Function] = field(default_factory=dict)
     variables: Mapping[str, Variable] = field(default_factory=dict)
     types: Mapping[str, CType] = field(default_factory=dict)
+    declared: Mapping[str, Function] = field(default_factory=dict)
 
 
 VOID: Final = Void()

@@ -26,17 +26,22 @@ class CallMemory:
         self._device = device
         self._room: RemoteArray | None = None
 
-    def run(self, packed: RemoteFunction, plan: Plan) -> Any:  # noqa: ANN401 - what C returns
-        """Send what goes along, call, take what comes back."""
+    def run(self, packed: RemoteFunction, plan: Plan, *, all_back: bool = False) -> Any:  # noqa: ANN401 - what C returns
+        """Send what goes along, call, take what comes back.
+
+        all_back: also what is only read, whatever that costs, to see whether it is still the same.
+        """
         rpc = self._device.rpc
         if not plan.frame.size:
             return plan.finish(packed(*plan.arguments(0)))
         with rpc.lock:
             base = self._send(plan)
             result = packed(*plan.arguments(base))
-            begin, size = plan.frame.comes_back
+            shared = rpc.facts.direct
+            cheap = shared.usable and base in shared.live
+            begin, size = plan.frame.comes_back(cheap=cheap or all_back)
             data = download(rpc, base, begin, size) if size else memoryview(b"")
-        plan.frame.take(data, base, plan.function.name)
+        plan.frame.take(data, begin, base, plan.function.name)
         return plan.finish(result)
 
     def time(self, timer: Callable[..., Any], plan: Plan) -> Any:  # noqa: ANN401 - what the timer gives

@@ -60,7 +60,12 @@ _POINTERS: Final = {
 }
 _PASSED_BY_REFERENCE: Final = 4  # DW_CC_pass_by_reference
 # Languages without prototypes that tell nothing: C's DW_LANG codes.
+_ASSEMBLER: Final = 0x8001  # DW_LANG_Mips_Assembler, also of others
 _C_LANGUAGES: Final = frozenset({0x01, 0x02, 0x0C, 0x1D, 0x2C})
+
+
+UNTYPED: Final = "it is written in assembler, which has no prototypes: call it from a C file beside it"
+"""Why a function can't be called whose types nothing tells."""
 
 
 def read_declarations(program: bytes) -> Declarations:
@@ -75,15 +80,18 @@ def read_declarations(program: bytes) -> Declarations:
     functions: dict[str, Function] = {}
     variables: dict[str, Variable] = {}
     types: dict[str, CType] = {}
+    declared: dict[str, Function] = {}
     for unit in dwarf.iter_CUs():
         reader = _Unit(unit, file.little_endian)
         for one in reader.functions():
             functions.setdefault(one.name, one)
+        for one in reader.declared():
+            declared.setdefault(one.symbol, one)
         for variable in reader.variables():
             variables.setdefault(variable.name, variable)
         for name, ctype in reader.named_types():
             _add_type(types, name, ctype)
-    return Declarations(functions, variables, types)
+    return Declarations(functions, variables, types, declared)
 
 
 def _add_type(types: dict[str, CType], name: str, ctype: CType) -> None:
@@ -103,6 +111,7 @@ class _Unit:
         self._expressions = DWARFExprParser(unit.structs)
         self._types: dict[int, CType] = {}
         language = self._top.attributes.get("DW_AT_language")
+        self._is_assembler = language is not None and language.value == _ASSEMBLER
         self._is_c = language is not None and language.value in _C_LANGUAGES
         assert little_endian, "targets are little-endian"
 
@@ -117,6 +126,17 @@ class _Unit:
             symbol = _text(_find(die, "DW_AT_linkage_name")) or name
             prototype = self._function_type(die)
             yield Function(name, symbol, prototype, self._unsupported(die, prototype))
+
+    def declared(self) -> Iterator[Function]:
+        """Those that are defined elsewhere, with a prototype."""
+        for die in self._scopes(self._top):
+            if die.tag != "DW_TAG_subprogram" or "DW_AT_declaration" not in die.attributes:
+                continue
+            name = _text(die.attributes.get("DW_AT_name"))
+            if name and "DW_AT_external" in die.attributes:
+                symbol = _text(die.attributes.get("DW_AT_linkage_name")) or name
+                prototype = self._function_type(die)
+                yield Function(name, symbol, prototype, self._unsupported(die, prototype))
 
     def variables(self) -> Iterator[Variable]:
         """Those of file scope that have a place."""
@@ -159,6 +179,8 @@ class _Unit:
     def _unsupported(self, die: DIE, prototype: FunctionType) -> str:
         if prototype.variadic:
             return "it is variadic: how its arguments are passed depends on the call"
+        if self._is_assembler:
+            return UNTYPED
         if self._is_c and prototype.parameters and _find(die, "DW_AT_prototyped") is None:
             return "its definition has no prototype (parameters declared behind the parentheses)"
         return ""

@@ -19,6 +19,8 @@ GUARD: Final = 8
 _PATTERN: Final = bytes.fromhex("a65b93c74e1d68f2")
 # A hole of so many bytes in an upload costs more than a message of its own.
 _HOLE: Final = 512
+# So many bytes more in an answer that comes anyway cost less than a per cent of a call.
+_ALONG: Final = 256
 
 
 class GuardError(RemoteError):
@@ -33,6 +35,7 @@ class Block:
 
     name: for messages, "y (int16[64])".
     size, alignment: in bytes. read: whether the function gets its content; written: whether it comes back.
+    constant: whether the function may not write to it, by its prototype.
     content: its bytes, asked when the call is sent.
     receive: takes the bytes that came back.
     host_at: the host's object at an offset, for pointers that come back.
@@ -48,6 +51,7 @@ class Block:
     content: Callable[[], bytes | memoryview]
     receive: Callable[[memoryview, Frame, int], None]
     host_at: Callable[[int], object]
+    constant: bool = False
     pointers: list[tuple[int, Block]] = field(default_factory=list)
     offset: int = 0
 
@@ -92,22 +96,27 @@ class Frame:
                 pieces.append((block.offset, self._bytes(block, base)))
         return _joined(pieces)
 
-    @property
-    def comes_back(self) -> tuple[int, int]:
-        """Offset and size of what has to be copied back: 0 bytes when nothing is written."""
-        return self._back, self.size - self._back
+    def comes_back(self, *, cheap: bool) -> tuple[int, int]:
+        """Offset and size of what is to be copied back: 0 bytes when nothing is written.
 
-    def take(self, data: memoryview, base: int, function: str) -> None:
-        """Hand what came back of `comes_back` to its owners.
+        cheap: whether more bytes cost next to nothing; then the guards of what is only read, and that itself,
+            come back, too.
+        """
+        guarded = self._guard and self.size and (cheap or 0 < self._back <= min(_ALONG, self.size - 1))
+        return (0, self.size) if guarded else (self._back, self.size - self._back)
+
+    def take(self, data: memoryview, begin: int, base: int, function: str) -> None:
+        """Hand what came back from offset `begin` on to its owners.
 
         Raises GuardError when the function wrote where it should not; then nothing is handed over.
         """
         if self._guard:
-            self._check(data, function)
+            self._check(data, begin, function)
+            self._check_constants(data, begin, base, function)
         for block in self.blocks:
             if block.written:
-                begin = block.offset - self._back
-                block.receive(data[begin : begin + block.size], self, base)
+                at = block.offset - begin
+                block.receive(data[at : at + block.size], self, base)
 
     def host_at(self, base: int, address: int) -> object | None:
         """The host's object that has been at `address`; None when that is not in the frame."""
@@ -136,11 +145,25 @@ class Frame:
             at = block.offset + block.size
         return [*spans, (None, at, self.size)]
 
-    def _check(self, data: memoryview, function: str) -> None:
+    def _check_constants(self, data: memoryview, first: int, base: int, function: str) -> None:
+        for block in self.blocks:
+            if not block.constant or block.written or block.offset < first:
+                continue
+            at = block.offset - first
+            sent, found = self._bytes(block, base), bytes(data[at : at + block.size])
+            if sent != found:
+                changed = [i for i, (one, other) in enumerate(zip(sent, found, strict=True)) if one != other]
+                raise GuardError(
+                    f"{function} wrote {_bytes_text(len(changed))} of {block.name}, which it may only read; "
+                    f"the first at offset {changed[0]}",
+                    stage=f"call {function}",
+                )
+
+    def _check(self, data: memoryview, first: int, function: str) -> None:
         before: Block | None = None
         for block, begin, end in self._spans():
-            if begin >= self._back:
-                found = bytes(data[begin - self._back : end - self._back])
+            if begin >= first:
+                found = bytes(data[begin - first : end - first])
                 expected = _pattern(begin, end)
                 if found != expected:
                     raise _damage(function, before, block, found, expected)
@@ -159,9 +182,13 @@ def _damage(
         count, place, block = len(found) - first, "before", behind
     least = "at least " if count == len(found) else ""
     return GuardError(
-        f"{function} wrote {least}{count} byte{'s' if count > 1 else ''} {place} {block.name}",
+        f"{function} wrote {least}{_bytes_text(count)} {place} {block.name}",
         stage=f"call {function}",
     )
+
+
+def _bytes_text(count: int) -> str:
+    return f"{count} byte{'s' * (count > 1)}"
 
 
 def _pattern(begin: int, end: int) -> bytes:

@@ -41,7 +41,6 @@ SECTIONS
 		*(.got .got.* .igot .igot.* .toc .relro* .ldata*)
 		. = ALIGN(4);
 	}}
-	{orphans}
 	.zeroed (NOLOAD) : {{
 		minrpc_bss = .;
 		KEEP(*(.bss .bss.* .sbss .sbss.* COMMON))
@@ -57,6 +56,10 @@ SECTIONS
 # Unwinding tables name these; nothing here unwinds.
 _UNWINDERS: Final = ("__aeabi_unwind_cpp_pr0", "__aeabi_unwind_cpp_pr1", "__aeabi_unwind_cpp_pr2")
 _NOISE: Final = re.compile(r"warning:|NOTE:|: in function ")
+_TRUNCATED: Final = re.compile(
+    r"relocation truncated to fit: (?P<kind>R_X86_64_PLT32|R_X86_64_PC32) "
+    r"against (?:undefined )?symbol [`'\"](?P<name>[^'\"]+)['\"]"
+)
 _UNDEFINED: Final = re.compile(r"undefined reference to [`'\"](?P<name>[^'\"]+)['\"]")
 
 
@@ -98,47 +101,66 @@ def link(compiled: Compiled, toolset: Toolset, base: int, further: Mapping[str, 
 
     Raises UndefinedSymbolsError, LinkError with the linker's words.
     """
+    known = further or {}
+    far: set[str] = set()
     with tempfile.TemporaryDirectory(prefix="minrpc-link-") as name:
         directory = Path(name)
-        script, linked = directory / "load.ld", directory / "loaded.elf"
-        script.write_text(_SCRIPT.format(base=base, orphans=""))
-        archives = [str(one) for one in compiled.objects if one.suffix == ".a"]
-        command = [
-            toolset.program("ld"),
-            *toolset.emulation,
-            "-nostdlib",
-            "-T",
-            str(script),
-            "-o",
-            str(linked),
-        ]
-        # RISC-V's relaxation uses the firmware's global pointer; x86-64's makes near calls of what may be
-        # far.
-        relaxes = program_facts(toolset.elf).machine != "EM_RISCV" and not toolset.calls_far
-        # Constants that no function uses stay away: a library's tables may be larger than the device.
-        command += [
-            "--gc-sections",
-            "-e",
-            REGISTRY,
-            "-z",
-            "noexecstack",
-            *([] if relaxes else ["--no-relax"]),
-        ]
-        command += [f"--defsym={one}=0" for one in _UNWINDERS]
-        command += [f"--defsym={one}={value:#x}" for one, value in (further or {}).items()]
-        command += [str(one) for one in compiled.objects if one.suffix != ".a"]
-        command += ["--whole-archive", *archives, "--no-whole-archive"] if archives else []
-        command += [str(firmware_symbols(toolset))]
-        command += (
-            ["--start-group", *map(str, compiled.libraries), "--end-group"] if compiled.libraries else []
-        )
-        command += toolset.library_options()
-        ran = subprocess.run(
-            command, capture_output=True, text=True, timeout=_LINK_S, check=False, errors="replace"
-        )
-        if ran.returncode:
-            raise _failure(compiled.name, ran.stderr)
-        return _image(linked, base)
+        linked = directory / "loaded.elf"
+        (directory / "load.ld").write_text(_SCRIPT.format(base=base))
+        while True:
+            near = {one: value for one, value in known.items() if one not in far}
+            stubs = _far_calls({one: known[one] for one in far}, toolset, directory) if far else ()
+            command = _command(compiled, toolset, directory, near, stubs)
+            ran = subprocess.run(
+                command, capture_output=True, text=True, timeout=_LINK_S, check=False, errors="replace"
+            )
+            if not ran.returncode:
+                return _image(linked, base)
+            # The linker tells of the first few only.
+            more = _called_too_far(ran.stderr, toolset) & (known.keys() - far)
+            if not more:
+                raise _failure(compiled.name, ran.stderr)
+            far |= more
+
+
+def _command(
+    compiled: Compiled, toolset: Toolset, directory: Path, known: Mapping[str, int], stubs: Sequence[Path]
+) -> list[str]:
+    # RISC-V's relaxation uses the firmware's global pointer; x86-64's makes near calls of what may be far.
+    relaxes = program_facts(toolset.elf).machine != "EM_RISCV" and not toolset.calls_far
+    archives = [str(one) for one in compiled.objects if one.suffix == ".a"]
+    command = [toolset.program("ld"), *toolset.emulation, "-nostdlib", "-T", str(directory / "load.ld")]
+    # Constants that no function uses stay away: a library's tables may be larger than the device.
+    command += ["-o", str(directory / "loaded.elf"), "--gc-sections", "-e", REGISTRY, "-z", "noexecstack"]
+    command += [] if relaxes else ["--no-relax"]
+    command += [f"--defsym={one}=0" for one in _UNWINDERS]
+    command += [f"--defsym={one}={value:#x}" for one, value in known.items()]
+    command += [str(one) for one in (*compiled.objects, *stubs) if one.suffix != ".a"]
+    command += ["--whole-archive", *archives, "--no-whole-archive"] if archives else []
+    command += [str(firmware_symbols(toolset))]
+    command += ["--start-group", *map(str, compiled.libraries), "--end-group"] if compiled.libraries else []
+    return command + list(toolset.library_options())
+
+
+def _called_too_far(output: str, toolset: Toolset) -> set[str]:
+    """Functions that a call does not reach: objects of other compilers expect them near."""
+    called = set()
+    for found in _TRUNCATED.finditer(output):
+        if found["kind"] == "R_X86_64_PLT32" or found["name"] in toolset.shared_functions():
+            called.add(found["name"])
+    return called
+
+
+def _far_calls(functions: Mapping[str, int], toolset: Toolset, directory: Path) -> Sequence[Path]:
+    """An object with a jump to each function, which lies beside the code."""
+    source, made = directory / "far.S", directory / "far.o"
+    lines = ['.section .text.minrpc_far, "ax", %progbits']
+    for name, address in functions.items():
+        lines += [f".globl {name}", f".type {name}, %function", f"{name}:", "\tjmp *0f(%rip)"]
+        lines += [f"0:\t.quad {address:#x}"]
+    source.write_text("\n".join(lines) + "\n")
+    run_tool([toolset.compiler, *toolset.flags, "-c", str(source), "-o", str(made)])
+    return (made,)
 
 
 def _failure(library: str, output: str) -> LinkError:
@@ -149,7 +171,10 @@ def _failure(library: str, output: str) -> LinkError:
         wanted = ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
         who = "which neither its sources, nor its libraries, nor the firmware have"
         return UndefinedSymbolsError(f"{library} needs {wanted}, {who}", names, shown)
-    error = LinkError(f"{library} does not link", details=lines[:8], next_step=LinkError.default_next_step)
+    step = LinkError.default_next_step
+    if _TRUNCATED.search(output):
+        step = "compile it with -fPIC: variables of the C library lie further away than this code expects"
+    error = LinkError(f"{library} does not link", details=lines[:8], next_step=step)
     error.stage = "link"
     return error
 

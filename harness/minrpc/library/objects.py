@@ -15,7 +15,7 @@ from elftools.elf.sections import SymbolTableSection
 
 from minrpc.errors import ConfigurationError
 from minrpc.library.c_types import CType, Declarations, Function, Variable
-from minrpc.library.debug_info import read_declarations
+from minrpc.library.debug_info import UNTYPED, read_declarations
 from minrpc.library.toolset import EMULATIONS, run_tool
 
 _ARCHIVE: Final = b"!<arch>\n"
@@ -73,16 +73,20 @@ def members(path: Path, content: bytes) -> list[bytes]:
 
 def merged(several: Sequence[Declarations]) -> Declarations:
     """All of them; of one name the first counts."""
-    if len(several) == 1:
-        return several[0]
     functions: dict[str, Function] = {}
     variables: dict[str, Variable] = {}
     types: dict[str, CType] = {}
+    declared: dict[str, Function] = {}
     for one in reversed(several):
+        declared.update(one.declared)
         functions.update(one.functions)
         variables.update(one.variables)
         types.update(one.types)
-    return Declarations(functions, variables, types)
+    for name, function in functions.items():
+        # What a C file says of a function that is written in assembler.
+        if function.unsupported == UNTYPED:
+            functions[name] = declared.get(function.symbol, function)
+    return Declarations(functions, variables, types, declared)
 
 
 def function_sizes(paths: Iterable[Path]) -> dict[str, int]:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import SymbolTableSection
 
 from minrpc.errors import ConfigurationError, ToolchainMissingError
 from minrpc.firmware import Firmware
@@ -96,6 +97,10 @@ class Toolset:
     def program(self, name: str) -> str:
         """The path of "ld", "as", ... as the compiler finds it."""
         return _asked(self.compiler, f"-print-prog-name={name}")
+
+    def shared_functions(self) -> frozenset[str]:
+        """Functions of the C library that the firmware finds when it starts."""
+        return _shared_functions(self.compiler, self.flags)
 
     def library_options(self) -> tuple[str, ...]:
         """What links the compiler's own libraries behind the user's: directories, libm, libc, libgcc."""
@@ -200,6 +205,23 @@ def _moved(text: str, work: Path, kept: Path) -> str:
 @lru_cache(maxsize=64)
 def _asked(compiler: str, question: str, flags: tuple[str, ...] = ()) -> str:
     return run_tool([compiler, *flags, question]).strip()
+
+
+@lru_cache(maxsize=4)
+def _shared_functions(compiler: str, flags: tuple[str, ...]) -> frozenset[str]:
+    found: set[str] = set()
+    for library in ("libc.so.6", "libm.so.6"):
+        path = Path(_asked(compiler, f"-print-file-name={library}", flags))
+        if not path.is_file():
+            continue
+        with path.open("rb") as stream:
+            table = ELFFile(stream).get_section_by_name(".dynsym")
+            found |= {
+                symbol.name
+                for symbol in (table.iter_symbols() if isinstance(table, SymbolTableSection) else ())
+                if symbol["st_info"]["type"] in ("STT_FUNC", "STT_LOOS")  # LOOS: GNU's chosen at start
+            }
+    return frozenset(found)
 
 
 @lru_cache(maxsize=64)

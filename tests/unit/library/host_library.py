@@ -65,8 +65,8 @@ class HostLibrary:
         for offset, data in plan.frame.image(base):
             ctypes.memmove(base + offset, data, len(data))
         result = self.call_thunk(name, plan.arguments(base))
-        begin, size = plan.frame.comes_back
-        plan.frame.take(memoryview(ctypes.string_at(base + begin, size)), base, name)
+        begin, size = plan.frame.comes_back(cheap=True)
+        plan.frame.take(memoryview(ctypes.string_at(base + begin, size)), begin, base, name)
         return plan.finish(result)
 
     def call_thunk(self, name: str, arguments: Sequence[object]) -> Any:  # noqa: ANN401 - what C returns

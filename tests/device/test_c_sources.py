@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What can be loaded: C++, assembler, objects, archives; with headers, definitions, libraries."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from minrpc.client import Device
+from minrpc.errors import ConfigurationError
+from minrpc.library import GuardError, LinkError, LoadedLibrary, Toolset, UndefinedSymbolsError, toolset_of
+from minrpc.library.loading import firmware_of
+
+Load = Callable[..., LoadedLibrary]
+
+# The same function for each processor that has a port.
+ASSEMBLER = """\
+	.text
+	.globl seven
+#if defined(__arm__)
+	.syntax unified
+	.thumb
+	.type seven, %function
+	.thumb_func
+seven:
+	movs r0, #SEVEN
+	bx lr
+#elif defined(__riscv)
+	.type seven, %function
+seven:
+	li a0, SEVEN
+	ret
+#else
+	.type seven, @function
+seven:
+	mov $SEVEN, %eax
+	ret
+#endif
+	.size seven, . - seven
+"""
+USES = "int seven(void);\nint fourteen(void) { return 2 * seven(); }\n"
+
+
+@pytest.fixture
+def toolset(device: Device) -> Toolset:
+    """The compiler and linker of what runs."""
+    return toolset_of(firmware_of(device))
+
+
+@pytest.fixture
+def compiled(toolset: Toolset, tmp_path: Path) -> Callable[[str, str], Path]:
+    """Compiles C as somebody else's build does: an object, with its debug information."""
+
+    def make(name: str, text: str) -> Path:
+        source, made = tmp_path / f"{name}.c", tmp_path / f"{name}.o"
+        source.write_text(text)
+        words = [toolset.compiler, *toolset.code_flags, "-g", "-c", str(source), "-o", str(made)]
+        subprocess.run(words, check=True)
+        return made
+
+    return make
+
+
+@pytest.fixture
+def archived(toolset: Toolset, tmp_path: Path) -> Callable[..., Path]:
+    """Makes an archive of objects."""
+
+    def make(name: str, *objects: Path) -> Path:
+        subprocess.run([toolset.program("ar"), "rcs", str(tmp_path / name), *map(str, objects)], check=True)
+        return tmp_path / name
+
+    return make
+
+
+def test_cxx(load: Load) -> None:
+    """Constructors have run, also those of templates; names of C++ are found as they are written."""
+    cxx = load("c/many.cpp", defines={"FACTOR": 3})
+    assert cxx.started_with() == 21
+    assert cxx.twice(np.array([21], np.int32)) == 42
+    assert [cxx.plain(1), cxx.plain(1)] == [2, 3]
+
+
+def test_assembler_beside_c(load: Load, tmp_path: Path) -> None:
+    (tmp_path / "seven.S").write_text(ASSEMBLER)
+    (tmp_path / "uses.c").write_text(USES)
+    library = load(tmp_path / "uses.c", tmp_path / "seven.S", defines={"SEVEN": 7})
+    assert (library.fourteen(), library.seven()) == (14, 7)
+    alone = load(tmp_path / "seven.S", defines={"SEVEN": 7})
+    with pytest.raises(TypeError, match="seven can't be called: it is written in assembler"):
+        alone.seven()
+
+
+def test_objects(load: Load, compiled: Callable[[str, str], Path]) -> None:
+    library = load(compiled("one", "int one(int x) { return x + 1; }\n"), compiled("two", "int two;\n"))
+    assert library.one(2) == 3
+    library.variables.two = 5
+    assert library.variables.two == 5
+
+
+def test_archives(
+    load: Load, compiled: Callable[[str, str], Path], archived: Callable[..., Path], tmp_path: Path
+) -> None:
+    """As a source all of it is loaded; as a library what the sources need."""
+    archive = archived(
+        "libs.a",
+        compiled("seven", "int seven(void) { return 7; }\n"),
+        compiled("no", "int no(void) { return 0; }\n"),
+    )
+    whole = load(archive)
+    assert (whole.seven(), whole.no()) == (7, 0)
+    (tmp_path / "uses.c").write_text(USES)
+    needed = load(tmp_path / "uses.c", libraries=[archive])
+    assert needed.fourteen() == 14
+    assert "no" not in needed.image.symbols
+    with pytest.raises(UndefinedSymbolsError, match=r"uses\.c needs seven, which neither"):
+        load(tmp_path / "uses.c")
+
+
+def test_a_file_that_is_no_archive(load: Load, tmp_path: Path) -> None:
+    (tmp_path / "bad.a").write_text("not one")
+    with pytest.raises(ConfigurationError, match=r"bad\.a is no archive"):
+        load(tmp_path / "bad.a")
+
+
+def test_headers_and_includes_and_definitions(load: Load, tmp_path: Path) -> None:
+    (tmp_path / "include").mkdir()
+    (tmp_path / "include" / "deep.h").write_text("#define DEEP 5\n")
+    (tmp_path / "first.h").write_text("#include <deep.h>\n#define FIRST (DEEP * SCALE)\n")
+    (tmp_path / "h.c").write_text("int h(void) { return FIRST + PLUS; }\n")
+    given = {"headers": [tmp_path / "first.h"], "include": [tmp_path / "include"]}
+    assert load(tmp_path / "h.c", defines={"SCALE": 3, "PLUS": 1}, **given).h() == 16
+    assert load(tmp_path / "h.c", defines=["SCALE=2", "PLUS"], **given).h() == 11
+    (tmp_path / "include" / "deep.h").write_text("#define DEEP 6\n")
+    assert load(tmp_path / "h.c", defines=["SCALE=2", "PLUS"], **given).h() == 13
+
+
+def test_the_same_file_twice(load: Load) -> None:
+    """Each has its own variables."""
+    one, other = load("c/many.cpp", defines={"FACTOR": 1}), load("c/many.cpp", defines={"FACTOR": 1})
+    assert [one.plain(0), one.plain(0), other.plain(0)] == [1, 2, 1]
+
+
+def test_the_same_names_in_two(load: Load, tmp_path: Path) -> None:
+    """And the name of a function of the C library, which stays what it is for others."""
+    (tmp_path / "a.c").write_text(
+        "int held = 1;\nint abs(int x) { return -x; }\nint f(int x) { return abs(x) + held; }\n"
+    )
+    (tmp_path / "b.c").write_text(
+        "#include <stdlib.h>\nint held = 10;\nint f(int x) { return abs(x) + held; }\n"
+    )
+    flags = ["-fno-builtin"]
+    a, b = load(tmp_path / "a.c", flags=flags), load(tmp_path / "b.c", flags=flags)
+    assert (a.f(5), b.f(5), a.f(-5), b.f(-5)) == (-4, 15, 6, 15)
+    a.variables.held = 2
+    assert (a.variables.held, b.variables.held) == (2, 10)
+
+
+def test_calls_of_objects_that_expect_everything_near(load: Load, toolset: Toolset, tmp_path: Path) -> None:
+    """As other compilers make them: where the C library lies far away, a jump to it lies beside the code."""
+    (tmp_path / "near.c").write_text(
+        "#include <math.h>\n#include <string.h>\n"
+        "float wave(float x) { return expf(x) * 2; }\n"
+        "void fill(char *to, int value, int n) { memset(to, value, (unsigned)n); }\n"
+    )
+    words = [toolset.compiler, *toolset.flags, *toolset.includes, "-g", "-O2"]
+    words += ["-fno-pic"] if toolset.calls_far else []
+    subprocess.run([*words, "-c", "near.c", "-o", "near.o"], cwd=tmp_path, check=True)
+    near = load(tmp_path / "near.o")
+    to = np.zeros(5, np.int8)
+    near.fill(to, 3, 4)
+    assert to.tolist() == [3, 3, 3, 3, 0]
+    assert near.wave(0.0) == 2.0
+
+
+def test_variables_that_are_too_far(load: Load, toolset: Toolset, tmp_path: Path) -> None:
+    if not toolset.calls_far:
+        pytest.skip("all is within reach here")
+    (tmp_path / "far.c").write_text("#include <stdio.h>\nvoid *f(void) { return stdout; }\n")
+    words = [toolset.compiler, *toolset.flags, "-g", "-O2", "-fno-pic"]
+    subprocess.run([*words, "-c", "far.c", "-o", "far.o"], cwd=tmp_path, check=True)
+    with pytest.raises(LinkError) as caught:
+        load(tmp_path / "far.o")
+    assert "compile it with -fPIC" in str(caught.value)
+
+
+@pytest.fixture
+def layouts(load: Load) -> LoadedLibrary:
+    """Structs whose layout is not the obvious one."""
+    return load("c/layouts.c")
+
+
+def test_packed_structs(layouts: LoadedLibrary) -> None:
+    packet = layouts.types.packet
+    assert packet.size == 7
+    made = layouts.swapped(packet(kind=1, length=0x12345678, crc=9))
+    assert (made.kind, made.length, made.crc) == (1, 9, 0x5678)
+    several = np.zeros(3, packet.dtype)
+    several["length"] = [1, 20, 300]
+    assert layouts.total(several, 3) == 321
+
+
+def test_bit_fields(layouts: LoadedLibrary) -> None:
+    made = layouts.turned(layouts.types.bits(low=5, middle=-3, high=1023, tail=200))
+    assert (made.low, made.middle, made.high, made.tail) == (2, 3, 0, 200)
+    with pytest.raises(ValueError, match="a bit field of 6 bits holds -32 to 31, got 32"):
+        layouts.types.bits(middle=32)
+
+
+def test_unions(layouts: LoadedLibrary) -> None:
+    number = layouts.types.number
+    assert layouts.bits_of(number(real=1.0)) == 0x3F800000
+    assert layouts.number_of(-2.0).bytes.tolist() == [0, 0, 0, 0xC0]
+    tagged = layouts.types.tagged(which=1, number=number(whole=0), y=-5)
+    layouts.move(tagged)
+    assert (tagged.which, tagged.number.real, tagged.x) == (2, 2.0, -5)
+
+
+def test_hidden_functions(layouts: LoadedLibrary) -> None:
+    """Hidden from a shared library's users, not from other files: it can be called, too."""
+    assert layouts.seen(3) == 8
+    assert layouts.hidden(3) == 4
+
+
+def test_what_is_const_is_not_written(layouts: LoadedLibrary) -> None:
+    x, y = np.array([1, 2, 3], np.int16), np.zeros(1, np.int16)
+    with pytest.raises(GuardError, match=r"spoil_constant wrote 2 bytes behind x \(int16\[3\]\)"):
+        layouts.spoil_constant(x, 3, guards="all")
+    text = r"spoil_constant wrote 1 byte of x \(int16\[3\]\), which it may only read; the first at offset 2"
+    with pytest.raises(GuardError, match=text):
+        layouts.spoil_constant(x, 1, guards="all")
+    with pytest.raises(GuardError, match=r"of t \(struct tagged\), which it may only read"):
+        layouts.spoil_struct(layouts.types.tagged(which=1), guards="all")
+    # Beside what comes back anyway it is looked at without being asked for.
+    with pytest.raises(GuardError, match=r"spoil_and_write wrote 1 byte of x"):
+        layouts.spoil_and_write(x, y, 1)
+    assert x.tolist() == [1, 2, 3]
+    assert y.tolist() == [0]
+    assert layouts.spoil_constant(x, 1, guards=False) == 1
