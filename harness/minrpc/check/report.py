@@ -82,6 +82,7 @@ def _platform_json(one: Checked) -> dict[str, Any]:
             "build_s": one.firmware.seconds,
             "flash_bytes": sizes.flash,
             "ram_bytes": sizes.ram,
+            "floating_point": one.firmware.floating_point,
         }
     document["clock"] = one.clock.to_json() if one.clock else None
     document["results"] = [_outcome_json(outcome) for outcome in one.outcomes]

@@ -113,9 +113,9 @@ def _start(checked: Checked, total: Deadline, say: Say) -> RunningDevice:
 def _built(firmware: Firmware) -> str:
     how = "from the cache" if firmware.cached else "built"
     sizes = firmware.sizes
-    return (
-        f"{how} in {firmware.seconds:.1f} s: flash {count(sizes.flash)} bytes, RAM {count(sizes.ram)} bytes"
-    )
+    floats = f", floats by {firmware.floating_point}" if firmware.floating_point else ""
+    memory = f"flash {count(sizes.flash)} bytes, RAM {count(sizes.ram)} bytes"
+    return f"{how} in {firmware.seconds:.1f} s: {memory}{floats}"
 
 
 def _connect(checked: Checked, device: Device, say: Say) -> None:

@@ -29,6 +29,7 @@ COMMANDS: Final = MappingProxyType(
         "pipe": "write a program that is a device, for the PopenSession of TVM's client",
         "flash": "build the firmware of a board and put it there",
         "platforms": "list the platforms, and what each lacks to run here",
+        "board": "add a board of Zephyr's to minrpc.toml: what its own files don't say",
         "env": 'print what `west build` and twister need set: eval "$(minrpc env)"',
         "doctor": "show the versions found, what is missing, and how to get it",
         "functions": "list the C functions of a source: prototypes, code size, stack",

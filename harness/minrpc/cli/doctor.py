@@ -16,7 +16,8 @@ from minrpc.cli.json_output import add_json_option, write_json
 from minrpc.firmware.cache import SIZE_VARIABLE, cache_home, entries, limit, size_text
 from minrpc.pipeline import Requirement, requirements
 from minrpc.reports.markdown import table
-from minrpc.targets import Platform, load_platforms
+from minrpc.targets import Platform, find_platform, load_platforms
+from minrpc.targets.options import split_names
 
 _PACKAGES: Final = ("minrpc-harness", "numpy", "pytest", "pyserial", "pyelftools", "pexpect", "west")
 
@@ -24,17 +25,21 @@ _PACKAGES: Final = ("minrpc-harness", "numpy", "pytest", "pyserial", "pyelftools
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     add_json_option(parser.add_argument)
+    text = "only these: platforms, or boards of Zephyr's"
+    parser.add_argument("--platform", action="append", default=[], metavar="NAME[,NAME...]", help=text)
     parser.add_argument("--platforms-file", type=Path, metavar="FILE", help="TOML file with more platforms")
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Show everything; 0 when every default platform can run here, else 1."""
-    platforms = [one for one in load_platforms(arguments.platforms_file).values() if one.starts != "board"]
+    """Show everything; 0 when every default platform, or each that was named, can run here, else 1."""
+    known = load_platforms(arguments.platforms_file)
+    named = [find_platform(known, name) for name in split_names(arguments.platform)]
+    platforms = named or [one for one in known.values() if one.starts != "board"]
     needs = {platform.name: requirements(platform) for platform in platforms}
     print(_about())
     print(f"\n{_table(platforms, needs)}\n")
     print(_advice(needs))
-    defaults = [one for platform in platforms if platform.default for one in needs[platform.name]]
+    defaults = [one for platform in platforms if named or platform.default for one in needs[platform.name]]
     passed = not any(one.missing for one in defaults)
     write_json(arguments, _content(needs), passed=passed)
     return 0 if passed else 1

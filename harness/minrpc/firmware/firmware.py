@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple, Self, Unpack
 
 from minrpc.firmware.places import Places
+from minrpc.firmware.provenance import floating_point
 from minrpc.sizes.program import totals
 from minrpc.targets import Platform, StartFields, Target
 
@@ -65,6 +66,11 @@ class Firmware:
     def sizes(self) -> Sizes:
         """Flash and RAM, from the ELF's sections."""
         return elf_sizes(self.elf)
+
+    @property
+    def floating_point(self) -> str:
+        """What computes it: "software", "FPU", "FPU, single precision"; "" where that is not known."""
+        return floating_point(self.elf)
 
 
 def elf_sizes(elf: Path) -> Sizes:

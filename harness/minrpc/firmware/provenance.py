@@ -1,18 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a program was compiled, as its own debug information tells."""
+"""How a program was compiled, as its own file tells."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from elftools.elf.elffile import ELFFile
 
 # What a flag must not say: where the sources were.
 _PLACES = re.compile(r"^-(?:ffile-prefix-map|fmacro-prefix-map|fdebug-prefix-map|imacros|I|include)")
+# These have one, unless the compiler is told to leave it alone.
+_WITH_FPU = ("EM_386", "EM_X86_64", "EM_AARCH64")
+_NO_FPU = ("-msoft-float", "-mno-80387", "-mgeneral-regs-only")
 
 
 class Compiler(NamedTuple):
@@ -35,6 +38,48 @@ def compiler_of(elf: Path, source: str = "operators.c") -> Compiler:
     own = [producer for name, producer in producers if name.endswith(f"/{source}")]
     counted = Counter(own or [producer for _, producer in producers])
     return split_producer(counted.most_common(1)[0][0]) if counted else Compiler(fallback, "")
+
+
+def floating_point(elf: Path) -> str:
+    """What computes floating point in it: "software", "FPU", "FPU, single precision"; "" where not known.
+
+    From what the linker notes for ARM and RISC-V, else from the compiler's flags.
+    """
+    with elf.open("rb") as stream:
+        file = ELFFile(stream)
+        machine = file["e_machine"]
+        if machine == "EM_ARM":
+            noted = _attributes(file, ".ARM.attributes")
+            return _of_width(bool(noted.get("TAG_FP_ARCH")), noted.get("TAG_ABI_HARDFP_USE") != 1)
+        if machine == "EM_RISCV":
+            extensions = str(_attributes(file, ".riscv.attributes").get("TAG_ARCH", "")).split("_")
+            return _of_width(_has(extensions, "f"), _has(extensions, "d"))
+    if machine not in _WITH_FPU:
+        return ""
+    flags = compiler_of(elf).flags.split()
+    return _of_width(not any(flag in _NO_FPU for flag in flags), True)
+
+
+def _of_width(has_fpu: bool, has_double: bool) -> str:
+    return ("FPU" if has_double else "FPU, single precision") if has_fpu else "software"
+
+
+def _has(extensions: Sequence[str], letter: str) -> bool:
+    """Whether a RISC-V program uses an extension: "rv32i2p1_f2p2" has f."""
+    return any(re.fullmatch(rf"{letter}\d+p\d+", one) for one in extensions)
+
+
+def _attributes(file: ELFFile, name: str) -> dict[str, object]:
+    """What is noted of the whole program, by tag."""
+    section: Any = file.get_section_by_name(name)
+    if section is None:
+        return {}
+    return {
+        attribute.tag: attribute.value
+        for part in section.iter_subsections()
+        for whole in part.iter_subsubsections()
+        for attribute in whole.iter_attributes()
+    }
 
 
 def split_producer(producer: str) -> Compiler:

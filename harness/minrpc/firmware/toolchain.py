@@ -7,7 +7,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -17,6 +17,7 @@ from minrpc.firmware.cache import cache_home
 from minrpc.host.process import describe_status
 
 _COMMAND_S: Final = 30.0
+_NARROW: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,11 +27,13 @@ class DebianToolchain:
     packages: what `apt install` takes.
     compiler: the program.
     zephyr: Zephyr's environment variables.
+    narrow: Zephyr's flags for 32 bits, where not every such compiler has a libgcc for them.
     """
 
     packages: str
     compiler: str
     zephyr: Mapping[str, str]
+    narrow: tuple[str, ...] = ()
 
 
 def _cross(prefix: str) -> dict[str, str]:
@@ -39,7 +42,9 @@ def _cross(prefix: str) -> dict[str, str]:
 
 DEBIAN: Final[Mapping[str, DebianToolchain]] = {
     "host": DebianToolchain("gcc gcc-multilib", "gcc", {"ZEPHYR_TOOLCHAIN_VARIANT": "host"}),
-    "x86": DebianToolchain("gcc gcc-multilib", "x86_64-linux-gnu-gcc", _cross("x86_64-linux-gnu-")),
+    "x86": DebianToolchain(
+        "gcc gcc-multilib", "x86_64-linux-gnu-gcc", _cross("x86_64-linux-gnu-"), narrow=("-m32",)
+    ),
     "arm": DebianToolchain(
         "gcc-arm-none-eabi picolibc-arm-none-eabi",
         "arm-none-eabi-gcc",
@@ -50,6 +55,13 @@ DEBIAN: Final[Mapping[str, DebianToolchain]] = {
         "gcc-riscv64-unknown-elf picolibc-riscv64-unknown-elf",
         "riscv64-unknown-elf-gcc",
         _cross("riscv64-unknown-elf-"),
+    ),
+    # GCC 12 has libgcc for rv32imac, and takes that of 64 bits where extensions are named as Zephyr does it.
+    "riscv32": DebianToolchain(
+        "gcc-riscv64-unknown-elf picolibc-riscv64-unknown-elf",
+        "riscv64-unknown-elf-gcc",
+        _cross("riscv64-unknown-elf-"),
+        narrow=("-march=rv32imac_zicsr_zifencei", "-mabi=ilp32"),
     ),
 }
 """Debian's compilers, by `Platform.arch`."""
@@ -141,7 +153,38 @@ def zephyr_toolchain(arch: str) -> Toolchain:
         environment = {"ZEPHYR_TOOLCHAIN_VARIANT": "zephyr", "ZEPHYR_SDK_INSTALL_DIR": str(sdk)}
         return Toolchain(f"Zephyr SDK {sdk_version(sdk)}", environment)
     found = debian_toolchain(arch)
+    _check_libgcc(DEBIAN[arch])
     return Toolchain(found.description, {**found.environment, **_limits_header(DEBIAN[arch].compiler)})
+
+
+def _check_libgcc(toolchain: DebianToolchain) -> None:
+    """Raise ToolchainMissingError where the compiler would link 32-bit code with a libgcc of 64 bits."""
+    if not toolchain.narrow or _bits_of(_libgcc(toolchain.compiler, toolchain.narrow)) == _NARROW:
+        return
+    flags = " ".join(toolchain.narrow)
+    packages = [name for name in toolchain.packages.split() if name.endswith("-multilib")]
+    step = "install the Zephyr SDK: `west sdk install`"
+    if packages:
+        step = f"run `sudo apt-get install {' '.join(packages)}`"
+    raise ToolchainMissingError(
+        f"{toolchain.compiler} has no libgcc of 32 bits for {flags}", stage="build", next_step=step
+    )
+
+
+def _libgcc(compiler: str, flags: Sequence[str]) -> Path:
+    command = [compiler, *flags, "-print-libgcc-file-name"]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=_COMMAND_S, check=False)
+    return Path(ran.stdout.strip())
+
+
+def _bits_of(archive: Path) -> int:
+    """The word size of an archive's first object file; 0 where there is none."""
+    try:
+        content = archive.read_bytes()
+    except OSError:
+        return 0
+    start = content.find(b"\x7fELF")
+    return {1: 32, 2: 64}.get(content[start + 4], 0) if start >= 0 else 0
 
 
 def find_sdk() -> Path | None:

@@ -30,6 +30,7 @@ from minrpc.targets.table import Start
 Tree = Any
 
 _COMMAND_S: Final = 60.0
+_ISA: Final = ("riscv,isa", "riscv,isa-base")
 _UART_NODES: Final = ("uart", "serial", "usart", "lpuart")
 
 # Vendors by the prefix of their devicetree compatibles, where the module is not named after that.
@@ -71,9 +72,9 @@ class Board:
     """What its files say.
 
     identifier: its whole name, with the SoC's and the core's.
-    arch: as Zephyr has it: "arm", "x86", "riscv", "posix".
+    arch: as Zephyr has it: "arm", "x86", "riscv", "posix"; "riscv32" where its core says that.
     simulators: programs that Zephyr's run target knows for it: "qemu", "native", "renode".
-    uarts: those that are switched on.
+    uarts: those that are switched on; resting: the others.
     console: the one with the text; None where there is none.
     chosen: the one that the devicetree sets aside for RPC, or for data; None where it says nothing.
     clock: behind Zephyr's cycle counter; "" where not known.
@@ -90,6 +91,7 @@ class Board:
     chosen: Uart | None
     clock: str
     smp: bool
+    resting: tuple[Uart, ...] = ()
 
 
 def resolved(platform: Platform) -> Platform:
@@ -170,13 +172,14 @@ def read_board(workspace: Workspace, name: str, overlay: Path | None = None) -> 
     return Board(
         identifier=str(about["identifier"]),
         directory=yaml.parent,
-        arch=arch,
+        arch="riscv32" if arch == "riscv" and _is_rv32(tree) else arch,
         simulators=simulators,
         qemu=_qemu_program(yaml, arch),
         uarts=uarts,
         console=_chosen(tree, uarts, "zephyr,console"),
         chosen=_chosen(tree, uarts, "minrpc,uart") or _chosen(tree, uarts, "zephyr,uart-pipe"),
         clock=_clock(tree),
+        resting=tuple(uart for uart in _uarts(tree, on=False) if uart.label),
         smp=defconfig.is_file() and "\nCONFIG_SMP=y" in defconfig.read_text(),
     )
 
@@ -319,9 +322,9 @@ def _parser(base: Path) -> ModuleType:
     return module
 
 
-def _uarts(tree: Tree) -> Iterator[Uart]:
+def _uarts(tree: Tree, *, on: bool = True) -> Iterator[Uart]:
     """UARTs that are on, as the machine counts them: by the number in their label, else by address."""
-    nodes = [node for node in tree.node_iter() if _is_uart(node) and _is_on(node)]
+    nodes = [node for node in tree.node_iter() if _is_uart(node) and _is_on(node) == on]
     for place, node in enumerate(sorted(nodes, key=lambda node: int(node.unit_addr or "0", 16))):
         label = next(iter(node.labels), "")
         number = re.fullmatch(r"(?:uart|serial)(\d+)", label)
@@ -354,6 +357,11 @@ def _vendors(tree: Tree) -> list[str]:
     nodes = [node for node in (tree.root.nodes.get("soc"), tree.root) if node and "compatible" in node.props]
     compatibles = [name for node in nodes for name in node.props["compatible"].to_strings()]
     return [name.partition(",")[0] for name in compatibles if "," in name]
+
+
+def _is_rv32(tree: Tree) -> bool:
+    isas = [node.props[name] for node in tree.node_iter() for name in _ISA if name in node.props]
+    return any(isa.to_string().startswith("rv32") for isa in isas)
 
 
 def _clock(tree: Tree) -> str:

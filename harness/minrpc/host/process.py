@@ -197,11 +197,17 @@ def spawn_logged(
         )
 
 
+def spawn_on(argv: Sequence[str], terminal: int) -> subprocess.Popen[bytes]:
+    """As `spawn`, with the open file `terminal` as its input and for all that it prints."""
+    return _start(argv, input_from=terminal, output=terminal, pass_fds=())
+
+
 def _start(
     argv: Sequence[str],
     *,
     output: int | IO[bytes],
     pass_fds: Sequence[int],
+    input_from: int = subprocess.DEVNULL,
     cwd: Path | None = None,
     env: Mapping[str, str] | None = None,
     cpu: int | None = None,
@@ -214,7 +220,7 @@ def _start(
     def start() -> subprocess.Popen[bytes]:
         return subprocess.Popen(
             argv,
-            stdin=subprocess.DEVNULL,
+            stdin=input_from,
             stdout=output,
             stderr=subprocess.STDOUT,
             pass_fds=pass_fds,

@@ -41,6 +41,14 @@ _PACKAGES: Final = {
 }
 
 
+# No distribution has it.
+_XILINX: Final = "qemu-system-xilinx-"
+_XILINX_WHAT: Final = "Zephyr runs this board in Xilinx' own QEMU only"
+_XILINX_GET: Final = (
+    "install the Zephyr SDK's host tools, or build github.com/Xilinx/qemu, and put it on PATH"
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Requirement:
     """One thing that must be there.
@@ -159,6 +167,8 @@ def picolibc(arch: str) -> Requirement:
 
 def qemu(name: str) -> Requirement:
     """The QEMU program `name`, not older than what takes all that it is told."""
+    if name.startswith(_XILINX) and program_version(name) is None:
+        return Requirement(name, problem=f"not installed: {_XILINX_WHAT}", command=_XILINX_GET)
     found = program(name)
     number = re.search(r"version (\d+)\.(\d+)", found.found)
     if number and (int(number[1]), int(number[2])) < OLDEST_QEMU:

@@ -57,6 +57,10 @@ def pytest_load_initial_conftests(
 def pytest_configure(config: pytest.Config) -> None:
     text = "call_timeout(seconds): limit for each call of the test's `device`, of time that it could use"
     config.addinivalue_line("markers", text)
+    if config.getoption("--twister-harness", None):
+        from minrpc.plugin.twister import ReportForTwister
+
+        config.pluginmanager.register(ReportForTwister(config))
     coverage = option_names.option_of(config, "coverage")
     if coverage and not workers.is_worker(config):
         _start_coverage(Path(coverage))

@@ -53,7 +53,7 @@ def summary(config: pytest.Config, tally: Tally) -> Iterator[Line]:
     if tally.pinned:
         yield f"on one platform only, as they asked for `device` while they ran: {_few(tally.pinned)}", {}
     taken = config.stash.get(option_names.TAKEN, ())
-    if taken and not option_names.given(config):
+    if taken and not option_names.given(config) and not config.getoption("--twister-harness", None):
         for name in taken:
             yield f"{name} is another plugin's here; ours is --minrpc-{name.removeprefix('--')}", {}
     if none_ran(config, tally):

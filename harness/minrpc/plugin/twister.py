@@ -6,19 +6,31 @@ Twister starts pytest with a plugin of its own, whose options say what it has bu
 
 from __future__ import annotations
 
+import csv
+import os
+import re
+import shlex
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from _pytest.junitxml import xml_key
 
 from minrpc.errors import ConfigurationError
+from minrpc.host.process import spawn_on, stop_group
 from minrpc.targets.options import Options
+
+
+def runs_here(config: pytest.Config) -> bool:
+    """Whether twister runs this pytest."""
+    return bool(_option(config, "--twister-harness"))
 
 
 def as_twister_says(config: pytest.Config, options: Options) -> Options:
     """`options` with twister's build and device, where twister runs this test; else as they are."""
-    if not _option(config, "--twister-harness") or options.build_dir or options.serial_port:
+    if not runs_here(config) or options.build_dir or options.serial_port:
         return options
     build_dir = _option(config, "--build-dir")
     if build_dir is None:
@@ -26,13 +38,66 @@ def as_twister_says(config: pytest.Config, options: Options) -> Options:
     options = replace(options, build_dir=Path(build_dir), platforms=(str(_option(config, "--platform")),))
     if _option(config, "--device-type") != "hardware":
         return options
-    port = _option(config, "--device-serial")
+    port = _option(config, "--device-serial") or _served(config)
     if port is None:
         raise ConfigurationError(
             "twister names no serial port for RPC",
             next_step="give the board one in the hardware map (serial:), or use --device-serial",
         )
-    return replace(options, serial_port=port, flash_arguments=tuple(_flash_arguments(config)))
+    return replace(
+        options,
+        serial_port=port,
+        flash_arguments=tuple(_flash_arguments(config)),
+        flash_command=_flash_command(config),
+    )
+
+
+class ReportForTwister:
+    """Twister takes a test that has a property for one with an error: they go to the head of the report."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        xml = self._config.stash.get(xml_key, None)
+        if xml is not None and report.when == "teardown":
+            name = report.nodeid.rpartition("::")[2]
+            for key, value in report.user_properties:
+                xml.add_global_property(f"{name}.{key}", value)
+        report.user_properties = []
+
+
+def _served(config: pytest.Config) -> str | None:
+    """The terminal of a program that leads to the board (--device-serial-pty); it ends with the run."""
+    program = _option(config, "--device-serial-pty")
+    if not program:
+        return None
+    master, slave = os.openpty()
+    try:
+        process = spawn_on(re.split("[, ]", program), master)
+    except OSError as error:
+        raise ConfigurationError(f"{program} can't be run: {error.strerror}") from error
+    finally:
+        os.close(master)
+    config.add_cleanup(lambda: _end(process, slave))
+    return os.ttyname(slave)
+
+
+def _end(process: subprocess.Popen[bytes], slave: int) -> None:
+    stop_group(process)
+    os.close(slave)
+
+
+def _flash_command(config: pytest.Config) -> str:
+    """As twister's own adapter runs it: the build and the board follow the first word."""
+    given = _option(config, "--flash-command")
+    if not given:
+        return ""
+    command, *rest = next(csv.reader([given])) if isinstance(given, str) else given
+    board = _option(config, "--device-id")
+    about = ["--build-dir", "{build}", *(["--board-id", str(board)] if board else [])]
+    return shlex.join([command, *about, *rest])
 
 
 def _flash_arguments(config: pytest.Config) -> list[str]:

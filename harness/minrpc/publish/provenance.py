@@ -22,6 +22,7 @@ def firmware_record(firmware: Firmware, *, symbols: bool = False) -> FirmwareRec
         flags=compiler.flags,
         flash=sizes.flash,
         ram=sizes.ram,
+        floating_point=firmware.floating_point,
         symbols=program_sizes(firmware.elf, files=False).by_symbol() if symbols else {},
     )
 
@@ -35,6 +36,7 @@ def platform_facts(firmware: Firmware) -> dict[str, str]:
         **emulator,
         "compiler": compiler.name,
         "flags": compiler.flags,
+        "floating point": firmware.floating_point,
         "firmware": firmware.content_hash[:16],
     }
 

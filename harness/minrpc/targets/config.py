@@ -94,8 +94,8 @@ def unknown_platform(name: str, boards: str) -> ConfigurationError:
     """
     platforms = load_platforms()
     near = difflib.get_close_matches(name, platforms, n=3)
-    hint = f"did you mean {' or '.join(near)}?" if near else f"known are {', '.join(platforms)}"
-    step = f"{hint} For a Zephyr board take its name as `west boards` lists it"
+    hint = f"did you mean {' or '.join(near)}" if near else f"known are {', '.join(platforms)}"
+    step = f"{hint}; for a Zephyr board take its name as `west boards` lists it"
     return ConfigurationError(f"there is no platform {name!r}", details=[boards], next_step=step)
 
 

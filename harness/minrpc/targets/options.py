@@ -22,6 +22,7 @@ class Options:
     serial_port: attach to this port instead of starting anything.
     build_dir: a finished build of Zephyr's, used as it is.
     flash_arguments: with both: how the board is flashed, as `west flash` takes it.
+    flash_command: with both: what flashes it in place of that, as in minrpc.toml.
     baud: bits per second of the serial port; None for the platform's own.
     platforms_file: a TOML file that is merged over the table of platforms.
     libraries: "linked" or "loaded" for all that are named; None for what each says.
@@ -36,6 +37,7 @@ class Options:
     serial_port: str | None = None
     build_dir: Path | None = None
     flash_arguments: tuple[str, ...] = ()
+    flash_command: str = ""
     baud: int | None = None
     platforms_file: Path | None = None
     libraries: Literal["linked", "loaded"] | None = None
@@ -65,6 +67,8 @@ class Options:
             session_timeout_s=self.session_s,
             call_timeout_s=self.call_s,
         )
+        if self.flash_command:
+            target = target.changed(flash_command=self.flash_command)
         return target if self.baud is None else target.changed(baud=self.baud)
 
 

@@ -165,4 +165,6 @@ def _provenance(records: Sequence[Record]) -> Iterator[str]:
         if record.firmware is not None:
             built = f"{record.firmware.compiler} {record.firmware.flags}".strip() or "unknown compiler"
             text += f"; firmware {record.firmware.content_hash[:12]}, {built}"
+            floats = record.firmware.floating_point
+            text += f", floats by {floats}" if floats else ""
         yield text

@@ -23,6 +23,7 @@ class FirmwareRecord:
     content_hash: of its sources, compiler and options.
     compiler, flags: as the firmware's own debug information has them; "" where it has none.
     flash, ram: bytes.
+    floating_point: what computes it: "software", "FPU", "FPU, single precision"; "" where not known.
     symbols: flash and RAM by symbol, where that was looked at.
     """
 
@@ -31,6 +32,7 @@ class FirmwareRecord:
     flags: str
     flash: int
     ram: int
+    floating_point: str = ""
     symbols: Mapping[str, tuple[int, int]] = field(default_factory=dict, hash=False)
 
 
@@ -134,6 +136,7 @@ def _firmware(one: FirmwareRecord) -> dict[str, Any]:
         "flags": one.flags,
         "flash_bytes": one.flash,
         "ram_bytes": one.ram,
+        "floating_point": one.floating_point,
     }
 
 

@@ -24,8 +24,12 @@ def bare_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return bin_dir
 
 
-def make_compiler(bin_dir: Path, name: str, *, fixed_header: bool = True, picolibc: bool = True) -> None:
-    """A program that answers what is asked of GCC."""
+def make_compiler(
+    bin_dir: Path, name: str, *, fixed_header: bool = True, picolibc: bool = True, libgcc_class: int = 1
+) -> None:
+    """A program that answers what is asked of GCC. libgcc_class: 1 for 32 bits, 2 for 64, as ELF has it."""
+    libgcc = bin_dir / f"{name}-libgcc.a"
+    libgcc.write_bytes(b"!<arch>\nmember  \x7fELF" + bytes([libgcc_class]))
     fixed = "/gcc/include-fixed/limits.h" if fixed_header else "include-fixed/limits.h"
     specs = "/gcc/picolibc.specs" if picolibc else "picolibc.specs"
     script = f"""#!/bin/sh
@@ -34,6 +38,7 @@ case "$1" in
 --print-file-name=include-fixed/limits.h) echo {fixed} ;;
 --print-file-name=include/limits.h) echo /gcc/12/include/limits.h ;;
 --print-file-name=picolibc.specs) echo {specs} ;;
+*) echo {libgcc} ;;
 esac
 """
     (bin_dir / name).write_text(script)
@@ -103,6 +108,24 @@ def test_a_gcc_without_fixed_limits_gets_a_link_in_our_cache(
         assert users == "/users/own"
         assert Path(ours).is_relative_to(tmp_path / "cache" / "minrpc")
         assert os.readlink(Path(ours, "include-fixed", "limits.h")) == "/gcc/12/include/limits.h"
+
+
+@pytest.mark.parametrize(
+    ("arch", "compiler", "step"),
+    [
+        ("riscv32", "riscv64-unknown-elf-gcc", "west sdk install"),
+        ("x86", "x86_64-linux-gnu-gcc", "apt-get install gcc-multilib"),
+    ],
+)
+def test_a_compiler_without_libgcc_for_32_bits_is_refused(
+    bare_machine: Path, arch: str, compiler: str, step: str
+) -> None:
+    make_compiler(bare_machine, compiler, libgcc_class=2)
+    with pytest.raises(ToolchainMissingError, match=f"{compiler} has no libgcc of 32 bits for -m") as caught:
+        zephyr_toolchain(arch)
+    assert step in caught.value.next_step
+    make_compiler(bare_machine, compiler, libgcc_class=1)
+    assert zephyr_toolchain(arch).description == f"{compiler} 12.2"
 
 
 def test_missing_compilers_name_the_command() -> None:

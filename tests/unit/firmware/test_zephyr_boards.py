@@ -123,7 +123,7 @@ def workspace(request: pytest.FixtureRequest) -> Workspace:
         ("qemu_x86_64", "x86", "qemu-system-x86_64", 1, 0),
         ("mps2/an385", "arm", "qemu-system-arm", 1, 0),
         ("mps2/an521/cpu0", "arm", "qemu-system-arm", 1, 0),
-        ("qemu_riscv32", "riscv", "qemu-system-riscv32", 0, None),
+        ("qemu_riscv32", "riscv32", "qemu-system-riscv32", 0, None),
         ("qemu_riscv64", "riscv", "qemu-system-riscv64", 0, None),
         ("qemu_cortex_a53", "arm64", "qemu-system-aarch64", 0, None),
         ("qemu_cortex_a9", "arm", "qemu-system-xilinx-aarch64", 1, 0),

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`minrpc board`: adds a board of Zephyr's to minrpc.toml, and says what else there is to do."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from minrpc.errors import ConfigurationError
+from minrpc.firmware.board_entry import entry_text, overlay_text, stem_of, uart_named, uarts_text
+from minrpc.firmware.sources import firmware_root
+from minrpc.firmware.zephyr_boards import Board, completed, read_board
+from minrpc.firmware.zephyr_workspace import find_workspace
+from minrpc.host.files import check_writable, write_whole
+from minrpc.pipeline.requirements import lacking
+from minrpc.targets import Platform, load_platforms
+from minrpc.targets.project import FILE, find_project_file
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    add = actions.add_parser("add", help="write its entry into minrpc.toml").add_argument
+    add("name", metavar="NAME", help="the board's name, as `west boards` lists it")
+    add(
+        "--uart",
+        metavar="LABEL",
+        help="the UART for RPC, which an overlay then chooses (default: the console's)",
+    )
+    text = f"TOML file to write to (default: the nearest {FILE}, or a new one here)"
+    add("--platforms-file", type=Path, metavar="FILE", help=text)
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Write the entry, and the overlay that was asked for. Raises before anything is written."""
+    workspace = find_workspace(firmware_root())
+    board = read_board(workspace, arguments.name)
+    uart = uart_named(board, arguments.uart) if arguments.uart else None
+    name = stem_of(board.identifier)
+    file = arguments.platforms_file or find_project_file(Path.cwd()) or Path.cwd() / FILE
+    known = load_platforms(file) if file.is_file() else load_platforms()
+    if name in known:
+        raise ConfigurationError(
+            f"there is a platform {name} already",
+            next_step=f"use it as it is: `minrpc check --platform {name}`, or change its entry in {file}",
+        )
+    overlay = file.parent / "boards" / f"{name}.overlay"
+    if uart is not None and overlay.exists():
+        raise ConfigurationError(f"{overlay} is there already", next_step="edit it, or leave --uart out")
+    check_writable(file)
+    text = file.read_text(encoding="utf-8") if file.is_file() else ""
+    write_whole(file, (f"{text.rstrip()}\n\n" if text.strip() else "") + entry_text(board))
+    print(f"{board.identifier}: in {file} as platform {name}")
+    if uart is not None:
+        overlay.parent.mkdir(exist_ok=True)
+        write_whole(overlay, overlay_text(board, uart))
+        print(f"  overlay   {overlay}: RPC over {uart.label}")
+    _tell(board, name, overlay, chosen=uart is not None)
+    return 0
+
+
+def _tell(board: Board, name: str, overlay: Path, *, chosen: bool) -> None:
+    """What was found, what is missing, and the next command."""
+    platform = completed(Platform(name, "zephyr", "board", zephyr_board=board.identifier), board, None, None)
+    print(f"  core      {board.arch}, clock {board.clock or 'not known'}")
+    print(f"  uarts     {uarts_text(board)}")
+    if platform.starts == "qemu":
+        print(f"  runs in   {platform.qemu}")
+    for one in lacking(platform):
+        if one.name != "board":
+            print(f"  lacks     {one.name}: {one.problem} ({one.command})")
+    other = next((one for one in (*board.uarts, *board.resting) if one != board.console), None)
+    if not chosen and other is not None and platform.starts == "board":
+        print(f"  link      the console's UART, its text goes over the link; for another write {overlay}:")
+        print("\n".join(f"            {line}".rstrip() for line in overlay_text(board, other).splitlines()))
+    if platform.starts == "board":
+        print(f"  next      minrpc flash --platform {name}")
+        print(f"            minrpc check --platform {name} --serial-port PATH")
+    else:
+        print(f"  next      minrpc check --platform {name}")

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What to write for a board of Zephyr's: its entry in minrpc.toml, and an overlay. Text only; no I/O here."""
+
+from __future__ import annotations
+
+from minrpc.errors import ConfigurationError
+from minrpc.firmware.zephyr_boards import Board, Uart
+
+# Behind Zephyr's cycle counter, at 32,768 Hz: a count is 30 us.
+_SLOW_CLOCKS = ("RTC",)
+
+
+def stem_of(name: str) -> str:
+    """The name of the board's entry and of its files, as Zephyr names its own: "mps2_an521_cpu0"."""
+    return name.replace("/", "_")
+
+
+def entry_text(board: Board) -> str:
+    """The board's table in minrpc.toml: what Zephyr's own files don't say."""
+    lines = [f"[platforms.{stem_of(board.identifier)}]", f'zephyr_board = "{board.identifier}"']
+    if board.simulators:
+        return "\n".join(
+            [*lines, 'starts = "qemu"' if "qemu" in board.simulators else 'starts = "process"', ""]
+        )
+    lines.append(f'description = "{board.identifier} on my desk"')
+    if board.clock in _SLOW_CLOCKS:
+        lines += [
+            "# Zephyr's cycle counter goes at 32,768 Hz there, a count is 30 us: a finer clock.",
+            'cmake_options = ["-DCONFIG_MINRPC_CLOCK_TIMING=y"]',
+        ]
+    lines += [
+        "# Resets it when a test has hung it; {port} is its serial port:",
+        "# reset_command = \"openocd -f board/... -c 'init; reset; exit'\"",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def overlay_text(board: Board, uart: Uart) -> str:
+    """An overlay by which RPC goes over `uart`, switched on where it is not."""
+    on = "" if uart in board.uarts else f'\n&{uart.label} {{\n\tstatus = "okay";\n}};\n'
+    return f"/ {{\n\tchosen {{\n\t\tminrpc,uart = &{uart.label};\n\t}};\n}};\n{on}"
+
+
+def uart_named(board: Board, label: str) -> Uart:
+    """The UART with that label in the devicetree. Raises ConfigurationError with those that there are."""
+    for uart in (*board.uarts, *board.resting):
+        if uart.label == label:
+            return uart
+    raise ConfigurationError(
+        f"{board.identifier} has no UART {label!r}", next_step=f"it has {uarts_text(board)}"
+    )
+
+
+def uarts_text(board: Board) -> str:
+    """All by their labels, and what is known of each."""
+    on = [f"{one.label} (the console)" if one == board.console else one.label for one in board.uarts]
+    off = [f"{one.label} (off)" for one in board.resting]
+    return ", ".join(on + off) or "none"

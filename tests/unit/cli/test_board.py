@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`minrpc board add`: the entry works as it is written, and nothing that is there is lost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from minrpc.errors import ConfigurationError
+from minrpc.firmware.board_entry import entry_text, overlay_text, uart_named
+from minrpc.firmware.sources import firmware_root
+from minrpc.firmware.zephyr_boards import Board, Uart, missing_module, resolved
+from minrpc.firmware.zephyr_workspace import Workspace, workspaces
+from minrpc.targets import load_platforms
+
+Minrpc = Callable[..., tuple[int, str, str]]
+
+UART0 = Uart("uart0", "/soc/uart@40002000", 0, 115200)
+UART1 = Uart("uart1", "/soc/uart@40028000", 1, 115200)
+BOARD = Board(
+    identifier="acme/a1",
+    directory=Path("/zephyr/boards/acme"),
+    arch="arm",
+    simulators=(),
+    qemu="",
+    uarts=(UART0,),
+    console=UART0,
+    chosen=None,
+    clock="RTC",
+    smp=False,
+    resting=(UART1,),
+)
+
+
+def test_a_slow_cycle_counter_gets_a_finer_clock() -> None:
+    assert "CONFIG_MINRPC_CLOCK_TIMING=y" in entry_text(BOARD)
+
+
+def test_a_uart_that_is_off_is_switched_on() -> None:
+    assert overlay_text(BOARD, UART1).endswith('&uart1 {\n\tstatus = "okay";\n};\n')
+    assert "status" not in overlay_text(BOARD, UART0)
+
+
+def test_a_uart_that_there_is_not() -> None:
+    with pytest.raises(ConfigurationError, match="has no UART 'uart7'") as caught:
+        uart_named(BOARD, "uart7")
+    assert caught.value.next_step == "it has uart0 (the console), uart1 (off)"
+
+
+@pytest.fixture(params=workspaces(firmware_root()), ids=lambda one: f"Zephyr {one.version}")
+def workspace(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
+    """Each Zephyr that is here, and an empty directory to work in."""
+    found: Workspace = request.param
+    monkeypatch.setenv("ZEPHYR_BASE", str(found.base))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    return found
+
+
+def test_the_entry_is_read_and_the_overlay_found(
+    workspace: Workspace, tmp_path: Path, minrpc: Minrpc
+) -> None:
+    del workspace
+    (tmp_path / "minrpc.toml").write_text('# Mine.\n[platforms.other]\nextends = "posix"\n')
+    status, _, err = minrpc("board", "add", "mps2/an521/cpu0", "--uart", "uart2")
+    assert status == 0, err
+    platforms = load_platforms()
+    assert {"other", "mps2_an521_cpu0"} <= platforms.keys()
+    assert (tmp_path / "minrpc.toml").read_text().startswith("# Mine.\n")
+
+
+def test_a_board_on_a_desk(workspace: Workspace, tmp_path: Path, minrpc: Minrpc) -> None:
+    if missing_module(workspace, "st"):
+        status, _, err = minrpc("board", "add", "nucleo_f746zg")
+        assert status == 1
+        assert "west update hal_stm32" in err
+        assert not (tmp_path / "minrpc.toml").exists()
+        return
+    status, out, err = minrpc("board", "add", "nucleo_f746zg", "--uart", "usart6")
+    assert status == 0, err
+    assert "minrpc flash --platform nucleo_f746zg" in out
+    made = resolved(load_platforms()["nucleo_f746zg"])
+    assert (made.starts, made.arch, made.console_uart is None) == ("board", "arm", False)
+    (overlay,) = (word for word in made.cmake_options if "OVERLAY" in word)
+    assert overlay.endswith("boards/nucleo_f746zg.overlay")
+    text = (tmp_path / "minrpc.toml").read_text()
+    status, _, err = minrpc("board", "add", "nucleo_f746zg")
+    assert status == 2
+    assert "there is a platform nucleo_f746zg already" in err
+    assert (tmp_path / "minrpc.toml").read_text() == text
+
+
+def test_a_board_that_there_is_not(workspace: Workspace, tmp_path: Path, minrpc: Minrpc) -> None:
+    del workspace
+    status, _, err = minrpc("board", "add", "no_such_board")
+    assert status == 2
+    assert "has no board 'no_such_board'" in err
+    assert not (tmp_path / "minrpc.toml").exists()
