@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 from minrpc.check.run import Checked, Outcome
@@ -28,12 +28,9 @@ def report_text(checked: Sequence[Checked]) -> str:
     return "\n\n".join(parts)
 
 
-def to_json(checked: Sequence[Checked], left_out: Mapping[str, str]) -> dict[str, Any]:
-    """All of it, and why platforms were left out; see docs/json.md."""
-    return {
-        "platforms": [_platform_json(one) for one in checked],
-        "left_out": dict(left_out),
-    }
+def to_json(checked: Sequence[Checked]) -> dict[str, Any]:
+    """All of it; see docs/json.md."""
+    return {"platforms": [_platform_json(one) for one in checked]}
 
 
 def error_text(outcome: Outcome) -> str:

@@ -67,9 +67,13 @@ def main(argv: Sequence[str] | None = None) -> int:
             typed = os.environ.get("COMP_LINE", "").split()
             import_module("minrpc.cli.completion").answer(make_parser(_chosen(typed)))
         arguments = make_parser(_chosen(words)).parse_args(words)
-        with json_output(arguments):
-            status: int = import_module(f"minrpc.cli.{arguments.command}").main(arguments)
-        sys.stdout.flush()
+        try:
+            with json_output(arguments):
+                status: int = import_module(f"minrpc.cli.{arguments.command}").main(arguments)
+            sys.stdout.flush()
+        finally:
+            for name, why in getattr(arguments, "left_out", {}).items():
+                print(f"minrpc: {name} was left out: {why}", file=sys.stderr)
     except HarnessError as error:
         if isinstance(error, DeadlineError) and error.limit == "call":
             error.next_step = "look at the console; if it is only slow: --call-timeout SECONDS"

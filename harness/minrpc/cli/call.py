@@ -9,11 +9,12 @@ from pathlib import Path
 import numpy as np
 
 from minrpc.cli.call_arguments import parse_argument, to_host
+from minrpc.cli.selected import selected
 from minrpc.cli.source_options import add_source_options, sources_from
 from minrpc.errors import ConfigurationError
 from minrpc.library import load
-from minrpc.pipeline import open_device, select_runnable
-from minrpc.targets.options import add_device_options, options_from
+from minrpc.pipeline import open_device
+from minrpc.targets.options import add_device_options
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -36,7 +37,7 @@ def main(arguments: argparse.Namespace) -> int:
     """Call it on each platform: the result, and the arrays that it changed."""
     sources = sources_from(arguments, [arguments.source])
     plan = [parse_argument(text) for text in arguments.arg]
-    selection = select_runnable(options_from(vars(arguments)))
+    selection = selected(arguments)
     for target in selection.targets:
         given = to_host(plan)
         before = [one.copy() if isinstance(one, np.ndarray) else one for one in given]

@@ -82,12 +82,15 @@ def call_arguments(
 ) -> list[Argument]:
     """What `function` is called with: as given one by one, or arrays of one shape for one that is known.
 
-    Raises ConfigurationError when that does not say it.
+    Another that is given nothing is called with nothing; it says itself when it wants more.
+    Raises ConfigurationError for words that say nothing.
     """
     if given:
         if shape or dtype:
             raise ConfigurationError("--arg says it all", next_step="leave --shape and --dtype out")
         return [parse_argument(text) for text in given]
+    if function not in ARRAYS and not (shape or dtype):
+        return []
     if function not in ARRAYS:
         raise ConfigurationError(
             f"what {function} takes is not known here",

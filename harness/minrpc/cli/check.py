@@ -4,16 +4,14 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
 from functools import partial
 
 from minrpc.check.cases import cases
 from minrpc.check.report import report_text, to_json
 from minrpc.check.run import Checked, check
 from minrpc.cli.json_output import add_json_option, write_json
-from minrpc.errors import MissingError
+from minrpc.cli.selected import selected
 from minrpc.host.deadline import Deadline
-from minrpc.pipeline import select
 from minrpc.targets import Target
 from minrpc.targets.options import add_device_options, options_from
 
@@ -29,15 +27,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     """Check all targets; 0 when everything is right on each."""
     options = options_from(vars(arguments))
-    selection = select(options)
-    _say_left_out(selection.left_out)
-    if not selection.targets:
-        raise MissingError("no platform can run here")
+    selection = selected(arguments)
     total = Deadline("check", options.total_s)
     checked = [_check(target, total) for target in selection.targets]
     say(f"\n{report_text(checked)}")
     passed = all(one.passed for one in checked)
-    write_json(arguments, to_json(checked, selection.left_out), passed=passed)
+    write_json(arguments, to_json(checked), passed=passed)
     return 0 if passed else 1
 
 
@@ -48,9 +43,3 @@ def _check(target: Target, total: Deadline) -> Checked:
     if checked.failure is not None:
         say(f"  FAILED   {checked.failure.message}")
     return checked
-
-
-def _say_left_out(left_out: Mapping[str, str]) -> None:
-    for name, why in left_out.items():
-        reasons = why.replace("; ", "\n  ")
-        say(f"{name}: left out\n  {reasons}")

@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from minrpc.cli.json_output import add_json_option, write_json
+from minrpc.cli.selected import selected
 from minrpc.client import Device
 from minrpc.errors import ConfigurationError, DialectError, TimerError
 from minrpc.host.deadline import Deadline
-from minrpc.pipeline import connect, select_runnable
+from minrpc.pipeline import connect
 from minrpc.running import start
 from minrpc.targets import Target
 from minrpc.targets.options import add_device_options, options_from
@@ -36,10 +37,10 @@ def main(arguments: argparse.Namespace) -> int:
     options = options_from(vars(arguments))
     if arguments.seconds < 0:
         raise ConfigurationError("--seconds is at least 0", next_step="leave it out")
-    selection = select_runnable(options)
+    selection = selected(arguments)
     total = Deadline("clock", options.total_s)
     clocks = [_show(target, arguments.seconds, total) for target in selection.targets]
-    write_json(arguments, {"clocks": clocks, "left_out": dict(selection.left_out)})
+    write_json(arguments, {"clocks": clocks})
     return 0
 
 

@@ -7,11 +7,11 @@ import argparse
 from pathlib import Path
 
 from minrpc.cli.json_output import add_json_option, write_json
+from minrpc.cli.selected import selected
 from minrpc.cli.source_options import add_source_options, sources_from
 from minrpc.firmware import build
 from minrpc.library import compile_sources, function_sizes, toolset_of
-from minrpc.pipeline import select_runnable
-from minrpc.targets.options import add_device_options, options_from
+from minrpc.targets.options import add_device_options
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     """Compile for each platform and show."""
     sources = sources_from(arguments, arguments.source)
-    selection = select_runnable(options_from(vars(arguments)))
+    selection = selected(arguments)
     shown = []
     for target in selection.targets:
         toolset = toolset_of(build(target))

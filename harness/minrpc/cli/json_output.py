@@ -60,6 +60,9 @@ def write_json(
     path: Path | None = arguments.json
     if path is None:
         return
+    left_out = getattr(arguments, "left_out", None)
+    if left_out is not None:
+        content = {**content, "left_out": left_out}
     text = to_text(document(arguments.command, content, passed=passed, failure=failure))
     if path == STDOUT:
         out: TextIO = arguments.json_stdout

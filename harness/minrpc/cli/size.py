@@ -10,17 +10,17 @@ from pathlib import Path
 from typing import Any, Final
 
 from minrpc.cli.json_output import add_json_option, write_json
+from minrpc.cli.selected import selected
 from minrpc.errors import ConfigurationError
 from minrpc.firmware import build
 from minrpc.host.files import check_writable, write_whole
-from minrpc.pipeline import select
 from minrpc.reports.document import to_text
 from minrpc.reports.markdown import table
 from minrpc.reports.treemap import treemap
 from minrpc.sizes import ProgramSizes, program_sizes
 from minrpc.sizes.program import MEMORIES, Piece
 from minrpc.sizes.size_report import TARGETS, size_report
-from minrpc.targets.options import add_device_options, options_from
+from minrpc.targets.options import add_device_options
 
 _TOP: Final = 20
 _KEYS: Final = {
@@ -81,7 +81,7 @@ def _programs(arguments: argparse.Namespace) -> dict[str, Path]:
             raise ConfigurationError(f"{arguments.elf} is no ELF file", next_step="name one")
         return {arguments.elf.name: arguments.elf}
     programs = {}
-    for target in select(options_from(vars(arguments))).targets:
+    for target in selected(arguments).targets:
         print(f"{target.name}: firmware", file=sys.stderr, flush=True)
         programs[target.name] = build(target.changed(cmake_options=arguments.option)).elf
     return programs

@@ -6,9 +6,10 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 
+from minrpc.cli.selected import selected
 from minrpc.client import DeviceInfo
 from minrpc.host.deadline import Deadline
-from minrpc.pipeline import connect, select_runnable
+from minrpc.pipeline import connect
 from minrpc.running import start
 from minrpc.targets.options import add_device_options, options_from
 from minrpc.timing.units import quantity
@@ -22,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     """Ask each device, and show."""
     options = options_from(vars(arguments))
-    selection = select_runnable(options)
+    selection = selected(arguments)
     total = Deadline("stats", options.total_s)
     for target in selection.targets:
         with start(target, total=total) as running, connect(running, total=total) as device:

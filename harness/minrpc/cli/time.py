@@ -14,15 +14,16 @@ from typing import Final, Literal
 from minrpc.cli.call_arguments import Argument, call_arguments, to_device
 from minrpc.cli.constant_time import constant_time
 from minrpc.cli.json_output import STDOUT, add_json_option, write_json
+from minrpc.cli.selected import selected
 from minrpc.cli.source_options import add_source_options, sources_from
 from minrpc.cli.timing_files import add_record, read_records
 from minrpc.client import Device, RemoteModule
 from minrpc.counters.packed_code import packed_function_code
-from minrpc.errors import ConfigurationError
+from minrpc.errors import ConfigurationError, RemoteError
 from minrpc.firmware import Firmware
 from minrpc.host.deadline import Deadline
 from minrpc.library import LoadedLibrary, load
-from minrpc.pipeline import connect, select_runnable
+from minrpc.pipeline import connect
 from minrpc.publish.provenance import firmware_record
 from minrpc.reports.figures import check_target
 from minrpc.running import RunningDevice, start
@@ -100,13 +101,18 @@ def main(arguments: argparse.Namespace) -> int:
         check_target(arguments.plot)
     if arguments.json and arguments.json != STDOUT:
         read_records(arguments.json, missing=[])
-    selection = select_runnable(options)
+    selection = selected(arguments)
     total = Deadline("time", options.total_s)
     if arguments.constant_time:
         targets = [one.changed(cmake_options=arguments.option) for one in selection.targets]
         return max([_constant_time(arguments.function, target, plan, total) for target in targets])
     runs = [Run(arguments, target, plan, precision, total) for target in selection.targets]
-    status = max([run() for run in runs])
+    try:
+        status = max([run() for run in runs])
+    except RemoteError as error:
+        if not plan:
+            error.next_step = "give each argument with --arg, such as --arg 'float32[1024]' --arg 3"
+        raise
     records = [run.record for run in runs if run.record]
     if len(records) > 1 and arguments.json != STDOUT:
         print(f"\n{side_by_side(records)}")

@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from minrpc.cli.call_arguments import parse_argument, to_host
+from minrpc.cli.selected import selected
 from minrpc.errors import ConfigurationError
 from minrpc.firmware import build
 from minrpc.host.files import check_writable, write_whole
-from minrpc.pipeline import select_runnable
 from minrpc.reports.markdown import table
 from minrpc.targets import Target
-from minrpc.targets.options import add_device_options, options_from
+from minrpc.targets.options import add_device_options
 from minrpc.tuning.candidates import Result, Space, best, pareto, parse_flags, parse_param, t4
 from minrpc.tuning.strategies import STRATEGIES
 
@@ -60,7 +60,7 @@ def main(arguments: argparse.Namespace) -> int:
     for path in (arguments.results, arguments.t4):
         if path is not None:
             check_writable(path)
-    selection = select_runnable(options_from(vars(arguments)))
+    selection = selected(arguments)
     if len(selection.targets) > 1 and (arguments.results or arguments.resume or arguments.t4):
         raise ConfigurationError("results are of one platform", next_step="name one by --platform")
     return max([_tune(kernel, space, target, arguments) for target in selection.targets])

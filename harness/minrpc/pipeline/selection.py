@@ -60,7 +60,9 @@ def select_runnable(options: Options) -> Selection:
     """As `select`, with at least one target. Raises MissingError, too: why each platform is left out."""
     selection = select(options)
     if not selection.targets:
-        raise MissingError("no platform can run here", details=list(selection.left_out.values()))
+        raise MissingError(
+            "no platform can run here", details=[f"{name}: {why}" for name, why in selection.left_out.items()]
+        )
     return selection
 
 

@@ -21,7 +21,8 @@ _OUTPUT_LINES: Final = 6
 def open_port(target: Target) -> SerialTransport:
     """The link to the board. Raises as `start` does."""
     assert target.serial_port is not None
-    return SerialTransport(find_port(target.serial_port), target.platform.baud)
+    platform = target.platform
+    return SerialTransport(find_port(target.serial_port), platform.baud, reset_line=platform.reset_line)
 
 
 def can_reset(target: Target) -> bool:

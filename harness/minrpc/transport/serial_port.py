@@ -14,6 +14,8 @@ import serial
 from minrpc.errors import ConfigurationError, HarnessError, PortBusyError, PortGoneError, ResetError
 from minrpc.transport.fd import FdTransport, set_raw
 
+ModemLine = Literal["dtr", "rts"]
+
 # How long a reset line is pulled: boards want milliseconds, and have a capacitor in the way.
 _PULSE_S: Final = 0.1
 _GONE = frozenset({errno.ENOENT, errno.ENXIO, errno.ENODEV, errno.EIO})
@@ -51,10 +53,13 @@ class SerialTransport(FdTransport):
 
     The lock is flock(2) on the device itself: it holds for every path that leads there, and it ends with
     the process.
+
+    reset_line: of the two modem lines, which are active while the port is open, the one that is not: it
+        resets the board, and some boards stay in reset as long as it is active.
     """
 
-    def __init__(self, path: str, baud: int) -> None:
-        port = _open_port(path, baud)
+    def __init__(self, path: str, baud: int, reset_line: ModemLine | Literal[""] = "") -> None:
+        port = _open_port(path, baud, reset_line)
         try:
             set_raw(port.fileno())
             super().__init__(port.fileno(), path, close=port.close, gone=PortGoneError)
@@ -63,7 +68,7 @@ class SerialTransport(FdTransport):
             raise
         self._port = port
 
-    def pull(self, line: Literal["dtr", "rts"]) -> None:
+    def pull(self, line: ModemLine) -> None:
         """Activate a modem line and let it go again, as boards are reset by. Raises ResetError."""
         try:
             setattr(self._port, line, True)
@@ -74,9 +79,14 @@ class SerialTransport(FdTransport):
             raise ResetError(message, stage="reset") from error
 
 
-def _open_port(path: str, baud: int) -> serial.Serial:
+def _open_port(path: str, baud: int, reset_line: ModemLine | Literal[""]) -> serial.Serial:
     try:
-        return serial.Serial(path, baud, timeout=0, write_timeout=0, exclusive=True)
+        port = serial.Serial(None, baud, timeout=0, write_timeout=0, exclusive=True)
+        if reset_line:
+            setattr(port, reset_line, False)
+        port.port = path
+        port.open()
+        return port
     except serial.SerialException as error:
         raise _open_error(path, error) from error
     except ValueError as error:

@@ -3,6 +3,7 @@
 
 import dataclasses
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -65,6 +66,37 @@ def test_a_stage_that_fails_is_named_and_the_next_platform_checked(
     assert "  FAILED   the firmware of broken did not build" in out
     assert "broken.c:1:" in out
     assert "| posix    | add" in out
+
+
+@pytest.fixture
+def without_qemu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only what posix needs is there."""
+    directory = tmp_path / "some"
+    directory.mkdir()
+    for name in ("cc", "gcc", "cmake", "ninja", "ld", "as"):
+        (directory / name).symlink_to(str(shutil.which(name)))
+    monkeypatch.setenv("PATH", str(directory))
+
+
+@pytest.mark.usefixtures("one_case", "without_qemu")
+@pytest.mark.parametrize("words", [("check",), ("clock", "--seconds", "0"), ("time", "inc", "--arg", "1")])
+def test_what_was_left_out_is_named_at_the_end_and_in_json(minrpc: Minrpc, words: tuple[str, ...]) -> None:
+    status, out, err = minrpc(*words, "--json", "-")
+    assert status == 0
+    left_out = json.loads(out)["left_out"]
+    assert "arm-none-eabi-gcc is not installed" in left_out["bare_mps2_an385"]
+    assert "posix" not in left_out
+    last = err.splitlines()[-len(left_out) :]
+    assert last == [f"minrpc: {name} was left out: {why}" for name, why in left_out.items()]
+
+
+def test_where_nothing_can_run_that_is_the_failure(minrpc: Minrpc, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    status, out, err = minrpc("check", "--json", "-")
+    failure = json.loads(out)["failure"]
+    assert (status, failure["class"]) == (1, "MissingError")
+    assert any(line.startswith("bare_mps2_an385: ") and "apt-get" in line for line in failure["details"])
+    assert "no platform can run here" in err
 
 
 @pytest.mark.usefixtures("one_case")

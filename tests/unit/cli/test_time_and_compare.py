@@ -23,12 +23,13 @@ def test_arguments_as_they_are_typed() -> None:
     assert call_arguments("add", [], "8", "int8") == [Array("int8", (8,))] * 3
     assert call_arguments("exp", [], None, None) == [Array("float32", (1024,))] * 2
     assert call_arguments("mine", ["3"], None, None) == [3]
+    assert call_arguments("mine", [], None, None) == []
 
 
 @pytest.mark.parametrize(
     ("function", "given", "shape", "message"),
     [
-        ("mine", [], None, "what mine takes is not known"),
+        ("mine", [], "4", "what mine takes is not known"),
         ("add", ["x"], None, "neither an array nor a number"),
         ("add", ["float31[4]"], None, "float31 is no type"),
         ("add", ["3"], "4", "--arg says it all"),
@@ -40,6 +41,18 @@ def test_arguments_that_make_no_sense(
 ) -> None:
     with pytest.raises(ConfigurationError, match=message):
         call_arguments(function, given, shape, None)
+
+
+def test_a_function_without_arguments_is_timed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*TIME, "testing.count"]) == 0
+    assert "testing.count() on posix" in capsys.readouterr().out
+
+
+def test_a_function_that_wants_arguments_says_so_and_how(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*TIME, "inc"]) == 1
+    said = capsys.readouterr().err
+    assert "inc: expected 1 arguments, got 0" in said
+    assert "next: give each argument with --arg" in said
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int8", "uint16", "float64"])

@@ -4,13 +4,16 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import ClassVar, Literal
 
 import pytest
+import serial
 from minrpc import RunningDevice, Target, build, open_device, start
 from minrpc.errors import DeadlineError, ResetError
 from minrpc.host.deadline import Deadline
@@ -126,6 +129,86 @@ def test_a_terminal_has_no_modem_lines(terminal: str) -> None:
         pytest.raises(ResetError, match="has no line DTR"),
     ):
         running.reset(Deadline("reset", RESET_S))
+
+
+class LinedSerial(serial.Serial):  # type: ignore[misc]  # pyserial has no types
+    """A serial port with modem lines, which a pseudo-terminal has not: what pyserial would set, in order."""
+
+    lines: ClassVar[list[tuple[str, bool]]] = []
+    pressed: ClassVar[list[Callable[[], object]]] = []
+
+    def _update_dtr_state(self) -> None:
+        self._set("dtr", self._dtr_state)
+
+    def _update_rts_state(self) -> None:
+        self._set("rts", self._rts_state)
+
+    def _set(self, line: str, active: bool) -> None:
+        self.lines.append((line, active))
+        if self.lines[-2:] == [(line, True), (line, False)]:
+            for press in self.pressed:
+                press()
+
+
+@pytest.fixture
+def lines(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, bool]]:
+    """Every change of a modem line."""
+    monkeypatch.setattr(serial, "Serial", LinedSerial)
+    monkeypatch.setattr(LinedSerial, "lines", [])
+    monkeypatch.setattr("minrpc.transport.serial_port._PULSE_S", 0.0)
+    return LinedSerial.lines
+
+
+@pytest.mark.parametrize(("line", "other"), [("dtr", "rts"), ("rts", "dtr")])
+def test_a_modem_line_resets_the_board(
+    port: tuple[Path, int],
+    lines: list[tuple[str, bool]],
+    monkeypatch: pytest.MonkeyPatch,
+    line: Literal["dtr", "rts"],
+    other: str,
+) -> None:
+    """The line is at rest while the port is open: boards stay in reset while it is active."""
+    path, pid = port
+
+    def press() -> None:
+        """It returns when the board has restarted."""
+        subprocess.run(shlex.split(reset_command(path, pid)), check=True, timeout=RESET_S)
+
+    monkeypatch.setattr(LinedSerial, "pressed", [press])
+    target = Target.named(serial_port=str(path), reset_line=line, call_timeout_s=0.3)
+    with start(target) as running:
+        assert sorted(lines) == sorted([(line, False), (other, True)])
+        lines.clear()
+        assert running.can_reset
+        device = open_device(running)
+        assert device.system_lib()["testing.count"]() == 1
+        with pytest.raises(DeadlineError):
+            device.system_lib()["testing.hang"]()
+        running.reset(Deadline("reset", RESET_S))
+        assert lines == [(line, True), (line, False)]
+        with open_device(running, call_timeout_s=60.0) as device:
+            assert device.system_lib()["testing.count"]() == 1
+
+
+def test_a_hang_costs_one_test_where_a_modem_line_resets(
+    pytester: pytest.Pytester,
+    port: tuple[Path, int],
+    lines: list[tuple[str, bool]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    path, pid = port
+    command = shlex.split(reset_command(path, pid))
+    pressed = [lambda: subprocess.run(command, check=True, timeout=RESET_S)]
+    monkeypatch.setattr(LinedSerial, "pressed", pressed)
+    result = run(pytester, path, 'reset_line = "rts"\n', monkeypatch)
+    result.assert_outcomes(passed=3, failed=1)
+    assert lines.count(("rts", True)) == 1
+
+
+def test_without_a_reset_line_both_are_active(terminal: str, lines: list[tuple[str, bool]]) -> None:
+    """As terminal programs have it: some USB serial ports send nothing else."""
+    with start(Target.named(serial_port=terminal)):
+        assert sorted(lines) == [("dtr", True), ("rts", True)]
 
 
 def test_a_port_that_goes_with_the_reset_is_waited_for(tmp_path: Path) -> None:

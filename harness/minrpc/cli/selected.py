@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The targets of a command; the platforms that it leaves out are named when it ends, and in its JSON."""
+
+from __future__ import annotations
+
+import argparse
+
+from minrpc.pipeline.selection import Selection, select_runnable
+from minrpc.targets.options import options_from
+
+
+def selected(arguments: argparse.Namespace) -> Selection:
+    """What the command's options ask for; `minrpc.cli.main` names the rest. Raises as `select_runnable`."""
+    selection = select_runnable(options_from(vars(arguments)))
+    arguments.left_out = dict(selection.left_out)
+    return selection
