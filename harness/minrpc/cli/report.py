@@ -15,6 +15,7 @@ from typing import Final
 from minrpc.cli.call_arguments import Argument, call_arguments, to_device
 from minrpc.cli.json_output import add_json_option, write_json
 from minrpc.cli.limit_lines import tell_limits
+from minrpc.cli.selected import selected
 from minrpc.cli.source_options import add_source_options, sources_from
 from minrpc.counters import QemuCounters, counters_for
 from minrpc.counters.lines import Line
@@ -24,7 +25,7 @@ from minrpc.firmware import Firmware, build
 from minrpc.host.deadline import Deadline
 from minrpc.host.files import check_writable, write_whole
 from minrpc.library import load
-from minrpc.pipeline import connect, select_runnable
+from minrpc.pipeline import connect
 from minrpc.publish.exports import action_benchmark, bencher, tvm_report
 from minrpc.publish.html_page import html_page
 from minrpc.publish.limits import broken_limits
@@ -153,7 +154,7 @@ def _measured(arguments: argparse.Namespace) -> Run:
     if arguments.number < 1 or arguments.repeat < 1:
         raise ConfigurationError("--number and --repeat are at least 1", next_step="leave them out")
     options = options_from(vars(arguments))
-    selection = select_runnable(options)
+    selection = selected(arguments)
     total = Deadline("report", options.total_s)
     done = [
         _measure(arguments, target.changed(cmake_options=arguments.option), plan, total)
