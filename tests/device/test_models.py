@@ -9,10 +9,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import SymbolTableSection
+from minrpc import open_device
 from minrpc.client import Device
-from minrpc.errors import ConfigurationError
-from minrpc.firmware import Firmware
+from minrpc.errors import ConfigurationError, DeviceMemoryError, RemoteError
+from minrpc.firmware import Firmware, build
+from minrpc.tvm import export
 
+from tests.unit.tvm import waveforms
 from tests.unit.tvm.onnx_model import write_onnx
 
 pytest.importorskip("tvm", reason="TVM is not installed: pip install 'minrpc-harness[tvm]'")
@@ -27,12 +32,16 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Any:  # noqa: ANN401
 
 
 @pytest.fixture
-def loaded(device: Device, model: Any, need_memory: Callable[[int], None]) -> Any:  # noqa: ANN401
-    from minrpc.tvm.models import load_model
-
+def can_load(device: Device, need_memory: Callable[[int], None]) -> None:
     if not device.rpc.global_function("minrpc.code_load"):
         pytest.skip("its firmware can't load code")
     need_memory(64_000)
+
+
+@pytest.fixture
+def loaded(device: Device, model: Any, can_load: None) -> Any:  # noqa: ANN401
+    from minrpc.tvm.models import load_model
+
     return load_model(device, model.plan)
 
 
@@ -43,6 +52,11 @@ def test_outputs_are_tvms(loaded: Any, model: Any) -> None:  # noqa: ANN401
         np.testing.assert_allclose(array, expected[name], rtol=1e-5, atol=1e-6)
 
 
+def test_one_call_and_a_call_for_each_operator_give_the_same_bits(loaded: Any, model: Any) -> None:  # noqa: ANN401
+    inputs = model.random_inputs(2)
+    assert same_bits(loaded.run(inputs), loaded.step_by_step(inputs))
+
+
 def test_operators_make_up_the_whole(loaded: Any, model: Any, image: Firmware) -> None:  # noqa: ANN401
     """The law, where times are exact: what the operators take is what a run takes, to one per cent."""
     assert image
@@ -50,6 +64,110 @@ def test_operators_make_up_the_whole(loaded: Any, model: Any, image: Firmware) -
     assert len(run.operators) == len(model.plan.operators)
     assert abs(sum(one.cycles for one in run.operators) / run.cycles - 1) < 0.01
     assert run.weight_bytes == model.plan.constant_bytes
+
+
+def test_a_device_without_room_says_how_much_is_missing(
+    loaded: Any,  # noqa: ANN401
+    model: Any,  # noqa: ANN401
+    device: Device,
+) -> None:
+    from minrpc.tvm.models import load_model
+
+    filling = device.empty((device.info().arena_largest_free - 3000,), np.int8)
+    with pytest.raises(DeviceMemoryError, match=r"are free: [\d,]+ are missing") as caught:
+        load_model(device, model.plan)
+    assert "workspace: " in str(caught.value)
+    filling.free()
+    assert loaded.run(model.random_inputs())
+
+
+def test_weights_in_the_image(firmware: Firmware, loaded: Any, model: Any) -> None:  # noqa: ANN401
+    """Only code is loaded, and all comes out as before."""
+    from minrpc.tvm.models import load_model, with_weights
+
+    if firmware.target.serial_port:
+        pytest.skip("a device that was not started from here")
+    inputs = model.random_inputs(3)
+    with open_device(with_weights(firmware.target, model.plan)) as device:
+        again = load_model(device, model.plan, weights="image")
+        run = again.measure(inputs, repeat=1)
+        assert same_bits(dict(run.outputs), loaded.run(inputs))
+        assert again.library.device_bytes < loaded.library.device_bytes - model.plan.constant_bytes + 64
+        assert abs(run.code_bytes - loaded.measure(inputs, repeat=1).code_bytes) < 256
+
+
+def test_the_exported_library_in_a_firmware(
+    firmware: Firmware,
+    loaded: Any,  # noqa: ANN401
+    model: Any,  # noqa: ANN401
+    tmp_path: Path,
+) -> None:
+    """With memory of its own, its weights in a section that was named, in Zephyr as the module that it is."""
+    if firmware.target.serial_port:
+        pytest.skip("a device that was not started from here")
+    files = export.write(model.plan, tmp_path / "net")
+    given: dict[str, Any] = {"sources": [one for one in files if one.parent.name == "rpc"]}
+    if firmware.platform.port == "zephyr":
+        given["cmake_options"] = [f"-DEXTRA_ZEPHYR_MODULES={tmp_path / 'net'}"]
+    else:
+        given["sources"] += [one for one in files if one.suffix == ".c" and one.parent.name == "src"]
+        given["defines"] = {"TVMGEN_WEIGHTS": '__attribute__((section(".rodata.weights")))'}
+    given["include_dirs"] = [tmp_path / "net" / "include"]
+    target = firmware.target.changed(**given)
+    inputs = model.random_inputs(4)
+    with open_device(target) as device:
+        x, y = device.array(inputs["x"]), device.empty((1, 5), np.float32)
+        run = device.system_lib()["net"]
+        run(x, y)
+        assert same_bits({"output0": y.numpy()}, loaded.step_by_step(inputs))
+        with pytest.raises(RemoteError, match="net: expected 2 arrays, inputs first"):
+            run(x)
+        with pytest.raises(RemoteError, match="net: output0 is an array of 20 bytes"):
+            run(x, x)
+    sizes = {size for name, size in objects_of(build(target).elf) if "tvmgen_net_weight" in name}
+    assert sum(sizes) == model.plan.constant_bytes
+
+
+def objects_of(elf: Path) -> list[tuple[str, int]]:
+    """Names and sizes of the data in a program."""
+    with elf.open("rb") as stream:
+        table = ELFFile(stream).get_section_by_name(".symtab")
+        assert isinstance(table, SymbolTableSection)
+        symbols = list(table.iter_symbols())
+    return [(one.name, one["st_size"]) for one in symbols if one["st_info"]["type"] == "STT_OBJECT"]
+
+
+def same_bits(given: dict[str, Any], expected: dict[str, Any]) -> bool:
+    return {name: array.tobytes() for name, array in given.items()} == {
+        name: array.tobytes() for name, array in expected.items()
+    }
+
+
+def test_a_trained_network(device: Device, can_load: None) -> None:
+    """Scores to 1e-5 of the largest, and so the same answers."""
+    from minrpc.tvm.models import load_model, model_of
+
+    network = waveforms.trained()
+    signals, kinds = waveforms.waveforms(20, 5)
+    expected = network.scores(signals)
+    assert (expected.argmax(1) == kinds).mean() > 0.9
+    with load_model(device, model_of(waveforms.float_module(network), "waves").plan) as loaded:
+        scores = np.concatenate([loaded.run({"x": one[np.newaxis]})["output0"] for one in signals])
+    np.testing.assert_allclose(scores, expected, rtol=0, atol=1e-5 * np.abs(expected).max())
+    assert (scores.argmax(1) == expected.argmax(1)).all()
+
+
+def test_an_integer_network_is_exact(device: Device, can_load: None) -> None:
+    from minrpc.tvm.models import load_model, model_of
+
+    network = waveforms.quantized(waveforms.trained())
+    signals, kinds = waveforms.waveforms(20, 6)
+    inputs = waveforms.as_int8(signals)
+    expected = network.scores(inputs)
+    assert (expected.argmax(1) == kinds).mean() > 0.9
+    with load_model(device, model_of(waveforms.int8_module(network), "waves8").plan) as loaded:
+        for one, scores in zip(inputs, expected, strict=True):
+            np.testing.assert_array_equal(loaded.run({"x": one[np.newaxis]})["output0"][0], scores)
 
 
 @pytest.mark.parametrize(

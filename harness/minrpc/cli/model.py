@@ -11,6 +11,7 @@ import numpy as np
 
 from minrpc.cli.json_output import add_json_option, write_json
 from minrpc.cli.selected import selected
+from minrpc.cli.time import counter_names
 from minrpc.errors import ConfigurationError
 from minrpc.host.deadline import Deadline
 from minrpc.pipeline import connect
@@ -34,6 +35,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--name", metavar="NAME", help="what its C code is called by (default: the file's name)")
     add("--export", type=Path, metavar="DIR", help="write it as a C library, and run nothing")
     add("--flags", default="-O2", metavar="FLAGS", help="of the compiler (default %(default)s)")
+    add(
+        "--weights",
+        choices=["loaded", "image"],
+        default="loaded",
+        help="load them with the code, or build them into the firmware (default %(default)s)",
+    )
+    add(
+        "--counters",
+        metavar="all|NAME[,NAME...]",
+        help="what else is counted for each operator: under QEMU instructions, loads, cache_misses, ...",
+    )
     add("--repeat", type=int, default=3, metavar="N", help="repeats of each measurement (default 3)")
     add("--seed", type=int, default=0, metavar="N", help="of the random inputs (default 0)")
     add_json_option(add)
@@ -90,13 +102,19 @@ def _run(
     inputs: dict[str, Any],
     expected: dict[str, Any],
 ) -> dict[str, Any]:
-    from minrpc.tvm.models import load_model
+    from minrpc.tvm.models import load_model, with_weights
 
+    print(f"{target.name}", flush=True)
+    counters = counter_names(arguments.counters)
+    target = target.changed(counters=bool(counters) and target.platform.starts == "qemu")
+    if arguments.weights == "image":
+        target = with_weights(target, model.plan)
     with start(target, total=total) as running, connect(running, total=total) as device:
-        print(f"{target.name}", flush=True)
-        with load_model(device, model.plan, flags=arguments.flags.split()) as loaded:
+        flags = arguments.flags.split()
+        with load_model(device, model.plan, flags=flags, weights=arguments.weights) as loaded:
             print(f"  loaded   {count(loaded.library.device_bytes)} bytes", flush=True)
-            run = loaded.measure(inputs, repeat=arguments.repeat)
+            run = loaded.measure(inputs, repeat=arguments.repeat, counters=counters)
+        info = device.info()
     errors = {name: _error(run.outputs[name], expected[name]) for name in expected}
     passed = all(one <= _TOLERANCE for one in errors.values())
     for name, error in errors.items():
@@ -108,10 +126,16 @@ def _run(
     print(f"  code     {count(run.code_bytes)} bytes, weights {count(run.weight_bytes)} bytes")
     io = count(run.io_bytes)
     print(f"  RAM      {count(run.workspace_bytes)} bytes of workspace, {io} of inputs and outputs")
+    peak = f"{count(info.arena_peak)} bytes at the most"
+    print(f"           {peak}" + (f", stack {count(info.stack_peak)}" if info.stack_size else ""))
     print()
     print(_operators(run))
     print()
-    return _as_json(target, run, errors, passed)
+    return _as_json(target, run, errors, passed) | {
+        "arena_peak_bytes": info.arena_peak,
+        "stack_peak_bytes": info.stack_peak or None,
+        "weights_in": arguments.weights,
+    }
 
 
 def _error(given: Any, expected: Any) -> float:  # noqa: ANN401 - arrays of any type
@@ -122,15 +146,23 @@ def _error(given: Any, expected: Any) -> float:  # noqa: ANN401 - arrays of any 
 
 
 def _operators(run: ModelRun) -> str:
+    counters = list(run.whole.counters)
     lines = [
-        (str(number), one.function, f"{one.cycles:,.0f}", f"{run.share(one):.1%}")
+        (
+            str(number),
+            one.function,
+            f"{one.cycles:,.0f}",
+            f"{run.share(one):.1%}",
+            *(f"{one.measurement.counter_per_call(name):,.0f}" for name in counters),
+        )
         for number, one in enumerate(run.operators)
     ]
     covered = sum(one.cycles for one in run.operators)
-    lines.append(
-        ("", "all operators", f"{covered:,.0f}", f"{covered / run.cycles:.1%}" if run.cycles else "")
-    )
-    return table(("#", "operator", "cycles", "share"), lines, {0, 2, 3})
+    whole = (f"{run.whole.counter_per_call(name):,.0f}" for name in counters)
+    share = f"{covered / run.cycles:.1%}" if run.cycles else ""
+    lines.append(("", "all operators", f"{covered:,.0f}", share, *whole))
+    header = ("#", "operator", "cycles", "share", *counters)
+    return table(header, lines, set(range(len(header))) - {1})
 
 
 def _as_json(target: Target, run: ModelRun, errors: dict[str, float], passed: bool) -> dict[str, Any]:
@@ -145,5 +177,12 @@ def _as_json(target: Target, run: ModelRun, errors: dict[str, float], passed: bo
         "weight_bytes": run.weight_bytes,
         "workspace_bytes": run.workspace_bytes,
         "io_bytes": run.io_bytes,
-        "operators": [{"function": one.function, "run_cycles": one.cycles} for one in run.operators],
+        "operators": [
+            {
+                "function": one.function,
+                "run_cycles": one.cycles,
+                "counters": {name: one.measurement.counter_per_call(name) for name in run.whole.counters},
+            }
+            for one in run.operators
+        ],
     }

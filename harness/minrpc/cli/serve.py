@@ -43,6 +43,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add("--tracker", metavar="HOST:PORT", help="register with this tracker of TVM's")
     add("--key", metavar="NAME", help="name in the tracker (default: the platform's)")
+    add(
+        "--call-timeout",
+        type=float,
+        metavar="SECONDS",
+        help="of the device's own time, for each call of TVM's clients (default: the platform's)",
+    )
     add("--platforms-file", type=Path, metavar="FILE", help="TOML file with more platforms")
     add(
         "--timing",
@@ -65,10 +71,16 @@ def main(arguments: argparse.Namespace) -> int:
             "serve needs --link or --tvm-port, and takes one of them",
             next_step="--link PATH for clients of microTVM's wire, --tvm-port N for today's TVM",
         )
-    if arguments.tvm_port is None and arguments.tracker:
-        raise ConfigurationError(
-            "--tracker is for --tvm-port", next_step="name both: --tvm-port 0 --tracker ..."
-        )
+    for option in ("tracker", "call_timeout"):
+        if arguments.tvm_port is None and getattr(arguments, option):
+            name = f"--{option.replace('_', '-')}"
+            raise ConfigurationError(
+                f"{name} is for --tvm-port", next_step=f"name both: --tvm-port 0 {name} ..."
+            )
+    if arguments.call_timeout is not None:
+        if not arguments.call_timeout > 0:
+            raise ConfigurationError("--call-timeout must be more than 0 seconds", next_step="leave it out")
+        target = target.changed(call_timeout_s=arguments.call_timeout)
     say(f"{target.name}: firmware")
     firmware = build(target)
     if arguments.tvm_port is not None:

@@ -219,7 +219,7 @@ class Run:
                 number=number,
                 repeat=min(wanted - have, _REPEATS_AT_ONCE),
                 min_repeat_ms=self._given.min_repeat_ms,
-                counters=_names(self._given.counters),
+                counters=counter_names(self._given.counters),
             )
             more: Measurement = measurer(*args)
             whole = whole.joined(more) if whole else more
@@ -278,7 +278,8 @@ class Run:
         return 1 if broken and self._given.strict_timing else 0
 
 
-def _names(counters: str | None) -> Sequence[str] | Literal["all"]:
+def counter_names(counters: str | None) -> Sequence[str] | Literal["all"]:
+    """Of the option `--counters`."""
     return "all" if counters == "all" else split_names([counters or ""])
 
 

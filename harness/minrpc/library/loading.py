@@ -28,6 +28,7 @@ CODE_ALLOC: Final = "minrpc.code_alloc"
 CODE_LOAD: Final = "minrpc.code_load"
 SYMBOL: Final = "minrpc.symbol"
 
+_FIRST_BASE: Final = 0x10000
 _IMAGES: Final = 256
 _ROUNDS: Final = 4
 
@@ -106,6 +107,11 @@ def load_compiled(device: Device, compiled: Compiled, toolset: Toolset) -> Loade
     return LoadedLibrary(device, compiled, image, program_facts(toolset.elf), module)
 
 
+def image_size(device: Device, compiled: Compiled, toolset: Toolset) -> int:
+    """Bytes of the device's memory that it will take. Raises LinkError."""
+    return _Linker(device, toolset).link(compiled, _last_base.get(toolset.elf, _FIRST_BASE)).size
+
+
 def _placed(rpc: RpcClient, device: Device, compiled: Compiled, toolset: Toolset) -> Image:
     """Linked for a block that the device has given.
 
@@ -113,7 +119,7 @@ def _placed(rpc: RpcClient, device: Device, compiled: Compiled, toolset: Toolset
     where the last one was, which is nearly always right.
     """
     linker = _Linker(device, toolset)
-    base = _last_base.get(toolset.elf, 0x10000)
+    base = _last_base.get(toolset.elf, _FIRST_BASE)
     image = linker.link(compiled, base)
     for _ in range(_ROUNDS):
         given = _allocate(rpc, compiled.name, image.size)

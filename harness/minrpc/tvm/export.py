@@ -36,7 +36,10 @@ _QUIET: Final = """#pragma GCC diagnostic ignored "-Wunused-parameter"
 
 
 def sources(plan: Plan) -> dict[str, str]:
-    """The library's own files by path: a header and four C files; `SUPPORT` holds the headers beside them."""
+    """The library's own files by path: a header and C files; `SUPPORT` holds the headers beside them.
+
+    src/ is the library, rpc/ what makes it a function of a firmware of this project.
+    """
     prefix = f"tvmgen_{plan.name}"
     return {
         f"include/{prefix}.h": header(plan),
@@ -44,6 +47,7 @@ def sources(plan: Plan) -> dict[str, str]:
         f"src/{prefix}_operators.c": operators(plan),
         f"src/{prefix}_weights.c": weights(plan),
         f"src/{prefix}_backend.c": backend(plan),
+        f"rpc/{prefix}_rpc.c": rpc(plan),
         "CMakeLists.txt": cmake(plan),
         "zephyr/module.yml": f"name: {prefix}\nbuild:\n  cmake: .\n",
     }
@@ -52,8 +56,9 @@ def sources(plan: Plan) -> dict[str, str]:
 def write(plan: Plan, directory: Path) -> list[Path]:
     """Write the library into `directory`; the files. Raises OSError."""
     texts = sources(plan)
+    # Beside the C files, which name them in quotes: nothing of this is in the way of a program's own headers.
     for path in sorted((SUPPORT / "include").rglob("*.h")):
-        texts[str(path.relative_to(SUPPORT))] = path.read_text()
+        texts[str("src" / path.relative_to(SUPPORT / "include"))] = path.read_text()
     for name, text in texts.items():
         target = directory / name
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -138,8 +143,7 @@ def program(plan: Plan) -> str:
     return f"""{_LICENCE}#include <stddef.h>
 #include <stdint.h>
 
-#include <tvm/ffi/c_api.h>
-
+#include "tvm/ffi/c_api.h"
 #include "tvmgen_{name}.h"
 
 {declared}
@@ -291,8 +295,8 @@ def backend(plan: Plan) -> str:
     return f"""{_LICENCE}#include <stddef.h>
 #include <stdint.h>
 
-{renamed}#include <tvm/ffi/c_api.h>
-#include <tvm/runtime/c_backend_api.h>
+{renamed}#include "tvm/ffi/c_api.h"
+#include "tvm/runtime/c_backend_api.h"
 
 /* Generated code passes no context, so the stack's top is kept here: one model runs at a time. */
 static uint8_t *top;
@@ -346,6 +350,109 @@ int TVMBackendParallelLaunch(FTVMParallelLambda task, void *data, int task_count
 		}}
 	}}
 	return 0;
+}}
+"""
+
+
+def rpc(plan: Plan) -> str:
+    """The model as a packed function of its name, which takes inputs and then outputs as arrays.
+
+    To be linked into a firmware together with the library, as `sources` of minrpc.toml.
+    """
+    name = plan.name
+    fields = [
+        *(("inputs", field) for field, _ in plan.inputs),
+        *(("outputs", field) for field, _ in plan.outputs),
+    ]
+    sizes = [tensor.nbytes for _, tensor in (*plan.inputs, *plan.outputs)]
+    taken = "\n".join(
+        f"\tif (!holds(args[{number}].v_handle, {size})) {{\n"
+        f'\t\tTVMAPISetLastError("{name}: {field} is an array of {size} bytes");\n\t\treturn -1;\n\t}}\n'
+        f"\t{kind}.{field} = ((const DLTensor *)args[{number}].v_handle)->data;"
+        for number, ((kind, field), size) in enumerate(zip(fields, sizes, strict=True))
+    )
+    return f"""{_LICENCE}#include <dlpack/dlpack.h>
+#include <tvm/runtime/c_backend_api.h>
+#include <tvm/runtime/crt/module.h>
+
+#include "tvmgen_{name}.h"
+
+static int holds(const DLTensor *tensor, int64_t size)
+{{
+	int64_t bytes = (tensor->dtype.bits + 7) / 8 * tensor->dtype.lanes;
+
+	for (int i = 0; i < tensor->ndim; i++) {{
+		bytes *= tensor->shape[i];
+	}}
+	return bytes == size && tensor->byte_offset == 0;
+}}
+
+static int run(TVMValue *args, int *type_codes, int count, TVMValue *result, int *result_code, void *resource)
+{{
+	struct tvmgen_{name}_inputs inputs;
+	struct tvmgen_{name}_outputs outputs;
+
+	(void)result;
+	(void)result_code;
+	(void)resource;
+	if (count != {len(fields)}) {{
+		TVMAPISetLastError("{name}: expected {len(fields)} arrays, inputs first");
+		return -1;
+	}}
+	for (int i = 0; i < count; i++) {{
+		if (type_codes[i] != kTVMDLTensorHandle) {{
+			TVMAPISetLastError("{name}: expected {len(fields)} arrays, inputs first");
+			return -1;
+		}}
+	}}
+{taken}
+	if (tvmgen_{name}_run(&inputs, &outputs) != 0) {{
+		TVMAPISetLastError("{name}: an operator failed");
+		return -1;
+	}}
+	return 0;
+}}
+
+{_registry(name, "run")}"""
+
+
+def weights_in_image(plan: Plan) -> str:
+    """The constants for a firmware's image, where a function that returns one's address keeps them all."""
+    count = len(plan.constants)
+    names = ", ".join(f"tvmgen_{plan.name}_weight{number}" for number in range(count))
+    return f"""{weights(plan)}
+#include <tvm/runtime/c_backend_api.h>
+#include <tvm/runtime/crt/module.h>
+
+static const uint8_t *const kept[] = {{{names}}};
+
+static int kept_weight(TVMValue *args, int *type_codes, int count, TVMValue *result, int *result_code,
+	void *resource)
+{{
+	(void)resource;
+	if (count != 1 || type_codes[0] != kTVMArgInt || args[0].v_int64 < 0 || args[0].v_int64 >= {count}) {{
+		TVMAPISetLastError("expected the number of a weight");
+		return -1;
+	}}
+	result->v_handle = (void *)(uintptr_t)kept[args[0].v_int64];
+	*result_code = kTVMOpaqueHandle;
+	return 0;
+}}
+
+{_registry(f"tvmgen_{plan.name}_weight", "kept_weight")}"""
+
+
+def _registry(name: str, function: str) -> str:
+    """One function of a firmware's system library, as TVM's generated code has it."""
+    return f"""static const TVMBackendPackedCFunc functions[] = {{{function}}};
+static const TVMFuncRegistry registry = {{"\\001\\000{name}\\0", functions}};
+static const TVMModule module = {{&registry}};
+
+const TVMModule *TVMSystemLibEntryPoint(void);
+
+const TVMModule *TVMSystemLibEntryPoint(void)
+{{
+	return &module;
 }}
 """
 

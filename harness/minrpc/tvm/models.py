@@ -6,31 +6,39 @@ What runs is what `minrpc.tvm.export` writes: the numbers shown are those of the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import hashlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from minrpc.client import Device
-from minrpc.errors import ConfigurationError
+from minrpc.errors import ConfigurationError, DeviceMemoryError
 from minrpc.firmware import Firmware
+from minrpc.firmware.cache import cache_home, kept
 from minrpc.library import LoadedLibrary, Sources, compile_sources
-from minrpc.library.loading import firmware_of, load_compiled
+from minrpc.library.loading import firmware_of, image_size, load_compiled
 from minrpc.library.toolset import toolset_of
+from minrpc.targets import Target
 from minrpc.timing import Measurement
 from minrpc.tvm import export
 from minrpc.tvm import relax as importer
+from minrpc.tvm.modules import void
 from minrpc.tvm.plan import Plan
+from minrpc.tvm.readers import read_model
 from minrpc.wire.dtypes import to_numpy
 
 FLAGS: Final = ("-O2",)
 """How a model is compiled for a device where its user says nothing."""
 
 Arrays = Mapping[str, npt.NDArray[Any]]
+
+Weights = Literal["loaded", "image"]
+"""Where a model's constants are: loaded with its code, or in the firmware's image, see `with_weights`."""
 
 
 @dataclass(frozen=True)
@@ -78,10 +86,13 @@ class ModelRun:
 class LoadedModel:
     """A model in a running device. `run` gives its outputs; `with` unloads it at the end."""
 
-    def __init__(self, device: Device, plan: Plan, library: LoadedLibrary) -> None:
+    def __init__(
+        self, device: Device, plan: Plan, library: LoadedLibrary, weights: Weights = "loaded"
+    ) -> None:
         self.device = device
         self.plan = plan
         self.library = library
+        self.weights = weights
         self._workspace = device.empty((max(plan.workspace_bytes, 1),), np.uint8)
 
     def __enter__(self) -> LoadedModel:
@@ -98,18 +109,37 @@ class LoadedModel:
         """
         return self._run(*self._placed(inputs))
 
+    def step_by_step(self, inputs: Arrays) -> dict[str, npt.NDArray[Any]]:
+        """As `run`, by one call from here for each operator. Raises as `run` does."""
+        given, taken, there = self._placed(inputs)
+        for number, operator in enumerate(self.plan.operators):
+            status = self.library[f"tvmgen_{self.plan.name}_operator"](given, taken, self._workspace, number)
+            if status != 0:
+                raise ConfigurationError(f"{self.plan.name}: {operator.function} failed with {status}")
+        return {name: array.numpy() for name, array in there.items()}
+
     def _run(self, given: Any, taken: Any, outputs: dict[str, Any]) -> dict[str, npt.NDArray[Any]]:  # noqa: ANN401
         status = self.library[f"tvmgen_{self.plan.name}_run_in"](given, taken, self._workspace)
         if status != 0:
             raise ConfigurationError(f"{self.plan.name}: an operator failed with {status}")
         return {name: array.numpy() for name, array in outputs.items()}
 
-    def measure(self, inputs: Arrays, *, number: int = 1, repeat: int = 3) -> ModelRun:
-        """Run, then time the whole and each operator, on the device. Raises as `run` does."""
+    def measure(
+        self,
+        inputs: Arrays,
+        *,
+        number: int = 1,
+        repeat: int = 3,
+        counters: Sequence[str] | Literal["all"] = (),
+    ) -> ModelRun:
+        """Run, then time the whole and each operator, on the device.
+
+        counters: what else is counted, as `RemoteModule.measure` has it. Raises as it and `run` do.
+        """
         given, taken, there = self._placed(inputs)
         outputs = self._run(given, taken, there)
         name = self.plan.name
-        options = {"number": number, "repeat": repeat}
+        options: dict[str, Any] = {"number": number, "repeat": repeat, "counters": counters}
         whole = self.library.measure(f"tvmgen_{name}_run_in", **options)(given, taken, self._workspace)
         operators = []
         for index, operator in enumerate(self.plan.operators):
@@ -122,7 +152,7 @@ class LoadedModel:
             outputs,
             whole.net(),
             tuple(operators),
-            self.library.device_bytes - self.plan.constant_bytes,
+            self.library.device_bytes - (0 if self.weights == "image" else self.plan.constant_bytes),
             self.plan.constant_bytes,
             self.plan.workspace_bytes,
             sum(io),
@@ -153,17 +183,28 @@ def _check(plan: Plan, inputs: Arrays) -> None:
 
 
 def load_model(
-    device: Device, plan: Plan, *, flags: Sequence[str] = FLAGS, firmware: Firmware | None = None
+    device: Device,
+    plan: Plan,
+    *,
+    flags: Sequence[str] = FLAGS,
+    firmware: Firmware | None = None,
+    weights: Weights = "loaded",
 ) -> LoadedModel:
     """Compile a plan for the device and load it.
 
     flags: of the compiler. firmware: what runs on the device; left out it is what was started from here.
+    weights: "image" for a firmware that was built from `with_weights`.
 
-    Raises as `device.load` does.
+    Raises as `device.load` does; DeviceMemoryError says how much is missing.
     """
     toolset = toolset_of(firmware or firmware_of(device))
     with TemporaryDirectory(prefix="minrpc-model-") as directory:
-        files = [str(path) for path in export.write(plan, Path(directory)) if path.suffix == ".c"]
+        left_out = f"tvmgen_{plan.name}_weights.c" if weights == "image" else ""
+        files = [
+            str(path)
+            for path in export.write(plan, Path(directory))
+            if path.suffix == ".c" and path.parent.name == "src" and path.name != left_out
+        ]
         sources = Sources.of(
             files,
             include=[Path(directory) / "include"],
@@ -171,7 +212,42 @@ def load_model(
             defines=[f"TVMGEN_{plan.name.upper()}_NO_STATIC_WORKSPACE"],
         )
         compiled = compile_sources(sources, toolset)
-    return LoadedModel(device, plan, load_compiled(device, compiled, toolset))
+    _check_room(device, plan, image_size(device, compiled, toolset), weights)
+    return LoadedModel(device, plan, load_compiled(device, compiled, toolset), weights)
+
+
+def with_weights(target: Target, plan: Plan) -> Target:
+    """The target with the model's constants in its firmware's image, which is flash on a board."""
+    text = export.weights_in_image(plan)
+    key = hashlib.sha256(text.encode()).hexdigest()[:32]
+    name = f"tvmgen_{plan.name}_weights.c"
+    directory = kept(cache_home() / "models" / key, lambda to: void((to / name).write_text(text)))
+    return target.changed(sources=[directory / name])
+
+
+def _check_room(device: Device, plan: Plan, loaded: int, weights: Weights) -> None:
+    """Raise DeviceMemoryError where the device has not what the model takes."""
+    info = device.info()
+    constants = 0 if weights == "image" else plan.constant_bytes
+    parts = {
+        "code": loaded - constants,
+        "weights": constants,
+        "workspace": plan.workspace_bytes,
+        "inputs and outputs": sum(tensor.nbytes for _, tensor in (*plan.inputs, *plan.outputs)),
+    }
+    if any(region.kind == "code" for region in info.regions):
+        del parts["code"], parts["weights"]
+    missing = sum(parts.values()) - info.arena_largest_free
+    if missing > 0:
+        raise DeviceMemoryError(
+            f"{plan.name} takes {sum(parts.values()):,} bytes of {device.name}'s memory, of which "
+            f"{info.arena_largest_free:,} are free: {missing:,} are missing",
+            stage="load",
+            details=[f"{name}: {size:,} bytes" for name, size in parts.items()],
+            next_step="--weights image builds the weights into the firmware"
+            if 0 < missing <= parts.get("weights", 0)
+            else "take a smaller model, or a platform with more memory",
+        )
 
 
 @dataclass(frozen=True)
@@ -219,37 +295,23 @@ def model_of(what: Any, name: str | None = None) -> Model:  # noqa: ANN401
     """
     if isinstance(what, str | Path):
         path = Path(what)
-        return _model(_READERS.get(path.suffix, _unknown)(path), importer.identifier(name or path.stem))
+        return _model(read_model(path), importer.identifier(name or path.stem))
     return _model(what, importer.identifier(name or "model"))
+
+
+def export_library(module: Any, name: str, directory: str | Path) -> list[Path]:  # noqa: ANN401
+    """Write a module as a C library without malloc, see `minrpc.tvm.export`; the files.
+
+    module: Relax with its weights bound, or one function of loops, as the tuner's best schedule has it.
+    name: what the C code is called by, a C identifier after other letters became "_".
+
+    Raises ModelError for what a device can't run, OSError for a directory that can't be written.
+    """
+    called = importer.identifier(name)
+    loops = not any(importer.is_relax(one) for one in module.functions.values())
+    plan = importer.function_plan(module, called) if loops else _model(module, called).plan
+    return export.write(plan, Path(directory))
 
 
 def _model(module: Any, name: str) -> Model:  # noqa: ANN401
     return Model(module, importer.plan(importer.lower(module), name))
-
-
-def _onnx(path: Path) -> Any:  # noqa: ANN401
-    importer.tvm()
-    try:
-        import onnx
-    except ImportError as error:
-        raise ConfigurationError(
-            f"{path.name}: onnx can't be imported", next_step="pip install onnx"
-        ) from error
-    from tvm.relax.frontend.onnx import from_onnx
-
-    if not path.is_file():
-        raise ConfigurationError(f"there is no file {path}", next_step="correct the path")
-    try:
-        loaded = onnx.load(str(path))
-    except Exception as error:  # onnx lets protobuf's own errors through, of which there is no list
-        raise ConfigurationError(f"{path.name} is no ONNX model: {error}") from error
-    return from_onnx(loaded, keep_params_in_input=False)
-
-
-def _unknown(path: Path) -> Any:  # noqa: ANN401
-    raise ConfigurationError(
-        f"{path.name}: models of this kind can't be read", next_step=f"give {', '.join(_READERS)}"
-    )
-
-
-_READERS: Final[dict[str, Callable[[Path], Any]]] = {".onnx": _onnx}

@@ -51,6 +51,7 @@ def lower(module: Any, params: Mapping[str, Any] | None = None, function: str | 
     if params:
         module = transform.BindParams(function or entry_of(module), dict(params))(module)
     passes = [
+        transform.ConvertToDataflow(),
         transform.LegalizeOps(),
         transform.AnnotateTIROpPattern(),
         transform.FoldConstant(),
@@ -68,7 +69,7 @@ def lower(module: Any, params: Mapping[str, Any] | None = None, function: str | 
 
 def entry_of(module: Any) -> str:  # noqa: ANN401
     """The name of the only Relax function. Raises ModelError when there are several."""
-    names = [var.name_hint for var, function in module.functions.items() if _is_relax(function)]
+    names = [var.name_hint for var, function in module.functions.items() if is_relax(function)]
     if len(names) != 1:
         raise ModelError(f"the module has the functions {', '.join(names) or 'none'}: name one as the entry")
     return str(names[0])
@@ -81,21 +82,60 @@ def plan(lowered: Any, name: str, function: str | None = None) -> Plan:  # noqa:
     return _Reader(name, source).read(entry)
 
 
-def c_source(lowered: Any) -> str:  # noqa: ANN401
-    """The C code of the module's loops, one function each."""
+def c_source(lowered: Any, config: Mapping[str, object] | None = None) -> str:  # noqa: ANN401
+    """The C code of the module's loops, one function each. config: of TVM's passes."""
     package = tvm()
     functions = {
         var: function.with_attr("global_symbol", var.name_hint).without_attr("op_pattern")
         for var, function in lowered.functions.items()
-        if not _is_relax(function)
+        if not is_relax(function)
     }
     # Shapes are fixed by the plan: checking them on the device at each call would cost code and time.
-    with package.transform.PassContext(config={"tirx.disable_assert": True}):
+    with package.transform.PassContext(config={"tirx.disable_assert": True, **(config or {})}):
         library = package.compile(package.IRModule(functions), target=package.target.Target("c"))
     return str(library.mod.inspect_source())
 
 
-def _is_relax(function: Any) -> bool:  # noqa: ANN401
+def function_plan(module: Any, name: str) -> Plan:  # noqa: ANN401
+    """The plan of a module's only PrimFunc, such as the best schedule that TVM's tuner found.
+
+    Its last tensor is the output, all others are inputs, by the names of its buffers.
+
+    Raises ModelError when there is not one PrimFunc, or a parameter is no tensor of a known shape.
+    """
+    found = [(var.name_hint, one) for var, one in module.functions.items() if not is_relax(one)]
+    if len(found) != 1:
+        raise ModelError(f"the module has {len(found)} functions of loops, and one was expected")
+    ((symbol, function),) = found
+    named = [_parameter(function, one) for one in function.params]
+    last = len(named) - 1
+    tensors = [
+        (
+            identifier(field),
+            Tensor(to_dtype(dtype), shape, "input", number)
+            if number < last
+            else Tensor(to_dtype(dtype), shape, "output", 0),
+        )
+        for number, (field, dtype, shape) in enumerate(named)
+    ]
+    # The tuner's loops may be vectors for LLVM: C compilers make their own of them.
+    source = c_source(module, {"tirx.disable_vectorize": True})
+    workspace = workspaces(source).get(symbol, 0)
+    operator = Operator(symbol, tuple(tensor for _, tensor in tensors), workspace)
+    return Plan(name, tuple(tensors[:-1]), tuple(tensors[-1:]), (), (), (operator,), source)
+
+
+def _parameter(function: Any, parameter: Any) -> tuple[str, str, tuple[int, ...]]:  # noqa: ANN401
+    """Name, dtype and shape of a tensor; since 0.26 the parameter is the buffer itself."""
+    buffers = getattr(function, "buffer_map", {})
+    buffer = buffers.get(parameter, parameter)
+    if not getattr(buffer, "shape", ()):
+        raise ModelError(f"the parameter {parameter} is no tensor")
+    return str(buffer.name), str(buffer.dtype), _shape(buffer.shape)
+
+
+def is_relax(function: Any) -> bool:  # noqa: ANN401
+    """Whether it is one of Relax, and none of loops."""
     return type(function).__module__.startswith("tvm.relax")
 
 

@@ -81,3 +81,25 @@ int32_t __tvm_ffi_g(void* self_handle, void* args, int32_t num_args, void* resul
 }
 """
     assert models.workspaces(source) == {"f": 1008 + 16, "g": 0}
+
+
+def test_one_function_of_loops_becomes_a_library(tmp_path: Path) -> None:
+    """As the tuner's best schedule does; its vectors become loops."""
+    from tvm import te
+
+    a = te.placeholder((4, 8), "float32", name="a")
+    b = te.compute((4, 8), lambda i, j: a[i, j] * 2.0, name="b")
+    module = tvm.IRModule({"main": te.create_prim_func([a, b])})
+    schedule = getattr(tvm, "s_tir", None) or tvm.tir
+    made = schedule.Schedule(module)
+    made.vectorize(made.get_loops(made.get_sblock("b"))[1])
+    plan = models.function_plan(made.mod, "twice")
+    assert [name for name, _ in plan.inputs] == ["a"]
+    assert [(name, tensor.shape) for name, tensor in plan.outputs] == [("b", (4, 8))]
+    library = compiled(tmp_path, plan)
+    x, y = np.arange(32, dtype=np.float32), np.zeros(32, np.float32)
+    inputs, outputs = (ctypes.c_void_p * 1)(x.ctypes.data), (ctypes.c_void_p * 1)(y.ctypes.data)
+    assert library.tvmgen_twice_run(inputs, outputs) == 0
+    np.testing.assert_array_equal(y, 2 * x)
+    with pytest.raises(models.ModelError, match="the module has 2 functions of loops"):
+        models.function_plan(tvm.IRModule({"f": module["main"], "g": module["main"]}), "two")

@@ -5,4 +5,4 @@
  */
 #include <stddef.h>
 
-#include <tvm/ffi/c_api.h>
+#include "../ffi/c_api.h"

@@ -3,4 +3,4 @@
  *
  * Generated code includes this and uses nothing of it on a device.
  */
-#include <tvm/ffi/c_api.h>
+#include "../c_api.h"
