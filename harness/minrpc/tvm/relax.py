@@ -18,7 +18,7 @@ from minrpc.errors import ConfigurationError
 from minrpc.tvm.plan import Operator, Plan, Tensor, aligned
 from minrpc.wire.dtypes import to_dtype
 
-_WORKSPACE: Final = re.compile(r"TVMBackendAllocWorkspace\([^;]*?\(uint64_t\)(\d+)ULL")
+_WORKSPACE: Final = re.compile(r"TVMBackendAllocWorkspace\([^;]*?\(uint64_t\)(\d+)(?:ULL)?,")
 _FUNCTION: Final = re.compile(r"int32_t __tvm_ffi_(\w+)\(void\* self_handle[^;{]*\) \{$(.*?)^\}", re.M | re.S)
 
 # What has no effect on a device whose memory is planned.
@@ -140,11 +140,17 @@ def is_relax(function: Any) -> bool:  # noqa: ANN401
 
 
 def workspaces(source: str) -> dict[str, int]:
-    """The most that each function of generated C asks for at once, bytes: all that it asks for, aligned."""
-    return {
-        name: sum(aligned(int(size)) for size in _WORKSPACE.findall(body))
-        for name, body in _FUNCTION.findall(source)
-    }
+    """The most that each function of generated C asks for at once, bytes: all that it asks for, aligned.
+
+    Raises ModelError for a size that only shows when the code runs.
+    """
+    found = {}
+    for name, body in _FUNCTION.findall(source):
+        sizes = _WORKSPACE.findall(body)
+        if len(sizes) != body.count("TVMBackendAllocWorkspace("):
+            raise ModelError(f"the workspace of {name} has no fixed size")
+        found[name] = sum(aligned(int(size)) for size in sizes)
+    return found
 
 
 class _Reader:

@@ -75,12 +75,14 @@ def test_workspaces_are_read_from_the_code() -> None:
     source = """
 int32_t __tvm_ffi_f(void* self_handle, void* args, int32_t num_args, void* result) {
   float* a = ((float*)((float*)TVMBackendAllocWorkspace(1, dev_id, (uint64_t)1000ULL, 2, 32)));
-  float* b = ((float*)((float*)TVMBackendAllocWorkspace(1, dev_id, (uint64_t)4ULL, 2, 32)));
+  float* b = ((float*)((float*)TVMBackendAllocWorkspace(1, dev_id, (uint64_t)4, 2, 32)));
 }
 int32_t __tvm_ffi_g(void* self_handle, void* args, int32_t num_args, void* result) {
 }
 """
     assert models.workspaces(source) == {"f": 1008 + 16, "g": 0}
+    with pytest.raises(models.ModelError, match="the workspace of f has no fixed size"):
+        models.workspaces(source.replace("(uint64_t)1000ULL", "(uint64_t)(n * 4)"))
 
 
 def test_one_function_of_loops_becomes_a_library(tmp_path: Path) -> None:
