@@ -154,8 +154,6 @@ def test_a_module_is_loaded_from_python(device: Device, generated: Any) -> None:
 @pytest.mark.usefixtures("can_load")
 def test_an_object_of_llvms(device: Device) -> None:
     """For the device's core, as its own compiler was told it."""
-    if toolset_of(firmware_of(device)).calls_far:
-        pytest.skip("LLVM's calls do not reach the functions of shared libraries")
     check_scaled(load_tvm(device, compiled(llvm_target(device))).scaled, lambda data: data)
 
 

@@ -21,7 +21,6 @@ import numpy as np
 import pytest
 from minrpc.client import Device
 from minrpc.firmware import Firmware
-from minrpc.library.toolset import toolset_of
 from minrpc.tvm.modules import load_tvm
 
 from tests.device.conftest import Amount
@@ -40,8 +39,6 @@ def platform(firmware: Firmware | None, device: Device) -> str:
         pytest.skip("a device that was not started from here")
     if not device.rpc.global_function("minrpc.code_load"):
         pytest.skip("its firmware can't load code")
-    if toolset_of(firmware).calls_far:
-        pytest.skip("LLVM's calls do not reach the functions of shared libraries")
     return firmware.target.name
 
 
