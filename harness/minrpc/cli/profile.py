@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
@@ -73,6 +73,7 @@ def main(arguments: argparse.Namespace) -> int:
     print("\n".join(_text(profile, call, target.name, firmware, arguments.top)))
     if arguments.annotate:
         print("\n".join(_annotated(profile, arguments.annotate, firmware)))
+    writers: Sequence[Callable[[Profile], str]]
     writers = (lambda one: flame_graph(one.name, one.settled), callgrind, speedscope)
     for file, writer in zip(files, writers, strict=True):
         if file:

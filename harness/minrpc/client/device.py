@@ -29,7 +29,7 @@ from minrpc.wire.values import DLTensor
 if TYPE_CHECKING:  # pexpect is loaded for who uses it; the others are the rooms above this one.
     from minrpc.client.expect import Console
     from minrpc.firmware import Firmware
-    from minrpc.library import CLibrary, LoadedLibrary
+    from minrpc.library import CLibrary, FirmwareFunctions, LoadedLibrary
 
 RESET_SERVER = "tvm.testing.reset_server"
 
@@ -71,6 +71,7 @@ class Device:
         tail = self.owner.console_tail
         self._console_start = 0 if from_boot or tail is None else tail.position
         self._library: SystemLibrary | None = None
+        self._firmware: FirmwareFunctions | None = None
         self.rpc = RpcClient(
             self._link,
             session_timeout_s=session_timeout_s,
@@ -283,6 +284,19 @@ class Device:
         from minrpc import library
 
         return library.named(self, name, linked=linked)
+
+    @property
+    def firmware(self) -> FirmwareFunctions:
+        """The functions of the firmware that runs, by name: `device.firmware.k_uptime_ticks()`.
+
+        With their own types, from its debug information: every function with external linkage, its variables
+        and its types. Raises LoadError where it is not known what runs.
+        """
+        from minrpc import library
+
+        if self._firmware is None:
+            self._firmware = library.FirmwareFunctions(self, library.firmware_of(self))
+        return self._firmware
 
     def get_function(self, name: str) -> RemoteFunction:
         """The global function `name`. Raises FunctionNotFoundError."""

@@ -4,6 +4,7 @@ start."""
 
 from minrpc.library.c_library import CFunction, CLibrary
 from minrpc.library.compiling import Compiled, CompileError, Sources, compile_sources
+from minrpc.library.firmware_functions import FirmwareFunctions
 from minrpc.library.frame import GuardError
 from minrpc.library.linked import LinkedLibrary, load_or_find, named, sources_of
 from minrpc.library.linking import Image, LinkError, UndefinedSymbolsError, link
@@ -19,6 +20,7 @@ __all__ = [
     "CLibrary",
     "CompileError",
     "Compiled",
+    "FirmwareFunctions",
     "GuardError",
     "Image",
     "LinkError",

@@ -161,7 +161,8 @@ class CLibrary:
         return iter(self._functions)
 
     def __dir__(self) -> list[str]:
-        return sorted({*self._functions, *super().__dir__()})
+        public = (name for name in super().__dir__() if not name.startswith("_"))
+        return [*sorted(self._functions), *sorted(public)]
 
     def _missing(self, name: str) -> str:
         near = difflib.get_close_matches(name, self._functions, 3)

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from io import BytesIO
 from typing import Any, Final
 
@@ -74,15 +74,24 @@ def read_declarations(program: bytes) -> Declarations:
     Empty without debug information.
     """
     file = ELFFile(BytesIO(program))
+    assert file.little_endian, "targets are little-endian"
     if not file.has_dwarf_info():
         return Declarations()
-    dwarf = file.get_dwarf_info()
+    return _declared_by(file.get_dwarf_info().iter_CUs())
+
+
+def declarations_of(unit: CompileUnit) -> Declarations:
+    """What one compilation unit declares."""
+    return _declared_by([unit])
+
+
+def _declared_by(units: Iterable[CompileUnit]) -> Declarations:
     functions: dict[str, Function] = {}
     variables: dict[str, Variable] = {}
     types: dict[str, CType] = {}
     declared: dict[str, Function] = {}
-    for unit in dwarf.iter_CUs():
-        reader = _Unit(unit, file.little_endian)
+    for unit in units:
+        reader = _Unit(unit)
         for one in reader.functions():
             functions.setdefault(one.name, one)
         for one in reader.declared():
@@ -104,7 +113,7 @@ def _add_type(types: dict[str, CType], name: str, ctype: CType) -> None:
 class _Unit:
     """One compilation unit. Each type is made once, so records that name themselves end."""
 
-    def __init__(self, unit: CompileUnit, little_endian: bool) -> None:
+    def __init__(self, unit: CompileUnit) -> None:
         self._unit = unit
         self._top = unit.get_top_DIE()
         self._pointer_size: int = unit["address_size"]
@@ -113,7 +122,6 @@ class _Unit:
         language = self._top.attributes.get("DW_AT_language")
         self._is_assembler = language is not None and language.value == _ASSEMBLER
         self._is_c = language is not None and language.value in _C_LANGUAGES
-        assert little_endian, "targets are little-endian"
 
     def functions(self) -> Iterator[Function]:
         """Those that have code here and a name for the linker, as they stand in the source."""

@@ -9,18 +9,16 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from elftools.elf.elffile import ELFFile
-from elftools.elf.sections import SymbolTableSection
-
 from minrpc.client.device import Device
 from minrpc.errors import ConfigurationError
 from minrpc.firmware import Firmware
 from minrpc.firmware.build import LIBRARIES
-from minrpc.library.c_library import CLibrary, Symbols
+from minrpc.library.c_library import CLibrary
 from minrpc.library.c_types import Declarations, Function
 from minrpc.library.compiling import Sources
 from minrpc.library.linked_in import declared_in, packed_name
 from minrpc.library.loading import LoadError, firmware_of, load
+from minrpc.library.program_types import program
 from minrpc.library.toolset import program_facts, toolset_of
 from minrpc.targets import Target
 from minrpc.targets.libraries import NamedLibrary, find_library
@@ -33,7 +31,7 @@ class LinkedLibrary(CLibrary):
         functions, declarations = _declared(firmware.build_dir / LIBRARIES / name, firmware)
         module = device.system_lib()
         facts = program_facts(firmware.elf)
-        super().__init__(device, name, functions, declarations, symbols_of(firmware.elf), facts, module)
+        super().__init__(device, name, functions, declarations, program(firmware.elf).symbols, facts, module)
 
     def packed_name(self, name: str) -> str:
         """What the packed function that calls the function `name` is called in the system library."""
@@ -111,17 +109,3 @@ def _declared(directory: Path, firmware: Firmware) -> tuple[Mapping[str, Functio
     """The functions and the rest, read once."""
     declarations, functions, _ = declared_in(directory, lambda: toolset_of(firmware).program("ld"))
     return functions, declarations
-
-
-@lru_cache(maxsize=16)
-def symbols_of(elf: Path) -> Symbols:
-    """Where the firmware's global symbols are."""
-    addresses: dict[str, int] = {}
-    sizes: dict[str, int] = {}
-    with elf.open("rb") as stream:
-        table = ELFFile(stream).get_section_by_name(".symtab")
-        if isinstance(table, SymbolTableSection):
-            for symbol in table.iter_symbols():
-                if symbol["st_info"]["bind"] != "STB_LOCAL" or symbol.name not in addresses:
-                    addresses[symbol.name], sizes[symbol.name] = symbol["st_value"], symbol["st_size"]
-    return Symbols(addresses, sizes)

@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import OrderedDict
+from io import BytesIO
 from pathlib import Path
 from typing import Final
 
+from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import NoteSection
 
@@ -20,7 +23,8 @@ from minrpc.library.compiling import Compiled, Sources, compile_sources
 from minrpc.library.linking import Image, UndefinedSymbolsError, link
 from minrpc.library.loaded import LoadedLibrary
 from minrpc.library.thunks import START
-from minrpc.library.toolset import Toolset, program_facts, toolset_of
+from minrpc.library.toolset import COMMANDS, Toolset, program_facts, toolset_of
+from minrpc.targets import Target
 from minrpc.wire.requests import free_data
 from minrpc.wire.values import Handle, Module
 
@@ -30,6 +34,8 @@ SYMBOL: Final = "minrpc.symbol"
 
 _FIRST_BASE: Final = 0x10000
 _IMAGES: Final = 256
+# A build's directory is at most so far above its program: build/zephyr/zephyr.elf.
+_LEVELS: Final = 3
 _ROUNDS: Final = 4
 
 
@@ -59,11 +65,31 @@ def firmware_of(device: Device) -> Firmware:
     found = getattr(device.owner, "firmware", None)
     if isinstance(found, Firmware):
         return found
+    target = getattr(device.owner, "target", None)
+    if isinstance(target, Target) and target.elf is not None:
+        firmware = firmware_from(target, target.elf)
+        check_build(device, firmware)
+        return firmware
     raise LoadError(
         f"it is not known which firmware runs on {device.name}",
         stage="load",
-        next_step="give `firmware=build(target)`: the firmware that was flashed",
+        next_step="name the program that was flashed: --elf FILE, or `firmware=build(target)`",
     )
+
+
+def firmware_from(target: Target, elf: Path) -> Firmware:
+    """A program that somebody else has built. Raises LoadError where the file is none."""
+    elf = elf.absolute()
+    try:
+        content = elf.read_bytes()
+        ELFFile(BytesIO(content))
+    except (OSError, ELFError) as error:
+        raise LoadError(
+            f"{elf} is no program: {error}", stage="load", next_step="name the ELF file that was flashed"
+        ) from error
+    places = [place for place in elf.parents[:_LEVELS] if (place / COMMANDS).is_file()]
+    build_dir = places[0] if places else elf.parent
+    return Firmware(target, elf, build_dir, hashlib.sha256(content).hexdigest(), cached=True, seconds=0.0)
 
 
 def check_build(device: Device, firmware: Firmware) -> None:

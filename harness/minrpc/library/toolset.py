@@ -18,8 +18,10 @@ from elftools.elf.sections import SymbolTableSection
 
 from minrpc.errors import ConfigurationError, ToolchainMissingError
 from minrpc.firmware import Firmware
+from minrpc.firmware.provenance import compiler_of
+from minrpc.firmware.toolchain import debian_compiler
 
-_COMMANDS: Final = "compile_commands.json"
+COMMANDS: Final = "compile_commands.json"
 # A source of the firmware that is compiled with the port's own flags and nothing special.
 _EXAMPLE: Final = "operators/operators.c"
 _TOOL_S: Final = 60.0
@@ -35,6 +37,12 @@ _DROPPED: Final = re.compile(
 # Of the firmware's definitions those that its headers look at; a user's file gets none of the runtime's own.
 _OWN_DEFINITION: Final = re.compile(r"-DMINRPC_")
 
+
+_ARCHITECTURES: Final = {"EM_ARM": "arm", "EM_386": "x86", "EM_X86_64": "host", "EM_RISCV": "riscv"}
+# Of the flags that debug information names: what decides how functions call each other.
+_TOLD: Final = re.compile(
+    r"-m(?!indirect|fentry|record).*|-O.|-f(no-)?(short-enums|short-wchar|(un)?signed-char|pack-struct.*)"
+)
 
 EMULATIONS: Final = {
     ("EM_386", 32): "elf_i386",
@@ -151,20 +159,37 @@ def program_facts(elf: Path) -> ProgramFacts:
 
 
 def toolset_of(firmware: Firmware) -> Toolset:
-    """What built the firmware. Raises ConfigurationError when that was not kept."""
-    return toolset_from(firmware.build_dir / _COMMANDS, firmware.elf)
+    """What built the firmware; where that was not kept, what its debug information says of it.
+
+    Raises ConfigurationError where neither tells.
+    """
+    commands = firmware.build_dir / COMMANDS
+    return toolset_from(commands, firmware.elf) if commands.is_file() else toolset_by(firmware.elf)
+
+
+@lru_cache(maxsize=16)
+def toolset_by(elf: Path) -> Toolset:
+    """Debian's compiler for the program's processor, with the flags that its debug information names.
+
+    Raises ConfigurationError, ToolchainMissingError.
+    """
+    facts = program_facts(elf)
+    arch = _ARCHITECTURES.get(facts.machine)
+    told = compiler_of(elf, "")
+    if arch is None or not told.flags:
+        raise ConfigurationError(
+            f"the compiler that built {elf.name} is not known: its debug information does not name it",
+            next_step="compile it with -g, or keep compile_commands.json beside it",
+        )
+    flags = [word for word in told.flags.split() if _TOLD.fullmatch(word)]
+    specs = ["--specs=picolibc.specs"] if arch in ("arm", "riscv") else []
+    return Toolset(debian_compiler(arch), (*flags, *specs), (), elf)
 
 
 @lru_cache(maxsize=64)
 def toolset_from(commands: Path, elf: Path) -> Toolset:
-    """From a build's compile_commands.json, for the program `elf`. Raises ConfigurationError."""
-    try:
-        entries = json.loads(commands.read_text())
-    except FileNotFoundError as error:
-        raise ConfigurationError(
-            f"the compiler that built {elf.name} is not known: there is no {commands}",
-            next_step="build the firmware anew, or give `firmware=` one that was built here",
-        ) from error
+    """From a build's compile_commands.json, for the program `elf`."""
+    entries = json.loads(commands.read_text())
     entry = next((one for one in entries if str(one["file"]).endswith(_EXAMPLE)), entries[0])
     words = entry.get("arguments") or shlex.split(entry["command"])
     return _from_command(words, Path(entry["directory"]), commands.parent, elf)

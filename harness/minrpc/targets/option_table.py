@@ -36,6 +36,11 @@ DEVICE_OPTIONS: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
             "metavar": "DIR",
             "help": "use the firmware of a finished `west build` as it is, and build nothing",
         },
+        "elf": {
+            "type": Path,
+            "metavar": "FILE",
+            "help": "with --serial-port: the program that runs there, which code is linked against",
+        },
         "baud": {"type": int, "metavar": "N", "help": "bits per second of the serial port"},
         "platforms-file": {"type": Path, "metavar": "FILE", "help": "TOML file with more platforms"},
         "libraries": {

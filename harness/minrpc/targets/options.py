@@ -21,6 +21,7 @@ class Options:
     platforms: names in the order given; empty for every default platform that runs here.
     serial_port: attach to this port instead of starting anything.
     build_dir: a finished build of Zephyr's, used as it is.
+    elf: the program that runs at the serial port.
     flash_arguments: with both: how the board is flashed, as `west flash` takes it.
     flash_command: with both: what flashes it in place of that, as in minrpc.toml.
     baud: bits per second of the serial port; None for the platform's own.
@@ -36,6 +37,7 @@ class Options:
     platforms: tuple[str, ...] = ()
     serial_port: str | None = None
     build_dir: Path | None = None
+    elf: Path | None = None
     flash_arguments: tuple[str, ...] = ()
     flash_command: str = ""
     baud: int | None = None
@@ -59,6 +61,7 @@ class Options:
             platform,
             serial_port=self.serial_port,
             build_dir=self.build_dir,
+            elf=self.elf,
             flash_arguments=self.flash_arguments,
             link=self.link,
             timing=self.timing,
@@ -84,6 +87,7 @@ def options_from(given: Mapping[str, Any]) -> Options:
         platforms=split_names(given["platform"]),
         serial_port=given["serial_port"],
         build_dir=given["build_dir"],
+        elf=given["elf"],
         baud=given["baud"],
         platforms_file=given["platforms_file"],
         libraries=given["libraries"],
@@ -106,6 +110,8 @@ def split_names(values: list[str]) -> tuple[str, ...]:
 
 
 def _check(options: Options) -> None:
+    if options.elf is not None and not options.elf.is_file():
+        raise ConfigurationError(f"--elf: there is no file {options.elf}", next_step="correct the path")
     limits = {"total": options.total_s, "session": options.session_s, "call": options.call_s}
     for name, seconds in limits.items():
         if not seconds > 0:
@@ -124,5 +130,7 @@ def _check(options: Options) -> None:
 def _check_without_port(options: Options) -> None:
     if options.baud is not None:
         raise ConfigurationError("--baud is for a serial port", next_step="name it with --serial-port")
+    if options.elf is not None:
+        raise ConfigurationError("--elf is for a board that runs", next_step="name it with --serial-port")
     if options.timing == "board":
         raise ConfigurationError("--timing board is for a board", next_step="name it with --serial-port")

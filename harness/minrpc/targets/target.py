@@ -62,6 +62,7 @@ class TargetFields(StartFields, total=False):
     flash_command: str
     serial_port: str | None
     build_dir: Path | None
+    elf: Path | None
     flash_arguments: tuple[str, ...]
 
 
@@ -73,6 +74,8 @@ class Target:
     serial_port: attach to the firmware that runs there already, and build nothing: a path, or a USB device as
         `find_port` knows it.
     build_dir: a finished build of Zephyr's to be used as it is: nothing is built.
+    elf: the program that runs at the serial port, where the harness did not build it: what is loaded is
+        linked against it, and its functions are known by name.
     flash_arguments: as `west flash` takes them. With a build and a serial port the board is flashed first.
     link: what carries RPC to an emulator or a process.
     timing: "exact" counts instructions (QEMU only, and the default there), "wall" follows the host's clock.
@@ -88,6 +91,7 @@ class Target:
     platform: Platform
     serial_port: str | None = None
     build_dir: Path | None = None
+    elf: Path | None = None
     flash_arguments: tuple[str, ...] = ()
     link: Link = "pty"
     timing: Timing | None = None

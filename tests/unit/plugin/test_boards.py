@@ -17,6 +17,7 @@ import serial
 from minrpc import RunningDevice, Target, build, open_device, start
 from minrpc.errors import DeadlineError, ResetError
 from minrpc.host.deadline import Deadline
+from minrpc.library import LoadError
 
 BOARD = Path(__file__).with_name("board.py")
 RESET_S = 60.0
@@ -47,6 +48,22 @@ def port(tmp_path: Path) -> Iterator[tuple[Path, int]]:
         assert board.stdout is not None
         yield path, int(board.stdout.readline())
         board.communicate()
+
+
+def test_the_program_of_a_board_is_named(port: tuple[Path, int], tmp_path: Path) -> None:
+    """Its build id must be that of what runs; then C is loaded into it, and its functions have names."""
+    program = build(Target.named("posix")).elf
+    (tmp_path / "f.c").write_text("int f(int x) { return x + 1; }\n")
+    with open_device(serial_port=str(port[0]), elf=program) as device:
+        assert device.load(tmp_path / "f.c").f(2) == 3
+        assert device.firmware.minrpc_crc32(0, b"123456789", 9) == 0xCBF43926
+    other = build(Target.named("posix", cmake_options=["-DMINRPC_RANDOM_FILL=OFF"])).elf
+    with open_device(serial_port=str(port[0]), elf=other) as device:
+        with pytest.raises(LoadError, match=r"runs build \w{16}, minrpc_posix is build \w{16}"):
+            device.load(tmp_path / "f.c")
+        assert device.system_lib()["inc"](1) == 2
+    with open_device(serial_port=str(port[0])) as device, pytest.raises(LoadError, match="--elf FILE"):
+        device.load(tmp_path / "f.c")
 
 
 def reset_command(path: Path, pid: int) -> str:

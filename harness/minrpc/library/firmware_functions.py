@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The functions of the firmware itself, by name, with the types that its debug information has."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from minrpc.client.device import Device
+from minrpc.firmware import Firmware
+from minrpc.library.c_library import CFunction, CLibrary, Symbols
+from minrpc.library.c_types import CType, Declarations, Function, Variable
+from minrpc.library.compiling import Compiled, compile_text
+from minrpc.library.loaded import LoadedLibrary
+from minrpc.library.loading import load_compiled
+from minrpc.library.namespaces import Types, Variables
+from minrpc.library.program_types import Program, program
+from minrpc.library.thunks import callable_functions, thunk_source
+from minrpc.library.toolset import program_facts, toolset_of
+
+
+class FirmwareFunctions:
+    """Every function of the firmware that runs, with external linkage, as an attribute.
+
+    `types` has its structs and enums, `variables` its variables. What calls a function is compiled and loaded
+    when that is first used: a few hundred bytes of the device's memory for code, until the session ends.
+    """
+
+    def __init__(self, device: Device, firmware: Firmware) -> None:
+        self.name = firmware.elf.name
+        self._device = device
+        self._firmware = firmware
+        self._program = program(firmware.elf)
+        self._loaded: dict[str, LoadedLibrary] = {}
+        self.types = Types(self.name, _Types(self._program))
+        self.variables = Variables(self, _Variables(self._program))
+
+    @property
+    def symbols(self) -> Symbols:
+        """Where its functions and variables are."""
+        return self._program.symbols
+
+    def __getattr__(self, name: str) -> CFunction:
+        if name.startswith("__") or "_program" not in self.__dict__:
+            raise AttributeError(name)
+        try:
+            return self[name]
+        except KeyError as error:
+            raise AttributeError(error.args[0]) from None
+
+    def __getitem__(self, name: str) -> CFunction:
+        """The function `name`. Raises KeyError, and what loading raises."""
+        return self._library(name)[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._program.function_names)
+
+    def __dir__(self) -> list[str]:
+        return [*self._program.function_names, "types", "variables"]
+
+    def __repr__(self) -> str:
+        return f"<{len(self._program.function_names)} functions of {self.name}>"
+
+    def time_evaluator(self, name: str, **options: Any) -> Callable[..., Any]:  # noqa: ANN401 - see CLibrary
+        """Times a function as `CLibrary.time_evaluator` does."""
+        return self._library(name).time_evaluator(name, **options)
+
+    def measure(self, name: str, **options: Any) -> Callable[..., Any]:  # noqa: ANN401 - see CLibrary
+        """Times a function in whole cycles as `CLibrary.measure` does."""
+        return self._library(name).measure(name, **options)
+
+    def read(self, address: int, size: int) -> memoryview:
+        """Bytes of the device's memory."""
+        return CLibrary.read(self._library(""), address, size)
+
+    def write(self, address: int, data: bytes) -> None:
+        """Overwrite bytes of the device's memory."""
+        CLibrary.write(self._library(""), address, data)
+
+    def _library(self, name: str) -> LoadedLibrary:
+        """What calls the function `name`; of the name "" what copies memory."""
+        known = self._loaded.get(name)
+        if known is None or not known.module.usable_on(self._device.rpc):
+            known = self._loaded[name] = self._load([self._function(name)] if name else [])
+        return known
+
+    def _function(self, name: str) -> Function:
+        if name not in self._program.function_names:
+            near = difflib.get_close_matches(name, self._program.function_names, 3)
+            hint = f"; did you mean {' or '.join(near)}?" if near else ""
+            raise KeyError(f"{self.name} has no function {name!r} with external linkage{hint}")
+        found = self._program.function(name)
+        if found is None:
+            raise KeyError(
+                f"{self.name} has no debug information of {name}, so its types are not known: "
+                "load a C file with a function that calls it"
+            )
+        return callable_functions([found], program_facts(self._firmware.elf).word)[0]
+
+    def _load(self, functions: list[Function]) -> LoadedLibrary:
+        toolset = toolset_of(self._firmware)
+        supported = [one for one in functions if not one.unsupported]
+        word = program_facts(toolset.elf).word
+        thunks = compile_text(thunk_source(supported, word, copy=not functions), toolset)
+        named = {one.name: one for one in functions}
+        compiled = Compiled(
+            self.name, (thunks,), (), named, Declarations(named), start=False, key=thunks.parent.name
+        )
+        return load_compiled(self._device, compiled, toolset)
+
+
+class _Types(Mapping[str, CType]):
+    def __init__(self, program: Program) -> None:
+        self._program = program
+
+    def __getitem__(self, name: str) -> CType:
+        found = self._program.type(name)
+        if found is None:
+            raise KeyError(name)
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._program.everything.types)
+
+    def __len__(self) -> int:
+        return len(self._program.everything.types)
+
+
+class _Variables(Mapping[str, Variable]):
+    def __init__(self, program: Program) -> None:
+        self._program = program
+
+    def __getitem__(self, name: str) -> Variable:
+        found = self._program.variable(name)
+        if found is None:
+            raise KeyError(name)
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._program.everything.variables)
+
+    def __len__(self) -> int:
+        return len(self._program.everything.variables)

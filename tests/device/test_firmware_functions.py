@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The functions of the firmware itself, by name; and a program that the harness did not build."""
+
+from __future__ import annotations
+
+import shutil
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from minrpc.client import Device
+from minrpc.firmware import Firmware
+from minrpc.library import LoadedLibrary, LoadError
+from minrpc.library.loading import firmware_from
+from minrpc.library.toolset import toolset_of
+
+Load = Callable[..., LoadedLibrary]
+
+
+@pytest.fixture(autouse=True)
+def can_load(load: Load) -> None:
+    """Calls of the firmware's functions are compiled and loaded."""
+
+
+def test_by_name_with_their_types(device: Device) -> None:
+    crc = device.firmware.minrpc_crc32
+    assert crc.prototype == "uint32_t minrpc_crc32(uint32_t crc, const void *data, uint32_t size)"
+    data = np.arange(100, dtype=np.uint8)
+    assert crc(0, data, 100) == zlib.crc32(data.tobytes())
+    assert crc(0, b"123456789", 9) == 0xCBF43926
+    assert crc is device.firmware["minrpc_crc32"]
+    assert {"minrpc_crc32", "minrpc_server_receive"} <= set(dir(device.firmware))
+
+
+def test_timed_like_any_other(device: Device) -> None:
+    timed = device.firmware.measure("minrpc_crc32", number=5)
+    assert timed(0, b"1234", 4).summary.median > 0
+
+
+def test_a_name_that_is_not_there(device: Device) -> None:
+    with pytest.raises(AttributeError, match=r"has no function 'minrpc_crc' .*did you mean minrpc_crc32"):
+        _ = device.firmware.minrpc_crc
+
+
+def test_its_types_and_variables(device: Device) -> None:
+    config = device.firmware.types.minrpc_config
+    assert config(receive_size=5).receive_size == 5
+    with pytest.raises(AttributeError, match="has no variable 'no_such'"):
+        _ = device.firmware.variables.no_such
+
+
+def test_in_the_next_session_too(device: Device) -> None:
+    assert device.firmware.minrpc_crc32(0, b"123456789", 9) == 0xCBF43926
+    device.rpc.restart()
+    assert device.firmware.minrpc_crc32(0, b"123456789", 9) == 0xCBF43926
+
+
+def test_a_program_of_somebody_else(
+    device: Device, firmware: Firmware | None, tmp_path: Path, load: Load
+) -> None:
+    """Without compile_commands.json its debug information tells how it was compiled."""
+    if firmware is None:
+        pytest.skip("the program of a board is its own")
+    elf = tmp_path / "theirs.elf"
+    shutil.copy2(firmware.elf, elf)
+    theirs = firmware_from(firmware.target, elf)
+    (tmp_path / "twice.c").write_text("double twice(double x) { return 2 * x; }\n")
+    if firmware.platform.port == "zephyr":
+        assert set(toolset_of(theirs).flags) & set(toolset_of(firmware).flags)
+        return
+    assert device.load(tmp_path / "twice.c", firmware=theirs).twice(1.25) == 2.5
+
+
+def test_a_file_that_is_no_program(firmware: Firmware | None, tmp_path: Path) -> None:
+    if firmware is None:
+        pytest.skip("there is no target to give it to")
+    with pytest.raises(LoadError, match="is no program"):
+        firmware_from(firmware.target, tmp_path)
+    (tmp_path / "text").write_text("no")
+    with pytest.raises(LoadError, match="is no program"):
+        firmware_from(firmware.target, tmp_path / "text")
