@@ -134,8 +134,10 @@ def load_compiled(device: Device, compiled: Compiled, toolset: Toolset) -> Loade
 
 
 def image_size(device: Device, compiled: Compiled, toolset: Toolset) -> int:
-    """Bytes of the device's memory that it will take. Raises LinkError."""
-    return _Linker(device, toolset).link(compiled, _last_base.get(toolset.elf, _FIRST_BASE)).size
+    """Bytes of the device's memory that it will take. Raises LinkError, and as a call does."""
+    with device.rpc.lock:
+        device.rpc.ready()
+        return _Linker(device, toolset).link(compiled, _last_base.get(toolset.elf, _FIRST_BASE)).size
 
 
 def _placed(rpc: RpcClient, device: Device, compiled: Compiled, toolset: Toolset) -> Image:
