@@ -28,6 +28,7 @@ Group = Literal[
     "size",
     "instructions",
     "load",
+    "tvm",
 ]
 Verdict = Literal["met", "missed", ""]
 

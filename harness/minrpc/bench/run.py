@@ -15,6 +15,7 @@ import numpy as np
 
 from minrpc.bench import (
     boot,
+    candidates,
     copies,
     cpu,
     host_instructions,
@@ -36,9 +37,9 @@ from minrpc.targets import Target
 
 GROUPS: Final[tuple[Group, ...]] = get_args(Group)
 DEFAULT_GROUPS: Final[tuple[Group, ...]] = tuple(
-    group for group in GROUPS if group not in ("resend", "suite", "host instructions")
+    group for group in GROUPS if group not in ("resend", "suite", "host instructions", "tvm")
 )
-"""All that have goals, but the slowest."""
+"""All that have goals, but the slowest and what needs TVM."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +124,7 @@ _MEASURES: Final[dict[Group, Callable[[Peers, int], list[Row]]]] = {
     "size": lambda peers, _: memory_use.measure(peers),
     "load": loads.measure,
     "instructions": lambda peers, _: instructions.measure(peers),
+    "tvm": candidates.measure,
 }
 
 

@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--only",
         metavar="GROUP[,GROUP...]",
-        help=f"what to measure, of: {', '.join(GROUPS)} (default: all but resend and suite)",
+        help=f"what to measure, of: {', '.join(GROUPS)} (default: {', '.join(DEFAULT_GROUPS)})",
     )
     parser.add_argument("--rounds", type=int, default=11, metavar="N", help="turns of each pair (default 11)")
     parser.add_argument(

@@ -51,6 +51,8 @@ _RENAMED: Final = {
     "tvm.contrib.random.random_fill_for_measure": "tvm.contrib.random.random_fill",
 }
 
+_SHUTDOWN: Final = RpcCode.SHUTDOWN.to_bytes(4, "little")
+
 # Handles that we give out for functions of our own: no address of a device, since bit 62 is set.
 _OWN: Final = 1 << 62
 
@@ -188,7 +190,7 @@ _STAGES: Final = {
 
 def is_shutdown(packet: bytes) -> bool:
     """Whether the client says that it leaves, which has no answer. Each dialect says it alike."""
-    return packet[HEAD.size - 4 : HEAD.size] == RpcCode.SHUTDOWN.to_bytes(4, "little")
+    return packet[HEAD.size - len(_SHUTDOWN) : HEAD.size] == _SHUTDOWN
 
 
 def plain(value: Argument) -> Argument:

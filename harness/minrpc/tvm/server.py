@@ -145,12 +145,14 @@ class Service:
                 assert isinstance(event, PacketReceived)
                 if is_shutdown(event.packet):
                     return
+                watch.begin()
                 try:
-                    with watch.request():
-                        reply = bridge.answer(event.packet)
+                    reply = bridge.answer(event.packet)
                 except HarnessError as error:
                     self._failed(stream, watch.reason or str(error), bridge.refusal)
                     return
+                finally:
+                    watch.end()
                 stream.sendall(reply)
 
     def _failed(self, stream: Stream, text: str, refusal: Callable[[str], bytes]) -> None:

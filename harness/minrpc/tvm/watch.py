@@ -6,8 +6,7 @@ from __future__ import annotations
 import select
 import socket
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Protocol, Self
 
 
@@ -56,18 +55,17 @@ class Watch:
         self._thread.join()
         self._told.close()
 
-    @contextmanager
-    def request(self) -> Iterator[None]:
-        """A request runs. Raises ConnectionResetError when the session has been ended already."""
+    def begin(self) -> None:
+        """A request runs from now on. Raises ConnectionResetError when the session has been ended already."""
         with self._lock:
             if self.reason:
                 raise ConnectionResetError(self.reason)
             self._busy = True
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._busy = False
+
+    def end(self) -> None:
+        """It does not run any more."""
+        with self._lock:
+            self._busy = False
 
     def _run(self) -> None:
         poll = select.poll()

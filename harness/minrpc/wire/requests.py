@@ -68,6 +68,9 @@ class RpcCode(IntEnum):
     DEV_GET_CURRENT_STREAM = 21
 
 
+_KNOWN = {int(code): code for code in RpcCode}
+
+
 class Shutdown(NamedTuple):
     """The server is to stop. It does not answer."""
 
@@ -213,9 +216,10 @@ def split_packet(packet: Buffer) -> tuple[RpcCode, memoryview]:
     length, code = HEAD.unpack_from(packet)
     if length != len(packet) - _U64.size:
         raise MalformedError(f"the packet announces {length} bytes and has {len(packet) - _U64.size}")
-    if code not in list(RpcCode):
+    known = _KNOWN.get(code)
+    if known is None:
         raise MalformedError(f"request code {code} is unknown")
-    return RpcCode(code), memoryview(packet)[HEAD.size :]
+    return known, memoryview(packet)[HEAD.size :]
 
 
 def _decode(code: RpcCode, body: memoryview, dialect: Dialect) -> Request:
