@@ -29,7 +29,7 @@ def firmware_in(target: Target, build_dir: Path) -> Firmware:
         raise ConfigurationError(f"the firmware in {build_dir} has no MinRPC", next_step=step)
     cache = _read(build_dir, "CMakeCache.txt")
     base = Path(_value(cache, r"^ZEPHYR_BASE:\w+=(.*)$") or _value(cache, r"^Zephyr_DIR:\w+=(.*)/share/"))
-    qemu_argv = find_qemu(ninja(build_dir, "-t", "commands", "run_qemu"))
+    qemu_argv = _qemu_argv(build_dir)
     process = "\nCONFIG_ARCH_POSIX=y\n" in config
     starts: Start = "process" if process else "qemu" if qemu_argv else "board"
     platform = _wired(target.platform, read_built_tree(base, build_dir / "zephyr" / "zephyr.dts"), config)
@@ -50,6 +50,13 @@ def firmware_in(target: Target, build_dir: Path) -> Firmware:
         qemu_argv=tuple(qemu_argv),
         icount_shift=configured_shift(config),
     )
+
+
+def _qemu_argv(build_dir: Path) -> list[str]:
+    """What the build's own run target starts; nothing for a board, or a process of this machine."""
+    if "\nbuild run_qemu:" not in _read(build_dir, "build.ninja"):
+        return []
+    return find_qemu(ninja(build_dir, "-t", "commands", "run_qemu"))
 
 
 def _wired(platform: Platform, tree: BuiltTree, config: str) -> Platform:
