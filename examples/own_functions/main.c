@@ -1,7 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * Somebody else's program: a filter and a checksum of its own, and nothing of this project's but the library.
+ * Somebody else's program: a filter and a checksum of its own, and nothing of this project's but
+ * the library.
  */
 #include <minrpc/posix.h>
 

@@ -85,7 +85,10 @@ PACKED(array, 8U)
 PACKED(talk, 10U)
 
 static const struct minrpc_function operators[] = {
-	{"inc", "i", inc}, {"add", "ttw", add}, {"mul", "ttw", mul}, {"exp", "tw", exp_function},
+	{"inc", "i", inc},
+	{"add", "ttw", add},
+	{"mul", "ttw", mul},
+	{"exp", "tw", exp_function},
 };
 
 static const TVMBackendPackedCFunc packed[] = {
@@ -120,10 +123,8 @@ struct host *fuzz_start(void)
 	host_reboot(host);
 	calls_left = CALLS_MAX;
 	host_functions.log_size = 1500U;
-	host_functions.array = (DLTensor){.device = {kDLCPU, 0},
-					  .ndim = 2,
-					  .dtype = {kDLFloat, 32U, 1U},
-					  .shape = shape};
+	host_functions.array = (DLTensor){
+		.device = {kDLCPU, 0}, .ndim = 2, .dtype = {kDLFloat, 32U, 1U}, .shape = shape};
 	CHECK(host_take(host));
 	CHECK_EQ(host->message.type, TYPE_TERMINATE);
 	host_open(host, 0x23U);

@@ -1,7 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * What the fuzz targets share: one device that is reset before each input, and what must hold after it.
+ * What the fuzz targets share: one device that is reset before each input, and what must hold after
+ * it.
  */
 #ifndef FUZZ_H_
 #define FUZZ_H_
@@ -35,8 +36,8 @@ uint64_t input_u64(struct input *input);
 struct host *fuzz_start(void);
 
 /*
- * Fails unless the device answers the next client's good request, holds nothing of the last one's, and its arena
- * is in order.
+ * Fails unless the device answers the next client's good request, holds nothing of the last one's,
+ * and its arena is in order.
  */
 void fuzz_finish(struct host *host);
 

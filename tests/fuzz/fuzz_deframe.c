@@ -1,8 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * Any bytes, cut in any way: the reader tells the same of them however they are cut, what the writer makes of them
- * reads back, and the device serves afterwards.
+ * Any bytes, cut in any way: the reader tells the same of them however they are cut, what the
+ * writer makes of them reads back, and the device serves afterwards.
  */
 #include <string.h>
 
@@ -20,7 +20,8 @@ struct story {
 
 static void tell(struct story *story, enum minrpc_reader_event event)
 {
-	uint32_t come = (uint32_t)(story->reader.sink == NULL ? 0 : story->reader.sink - story->sink);
+	uint32_t come =
+		(uint32_t)(story->reader.sink == NULL ? 0 : story->reader.sink - story->sink);
 
 	put_u8(&story->told, (uint8_t)event);
 	put_u32(&story->told, story->reader.length);
@@ -36,8 +37,7 @@ static void tell(struct story *story, enum minrpc_reader_event event)
 static void feed(struct story *story, const uint8_t *data, uint32_t size)
 {
 	while (size != 0U) {
-		enum minrpc_reader_event event =
-			minrpc_reader_feed(&story->reader, &data, &size);
+		enum minrpc_reader_event event = minrpc_reader_feed(&story->reader, &data, &size);
 
 		if (event != MINRPC_READER_MORE) {
 			tell(story, event);

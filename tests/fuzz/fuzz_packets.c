@@ -1,11 +1,13 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * Messages in an established session. The input is their bodies; the framing, and as a rule the lengths and the
- * checks, are put right here. Each request must be answered by one well-formed reply.
+ * Messages in an established session. The input is their bodies; the framing, and as a rule the
+ * lengths and the checks, are put right here. Each request must be answered by one well-formed
+ * reply.
  *
- * An input is a row of [kind, u16 size, body]. In bodies "ADR" with a byte k after it, and the four bytes that
- * follow, become the k-th handle that the device gave out: a fuzzer can't guess addresses, and they change.
+ * An input is a row of [kind, u16 size, body]. In bodies "ADR" with a byte k after it, and the four
+ * bytes that follow, become the k-th handle that the device gave out: a fuzzer can't guess
+ * addresses, and they change.
  */
 #include <string.h>
 
@@ -22,7 +24,7 @@ enum kind {
 	CUT,      /* a normal message without its end */
 	ANY_TYPE, /* a message of the type that the first byte says, with the session's id */
 	NOISE,    /* not framed at all */
-	CHECKED,  /* a long copy with a check of its header: how long that is, its first byte says */
+	CHECKED, /* a long copy with a check of its header: how long that is, its first byte says */
 	KINDS,
 };
 
@@ -96,7 +98,8 @@ static uint32_t take_replies(struct fuzz_session *session)
 }
 
 /* Logs are 0; all else bears the id of the session that it was sent in. */
-static void send(struct fuzz_session *session, uint8_t type, const struct bytes *body, uint32_t replies)
+static void send(struct fuzz_session *session, uint8_t type, const struct bytes *body,
+		 uint32_t replies)
 {
 	struct bytes wire = {0};
 	uint32_t came;

@@ -1,8 +1,9 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * Sequences of requests, made from the input, against a model of what the device must hold: every request that
- * the model calls right succeeds, every other is an exception, and after each the device's memory is the model's.
+ * Sequences of requests, made from the input, against a model of what the device must hold: every
+ * request that the model calls right succeeds, every other is an exception, and after each the
+ * device's memory is the model's.
  */
 #include <string.h>
 
@@ -14,7 +15,7 @@
 #define EVALUATORS_MAX 6U
 #define SIZE_MAX_ASKED 700U
 /* Of a message up to its body: session header, length, code. */
-#define FRONT 15U
+#define FRONT          15U
 
 struct block {
 	uint64_t data; /* 0: none */
@@ -252,7 +253,10 @@ static void take_over(struct model *model, const struct tensor *written)
 
 static void call(struct model *model)
 {
-	/* By their places in fuzz.c: inc, add, mul, exp, tick, fail_text, leak, workspace, echo, array, talk. */
+	/*
+	 * By their places in fuzz.c: inc, add, mul, exp, tick, fail_text, leak, workspace, echo,
+	 * array, talk.
+	 */
 	uint32_t function = input_u8(model->input) % 14U;
 	uint32_t count = input_u8(model->input) % 5U;
 	struct tensor last = {0};
@@ -287,7 +291,8 @@ static void fill(struct model *model)
 
 static void make_evaluator(struct model *model)
 {
-	static const char *const names[] = {"inc", "add", "tick", "fail_text", "leak", "nothing", "talk"};
+	static const char *const names[] = {"inc",  "add",     "tick", "fail_text",
+					    "leak", "nothing", "talk"};
 	static const uint32_t arities[] = {8U, 10U, 11U, 12U};
 	struct evaluator *made = &model->evaluators[input_u8(model->input) % EVALUATORS_MAX];
 	uint32_t options = arities[input_u8(model->input) % 4U] - 5U;
@@ -379,14 +384,16 @@ static void disturb(struct model *model)
 	for (uint32_t i = 0U; i < size; i++) {
 		put_u8(&body, (uint8_t)(how + i));
 	}
-	put_message(&wire, model->host->session, how & 1U ? TYPE_NORMAL : how, body.data, body.size);
+	put_message(&wire, model->host->session, how & 1U ? TYPE_NORMAL : how, body.data,
+		    body.size);
 	wire.data[wire.size - 1U] ^= 0x40U;
 	wire.size -= how & 2U ? wire.size / 2U : 0U;
 	put_u8(&wire, 0xfeU);
 	bytes_free(&body);
 	host_give(model->host, &wire);
 	while (host_take(model->host)) {
-		CHECK(model->host->message.type == TYPE_LOG || model->host->message.type == TYPE_RESEND);
+		CHECK(model->host->message.type == TYPE_LOG ||
+		      model->host->message.type == TYPE_RESEND);
 	}
 }
 
@@ -437,9 +444,8 @@ static void numbered(struct model *model)
 }
 
 static void (*const steps[])(struct model *model) = {
-	allocate,       allocate,      release,     copy_to, copy_to, copy_from,
-	copy_among,     call,          call,        fill,    restart, disturb,
-	make_evaluator, run_evaluator, free_handle, numbered,
+	allocate, allocate, release, copy_to, copy_to,        copy_from,     copy_among,  call,
+	call,     fill,     restart, disturb, make_evaluator, run_evaluator, free_handle, numbered,
 };
 
 static void check_memory(struct model *model)

@@ -1,8 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * For the tests of ports: divisions, loads that are not aligned, registers over an interrupt, and a dot product with
- * and without vectors.
+ * For the tests of ports: divisions, loads that are not aligned, registers over an interrupt, and a
+ * dot product with and without vectors.
  */
 #include <string.h>
 
@@ -74,7 +74,10 @@ static void spoil(void)
 }
 #endif
 
-/* How many of the FPU's registers are others after an interrupt than before; -1 when there was none. */
+/*
+ * How many of the FPU's registers are others after an interrupt than before; -1 when there was
+ * none.
+ */
 PACKED(changed_by_interrupt)
 {
 	int64_t changed = 0;
@@ -178,8 +181,8 @@ PACKED(dot_scalar)
 	return 0;
 }
 
-static const TVMBackendPackedCFunc functions[] = {
-	divide, divide_wide, dot, dot_scalar, load_word, changed_by_interrupt};
+static const TVMBackendPackedCFunc functions[] = {divide,     divide_wide, dot,
+						  dot_scalar, load_word,   changed_by_interrupt};
 static const TVMFuncRegistry registry = {
 	"\006\000divide\0divide_wide\0dot\0dot_scalar\0load_word\0changed_by_interrupt\0",
 	functions};

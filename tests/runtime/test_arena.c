@@ -8,7 +8,7 @@
 #include "check.h"
 #include "host.h"
 
-#define GRANULE MINRPC_ARENA_GRANULE
+#define GRANULE  MINRPC_ARENA_GRANULE
 /* A header, and a guard of 8 bytes. */
 #define OVERHEAD (GRANULE + 8U)
 
@@ -101,7 +101,8 @@ TEST(an_unaligned_buffer_is_aligned)
 		block = take(minrpc_arena_largest_free(&arena), 1U, MINRPC_ARENA_DATA);
 		CHECK_EQ((uintptr_t)block % GRANULE, 0U);
 		CHECK(block >= buffer + shift);
-		CHECK(block + minrpc_arena_largest_free(&arena) <= buffer + shift + sizeof(buffer) - 32U);
+		CHECK(block + minrpc_arena_largest_free(&arena) <=
+		      buffer + shift + sizeof(buffer) - 32U);
 	}
 }
 
@@ -180,8 +181,8 @@ TEST(a_block_is_freed_only_as_what_it_is)
 	block = take(33U, 1U, MINRPC_ARENA_OBJECT);
 	CHECK(!minrpc_arena_free(&arena, (uintptr_t)block, MINRPC_ARENA_DATA));
 	CHECK(!minrpc_arena_find(&arena, (uintptr_t)block, MINRPC_ARENA_DATA, &size));
-	CHECK(minrpc_arena_find(&arena, (uintptr_t)block,
-				MINRPC_ARENA_DATA | MINRPC_ARENA_OBJECT, &size));
+	CHECK(minrpc_arena_find(&arena, (uintptr_t)block, MINRPC_ARENA_DATA | MINRPC_ARENA_OBJECT,
+				&size));
 	CHECK_EQ(size, 33U);
 	give(block, MINRPC_ARENA_OBJECT | MINRPC_ARENA_NDARRAY);
 }
@@ -246,7 +247,10 @@ TEST(an_arena_of_two_granules)
 	refuse(0U, 1U);
 }
 
-/* An arena of nearly 4 GiB is only its numbers here: what does not fit is refused before memory is touched. */
+/*
+ * An arena of nearly 4 GiB is only its numbers here: what does not fit is refused before memory is
+ * touched.
+ */
 TEST(sizes_near_those_of_a_huge_arena_do_not_wrap)
 {
 	fresh();
@@ -292,7 +296,8 @@ TEST(workspace_is_a_stack)
 	CHECK_EQ(minrpc_workspace_free(&arena, first), MINRPC_DAMAGE_NONE);
 	CHECK_EQ(arena.top, arena.size);
 	CHECK_EQ(minrpc_workspace_free(&arena, first), MINRPC_DAMAGE_FOREIGN);
-	CHECK_EQ(minrpc_workspace_free(&arena, arena.base + arena.size + GRANULE), MINRPC_DAMAGE_FOREIGN);
+	CHECK_EQ(minrpc_workspace_free(&arena, arena.base + arena.size + GRANULE),
+		 MINRPC_DAMAGE_FOREIGN);
 }
 
 TEST(workspace_and_blocks_share_the_room)
@@ -470,27 +475,16 @@ TEST(many_random_steps_keep_every_byte)
 	}
 }
 
-CHECK_MAIN(CASE(neighbours_merge_in_any_order),
-	   CASE(a_hole_is_used_again),
-	   CASE(every_alignment_is_kept_and_nothing_overlaps),
-	   CASE(an_unaligned_buffer_is_aligned),
-	   CASE(a_buffer_too_small_holds_nothing),
-	   CASE(exhaustion_is_an_error_and_changes_nothing),
-	   CASE(sizes_near_the_end_of_32_bits_are_refused),
-	   CASE(a_double_free_is_an_error),
-	   CASE(foreign_pointers_are_errors),
-	   CASE(a_block_is_freed_only_as_what_it_is),
-	   CASE(zero_bytes_are_an_allocation_of_their_own),
-	   CASE(peak_is_the_most_that_was_used),
-	   CASE(release_frees_these_kinds_only),
-	   CASE(an_arena_of_two_granules),
-	   CASE(sizes_near_those_of_a_huge_arena_do_not_wrap),
-	   CASE(workspace_is_a_stack),
-	   CASE(workspace_and_blocks_share_the_room),
-	   CASE(every_alignment_of_workspace),
+CHECK_MAIN(CASE(neighbours_merge_in_any_order), CASE(a_hole_is_used_again),
+	   CASE(every_alignment_is_kept_and_nothing_overlaps), CASE(an_unaligned_buffer_is_aligned),
+	   CASE(a_buffer_too_small_holds_nothing), CASE(exhaustion_is_an_error_and_changes_nothing),
+	   CASE(sizes_near_the_end_of_32_bits_are_refused), CASE(a_double_free_is_an_error),
+	   CASE(foreign_pointers_are_errors), CASE(a_block_is_freed_only_as_what_it_is),
+	   CASE(zero_bytes_are_an_allocation_of_their_own), CASE(peak_is_the_most_that_was_used),
+	   CASE(release_frees_these_kinds_only), CASE(an_arena_of_two_granules),
+	   CASE(sizes_near_those_of_a_huge_arena_do_not_wrap), CASE(workspace_is_a_stack),
+	   CASE(workspace_and_blocks_share_the_room), CASE(every_alignment_of_workspace),
 	   CASE(writes_beside_workspace_are_noticed),
-	   CASE(a_byte_beside_an_array_is_noticed_and_mended),
-	   CASE(a_damaged_header_is_noticed),
+	   CASE(a_byte_beside_an_array_is_noticed_and_mended), CASE(a_damaged_header_is_noticed),
 	   CASE(a_run_over_an_array_and_the_next_header_is_laid_on_the_first),
-	   CASE(what_is_free_has_no_guards),
-	   CASE(many_random_steps_keep_every_byte))
+	   CASE(what_is_free_has_no_guards), CASE(many_random_steps_keep_every_byte))

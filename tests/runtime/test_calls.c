@@ -1,7 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * Calls: what functions get and return, handles, workspace, logs, the global functions, the other requests.
+ * Calls: what functions get and return, handles, workspace, logs, the global functions, the other
+ * requests.
  */
 #include <math.h>
 
@@ -34,17 +35,21 @@ TEST(scalars_are_returned)
 		uint32_t real;
 		uint32_t wire;
 	} cases[] = {
-		{kTVMArgInt, ARG_INT, ARG_INT},		     {kTVMArgUInt, ARG_UINT, ARG_UINT},
-		{kTVMArgFloat, ARG_FLOAT, ARG_FLOAT},	     {kTVMOpaqueHandle, ARG_HANDLE, ARG_HANDLE},
-		{kTVMModuleHandle, ARG_MODULE, ARG_HANDLE},  {kTVMPackedFuncHandle, ARG_FUNCTION, ARG_HANDLE},
-		{kTVMDataType, ARG_DTYPE, ARG_DTYPE},	     {kDLDevice, ARG_DEVICE, ARG_DEVICE},
+		{kTVMArgInt, ARG_INT, ARG_INT},
+		{kTVMArgUInt, ARG_UINT, ARG_UINT},
+		{kTVMArgFloat, ARG_FLOAT, ARG_FLOAT},
+		{kTVMOpaqueHandle, ARG_HANDLE, ARG_HANDLE},
+		{kTVMModuleHandle, ARG_MODULE, ARG_HANDLE},
+		{kTVMPackedFuncHandle, ARG_FUNCTION, ARG_HANDLE},
+		{kTVMDataType, ARG_DTYPE, ARG_DTYPE},
+		{kDLDevice, ARG_DEVICE, ARG_DEVICE},
 		{kTVMArgBool, ARG_INT, ARG_INT}, /* a code that only the newest clients know */
 	};
 	struct host *host = host_start();
 
 	for (size_t i = 0U; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		const struct answer *answer =
-			call_ret(host, cases[i].type_code, (TVMValue){.v_int64 = 0x1122334455667788});
+		const struct answer *answer = call_ret(host, cases[i].type_code,
+						       (TVMValue){.v_int64 = 0x1122334455667788});
 		const uint8_t *value = expect_returned(answer, cases[i].real);
 
 		CHECK_EQ(wire_code(answer), cases[i].wire);
@@ -88,7 +93,8 @@ TEST(a_reply_of_any_length_is_one_message)
 	const uint8_t *value;
 
 	memset(data, 0xff, sizeof(data));
-	value = expect_returned(call_ret(host, kTVMBytes, (TVMValue){.v_handle = &bytes}), ARG_BYTES);
+	value = expect_returned(call_ret(host, kTVMBytes, (TVMValue){.v_handle = &bytes}),
+				ARG_BYTES);
 	CHECK_EQ(get_u64(value), sizeof(data));
 	CHECK_MEM(value + 8, data, sizeof(data));
 	host_stop(host);
@@ -96,18 +102,21 @@ TEST(a_reply_of_any_length_is_one_message)
 
 TEST(what_can_not_travel_is_an_exception)
 {
-	static const int codes[] = {kTVMDLTensorHandle, kTVMObjectHandle, kTVMObjectRValueRefArg, 16, 99, -1};
+	static const int codes[] = {
+		kTVMDLTensorHandle, kTVMObjectHandle, kTVMObjectRValueRefArg, 16, 99, -1};
 	struct host *host = host_start();
 	DLTensor tensor = {0};
 
 	for (size_t i = 0U; i < sizeof(codes) / sizeof(codes[0]); i++) {
-		expect_exception(call_ret(host, codes[i], (TVMValue){.v_handle = &tensor}), "can't be sent");
+		expect_exception(call_ret(host, codes[i], (TVMValue){.v_handle = &tensor}),
+				 "can't be sent");
 	}
 	expect_exception(call_ret(host, kTVMStr, (TVMValue){.v_str = NULL}), "returned str");
 	expect_exception(call_ret(host, kTVMBytes, (TVMValue){.v_handle = NULL}), "returned bytes");
 	for (size_t size = 0U; size < 2U; size++) {
 		TVMByteArray bytes = {NULL, size};
-		const struct answer *answer = call_ret(host, kTVMBytes, (TVMValue){.v_handle = &bytes});
+		const struct answer *answer =
+			call_ret(host, kTVMBytes, (TVMValue){.v_handle = &bytes});
 
 		if (size == 0U) {
 			(void)expect_returned(answer, ARG_BYTES);
@@ -116,7 +125,8 @@ TEST(what_can_not_travel_is_an_exception)
 		}
 	}
 	/* An array that the arena does not know: the client could never name it again. */
-	expect_exception(call_ret(host, kTVMNDArrayHandle, (TVMValue){.v_handle = &tensor}), "can't be sent");
+	expect_exception(call_ret(host, kTVMNDArrayHandle, (TVMValue){.v_handle = &tensor}),
+			 "can't be sent");
 	host_stop(host);
 }
 
@@ -187,9 +197,15 @@ TEST(an_array_is_returned_in_the_clients_dialect)
 TEST(handles_that_nobody_gave_out_are_exceptions)
 {
 	static const uint64_t handles[] = {
-		0U,	     1U,	  0x7fffU,	0x8000U,      0x80007fffU,  0x80008100U,
-		0x8000ffffU, 0x80028100U, 0x8002ffffU,	0x8003U << 16, 0xbfffffffU, 0xc0000000U,
-		0xffffffffU, 0x100000000U, 0x180008000U, 0xffffffff80008000U, UINT64_MAX,
+		0U,           1U,
+		0x7fffU,      0x8000U,
+		0x80007fffU,  0x80008100U,
+		0x8000ffffU,  0x80028100U,
+		0x8002ffffU,  0x8003U << 16,
+		0xbfffffffU,  0xc0000000U,
+		0xffffffffU,  0x100000000U,
+		0x180008000U, 0xffffffff80008000U,
+		UINT64_MAX,
 	};
 	struct host *host = host_start();
 
@@ -208,10 +224,17 @@ TEST(freeing_what_is_not_live_is_an_exception)
 		uint64_t handle;
 		uint64_t type;
 	} bad[] = {
-		{0U, ARG_NDARRAY},	  {1U, ARG_NDARRAY},	       {UINT64_MAX, ARG_NDARRAY},
-		{0xc0000000U, ARG_FUNCTION}, {0xffffffffU, ARG_FUNCTION}, {1ULL << 40, ARG_FUNCTION},
-		{0x8000U, ARG_INT},	  {0x8000U, ARG_STRING},       {0x8000U, 16U},
-		{0x8000U, UINT64_MAX},	  {0x8000U, (1ULL << 32) + ARG_MODULE},
+		{0U, ARG_NDARRAY},
+		{1U, ARG_NDARRAY},
+		{UINT64_MAX, ARG_NDARRAY},
+		{0xc0000000U, ARG_FUNCTION},
+		{0xffffffffU, ARG_FUNCTION},
+		{1ULL << 40, ARG_FUNCTION},
+		{0x8000U, ARG_INT},
+		{0x8000U, ARG_STRING},
+		{0x8000U, 16U},
+		{0x8000U, UINT64_MAX},
+		{0x8000U, (1ULL << 32) + ARG_MODULE},
 	};
 	struct host *host = host_start();
 
@@ -234,7 +257,8 @@ TEST(kinds_of_memory_are_kept_apart)
 	struct args args = {0};
 	uint64_t array;
 
-	host_functions.array = (DLTensor){.data = (void *)(uintptr_t)data, .dtype = {kDLInt, 8U, 1U}};
+	host_functions.array =
+		(DLTensor){.data = (void *)(uintptr_t)data, .dtype = {kDLInt, 8U, 1U}};
 	(void)expect_returned(host_call(host, host_function(host, "array"), &args), ARG_NDARRAY);
 	array = get_u64(host->answer.body + host->answer.size - 8U);
 	expect_exception(host_try_free(host, array), "0x");
@@ -293,7 +317,9 @@ TEST(functions_call_each_other_by_name)
 	struct args args = {0};
 
 	arg(&args, ARG_INT, 9U);
-	CHECK_EQ(get_u64(expect_returned(host_call(host, host_function(host, "call_inc"), &args), ARG_INT)), 10U);
+	CHECK_EQ(get_u64(expect_returned(host_call(host, host_function(host, "call_inc"), &args),
+					 ARG_INT)),
+		 10U);
 	host_stop(host);
 }
 
@@ -314,7 +340,8 @@ TEST(an_exceptions_text_is_cut_at_its_buffer)
 		arg(&args, ARG_INT, 1U);
 	}
 	arg_string(&args, "");
-	expect_exception(host_call(host, host_global(host, "runtime.RPCTimeEvaluator"), &args), "nnn");
+	expect_exception(host_call(host, host_global(host, "runtime.RPCTimeEvaluator"), &args),
+			 "nnn");
 	CHECK(strlen(host->answer.text) < MINRPC_ERROR_TEXT);
 	host_stop(host);
 }
@@ -331,8 +358,9 @@ TEST(unknown_names_are_not_errors)
 	arg(&args, ARG_MODULE, 0x8000U);
 	arg_string(&args, "nothing");
 	arg(&args, ARG_BOOL, 1U);
-	(void)expect_returned(host_call(host, host_global(host, "tvm.rpc.server.ModuleGetFunction"), &args),
-			      ARG_NULL);
+	(void)expect_returned(
+		host_call(host, host_global(host, "tvm.rpc.server.ModuleGetFunction"), &args),
+		ARG_NULL);
 	host_stop(host);
 }
 
@@ -363,8 +391,9 @@ TEST(random_fill_is_repeatable)
 		data = host_alloc(host, sizeof(first));
 		tensor = tensor_1d(data, 2U, 32U, 64);
 		arg_tensor(&args, V8, &tensor);
-		(void)expect_returned(host_call(host, host_global(host, "tvm.contrib.random.random_fill"), &args),
-				      ARG_NULL);
+		(void)expect_returned(
+			host_call(host, host_global(host, "tvm.contrib.random.random_fill"), &args),
+			ARG_NULL);
 		host_read(host, data, i == 0 ? first : again, sizeof(first));
 	}
 	CHECK_MEM(again, first, sizeof(first));
@@ -376,7 +405,8 @@ TEST(random_fill_is_repeatable)
 
 TEST(random_fill_stays_inside_for_every_dtype)
 {
-	static const uint8_t bits[] = {1U, 4U, 7U, 8U, 12U, 16U, 17U, 24U, 32U, 33U, 64U, 80U, 128U, 255U};
+	static const uint8_t bits[] = {1U,  4U,  7U,  8U,  12U, 16U,  17U,
+				       24U, 32U, 33U, 64U, 80U, 128U, 255U};
 	struct host *host = host_start();
 	uint64_t fill = host_global(host, "tvm.contrib.random.random_fill");
 
@@ -388,8 +418,12 @@ TEST(random_fill_stays_inside_for_every_dtype)
 				uint64_t data = host_alloc(host, size);
 				uint64_t after = host_alloc(host, 16U);
 				uint8_t guard[16];
-				struct tensor tensor = {.data = data, .code = code, .bits = bits[i],
-							.lanes = lanes, .ndim = 1U, .shape = {3}};
+				struct tensor tensor = {.data = data,
+							.code = code,
+							.bits = bits[i],
+							.lanes = lanes,
+							.ndim = 1U,
+							.shape = {3}};
 				struct args args = {0};
 
 				host_write(host, before, "0123456789abcdef", 16U);
@@ -412,8 +446,8 @@ TEST(random_fill_stays_inside_for_every_dtype)
 static const uint8_t *ask_info(struct host *host, uint32_t *size)
 {
 	struct args args = {0};
-	const uint8_t *bytes =
-		expect_returned(host_call(host, host_global(host, "minrpc.device_info"), &args), ARG_BYTES);
+	const uint8_t *bytes = expect_returned(
+		host_call(host, host_global(host, "minrpc.device_info"), &args), ARG_BYTES);
 
 	*size = (uint32_t)get_u64(bytes);
 	return bytes + 8;
@@ -446,7 +480,8 @@ TEST(device_info_tells_the_arena_and_the_clock)
 
 TEST(device_info_tells_regions_options_and_build)
 {
-	static const char options[] = "numbered,streaming,random_fill,fill,error_texts,testing,code_loading,";
+	static const char options[] =
+		"numbered,streaming,random_fill,fill,error_texts,testing,code_loading,";
 	static const uint8_t id[MINRPC_BUILD_ID_MAX] = {1, 2, 3, 0xff, 0};
 	struct host *host = host_start();
 	const uint8_t *info;
@@ -490,8 +525,9 @@ TEST(a_device_that_can_not_reset_says_so)
 
 TEST(global_functions_check_their_arguments)
 {
-	static const char *const names[] = {"tvm.rpc.server.ModuleGetFunction", "runtime.RPCTimeEvaluator",
-					    "tvm.contrib.random.random_fill", "minrpc.time_evaluator"};
+	static const char *const names[] = {
+		"tvm.rpc.server.ModuleGetFunction", "runtime.RPCTimeEvaluator",
+		"tvm.contrib.random.random_fill", "minrpc.time_evaluator"};
 	struct host *host = host_start();
 
 	for (size_t i = 0U; i < sizeof(names) / sizeof(names[0]); i++) {
@@ -576,7 +612,10 @@ static void init_server(struct host *host, const char *version)
 	expect_void(host_request(host, RPC_INIT_SERVER, &body));
 }
 
-/* f(tensor, an int of 0) of v0.7: 8 bytes that could as well be the byte offset of v0.8's tensor, and no int. */
+/*
+ * f(tensor, an int of 0) of v0.7: 8 bytes that could as well be the byte offset of v0.8's tensor,
+ * and no int.
+ */
 TEST(the_dialect_of_a_session_is_kept)
 {
 	struct host *host = host_start();
@@ -604,12 +643,14 @@ CHECK_MAIN(CASE(scalars_are_returned), CASE(nothing_strings_and_bytes_are_return
 	   CASE(handles_that_nobody_gave_out_are_exceptions),
 	   CASE(freeing_what_is_not_live_is_an_exception), CASE(kinds_of_memory_are_kept_apart),
 	   CASE(workspace_is_given_back), CASE(workspace_that_does_not_fit_says_so),
-	   CASE(workspace_that_is_not_live_is_an_exception), CASE(functions_call_each_other_by_name),
-	   CASE(an_exceptions_text_is_cut_at_its_buffer), CASE(unknown_names_are_not_errors),
-	   CASE(functions_of_the_library_are_named_after_a_colon),
-	   CASE(random_fill_is_repeatable), CASE(random_fill_stays_inside_for_every_dtype),
+	   CASE(workspace_that_is_not_live_is_an_exception),
+	   CASE(functions_call_each_other_by_name), CASE(an_exceptions_text_is_cut_at_its_buffer),
+	   CASE(unknown_names_are_not_errors),
+	   CASE(functions_of_the_library_are_named_after_a_colon), CASE(random_fill_is_repeatable),
+	   CASE(random_fill_stays_inside_for_every_dtype),
 	   CASE(device_info_tells_the_arena_and_the_clock),
-	   CASE(device_info_tells_regions_options_and_build), CASE(a_device_that_can_not_reset_says_so),
-	   CASE(global_functions_check_their_arguments), CASE(system_calls_check_their_arguments),
-	   CASE(streams_are_one), CASE(a_link_that_is_gone_does_not_stop_the_device),
+	   CASE(device_info_tells_regions_options_and_build),
+	   CASE(a_device_that_can_not_reset_says_so), CASE(global_functions_check_their_arguments),
+	   CASE(system_calls_check_their_arguments), CASE(streams_are_one),
+	   CASE(a_link_that_is_gone_does_not_stop_the_device),
 	   CASE(the_dialect_of_a_session_is_kept))

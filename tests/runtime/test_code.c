@@ -1,8 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * Code that arrives over the link, and what it becomes: a module of the session. What is loaded here is a registry in
- * the shape that a linker makes of it, whose functions lie in the test.
+ * Code that arrives over the link, and what it becomes: a module of the session. What is loaded
+ * here is a registry in the shape that a linker makes of it, whose functions lie in the test.
  */
 #include <stddef.h>
 
@@ -31,7 +31,8 @@ static struct host *start(void)
 	return host;
 }
 
-static int answer_42(TVMValue *args, int *codes, int count, TVMValue *value, int *code, void *resource)
+static int answer_42(TVMValue *args, int *codes, int count, TVMValue *value, int *code,
+		     void *resource)
 {
 	(void)args;
 	(void)codes;
@@ -52,9 +53,11 @@ struct image {
 static struct image linked_at(uint64_t address)
 {
 	struct image image = {
-		.registry = {.names = (const char *)(uintptr_t)address + offsetof(struct image, names),
+		.registry = {.names = (const char *)(uintptr_t)address +
+				      offsetof(struct image, names),
 			     .funcs = (const TVMBackendPackedCFunc *)((uintptr_t)address +
-								      offsetof(struct image, functions))},
+								      offsetof(struct image,
+									       functions))},
 		.functions = {answer_42, host_registry.funcs[0]},
 		.names = "\002\000answer\0tick",
 	};
@@ -81,7 +84,8 @@ static const struct answer *code_load(struct host *host, uint64_t block, uint64_
 
 static uint64_t upload(struct host *host)
 {
-	uint64_t block = get_u64(expect_returned(code_alloc(host, sizeof(struct image)), ARG_HANDLE));
+	uint64_t block =
+		get_u64(expect_returned(code_alloc(host, sizeof(struct image)), ARG_HANDLE));
 	struct image image = linked_at(block);
 
 	CHECK_EQ(block % 64U, 0U);
@@ -147,7 +151,8 @@ TEST(a_loaded_module_works_like_the_system_library)
 	uint64_t evaluator;
 
 	CHECK_EQ(readied, sizeof(struct image));
-	CHECK_EQ(get_u64(expect_returned(call(host, function(host, module, "answer")), ARG_INT)), 42U);
+	CHECK_EQ(get_u64(expect_returned(call(host, function(host, module, "answer")), ARG_INT)),
+		 42U);
 	(void)expect_returned(call(host, function(host, module, "tick")), ARG_NULL);
 	CHECK_EQ(host_functions.calls, 1U);
 	(void)expect_returned(get_function(host, module, "nothing"), ARG_NULL);
@@ -168,7 +173,8 @@ TEST(what_is_freed_takes_its_functions_and_evaluators_along)
 	uint64_t block = upload(host);
 	uint64_t module = load(host, block);
 	uint64_t answer = function(host, module, "answer");
-	uint64_t evaluator = get_u64(expect_returned(make_evaluator(host, module, "tick"), ARG_FUNCTION));
+	uint64_t evaluator =
+		get_u64(expect_returned(make_evaluator(host, module, "tick"), ARG_FUNCTION));
 	uint64_t other = load(host, upload(host));
 
 	expect_void(free_handle(host, module, ARG_MODULE));
@@ -179,7 +185,8 @@ TEST(what_is_freed_takes_its_functions_and_evaluators_along)
 	expect_exception(get_function(host, module, "answer"), "no live module");
 	expect_exception(make_evaluator(host, module, "answer"), "no live module");
 	expect_exception(host_try_free(host, block), "no live tensor");
-	CHECK_EQ(get_u64(expect_returned(call(host, function(host, other, "answer")), ARG_INT)), 42U);
+	CHECK_EQ(get_u64(expect_returned(call(host, function(host, other, "answer")), ARG_INT)),
+		 42U);
 	host_still_serves(host);
 	host_stop(host);
 }
@@ -234,8 +241,9 @@ TEST(a_block_that_is_not_loaded_is_freed_like_data)
 
 TEST(what_is_no_registry_is_refused)
 {
-	static const uint64_t offsets[] = {1U, 8U, 0U, sizeof(struct image), sizeof(struct image) - 8U,
-					   UINT32_MAX, 1ULL << 32, UINT64_MAX, (uint64_t)1 << 63};
+	static const uint64_t offsets[] = {
+		1U,         8U,         0U,         sizeof(struct image), sizeof(struct image) - 8U,
+		UINT32_MAX, 1ULL << 32, UINT64_MAX, (uint64_t)1 << 63};
 	struct host *host = start();
 	uint64_t block = upload(host);
 	struct image image = linked_at(block + 4096U);
@@ -246,9 +254,11 @@ TEST(what_is_no_registry_is_refused)
 	}
 	expect_exception(code_load(host, data, 0U), "no live handle");
 	host_write(host, block, &image, sizeof(image));
-	expect_exception(code_load(host, block, offsetof(struct image, registry)), "another address");
-	expect_exception(code_load(host, get_u64(expect_returned(code_alloc(host, 2U), ARG_HANDLE)), 0U),
+	expect_exception(code_load(host, block, offsetof(struct image, registry)),
 			 "another address");
+	expect_exception(
+		code_load(host, get_u64(expect_returned(code_alloc(host, 2U), ARG_HANDLE)), 0U),
+		"another address");
 	host_stop(host);
 }
 
@@ -287,7 +297,8 @@ TEST(a_port_may_have_memory_of_its_own_for_code)
 	block = upload(host);
 	CHECK(block - (uintptr_t)memory < sizeof(memory));
 	module = load(host, block);
-	CHECK_EQ(get_u64(expect_returned(call(host, function(host, module, "answer")), ARG_INT)), 42U);
+	CHECK_EQ(get_u64(expect_returned(call(host, function(host, module, "answer")), ARG_INT)),
+		 42U);
 	CHECK_EQ(arena_check(&host->server.code), 1U);
 	expect_exception(code_alloc(host, 4096U), "of 4096");
 	expect_void(free_handle(host, module, ARG_MODULE));
@@ -304,8 +315,10 @@ TEST(a_port_may_have_memory_of_its_own_for_code)
 TEST(handles_of_what_is_gone_are_not_given_out_again_soon)
 {
 	struct host *host = start();
-	uint64_t kept = get_u64(expect_returned(make_evaluator(host, 0x8000U, "tick"), ARG_FUNCTION));
-	uint64_t first = get_u64(expect_returned(make_evaluator(host, 0x8000U, "tick"), ARG_FUNCTION));
+	uint64_t kept =
+		get_u64(expect_returned(make_evaluator(host, 0x8000U, "tick"), ARG_FUNCTION));
+	uint64_t first =
+		get_u64(expect_returned(make_evaluator(host, 0x8000U, "tick"), ARG_FUNCTION));
 	uint64_t next;
 
 	expect_void(free_handle(host, first, ARG_FUNCTION));
@@ -317,7 +330,8 @@ TEST(handles_of_what_is_gone_are_not_given_out_again_soon)
 	CHECK_EQ(next, first);
 	host->server.object_serial = 0xfffff000U;
 	for (int i = 0; i < 3; i++) {
-		next = get_u64(expect_returned(make_evaluator(host, 0x8000U, "tick"), ARG_FUNCTION));
+		next = get_u64(
+			expect_returned(make_evaluator(host, 0x8000U, "tick"), ARG_FUNCTION));
 		CHECK(next >= 0xc0000000U);
 		(void)expect_returned(call(host, next), ARG_BYTES);
 	}
@@ -334,9 +348,10 @@ TEST(functions_get_their_resource)
 }
 
 CHECK_MAIN(CASE(a_loaded_module_works_like_the_system_library),
-	   CASE(what_is_freed_takes_its_functions_and_evaluators_along), CASE(the_session_end_frees_it),
-	   CASE(its_memory_can_be_read_and_written_at_any_offset),
-	   CASE(a_block_that_is_not_loaded_is_freed_like_data), CASE(what_is_no_registry_is_refused),
-	   CASE(no_room_and_no_permission), CASE(a_port_may_have_memory_of_its_own_for_code),
+	   CASE(what_is_freed_takes_its_functions_and_evaluators_along),
+	   CASE(the_session_end_frees_it), CASE(its_memory_can_be_read_and_written_at_any_offset),
+	   CASE(a_block_that_is_not_loaded_is_freed_like_data),
+	   CASE(what_is_no_registry_is_refused), CASE(no_room_and_no_permission),
+	   CASE(a_port_may_have_memory_of_its_own_for_code),
 	   CASE(handles_of_what_is_gone_are_not_given_out_again_soon),
 	   CASE(functions_get_their_resource))

@@ -49,7 +49,8 @@ TEST(receive_buffers)
 		uint8_t expected[20000];
 
 		host_still_serves(host);
-		CHECK_EQ(get_u32(expect_returned(host_call(host, info, &args), ARG_BYTES) + 24), sizes[i]);
+		CHECK_EQ(get_u32(expect_returned(host_call(host, info, &args), ARG_BYTES) + 24),
+			 sizes[i]);
 		/* The longest message that fits, and the shortest that does not. */
 		for (uint32_t size = sizes[i] - 60U; size <= sizes[i] + 8U; size++) {
 			memset(expected, (int)size, size);
@@ -82,7 +83,8 @@ TEST(send_buffers)
 
 TEST(arenas)
 {
-	static const uint32_t sizes[] = {1U, 15U, 16U, 31U, 32U, 33U, 47U, 48U, 64U, 100U, 200U, 4096U};
+	static const uint32_t sizes[] = {1U,  15U, 16U, 31U,  32U,  33U,
+					 47U, 48U, 64U, 100U, 200U, 4096U};
 
 	for (size_t i = 0U; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		struct host *host = start(512U, 64U, sizes[i]);
@@ -209,4 +211,5 @@ TEST(a_wrong_configuration_is_refused)
 	host_stop(host);
 }
 
-CHECK_MAIN(CASE(receive_buffers), CASE(send_buffers), CASE(arenas), CASE(every_seed_of_nonces), CASE(a_wrong_configuration_is_refused))
+CHECK_MAIN(CASE(receive_buffers), CASE(send_buffers), CASE(arenas), CASE(every_seed_of_nonces),
+	   CASE(a_wrong_configuration_is_refused))

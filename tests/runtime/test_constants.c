@@ -1,8 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * Memory of the image that the port declares as read-only: clients may name it, as they do with TVM's linked
- * parameters, but nothing of theirs writes there.
+ * Memory of the image that the port declares as read-only: clients may name it, as they do with
+ * TVM's linked parameters, but nothing of theirs writes there.
  */
 #include "check.h"
 #include "functions.h"
@@ -80,10 +80,12 @@ TEST(nothing_writes_there)
 	struct bytes body = {0};
 
 	expect_exception(call(host, "exp", (struct tensor[]){from, to}, 2U), "no live tensor");
-	expect_exception(call(host, "add", (struct tensor[]){from, from, to}, 3U), "no live tensor");
-	arg_tensor(&args, V8, &to);
-	expect_exception(host_call(host, host_global(host, "tvm.contrib.random.random_fill"), &args),
+	expect_exception(call(host, "add", (struct tensor[]){from, from, to}, 3U),
 			 "no live tensor");
+	arg_tensor(&args, V8, &to);
+	expect_exception(
+		host_call(host, host_global(host, "tvm.contrib.random.random_fill"), &args),
+		"no live tensor");
 	put_copy(&body, V8, &to, sizeof(host_constants));
 	put_fill(&body, 0x77U, sizeof(host_constants));
 	expect_exception(host_request(host, RPC_COPY_TO, &body), "no live tensor");

@@ -1,7 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * Memory: allocation, copies in both dialects, copies larger than the receive buffer, tensors as arguments.
+ * Memory: allocation, copies in both dialects, copies larger than the receive buffer, tensors as
+ * arguments.
  */
 #include "check.h"
 #include "functions.h"
@@ -47,18 +48,20 @@ static void expect_data(const struct answer *answer, const uint8_t *data, uint32
 /* Sizes around the receive buffer of 8192, and of every kind beyond it. */
 TEST(copies_of_every_size_arrive_in_both_dialects)
 {
-	static const uint32_t sizes[] = {0U,    1U,    7U,    8140U, 8141U, 8142U, 8143U, 8144U,
+	static const uint32_t sizes[] = {0U,    1U,    7U,    8140U, 8141U, 8142U, 8143U,  8144U,
 					 8145U, 8146U, 8160U, 8191U, 8192U, 8193U, 16384U, 60000U};
 
 	for (size_t i = 0U; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		for (int j = 0; j < 2; j++) {
 			struct host *host = host_start();
-			struct tensor tensor = tensor_1d(host_alloc(host, sizes[i]), 0U, 8U, sizes[i]);
+			struct tensor tensor =
+				tensor_1d(host_alloc(host, sizes[i]), 0U, 8U, sizes[i]);
 			struct bytes data = {0};
 
 			fill(&data, sizes[i]);
 			expect_void(copy_to(host, dialects[j], &tensor, &data));
-			expect_data(copy_from(host, dialects[j], &tensor, sizes[i]), data.data, sizes[i]);
+			expect_data(copy_from(host, dialects[j], &tensor, sizes[i]), data.data,
+				    sizes[i]);
 			bytes_free(&data);
 			host_still_serves(host);
 			host_stop(host);
@@ -111,7 +114,10 @@ TEST(a_streamed_copy_that_does_not_fit_writes_nothing)
 		put_fill(&zeros, 0U, 10000U);
 		host_write(host, small, zeros.data, zeros.size);
 		host_write(host, beside, zeros.data, zeros.size);
-		/* Only in a session of v0.7 is it looked for where the copy should go; told is why it can't. */
+		/*
+		 * Only in a session of v0.7 is it looked for where the copy should go; told is why
+		 * it can't.
+		 */
 		expect_exception(copy_to(host, dialects[j], &tensor, &data), "skipped");
 		host->server.dialect = MINRPC_DIALECT_0_7;
 		expect_exception(copy_to(host, V7, &tensor, &data),
@@ -147,8 +153,8 @@ TEST(a_streamed_copy_with_a_wrong_crc_is_not_answered)
 }
 
 /* A checked message: type 0x14, u32 CRC-32 of the packet up to its data, the packet. */
-static void put_checked_copy(struct bytes *wire, const struct host *host, const struct tensor *tensor,
-			     const struct bytes *data)
+static void put_checked_copy(struct bytes *wire, const struct host *host,
+			     const struct tensor *tensor, const struct bytes *data)
 {
 	struct bytes packet = {0};
 	struct bytes copy = {0};
@@ -201,14 +207,18 @@ TEST(a_checked_copy_in_any_chunking)
 /* Whatever bit of where it goes is damaged: nothing is written, here or elsewhere. */
 TEST(a_checked_copy_with_a_damaged_front_writes_nothing)
 {
-	enum { FRONT = 6 + 3 + 4 + 12 + 48, SIZE = 16384 };
+	enum {
+		FRONT = 6 + 3 + 4 + 12 + 48,
+		SIZE = 16384
+	};
 
 	static uint8_t now[SIZE];
 	static const uint8_t zeros[SIZE];
 
 	for (uint32_t bit = 6U * 8U; bit < FRONT * 8U; bit++) {
 		struct host *host = host_start();
-		uint64_t arrays[] = {host_alloc(host, SIZE), host_alloc(host, SIZE), host_alloc(host, SIZE)};
+		uint64_t arrays[] = {host_alloc(host, SIZE), host_alloc(host, SIZE),
+				     host_alloc(host, SIZE)};
 		struct tensor tensor = tensor_1d(arrays[1], 0U, 8U, SIZE);
 		struct bytes data = {0};
 		struct bytes wire = {0};
@@ -360,8 +370,8 @@ TEST(tensors_are_allocated_by_shape_and_dtype)
 TEST(shapes_that_overflow_are_exceptions)
 {
 	static const int64_t shapes[][4] = {
-		{65536, 65536, 1, 1},	       {65536, 65536, 65536, 65536}, {-1, 1, 1, 1},
-		{INT64_MIN, 1, 1, 1},	       {INT64_MAX, 2, 1, 1},	     {2147483648, 1, 1, 1},
+		{65536, 65536, 1, 1},           {65536, 65536, 65536, 65536}, {-1, 1, 1, 1},
+		{INT64_MIN, 1, 1, 1},           {INT64_MAX, 2, 1, 1},         {2147483648, 1, 1, 1},
 		{2147483647, 2147483647, 4, 1}, {1LL << 32, 1LL << 32, 1, 1}, {0, -1, 1, 1},
 	};
 	struct host *host = host_start();
@@ -421,19 +431,48 @@ TEST(tensor_arguments_are_checked)
 	const struct tensor good[] = {
 		{.data = data, .code = 0U, .bits = 8U, .lanes = 1U, .ndim = 1U, .shape = {64}},
 		{.data = data, .offset = 60U, .code = 2U, .bits = 32U, .lanes = 1U, .ndim = 0U},
-		{.data = data, .offset = 64U, .code = 0U, .bits = 8U, .lanes = 1U, .ndim = 1U, .shape = {0}},
+		{.data = data,
+		 .offset = 64U,
+		 .code = 0U,
+		 .bits = 8U,
+		 .lanes = 1U,
+		 .ndim = 1U,
+		 .shape = {0}},
 		{.data = data, .code = 2U, .bits = 64U, .lanes = 2U, .ndim = 2U, .shape = {2, 2}},
 		{.data = data, .offset = 8U, .code = 2U, .bits = 64U, .lanes = 7U, .ndim = 0U},
 	};
 	const struct tensor bad[] = {
 		{.data = data, .code = 0U, .bits = 8U, .lanes = 1U, .ndim = 1U, .shape = {65}},
-		{.data = data, .offset = 1U, .code = 0U, .bits = 8U, .lanes = 1U, .ndim = 1U, .shape = {64}},
-		{.data = data, .offset = 65U, .code = 0U, .bits = 8U, .lanes = 1U, .ndim = 1U, .shape = {0}},
+		{.data = data,
+		 .offset = 1U,
+		 .code = 0U,
+		 .bits = 8U,
+		 .lanes = 1U,
+		 .ndim = 1U,
+		 .shape = {64}},
+		{.data = data,
+		 .offset = 65U,
+		 .code = 0U,
+		 .bits = 8U,
+		 .lanes = 1U,
+		 .ndim = 1U,
+		 .shape = {0}},
 		{.data = data, .offset = 64U, .code = 2U, .bits = 32U, .lanes = 1U, .ndim = 0U},
 		{.data = data + 1U, .code = 0U, .bits = 8U, .lanes = 1U, .ndim = 0U},
 		{.data = 0U, .code = 0U, .bits = 8U, .lanes = 1U, .ndim = 1U, .shape = {0}},
-		{.data = data, .offset = 1ULL << 32, .code = 0U, .bits = 8U, .lanes = 1U, .ndim = 0U},
-		{.data = data, .offset = UINT64_MAX, .code = 0U, .bits = 8U, .lanes = 1U, .ndim = 1U, .shape = {2}},
+		{.data = data,
+		 .offset = 1ULL << 32,
+		 .code = 0U,
+		 .bits = 8U,
+		 .lanes = 1U,
+		 .ndim = 0U},
+		{.data = data,
+		 .offset = UINT64_MAX,
+		 .code = 0U,
+		 .bits = 8U,
+		 .lanes = 1U,
+		 .ndim = 1U,
+		 .shape = {2}},
 		/* Between elements: a fault on some cores. */
 		{.data = data, .offset = 1U, .code = 2U, .bits = 32U, .lanes = 1U, .ndim = 0U},
 		{.data = data, .offset = 4U, .code = 2U, .bits = 64U, .lanes = 1U, .ndim = 0U},
@@ -481,9 +520,11 @@ TEST(a_terminate_frees_the_memory)
 	host_stop(host);
 }
 
-CHECK_MAIN(CASE(copies_of_every_size_arrive_in_both_dialects), CASE(a_streamed_copy_in_any_chunking),
+CHECK_MAIN(CASE(copies_of_every_size_arrive_in_both_dialects),
+	   CASE(a_streamed_copy_in_any_chunking),
 	   CASE(a_streamed_copy_that_does_not_fit_writes_nothing),
-	   CASE(a_streamed_copy_with_a_wrong_crc_is_not_answered), CASE(a_checked_copy_in_any_chunking),
+	   CASE(a_streamed_copy_with_a_wrong_crc_is_not_answered),
+	   CASE(a_checked_copy_in_any_chunking),
 	   CASE(a_checked_copy_with_a_damaged_front_writes_nothing), CASE(pieces_by_byte_offset),
 	   CASE(a_copy_of_more_than_its_tensor_holds_is_malformed),
 	   CASE(copies_of_no_bytes_need_a_live_address_too), CASE(copies_on_the_device),

@@ -1,7 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * The time evaluator, with a scripted clock: it advances by `host_functions.cost` with each call of tick.
+ * The time evaluator, with a scripted clock: it advances by `host_functions.cost` with each call of
+ * tick.
  */
 #include "check.h"
 #include "functions.h"
@@ -17,8 +18,8 @@ struct options {
 };
 
 /* As many arguments as TVM v0.8 (8), v0.9 (10), v0.10 (11) or v0.14 (12) sends. */
-static const struct answer *create(struct host *host, const char *global, const char *name, uint32_t arity,
-				   const struct options *options)
+static const struct answer *create(struct host *host, const char *global, const char *name,
+				   uint32_t arity, const struct options *options)
 {
 	uint64_t function = host_global(host, global);
 	struct args args = {0};
@@ -44,7 +45,8 @@ static const struct answer *create(struct host *host, const char *global, const 
 	return host_call(host, function, &args);
 }
 
-static uint64_t made(struct host *host, const char *name, uint32_t arity, const struct options *options)
+static uint64_t made(struct host *host, const char *name, uint32_t arity,
+		     const struct options *options)
 {
 	return get_u64(expect_returned(
 		create(host, "runtime.RPCTimeEvaluator", name, arity, options), ARG_FUNCTION));
@@ -136,8 +138,8 @@ TEST(batches_grow_until_the_time_is_reached)
 {
 	struct host *host = host_start();
 	/* A call of 10 us: 1 ms takes 100 of them. */
-	uint64_t evaluator =
-		made(host, "tick", 8U, &(struct options){.number = 1, .repeat = 2, .min_repeat_ms = 1});
+	uint64_t evaluator = made(host, "tick", 8U,
+				  &(struct options){.number = 1, .repeat = 2, .min_repeat_ms = 1});
 
 	host_functions.cost = 10U;
 	(void)run(host, evaluator);
@@ -155,8 +157,8 @@ TEST(batches_grow_until_the_time_is_reached)
 TEST(a_short_function_under_a_coarse_clock)
 {
 	struct host *host = host_start();
-	uint64_t evaluator = made(
-		host, "tick", 8U, &(struct options){.number = 20, .repeat = 3, .min_repeat_ms = 4});
+	uint64_t evaluator = made(host, "tick", 8U,
+				  &(struct options){.number = 20, .repeat = 3, .min_repeat_ms = 4});
 
 	host->clock.is.cycles_hz = 1000000000U;
 	host->clock.granule = 1000U;
@@ -173,9 +175,9 @@ TEST(a_short_function_under_a_coarse_clock)
 TEST(a_zero_reading_grows_too)
 {
 	struct host *host = host_start();
-	uint64_t evaluator =
-		made(host, "tick", 11U,
-		     &(struct options){.number = 1, .repeat = 1, .min_repeat_ms = 1, .limit_zero = 5});
+	uint64_t evaluator = made(
+		host, "tick", 11U,
+		&(struct options){.number = 1, .repeat = 1, .min_repeat_ms = 1, .limit_zero = 5});
 
 	/* No time ever passes: 1, 2, 4, 7 and 11 calls, then it gives up. */
 	host_functions.cost = 0U;
@@ -188,9 +190,9 @@ TEST(a_zero_reading_grows_too)
 TEST(a_clock_that_moves_late_is_waited_for)
 {
 	struct host *host = host_start();
-	uint64_t evaluator =
-		made(host, "tick", 11U,
-		     &(struct options){.number = 1, .repeat = 1, .min_repeat_ms = 1, .limit_zero = 100});
+	uint64_t evaluator = made(
+		host, "tick", 11U,
+		&(struct options){.number = 1, .repeat = 1, .min_repeat_ms = 1, .limit_zero = 100});
 
 	/* A tick of the clock is a millisecond, a call a microsecond. */
 	host->clock.granule = 1000U;
@@ -227,11 +229,16 @@ TEST(cooling_down)
 TEST(numbers_that_make_no_sense_are_exceptions)
 {
 	static const struct options bad[] = {
-		{.number = 0, .repeat = 1},	       {.number = -1, .repeat = 1},
-		{.number = 1, .repeat = 0},	       {.number = 1, .repeat = -1},
-		{.number = INT64_MAX, .repeat = 1},    {.number = 1, .repeat = INT64_MAX},
-		{.number = 1LL << 32, .repeat = 1},    {.number = 1, .repeat = (1LL << 32) + 1},
-		{.number = 1, .repeat = INT64_MIN},    {.number = 1, .repeat = 1, .min_repeat_ms = -1},
+		{.number = 0, .repeat = 1},
+		{.number = -1, .repeat = 1},
+		{.number = 1, .repeat = 0},
+		{.number = 1, .repeat = -1},
+		{.number = INT64_MAX, .repeat = 1},
+		{.number = 1, .repeat = INT64_MAX},
+		{.number = 1LL << 32, .repeat = 1},
+		{.number = 1, .repeat = (1LL << 32) + 1},
+		{.number = 1, .repeat = INT64_MIN},
+		{.number = 1, .repeat = 1, .min_repeat_ms = -1},
 		{.number = 1, .repeat = 1, .limit_zero = -1},
 		{.number = 1, .repeat = 1, .cooldown_ms = -1},
 		{.number = 1, .repeat = 1, .repeats_to_cooldown = INT64_MIN},
@@ -250,16 +257,18 @@ TEST(numbers_that_make_no_sense_are_exceptions)
 /* However many results are asked for: what does not fit the arena is an exception. */
 TEST(results_that_do_not_fit_are_exceptions)
 {
-	static const int64_t repeats[] = {9000, 1 << 20, 1 << 24, (1 << 27) - 1, 1 << 27,
+	static const int64_t repeats[] = {9000,    1 << 20, 1 << 24, (1 << 27) - 1, 1 << 27,
 					  1 << 28, 1 << 29, 1 << 30, INT32_MAX};
 	struct host *host = host_start();
 
 	for (size_t i = 0U; i < sizeof(repeats) / sizeof(repeats[0]); i++) {
 		const struct options options = {.number = 1, .repeat = repeats[i]};
-		static const char *const globals[] = {"runtime.RPCTimeEvaluator", "minrpc.time_evaluator"};
+		static const char *const globals[] = {"runtime.RPCTimeEvaluator",
+						      "minrpc.time_evaluator"};
 
 		for (int j = 0; j < 2; j++) {
-			const struct answer *answer = create(host, globals[j], "tick", 8U, &options);
+			const struct answer *answer =
+				create(host, globals[j], "tick", 8U, &options);
 
 			if (answer->code == RPC_RETURN) {
 				uint64_t evaluator = get_u64(expect_returned(answer, ARG_FUNCTION));
@@ -281,14 +290,14 @@ TEST(more_results_than_tvms_client_can_take_are_refused)
 		uint32_t arity;
 		int64_t repeat;
 		bool refused;
-	} cases[] = {{8U, 251, false},	{10U, 251, false}, {11U, 250, false},
-		     {11U, 251, true},	{12U, 250, false}, {12U, 251, true}};
+	} cases[] = {{8U, 251, false}, {10U, 251, false}, {11U, 250, false},
+		     {11U, 251, true}, {12U, 250, false}, {12U, 251, true}};
 	struct host *host = host_start();
 
 	for (size_t i = 0U; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		const struct options options = {.number = 1, .repeat = cases[i].repeat};
-		const struct answer *answer = create(host, "runtime.RPCTimeEvaluator", "tick",
-						     cases[i].arity, &options);
+		const struct answer *answer =
+			create(host, "runtime.RPCTimeEvaluator", "tick", cases[i].arity, &options);
 
 		if (cases[i].refused) {
 			expect_exception(answer, "repeat is over 250");
@@ -298,9 +307,9 @@ TEST(more_results_than_tvms_client_can_take_are_refused)
 	}
 	/* One that has asked for this runtime's own has no such limit. */
 	(void)host_global(host, "minrpc.device_info");
-	(void)seconds(run(host, made(host, "tick", 12U,
-				     &(struct options){.number = 1, .repeat = 251})),
-		      251U, 250U);
+	(void)seconds(
+		run(host, made(host, "tick", 12U, &(struct options){.number = 1, .repeat = 251})),
+		251U, 250U);
 	host_stop(host);
 }
 
@@ -326,8 +335,9 @@ TEST(the_failing_functions_own_text_is_told)
 {
 	struct host *host = host_start();
 
-	expect_exception(run(host, made(host, "fail_text", 8U, &(struct options){.number = 4, .repeat = 2})),
-			 "no luck");
+	expect_exception(
+		run(host, made(host, "fail_text", 8U, &(struct options){.number = 4, .repeat = 2})),
+		"no luck");
 	host_stop(host);
 }
 
@@ -364,7 +374,8 @@ TEST(many_evaluators_live_at_once)
 	uint64_t evaluators[MANY];
 
 	for (uint32_t i = 0U; i < MANY; i++) {
-		evaluators[i] = made(host, "tick", 8U, &(struct options){.number = 1 + i, .repeat = 1});
+		evaluators[i] =
+			made(host, "tick", 8U, &(struct options){.number = 1 + i, .repeat = 1});
 	}
 	for (uint32_t i = 0U; i < MANY; i++) {
 		host_functions.calls = 0U;
@@ -373,7 +384,8 @@ TEST(many_evaluators_live_at_once)
 	}
 	/* Freed from the middle outwards. */
 	for (uint32_t i = 0U; i < MANY; i++) {
-		free_evaluator(host, evaluators[i % 2U == 0U ? MANY / 2 - 1 - i / 2U : MANY / 2 + i / 2U]);
+		free_evaluator(
+			host, evaluators[i % 2U == 0U ? MANY / 2 - 1 - i / 2U : MANY / 2 + i / 2U]);
 	}
 	CHECK_EQ(host->server.arena.used, 0U);
 	host_stop(host);
@@ -450,7 +462,8 @@ TEST(unknown_functions_and_modules_are_exceptions)
 	uint64_t create_function = host_global(host, "runtime.RPCTimeEvaluator");
 	static const uint64_t modules[] = {0U, 0x8001U, 0x100008000U, UINT64_MAX};
 
-	expect_exception(create(host, "runtime.RPCTimeEvaluator", "nothing", 8U, &options), "nothing");
+	expect_exception(create(host, "runtime.RPCTimeEvaluator", "nothing", 8U, &options),
+			 "nothing");
 	for (size_t i = 0U; i < sizeof(modules) / sizeof(modules[0]); i++) {
 		struct args args = {0};
 
@@ -483,20 +496,22 @@ static struct counts counted(const struct answer *answer, uint32_t repeat, uint3
 	CHECK_EQ(get_u64(result), 16U + 16U * repeat);
 	/* The header: version, its size, the stride, no further columns. */
 	CHECK_EQ(get_u64(result + 8), 0x0000001000100001U);
-	return (struct counts){get_u64(result + 16), get_u64(row), get_u32(row + 8), get_u32(row + 12)};
+	return (struct counts){get_u64(result + 16), get_u64(row), get_u32(row + 8),
+			       get_u32(row + 12)};
 }
 
 static uint64_t made_counting(struct host *host, const char *name, const struct options *options)
 {
-	return get_u64(
-		expect_returned(create(host, "minrpc.time_evaluator", name, 12U, options), ARG_FUNCTION));
+	return get_u64(expect_returned(create(host, "minrpc.time_evaluator", name, 12U, options),
+				       ARG_FUNCTION));
 }
 
 TEST(counts_of_every_repeat)
 {
 	struct host *host = host_start();
 	uint64_t evaluator = made_counting(
-		host, "tick", &(struct options){.number = 1, .repeat = 2, .min_repeat_ms = 1, .limit_zero = 9});
+		host, "tick",
+		&(struct options){.number = 1, .repeat = 2, .min_repeat_ms = 1, .limit_zero = 9});
 
 	host_functions.cost = 10U;
 	(void)run(host, evaluator);
@@ -521,12 +536,16 @@ TEST(the_empty_name_times_the_call_and_no_calls_the_timer)
 	CHECK_EQ(counted(run(host, empty), 1U, 0U).number, 9U);
 	CHECK_EQ(counted(run(host, timer), 1U, 0U).number, 0U);
 	CHECK_EQ(counted(run(host, timer), 1U, 0U).cycles, 3U);
-	expect_exception(create(host, "runtime.RPCTimeEvaluator", "", 8U, &(struct options){.number = 1, .repeat = 1}),
+	expect_exception(create(host, "runtime.RPCTimeEvaluator", "", 8U,
+				&(struct options){.number = 1, .repeat = 1}),
 			 "");
 	host_stop(host);
 }
 
-/* A counter that stands still: the coarse clock has the time, and each result says so by its top bit. */
+/*
+ * A counter that stands still: the coarse clock has the time, and each result says so by its top
+ * bit.
+ */
 TEST(what_the_coarse_clock_timed_says_so)
 {
 	struct host *host = host_start();
@@ -606,7 +625,8 @@ static void expect_abandoned(struct host *host)
 TEST(a_new_session_ends_a_long_batch)
 {
 	struct host *host = start_pending(session_start, sizeof(session_start), 3U);
-	uint64_t evaluator = made_counting(host, "tick", &(struct options){.number = 1 << 27, .repeat = 1});
+	uint64_t evaluator =
+		made_counting(host, "tick", &(struct options){.number = 1 << 27, .repeat = 1});
 
 	host_functions.cost = 100000U;
 	give_run(host, evaluator);
@@ -618,7 +638,9 @@ TEST(a_new_session_ends_batches_that_grow)
 {
 	struct host *host = start_pending(session_start, sizeof(session_start), 3U);
 	uint64_t evaluator = made_counting(
-		host, "tick", &(struct options){.number = 1, .repeat = 5, .min_repeat_ms = 100000, .limit_zero = 9});
+		host, "tick",
+		&(struct options){
+			.number = 1, .repeat = 5, .min_repeat_ms = 100000, .limit_zero = 9});
 
 	give_run(host, evaluator);
 	CHECK(host_functions.calls < 600000U);
@@ -628,9 +650,11 @@ TEST(a_new_session_ends_batches_that_grow)
 TEST(a_new_session_ends_a_cool_down)
 {
 	struct host *host = start_pending(session_start, sizeof(session_start), 5U);
-	uint64_t evaluator = made_counting(
-		host, "tick",
-		&(struct options){.number = 1, .repeat = 3, .cooldown_ms = 1 << 27, .repeats_to_cooldown = 1});
+	uint64_t evaluator = made_counting(host, "tick",
+					   &(struct options){.number = 1,
+							     .repeat = 3,
+							     .cooldown_ms = 1 << 27,
+							     .repeats_to_cooldown = 1});
 
 	give_run(host, evaluator);
 	CHECK(host->slept_ms <= 500U);
@@ -640,13 +664,15 @@ TEST(a_new_session_ends_a_cool_down)
 /* Whatever else waits there, and a start that is damaged, ends nothing. */
 TEST(other_bytes_end_nothing)
 {
-	static const uint8_t messages[][5] = {{0x77U, 0U, 1U, 1U}, {0U, 0U, 0U, 1U}, {0x77U, 0U, 0x10U, 1U}};
+	static const uint8_t messages[][5] = {
+		{0x77U, 0U, 1U, 1U}, {0U, 0U, 0U, 1U}, {0x77U, 0U, 0x10U, 1U}};
 	uint32_t sizes[] = {4U, 4U, 4U};
 
 	for (size_t i = 0U; i < 6U; i++) {
 		struct host *host = i < 3U ? start_pending(messages[i], sizes[i], 1U)
 					   : start_pending(session_start, i == 3U ? 3U : 4U, 1U);
-		uint64_t evaluator = made_counting(host, "tick", &(struct options){.number = 50, .repeat = 2});
+		uint64_t evaluator =
+			made_counting(host, "tick", &(struct options){.number = 50, .repeat = 2});
 
 		if (i == 4U) {
 			waiting.data[waiting.size - 1U] ^= 1U;
@@ -664,16 +690,16 @@ TEST(other_bytes_end_nothing)
 
 CHECK_MAIN(CASE(one_untimed_call_then_number_calls_a_repeat), CASE(every_arity_is_understood),
 	   CASE(other_numbers_of_arguments_are_exceptions),
-	   CASE(batches_grow_until_the_time_is_reached), CASE(a_short_function_under_a_coarse_clock),
-	   CASE(a_zero_reading_grows_too), CASE(a_clock_that_moves_late_is_waited_for),
-	   CASE(cooling_down), CASE(numbers_that_make_no_sense_are_exceptions),
+	   CASE(batches_grow_until_the_time_is_reached),
+	   CASE(a_short_function_under_a_coarse_clock), CASE(a_zero_reading_grows_too),
+	   CASE(a_clock_that_moves_late_is_waited_for), CASE(cooling_down),
+	   CASE(numbers_that_make_no_sense_are_exceptions),
 	   CASE(results_that_do_not_fit_are_exceptions),
 	   CASE(more_results_than_tvms_client_can_take_are_refused),
-	   CASE(a_failure_anywhere_stops_the_timer),
-	   CASE(the_failing_functions_own_text_is_told), CASE(a_clock_that_does_not_begin_is_told),
-	   CASE(a_timer_that_runs_already_is_told), CASE(many_evaluators_live_at_once),
-	   CASE(a_freed_evaluator_is_gone), CASE(evaluators_end_with_their_session),
-	   CASE(results_are_freed_after_they_are_sent),
+	   CASE(a_failure_anywhere_stops_the_timer), CASE(the_failing_functions_own_text_is_told),
+	   CASE(a_clock_that_does_not_begin_is_told), CASE(a_timer_that_runs_already_is_told),
+	   CASE(many_evaluators_live_at_once), CASE(a_freed_evaluator_is_gone),
+	   CASE(evaluators_end_with_their_session), CASE(results_are_freed_after_they_are_sent),
 	   CASE(what_the_timed_function_returns_is_not_the_result),
 	   CASE(workspace_that_a_timed_function_keeps_is_freed),
 	   CASE(unknown_functions_and_modules_are_exceptions), CASE(counts_of_every_repeat),

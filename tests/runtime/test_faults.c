@@ -1,7 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * What stops TVM's own device runtime must not stop this one: after each fault the good request is answered.
+ * What stops TVM's own device runtime must not stop this one: after each fault the good request is
+ * answered.
  */
 #include <stdio.h>
 
@@ -62,7 +63,10 @@ TEST(a_frame_cut_anywhere_costs_only_itself)
 	put_call(&wire, host->session, tick);
 	whole = wire.size;
 	for (wire.size = 0U; wire.size < whole; wire.size++) {
-		/* A byte ff at the cut waits for its second: a writer that starts afresh sends fe first. */
+		/*
+		 * A byte ff at the cut waits for its second: a writer that starts afresh sends fe
+		 * first.
+		 */
 		struct bytes resync = {0};
 
 		host_receive(host, &wire);
@@ -136,8 +140,7 @@ TEST(a_length_over_the_buffer_is_skipped_and_answered)
 	for (uint32_t i = 0U; i < 20000U; i++) {
 		put_u8(&body, (uint8_t)i);
 	}
-	expect_exception(host_request(host, RPC_CALL_FUNC, &body),
-			 "20023 bytes");
+	expect_exception(host_request(host, RPC_CALL_FUNC, &body), "20023 bytes");
 	CHECK_CONTAINS(host->answer.text, "8192");
 	CHECK_EQ(host->server.counters[MINRPC_OVERSIZE_FRAMES], 1U);
 	host_still_serves(host);
@@ -167,11 +170,14 @@ TEST(a_nonsense_length_is_skipped_and_said_in_the_log)
 	}
 }
 
-/* What looks like a session start at the front of a frame that never ends well must not end the session. */
+/*
+ * What looks like a session start at the front of a frame that never ends well must not end the
+ * session.
+ */
 TEST(an_oversize_session_start_without_a_good_crc_changes_nothing)
 {
-	static const uint8_t types[] = {TYPE_INIT, TYPE_TERMINATE, TYPE_REPLY, TYPE_NORMAL,
-					TYPE_NUMBERED, TYPE_PROBE};
+	static const uint8_t types[] = {TYPE_INIT,   TYPE_TERMINATE, TYPE_REPLY,
+					TYPE_NORMAL, TYPE_NUMBERED,  TYPE_PROBE};
 
 	for (size_t i = 0U; i < sizeof(types); i++) {
 		struct host *host = host_start();
@@ -401,7 +407,8 @@ TEST(a_copy_to_freed_memory_is_an_exception)
 
 TEST(counts_of_the_wire_are_checked_before_they_are_used)
 {
-	static const uint32_t counts[] = {2U, 3U, 1000U, 0x3fffffffU, 0x40000000U, 0x80000000U, UINT32_MAX};
+	static const uint32_t counts[] = {2U,          3U,          1000U,     0x3fffffffU,
+					  0x40000000U, 0x80000000U, UINT32_MAX};
 	struct host *host = host_start();
 	uint64_t inc = host_function(host, "inc");
 
@@ -436,7 +443,8 @@ TEST(counts_of_the_wire_are_checked_before_they_are_used)
 	host_stop(host);
 }
 
-static uint64_t make_evaluator(struct host *host, const char *name, uint64_t number, uint64_t repeat)
+static uint64_t make_evaluator(struct host *host, const char *name, uint64_t number,
+			       uint64_t repeat)
 {
 	uint64_t create = host_global(host, "runtime.RPCTimeEvaluator");
 	struct args args = {0};
@@ -488,8 +496,8 @@ TEST(after_a_shutdown_the_next_session_is_served)
 	struct host *host = host_start();
 	struct bytes wire = {0};
 
-	put_message(&wire, host->session, TYPE_NORMAL, (const uint8_t[]){4, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0},
-		    12U);
+	put_message(&wire, host->session, TYPE_NORMAL,
+		    (const uint8_t[]){4, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0}, 12U);
 	host_give(host, &wire);
 	host_expect_silence(host);
 	host_open(host, 0x31U);
@@ -533,8 +541,9 @@ TEST(an_evaluator_after_an_evaluator_both_work)
 }
 
 CHECK_MAIN(CASE(a_wrong_crc_is_dropped_and_not_carried_out),
-	   CASE(a_corrupt_session_start_changes_nothing), CASE(a_frame_cut_anywhere_costs_only_itself),
-	   CASE(a_log_from_the_client_is_ignored), CASE(foreign_session_ids_are_ignored),
+	   CASE(a_corrupt_session_start_changes_nothing),
+	   CASE(a_frame_cut_anywhere_costs_only_itself), CASE(a_log_from_the_client_is_ignored),
+	   CASE(foreign_session_ids_are_ignored),
 	   CASE(a_request_of_the_last_session_is_not_answered),
 	   CASE(five_thousand_session_starts_without_a_call),
 	   CASE(a_length_over_the_buffer_is_skipped_and_answered),
@@ -550,6 +559,5 @@ CHECK_MAIN(CASE(a_wrong_crc_is_dropped_and_not_carried_out),
 	   CASE(counts_of_the_wire_are_checked_before_they_are_used),
 	   CASE(a_timed_function_that_fails_leaves_the_timer_free),
 	   CASE(freeing_the_system_library_leaves_it),
-	   CASE(after_a_shutdown_the_next_session_is_served),
-	   CASE(a_shutdown_ends_the_session),
+	   CASE(after_a_shutdown_the_next_session_is_served), CASE(a_shutdown_ends_the_session),
 	   CASE(an_evaluator_after_an_evaluator_both_work))

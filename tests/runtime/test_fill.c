@@ -1,8 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * Arrays that are filled and compared on the device. What `minrpc.random` makes of seed 7 is what numpy made of it in
- * random_values.
+ * Arrays that are filled and compared on the device. What `minrpc.random` makes of seed 7 is what
+ * numpy made of it in random_values.
  */
 #include "check.h"
 #include "host.h"
@@ -50,8 +50,9 @@ TEST(a_seed_gives_what_numpy_makes_of_it)
 
 TEST(types_without_random_elements_are_refused)
 {
-	static const struct golden none[] = {{3U, 64U, ""}, {2U, 8U, ""}, {2U, 80U, ""}, {0U, 4U, ""},
-					     {1U, 12U, ""}, {4U, 32U, ""}, {0U, 128U, ""}};
+	static const struct golden none[] = {{3U, 64U, ""}, {2U, 8U, ""},  {2U, 80U, ""},
+					     {0U, 4U, ""},  {1U, 12U, ""}, {4U, 32U, ""},
+					     {0U, 128U, ""}};
 	struct host *host = host_start();
 	uint64_t data = host_alloc(host, 64U);
 
@@ -68,8 +69,8 @@ TEST(types_without_random_elements_are_refused)
 	host_stop(host);
 }
 
-static const struct answer *fill(struct host *host, uint64_t data, int64_t count, const char *pattern,
-				 uint32_t size)
+static const struct answer *fill(struct host *host, uint64_t data, int64_t count,
+				 const char *pattern, uint32_t size)
 {
 	struct tensor tensor = tensor_1d(data, 1U, 8U, count);
 	struct args args = {0};
@@ -90,7 +91,8 @@ TEST(a_pattern_fills_all_and_no_more)
 	(void)expect_returned(fill(host, data, 0, "xy", 2U), ARG_NULL);
 	host_read(host, data, bytes, sizeof(bytes));
 	CHECK_MEM(bytes, "xyxyxyabcabc", sizeof(bytes));
-	expect_exception(fill(host, data, 12, "12345", 5U), "12 bytes are no multiple of a pattern of 5");
+	expect_exception(fill(host, data, 12, "12345", 5U),
+			 "12 bytes are no multiple of a pattern of 5");
 	expect_exception(fill(host, data, 12, "", 0U), "a pattern of 0");
 	expect_exception(fill(host, data, 13, "a", 1U), "13 bytes");
 	host_stop(host);
@@ -105,11 +107,12 @@ TEST(a_checksum_is_crc_32)
 
 	host_write(host, data, "123456789", 9U);
 	arg_tensor(&args, V8, &tensor);
-	CHECK_EQ(get_u64(expect_returned(host_call(host, host_global(host, "minrpc.checksum"), &args),
-					 ARG_INT)),
+	CHECK_EQ(get_u64(expect_returned(
+			 host_call(host, host_global(host, "minrpc.checksum"), &args), ARG_INT)),
 		 0xcbf43926U);
 	host_stop(host);
 }
 
-CHECK_MAIN(CASE(a_seed_gives_what_numpy_makes_of_it), CASE(types_without_random_elements_are_refused),
-	   CASE(a_pattern_fills_all_and_no_more), CASE(a_checksum_is_crc_32))
+CHECK_MAIN(CASE(a_seed_gives_what_numpy_makes_of_it),
+	   CASE(types_without_random_elements_are_refused), CASE(a_pattern_fills_all_and_no_more),
+	   CASE(a_checksum_is_crc_32))

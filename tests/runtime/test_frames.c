@@ -11,7 +11,8 @@
 #include "wire.h"
 
 /* As much as the reader takes until something is to be told. */
-static enum minrpc_reader_event feed(struct minrpc_reader *reader, const uint8_t **at, const uint8_t *end)
+static enum minrpc_reader_event feed(struct minrpc_reader *reader, const uint8_t **at,
+				     const uint8_t *end)
 {
 	uint32_t size = (uint32_t)(end - *at);
 
@@ -81,7 +82,10 @@ TEST(a_frame_that_fits_goes_out_in_one_write)
 	bytes_free(&link.sent);
 }
 
-/* Wherever the port refuses, the frame fails, and the next starts with the byte that ends what was cut. */
+/*
+ * Wherever the port refuses, the frame fails, and the next starts with the byte that ends what was
+ * cut.
+ */
 TEST(a_refused_frame_fails_and_the_next_starts_afresh)
 {
 	static const uint8_t payload[20] = {1, 2, 3, 0xff};
@@ -110,8 +114,8 @@ TEST(a_refused_frame_fails_and_the_next_starts_afresh)
 }
 
 /*
- * A device that dies while it sends: wherever that is, and however much of it the port has got, the frame after it
- * arrives.
+ * A device that dies while it sends: wherever that is, and however much of it the port has got, the
+ * frame after it arrives.
  */
 TEST(an_abandoned_frame_does_not_spoil_the_next)
 {
@@ -241,8 +245,9 @@ TEST(no_flipped_bit_goes_unseen)
 
 TEST(every_length_up_to_four_gibibytes_is_read)
 {
-	static const uint32_t lengths[] = {1U,	    254U,	255U,	    256U,	0xff00U,    0xffffU,
-					   0x10000U, 0xffffffU, 0x7fffffffU, 0x80000000U, 0xfffffffeU, UINT32_MAX};
+	static const uint32_t lengths[] = {1U,          254U,        255U,        256U,
+					   0xff00U,     0xffffU,     0x10000U,    0xffffffU,
+					   0x7fffffffU, 0x80000000U, 0xfffffffeU, UINT32_MAX};
 
 	for (size_t i = 0U; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
 		struct bytes wire = {0};
@@ -268,7 +273,9 @@ TEST(every_length_up_to_four_gibibytes_is_read)
 
 TEST(crc_of_known_bytes)
 {
-	/* The check value that catalogues of CRCs give for CRC-16/IBM-3740, and zlib's for CRC-32. */
+	/*
+	 * The check value that catalogues of CRCs give for CRC-16/IBM-3740, and zlib's for CRC-32.
+	 */
 	static const char digits[] = "123456789";
 	uint16_t crc = MINRPC_CRC_INIT;
 
@@ -285,6 +292,6 @@ CHECK_MAIN(CASE(the_buffers_size_changes_nothing_on_the_wire),
 	   CASE(a_refused_frame_fails_and_the_next_starts_afresh),
 	   CASE(an_abandoned_frame_does_not_spoil_the_next),
 	   CASE(a_port_that_refused_is_left_alone_until_the_next_frame),
-	   CASE(a_payload_in_several_sinks),
-	   CASE(a_payload_without_a_sink_is_counted_and_checked), CASE(no_flipped_bit_goes_unseen),
-	   CASE(every_length_up_to_four_gibibytes_is_read), CASE(crc_of_known_bytes))
+	   CASE(a_payload_in_several_sinks), CASE(a_payload_without_a_sink_is_counted_and_checked),
+	   CASE(no_flipped_bit_goes_unseen), CASE(every_length_up_to_four_gibibytes_is_read),
+	   CASE(crc_of_known_bytes))

@@ -1,7 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * Functions as TVM's C generator writes them, linked beside ours: generated/operators.c and generated/registry.c.
+ * Functions as TVM's C generator writes them, linked beside ours: generated/operators.c and
+ * generated/registry.c.
  */
 #include "check.h"
 #include "host.h"
@@ -46,7 +47,8 @@ TEST(a_generated_function_runs_on_tensors)
 
 	arg_tensor(&args, V8, &from);
 	arg_tensor(&args, V8, &to);
-	(void)expect_returned(host_call(host, host_function(host, "generated_double"), &args), ARG_NULL);
+	(void)expect_returned(host_call(host, host_function(host, "generated_double"), &args),
+			      ARG_NULL);
 	host_read(host, b, results, sizeof(results));
 	for (int i = 0; i < 300; i++) {
 		CHECK(results[i] == 2.0F * (1.0F + (float)i));
@@ -75,7 +77,8 @@ TEST(a_byte_offset_is_folded_into_the_address)
 	from.offset = 80U;
 	arg_tensor(&args, V8, &from);
 	arg_tensor(&args, V8, &to);
-	(void)expect_returned(host_call(host, host_function(host, "generated_double"), &args), ARG_NULL);
+	(void)expect_returned(host_call(host, host_function(host, "generated_double"), &args),
+			      ARG_NULL);
 	host_read(host, b, results, sizeof(results));
 	CHECK(results[0] == 40.0F && results[299] == 638.0F);
 	host_stop(host);
@@ -106,7 +109,8 @@ TEST(generated_functions_return_values_and_call_each_other)
 		struct args args = {0};
 
 		arg(&args, ARG_INT, 43U);
-		CHECK_EQ(get_u64(expect_returned(host_call(host, host_function(host, names[i]), &args), ARG_INT)),
+		CHECK_EQ(get_u64(expect_returned(
+				 host_call(host, host_function(host, names[i]), &args), ARG_INT)),
 			 42U);
 	}
 	host_stop(host);
@@ -160,7 +164,8 @@ TEST(linked_parameters_are_not_written)
 	struct args args = {0};
 
 	arg(&args, ARG_INT, 0U);
-	to = tensor_1d(get_u64(expect_returned(host_call(host, lookup, &args), ARG_HANDLE)), 2U, 32U, 4);
+	to = tensor_1d(get_u64(expect_returned(host_call(host, lookup, &args), ARG_HANDLE)), 2U,
+		       32U, 4);
 	for (int i = 0; i < 3; i++) {
 		arg_tensor(&args, V8, &from);
 		if (i > 0) {
@@ -170,12 +175,15 @@ TEST(linked_parameters_are_not_written)
 		expect_exception(host_call(host, host_function(host, names[i]), &args), "");
 	}
 	arg_tensor(&args, V8, &to);
-	expect_exception(host_call(host, host_global(host, "tvm.contrib.random.random_fill"), &args), "0x");
+	expect_exception(
+		host_call(host, host_global(host, "tvm.contrib.random.random_fill"), &args), "0x");
 	host_stop(host);
 }
 
-CHECK_MAIN(CASE(a_generated_function_runs_on_tensors), CASE(a_byte_offset_is_folded_into_the_address),
+CHECK_MAIN(CASE(a_generated_function_runs_on_tensors),
+	   CASE(a_byte_offset_is_folded_into_the_address),
 	   CASE(a_generated_function_that_fails_leaves_no_workspace),
-	   CASE(generated_functions_return_values_and_call_each_other), CASE(both_libraries_are_there),
+	   CASE(generated_functions_return_values_and_call_each_other),
+	   CASE(both_libraries_are_there),
 	   CASE(linked_parameters_are_tensors_of_calls_but_not_of_copies),
 	   CASE(linked_parameters_are_not_written))

@@ -1,7 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * Functions that write beside what they were given: the call that did it says so, and the device goes on.
+ * Functions that write beside what they were given: the call that did it says so, and the device
+ * goes on.
  */
 #include <stdio.h>
 
@@ -67,8 +68,9 @@ TEST(a_timed_function_is_named)
 	arg(&args, ARG_INT, 1U);
 	arg(&args, ARG_INT, 0U);
 	arg_string(&args, "");
-	evaluator = get_u64(
-		expect_returned(host_call(host, host_global(host, "runtime.RPCTimeEvaluator"), &args), ARG_FUNCTION));
+	evaluator = get_u64(expect_returned(
+		host_call(host, host_global(host, "runtime.RPCTimeEvaluator"), &args),
+		ARG_FUNCTION));
 	host_functions.where = (uint8_t *)(uintptr_t)data + 100U;
 	expect_exception(host_call(host, evaluator, &none), text("past", data));
 	host_still_serves(host);
@@ -124,8 +126,8 @@ TEST(code_in_memory_of_its_own_is_guarded_too)
 	CHECK(host_take(host));
 	host_open(host, 0x23U);
 	arg(&args, ARG_INT, 100U);
-	block = get_u64(
-		expect_returned(host_call(host, host_global(host, "minrpc.code_alloc"), &args), ARG_HANDLE));
+	block = get_u64(expect_returned(
+		host_call(host, host_global(host, "minrpc.code_alloc"), &args), ARG_HANDLE));
 	expect_exception(write_at(host, block + 100U), text("past", block));
 	(void)expect_returned(write_at(host, block + 50U), ARG_NULL);
 	expect_last_answer(host, block - 16U, "far beside");
@@ -166,7 +168,8 @@ TEST(workspace_does_not_depend_on_arrays)
 	host_stop(host);
 }
 
-CHECK_MAIN(CASE(a_byte_beside_an_array_fails_the_call_that_wrote_it), CASE(a_timed_function_is_named),
-	   CASE(damage_beyond_the_guards_restarts_the_device),
+CHECK_MAIN(CASE(a_byte_beside_an_array_fails_the_call_that_wrote_it),
+	   CASE(a_timed_function_is_named), CASE(damage_beyond_the_guards_restarts_the_device),
 	   CASE(code_in_memory_of_its_own_is_guarded_too),
-	   CASE(workspace_is_looked_at_when_it_is_given_back), CASE(workspace_does_not_depend_on_arrays))
+	   CASE(workspace_is_looked_at_when_it_is_given_back),
+	   CASE(workspace_does_not_depend_on_arrays))

@@ -82,14 +82,12 @@ TEST(modules_are_numbered_through)
 {
 	static char resource;
 	const struct minrpc_module modules[] = {
-		{.packed = &empty_short},
-		{.packed = &short_count, .resource = &resource},
-		{.packed = &empty_long},
-		{.functions = ours, .count = 3U, .packed = &third},
-		{.packed = NULL},
-		{.packed = &long_count},
+		{.packed = &empty_short}, {.packed = &short_count, .resource = &resource},
+		{.packed = &empty_long},  {.functions = ours, .count = 3U, .packed = &third},
+		{.packed = NULL},         {.packed = &long_count},
 	};
-	static const char *const names[] = {"one", "two", "ours", "two", "last", "_three", "one", "two"};
+	static const char *const names[] = {"one",  "two",    "ours", "two",
+					    "last", "_three", "one",  "two"};
 	struct minrpc_library library = {modules, 6U};
 	struct minrpc_callee callee;
 
@@ -150,7 +148,8 @@ TEST(texts_of_every_kind)
 {
 	char text[64];
 
-	minrpc_text(text, sizeof(text), "%s is %u, %d or %x", "it", 4294967295U, -2147483647 - 1, 0xdeadbeefU);
+	minrpc_text(text, sizeof(text), "%s is %u, %d or %x", "it", 4294967295U, -2147483647 - 1,
+		    0xdeadbeefU);
 	CHECK_STR(text, "it is 4294967295, -2147483648 or deadbeef");
 	minrpc_text(text, sizeof(text), "%u%d%x%s%%", 0U, 0, 0U, "");
 	CHECK_STR(text, "000%");

@@ -49,7 +49,8 @@ static int write_and_log(void *context, const uint8_t *data, uint32_t size)
 
 TEST(a_log_in_mid_frame_is_refused_and_the_frame_is_whole)
 {
-	struct host *host = host_boot((struct host_sizes){.receive = 8192U, .send = 4U, .arena = 65536U});
+	struct host *host =
+		host_boot((struct host_sizes){.receive = 8192U, .send = 4U, .arena = 65536U});
 	struct bytes wire = {0};
 	uint64_t tick;
 

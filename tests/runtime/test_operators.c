@@ -9,7 +9,8 @@
 #include "host.h"
 
 /* An array on the device that holds `data`. */
-static struct tensor array(struct host *host, uint8_t code, uint8_t bits, const void *data, int64_t count)
+static struct tensor array(struct host *host, uint8_t code, uint8_t bits, const void *data,
+			   int64_t count)
 {
 	uint32_t size = (uint32_t)count * bits / 8U;
 	struct tensor tensor = tensor_1d(host_alloc(host, size), code, bits, count);
@@ -34,7 +35,8 @@ static void check_binary(const char *name, uint8_t code, uint8_t bits, const voi
 {
 	static const uint8_t zeros[64];
 	struct host *host = host_start();
-	struct tensor tensors[] = {array(host, code, bits, a, 4), array(host, code, bits, b, b_count),
+	struct tensor tensors[] = {array(host, code, bits, a, 4),
+				   array(host, code, bits, b, b_count),
 				   array(host, code, bits, zeros, 4)};
 	uint8_t got[64];
 
@@ -69,7 +71,8 @@ TEST(exp_under_both_names)
 
 	for (int i = 0; i < 2; i++) {
 		struct host *host = host_start();
-		struct tensor tensors[] = {array(host, 2U, 32U, values, 4), array(host, 2U, 32U, values, 4)};
+		struct tensor tensors[] = {array(host, 2U, 32U, values, 4),
+					   array(host, 2U, 32U, values, 4)};
 		float got[4];
 
 		(void)expect_returned(call(host, names[i], tensors, 2U), ARG_NULL);
@@ -100,7 +103,8 @@ TEST(arrays_without_elements)
 	struct tensor empty = array(host, 0U, 8U, "", 0);
 	struct tensor floats = array(host, 2U, 32U, "", 0);
 
-	(void)expect_returned(call(host, "add", (struct tensor[]){empty, empty, empty}, 3U), ARG_NULL);
+	(void)expect_returned(call(host, "add", (struct tensor[]){empty, empty, empty}, 3U),
+			      ARG_NULL);
 	(void)expect_returned(call(host, "exp", (struct tensor[]){floats, floats}, 2U), ARG_NULL);
 	host_stop(host);
 }
@@ -111,7 +115,8 @@ TEST(inc_goes_round_and_spin_returns_nothing)
 	struct args args = {0};
 
 	arg(&args, ARG_INT, INT64_MAX);
-	CHECK_EQ(get_u64(expect_returned(host_call(host, host_function(host, "inc"), &args), ARG_INT)),
+	CHECK_EQ(get_u64(expect_returned(host_call(host, host_function(host, "inc"), &args),
+					 ARG_INT)),
 		 (uint64_t)INT64_MIN);
 	arg(&args, ARG_INT, 1000U);
 	(void)expect_returned(host_call(host, host_function(host, "spin"), &args), ARG_NULL);
@@ -153,8 +158,9 @@ TEST(dtypes_are_named)
 		uint8_t bits;
 		uint16_t lanes;
 		const char *text;
-	} cases[] = {{0U, 16U, 1U, "int16"},   {1U, 8U, 1U, "uint8"},   {2U, 64U, 1U, "float64"},
-		     {4U, 16U, 1U, "bfloat16"}, {3U, 64U, 1U, "handle64"}, {2U, 32U, 4U, "float32x4"},
+	} cases[] = {{0U, 16U, 1U, "int16"},    {1U, 8U, 1U, "uint8"},
+		     {2U, 64U, 1U, "float64"},  {4U, 16U, 1U, "bfloat16"},
+		     {3U, 64U, 1U, "handle64"}, {2U, 32U, 4U, "float32x4"},
 		     {9U, 8U, 1U, "9"}};
 	static const uint8_t zeros[64];
 	struct host *host = host_start();
@@ -167,10 +173,13 @@ TEST(dtypes_are_named)
 		bad.bits = cases[i].bits;
 		bad.lanes = cases[i].lanes;
 		bad.shape[0] = 4;
-		expect_exception(call(host, "add", (struct tensor[]){good, bad, good}, 3U), cases[i].text);
+		expect_exception(call(host, "add", (struct tensor[]){good, bad, good}, 3U),
+				 cases[i].text);
 		CHECK_CONTAINS(host->answer.text, "float32");
-		expect_exception(call(host, "add", (struct tensor[]){bad, bad, bad}, 3U), cases[i].text);
-		expect_exception(call(host, "exp", (struct tensor[]){bad, good}, 2U), cases[i].text);
+		expect_exception(call(host, "add", (struct tensor[]){bad, bad, bad}, 3U),
+				 cases[i].text);
+		expect_exception(call(host, "exp", (struct tensor[]){bad, good}, 2U),
+				 cases[i].text);
 	}
 	host_stop(host);
 }
@@ -192,7 +201,8 @@ TEST(shapes_are_named)
 	CHECK_CONTAINS(host->answer.text, "[3]");
 	expect_exception(call(host, "add", (struct tensor[]){four, four, square}, 3U), "[2,2]");
 	expect_exception(call(host, "add", (struct tensor[]){four, four, scalar}, 3U), "[]");
-	(void)expect_returned(call(host, "add", (struct tensor[]){square, scalar, square}, 3U), ARG_NULL);
+	(void)expect_returned(call(host, "add", (struct tensor[]){square, scalar, square}, 3U),
+			      ARG_NULL);
 	host_stop(host);
 }
 

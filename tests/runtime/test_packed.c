@@ -1,8 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * Packed values: every code, both dialects, cut at every byte. The buffer ends where its block does, so that the
- * sanitizer sees a byte too many.
+ * Packed values: every code, both dialects, cut at every byte. The buffer ends where its block
+ * does, so that the sanitizer sees a byte too many.
  */
 #include <stdlib.h>
 
@@ -40,8 +40,13 @@ static struct decoded decode(const struct bytes *bytes, uint32_t room)
 
 static void put_every_code(struct args *args, enum dialect dialect)
 {
-	static const struct tensor tensor = {.data = 0x1234U, .offset = 8U, .code = 2U, .bits = 32U,
-					     .lanes = 1U, .ndim = 3U, .shape = {2, 3, 5}};
+	static const struct tensor tensor = {.data = 0x1234U,
+					     .offset = 8U,
+					     .code = 2U,
+					     .bits = 32U,
+					     .lanes = 1U,
+					     .ndim = 3U,
+					     .shape = {2, 3, 5}};
 
 	arg(args, ARG_INT, (uint64_t)-5);
 	arg(args, ARG_UINT, UINT64_MAX);
@@ -72,7 +77,8 @@ static void check_every_value(const struct minrpc_args *args, enum dialect diale
 	CHECK(values[2].v_float64 == 1.5);
 	CHECK_EQ(values[3].v_int64, 0x80008000);
 	CHECK_EQ(values[4].v_int64, 0);
-	CHECK(values[5].v_type.code == 2U && values[5].v_type.bits == 32U && values[5].v_type.lanes == 4U);
+	CHECK(values[5].v_type.code == 2U && values[5].v_type.bits == 32U &&
+	      values[5].v_type.lanes == 4U);
 	CHECK(values[6].v_device.device_type == kDLCPU && values[6].v_device.device_id == 0);
 	CHECK_EQ((uintptr_t)tensor->data, 0x1234U);
 	CHECK_EQ(tensor->byte_offset, dialect == V8 ? 8U : 0U);
@@ -164,7 +170,8 @@ TEST(every_amount_of_room)
 		struct decoded decoded = decode(&bytes, room);
 
 		/* What fits once fits in more. */
-		CHECK(decoded.status == MINRPC_PACKED_OK || (decoded.status == MINRPC_PACKED_SCRATCH && !fits));
+		CHECK(decoded.status == MINRPC_PACKED_OK ||
+		      (decoded.status == MINRPC_PACKED_SCRATCH && !fits));
 		fits = decoded.status == MINRPC_PACKED_OK;
 		if (fits) {
 			check_every_value(&decoded.args, V8);
@@ -177,7 +184,8 @@ TEST(every_amount_of_room)
 
 TEST(codes_without_a_form)
 {
-	static const uint32_t codes[] = {13U, 14U, 16U, 17U, 255U, 256U, 0x7fffffffU, 0x80000000U, UINT32_MAX};
+	static const uint32_t codes[] = {13U,  14U,         16U,         17U,       255U,
+					 256U, 0x7fffffffU, 0x80000000U, UINT32_MAX};
 
 	for (size_t i = 0U; i < sizeof(codes) / sizeof(codes[0]); i++) {
 		struct bytes bytes = {0};
@@ -247,9 +255,9 @@ TEST(addresses_that_do_not_fit_are_nobodys)
 
 TEST(every_type_has_a_name)
 {
-	static const char *const names[] = {"int",    "uint",	"float",  "handle", "null",  "dtype",
-					    "device", "tensor", "object", "module", "function", "string",
-					    "bytes",  "ndarray", "rvalue", "bool"};
+	static const char *const names[] = {
+		"int",    "uint",   "float",    "handle", "null",  "dtype",   "device", "tensor",
+		"object", "module", "function", "string", "bytes", "ndarray", "rvalue", "bool"};
 
 	for (int i = 0; i < 16; i++) {
 		CHECK_STR(minrpc_type_name(i), names[i]);

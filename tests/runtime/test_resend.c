@@ -1,8 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * Numbered messages: each request runs once however often it arrives, and its reply can be had again, whatever
- * else comes over the link in between.
+ * Numbered messages: each request runs once however often it arrives, and its reply can be had
+ * again, whatever else comes over the link in between.
  */
 #include "check.h"
 #include "functions.h"
@@ -29,7 +29,10 @@ static void give_call(struct host *host, uint8_t sequence, uint64_t function, st
 	host_give(host, &wire);
 }
 
-/* The packet of the next reply, which must be a numbered one. It is there until the next message is taken. */
+/*
+ * The packet of the next reply, which must be a numbered one. It is there until the next message is
+ * taken.
+ */
 static const struct bytes *take_reply(struct host *host, uint8_t sequence)
 {
 	const struct bytes *packet = &host->message.body;
@@ -316,7 +319,8 @@ TEST(exceptions_data_and_evaluators_results_are_kept)
 	}
 	arg_string(&args, "");
 	evaluator = get_u64(expect_returned(host_call(host, create, &args), ARG_FUNCTION));
-	host_write(host, data, "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", 64U);
+	host_write(host, data, "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
+		   64U);
 	used = host->server.arena.used;
 
 	give_call(host, 1U, 0x7777U, &args);
@@ -386,11 +390,13 @@ TEST(normal_requests_get_normal_replies)
 }
 
 CHECK_MAIN(CASE(a_request_that_arrives_twice_runs_once), CASE(an_old_request_is_dropped),
-	   CASE(the_sequence_goes_round), CASE(a_probe_gets_the_reply_or_learns_that_no_request_came),
+	   CASE(the_sequence_goes_round),
+	   CASE(a_probe_gets_the_reply_or_learns_that_no_request_came),
 	   CASE(a_message_whose_own_check_fails_is_asked_for_again),
 	   CASE(a_damaged_frame_is_asked_for_again), CASE(messages_too_short_to_be_numbered),
 	   CASE(a_reply_from_the_receive_buffer_is_kept),
 	   CASE(a_call_whose_answer_could_not_be_kept_does_not_run),
 	   CASE(with_a_full_arena_numbered_requests_are_answered),
-	   CASE(exceptions_data_and_evaluators_results_are_kept), CASE(a_probe_after_a_normal_request),
-	   CASE(a_new_session_counts_anew), CASE(normal_requests_get_normal_replies))
+	   CASE(exceptions_data_and_evaluators_results_are_kept),
+	   CASE(a_probe_after_a_normal_request), CASE(a_new_session_counts_anew),
+	   CASE(normal_requests_get_normal_replies))

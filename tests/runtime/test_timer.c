@@ -25,7 +25,8 @@ TEST(a_wide_counter_survives_its_wraps)
 
 			for (uint64_t n = 1U; n <= 10U; n++) {
 				now += steps[j];
-				CHECK_EQ(minrpc_wide_counter_update(&counter, now) - first, n * steps[j]);
+				CHECK_EQ(minrpc_wide_counter_update(&counter, now) - first,
+					 n * steps[j]);
 			}
 		}
 	}
@@ -57,7 +58,8 @@ TEST(a_down_counter_past_32_bits)
 	CHECK_EQ(minrpc_down_counter(255U, true, 0U, period), TWO_32);
 	CHECK_EQ(minrpc_down_counter(255U, false, 1U, period), TWO_32 - 1U);
 	CHECK_EQ(minrpc_down_counter(256U, false, period - 1U, period), TWO_32 + 1U);
-	CHECK_EQ(minrpc_down_counter(UINT32_MAX, true, 1U, UINT32_MAX), TWO_32 * UINT32_MAX + UINT32_MAX - 1U);
+	CHECK_EQ(minrpc_down_counter(UINT32_MAX, true, 1U, UINT32_MAX),
+		 TWO_32 * UINT32_MAX + UINT32_MAX - 1U);
 }
 
 /* -------------------------------------------------------------- conversion */
@@ -78,10 +80,12 @@ __extension__ typedef unsigned __int128 wide;
 
 TEST(conversions_do_not_overflow_on_the_way)
 {
-	static const uint64_t rates[] = {1U,	   1000U,      10000U,	   32768U,     1000000U,
-					 25000000U, 100000000U, 1000000000U, 4000000000U, UINT32_MAX};
-	static const uint64_t values[] = {0U, 1U, 999U, 4294967295U, TWO_32, TWO_32 + 1U, 1ULL << 40,
-					  (1ULL << 53) + 1U, 1ULL << 60};
+	static const uint64_t rates[] = {1U,          1000U,     10000U,     32768U,
+					 1000000U,    25000000U, 100000000U, 1000000000U,
+					 4000000000U, UINT32_MAX};
+	static const uint64_t values[] = {0U,        1U,          999U,       4294967295U,
+					  TWO_32,    TWO_32 + 1U, 1ULL << 40, (1ULL << 53) + 1U,
+					  1ULL << 60};
 
 	for (size_t i = 0U; i < sizeof(rates) / sizeof(rates[0]); i++) {
 		for (size_t j = 0U; j < sizeof(rates) / sizeof(rates[0]); j++) {
@@ -89,7 +93,9 @@ TEST(conversions_do_not_overflow_on_the_way)
 				wide exact = (wide)values[k] * rates[j] / rates[i];
 
 				if (exact <= UINT64_MAX) {
-					CHECK_EQ(minrpc_clock_convert(values[k], rates[i], rates[j]), exact);
+					CHECK_EQ(
+						minrpc_clock_convert(values[k], rates[i], rates[j]),
+						exact);
 				}
 			}
 		}
@@ -98,7 +104,8 @@ TEST(conversions_do_not_overflow_on_the_way)
 #else
 TEST(conversions_do_not_overflow_on_the_way)
 {
-	CHECK_EQ(minrpc_clock_convert((1ULL << 40) + 7U, UINT32_MAX, UINT32_MAX), (1ULL << 40) + 7U);
+	CHECK_EQ(minrpc_clock_convert((1ULL << 40) + 7U, UINT32_MAX, UINT32_MAX),
+		 (1ULL << 40) + 7U);
 }
 #endif
 
@@ -113,13 +120,17 @@ TEST(seconds_are_rounded_once)
 
 /* ------------------------------------------------------------ two readings */
 
-/* A clock whose true time is `t` cycles after some start; both counters as a port would read them. */
-static struct minrpc_clock_sample read_at(const struct minrpc_clock *clock, uint64_t origin, uint64_t t)
+/*
+ * A clock whose true time is `t` cycles after some start; both counters as a port would read them.
+ */
+static struct minrpc_clock_sample read_at(const struct minrpc_clock *clock, uint64_t origin,
+					  uint64_t t)
 {
 	struct minrpc_clock_sample sample = {.cycles = origin + t};
 
 	if (clock->coarse_hz != 0U) {
-		sample.coarse = minrpc_clock_convert(origin + t, clock->cycles_hz, clock->coarse_hz);
+		sample.coarse =
+			minrpc_clock_convert(origin + t, clock->cycles_hz, clock->coarse_hz);
 	}
 	return sample;
 }
@@ -146,16 +157,27 @@ TEST(elapsed_is_right_to_a_cycle_across_the_bad_spots)
 		{.cycles_hz = 1000000000U},
 		{.cycles_hz = 25000000U, .coarse_hz = 10000U},
 	};
-	static const uint64_t origins[] = {0U, 1U, 12345U, 0x7fffffffU, 0x80000000U, UINT32_MAX, TWO_32, 5U * TWO_32 - 3U};
+	static const uint64_t origins[] = {0U,          1U,         12345U, 0x7fffffffU,
+					   0x80000000U, UINT32_MAX, TWO_32, 5U * TWO_32 - 3U};
 
 	for (size_t i = 0U; i < sizeof(clocks) / sizeof(clocks[0]); i++) {
 		const struct minrpc_clock *clock = &clocks[i];
 		const uint64_t spots[] = {
-			0U, 1U, 2U, 100U, 1U << 24, 1U << 31, TWO_32, 2U * TWO_32, 3U * TWO_32, 17U * TWO_32,
+			0U,
+			1U,
+			2U,
+			100U,
+			1U << 24,
+			1U << 31,
+			TWO_32,
+			2U * TWO_32,
+			3U * TWO_32,
+			17U * TWO_32,
 			/* 2^31 and 2^32 nanoseconds: 2.15 s and 4.29 s. */
 			minrpc_clock_convert(1U << 31, 1000000000U, clock->cycles_hz),
 			minrpc_clock_convert(TWO_32, 1000000000U, clock->cycles_hz),
-			clock->cycles_hz, 100U * clock->cycles_hz,
+			clock->cycles_hz,
+			100U * clock->cycles_hz,
 		};
 
 		for (size_t j = 0U; j < sizeof(spots) / sizeof(spots[0]); j++) {
@@ -182,7 +204,10 @@ TEST(a_counter_that_lost_a_wrap_falls_back)
 	CHECK(fell_back);
 }
 
-/* It reads to two coarse ticks, to a 64th, and to two cycles: one cycle more, either way, is a wrong counter. */
+/*
+ * It reads to two coarse ticks, to a 64th, and to two cycles: one cycle more, either way, is a
+ * wrong counter.
+ */
 TEST(the_slack_ends_at_a_cycle)
 {
 	static const uint64_t coarse_ticks[] = {0U, 1U, 2U, 64U, 1000U};
@@ -204,7 +229,10 @@ TEST(the_slack_ends_at_a_cycle)
 			CHECK_EQ(minrpc_clock_elapsed(&clock, &start, &stop, &fell_back),
 				 wrong ? expected : most);
 			CHECK_EQ(fell_back, wrong);
-			/* Below zero it is a counter that went back, by no more than the clocks can tell. */
+			/*
+			 * Below zero it is a counter that went back, by no more than the clocks can
+			 * tell.
+			 */
 			stop.cycles = start.cycles + least;
 			CHECK_EQ(minrpc_clock_elapsed(&clock, &start, &stop, &fell_back),
 				 wrong || expected < slack ? expected : least);
@@ -213,7 +241,10 @@ TEST(the_slack_ends_at_a_cycle)
 	}
 }
 
-/* Two processors' or a driver's clocks: one that goes back by a tick is no reason to doubt the counter. */
+/*
+ * Two processors' or a driver's clocks: one that goes back by a tick is no reason to doubt the
+ * counter.
+ */
 TEST(a_coarse_clock_that_goes_back_is_not_asked)
 {
 	static const uint64_t counts[] = {0U, 1U, 2500U, 25000000U};
@@ -247,11 +278,13 @@ TEST(a_counter_at_another_rate_falls_back)
 	bool fell_back = false;
 
 	/* A quarter of the rate, twice the rate, and backwards. */
-	CHECK_EQ(minrpc_clock_elapsed(&clock, &start, &(struct minrpc_clock_sample){25000000U, 1000U}, &fell_back),
+	CHECK_EQ(minrpc_clock_elapsed(&clock, &start,
+				      &(struct minrpc_clock_sample){25000000U, 1000U}, &fell_back),
 		 100000000U);
 	CHECK(fell_back);
 	fell_back = false;
-	CHECK_EQ(minrpc_clock_elapsed(&clock, &start, &(struct minrpc_clock_sample){200000000U, 1000U}, &fell_back),
+	CHECK_EQ(minrpc_clock_elapsed(&clock, &start,
+				      &(struct minrpc_clock_sample){200000000U, 1000U}, &fell_back),
 		 100000000U);
 	CHECK(fell_back);
 	fell_back = false;
@@ -348,12 +381,14 @@ TEST(a_timer_that_does_not_run_is_not_stopped)
 	struct port port = {.now = 9U};
 	uint64_t cycles = 1U;
 
-	CHECK_EQ(minrpc_timer_stop(&timer, &platform, &port, &cycles), kTvmErrorPlatformTimerBadState);
+	CHECK_EQ(minrpc_timer_stop(&timer, &platform, &port, &cycles),
+		 kTvmErrorPlatformTimerBadState);
 	CHECK_EQ(cycles, 0U);
 	CHECK_EQ(port.ended, 0U);
 	CHECK_EQ(minrpc_timer_start(&timer, &platform, &port), kTvmErrorNoError);
 	CHECK_EQ(minrpc_timer_stop(&timer, &platform, &port, &cycles), kTvmErrorNoError);
-	CHECK_EQ(minrpc_timer_stop(&timer, &platform, &port, &cycles), kTvmErrorPlatformTimerBadState);
+	CHECK_EQ(minrpc_timer_stop(&timer, &platform, &port, &cycles),
+		 kTvmErrorPlatformTimerBadState);
 }
 
 TEST(a_clock_that_does_not_begin_leaves_the_timer_stopped)
@@ -363,7 +398,8 @@ TEST(a_clock_that_does_not_begin_leaves_the_timer_stopped)
 	uint64_t cycles;
 
 	CHECK(minrpc_timer_start(&timer, &platform, &port) != kTvmErrorNoError);
-	CHECK_EQ(minrpc_timer_stop(&timer, &platform, &port, &cycles), kTvmErrorPlatformTimerBadState);
+	CHECK_EQ(minrpc_timer_stop(&timer, &platform, &port, &cycles),
+		 kTvmErrorPlatformTimerBadState);
 	port.begin_result = 0;
 	CHECK_EQ(minrpc_timer_start(&timer, &platform, &port), kTvmErrorNoError);
 	CHECK_EQ(minrpc_timer_stop(&timer, &platform, &port, &cycles), kTvmErrorNoError);
@@ -372,7 +408,8 @@ TEST(a_clock_that_does_not_begin_leaves_the_timer_stopped)
 
 TEST(a_port_need_not_begin_or_end)
 {
-	static const struct minrpc_platform bare = {.clock_describe = describe, .clock_sample = sample};
+	static const struct minrpc_platform bare = {.clock_describe = describe,
+						    .clock_sample = sample};
 	struct minrpc_timer timer = {0};
 	struct port port = {0};
 	uint64_t cycles;
@@ -390,7 +427,7 @@ CHECK_MAIN(CASE(a_wide_counter_survives_its_wraps), CASE(a_down_counter_tells_ev
 	   CASE(a_counter_that_lost_a_wrap_falls_back), CASE(the_slack_ends_at_a_cycle),
 	   CASE(a_coarse_clock_that_goes_back_is_not_asked),
 	   CASE(a_counter_that_stands_still_falls_back), CASE(a_counter_at_another_rate_falls_back),
-	   CASE(oscillators_may_differ_a_little), CASE(start_and_stop), CASE(a_timer_is_started_once),
-	   CASE(a_timer_that_does_not_run_is_not_stopped),
+	   CASE(oscillators_may_differ_a_little), CASE(start_and_stop),
+	   CASE(a_timer_is_started_once), CASE(a_timer_that_does_not_run_is_not_stopped),
 	   CASE(a_clock_that_does_not_begin_leaves_the_timer_stopped),
 	   CASE(a_port_need_not_begin_or_end))

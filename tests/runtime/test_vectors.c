@@ -1,7 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * The golden table of wire cases, tests/vectors/wire.txt, against the runtime. A new case is a new row there.
+ * The golden table of wire cases, tests/vectors/wire.txt, against the runtime. A new case is a new
+ * row there.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -96,7 +97,8 @@ static void feed(struct telling *telling, const uint8_t *data, uint32_t size)
 		enum minrpc_reader_event event = minrpc_reader_feed(&telling->reader, &data, &size);
 
 		if (event == MINRPC_READER_LENGTH) {
-			minrpc_reader_sink(&telling->reader, telling->payload, sizeof(telling->payload));
+			minrpc_reader_sink(&telling->reader, telling->payload,
+					   sizeof(telling->payload));
 		} else if (event != MINRPC_READER_MORE) {
 			tell(telling, event);
 		}
@@ -114,7 +116,8 @@ static void check_deframe(const struct vector_row *row)
 
 		telling.reader = (struct minrpc_reader){0};
 		for (uint32_t at = 0U; at < wire.size; at += piece) {
-			feed(&telling, wire.data + at, wire.size - at < piece ? wire.size - at : piece);
+			feed(&telling, wire.data + at,
+			     wire.size - at < piece ? wire.size - at : piece);
 		}
 		CHECK(expected_event(&telling) == NULL);
 	}
@@ -223,7 +226,8 @@ static void check_rpc(const struct vector_row *row)
 		CHECK(row->fields[i][0] == '>' && row->fields[i + 1U][0] == '<');
 		vector_bytes(row->fields[i] + 1, &names, &packet);
 		CHECK(exchange(host, &packet));
-		vector_match(row->fields[i + 1U] + 1, host->message.body.data, host->message.body.size, &names);
+		vector_match(row->fields[i + 1U] + 1, host->message.body.data,
+			     host->message.body.size, &names);
 		host_expect_silence(host);
 		bytes_free(&packet);
 	}
@@ -261,7 +265,10 @@ TEST(requests_tell_their_dialect)
 	vectors_each("request", check_request);
 }
 
-/* What Result(...) says, as the function `ret` is to return it; false for what needs more than a value. */
+/*
+ * What Result(...) says, as the function `ret` is to return it; false for what needs more than a
+ * value.
+ */
 static bool take_result(const char *text, TVMByteArray *bytes, struct bytes *data)
 {
 	static const struct {
@@ -279,7 +286,8 @@ static bool take_result(const char *text, TVMByteArray *bytes, struct bytes *dat
 	for (size_t i = 0U; i < 3U; i++) {
 		if (strncmp(text, handles[i].prefix, strlen(handles[i].prefix)) == 0) {
 			host_functions.type_code = handles[i].type_code;
-			value->v_int64 = (int64_t)strtoull(text + strlen(handles[i].prefix), NULL, 16);
+			value->v_int64 =
+				(int64_t)strtoull(text + strlen(handles[i].prefix), NULL, 16);
 			return true;
 		}
 	}
@@ -324,7 +332,8 @@ static void check_reply(const struct vector_row *row)
 		put_u64(&packet, ret);
 		put_u32(&packet, 0U);
 		CHECK(exchange(host, &packet));
-		vector_match(row->fields[2], host->message.body.data, host->message.body.size, &names);
+		vector_match(row->fields[2], host->message.body.data, host->message.body.size,
+			     &names);
 	}
 	bytes_free(&packet);
 	bytes_free(&data);

@@ -1,8 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * The benchmarks' baseline over the inherited link (--fd N), by the same system calls as the server's: a read, a
- * write. It ends when the other end is closed.
+ * The benchmarks' baseline over the inherited link (--fd N), by the same system calls as the
+ * server's: a read, a write. It ends when the other end is closed.
  */
 #include <errno.h>
 #include <stdio.h>

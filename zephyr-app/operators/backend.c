@@ -1,7 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * TVM's C ABI for generated code. It has no context argument, so the one server of the image is kept here.
+ * TVM's C ABI for generated code. It has no context argument, so the one server of the image is
+ * kept here.
  */
 #include "operators.h"
 
@@ -117,11 +118,14 @@ int TVMFuncCall(TVMFunctionHandle function, TVMValue *args, int *type_codes, int
 		TVMValue *ret_value, int *ret_type_code)
 {
 	struct minrpc_callee callee;
-	struct minrpc_call call = {.server = server, .callee = &callee, .type_code = kTVMNullptr,
+	struct minrpc_call call = {.server = server,
+				   .callee = &callee,
+				   .type_code = kTVMNullptr,
 				   .args = {args, type_codes, num_args}};
 	const char *form;
 
-	if (!minrpc_library_at(&server->config->library, (uint32_t)(uintptr_t)function - 1U, &callee)) {
+	if (!minrpc_library_at(&server->config->library, (uint32_t)(uintptr_t)function - 1U,
+			       &callee)) {
 		return fail("the function called a handle that names no function");
 	}
 	form = callee.function != NULL ? callee.function->arguments : NULL;

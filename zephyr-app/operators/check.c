@@ -43,8 +43,8 @@ static const char *shape_text(char text[TEXT], const DLTensor *tensor)
 	return text;
 }
 #else
-#define dtype_text(text, dtype)   ((void)(text), (void)(dtype), "")
-#define shape_text(text, tensor)  ((void)(text), (void)(tensor), "")
+#define dtype_text(text, dtype)  ((void)(text), (void)(dtype), "")
+#define shape_text(text, tensor) ((void)(text), (void)(tensor), "")
 #endif
 
 bool minrpc_fail_dtype(struct minrpc_call *call, int index, const char *names)
@@ -92,7 +92,8 @@ bool minrpc_expect_same_shape(struct minrpc_call *call, const DLTensor *expected
 
 bool minrpc_is_dtype(const DLTensor *tensor, DLDataTypeCode code, unsigned int bits)
 {
-	return tensor->dtype.code == code && tensor->dtype.bits == bits && tensor->dtype.lanes == 1U;
+	return tensor->dtype.code == code && tensor->dtype.bits == bits &&
+	       tensor->dtype.lanes == 1U;
 }
 
 size_t minrpc_elements(const DLTensor *tensor)

@@ -144,7 +144,10 @@ static bool inc(struct minrpc_call *call)
 
 /* -------------------------------------------------------------------- spin */
 
-/* int -> nothing: goes round that often. Work whose length is known and linear, to hold the timer against. */
+/*
+ * int -> nothing: goes round that often. Work whose length is known and linear, to hold the timer
+ * against.
+ */
 static bool spin(struct minrpc_call *call)
 {
 	int64_t rounds = call->args.values[0].v_int64;

@@ -1,8 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * The system library of this project's firmware, TVM's C ABI for generated code, and what functions on tensors check
- * of them.
+ * The system library of this project's firmware, TVM's C ABI for generated code, and what functions
+ * on tensors check of them.
  */
 #ifndef MINRPC_OPERATORS_H_
 #define MINRPC_OPERATORS_H_
@@ -18,8 +18,8 @@ extern "C" {
 extern const struct minrpc_module minrpc_operators;
 
 /*
- * The functions of generated code that is linked in (they come first, so they win), then the operators. The array
- * behind it is static.
+ * The functions of generated code that is linked in (they come first, so they win), then the
+ * operators. The array behind it is static.
  */
 struct minrpc_library minrpc_system_library(void);
 

@@ -1,7 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * Functions that tests of a harness need of a device: one with a side effect, one that faults, one that hangs.
+ * Functions that tests of a harness need of a device: one with a side effect, one that faults, one
+ * that hangs.
  */
 #include "testing.h"
 
@@ -18,8 +19,8 @@ bool minrpc_testing_count(struct minrpc_call *call)
 }
 
 /*
- * Writes where there is no memory on any port. The device reports that as it reports every fault. A machine that lets
- * such a write pass (QEMU's LM3S6965) gets an instruction that no core has.
+ * Writes where there is no memory on any port. The device reports that as it reports every fault. A
+ * machine that lets such a write pass (QEMU's LM3S6965) gets an instruction that no core has.
  */
 bool minrpc_testing_crash(struct minrpc_call *call)
 {

@@ -1,9 +1,10 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * Blocks lie back to back from the arena's start: a header, the payload, a guard. There is no free list: walking the
- * headers is the look-up, the validation and the search, and costs no memory beyond the headers. Behind the last
- * block nothing is kept; from the other end workspace grows towards it, as a stack.
+ * Blocks lie back to back from the arena's start: a header, the payload, a guard. There is no free
+ * list: walking the headers is the look-up, the validation and the search, and costs no memory
+ * beyond the headers. Behind the last block nothing is kept; from the other end workspace grows
+ * towards it, as a stack.
  *
  *     0         blocks          end      free       top      workspace      size
  */
@@ -22,9 +23,9 @@ struct header {
 _Static_assert(sizeof(struct header) == MINRPC_ARENA_GRANULE, "payloads start on a granule");
 
 /* Directly behind the payload, at any alignment. */
-#define GUARD_SIZE   8U
-#define OVERHEAD     ((uint32_t)sizeof(struct header) + GUARD_SIZE)
-#define FRONT_GUARD  0x5ca1ab1eU
+#define GUARD_SIZE  8U
+#define OVERHEAD    ((uint32_t)sizeof(struct header) + GUARD_SIZE)
+#define FRONT_GUARD 0x5ca1ab1eU
 static const uint8_t rear_guard[GUARD_SIZE] = {0xd1, 0x5e, 0xa5, 0xed, 0xfe, 0xed, 0xbe, 0xa7};
 
 static struct header *at(const void *base, uint32_t offset)
@@ -97,7 +98,10 @@ static void note_peak(struct minrpc_arena *arena)
 	}
 }
 
-/* Bytes to leave free in front of a header so that the payload is aligned: none, or enough for a block. */
+/*
+ * Bytes to leave free in front of a header so that the payload is aligned: none, or enough for a
+ * block.
+ */
 static uint32_t gap_at(const struct header *block, uint32_t alignment)
 {
 	return (uint32_t)(-(uintptr_t)(block + 1) & (alignment - 1U));

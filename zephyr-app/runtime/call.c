@@ -20,12 +20,16 @@ bool minrpc_fail_type(struct minrpc_server *server, uint32_t type_code)
 
 /* ----------------------------------------------------------------- arguments */
 
-/* The two type codes, in the halves of a byte, that a letter of a form stands for; the first is the one to name. */
+/*
+ * The two type codes, in the halves of a byte, that a letter of a form stands for; the first is the
+ * one to name.
+ */
 static uint8_t codes_of(char letter)
 {
 	static const char kinds[][2] = {
-		{'i', '\x0f'}, {'t', '\x77'}, {'w', '\x77'}, {'s', '\xbb'}, {'z', '\xb4'}, {'h', '\x34'},
-		{'d', '\x66'}, {'y', '\x55'}, {'m', '\x93'}, {'f', '\x22'}, {'b', '\xcc'},
+		{'i', '\x0f'}, {'t', '\x77'}, {'w', '\x77'}, {'s', '\xbb'},
+		{'z', '\xb4'}, {'h', '\x34'}, {'d', '\x66'}, {'y', '\x55'},
+		{'m', '\x93'}, {'f', '\x22'}, {'b', '\xcc'},
 	};
 	uint32_t i = 0U;
 
@@ -50,8 +54,9 @@ bool minrpc_check_arguments(struct minrpc_call *call, const char *arguments)
 		int code = call->args.type_codes[i];
 
 		if (code != either && code != other) {
-			return minrpc_fail(call->server, "%s: argument %d: expected %s, got %s", name,
-					   i, minrpc_type_name(either), minrpc_type_name(code));
+			return minrpc_fail(call->server, "%s: argument %d: expected %s, got %s",
+					   name, i, minrpc_type_name(either),
+					   minrpc_type_name(code));
 		}
 	}
 	return true;
@@ -85,7 +90,10 @@ bool minrpc_invoke(const struct minrpc_callee *callee, uint32_t number, struct m
 
 	call->callee = callee;
 	call->resource = callee->resource;
-	/* Workspace that a call leaves is given back before the next: one store, the same for every function. */
+	/*
+	 * Workspace that a call leaves is given back before the next: one store, the same for every
+	 * function.
+	 */
 	if (callee->function != NULL) {
 		bool done = true;
 
@@ -130,7 +138,8 @@ bool minrpc_find_module(struct minrpc_server *server, uintptr_t handle,
 	return true;
 }
 
-static bool find_callee(struct minrpc_server *server, uintptr_t handle, struct minrpc_callee *callee)
+static bool find_callee(struct minrpc_server *server, uintptr_t handle,
+			struct minrpc_callee *callee)
 {
 	struct minrpc_object *object = minrpc_object_find(server, handle);
 	struct minrpc_library library = {NULL, 0U};

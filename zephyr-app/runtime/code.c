@@ -1,8 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * Code that arrives over the link: a block of executable memory that the client copies it to, and a module of its
- * functions once it is there. The client has linked it for the block's address.
+ * Code that arrives over the link: a block of executable memory that the client copies it to, and a
+ * module of its functions once it is there. The client has linked it for the block's address.
  */
 #include "rpc.h"
 
@@ -24,8 +24,8 @@ struct minrpc_arena *minrpc_code_arena(struct minrpc_server *server)
 bool minrpc_code_alloc(struct minrpc_call *call)
 {
 	uint32_t size = minrpc_size((uint64_t)call->args.values[0].v_int64);
-	void *block = minrpc_alloc_in(call->server, minrpc_code_arena(call->server), size, ALIGNMENT,
-				      MINRPC_ARENA_CODE);
+	void *block = minrpc_alloc_in(call->server, minrpc_code_arena(call->server), size,
+				      ALIGNMENT, MINRPC_ARENA_CODE);
 
 	call->value.v_handle = block;
 	call->type_code = kTVMOpaqueHandle;
@@ -38,7 +38,10 @@ static void destroy(struct minrpc_server *server, struct minrpc_object *object)
 				MINRPC_ARENA_CODE_IN_USE);
 }
 
-/* The registry at `offset` in the block of `size` bytes; NULL unless it and its tables lie in the block. */
+/*
+ * The registry at `offset` in the block of `size` bytes; NULL unless it and its tables lie in the
+ * block.
+ */
 static const TVMFuncRegistry *registry_in(uintptr_t block, uint32_t size, uint32_t offset)
 {
 	const TVMFuncRegistry *registry = (const TVMFuncRegistry *)(block + offset);

@@ -1,8 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * Memory that a client names, and copies to and from it. An address must be the start of a live allocation, or lie in
- * what the port declared as read-only, and every byte touched must be inside.
+ * Memory that a client names, and copies to and from it. An address must be the start of a live
+ * allocation, or lie in what the port declared as read-only, and every byte touched must be inside.
  */
 #include <string.h>
 
@@ -120,8 +120,9 @@ static uint32_t take_0_8(struct minrpc_cursor *body, struct span *span)
 }
 
 /*
- * Reads a copy's header out of a body, of which `beyond` bytes are not there yet, and returns where in the device's
- * memory it is. Its length tells the dialect: what v0.7 reads as a size is v0.8's ndim and dtype, never a plausible one.
+ * Reads a copy's header out of a body, of which `beyond` bytes are not there yet, and returns where
+ * in the device's memory it is. Its length tells the dialect: what v0.7 reads as a size is v0.8's
+ * ndim and dtype, never a plausible one.
  */
 static uint8_t *take_header(struct minrpc_server *server, struct minrpc_cursor *body,
 			    uint32_t beyond, bool carries_data, struct span *span)

@@ -1,7 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * The time evaluator. Each one is an object whose one function times another; nothing of a run outlives it.
+ * The time evaluator. Each one is an object whose one function times another; nothing of a run
+ * outlives it.
  */
 #include <string.h>
 
@@ -51,8 +52,9 @@ struct sample {
 #define COARSE_CLOCK (1U << 31)
 
 /*
- * A counting evaluator's result: this, the names of the further columns with a NUL behind each, filled up to `size`
- * with zeros, and then a row for each repeat: a sample, and a u64 for each column. All little-endian.
+ * A counting evaluator's result: this, the names of the further columns with a NUL behind each,
+ * filled up to `size` with zeros, and then a row for each repeat: a sample, and a u64 for each
+ * column. All little-endian.
  */
 struct counting_header {
 	uint16_t version; /* of this; later ones append before the names */
@@ -67,7 +69,10 @@ struct counting_header {
 _Static_assert(sizeof(struct counting_header) == 16U && sizeof(struct sample) == 16U,
 	       "on every machine the same");
 
-/* The function of the empty name: a counting evaluator times the call itself, and with number 0 the timer. */
+/*
+ * The function of the empty name: a counting evaluator times the call itself, and with number 0 the
+ * timer.
+ */
 static int empty_function(TVMValue *args, int *type_codes, int num_args, TVMValue *out_ret_value,
 			  int *out_ret_tcode, void *resource_handle)
 {
@@ -80,12 +85,18 @@ static int empty_function(TVMValue *args, int *type_codes, int num_args, TVMValu
 	return 0;
 }
 
-/* What a counting evaluator can time without a module: the call itself, and with number 0 the timer. */
+/*
+ * What a counting evaluator can time without a module: the call itself, and with number 0 the
+ * timer.
+ */
 static const TVMBackendPackedCFunc empty_functions[] = {empty_function};
 static const TVMFuncRegistry empty_registry = {"\001\000\0", empty_functions};
 static const struct minrpc_callee empty_callee = {.packed = &empty_registry};
 
-/* module, name, device type and id, the options, and last a string: 8, 10, 11 or 12 arguments by the client's age. */
+/*
+ * module, name, device type and id, the options, and last a string: 8, 10, 11 or 12 arguments by
+ * the client's age.
+ */
 static bool check_form(struct minrpc_call *call)
 {
 	int count = call->args.count;
@@ -99,8 +110,8 @@ static bool check_form(struct minrpc_call *call)
 }
 
 /*
- * In their order on the wire. v0.14's cache_flush_bytes stays unread, as on TVM's own devices: what it flushes is a
- * host's cache.
+ * In their order on the wire. v0.14's cache_flush_bytes stays unread, as on TVM's own devices: what
+ * it flushes is a host's cache.
  */
 static bool take_options(struct minrpc_server *server, const struct minrpc_args *args,
 			 struct evaluator *evaluator)
@@ -119,7 +130,7 @@ static bool take_options(struct minrpc_server *server, const struct minrpc_args 
 		least = positive >> option & 1U;
 		if (value < least || value > OPTION_MAX) {
 			return minrpc_fail(server, "time evaluator: argument %d: expected %u to %u",
-						  i, (unsigned int)least, OPTION_MAX);
+					   i, (unsigned int)least, OPTION_MAX);
 		}
 		evaluator->options[option] = value;
 	}
@@ -127,8 +138,8 @@ static bool take_options(struct minrpc_server *server, const struct minrpc_args 
 }
 
 /*
- * TVM's clients from v0.12 on wait for ever for an answer of more than 2,048 bytes. They send at least 11 arguments,
- * as do those of v0.10 and v0.11.
+ * TVM's clients from v0.12 on wait for ever for an answer of more than 2,048 bytes. They send at
+ * least 11 arguments, as do those of v0.10 and v0.11.
  */
 static bool check_repeat(struct minrpc_server *server, const struct minrpc_args *args,
 			 const struct evaluator *evaluator)
@@ -178,8 +189,7 @@ static bool create(struct minrpc_call *call, bool counting)
 	made->object.module = (struct minrpc_module){
 		.functions = &minrpc_evaluator_function, .count = 1U, .resource = made};
 	if (!find_function(server, call->args.values, made) ||
-	    !take_options(server, &call->args, made) ||
-	    !check_repeat(server, &call->args, made)) {
+	    !take_options(server, &call->args, made) || !check_repeat(server, &call->args, made)) {
 		minrpc_object_free(server, &made->object);
 		return false;
 	}
@@ -199,8 +209,9 @@ bool minrpc_evaluator_create_counting(struct minrpc_call *call)
 }
 
 /*
- * A batch, and between its calls, about every quarter of a second, a look at whether anybody still waits for it:
- * `between` calls lie between two looks. What a look costs is in the time, at most once in so long.
+ * A batch, and between its calls, about every quarter of a second, a look at whether anybody still
+ * waits for it: `between` calls lie between two looks. What a look costs is in the time, at most
+ * once in so long.
  */
 static bool run_batch(struct minrpc_server *server, const struct evaluator *evaluator,
 		      struct minrpc_call *call, uint32_t number, uint32_t between)
@@ -244,7 +255,10 @@ static bool time_batch(struct minrpc_server *server, const struct evaluator *eva
 	return done && !minrpc_is_abandoned(server);
 }
 
-/* How many calls should reach `wanted` cycles, when `number` took `cycles`: never under 1.6 times as many. */
+/*
+ * How many calls should reach `wanted` cycles, when `number` took `cycles`: never under 1.6 times
+ * as many.
+ */
 static uint32_t grow(uint32_t number, uint64_t cycles, uint64_t wanted)
 {
 	uint32_t next = 0U;
@@ -273,7 +287,8 @@ static bool time_repeat(struct minrpc_server *server, const struct evaluator *ev
 		}
 		between = calls_between(server, sample->number, sample->cycles);
 		wanted = minrpc_timer_cycles(&server->timer, evaluator->options[MIN_REPEAT_MS]);
-		if (sample->cycles >= wanted || sample->number == 0U || sample->number == NUMBER_MAX ||
+		if (sample->cycles >= wanted || sample->number == 0U ||
+		    sample->number == NUMBER_MAX ||
 		    (sample->cycles == 0U &&
 		     sample->batches >= evaluator->options[LIMIT_ZERO_TIME_ITERATIONS])) {
 			break;
@@ -285,7 +300,8 @@ static bool time_repeat(struct minrpc_server *server, const struct evaluator *ev
 }
 
 /* In pieces, as nobody may be waiting any more. False when so. */
-static bool cool_down(struct minrpc_server *server, const struct evaluator *evaluator, uint32_t index)
+static bool cool_down(struct minrpc_server *server, const struct evaluator *evaluator,
+		      uint32_t index)
 {
 	const struct minrpc_config *config = server->config;
 	uint32_t left = evaluator->options[COOLDOWN_INTERVAL_MS];
@@ -363,8 +379,8 @@ static bool time_repeats(struct minrpc_server *server, const struct evaluator *e
 		if (evaluator->counting) {
 			rows[i] = sample;
 		} else {
-			seconds[i] = minrpc_timer_seconds(&server->timer, sample.cycles) /
-				     sample.number;
+			seconds[i] =
+				minrpc_timer_seconds(&server->timer, sample.cycles) / sample.number;
 		}
 		if (!cool_down(server, evaluator, i)) {
 			return false;
@@ -396,7 +412,8 @@ static bool evaluate(struct minrpc_call *call)
 	if (!minrpc_bind_arguments(call)) {
 		return false;
 	}
-	result = minrpc_server_alloc(server, (uint32_t)sizeof(*result) + size, 1U, MINRPC_ARENA_RESULT);
+	result = minrpc_server_alloc(server, (uint32_t)sizeof(*result) + size, 1U,
+				     MINRPC_ARENA_RESULT);
 	server->result = result;
 	if (result == NULL || !time_repeats(server, evaluator, call, result->values)) {
 		return false;

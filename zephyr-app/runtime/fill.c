@@ -21,7 +21,10 @@ static uint32_t mixed(uint32_t x)
 	return x ^ x >> 16;
 }
 
-/* What belongs to element `number` under a seed that was mixed: any element can be had without those before it. */
+/*
+ * What belongs to element `number` under a seed that was mixed: any element can be had without
+ * those before it.
+ */
 static uint64_t random_of(uint32_t key, uint32_t number)
 {
 	uint32_t low = mixed(key + 2U * number * 0x9e3779b9U);
@@ -31,9 +34,9 @@ static uint64_t random_of(uint32_t key, uint32_t number)
 }
 
 /*
- * The highest `precision` bits as a signed number k, and then k / 2^(precision - 1), which is from -1 to below 1, in
- * the form of a float with so many bits of precision. By integers: it is the same on a device without an FPU, and
- * for types that its C has not.
+ * The highest `precision` bits as a signed number k, and then k / 2^(precision - 1), which is from
+ * -1 to below 1, in the form of a float with so many bits of precision. By integers: it is the same
+ * on a device without an FPU, and for types that its C has not.
  */
 static uint64_t float_of(uint64_t random, uint32_t precision, uint32_t exponent_bits)
 {
@@ -93,9 +96,9 @@ bool minrpc_random(struct minrpc_call *call)
 		uint64_t random = random_of(key, number);
 
 		if (!as_element(&tensor->dtype, &random)) {
-			return minrpc_fail(call->server, "no random elements of %u bits, type code %u",
-					   (unsigned int)tensor->dtype.bits,
-					   (unsigned int)tensor->dtype.code);
+			return minrpc_fail(
+				call->server, "no random elements of %u bits, type code %u",
+				(unsigned int)tensor->dtype.bits, (unsigned int)tensor->dtype.code);
 		}
 		for (uint32_t byte = 0U; byte < element; byte++) {
 			to[byte] = (uint8_t)(random >> 8U * byte);

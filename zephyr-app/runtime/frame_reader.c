@@ -1,7 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * The frame reader: bytes as they arrive become payloads, and events that tell where a frame begins and how it ends.
+ * The frame reader: bytes as they arrive become payloads, and events that tell where a frame begins
+ * and how it ends.
  */
 #include <minrpc/frame.h>
 
@@ -104,9 +105,12 @@ static enum minrpc_reader_event take_escaped(struct minrpc_reader *reader, uint8
 	return hunting ? MINRPC_READER_MORE : event;
 }
 
-/* Any byte but a plain one of a payload that goes somewhere. Few are, and in line this would be larger. */
+/*
+ * Any byte but a plain one of a payload that goes somewhere. Few are, and in line this would be
+ * larger.
+ */
 static __attribute__((noinline)) enum minrpc_reader_event take_byte(struct minrpc_reader *reader,
-								     uint8_t byte)
+								    uint8_t byte)
 {
 	if (reader->state != CRC) {
 		reader->crc = minrpc_crc16(reader->crc, byte);
@@ -123,7 +127,8 @@ static __attribute__((noinline)) enum minrpc_reader_event take_byte(struct minrp
 }
 
 /* Payload up to an ff: nearly all bytes of a frame go through this loop. Returns where it ends. */
-static const uint8_t *take_run(struct minrpc_reader *reader, const uint8_t *data, const uint8_t *end)
+static const uint8_t *take_run(struct minrpc_reader *reader, const uint8_t *data,
+			       const uint8_t *end)
 {
 	const uint8_t *at = data;
 	uint16_t crc = reader->crc;

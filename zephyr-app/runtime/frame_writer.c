@@ -1,7 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * The frame writer: a payload becomes bytes on the wire, gathered in a buffer before the port gets them.
+ * The frame writer: a payload becomes bytes on the wire, gathered in a buffer before the port gets
+ * them.
  */
 #include <minrpc/frame.h>
 
@@ -18,8 +19,9 @@ static void flush(struct minrpc_writer *writer)
 }
 
 /*
- * Everything that is sent goes through the inner loop: the CRC is in a register, and a piece ends where the data or
- * the buffer does, or at an ff. That goes out twice, but for the first one where `doubled` says that this is done.
+ * Everything that is sent goes through the inner loop: the CRC is in a register, and a piece ends
+ * where the data or the buffer does, or at an ff. That goes out twice, but for the first one where
+ * `doubled` says that this is done.
  */
 static void put(struct minrpc_writer *writer, const uint8_t *at, uint32_t size, bool doubled)
 {

@@ -38,7 +38,10 @@ static bool max_packet_size(struct minrpc_call *call)
 {
 	uint32_t size = call->server->config->receive_size;
 
-	/* A client cuts what it reads by this too, and hangs on a reply that its own buffer can't take. */
+	/*
+	 * A client cuts what it reads by this too, and hangs on a reply that its own buffer can't
+	 * take.
+	 */
 	if (size > MINRPC_CLIENT_PACKET) {
 		size = MINRPC_CLIENT_PACKET;
 	}

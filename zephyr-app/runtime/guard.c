@@ -1,7 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * Who wrote beside an array: looked for after each call, outside what is timed, and told in that call's own answer.
+ * Who wrote beside an array: looked for after each call, outside what is timed, and told in that
+ * call's own answer.
  */
 #include "rpc.h"
 
@@ -15,9 +16,10 @@ static bool inspect(struct minrpc_call *call, struct minrpc_arena *arena)
 		return true;
 	case MINRPC_DAMAGE_HEADERS:
 		call->server->damaged = true;
-		return minrpc_fail(call->server,
-				   "%s wrote far beside the array at 0x%x: the device's memory is lost",
-				   minrpc_callee_name(call->callee), (unsigned int)(uintptr_t)array);
+		return minrpc_fail(
+			call->server,
+			"%s wrote far beside the array at 0x%x: the device's memory is lost",
+			minrpc_callee_name(call->callee), (unsigned int)(uintptr_t)array);
 	default:
 		return minrpc_fail(call->server, "%s wrote %s the array at 0x%x",
 				   minrpc_callee_name(call->callee),

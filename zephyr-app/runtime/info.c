@@ -1,19 +1,23 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * minrpc.device_info: what this device is (options, memory, build), its clocks, and what went wrong on the link.
+ * minrpc.device_info: what this device is (options, memory, build), its clocks, and what went wrong
+ * on the link.
  */
 #include <string.h>
 
 #include "rpc.h"
 
-/* All little-endian, without padding. A later version appends to each part, and tells its size here. */
+/*
+ * All little-endian, without padding. A later version appends to each part, and tells its size
+ * here.
+ */
 struct device_info {
 	uint32_t version;
-	uint16_t size;         /* of this part; then come the regions, */
-	uint16_t region_count; /* so many, */
-	uint16_t region_size;  /* of so many bytes each, */
-	uint16_t options_size; /* the names of what is built in, with commas between, */
+	uint16_t size;          /* of this part; then come the regions, */
+	uint16_t region_count;  /* so many, */
+	uint16_t region_size;   /* of so many bytes each, */
+	uint16_t options_size;  /* the names of what is built in, with commas between, */
 	uint16_t build_id_size; /* and what identifies the image */
 	uint16_t clock_bits;
 	uint32_t max_packet;
@@ -49,14 +53,15 @@ enum {
 	REGIONS,
 };
 
-#define IF(option, name) IF_(option, name)
+#define IF(option, name)  IF_(option, name)
 #define IF_(option, name) IF_##option(name)
-#define IF_0(name) ""
-#define IF_1(name) name ","
+#define IF_0(name)        ""
+#define IF_1(name)        name ","
 
 static const char options[] = IF(MINRPC_NUMBERED, "numbered") IF(MINRPC_STREAMING, "streaming")
-	IF(MINRPC_RANDOM_FILL, "random_fill") IF(MINRPC_FILL, "fill") IF(MINRPC_ERROR_TEXTS, "error_texts")
-		IF(MINRPC_TESTING, "testing") IF(MINRPC_CODE_LOADING, "code_loading");
+	IF(MINRPC_RANDOM_FILL, "random_fill") IF(MINRPC_FILL, "fill")
+		IF(MINRPC_ERROR_TEXTS, "error_texts") IF(MINRPC_TESTING, "testing")
+			IF(MINRPC_CODE_LOADING, "code_loading");
 
 /* The answer is made in the receive buffer, which is free: there are no arguments. */
 struct answer {

@@ -18,7 +18,10 @@ static const char *packed_names(const TVMFuncRegistry *registry, uint32_t *count
 	}
 	names = (const uint8_t *)registry->names;
 	*count = names[0];
-	/* The count's second byte is below a space in the two-byte form, and a name's first letter in the other. */
+	/*
+	 * The count's second byte is below a space in the two-byte form, and a name's first letter
+	 * in the other.
+	 */
 	if (names[1] >= (uint8_t)' ') {
 		return registry->names + 1;
 	}

@@ -8,7 +8,8 @@
 
 #include <string.h>
 
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "values are copied as they are on the wire");
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+	       "values are copied as they are on the wire");
 _Static_assert(offsetof(DLTensor, ndim) == offsetof(DLTensor, device) + 8U &&
 		       offsetof(DLTensor, dtype) == offsetof(DLTensor, device) + 12U &&
 		       sizeof(DLDataType) == 4U,
@@ -31,7 +32,10 @@ uint8_t *minrpc_take(struct minrpc_cursor *cursor, uint32_t size)
 	return at;
 }
 
-/* `count` elements of at most 8 bytes; so many that their size might overflow are more than there is. */
+/*
+ * `count` elements of at most 8 bytes; so many that their size might overflow are more than there
+ * is.
+ */
 static uint8_t *take_array(struct minrpc_cursor *cursor, uint32_t count, uint32_t size)
 {
 	return minrpc_take(cursor, count > UINT32_MAX / 8U ? UINT32_MAX : count * size);
@@ -179,7 +183,7 @@ static enum minrpc_packed_status walk(struct minrpc_packed *packed, enum minrpc_
 			break;
 		case kTVMObjectHandle:
 			(void)minrpc_take_u32(&cursor); /* its type */
-			/* fall through */
+							/* fall through */
 		case kTVMArgInt:
 		case kTVMArgUInt:
 		case kTVMArgFloat:
@@ -196,9 +200,8 @@ static enum minrpc_packed_status walk(struct minrpc_packed *packed, enum minrpc_
 			return MINRPC_PACKED_TYPE;
 		}
 	}
-	return minrpc_cursor_bad(&cursor) || minrpc_cursor_left(&cursor) != 0U
-		       ? MINRPC_PACKED_SHORT
-		       : MINRPC_PACKED_OK;
+	return minrpc_cursor_bad(&cursor) || minrpc_cursor_left(&cursor) != 0U ? MINRPC_PACKED_SHORT
+									       : MINRPC_PACKED_OK;
 }
 
 enum minrpc_packed_status minrpc_packed_decode(struct minrpc_packed *packed)
@@ -233,8 +236,9 @@ enum minrpc_packed_status minrpc_packed_decode(struct minrpc_packed *packed)
 const char *minrpc_type_name(int type_code)
 {
 	/* One string instead of a table of pointers: on a 32-bit device that halves it. */
-	static const char names[] = "int\0uint\0float\0handle\0null\0dtype\0device\0tensor\0object\0module\0"
-				    "function\0string\0bytes\0ndarray\0rvalue\0bool\0unknown";
+	static const char names[] =
+		"int\0uint\0float\0handle\0null\0dtype\0device\0tensor\0object\0module\0"
+		"function\0string\0bytes\0ndarray\0rvalue\0bool\0unknown";
 	const char *name = names;
 	uint32_t index = (uint32_t)type_code > kTVMArgBool ? kTVMArgBool + 1U : (uint32_t)type_code;
 

@@ -28,7 +28,10 @@ bool minrpc_random_fill(struct minrpc_call *call)
 	for (uint32_t i = 0U; i < size; i++) {
 		uint8_t byte = (uint8_t)(next_random(call->server) >> 24);
 
-		/* A float's top byte: exponents a little below that of 2, so no infinity, no NaN, no denormal. */
+		/*
+		 * A float's top byte: exponents a little below that of 2, so no infinity, no NaN,
+		 * no denormal.
+		 */
 		if (tensor->dtype.code >= kDLFloat && element > 1U && i % element == element - 1U) {
 			byte = (byte & 0x83U) | 0x3cU;
 		}

@@ -1,14 +1,16 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * Replies. One is described first and then sent, so that it can be sent again. Each is one session message: a head,
- * data that is sent from where it lies, and a tail.
+ * Replies. One is described first and then sent, so that it can be sent again. Each is one session
+ * message: a head, data that is sent from where it lies, and a tail.
  */
 #include <string.h>
 
 #include "rpc.h"
 
-/* An array's is the longest: 4 + 8 + 4 up to the code, 4 + 12 + 8 of types, 8 + 16 of the tensor. */
+/*
+ * An array's is the longest: 4 + 8 + 4 up to the code, 4 + 12 + 8 of types, 8 + 16 of the tensor.
+ */
 #define HEAD_MAX 64U
 /* A byte offset, an array's handle, a numbered message's check. */
 #define TAIL_MAX 20U
@@ -25,7 +27,10 @@ static uint8_t *put_u64(uint8_t *at, uint64_t value)
 	return at + sizeof(value);
 }
 
-/* Before what a function returned its real type goes as a value too, and an array's handle is one more. */
+/*
+ * Before what a function returned its real type goes as a value too, and an array's handle is one
+ * more.
+ */
 static uint8_t *put_types(uint8_t *at, const struct minrpc_reply *reply)
 {
 	bool array = reply->wire_code == kTVMDLTensorHandle;
@@ -167,8 +172,7 @@ void minrpc_reply_exception(struct minrpc_server *server)
 
 static bool fail_return(struct minrpc_server *server, int type_code)
 {
-	return minrpc_fail(server, "the returned %s can't be sent",
-				  minrpc_type_name(type_code));
+	return minrpc_fail(server, "the returned %s can't be sent", minrpc_type_name(type_code));
 }
 
 bool minrpc_reply_call(struct minrpc_server *server, const struct minrpc_call *call)

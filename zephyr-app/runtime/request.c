@@ -107,7 +107,8 @@ static bool free_object(struct minrpc_server *server, uintptr_t handle, uint32_t
 		return true;
 	}
 	/* The system library stays. */
-	return handle < MINRPC_HANDLE_OBJECT || (function && minrpc_check_function(server, handle)) ||
+	return handle < MINRPC_HANDLE_OBJECT ||
+	       (function && minrpc_check_function(server, handle)) ||
 	       minrpc_fail_handle(server, (int)type, handle);
 }
 
@@ -192,9 +193,10 @@ static const struct minrpc_function requests[] = {
 	[MINRPC_RPC_DEV_ALLOC_DATA - FIRST] = {"DevAllocData", "diiy", allocate},
 	[MINRPC_RPC_DEV_FREE_DATA - FIRST] = {"DevFreeData", "dh", free_data},
 	[MINRPC_RPC_DEV_STREAM_SYNC - FIRST] = {"DevStreamSync", "dh", do_nothing},
-	[MINRPC_RPC_COPY_AMONG_REMOTE - FIRST] = {"CopyAmongRemote", NULL, minrpc_copy_among_remote},
-	[MINRPC_RPC_DEV_ALLOC_DATA_WITH_SCOPE - FIRST] = {"DevAllocDataWithScope", "tz",
-							  allocate_tensor},
+	[MINRPC_RPC_COPY_AMONG_REMOTE -
+		FIRST] = {"CopyAmongRemote", NULL, minrpc_copy_among_remote},
+	[MINRPC_RPC_DEV_ALLOC_DATA_WITH_SCOPE -
+		FIRST] = {"DevAllocDataWithScope", "tz", allocate_tensor},
 	[MINRPC_RPC_DEV_CREATE_STREAM - FIRST] = {"DevCreateStream", "d", return_stream},
 	[MINRPC_RPC_DEV_FREE_STREAM - FIRST] = {"DevFreeStream", "dh", do_nothing},
 	[MINRPC_RPC_DEV_SET_STREAM - FIRST] = {"DevSetStream", "dh", do_nothing},

@@ -1,8 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * Numbered messages: on a link that loses bytes a request may arrive again, and a reply may have to be sent again.
- * A request runs once; what it was answered is kept until the next.
+ * Numbered messages: on a link that loses bytes a request may arrive again, and a reply may have to
+ * be sent again. A request runs once; what it was answered is kept until the next.
  */
 #include <string.h>
 
@@ -14,9 +14,9 @@
 #define SPARE_MIN 512U
 
 /*
- * Memory that the answer can be kept in whatever the arena then holds: it is taken before the request runs, so none
- * runs and is then answered that there is no memory. What a call returns from the receive buffer is no longer than
- * what came in it.
+ * Memory that the answer can be kept in whatever the arena then holds: it is taken before the
+ * request runs, so none runs and is then answered that there is no memory. What a call returns from
+ * the receive buffer is no longer than what came in it.
  */
 bool minrpc_resend_reserve(struct minrpc_server *server, const struct minrpc_cursor *packet)
 {
@@ -30,18 +30,23 @@ bool minrpc_resend_reserve(struct minrpc_server *server, const struct minrpc_cur
 		return true;
 	}
 	if (server->spare != NULL) {
-		(void)minrpc_arena_free(&server->arena, (uintptr_t)server->spare, MINRPC_ARENA_RESULT);
+		(void)minrpc_arena_free(&server->arena, (uintptr_t)server->spare,
+					MINRPC_ARENA_RESULT);
 	}
 	server->spare = minrpc_server_alloc(server, size, 1U, MINRPC_ARENA_RESULT);
 	server->spare_size = server->spare == NULL ? 0U : size;
 	return server->spare != NULL;
 }
 
-/* A text or bytes in the receive buffer move out of the way of whatever arrives before the next request. */
+/*
+ * A text or bytes in the receive buffer move out of the way of whatever arrives before the next
+ * request.
+ */
 void minrpc_resend_keep(struct minrpc_server *server)
 {
 	struct minrpc_reply *reply = &server->reply;
-	uintptr_t within = (uintptr_t)reply->value.v_str - (uintptr_t)server->config->receive_buffer;
+	uintptr_t within =
+		(uintptr_t)reply->value.v_str - (uintptr_t)server->config->receive_buffer;
 
 	if (reply->kind == MINRPC_REPLY_CALL &&
 	    (reply->wire_code == kTVMStr || reply->wire_code == kTVMBytes) &&

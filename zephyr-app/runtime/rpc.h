@@ -38,18 +38,22 @@ enum minrpc_rpc_code {
 #define MINRPC_PACKET_CODE   4U
 
 /* Handles have TVM's shape; all are looked up, none is a pointer but data addresses. */
-#define MINRPC_HANDLE_MODULE    0x8000U
-#define MINRPC_HANDLE_FUNCTION  0x80008000U /* + index in the system library */
-#define MINRPC_HANDLE_GLOBAL    0x80028000U /* + index in the global functions */
-#define MINRPC_HANDLE_OBJECT   0xc0000000U /* + serial of 18 bits << 12 + 1 + index of a function in it */
+#define MINRPC_HANDLE_MODULE   0x8000U
+#define MINRPC_HANDLE_FUNCTION 0x80008000U /* + index in the system library */
+#define MINRPC_HANDLE_GLOBAL   0x80028000U /* + index in the global functions */
+#define MINRPC_HANDLE_OBJECT                                                                       \
+	0xc0000000U /* + serial of 18 bits << 12 + 1 + index of a function in it */
 
 /*
- * What carries out a request, or a part of it, returns true; or false when server->error says why it can't be done.
+ * What carries out a request, or a part of it, returns true; or false when server->error says why
+ * it can't be done.
  */
 
 /* ------------------------------------------------------------------ reply.c */
 
-/* Each describes the reply and returns true; minrpc_reply_send sends it, as often as it is called. */
+/*
+ * Each describes the reply and returns true; minrpc_reply_send sends it, as often as it is called.
+ */
 bool minrpc_reply_void(struct minrpc_server *server);
 /* Of a request: nothing, or a handle. */
 bool minrpc_reply_value(struct minrpc_server *server, const struct minrpc_call *call);
@@ -67,7 +71,10 @@ bool minrpc_fail_handle(struct minrpc_server *server, int type_code, uintptr_t h
 bool minrpc_fail_shape(struct minrpc_server *server);
 bool minrpc_fail_type(struct minrpc_server *server, uint32_t type_code);
 
-/* Carries out the packet (code and rest) and describes the reply; on failure server->error has the text. */
+/*
+ * Carries out the packet (code and rest) and describes the reply; on failure server->error has the
+ * text.
+ */
 bool minrpc_request(struct minrpc_server *server, struct minrpc_cursor *packet);
 
 /* ------------------------------------------------------------------- copy.c */
@@ -78,15 +85,17 @@ bool minrpc_copy_to_remote(struct minrpc_server *server, struct minrpc_cursor *b
 bool minrpc_copy_among_remote(struct minrpc_call *call);
 
 /*
- * For a packet that is not all there yet: the destination of a CopyToRemote whose body's first part is in
- * `body`, and of which `beyond` bytes are to come. NULL, or body->at is at the first data byte.
+ * For a packet that is not all there yet: the destination of a CopyToRemote whose body's first part
+ * is in `body`, and of which `beyond` bytes are to come. NULL, or body->at is at the first data
+ * byte.
  */
 uint8_t *minrpc_copy_stream(struct minrpc_server *server, struct minrpc_cursor *body,
 			    uint32_t beyond);
 
 /*
- * Fails unless the tensor's elements lie within memory that the client may name, and, for one to be `writable`, not in
- * what is read-only. Folds the byte offset into `data`: generated code does not look at it.
+ * Fails unless the tensor's elements lie within memory that the client may name, and, for one to be
+ * `writable`, not in what is read-only. Folds the byte offset into `data`: generated code does not
+ * look at it.
  */
 bool minrpc_bind_tensor(struct minrpc_server *server, DLTensor *tensor, bool writable);
 
@@ -98,7 +107,10 @@ bool minrpc_bind_arguments(struct minrpc_call *call);
 /* Binds, and runs what `handle` names. */
 bool minrpc_call_handle(uintptr_t handle, struct minrpc_call *call);
 
-/* The functions of the module that `handle` names, and the handle of its first; fails when there is none. */
+/*
+ * The functions of the module that `handle` names, and the handle of its first; fails when there is
+ * none.
+ */
 bool minrpc_find_module(struct minrpc_server *server, uintptr_t handle,
 			struct minrpc_library *library, uint32_t *first);
 
@@ -115,8 +127,9 @@ bool minrpc_inspect_memory(struct minrpc_call *call);
 extern const struct minrpc_module minrpc_globals;
 
 /*
- * The handle of the function of that name; 0 when there is none. After a colon it is one of the library's: our
- * client then has its first result after one question, not four, on links that move a byte in tens of microseconds.
+ * The handle of the function of that name; 0 when there is none. After a colon it is one of the
+ * library's: our client then has its first result after one question, not four, on links that move
+ * a byte in tens of microseconds.
  */
 uintptr_t minrpc_global_find(const struct minrpc_server *server, const char *name);
 
@@ -163,7 +176,10 @@ void minrpc_answer(struct minrpc_server *server, struct minrpc_cursor *packet);
 
 /* ---------------------------------------------------------------- abandon.c */
 
-/* Whether the start of a new session waits on the link; then it is noted that nobody wants an answer. */
+/*
+ * Whether the start of a new session waits on the link; then it is noted that nobody wants an
+ * answer.
+ */
 bool minrpc_is_abandoned(struct minrpc_server *server);
 
 /* ----------------------------------------------------------------- config.c */
@@ -195,7 +211,10 @@ void minrpc_resend_keep(struct minrpc_server *server);
 /* -------------------------------------------------------------- evaluator.c */
 
 bool minrpc_evaluator_create(struct minrpc_call *call);
-/* The same arguments; the evaluator's result is in cycles, with the number of calls and batches of each repeat. */
+/*
+ * The same arguments; the evaluator's result is in cycles, with the number of calls and batches of
+ * each repeat.
+ */
 bool minrpc_evaluator_create_counting(struct minrpc_call *call);
 /* What calling an evaluator does. */
 extern const struct minrpc_function minrpc_evaluator_function;

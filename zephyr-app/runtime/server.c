@@ -174,8 +174,7 @@ static bool process(struct minrpc_server *server, struct minrpc_cursor *packet)
 	}
 	if (minrpc_cursor_bad(packet) || size != minrpc_cursor_left(packet)) {
 		return minrpc_fail(server, "packet of %u bytes in a message of %u",
-					  (unsigned int)size,
-					  (unsigned int)minrpc_cursor_left(packet));
+				   (unsigned int)size, (unsigned int)minrpc_cursor_left(packet));
 	}
 	return size == 0U || minrpc_request(server, packet);
 }

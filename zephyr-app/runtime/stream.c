@@ -1,8 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * Copies to the device that are longer than the receive buffer: once that is full, the payload goes on straight to
- * where it belongs.
+ * Copies to the device that are longer than the receive buffer: once that is full, the payload goes
+ * on straight to where it belongs.
  */
 #include <string.h>
 
@@ -10,7 +10,10 @@
 
 #if MINRPC_STREAMING
 
-/* Where the data goes of the copy that `packet`, whose front has been received, is; NULL when it is none. */
+/*
+ * Where the data goes of the copy that `packet`, whose front has been received, is; NULL when it is
+ * none.
+ */
 static uint8_t *locate(struct minrpc_server *server, struct minrpc_cursor *packet)
 {
 	const uint8_t *message = server->config->receive_buffer;
@@ -36,7 +39,9 @@ static uint8_t *locate(struct minrpc_server *server, struct minrpc_cursor *packe
 	    minrpc_take_u32(packet) != MINRPC_RPC_COPY_TO_REMOTE) {
 		return NULL;
 	}
-	/* Without a check of its own an address may be damaged. Only v0.7's clients need that form. */
+	/*
+	 * Without a check of its own an address may be damaged. Only v0.7's clients need that form.
+	 */
 	if (!checked && server->dialect != MINRPC_DIALECT_0_7) {
 		return NULL;
 	}

@@ -1,12 +1,13 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * A TCG plugin for QEMU: counts what the guest executes, instruction by instruction, into memory that it shares
- * with the harness. The harness writes the control page before QEMU starts and reads the counts while the guest
- * waits for it. See qemu_counters.py for the other side of the layout.
+ * A TCG plugin for QEMU: counts what the guest executes, instruction by instruction, into memory
+ * that it shares with the harness. The harness writes the control page before QEMU starts and reads
+ * the counts while the guest waits for it. See qemu_counters.py for the other side of the layout.
  *
- * QEMU's plugin header is in no package, so what is used of it is declared here. PLUGIN_API is 1 for QEMU 4.2 to
- * 8.2; from QEMU 9.0 on, where counts in line are kept for each virtual CPU, it is 2 or more.
+ * QEMU's plugin header is in no package, so what is used of it is declared here. PLUGIN_API is 1
+ * for QEMU 4.2 to 8.2; from QEMU 9.0 on, where counts in line are kept for each virtual CPU, it is
+ * 2 or more.
  */
 #define _POSIX_C_SOURCE 200809L
 
@@ -27,9 +28,15 @@ struct qemu_plugin_tb;
 struct qemu_plugin_insn;
 struct qemu_info;
 
-enum qemu_plugin_cb_flags { QEMU_PLUGIN_CB_NO_REGS };
-enum qemu_plugin_op { QEMU_PLUGIN_INLINE_ADD_U64 };
-enum qemu_plugin_mem_rw { QEMU_PLUGIN_MEM_RW = 3 };
+enum qemu_plugin_cb_flags {
+	QEMU_PLUGIN_CB_NO_REGS
+};
+enum qemu_plugin_op {
+	QEMU_PLUGIN_INLINE_ADD_U64
+};
+enum qemu_plugin_mem_rw {
+	QEMU_PLUGIN_MEM_RW = 3
+};
 typedef uint32_t qemu_plugin_meminfo_t;
 struct qemu_plugin_hwaddr;
 
@@ -50,18 +57,22 @@ struct qemu_plugin_hwaddr *qemu_plugin_get_hwaddr(qemu_plugin_meminfo_t info, ui
 bool qemu_plugin_hwaddr_is_io(const struct qemu_plugin_hwaddr *address);
 void qemu_plugin_register_vcpu_tb_exec_cb(struct qemu_plugin_tb *tb, qemu_plugin_udata_cb cb,
 					  enum qemu_plugin_cb_flags flags, void *userdata);
-/* Up to QEMU 9.0 it takes only `insn` and gives where the bytes are; then it copies them, and gives how many. */
+/*
+ * Up to QEMU 9.0 it takes only `insn` and gives where the bytes are; then it copies them, and gives
+ * how many.
+ */
 uintptr_t qemu_plugin_insn_data(const struct qemu_plugin_insn *insn, void *to, size_t size);
 size_t qemu_plugin_insn_size(const struct qemu_plugin_insn *insn);
 size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *tb);
 struct qemu_plugin_insn *qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *tb, size_t index);
 uint64_t qemu_plugin_insn_vaddr(const struct qemu_plugin_insn *insn);
 
-void qemu_plugin_register_vcpu_idle_cb(qemu_plugin_id_t id, void (*cb)(qemu_plugin_id_t id, unsigned int vcpu));
+void qemu_plugin_register_vcpu_idle_cb(qemu_plugin_id_t id,
+				       void (*cb)(qemu_plugin_id_t id, unsigned int vcpu));
 
 #if PLUGIN_API == 1
-void qemu_plugin_register_vcpu_insn_exec_inline(struct qemu_plugin_insn *insn, enum qemu_plugin_op op,
-						void *ptr, uint64_t imm);
+void qemu_plugin_register_vcpu_insn_exec_inline(struct qemu_plugin_insn *insn,
+						enum qemu_plugin_op op, void *ptr, uint64_t imm);
 #else
 struct qemu_plugin_scoreboard;
 typedef struct {
@@ -80,9 +91,9 @@ __attribute__((visibility("default"))) int qemu_plugin_version = PLUGIN_API;
 
 /* ------------------------------------------------------------- shared memory */
 
-#define LAYOUT 3U
-#define MAX_RANGES 16U
-#define MAX_EDGES 16U
+#define LAYOUT      3U
+#define MAX_RANGES  16U
+#define MAX_EDGES   16U
 #define MAX_REGIONS 16U
 #define NO_FUNCTION UINT32_MAX
 
@@ -105,10 +116,22 @@ enum {
 	FIRST_RANGE,
 };
 
-enum machine { ARM = 1, RISCV, X86 };
+enum machine {
+	ARM = 1,
+	RISCV,
+	X86
+};
 
-/* Memory by its kind. What is in no region is RAM that the image does not mention, or a device's registers. */
-enum kind { FLASH, RAM, DEVICE, KINDS };
+/*
+ * Memory by its kind. What is in no region is RAM that the image does not mention, or a device's
+ * registers.
+ */
+enum kind {
+	FLASH,
+	RAM,
+	DEVICE,
+	KINDS
+};
 
 struct region {
 	uint64_t base;
@@ -121,7 +144,10 @@ struct function {
 	uint64_t end;
 };
 
-/* A function as called from another, and so on up to the window: what was executed in it, its callees' apart. */
+/*
+ * A function as called from another, and so on up to the window: what was executed in it, its
+ * callees' apart.
+ */
 struct node {
 	uint32_t parent;
 	uint32_t function;
@@ -135,14 +161,15 @@ struct node {
 struct control {
 	uint64_t layout;
 	uint64_t ranges;
-	uint64_t opens;  /* addresses of instructions at which a window opens */
-	uint64_t closes; /* at which it closes; they are not in it */
+	uint64_t opens;      /* addresses of instructions at which a window opens */
+	uint64_t closes;     /* at which it closes; they are not in it */
 	uint64_t windows_at; /* where in the file the windows are */
 	uint64_t windows_max;
 	uint64_t counters;  /* how many */
 	uint64_t live_at;   /* where in the file they are, since the start of QEMU */
 	uint64_t inside_at; /* and those of what was executed in windows */
-	uint64_t slow_from; /* the code up to slow_to takes the host longer, and the guest no time */
+	/* the code up to slow_to takes the host longer, and the guest no time */
+	uint64_t slow_from;
 	uint64_t slow_to;
 	struct range range[MAX_RANGES];
 	uint64_t open_at[MAX_EDGES];
@@ -180,7 +207,9 @@ struct step {
 
 _Static_assert(sizeof(struct control) <= 4096U, "a page of its own");
 
-/* Counts of one window. Accesses are as the processor makes them: an instruction may make several. */
+/*
+ * Counts of one window. Accesses are as the processor makes them: an instruction may make several.
+ */
 struct window {
 	uint64_t instructions;
 	uint64_t branches; /* taken */
@@ -190,10 +219,10 @@ struct window {
 	uint64_t store_bytes;
 	uint64_t unaligned;
 	uint64_t kind[KINDS];
-	uint64_t misses;       /* of the cache model */
-	uint64_t path;         /* hash of what was executed, in its order */
-	uint64_t addresses;    /* hash of the addresses of accesses, in their order */
-	uint64_t stack_first;  /* the first store to the stack, and the lowest; 0: none */
+	uint64_t misses;      /* of the cache model */
+	uint64_t path;        /* hash of what was executed, in its order */
+	uint64_t addresses;   /* hash of the addresses of accesses, in their order */
+	uint64_t stack_first; /* the first store to the stack, and the lowest; 0: none */
 	uint64_t stack_lowest;
 };
 
@@ -218,7 +247,9 @@ static void count(struct qemu_plugin_insn *insn, size_t counter)
 
 #else
 
-/* QEMU counts into memory of its own, from which what has changed is copied while the guest idles. */
+/*
+ * QEMU counts into memory of its own, from which what has changed is copied while the guest idles.
+ */
 static struct qemu_plugin_scoreboard *score;
 
 static uint64_t *counters(void)
@@ -230,7 +261,8 @@ static void count(struct qemu_plugin_insn *insn, size_t counter)
 {
 	const qemu_plugin_u64 entry = {score, counter * sizeof(uint64_t)};
 
-	qemu_plugin_register_vcpu_insn_exec_inline_per_vcpu(insn, QEMU_PLUGIN_INLINE_ADD_U64, entry, 1U);
+	qemu_plugin_register_vcpu_insn_exec_inline_per_vcpu(insn, QEMU_PLUGIN_INLINE_ADD_U64, entry,
+							    1U);
 }
 
 #endif
@@ -303,7 +335,9 @@ static void trace(uint64_t where, uint64_t what)
 
 /* ---------------------------------------------------------------------- flow */
 
-/* A piece of code with one way in: a translated block, or what of it begins at a function's start. */
+/*
+ * A piece of code with one way in: a translated block, or what of it begins at a function's start.
+ */
 struct block {
 	uint64_t start;
 	uint64_t end;
@@ -331,7 +365,9 @@ static struct node *node_at(uint32_t index)
 	return (struct node *)(shared + control->nodes_at) + index;
 }
 
-/* The node of `function` as called from `parent`; the parent's own where there is no room for more. */
+/*
+ * The node of `function` as called from `parent`; the parent's own where there is no room for more.
+ */
 static uint32_t child_of(uint32_t parent, uint32_t function)
 {
 	uint32_t index = node_at(parent)->child;
@@ -406,7 +442,10 @@ static void go_on(const struct block *block)
 	}
 }
 
-/* What was executed since `last` began goes to the function that it is in. Returns how much that is. */
+/*
+ * What was executed since `last` began goes to the function that it is in. Returns how much that
+ * is.
+ */
 static uint64_t settle(void)
 {
 	uint64_t total = counters()[INSTRUCTIONS];
@@ -423,7 +462,10 @@ static void begin_block(unsigned int vcpu, void *userdata)
 
 	(void)vcpu;
 	if (is_open) {
-		/* QEMU leaves a block before a device's register is accessed, and goes on with a new one. */
+		/*
+		 * QEMU leaves a block before a device's register is accessed, and goes on with a
+		 * new one.
+		 */
 		bool whole = settle() == last->instructions;
 
 		now.path = hashed(now.path, block->start);
@@ -498,7 +540,8 @@ static void note_stack(uint64_t address)
 	}
 }
 
-static void accessed(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t address, void *userdata)
+static void accessed(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t address,
+		     void *userdata)
 {
 	uint64_t size = 1ULL << qemu_plugin_mem_size_shift(info);
 	enum kind kind;
@@ -563,7 +606,10 @@ static void close_window(unsigned int vcpu, void *userdata)
 		(void)settle();
 	}
 	is_open = false;
-	/* The first in use is that of all instructions, which counts only where the flow is looked at. */
+	/*
+	 * The first in use is that of all instructions, which counts only where the flow is looked
+	 * at.
+	 */
 	for (size_t i = 1U; i < used_count; i++) {
 		uint64_t executed = live[used[i].counter] - used[i].before;
 
@@ -585,7 +631,10 @@ static bool holds(const uint64_t *addresses, uint64_t count, uint64_t address)
 	return false;
 }
 
-/* Meanwhile other threads of QEMU do what they have to: a byte that waits for the guest's UART gets there. */
+/*
+ * Meanwhile other threads of QEMU do what they have to: a byte that waits for the guest's UART gets
+ * there.
+ */
 static void linger(unsigned int vcpu, void *userdata)
 {
 	static const struct timespec moment = {.tv_nsec = 50000};
@@ -611,7 +660,8 @@ static size_t counter_of(uint64_t address)
 /* The number of the function that `address` is in. */
 static uint32_t function_of(uint64_t address)
 {
-	const struct function *functions = (const struct function *)(shared + control->functions_at);
+	const struct function *functions =
+		(const struct function *)(shared + control->functions_at);
 	uint64_t low = 0U;
 	uint64_t high = control->functions;
 
@@ -631,7 +681,8 @@ static uint32_t function_of(uint64_t address)
 
 static bool begins_function(uint64_t address)
 {
-	const struct function *functions = (const struct function *)(shared + control->functions_at);
+	const struct function *functions =
+		(const struct function *)(shared + control->functions_at);
 	uint32_t function = function_of(address);
 
 	return function != NO_FUNCTION && functions[function].start == address;
@@ -686,8 +737,8 @@ static void follow_flow(struct qemu_plugin_tb *tb)
 
 		if (block == NULL) {
 			block = new_block(address);
-			qemu_plugin_register_vcpu_tb_exec_cb(tb, begin_block, QEMU_PLUGIN_CB_NO_REGS,
-							     block);
+			qemu_plugin_register_vcpu_tb_exec_cb(tb, begin_block,
+							     QEMU_PLUGIN_CB_NO_REGS, block);
 		} else if (begins_function(address)) {
 			block = new_block(address);
 			qemu_plugin_register_vcpu_insn_exec_cb(insn, begin_block,
@@ -728,7 +779,8 @@ static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 		}
 		if ((control->look_at & LOOK_AT_MEMORY) != 0U) {
 			qemu_plugin_register_vcpu_mem_cb(insn, accessed, QEMU_PLUGIN_CB_NO_REGS,
-							 QEMU_PLUGIN_MEM_RW, (void *)(uintptr_t)address);
+							 QEMU_PLUGIN_MEM_RW,
+							 (void *)(uintptr_t)address);
 		}
 		use(counter);
 		if ((control->look_at & LOOK_AT_FLOW) != 0U) {
@@ -751,9 +803,8 @@ static bool map_shared(int fd)
 	return shared != MAP_FAILED && control->layout == LAYOUT;
 }
 
-__attribute__((visibility("default"))) int qemu_plugin_install(qemu_plugin_id_t id,
-								const struct qemu_info *info, int argc,
-								char **argv)
+__attribute__((visibility("default"))) int
+qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_info *info, int argc, char **argv)
 {
 	int fd = -1;
 
@@ -762,7 +813,8 @@ __attribute__((visibility("default"))) int qemu_plugin_install(qemu_plugin_id_t 
 		(void)sscanf(argv[i], "fd=%d", &fd);
 	}
 	if (!map_shared(fd)) {
-		fprintf(stderr, "minrpc's plugin: no shared memory of layout %u at descriptor %d\n", LAYOUT, fd);
+		fprintf(stderr, "minrpc's plugin: no shared memory of layout %u at descriptor %d\n",
+			LAYOUT, fd);
 		return -1;
 	}
 	seen = calloc((size_t)control->counters, 1U);

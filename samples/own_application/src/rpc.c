@@ -1,7 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * The functions that can be called from Python: one line each in the table, and a few that unpack their arguments.
+ * The functions that can be called from Python: one line each in the table, and a few that unpack
+ * their arguments.
  */
 #include "rpc.h"
 
@@ -18,7 +19,8 @@ static const DLTensor *tensor(const struct minrpc_call *call, int index)
 
 static bool is_int16_row(const DLTensor *one)
 {
-	return one->ndim == 1 && one->dtype.code == kDLInt && one->dtype.bits == 16 && one->dtype.lanes == 1;
+	return one->ndim == 1 && one->dtype.code == kDLInt && one->dtype.bits == 16 &&
+	       one->dtype.lanes == 1;
 }
 
 static const int16_t *samples_of(const DLTensor *one)
@@ -35,7 +37,8 @@ static bool dot(struct minrpc_call *call)
 	if (!is_int16_row(samples) || !is_int16_row(taps) || samples->shape[0] != taps->shape[0]) {
 		return minrpc_fail(call->server, "dot: expected two int16 rows of one length");
 	}
-	return minrpc_return_int(call, filter_dot(samples_of(samples), samples_of(taps), samples->shape[0]));
+	return minrpc_return_int(
+		call, filter_dot(samples_of(samples), samples_of(taps), samples->shape[0]));
 }
 
 /* (value: int, low: int, high: int) -> int */

@@ -1,14 +1,15 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * Functions whose counts are known, or must differ. Three take a known and a secret array of bytes, and a byte for
- * the result: two of them give the secret away by what they execute or access.
+ * Functions whose counts are known, or must differ. Three take a known and a secret array of bytes,
+ * and a byte for the result: two of them give the secret away by what they execute or access.
  */
 #include <dlpack/dlpack.h>
 #include <tvm/runtime/c_backend_api.h>
 #include <tvm/runtime/crt/module.h>
 
-#define PACKED TVMValue *args, int *codes, int count, TVMValue *value, int *value_code, void *resource
+#define PACKED                                                                                     \
+	TVMValue *args, int *codes, int count, TVMValue *value, int *value_code, void *resource
 #define UNUSED ((void)codes, (void)count, (void)value, (void)value_code, (void)resource)
 
 struct bytes {
@@ -99,7 +100,8 @@ static int deep(PACKED)
 }
 
 static const TVMBackendPackedCFunc functions[] = {constant, deep, early, loads, lookup};
-static const TVMFuncRegistry registry = {"\005\000constant\0deep\0early\0loads\0lookup\0", functions};
+static const TVMFuncRegistry registry = {"\005\000constant\0deep\0early\0loads\0lookup\0",
+					 functions};
 static const TVMModule module = {&registry};
 
 const TVMModule *TVMSystemLibEntryPoint(void)

@@ -6,16 +6,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum colour { RED = -1, GREEN, BLUE = 7 };
+enum colour {
+	RED = -1,
+	GREEN,
+	BLUE = 7
+};
 
 struct point {
 	int32_t x, y;
 };
 
 struct flags {
-	unsigned int a : 3;
-	unsigned int b : 5;
-	int c : 10;
+	unsigned int a: 3;
+	unsigned int b: 5;
+	int c: 10;
 };
 
 struct filter {

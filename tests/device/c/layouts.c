@@ -9,10 +9,10 @@ struct __attribute__((packed)) packet {
 };
 
 struct bits {
-	unsigned int low : 3;
-	signed int middle : 6;
-	unsigned int : 7;
-	unsigned int high : 10;
+	unsigned int low: 3;
+	signed int middle: 6;
+	unsigned int: 7;
+	unsigned int high: 10;
 	uint8_t tail;
 };
 
@@ -47,7 +47,8 @@ uint32_t total(const struct packet *packets, int count)
 
 struct bits turned(struct bits b)
 {
-	return (struct bits){.low = b.low ^ 7, .middle = -b.middle, .high = b.high + 1, .tail = b.tail};
+	return (struct bits){
+		.low = b.low ^ 7, .middle = -b.middle, .high = b.high + 1, .tail = b.tail};
 }
 
 uint32_t bits_of(union number n)

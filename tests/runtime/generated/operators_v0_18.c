@@ -1,8 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * By hand, with what TVM's C generator wrote at v0.18: declarations in front, constants in a section of their own, a
- * direct call of another packed function, an entry function.
+ * By hand, with what TVM's C generator wrote at v0.18: declarations in front, constants in a
+ * section of their own, a direct call of another packed function, an entry function.
  */
 #define TVM_EXPORTS
 #include "tvm/runtime/c_runtime_api.h"
@@ -13,28 +13,29 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
-static const int8_t __attribute__((section(".rodata.tvm"), aligned(16))) bias[2] = {
-	+0x00, +0x00
-};
+static const int8_t __attribute__((section(".rodata.tvm"), aligned(16))) bias[2] = {+0x00, +0x00};
 #ifdef __cplusplus
 }
 #endif
 #ifdef __cplusplus
 extern "C"
 #endif
-TVM_DLL int32_t generated_add(void *args, int32_t *arg_type_ids, int32_t num_args,
-			      void *out_ret_value, int32_t *out_ret_tcode, void *resource_handle);
+	TVM_DLL int32_t
+	generated_add(void *args, int32_t *arg_type_ids, int32_t num_args, void *out_ret_value,
+		      int32_t *out_ret_tcode, void *resource_handle);
 #ifdef __cplusplus
 extern "C"
 #endif
-TVM_DLL int32_t generated_inc(void *args, int32_t *arg_type_ids, int32_t num_args,
-			      void *out_ret_value, int32_t *out_ret_tcode, void *resource_handle);
+	TVM_DLL int32_t
+	generated_inc(void *args, int32_t *arg_type_ids, int32_t num_args, void *out_ret_value,
+		      int32_t *out_ret_tcode, void *resource_handle);
 
 #ifdef __cplusplus
 extern "C"
 #endif
-TVM_DLL int32_t generated_add(void *args, int32_t *arg_type_ids, int32_t num_args,
-			      void *out_ret_value, int32_t *out_ret_tcode, void *resource_handle)
+	TVM_DLL int32_t
+	generated_add(void *args, int32_t *arg_type_ids, int32_t num_args, void *out_ret_value,
+		      int32_t *out_ret_tcode, void *resource_handle)
 {
 	int32_t A_code = arg_type_ids[0];
 	void *A = (((TVMValue *)args)[0].v_handle);
@@ -65,8 +66,9 @@ TVM_DLL int32_t generated_add(void *args, int32_t *arg_type_ids, int32_t num_arg
 #ifdef __cplusplus
 extern "C"
 #endif
-TVM_DLL int32_t generated_inc(void *args, int32_t *arg_type_ids, int32_t num_args,
-			      void *out_ret_value, int32_t *out_ret_tcode, void *resource_handle)
+	TVM_DLL int32_t
+	generated_inc(void *args, int32_t *arg_type_ids, int32_t num_args, void *out_ret_value,
+		      int32_t *out_ret_tcode, void *resource_handle)
 {
 	(((TVMValue *)out_ret_value)[0].v_int64) = ((((TVMValue *)args)[0].v_int64) + (int64_t)1);
 	out_ret_tcode[0] = 0;
@@ -76,8 +78,10 @@ TVM_DLL int32_t generated_inc(void *args, int32_t *arg_type_ids, int32_t num_arg
 #ifdef __cplusplus
 extern "C"
 #endif
-TVM_DLL int32_t __tvm_main__(void *args, int *arg_type_ids, int num_args, void *out_ret_value,
-			     int *out_ret_tcode, void *resource_handle)
+	TVM_DLL int32_t
+	__tvm_main__(void *args, int *arg_type_ids, int num_args, void *out_ret_value,
+		     int *out_ret_tcode, void *resource_handle)
 {
-	return generated_inc(args, arg_type_ids, num_args, out_ret_value, out_ret_tcode, resource_handle);
+	return generated_inc(args, arg_type_ids, num_args, out_ret_value, out_ret_tcode,
+			     resource_handle);
 }

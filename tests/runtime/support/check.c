@@ -50,22 +50,22 @@ void check_that(bool holds, const char *file, int line, const char *format, ...)
 void check_equal(uint64_t actual, uint64_t expected, const char *file, int line, const char *what)
 {
 	check_that(actual == expected, file, line,
-		   "%s is %" PRIu64 " (0x%" PRIx64 "), not %" PRIu64 " (0x%" PRIx64 ")", what, actual,
-		   actual, expected, expected);
+		   "%s is %" PRIu64 " (0x%" PRIx64 "), not %" PRIu64 " (0x%" PRIx64 ")", what,
+		   actual, actual, expected, expected);
 }
 
 void check_text(const char *actual, const char *expected, const char *file, int line,
 		const char *what)
 {
-	check_that(strcmp(actual, expected) == 0, file, line, "%s is\n  \"%s\", not\n  \"%s\"", what,
-		   actual, expected);
+	check_that(strcmp(actual, expected) == 0, file, line, "%s is\n  \"%s\", not\n  \"%s\"",
+		   what, actual, expected);
 }
 
 void check_contains(const char *actual, const char *part, const char *file, int line,
 		    const char *what)
 {
-	check_that(strstr(actual, part) != NULL, file, line, "%s is\n  \"%s\", without\n  \"%s\"", what,
-		   actual, part);
+	check_that(strstr(actual, part) != NULL, file, line, "%s is\n  \"%s\", without\n  \"%s\"",
+		   what, actual, part);
 }
 
 static void print_bytes(const char *label, const uint8_t *bytes, size_t size)
@@ -114,7 +114,10 @@ static bool run_case(const struct check_case *one)
 	return true;
 }
 
-/* A case that goes round for ever is ended by the CPU time that it used, not by the clock on the wall. */
+/*
+ * A case that goes round for ever is ended by the CPU time that it used, not by the clock on the
+ * wall.
+ */
 static void limit_cpu_time(void)
 {
 	const struct rlimit limit = {CPU_SECONDS, CPU_SECONDS};

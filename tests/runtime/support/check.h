@@ -1,8 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * Assertions, and a main that runs a file's cases one by one. Our own because the same files are also built for
- * 32 bits, for which no test library is at hand beside the compiler's own.
+ * Assertions, and a main that runs a file's cases one by one. Our own because the same files are
+ * also built for 32 bits, for which no test library is at hand beside the compiler's own.
  */
 #ifndef CHECK_H_
 #define CHECK_H_
@@ -32,7 +32,7 @@ struct check_case {
 #define CHECK(condition) check_that(condition, __FILE__, __LINE__, "%s", #condition)
 #define CHECK_EQ(actual, expected)                                                                 \
 	check_equal((uint64_t)(actual), (uint64_t)(expected), __FILE__, __LINE__, #actual)
-#define CHECK_STR(actual, expected) check_text(actual, expected, __FILE__, __LINE__, #actual)
+#define CHECK_STR(actual, expected)  check_text(actual, expected, __FILE__, __LINE__, #actual)
 #define CHECK_CONTAINS(actual, part) check_contains(actual, part, __FILE__, __LINE__, #actual)
 #define CHECK_MEM(actual, expected, size)                                                          \
 	check_bytes(actual, expected, size, __FILE__, __LINE__, #actual)
@@ -48,7 +48,9 @@ void check_contains(const char *actual, const char *part, const char *file, int 
 void check_bytes(const void *actual, const void *expected, size_t size, const char *file, int line,
 		 const char *what);
 
-/* Runs all cases, or those named; prints "ok NAME" or "failed NAME" a line. Returns main's status. */
+/*
+ * Runs all cases, or those named; prints "ok NAME" or "failed NAME" a line. Returns main's status.
+ */
 int check_run(const struct check_case *cases, size_t count, int argc, char **argv);
 
 #endif /* CHECK_H_ */

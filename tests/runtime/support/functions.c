@@ -7,8 +7,7 @@
 
 #include "host.h"
 
-#define PACKED                                                                                     \
-	TVMValue *args, int *codes, int count, TVMValue *value, int *code, void *resource
+#define PACKED TVMValue *args, int *codes, int count, TVMValue *value, int *code, void *resource
 #define UNUSED                                                                                     \
 	(void)args;                                                                                \
 	(void)codes;                                                                               \
@@ -67,7 +66,8 @@ static int workspace(PACKED)
 		return -1;
 	}
 	memset(outer, 0x5a, 2000U);
-	return TVMBackendFreeWorkspace(1, 0, inner) != 0 || TVMBackendFreeWorkspace(1, 0, outer) != 0
+	return TVMBackendFreeWorkspace(1, 0, inner) != 0 ||
+			       TVMBackendFreeWorkspace(1, 0, outer) != 0
 		       ? -1
 		       : 0;
 }
@@ -172,9 +172,8 @@ static int resource_function(PACKED)
 }
 
 static const TVMBackendPackedCFunc functions[] = {
-	tick, fail_at, fail_text, leak, workspace, bad_free,
-	ret,  echo,    array,     call_inc, talk, resource_function,
-	beside, overrun, crossed,
+	tick,     fail_at, fail_text,         leak,   workspace, bad_free, ret, echo, array,
+	call_inc, talk,    resource_function, beside, overrun,   crossed,
 };
 
 const TVMFuncRegistry host_registry = {

@@ -414,8 +414,8 @@ const struct answer *host_try_free(struct host *host, uint64_t data)
 	return host_syscall(host, RPC_FREE_DATA, &args);
 }
 
-const struct answer *host_copy_among(struct host *host, uint64_t from, uint64_t from_offset, uint64_t to,
-				     uint64_t to_offset, uint64_t size)
+const struct answer *host_copy_among(struct host *host, uint64_t from, uint64_t from_offset,
+				     uint64_t to, uint64_t to_offset, uint64_t size)
 {
 	struct args args = {0};
 
@@ -512,7 +512,8 @@ void host_free_data(struct host *host, uint64_t data)
 	expect_void(host_try_free(host, data));
 }
 
-void put_copy(struct bytes *body, enum dialect dialect, const struct tensor *tensor, uint64_t nbytes)
+void put_copy(struct bytes *body, enum dialect dialect, const struct tensor *tensor,
+	      uint64_t nbytes)
 {
 	if (dialect == V8) {
 		put_tensor(body, V8, tensor);
@@ -574,7 +575,10 @@ void host_still_serves(struct host *host)
 
 uint32_t arena_check(const struct minrpc_arena *arena)
 {
-	/* The block header as arena.c lays it out; a guard of 8 bytes lies behind what was asked for. */
+	/*
+	 * The block header as arena.c lays it out; a guard of 8 bytes lies behind what was asked
+	 * for.
+	 */
 	struct header {
 		uint32_t span;
 		uint32_t requested;

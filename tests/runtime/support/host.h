@@ -1,8 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * The server on the host: a port whose link is memory and whose clock is scripted, and a client's requests.
- * Every buffer has its exact size, so that the sanitizer sees one byte too many.
+ * The server on the host: a port whose link is memory and whose clock is scripted, and a client's
+ * requests. Every buffer has its exact size, so that the sanitizer sees one byte too many.
  */
 #ifndef HOST_H_
 #define HOST_H_
@@ -99,7 +99,10 @@ struct host_sizes {
 	uint32_t arena;
 };
 
-/* A device that has booted; what it said so far is waiting to be taken. The library has host_registry and the operators. */
+/*
+ * A device that has booted; what it said so far is waiting to be taken. The library has
+ * host_registry and the operators.
+ */
 struct host *host_boot(struct host_sizes sizes);
 /* The same device after a reset, in the same memory. */
 void host_reboot(struct host *host);
@@ -114,7 +117,10 @@ void host_receive(struct host *host, const struct bytes *wire);
 /* The same, and frees `wire`. */
 void host_give(struct host *host, struct bytes *wire);
 
-/* The next message that the device sent; false when there is none. What it sent must be well-formed. */
+/*
+ * The next message that the device sent; false when there is none. What it sent must be
+ * well-formed.
+ */
 bool host_take(struct host *host);
 /* The next one past the logs that may come before it; fails when there is none. */
 void host_take_next(struct host *host);
@@ -135,7 +141,10 @@ void put_numbered(struct bytes *wire, uint16_t session, struct bytes *body);
 /* The same for a request: `code` and `body` (freed). */
 void put_numbered_request(struct bytes *wire, uint16_t session, uint8_t sequence, uint32_t code,
 			  struct bytes *body);
-/* Leaves of a numbered message's body only the packet; returns the sequence. Fails unless its check is right. */
+/*
+ * Leaves of a numbered message's body only the packet; returns the sequence. Fails unless its check
+ * is right.
+ */
 uint8_t open_numbered(struct message *message);
 
 /* Sends `body` (freed) under that RPC code; fails unless exactly one answer comes. */
@@ -146,8 +155,8 @@ const struct answer *host_call(struct host *host, uint64_t function, struct args
 const struct answer *host_try_alloc(struct host *host, uint64_t size, uint64_t alignment);
 const struct answer *host_try_free(struct host *host, uint64_t data);
 /* In v0.7's form: addresses and offsets. */
-const struct answer *host_copy_among(struct host *host, uint64_t from, uint64_t from_offset, uint64_t to,
-				     uint64_t to_offset, uint64_t size);
+const struct answer *host_copy_among(struct host *host, uint64_t from, uint64_t from_offset,
+				     uint64_t to, uint64_t to_offset, uint64_t size);
 
 /* Fail unless the answer is that. */
 void expect_void(const struct answer *answer);
@@ -167,9 +176,13 @@ void host_read(struct host *host, uint64_t data, void *to, uint32_t size);
 void host_still_serves(struct host *host);
 
 /* Bodies of copies: header only; the data follows for RPC_COPY_TO. */
-void put_copy(struct bytes *body, enum dialect dialect, const struct tensor *tensor, uint64_t nbytes);
+void put_copy(struct bytes *body, enum dialect dialect, const struct tensor *tensor,
+	      uint64_t nbytes);
 
-/* Walks the arena's blocks: they must tile it, and its counts must be right. Returns how many are not free. */
+/*
+ * Walks the arena's blocks: they must tile it, and its counts must be right. Returns how many are
+ * not free.
+ */
 uint32_t arena_check(const struct minrpc_arena *arena);
 
 #endif /* HOST_H_ */

@@ -122,15 +122,18 @@ void vector_bytes(const char *field, const struct vector_names *names, struct by
 	}
 }
 
-static void expect(const uint8_t *data, uint32_t size, uint32_t at, const uint8_t *expected, uint32_t count)
+static void expect(const uint8_t *data, uint32_t size, uint32_t at, const uint8_t *expected,
+		   uint32_t count)
 {
 	if (count > size - at || memcmp(data + at, expected, count) != 0) {
-		CHECK_FAIL("%s: another answer at byte %u of %u", row_name, (unsigned int)at, (unsigned int)size);
+		CHECK_FAIL("%s: another answer at byte %u of %u", row_name, (unsigned int)at,
+			   (unsigned int)size);
 	}
 }
 
 /* $x: known bytes, or bytes that get their name now. */
-static void match_name(char name, const uint8_t *data, uint32_t size, uint32_t at, struct vector_names *names)
+static void match_name(char name, const uint8_t *data, uint32_t size, uint32_t at,
+		       struct vector_names *names)
 {
 	uint8_t *value = names->value[name - 'a'];
 

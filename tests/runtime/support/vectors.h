@@ -1,7 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * Reads the golden table of wire cases that the Python tests read too; its format is described at its top.
+ * Reads the golden table of wire cases that the Python tests read too; its format is described at
+ * its top.
  */
 #ifndef VECTORS_H_
 #define VECTORS_H_
@@ -35,6 +36,7 @@ const char *vector_event(enum minrpc_reader_event event);
 void vector_bytes(const char *field, const struct vector_names *names, struct bytes *out);
 
 /* Fails unless the bytes are what `field` says; names what it leaves open. */
-void vector_match(const char *field, const uint8_t *data, uint32_t size, struct vector_names *names);
+void vector_match(const char *field, const uint8_t *data, uint32_t size,
+		  struct vector_names *names);
 
 #endif /* VECTORS_H_ */

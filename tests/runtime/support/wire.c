@@ -250,6 +250,10 @@ void put_tensor(struct bytes *bytes, enum dialect dialect, const struct tensor *
 
 struct tensor tensor_1d(uint64_t data, uint8_t code, uint8_t bits, int64_t extent)
 {
-	return (struct tensor){
-		.data = data, .code = code, .bits = bits, .lanes = 1U, .ndim = 1U, .shape = {extent}};
+	return (struct tensor){.data = data,
+			       .code = code,
+			       .bits = bits,
+			       .lanes = 1U,
+			       .ndim = 1U,
+			       .shape = {extent}};
 }

@@ -1,8 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * The client's side of the wire, written a second time for the tests: nothing here is shared with the runtime,
- * so that a mistake in one does not hide in the other.
+ * The client's side of the wire, written a second time for the tests: nothing here is shared with
+ * the runtime, so that a mistake in one does not hide in the other.
  */
 #ifndef WIRE_H_
 #define WIRE_H_
@@ -48,8 +48,9 @@ void put_corrupt(struct bytes *wire, uint16_t session, uint8_t type, const uint8
 		 uint32_t size);
 
 /*
- * Takes one frame off *at, in the one form that a sender may use: `fe` may stand in front, every ff is doubled,
- * the length is right, the CRC good. Fails the running case otherwise. Returns false at the end.
+ * Takes one frame off *at, in the one form that a sender may use: `fe` may stand in front, every ff
+ * is doubled, the length is right, the CRC good. Fails the running case otherwise. Returns false at
+ * the end.
  */
 bool take_frame(const uint8_t **at, const uint8_t *end, struct bytes *payload);
 

@@ -1,8 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * Arm Cortex-M: the vector table that picolibc's start-up code installs, what is turned on before main, and what
- * becomes of a fault.
+ * Arm Cortex-M: the vector table that picolibc's start-up code installs, what is turned on before
+ * main, and what becomes of a fault.
  */
 #include <stdbool.h>
 
@@ -11,19 +11,19 @@
 #include "machine.h"
 #include "port.h"
 
-#define NVIC_ENABLE  ((volatile uint32_t *)0xe000e100U)
-#define SCB_AIRCR    (*(volatile uint32_t *)0xe000ed0cU)
-#define SCB_CCR      (*(volatile uint32_t *)0xe000ed14U)
-#define SCB_SHCSR    (*(volatile uint32_t *)0xe000ed24U)
-#define SCB_CFSR     (*(volatile uint32_t *)0xe000ed28U)
-#define SCB_HFSR     (*(volatile uint32_t *)0xe000ed2cU)
-#define SCB_BFAR     (*(volatile uint32_t *)0xe000ed38U)
-#define SCB_CTR      (*(volatile uint32_t *)0xe000ed7cU)
-#define SCB_CCSIDR   (*(volatile uint32_t *)0xe000ed80U)
-#define SCB_CSSELR   (*(volatile uint32_t *)0xe000ed84U)
-#define SCB_ICIALLU  (*(volatile uint32_t *)0xe000ef50U)
-#define SCB_DCISW    (*(volatile uint32_t *)0xe000ef60U)
-#define SCB_DCCMVAU  (*(volatile uint32_t *)0xe000ef64U)
+#define NVIC_ENABLE ((volatile uint32_t *)0xe000e100U)
+#define SCB_AIRCR   (*(volatile uint32_t *)0xe000ed0cU)
+#define SCB_CCR     (*(volatile uint32_t *)0xe000ed14U)
+#define SCB_SHCSR   (*(volatile uint32_t *)0xe000ed24U)
+#define SCB_CFSR    (*(volatile uint32_t *)0xe000ed28U)
+#define SCB_HFSR    (*(volatile uint32_t *)0xe000ed2cU)
+#define SCB_BFAR    (*(volatile uint32_t *)0xe000ed38U)
+#define SCB_CTR     (*(volatile uint32_t *)0xe000ed7cU)
+#define SCB_CCSIDR  (*(volatile uint32_t *)0xe000ed80U)
+#define SCB_CSSELR  (*(volatile uint32_t *)0xe000ed84U)
+#define SCB_ICIALLU (*(volatile uint32_t *)0xe000ef50U)
+#define SCB_DCISW   (*(volatile uint32_t *)0xe000ef60U)
+#define SCB_DCCMVAU (*(volatile uint32_t *)0xe000ef64U)
 
 #define AIRCR_RESET    0x05fa0004U
 #define CCR_DIV_0_TRAP (1U << 4)
@@ -97,7 +97,8 @@ void cpu_code_ready(void *address, size_t size)
 #ifdef MACHINE_CACHES
 	uintptr_t line = (uintptr_t)4U << ((SCB_CTR >> 16) & 0xfU);
 
-	for (uintptr_t at = (uintptr_t)address & ~(line - 1U); at < (uintptr_t)address + size; at += line) {
+	for (uintptr_t at = (uintptr_t)address & ~(line - 1U); at < (uintptr_t)address + size;
+	     at += line) {
 		SCB_DCCMVAU = at;
 	}
 	barrier();
@@ -126,8 +127,8 @@ struct exception_frame {
 
 static const char *fault_name(uint32_t exception)
 {
-	static const char *const names[] = {"NMI",        "HardFault",  "MemManage",
-					    "BusFault",   "UsageFault", "SecureFault"};
+	static const char *const names[] = {"NMI",      "HardFault",  "MemManage",
+					    "BusFault", "UsageFault", "SecureFault"};
 
 	return exception >= 2U && exception <= 7U ? names[exception - 2U] : "unexpected exception";
 }
@@ -182,8 +183,8 @@ long long __aeabi_ldiv0(long long result)
 #define VECTORS (16U + MACHINE_LINK_IRQ + 1U)
 
 /* Aligned to the next power of two of its size, as the processor wants it. */
-const uintptr_t __attribute__((section(".data.init.enter"), used, aligned(256)))
-__interrupt_vector[VECTORS] = {
+const uintptr_t __attribute__((section(".data.init.enter"), used,
+			       aligned(256))) __interrupt_vector[VECTORS] = {
 	[0] = (uintptr_t)__stack,
 	[1] = (uintptr_t)_start,
 	[2 ... 14] = (uintptr_t)fault_entry,
@@ -192,4 +193,5 @@ __interrupt_vector[VECTORS] = {
 	[16 + MACHINE_LINK_IRQ] = (uintptr_t)link_receive_isr,
 };
 
-_Static_assert(sizeof(__interrupt_vector) <= 256U, "a larger vector table wants a larger alignment");
+_Static_assert(sizeof(__interrupt_vector) <= 256U,
+	       "a larger vector table wants a larger alignment");

@@ -16,7 +16,10 @@
 #define SYSTICK_CTRL_RUN     0x7U /* processor clock, interrupt, enabled */
 #define ICSR_SYSTICK_PENDING (1U << 26)
 
-/* An interrupt is a plain function: the processor saves what a call may change, FPU and vectors too. */
+/*
+ * An interrupt is a plain function: the processor saves what a call may change, FPU and vectors
+ * too.
+ */
 #define CPU_INTERRUPT
 
 static inline void cpu_interrupt_begin(void)

@@ -67,8 +67,9 @@ void cpu_reset(void)
 static const char *fault_name(unsigned long cause)
 {
 	static const char *const names[] = {
-		"misaligned instruction", "instruction access fault", "illegal instruction",
-		"breakpoint",             "misaligned load",          "load access fault",
+		"misaligned instruction", "instruction access fault",
+		"illegal instruction",    "breakpoint",
+		"misaligned load",        "load access fault",
 		"misaligned store",       "store access fault",
 	};
 
@@ -87,6 +88,7 @@ __attribute__((noreturn, used)) void fault_handler(void)
 	__asm__ volatile("csrr %0, mepc" : "=r"(pc));
 	__asm__ volatile("csrr %0, mtval" : "=r"(address));
 	minrpc_text(text, sizeof(text), "fatal: %s at pc 0x%x, mcause %u, address 0x%x",
-		    fault_name(cause), (unsigned int)pc, (unsigned int)cause, (unsigned int)address);
+		    fault_name(cause), (unsigned int)pc, (unsigned int)cause,
+		    (unsigned int)address);
 	fault_report(text);
 }

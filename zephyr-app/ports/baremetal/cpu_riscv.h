@@ -3,8 +3,9 @@
  *
  * RISC-V, 32 and 64 bits, in machine mode, with a PLIC.
  *
- * MACHINE_PLIC: its base; the link's interrupt comes through it. MACHINE_RESET: address of the register that restarts
- * the machine by MACHINE_RESET_VALUE. MACHINE_VECTORS: 1 where it has vectors.
+ * MACHINE_PLIC: its base; the link's interrupt comes through it. MACHINE_RESET: address of the
+ * register that restarts the machine by MACHINE_RESET_VALUE. MACHINE_VECTORS: 1 where it has
+ * vectors.
  */
 #ifndef CPU_RISCV_H_
 #define CPU_RISCV_H_
@@ -13,9 +14,10 @@
 
 #define PLIC_PRIORITY(irq) (*(volatile uint32_t *)(uintptr_t)(MACHINE_PLIC + 4U * (irq)))
 /* Of the first hart's machine mode. */
-#define PLIC_ENABLE(irq)   (*(volatile uint32_t *)(uintptr_t)(MACHINE_PLIC + 0x2000U + (irq) / 32U * 4U))
-#define PLIC_THRESHOLD     (*(volatile uint32_t *)(uintptr_t)(MACHINE_PLIC + 0x200000U))
-#define PLIC_CLAIM         (*(volatile uint32_t *)(uintptr_t)(MACHINE_PLIC + 0x200004U))
+#define PLIC_ENABLE(irq)                                                                           \
+	(*(volatile uint32_t *)(uintptr_t)(MACHINE_PLIC + 0x2000U + (irq) / 32U * 4U))
+#define PLIC_THRESHOLD (*(volatile uint32_t *)(uintptr_t)(MACHINE_PLIC + 0x200000U))
+#define PLIC_CLAIM     (*(volatile uint32_t *)(uintptr_t)(MACHINE_PLIC + 0x200004U))
 
 #define MSTATUS_MIE "8"
 

@@ -1,8 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * One UART is the link: it receives by interrupt into a ring; sending waits its turn. Another, if there is one, is
- * the console.
+ * One UART is the link: it receives by interrupt into a ring; sending waits its turn. Another, if
+ * there is one, is the console.
  */
 #include <stdbool.h>
 
@@ -19,7 +19,9 @@ static struct uart *const console = (struct uart *)(uintptr_t)MACHINE_CONSOLE;
 #endif
 
 static uint8_t ring[RING_SIZE];
-/* What has come in, been read and been lost; beside each other, so that one register leads to all. */
+/*
+ * What has come in, been read and been lost; beside each other, so that one register leads to all.
+ */
 static struct {
 	volatile uint32_t in;  /* written by the interrupt only */
 	volatile uint32_t out; /* written by the reader only */
@@ -63,7 +65,10 @@ void link_write(const uint8_t *data, uint32_t size)
 	}
 }
 
-/* There may be nothing to take: an interrupt stays pending when what raised it was taken by the one before. */
+/*
+ * There may be nothing to take: an interrupt stays pending when what raised it was taken by the one
+ * before.
+ */
 CPU_INTERRUPT void link_receive_isr(void)
 {
 	uint32_t in = count.in;
@@ -97,7 +102,10 @@ uint32_t link_wait(const uint8_t **data)
 	uint32_t start = count.out % RING_SIZE;
 	uint32_t held;
 
-	/* Interrupts off between the look and the wait: the wait ends on a pending one all the same. */
+	/*
+	 * Interrupts off between the look and the wait: the wait ends on a pending one all the
+	 * same.
+	 */
 	interrupts_off();
 	while (count.in == count.out) {
 		wait_for_interrupt();

@@ -86,13 +86,19 @@ static const struct minrpc_platform platform = {
 	.stack_use = port_stack_use,
 };
 
-/* A count of restarts in memory that a reset leaves alone: no two in a row start with the same nonce. */
+/*
+ * A count of restarts in memory that a reset leaves alone: no two in a row start with the same
+ * nonce.
+ */
 static uint8_t restarts __attribute__((section(".preserve")));
 
 static _Alignas(8) uint8_t receive_buffer[MACHINE_PACKET_BYTES];
 static uint8_t send_buffer[64];
 
-/* Where arrays are. It is not zeroed: that would be most of the time from reset to the first answer. */
+/*
+ * Where arrays are. It is not zeroed: that would be most of the time from reset to the first
+ * answer.
+ */
 static void give_arena(struct minrpc_config *config)
 {
 #ifdef MACHINE_ARENA_BASE

@@ -1,7 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * What the parts of the bare-metal port are to each other. What differs between machines is in machine.h.
+ * What the parts of the bare-metal port are to each other. What differs between machines is in
+ * machine.h.
  */
 #ifndef PORT_H_
 #define PORT_H_
@@ -9,7 +10,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* cpu_*.c: the processor. What is short is in cpu_*.h: interrupts_off, interrupts_on, wait_for_interrupt. */
+/*
+ * cpu_*.c: the processor. What is short is in cpu_*.h: interrupts_off, interrupts_on,
+ * wait_for_interrupt.
+ */
 
 /* Lets the link's receive interrupt through. */
 void cpu_enable_link_interrupt(void);
@@ -17,11 +21,17 @@ void cpu_enable_link_interrupt(void);
 void cpu_code_ready(void *address, size_t size);
 __attribute__((noreturn)) void cpu_reset(void);
 
-/* link.c: RPC's UART receives by interrupt into a ring; sending waits its turn. The console's only sends. */
+/*
+ * link.c: RPC's UART receives by interrupt into a ring; sending waits its turn. The console's only
+ * sends.
+ */
 
 void link_init(void);
 void link_write(const uint8_t *data, uint32_t size);
-/* Received bytes in one piece: waits until there are some, returns how many. link_consume frees them. */
+/*
+ * Received bytes in one piece: waits until there are some, returns how many. link_consume frees
+ * them.
+ */
 uint32_t link_wait(const uint8_t **data);
 void link_consume(uint32_t size);
 uint32_t link_overruns(void);
@@ -40,7 +50,10 @@ uint64_t clock_cycles(void);
 void stack_paint(void);
 void stack_use(uint32_t *size, uint32_t *peak);
 
-/* main.c: says `text` to whoever listens, and starts the device afresh. At any time, also before main. */
+/*
+ * main.c: says `text` to whoever listens, and starts the device afresh. At any time, also before
+ * main.
+ */
 __attribute__((noreturn)) void fault_report(const char *text);
 
 #endif /* PORT_H_ */

@@ -17,7 +17,9 @@ static uint32_t *bottom(void)
 
 void stack_paint(void)
 {
-	/* Below this function's own frame; what interrupts push over it is paint lost, not damage. */
+	/*
+	 * Below this function's own frame; what interrupts push over it is paint lost, not damage.
+	 */
 	uint32_t *end = (uint32_t *)__builtin_frame_address(0) - 16;
 
 	for (volatile uint32_t *at = bottom(); at < end; at++) {

@@ -1,7 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * The 16550 of PCs and of QEMU's RISC-V machine, a register a byte. Its FIFOs hold 16 bytes each way.
+ * The 16550 of PCs and of QEMU's RISC-V machine, a register a byte. Its FIFOs hold 16 bytes each
+ * way.
  */
 #ifndef UART_16550_H_
 #define UART_16550_H_
@@ -18,13 +19,13 @@ struct uart {
 	volatile uint8_t state;
 };
 
-#define UART_IER_RX        0x01U
-#define UART_FCR_ON        0x07U /* both FIFOs on and empty; an interrupt at the first byte */
-#define UART_LCR_8N1       0x03U
-#define UART_LCR_DIVISOR   0x80U
-#define UART_LSR_RX        0x01U
-#define UART_LSR_OVERRUN   0x02U /* reading clears it */
-#define UART_LSR_TX_EMPTY  0x20U
+#define UART_IER_RX       0x01U
+#define UART_FCR_ON       0x07U /* both FIFOs on and empty; an interrupt at the first byte */
+#define UART_LCR_8N1      0x03U
+#define UART_LCR_DIVISOR  0x80U
+#define UART_LSR_RX       0x01U
+#define UART_LSR_OVERRUN  0x02U /* reading clears it */
+#define UART_LSR_TX_EMPTY 0x20U
 
 static inline void uart_enable(struct uart *uart, bool receive)
 {
@@ -46,8 +47,8 @@ static inline void uart_put(struct uart *uart, uint8_t byte)
 }
 
 /*
- * In the receive interrupt: puts what has come to `at` up to `end` and returns where that ends. What is left raises
- * the interrupt again. *overran is set where a byte was lost.
+ * In the receive interrupt: puts what has come to `at` up to `end` and returns where that ends.
+ * What is left raises the interrupt again. *overran is set where a byte was lost.
  */
 static inline uint8_t *uart_take(struct uart *uart, uint8_t *at, const uint8_t *end, bool *overran)
 {

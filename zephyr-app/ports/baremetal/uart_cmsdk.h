@@ -30,8 +30,8 @@ static inline void uart_enable(struct uart *uart, bool receive)
 	uart->divider = 16U; /* the smallest that the UART accepts: as fast as it goes */
 	uart->ctrl = receive ? UART_CTRL_TX | UART_CTRL_RX | UART_CTRL_RX_IRQ : UART_CTRL_TX;
 	/*
-	 * QEMU stops looking at a link whose receiver is off, and looks again when DATA is read, not when the
-	 * receiver is turned on. Without this a boot now and then never hears a byte.
+	 * QEMU stops looking at a link whose receiver is off, and looks again when DATA is read,
+	 * not when the receiver is turned on. Without this a boot now and then never hears a byte.
 	 */
 	(void)uart->data;
 }
@@ -44,8 +44,8 @@ static inline void uart_put(struct uart *uart, uint8_t byte)
 }
 
 /*
- * In the receive interrupt: puts what has come to `at` up to `end` and returns where that ends. What is left raises
- * the interrupt again. *overran is set where a byte was lost.
+ * In the receive interrupt: puts what has come to `at` up to `end` and returns where that ends.
+ * What is left raises the interrupt again. *overran is set where a byte was lost.
  */
 static inline uint8_t *uart_take(struct uart *uart, uint8_t *at, const uint8_t *end, bool *overran)
 {

@@ -34,7 +34,10 @@ struct uart {
 #define UART_INTERRUPT_RX  (1U << 2)
 #define UART_ERROR_OVERRUN (1U << 0)
 
-/* MACHINE_LINK_PINS: P0's pins for sending and receiving, two numbers in one: sending * 256 + receiving. */
+/*
+ * MACHINE_LINK_PINS: P0's pins for sending and receiving, two numbers in one: sending * 256 +
+ * receiving.
+ */
 static inline void uart_enable(struct uart *uart, bool receive)
 {
 	uart->at[UART_PIN_SEND] = MACHINE_LINK_PINS >> 8;
@@ -59,8 +62,8 @@ static inline void uart_put(struct uart *uart, uint8_t byte)
 }
 
 /*
- * In the receive interrupt: puts what has come to `at` up to `end` and returns where that ends. What is left raises
- * the interrupt again. *overran is set where a byte was lost.
+ * In the receive interrupt: puts what has come to `at` up to `end` and returns where that ends.
+ * What is left raises the interrupt again. *overran is set where a byte was lost.
  */
 static inline uint8_t *uart_take(struct uart *uart, uint8_t *at, const uint8_t *end, bool *overran)
 {

@@ -1,9 +1,9 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * A device that is a process. It speaks on a tty that it opens (--link TTY) or on an open descriptor that it
- * inherits (--fd N, a pty's master for instance), and ends when the other end is closed; with --parent PID also
- * when that process, which must have started it, ends.
+ * A device that is a process. It speaks on a tty that it opens (--link TTY) or on an open
+ * descriptor that it inherits (--fd N, a pty's master for instance), and ends when the other end is
+ * closed; with --parent PID also when that process, which must have started it, ends.
  */
 #define _GNU_SOURCE
 
@@ -25,12 +25,12 @@
 
 #include "parent.h"
 
-#define ARENA_SIZE  (16U * 1024U * 1024U)
-#define CODE_SIZE   (4U * 1024U * 1024U)
-#define LINK_BUFFER 65536U
+#define ARENA_SIZE     (16U * 1024U * 1024U)
+#define CODE_SIZE      (4U * 1024U * 1024U)
+#define LINK_BUFFER    65536U
 #define NONCE_VARIABLE "MINRPC_NONCE"
 /* Modules of a library that the port's own functions can be put behind. */
-#define MODULES_MAX 7U
+#define MODULES_MAX    7U
 
 struct posix_port {
 	int link;
@@ -153,7 +153,8 @@ static uint32_t port_pending(void *context, const uint8_t **data)
 	struct pollfd look = {.fd = port->link, .events = POLLIN};
 
 	if (port->fill < LINK_BUFFER && poll(&look, 1U, 0) == 1 && (look.revents & POLLIN) != 0) {
-		ssize_t size = read(port->link, port->received + port->fill, LINK_BUFFER - port->fill);
+		ssize_t size =
+			read(port->link, port->received + port->fill, LINK_BUFFER - port->fill);
 
 		port->fill += size > 0 ? (uint32_t)size : 0U;
 	}
@@ -223,7 +224,8 @@ static void usage(const char *program)
 static void check(bool well, char **argument)
 {
 	if (!well) {
-		(void)fprintf(stderr, "minrpc_posix: %s %s: %s\n", argument[0], argument[1], strerror(errno));
+		(void)fprintf(stderr, "minrpc_posix: %s %s: %s\n", argument[0], argument[1],
+			      strerror(errno));
 		exit(EXIT_FAILURE);
 	}
 }
@@ -254,25 +256,32 @@ static int link_from(int argc, char **argv)
 	return link;
 }
 
+typedef ElfW(Phdr) elf_segment;
+typedef ElfW(Nhdr) elf_note;
+
 /* Where the linker put the build id, in a note of the program's own headers. */
 extern const ElfW(Ehdr) __ehdr_start __attribute__((visibility("hidden")));
 
 static void find_build_id(struct minrpc_config *config)
 {
 	const uint8_t *file = (const uint8_t *)&__ehdr_start;
-	/* What the addresses in the headers count from: 0 in a program that is not moved when it is loaded. */
+	/*
+	 * What the addresses in the headers count from: 0 in a program that is not moved when it is
+	 * loaded.
+	 */
 	const uint8_t *image = __ehdr_start.e_type == ET_DYN ? file : NULL;
-	const ElfW(Phdr) *header = (const void *)(file + __ehdr_start.e_phoff);
+	const elf_segment *header = (const void *)(file + __ehdr_start.e_phoff);
 
 	for (int i = 0; i < __ehdr_start.e_phnum; i++, header++) {
 		const uint8_t *at = (const uint8_t *)((uintptr_t)image + header->p_vaddr);
 		const uint8_t *end = at + header->p_memsz;
 
 		while (header->p_type == PT_NOTE && at < end) {
-			const ElfW(Nhdr) *note = (const void *)at;
+			const elf_note *note = (const void *)at;
 			const uint8_t *content = at + sizeof(*note) + ((note->n_namesz + 3U) & ~3U);
 
-			if (note->n_type == NT_GNU_BUILD_ID && note->n_descsz <= MINRPC_BUILD_ID_MAX) {
+			if (note->n_type == NT_GNU_BUILD_ID &&
+			    note->n_descsz <= MINRPC_BUILD_ID_MAX) {
 				config->build_id = content;
 				config->build_id_size = (uint8_t)note->n_descsz;
 			}
@@ -312,8 +321,8 @@ extern const char edata[];
 int minrpc_posix_main(int argc, char **argv, struct minrpc_library library)
 {
 	static _Alignas(8) uint8_t receive_buffer[MINRPC_MAX_PACKET];
-	static uint8_t send_buffer[LINK_BUFFER];
 	static _Alignas(64) uint8_t arena[ARENA_SIZE];
+	static uint8_t send_buffer[LINK_BUFFER];
 	static struct posix_port port;
 	static struct minrpc_config config = {
 		.platform = &platform,

@@ -1,7 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * The program of this project: nothing but the server, with the built-in functions and those that are linked in.
+ * The program of this project: nothing but the server, with the built-in functions and those that
+ * are linked in.
  */
 #include <minrpc/posix.h>
 

@@ -12,7 +12,8 @@
  * From now on the kernel kills this program when its parent ends.
  *
  * @param parent  the process that has started it, as a decimal number
- * @return false, with errno set, where that is not its parent: it has ended already (ESRCH), or is no number
+ * @return false, with errno set, where that is not its parent: it has ended already (ESRCH), or is
+ * no number
  */
 bool end_with_parent(const char *parent);
 

@@ -1,7 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * The kernel's uptime is read before the interval and after it, never in it, so that it costs no measured time.
+ * The kernel's uptime is read before the interval and after it, never in it, so that it costs no
+ * measured time.
  */
 #include "clock.h"
 
@@ -13,8 +14,8 @@
 #include "timer_pin.h"
 
 /*
- * Expires several times per wrap. It always runs, whatever the counter's width: some system timers stop
- * counting while nothing waits for them.
+ * Expires several times per wrap. It always runs, whatever the counter's width: some system timers
+ * stop counting while nothing waits for them.
  */
 static struct k_timer wrap_timer;
 static int64_t begin_ticks;
@@ -64,7 +65,10 @@ int minrpc_port_clock_init(void)
 	return minrpc_timer_pin_init();
 }
 
-/* The rate at which ticks really pass: a tick is a whole number of cycles, whatever rate was asked for. */
+/*
+ * The rate at which ticks really pass: a tick is a whole number of cycles, whatever rate was asked
+ * for.
+ */
 static uint64_t tick_hz(void)
 {
 	uint32_t cycles_hz = sys_clock_hw_cycles_per_sec();

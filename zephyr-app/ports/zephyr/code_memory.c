@@ -58,8 +58,8 @@ static void region_allow(void)
 #endif
 
 /*
- * The regions of RAM were set up at boot and stay; those of threads, such as stack guards, come and go and are left
- * alone: none of them has part of the arena.
+ * The regions of RAM were set up at boot and stay; those of threads, such as stack guards, come and
+ * go and are left alone: none of them has part of the arena.
  */
 int minrpc_code_memory_init(struct minrpc_config *config)
 {
@@ -103,7 +103,8 @@ int minrpc_code_memory_init(struct minrpc_config *config)
 		return -ENOSPC;
 	}
 	memcpy(modules, config->library.modules, count * sizeof(modules[0]));
-	modules[count] = (struct minrpc_module){.functions = functions, .count = ARRAY_SIZE(functions)};
+	modules[count] =
+		(struct minrpc_module){.functions = functions, .count = ARRAY_SIZE(functions)};
 	config->library = (struct minrpc_library){modules, count + 1U};
 	config->code = code;
 	config->code_size = sizeof(code);

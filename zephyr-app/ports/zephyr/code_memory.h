@@ -9,8 +9,8 @@
 #include <minrpc/server.h>
 
 /*
- * Sets config->code where the kernel maps such memory, else makes the arena executable where the MPU forbids it.
- * Returns 0, or a negative errno.
+ * Sets config->code where the kernel maps such memory, else makes the arena executable where the
+ * MPU forbids it. Returns 0, or a negative errno.
  */
 int minrpc_code_memory_init(struct minrpc_config *config);
 

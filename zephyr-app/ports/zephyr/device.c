@@ -89,7 +89,8 @@ static void port_stack_use(void *context, uint32_t *size, uint32_t *peak)
 
 	ARG_UNUSED(context);
 	*size = CONFIG_MINRPC_STACK_SIZE;
-	*peak = k_thread_stack_space_get(k_current_get(), &unused) == 0 ? *size - (uint32_t)unused : 0U;
+	*peak = k_thread_stack_space_get(k_current_get(), &unused) == 0 ? *size - (uint32_t)unused
+									: 0U;
 }
 
 static const struct minrpc_platform platform = {
@@ -180,10 +181,11 @@ int minrpc_start(struct minrpc_library library)
 		printk("minrpc: %s\n", server.error);
 		return -EINVAL;
 	}
-	made = k_thread_create(&thread, stack, K_THREAD_STACK_SIZEOF(stack), serve, NULL, NULL, NULL,
-			       CONFIG_MINRPC_PRIORITY, THREAD_OPTIONS, K_FOREVER);
+	made = k_thread_create(&thread, stack, K_THREAD_STACK_SIZEOF(stack), serve, NULL, NULL,
+			       NULL, CONFIG_MINRPC_PRIORITY, THREAD_OPTIONS, K_FOREVER);
 	(void)k_thread_name_set(made, "minrpc");
-	printk("minrpc: %s ready, RPC on %s\n", CONFIG_BOARD_TARGET, DEVICE_DT_GET(LINK_NODE)->name);
+	printk("minrpc: %s ready, RPC on %s\n", CONFIG_BOARD_TARGET,
+	       DEVICE_DT_GET(LINK_NODE)->name);
 	k_thread_start(made);
 	return 0;
 }

@@ -1,8 +1,9 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * The link by interrupt, a ring each way. No byte is dropped here: when the receive ring is full the receive
- * interrupt rests until there is room, and what the UART itself loses meanwhile is counted.
+ * The link by interrupt, a ring each way. No byte is dropped here: when the receive ring is full
+ * the receive interrupt rests until there is room, and what the UART itself loses meanwhile is
+ * counted.
  */
 #include "link.h"
 
@@ -28,10 +29,14 @@ BUILD_ASSERT(!DT_SAME_NODE(LINK_NODE, DT_CHOSEN(zephyr_shell_uart)),
 #endif
 
 BUILD_ASSERT(DT_NODE_HAS_STATUS(LINK_NODE, okay),
-	     "The UART that carries RPC is disabled in the devicetree. Choose another by minrpc,uart, or set its "
+	     "The UART that carries RPC is disabled in the devicetree. Choose another by "
+	     "minrpc,uart, or set its "
 	     "status to okay");
 
-/* Many drivers count the bytes of one call in a uint8_t: with 256 or more they lose some, or stand still. */
+/*
+ * Many drivers count the bytes of one call in a uint8_t: with 256 or more they lose some, or stand
+ * still.
+ */
 #define UART_AT_ONCE 128U
 
 #define CMSDK_STATE         4U /* bytes after DATA */
@@ -117,7 +122,10 @@ static void link_isr(const struct device *device, void *context)
 	}
 }
 
-/* A UART whose interrupt follows the arrival of a byte stays silent about one that is there already: look at once. */
+/*
+ * A UART whose interrupt follows the arrival of a byte stays silent about one that is there
+ * already: look at once.
+ */
 static void start_receiving(void)
 {
 	unsigned int key = irq_lock();
@@ -129,8 +137,8 @@ static void start_receiving(void)
 }
 
 /*
- * What the UART holds from before: it may have been asked for an interrupt that the reset of the machine forgot, and
- * while its FIFO is full none comes.
+ * What the UART holds from before: it may have been asked for an interrupt that the reset of the
+ * machine forgot, and while its FIFO is full none comes.
  */
 static void take_what_is_there(void)
 {
@@ -147,8 +155,9 @@ static void take_what_is_there(void)
 }
 
 /*
- * QEMU's model of this UART stops asking its backend for bytes while the receiver is off, and asks again when DATA is
- * read, not when the receiver is turned on: without this a boot now and then never hears a byte.
+ * QEMU's model of this UART stops asking its backend for bytes while the receiver is off, and asks
+ * again when DATA is read, not when the receiver is turned on: without this a boot now and then
+ * never hears a byte.
  */
 static void wake_backend(void)
 {
@@ -162,9 +171,9 @@ static void wake_backend(void)
 }
 
 /*
- * A reset may leave the UART asking for interrupts, as QEMU's PL011 does before version 8. A byte that comes before
- * there is somebody to take it would interrupt for ever. Drivers' interrupts wait until the kernel runs, so here it is
- * not too late.
+ * A reset may leave the UART asking for interrupts, as QEMU's PL011 does before version 8. A byte
+ * that comes before there is somebody to take it would interrupt for ever. Drivers' interrupts wait
+ * until the kernel runs, so here it is not too late.
  */
 static int mask_interrupts(void)
 {

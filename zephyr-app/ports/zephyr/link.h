@@ -10,7 +10,10 @@
 
 #include <zephyr/devicetree.h>
 
-/* The board's choice, else the UART that Zephyr's own boards set aside for data, else the only one there is. */
+/*
+ * The board's choice, else the UART that Zephyr's own boards set aside for data, else the only one
+ * there is.
+ */
 #if DT_HAS_CHOSEN(minrpc_uart)
 #define LINK_NODE DT_CHOSEN(minrpc_uart)
 #elif DT_HAS_CHOSEN(zephyr_uart_pipe)

@@ -1,7 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * printk without a console: text waits in a ring until the server's thread sends it as session logs.
+ * printk without a console: text waits in a ring until the server's thread sends it as session
+ * logs.
  */
 #ifndef LOG_CONSOLE_H_
 #define LOG_CONSOLE_H_

@@ -1,7 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * What a simulated board asks of the host. Plain C types only: the two sides have different C libraries.
+ * What a simulated board asks of the host. Plain C types only: the two sides have different C
+ * libraries.
  */
 #ifndef NATIVE_HOST_H_
 #define NATIVE_HOST_H_

@@ -10,13 +10,17 @@
 
 #include <zephyr/toolchain.h>
 
-/** @brief Restart the device, once what the link still holds is sent. Without CONFIG_REBOOT it halts. */
+/**
+ * @brief Restart the device, once what the link still holds is sent. Without CONFIG_REBOOT it
+ * halts.
+ */
 FUNC_NORETURN void minrpc_restart(void);
 
 /**
  * @brief To be called when the UART refuses bytes, or has none although it said it had.
  *
- * On a simulated board the tty was hung up then, and its process ends. A real UART can't go away: nothing happens.
+ * On a simulated board the tty was hung up then, and its process ends. A real UART can't go away:
+ * nothing happens.
  */
 void minrpc_link_hung_up(void);
 

@@ -1,10 +1,10 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * Arena allocator over one buffer that the port hands in: blocks from its start, first fit in address order,
- * neighbours merged on free; and workspace, a stack from its end, at a cost that does not depend on the blocks. Every
- * pointer handed back is looked up, so a foreign pointer or a double free is an error, not damage. Round each payload
- * lie guards, which tell who wrote too far.
+ * Arena allocator over one buffer that the port hands in: blocks from its start, first fit in
+ * address order, neighbours merged on free; and workspace, a stack from its end, at a cost that
+ * does not depend on the blocks. Every pointer handed back is looked up, so a foreign pointer or a
+ * double free is an error, not damage. Round each payload lie guards, which tell who wrote too far.
  */
 #ifndef MINRPC_ARENA_H_
 #define MINRPC_ARENA_H_
@@ -13,25 +13,35 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Block sizes and headers are multiples of this; the buffer is aligned to it by the arena itself. */
+/*
+ * Block sizes and headers are multiples of this; the buffer is aligned to it by the arena itself.
+ */
 #define MINRPC_ARENA_GRANULE 16U
 
-/* Tensors start on this boundary unless the client asks for another: what TVM's generators assume. */
+/*
+ * Tensors start on this boundary unless the client asks for another: what TVM's generators assume.
+ */
 #ifndef MINRPC_TENSOR_ALIGNMENT
 #define MINRPC_TENSOR_ALIGNMENT 64U
 #endif
 
-/* What a block is for: who may name it, and when it is freed. Bits, so that a set of kinds can be given. */
+/*
+ * What a block is for: who may name it, and when it is freed. Bits, so that a set of kinds can be
+ * given.
+ */
 enum minrpc_arena_kind {
 	MINRPC_ARENA_FREE = 0x00,
-	MINRPC_ARENA_DATA = 0x01,    /* allocated by the client; lives until freed or the session ends */
+	MINRPC_ARENA_DATA =
+		0x01, /* allocated by the client; lives until freed or the session ends */
 	MINRPC_ARENA_OBJECT = 0x02,  /* a struct minrpc_object; likewise */
 	MINRPC_ARENA_NDARRAY = 0x04, /* the header of an array that a function returned; likewise */
 	MINRPC_ARENA_CODE = 0x08,    /* for code that the client brings; likewise */
 	MINRPC_ARENA_CODE_IN_USE = 0x10, /* such code, loaded; goes with its module */
 	MINRPC_ARENA_RESULT = 0x20,      /* a reply under way; lives until it is sent */
-	MINRPC_ARENA_LIBRARY = 0x40,     /* kept by a function between calls, which alone may touch it */
-	MINRPC_ARENA_SHARED = 0x80,      /* likewise, for arrays that the function gives out: clients may write it */
+	MINRPC_ARENA_LIBRARY =
+		0x40, /* kept by a function between calls, which alone may touch it */
+	MINRPC_ARENA_SHARED =
+		0x80, /* likewise, for arrays that the function gives out: clients may write it */
 
 	/* What a session's end frees. */
 	MINRPC_ARENA_SESSION = 0x3f,
@@ -50,7 +60,8 @@ struct minrpc_arena {
 void minrpc_arena_init(struct minrpc_arena *arena, void *buffer, uint32_t size);
 
 /*
- * alignment: a power of two. Zero bytes are an allocation of their own. NULL when no free block is large enough.
+ * alignment: a power of two. Zero bytes are an allocation of their own. NULL when no free block is
+ * large enough.
  */
 void *minrpc_arena_alloc(struct minrpc_arena *arena, uint32_t size, uint32_t alignment,
 			 enum minrpc_arena_kind kind);
@@ -58,7 +69,10 @@ void *minrpc_arena_alloc(struct minrpc_arena *arena, uint32_t size, uint32_t ali
 /* Frees a live block of one of `kinds` by the pointer that alloc gave. False for any other. */
 bool minrpc_arena_free(struct minrpc_arena *arena, uintptr_t pointer, uint32_t kinds);
 
-/* True when `pointer` is what alloc gave for a live block of one of `kinds`; *size is then what was asked for. */
+/*
+ * True when `pointer` is what alloc gave for a live block of one of `kinds`; *size is then what was
+ * asked for.
+ */
 bool minrpc_arena_find(const struct minrpc_arena *arena, uintptr_t pointer, uint32_t kinds,
 		       uint32_t *size);
 
@@ -80,15 +94,15 @@ enum minrpc_damage {
 };
 
 /*
- * Takes workspace, and gives back what was taken last, as a stack. Setting `top` to what it was gives back all that
- * was taken since.
+ * Takes workspace, and gives back what was taken last, as a stack. Setting `top` to what it was
+ * gives back all that was taken since.
  */
 void *minrpc_workspace_alloc(struct minrpc_arena *arena, uint32_t size, uint32_t alignment);
 enum minrpc_damage minrpc_workspace_free(struct minrpc_arena *arena, const void *pointer);
 
 /*
- * Looks at the guards of all blocks, and mends them. *array is the payload that was left, or, where the headers are
- * damaged, the last one before that; NULL stays where there is none.
+ * Looks at the guards of all blocks, and mends them. *array is the payload that was left, or, where
+ * the headers are damaged, the last one before that; NULL stays where there is none.
  */
 enum minrpc_damage minrpc_arena_inspect(struct minrpc_arena *arena, const void **array);
 

@@ -37,9 +37,10 @@ struct minrpc_function {
 	 * One letter for each argument:
 	 *   i  int or bool      f  float            y  dtype            d  device
 	 *   s  string           z  string or null   b  bytes            h  handle or null
-	 *   t  tensor           w  tensor in memory that can be written  m  module, also as a handle
-	 * "": none. NULL: any number of any kind. What was checked is checked before the function runs, so that a
-	 * function's time has no part of it.
+	 *   t  tensor           w  tensor in memory that can be written  m  module, also as a
+	 * handle
+	 * "": none. NULL: any number of any kind. What was checked is checked before the function
+	 * runs, so that a function's time has no part of it.
 	 */
 	const char *arguments;
 
@@ -65,8 +66,8 @@ static inline bool minrpc_return_int(struct minrpc_call *call, int64_t value)
 }
 
 /*
- * A table of functions: `count` of ours, and behind them those of a registry as TVM's code generator writes it, which
- * may be NULL. Names are looked up in that order, the first one wins.
+ * A table of functions: `count` of ours, and behind them those of a registry as TVM's code
+ * generator writes it, which may be NULL. Names are looked up in that order, the first one wins.
  */
 struct minrpc_module {
 	const struct minrpc_function *functions;
@@ -99,12 +100,15 @@ uint32_t minrpc_library_find(const struct minrpc_library *library, const char *n
 bool minrpc_library_at(const struct minrpc_library *library, uint32_t index,
 		       struct minrpc_callee *callee);
 
-/* Fails with what was expected and what came, unless the arguments are those of the form (see `arguments`). */
+/*
+ * Fails with what was expected and what came, unless the arguments are those of the form (see
+ * `arguments`).
+ */
 bool minrpc_check_arguments(struct minrpc_call *call, const char *arguments);
 
 /*
- * Calls it `number` times, or until it fails; then the text is its own, or one that says so. The arguments have been
- * checked. This is the loop that the time evaluator times.
+ * Calls it `number` times, or until it fails; then the text is its own, or one that says so. The
+ * arguments have been checked. This is the loop that the time evaluator times.
  */
 bool minrpc_invoke(const struct minrpc_callee *callee, uint32_t number, struct minrpc_call *call);
 

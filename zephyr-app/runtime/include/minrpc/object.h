@@ -1,9 +1,10 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * Objects: what a client makes in a session and names by a handle: time evaluators, loaded code. Each is a module, so
- * its functions are found and called as those of the system library are. A handle is never a pointer and is not
- * given out again for 2^18 objects, so that of one that is gone is an error.
+ * Objects: what a client makes in a session and names by a handle: time evaluators, loaded code.
+ * Each is a module, so its functions are found and called as those of the system library are. A
+ * handle is never a pointer and is not given out again for 2^18 objects, so that of one that is
+ * gone is an error.
  */
 #ifndef MINRPC_OBJECT_H_
 #define MINRPC_OBJECT_H_
@@ -20,17 +21,21 @@ extern "C" {
 struct minrpc_object {
 	struct minrpc_object *next;
 	uint32_t handle;
-	uint32_t owner;    /* the object of this handle takes it along when it goes; 0: only the session's end does */
-	uint8_t type_code; /* how the client names it, and frees it: kTVMModuleHandle, or kTVMPackedFuncHandle for one
-			      that is its function 0 */
+	/* The object of this handle takes it along when it goes; 0: only the session's end does. */
+	uint32_t owner;
+	/*
+	 * How the client names it, and frees it: kTVMModuleHandle, or kTVMPackedFuncHandle for one
+	 * that is its function 0.
+	 */
+	uint8_t type_code;
 	struct minrpc_module module;
 	/* Before its memory goes. NULL: nothing to do. */
 	void (*destroy)(struct minrpc_server *server, struct minrpc_object *object);
 };
 
 /*
- * `size` bytes of the arena, at whose start is a struct minrpc_object, all zero but for its handle: a module without
- * functions. NULL, and the exception's text is set, when there is no room.
+ * `size` bytes of the arena, at whose start is a struct minrpc_object, all zero but for its handle:
+ * a module without functions. NULL, and the exception's text is set, when there is no room.
  */
 void *minrpc_object_create(struct minrpc_server *server, uint32_t size);
 

@@ -18,7 +18,10 @@ enum minrpc_dialect {
 	MINRPC_DIALECT_0_8,
 };
 
-/* Bytes being read. Reading past the end gives zeros and leaves `at` NULL, so one check after several reads is enough. */
+/*
+ * Bytes being read. Reading past the end gives zeros and leaves `at` NULL, so one check after
+ * several reads is enough.
+ */
 struct minrpc_cursor {
 	uint8_t *at;
 	uint8_t *end;
@@ -69,8 +72,8 @@ uint8_t *minrpc_take_tensor(struct minrpc_cursor *cursor, enum minrpc_dialect di
 			    DLTensor *tensor);
 
 /*
- * Bytes that the elements need, byte offset not included. MINRPC_NO_SIZE when an element has none, an extent is
- * negative, or it is over 32 bits. `extents` may be unaligned.
+ * Bytes that the elements need, byte offset not included. MINRPC_NO_SIZE when an element has none,
+ * an extent is negative, or it is over 32 bits. `extents` may be unaligned.
  */
 #define MINRPC_NO_SIZE UINT32_MAX
 uint32_t minrpc_tensor_size(const DLTensor *tensor, const void *extents);

@@ -11,13 +11,22 @@
 #include <minrpc/timer.h>
 
 struct minrpc_platform {
-	/* Sends all `size` bytes, waiting as long as that takes. Returns 0, or a negative number when the link is gone. */
+	/*
+	 * Sends all `size` bytes, waiting as long as that takes. Returns 0, or a negative number
+	 * when the link is gone.
+	 */
 	int (*write)(void *context, const uint8_t *data, uint32_t size);
 
-	/* Describes the clock. Called at each start of the timer and whenever the rate is asked for. */
+	/*
+	 * Describes the clock. Called at each start of the timer and whenever the rate is asked
+	 * for.
+	 */
 	void (*clock_describe)(void *context, struct minrpc_clock *clock);
 
-	/* Readies the clock for one interval: wrap counting on, pin up. Returns 0, or a negative number. NULL: nothing to do. */
+	/*
+	 * Readies the clock for one interval: wrap counting on, pin up. Returns 0, or a negative
+	 * number. NULL: nothing to do.
+	 */
 	int (*clock_begin)(void *context);
 
 	/* Reads the clock. The time that is measured lies between two of these. */
@@ -30,9 +39,10 @@ struct minrpc_platform {
 	void (*sleep_ms)(void *context, uint32_t milliseconds);
 
 	/*
-	 * Bytes that have arrived behind those that were handed to minrpc_server_receive, and stay where they are; *data
-	 * is the first, the return value how many. Does not wait. Called between the calls of a long measurement, which
-	 * the start of a new session then ends. NULL: nothing ends one.
+	 * Bytes that have arrived behind those that were handed to minrpc_server_receive, and stay
+	 * where they are; *data is the first, the return value how many. Does not wait. Called
+	 * between the calls of a long measurement, which the start of a new session then ends.
+	 * NULL: nothing ends one.
 	 */
 	uint32_t (*pending)(void *context, const uint8_t **data);
 
@@ -42,10 +52,16 @@ struct minrpc_platform {
 	/* Bytes lost on reception since boot (ring full, UART overrun). NULL: none can be. */
 	uint32_t (*receive_overruns)(void *context);
 
-	/* Makes what was written to the block runnable: cache maintenance, page permissions. 0, or a negative number. NULL: nothing to do. */
+	/*
+	 * Makes what was written to the block runnable: cache maintenance, page permissions. 0, or
+	 * a negative number. NULL: nothing to do.
+	 */
 	int (*code_ready)(void *context, void *block, uint32_t size);
 
-	/* Bytes of the stack that requests run on, and the most of it that was ever used. NULL: not known. */
+	/*
+	 * Bytes of the stack that requests run on, and the most of it that was ever used. NULL: not
+	 * known.
+	 */
 	void (*stack_use)(void *context, uint32_t *size, uint32_t *peak);
 };
 

@@ -1,8 +1,9 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * The MinRPC server. A port owns one of these, feeds it the bytes that arrive, and it answers through the
- * port's write callback. Nothing here blocks, allocates outside the arena, or keeps state anywhere else.
+ * The MinRPC server. A port owns one of these, feeds it the bytes that arrive, and it answers
+ * through the port's write callback. Nothing here blocks, allocates outside the arena, or keeps
+ * state anywhere else.
  */
 #ifndef MINRPC_SERVER_H_
 #define MINRPC_SERVER_H_
@@ -16,19 +17,22 @@
 #include <minrpc/timer.h>
 
 /* What TVM's clients are told at the most: their own buffer. */
-#define MINRPC_MAX_PACKET 8192U
-/* What clients from TVM v0.12 on can take in one reply, session header included; earlier ones take more. */
+#define MINRPC_MAX_PACKET    8192U
+/*
+ * What clients from TVM v0.12 on can take in one reply, session header included; earlier ones take
+ * more.
+ */
 #define MINRPC_CLIENT_PACKET 2048U
-#define MINRPC_ERROR_TEXT 160U
+#define MINRPC_ERROR_TEXT    160U
 
 /* The least that a receive buffer and a send buffer may have. */
-#define MINRPC_RECEIVE_MIN 512U
-#define MINRPC_SEND_MIN 1U
+#define MINRPC_RECEIVE_MIN  512U
+#define MINRPC_SEND_MIN     1U
 #define MINRPC_BUILD_ID_MAX 32U
 
 /**
- * What a port hands in. It stays the port's, unchanged, as long as the server is used; minrpc_server_init checks every
- * field. Sizes are in bytes.
+ * What a port hands in. It stays the port's, unchanged, as long as the server is used;
+ * minrpc_server_init checks every field. Sizes are in bytes.
  */
 struct minrpc_config {
 	/** The port's callbacks; see there which may be NULL. */
@@ -37,8 +41,8 @@ struct minrpc_config {
 	void *context;
 
 	/**
-	 * One whole session message; the decoded arguments of a call share it. 8-byte aligned, MINRPC_RECEIVE_MIN to
-	 * MINRPC_MAX_PACKET.
+	 * One whole session message; the decoded arguments of a call share it. 8-byte aligned,
+	 * MINRPC_RECEIVE_MIN to MINRPC_MAX_PACKET.
 	 */
 	void *receive_buffer;
 	uint32_t receive_size;
@@ -54,21 +58,33 @@ struct minrpc_config {
 	/** The system library. Its modules may be none. */
 	struct minrpc_library library;
 
-	/** Memory of the image that a client may name but not write, such as constants in flash. Size 0: none. */
+	/**
+	 * Memory of the image that a client may name but not write, such as constants in flash.
+	 * Size 0: none.
+	 */
 	const void *read_only;
 	uint32_t read_only_size;
 
 #if MINRPC_CODE_LOADING
-	/** Executable memory for code that is loaded. NULL: the arena is executable, blocks come from there. */
+	/**
+	 * Executable memory for code that is loaded. NULL: the arena is executable, blocks come
+	 * from there.
+	 */
 	void *code;
 	uint32_t code_size;
 #endif
 
-	/** What tells this image from any other, such as the linker's build id. At most MINRPC_BUILD_ID_MAX; 0: none. */
+	/**
+	 * What tells this image from any other, such as the linker's build id. At most
+	 * MINRPC_BUILD_ID_MAX; 0: none.
+	 */
 	const void *build_id;
 	uint8_t build_id_size;
 
-	/** Where the session nonces start. Any value; a different one after each reset keeps old messages out. */
+	/**
+	 * Where the session nonces start. Any value; a different one after each reset keeps old
+	 * messages out.
+	 */
 	uint8_t nonce_seed;
 };
 
@@ -88,7 +104,9 @@ enum minrpc_reply_kind {
 /* The last reply, kept until the next request so that it can be sent again. */
 struct minrpc_reply {
 	TVMValue value;
-	uint32_t size; /* of data, bytes or a text, which value.v_handle points to, or of an array's shape; else 0 */
+	/* Of data, bytes or a text, which value.v_handle points to, or of an array's shape; else 0.
+	 */
+	uint32_t size;
 	uint8_t wire_code; /* type code of the value as it travels */
 	uint8_t kind;
 	uint8_t type_code; /* and as a function returned it */
@@ -108,18 +126,18 @@ enum minrpc_counter {
 struct minrpc_server {
 	const struct minrpc_config *config;
 	struct minrpc_session session;
-	bool numbered;    /* the request being answered was numbered */
-	bool own_client;  /* the session's client asked for what only this runtime has */
-	uint8_t sequence; /* of the last numbered request */
-	bool abandoned;   /* nobody waits for an answer to the request being carried out */
-	bool damaged;     /* the arena's headers are: the device can't go on as it is */
-	bool streaming;   /* an oversize frame's payload goes straight to its destination */
-	uint8_t dialect;  /* enum minrpc_dialect */
+	bool numbered;     /* the request being answered was numbered */
+	bool own_client;   /* the session's client asked for what only this runtime has */
+	uint8_t sequence;  /* of the last numbered request */
+	bool abandoned;    /* nobody waits for an answer to the request being carried out */
+	bool damaged;      /* the arena's headers are: the device can't go on as it is */
+	bool streaming;    /* an oversize frame's payload goes straight to its destination */
+	uint8_t dialect;   /* enum minrpc_dialect */
 	uint32_t oversize; /* length of the frame being received, when it is over the buffer */
 	struct minrpc_reply reply;
-	void *spare;       /* where a numbered reply's text or bytes are kept */
+	void *spare; /* where a numbered reply's text or bytes are kept */
 	uint32_t spare_size;
-	void *result;      /* what the reply points to, when that is in the arena */
+	void *result; /* what the reply points to, when that is in the arena */
 	struct minrpc_object *objects;
 	uint32_t object_serial; /* of the next one's handle */
 	uint32_t random_state;
@@ -148,29 +166,32 @@ bool minrpc_server_init(struct minrpc_server *server, const struct minrpc_config
 void minrpc_server_receive(struct minrpc_server *server, const uint8_t *data, uint32_t size);
 
 /**
- * Sends text to the client's log, in pieces of MINRPC_LOG_MAX bytes; empty text is not sent. Call from where
- * minrpc_server_receive runs (functions do).
+ * Sends text to the client's log, in pieces of MINRPC_LOG_MAX bytes; empty text is not sent. Call
+ * from where minrpc_server_receive runs (functions do).
  *
- * @return 0, or -1 when a frame is under way, the link is gone, or the server has not been initialised
+ * @return 0, or -1 when a frame is under way, the link is gone, or the server has not been
+ * initialised
  */
 int minrpc_server_log(struct minrpc_server *server, const char *text, uint32_t size);
 
 /**
- * The same for the last words of a device, from anywhere: a frame that is under way is given up. For a fault handler
- * that restarts the device next.
+ * The same for the last words of a device, from anywhere: a frame that is under way is given up.
+ * For a fault handler that restarts the device next.
  */
 void minrpc_server_last_words(struct minrpc_server *server, const char *text, uint32_t size);
 
 /**
- * Makes `text` that of the exception that the running request ends with. Copied, cut at MINRPC_ERROR_TEXT.
+ * Makes `text` that of the exception that the running request ends with. Copied, cut at
+ * MINRPC_ERROR_TEXT.
  *
  * @return false, for `return minrpc_set_error(...)`
  */
 bool minrpc_set_error(struct minrpc_server *server, const char *text);
 
 /**
- * The one way to fail: `return minrpc_fail(server, "expected %u bytes", size)`. `format` is minrpc_text's. Where
- * MINRPC_ERROR_TEXTS is off the text is the source file and line instead, and the arguments are not evaluated.
+ * The one way to fail: `return minrpc_fail(server, "expected %u bytes", size)`. `format` is
+ * minrpc_text's. Where MINRPC_ERROR_TEXTS is off the text is the source file and line instead, and
+ * the arguments are not evaluated.
  *
  * @return false
  */

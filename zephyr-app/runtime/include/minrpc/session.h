@@ -1,7 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * The device's half of microTVM's session protocol. The client always starts; a new start replaces what was.
+ * The device's half of microTVM's session protocol. The client always starts; a new start replaces
+ * what was.
  */
 #ifndef MINRPC_SESSION_H_
 #define MINRPC_SESSION_H_
@@ -10,7 +11,7 @@
 #include <stdint.h>
 
 /* u16 session id, u8 type. */
-#define MINRPC_SESSION_HEADER 3U
+#define MINRPC_SESSION_HEADER  3U
 #define MINRPC_SESSION_VERSION 1U
 
 /* Clients lose every later reply after a longer log, or an empty one. */
@@ -24,18 +25,24 @@ enum minrpc_message_type {
 	MINRPC_MESSAGE_NORMAL = 0x10,
 
 	/*
-	 * Our own, for links that lose bytes. The client begins, after it has found the global function
-	 * "minrpc.resend", so that no other client or device ever sees one.
+	 * Our own, for links that lose bytes. The client begins, after it has found the global
+	 * function "minrpc.resend", so that no other client or device ever sees one.
 	 */
-	MINRPC_MESSAGE_NUMBERED = 0x11, /* u8 sequence, RPC packet, u32 CRC-32 of all before it; both ways */
-	MINRPC_MESSAGE_RESEND = 0x12,   /* device: u8 sequence of the last request that arrived; send the next again */
-	MINRPC_MESSAGE_PROBE = 0x13,    /* client: u8 sequence; send that reply again, or RESEND if there is none */
+
+	/* u8 sequence, RPC packet, u32 CRC-32 of all before it; both ways */
+	MINRPC_MESSAGE_NUMBERED = 0x11,
+	/* device: u8 sequence of the last request that arrived; send the next again */
+	MINRPC_MESSAGE_RESEND = 0x12,
+	/* client: u8 sequence; send that reply again, or RESEND if there is none */
+	MINRPC_MESSAGE_PROBE = 0x13,
 
 	/*
-	 * Our own, for copies that are longer than the receive buffer: what arrives is written before the frame's
-	 * CRC is known, so where to is checked by itself. From clients of a device whose info is of version 3 up.
+	 * Our own, for copies that are longer than the receive buffer: what arrives is written
+	 * before the frame's CRC is known, so where to is checked by itself. From clients of a
+	 * device whose info is of version 3 up: u32 CRC-32 of the RPC packet up to the copy's data,
+	 * RPC packet.
 	 */
-	MINRPC_MESSAGE_CHECKED = 0x14, /* u32 CRC-32 of the RPC packet up to the copy's data, RPC packet */
+	MINRPC_MESSAGE_CHECKED = 0x14,
 };
 
 /* What a checked message has more than a normal one. */
@@ -53,12 +60,13 @@ struct minrpc_session {
 
 enum minrpc_session_action {
 	MINRPC_SESSION_IGNORE,
-	MINRPC_SESSION_STARTED, /* established anew: everything of the last session goes, a start reply is due */
+	/* established anew: everything of the last session goes, a start reply is due */
+	MINRPC_SESSION_STARTED,
 	MINRPC_SESSION_ENDED,
 	MINRPC_SESSION_DELIVER, /* an RPC packet follows the header */
 	MINRPC_SESSION_NUMBERED,
 	MINRPC_SESSION_PROBE,
-	MINRPC_SESSION_STALE,   /* a normal message of another session: drop */
+	MINRPC_SESSION_STALE, /* a normal message of another session: drop */
 };
 
 /* What the message of `length` bytes at `message` means now. */

@@ -20,8 +20,10 @@ extern "C" {
 /**
  * Serves on the link that the arguments name, until the other end is closed.
  *
- * @param argc, argv  those of main: "--link TTY", a terminal to open, or "--fd N", an open descriptor; and with
- *                    "--parent PID" it is killed when that process, which must have started it, ends
+ * @param argc, argv  those of main: "--link TTY", a terminal to open, or "--fd N", an open
+ * descriptor; and with
+ *                    "--parent PID" it is killed when that process, which must have started it,
+ * ends
  * @param library     the functions that clients can call; must outlive the call
  * @return the exit status of the program; what went wrong has been printed
  */

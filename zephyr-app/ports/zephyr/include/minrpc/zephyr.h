@@ -14,8 +14,9 @@
 /**
  * @brief Serve functions over the UART that the devicetree's chosen node minrpc,uart names.
  *
- * The server, and the functions that are called, run on a thread of their own, of CONFIG_MINRPC_PRIORITY and with
- * CONFIG_MINRPC_STACK_SIZE bytes of stack. Call it once, from a thread.
+ * The server, and the functions that are called, run on a thread of their own, of
+ * CONFIG_MINRPC_PRIORITY and with CONFIG_MINRPC_STACK_SIZE bytes of stack. Call it once, from a
+ * thread.
  *
  * @param library The functions that can be called. What it points to must stay.
  *
@@ -32,7 +33,8 @@ struct minrpc_server *minrpc_device(void);
 /**
  * @brief Tell the console and the client of a fatal error, then restart.
  *
- * For an application's own k_sys_fatal_error_handler(); with CONFIG_MINRPC_FATAL_HANDLER this is the handler.
+ * For an application's own k_sys_fatal_error_handler(); with CONFIG_MINRPC_FATAL_HANDLER this is
+ * the handler.
  */
 FUNC_NORETURN void minrpc_fatal(unsigned int reason, const struct arch_esf *esf);
 

@@ -17,7 +17,10 @@ typedef struct TVMModule {
 	const TVMFuncRegistry *registry;
 } TVMModule;
 
-/* Defined by generated code. Not weak here: that would make the definitions weak, and of two one would be lost. */
+/*
+ * Defined by generated code. Not weak here: that would make the definitions weak, and of two one
+ * would be lost.
+ */
 const TVMModule *TVMSystemLibEntryPoint(void);
 
 #ifdef __cplusplus

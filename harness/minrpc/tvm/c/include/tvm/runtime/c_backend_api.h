@@ -1,7 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * What generated code calls while it runs. Results: 0, or another number for a failure; NULL for no memory.
+ * What generated code calls while it runs. Results: 0, or another number for a failure; NULL for no
+ * memory.
  */
 #ifndef TVM_RUNTIME_C_BACKEND_API_H_
 #define TVM_RUNTIME_C_BACKEND_API_H_
@@ -13,7 +14,8 @@ extern "C" {
 #endif
 
 /* Memory for the time of one operator, given back in reverse order. */
-void *TVMBackendAllocWorkspace(int device_type, int device_id, uint64_t size, int dtype_code, int dtype_bits);
+void *TVMBackendAllocWorkspace(int device_type, int device_id, uint64_t size, int dtype_code,
+			       int dtype_bits);
 int TVMBackendFreeWorkspace(int device_type, int device_id, void *pointer);
 
 typedef struct {
