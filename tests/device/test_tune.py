@@ -11,7 +11,7 @@ import pytest
 from minrpc.client import Device
 from minrpc.firmware import Firmware
 from minrpc.tuning import Kernel, Result, Space, tune
-from minrpc.tuning.candidates import best
+from minrpc.tuning.candidates import Candidate, best
 
 SOURCE = Path(__file__).with_name("c") / "tuned.c"
 FAULTS = {"0": "correct", "1": "compile", "2": "link", "3": "crash", "4": "hang", "5": "wrong"}
@@ -60,7 +60,7 @@ def test_more_devices_say_the_same(
 
 def test_a_budget_and_what_is_done(kernel: Kernel, firmware: Firmware) -> None:
     space = Space({"UNROLL": ["1", "2", "4", "8"]})
-    results = list(tune(kernel, space, firmware, budget=2, done={0}))
+    results = list(tune(kernel, space, firmware, budget=2, known=[Result(Candidate(0), "correct")]))
     assert [one.candidate.number for one in results] == [1, 2]
 
 

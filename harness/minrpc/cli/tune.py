@@ -7,23 +7,33 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, ExitStack
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from minrpc.cli.call_arguments import parse_argument, to_host
 from minrpc.cli.selected import selected
 from minrpc.errors import ConfigurationError
 from minrpc.firmware import build
 from minrpc.host.files import check_writable, write_whole
+from minrpc.reports.figures import check_target
 from minrpc.reports.markdown import table
 from minrpc.targets import Target
 from minrpc.targets.options import add_device_options
 from minrpc.tuning.candidates import Result, Space, best, pareto, parse_flags, parse_param, t4
+from minrpc.tuning.picture import draw_results
+from minrpc.tuning.results_file import ResultsFile
 from minrpc.tuning.strategies import STRATEGIES
 
 if TYPE_CHECKING:
-    from minrpc.tuning.run import Check, Kernel
+    from minrpc.tuning.kernel import Check, Kernel
+    from minrpc.tuning.run import Workers
+
+# As shells have it for a program that SIGINT ended.
+_STOPPED: Final = 130
+# What one call may take, unless --call-timeout says less.
+CALL_S: Final = 10.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,14 +48,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--check", default="none", metavar="FILE:FUNC", help="a Python function that does what is right; none"
     )
+    add(
+        "--check-only",
+        metavar="N|best",
+        help="check each N-th candidate, or the best at the end, until one is right",
+    )
     add("--strategy", choices=list(STRATEGIES), default="all", help="which are tried (default %(default)s)")
     add("--budget", type=int, metavar="N", help="try at most so many")
     add("--seed", type=int, default=0, metavar="N", help="of the order, and of what is proposed (default 0)")
     add("--jobs", type=int, default=1, metavar="N", help="devices at once (default 1)")
+    add("--dask", metavar="ADDRESS", help="use a Dask scheduler's workers, each with a device of its own")
     add("--counters", default="", metavar="all|NAME[,NAME...]", help="what else is counted, under QEMU")
     add("--results", type=Path, metavar="FILE", help="a JSON line for each candidate")
     add("--resume", type=Path, metavar="FILE", help="go on where these results end, and add to them")
     add("--t4", type=Path, metavar="FILE", help="the results in the autotuning tools' T4 format")
+    add(
+        "--plot",
+        type=Path,
+        metavar="FILE",
+        help="draw how the best was found, and the front, as PNG, SVG or PDF",
+    )
     add_device_options(add)
 
 
@@ -60,14 +82,23 @@ def main(arguments: argparse.Namespace) -> int:
     for path in (arguments.results, arguments.t4):
         if path is not None:
             check_writable(path)
+    if arguments.plot is not None:
+        check_target(arguments.plot)
+    if arguments.results and arguments.resume:
+        raise ConfigurationError("--resume adds to its own file", next_step="leave --results out")
     selection = selected(arguments)
-    if len(selection.targets) > 1 and (arguments.results or arguments.resume or arguments.t4):
-        raise ConfigurationError("results are of one platform", next_step="name one by --platform")
-    return max([_tune(kernel, space, target, arguments) for target in selection.targets])
+    if len(selection.targets) > 1 and (arguments.t4 or arguments.plot):
+        raise ConfigurationError("--t4 and --plot are of one platform", next_step="name one by --platform")
+    status = 0
+    for target in selection.targets:
+        status = max(status, _tune(kernel, space, target, arguments))
+        if status == _STOPPED:
+            break
+    return status
 
 
 def _kernel(arguments: argparse.Namespace) -> Kernel:
-    from minrpc.tuning.run import Kernel
+    from minrpc.tuning.kernel import Kernel
 
     plan = [parse_argument(text) for text in arguments.arg]
     named = tuple(filter(None, arguments.counters.split(",")))
@@ -78,8 +109,20 @@ def _kernel(arguments: argparse.Namespace) -> Kernel:
         tuple(to_host(plan)),
         _check_of(arguments.check),
         tuple(arguments.include),
+        _check_every(arguments.check_only),
         counters=counters,
     )
+
+
+def _check_every(text: str | None) -> int:
+    """From --check-only. Raises ConfigurationError."""
+    if text in (None, "best"):
+        return 1 if text is None else 0
+    if not text.isdecimal() or int(text) < 1:
+        raise ConfigurationError(
+            f"--check-only {text}: a number or `best` is due", next_step="write 10, or best"
+        )
+    return int(text)
 
 
 def _check_of(text: str) -> Check | None:
@@ -101,60 +144,75 @@ def _check_of(text: str) -> Check | None:
 
 
 def _tune(kernel: Kernel, space: Space, target: Target, arguments: argparse.Namespace) -> int:
+    """Tune on one platform: 1 where no candidate was right, 130 after Ctrl-C."""
+    path = arguments.resume or arguments.results
+    with ExitStack() as stack:
+        file = path and stack.enter_context(
+            ResultsFile(path, target.name, space, resume=arguments.resume is not None)
+        )
+        results = {one.candidate.number: one for one in (file.earlier if file else ())}
+        stopped = _try_all(kernel, space, target, arguments, results, file)
+    found = list(results.values())
+    if arguments.t4 is not None:
+        write_whole(arguments.t4, json.dumps(t4(sorted(found, key=_number)), indent=1) + "\n")
+    if arguments.plot is not None:
+        draw_results(f"{kernel.function} on {target.name}", found, arguments.plot)
+    status = _summary(found)
+    return _STOPPED if stopped else status
+
+
+def _try_all(
+    kernel: Kernel,
+    space: Space,
+    target: Target,
+    arguments: argparse.Namespace,
+    results: dict[int, Result],
+    file: ResultsFile | None,
+) -> bool:
+    """Add what comes of each to `results` and the file; whether Ctrl-C has stopped it."""
     from minrpc.tuning.run import tune
 
-    results = _earlier(arguments.resume, space)
-    into = arguments.resume or arguments.results
-    total = min(len(space), arguments.budget or len(space))
+    budget: int | None = arguments.budget
+    if budget is not None:
+        budget = max(0, budget - len(results))
+    left = len(space) - len(results)
+    total = len(results) + (left if budget is None else min(left, budget))
     print(f"{target.name}: {len(space)} candidates, {total} to try, {len(results)} known", flush=True)
+    firmware = build(target)
     trying = tune(
         kernel,
         space,
-        build(target),
+        firmware,
         strategy=arguments.strategy,
-        budget=None if arguments.budget is None else max(0, arguments.budget - len(results)),
+        budget=budget,
         jobs=arguments.jobs,
         seed=arguments.seed,
-        done={one.candidate.number for one in results},
+        known=tuple(results.values()),
+        call_timeout_s=min(target.call_timeout_s, CALL_S),
+        workers=_dask(arguments.dask, kernel, target) if arguments.dask else None,
     )
-    lines = into.open("a") if into is not None else None
     try:
         for result in trying:
-            results.append(result)
-            if lines is not None:
-                print(json.dumps(result.to_json()), file=lines, flush=True)
-            _progress(result, results, total)
+            results[result.candidate.number] = result
+            if file is not None:
+                file.add(result)
+            _progress(result, list(results.values()), total)
     except KeyboardInterrupt:
         print("stopped; what was measured is kept", file=sys.stderr)
+        return True
     finally:
         trying.close()
-        if lines is not None:
-            lines.close()
-    if arguments.t4 is not None:
-        write_whole(arguments.t4, json.dumps(t4(sorted(results, key=_number)), indent=1) + "\n")
-    return _summary(results)
+    return False
+
+
+def _dask(address: str, kernel: Kernel, target: Target) -> AbstractContextManager[Workers]:
+    from minrpc.tuning.cluster import DaskWorkers
+
+    return DaskWorkers(address, kernel, target)
 
 
 def _number(result: Result) -> int:
     return result.candidate.number
-
-
-def _earlier(path: Path | None, space: Space) -> list[Result]:
-    """Raises ConfigurationError for results of another space."""
-    if path is None:
-        return []
-    try:
-        results = [Result.from_json(json.loads(line)) for line in path.read_text().splitlines()]
-        known = [one for one in results if one.candidate == space[one.candidate.number]]
-    except FileNotFoundError:
-        return []
-    except (ValueError, KeyError, TypeError, IndexError) as error:
-        raise ConfigurationError(f"{path} holds no results of this space: {error}") from error
-    if len(known) != len(results):
-        raise ConfigurationError(
-            f"{path} holds results of another space", next_step="give the same --param and --flags as then"
-        )
-    return results
 
 
 def _progress(result: Result, results: Sequence[Result], total: int) -> None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import hashlib
+import threading
 from collections import OrderedDict
 from io import BytesIO
 from pathlib import Path
@@ -167,10 +168,34 @@ def _placed(rpc: RpcClient, device: Device, compiled: Compiled, toolset: Toolset
     raise LoadError(f"{compiled.name}: its size changes with its address", stage="load")
 
 
+def likely_base(toolset: Toolset) -> int | None:
+    """Where the next block of the toolset's firmware will be; None where only a device can link for it."""
+    return None if toolset.has_shared_libraries else _last_base.get(toolset.elf, _FIRST_BASE)
+
+
+def link_ahead(compiled: Compiled, toolset: Toolset, base: int) -> Image:
+    """Linked without a device, for instance in another process, for `remember`. Raises LinkError."""
+    return link(compiled, toolset, base)
+
+
+def remember(compiled: Compiled, toolset: Toolset, image: Image) -> None:
+    """Take what was linked ahead where a device gives a block at its address."""
+    _keep((compiled.key, toolset.elf, image.base), image)
+
+
 # Where the last block of a firmware was, and what was linked lately: the same for all devices of this
 # process.
 _last_base: dict[Path, int] = {}
 _images: OrderedDict[tuple[str, Path, int], Image] = OrderedDict()
+_images_lock = threading.Lock()
+
+
+def _keep(key: tuple[str, Path, int], image: Image) -> None:
+    with _images_lock:
+        _images[key] = image
+        _images.move_to_end(key)
+        if len(_images) > _IMAGES:
+            _images.popitem(last=False)
 
 
 class _Linker:
@@ -183,14 +208,9 @@ class _Linker:
 
     def link(self, compiled: Compiled, base: int) -> Image:
         key = (compiled.key, self._toolset.elf, base)
-        known = _images.get(key)
-        if known is not None and not self._toolset.has_shared_libraries:
-            _images.move_to_end(key)
-            return known
-        image = self._linked(compiled, base)
-        _images[key] = image
-        if len(_images) > _IMAGES:
-            _images.popitem(last=False)
+        known = None if self._toolset.has_shared_libraries else _images.get(key)
+        image = known or self._linked(compiled, base)
+        _keep(key, image)
         return image
 
     def _linked(self, compiled: Compiled, base: int) -> Image:

@@ -243,6 +243,22 @@ _TABLE = (
         clock="SysTick",
     ),
     Platform(
+        name="mps2_an386",
+        cmake_options=(_CODE_LOADING,),
+        port="zephyr",
+        starts="qemu",
+        description="Zephyr on a Cortex-M4 with FPU (ARM MPS2 AN386) in QEMU",
+        arch="arm",
+        zephyr_board="mps2/an386",
+        qemu="qemu-system-arm",
+        # Zephyr runs it in Arm's FVP only, so its build does not say how QEMU does.
+        qemu_args=("-machine", "mps2-an386", "-net", "none", "-vga", "none"),
+        icount_shift=7,
+        link_uart=1,
+        console_uart=0,
+        clock="SysTick",
+    ),
+    Platform(
         name="native_sim",
         cmake_options=(_CODE_LOADING,),
         port="zephyr",

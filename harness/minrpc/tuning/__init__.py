@@ -2,6 +2,7 @@
 """Tuning a C kernel: candidates are built while the device measures, loaded, checked, and timed."""
 
 from minrpc.tuning.candidates import Candidate, Outcome, Result, Space
-from minrpc.tuning.run import Kernel, tune
+from minrpc.tuning.kernel import Kernel
+from minrpc.tuning.run import tune
 
 __all__ = ["Candidate", "Kernel", "Outcome", "Result", "Space", "tune"]

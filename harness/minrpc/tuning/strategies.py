@@ -85,6 +85,23 @@ class _Tpe:
                 return number
         return None
 
+    def _learn(self, result: Result, cycles: float) -> None:
+        """What another run has tried: as if it had been proposed here."""
+        choices = {name: len(values) for name, values in self._space.params.items()}
+        choices["flags"] = len(self._space.flags)
+        rest, places = result.candidate.number, {}
+        for name, count in reversed(choices.items()):
+            rest, places[name] = divmod(rest, count)
+        several = [name for name, count in choices.items() if count > 1]
+        categorical = self._optuna.distributions.CategoricalDistribution
+        self._study.add_trial(
+            self._optuna.trial.create_trial(
+                params={name: places[name] for name in several},
+                distributions={name: categorical(list(range(choices[name]))) for name in several},
+                value=cycles,
+            )
+        )
+
     def _number(self, trial: Any) -> int:  # noqa: ANN401
         number = 0
         for name, values in self._space.params.items():
@@ -96,7 +113,10 @@ class _Tpe:
     def tell(self, result: Result) -> None:
         number = result.candidate.number
         cycles = result.cycles if result.valid else _WORST
+        own = number in self._trials
         trial = self._trials.pop(number, None)
+        if number not in self._seen and not own:
+            self._learn(result, cycles)
         self._seen[number] = cycles
         if trial is not None:
             self._study.tell(trial, cycles)

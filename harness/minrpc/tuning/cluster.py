@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Candidates judged by the workers of a Dask cluster, each thread of them with a device of its own.
+
+A worker builds the firmware itself, from its own checkout, and compiles there too; the kernel's files must be
+where they are here. Dask is an extra: `pip install 'minrpc-harness[dask]'`.
+"""
+
+from __future__ import annotations
+
+import queue
+import sys
+import threading
+from importlib import import_module
+from typing import Any, Final
+
+from minrpc.errors import ConfigurationError
+from minrpc.firmware import build
+from minrpc.library.loading import likely_base
+from minrpc.library.toolset import toolset_of
+from minrpc.targets import Target
+from minrpc.tuning.candidates import Candidate, Result
+from minrpc.tuning.compilers import built
+from minrpc.tuning.judging import Bench
+from minrpc.tuning.kernel import Kernel
+
+_CONNECT_S: Final = 30.0
+
+
+class DaskWorkers:
+    """The cluster whose scheduler is at `address`. A context manager: it ends the workers' devices."""
+
+    def __init__(self, address: str, kernel: Kernel, target: Target) -> None:
+        try:
+            self._dask: Any = import_module("distributed")
+            pickle: Any = import_module("cloudpickle")
+        except ImportError as error:
+            raise ConfigurationError(
+                "--dask needs dask.distributed", next_step="pip install 'minrpc-harness[dask]'"
+            ) from error
+        # What is right may be a function of a file that is nobody's module: it goes along whole.
+        module = sys.modules.get(getattr(kernel.check, "__module__", ""))
+        if module is not None and module.__name__.partition(".")[0] not in ("builtins", "minrpc", "numpy"):
+            pickle.register_pickle_by_value(module)
+        try:
+            self._client = self._dask.Client(address, timeout=_CONNECT_S)
+        except (OSError, ValueError) as error:
+            raise ConfigurationError(
+                f"no Dask scheduler answers at {address}: {error}", next_step="start one: dask scheduler"
+            ) from error
+        threads = self._client.nthreads()
+        if not threads:
+            self._client.close()
+            raise ConfigurationError(
+                f"the Dask scheduler at {address} has no workers",
+                next_step=f"start one: dask worker {address}",
+            )
+        self.ahead = 2 * sum(threads.values())
+        self._kernel = kernel
+        self._target = target
+        self._shared = self._client.scatter((kernel, target), broadcast=True)
+        self._results: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._pending: set[Any] = set()
+
+    def __enter__(self) -> DaskWorkers:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            self._client.cancel(list(self._pending))
+            self._client.run(end_devices)
+        finally:
+            self._client.close()
+
+    def put(self, candidate: Candidate, *, check: bool | None = None) -> None:
+        """As `Workers`."""
+        judging = self._client.submit(judge, self._shared, candidate, check, pure=False)
+        self._pending.add(judging)
+        judging.add_done_callback(self._results.put)
+
+    def get(self) -> Result:
+        """As `Workers`. Raises what a worker raised, also when it was lost more often than Dask allows."""
+        done = self._results.get()
+        self._pending.discard(done)
+        result: Result = done.result()
+        return result
+
+
+_benches: dict[int, Bench] = {}
+_lock = threading.Lock()
+
+
+def judge(shared: tuple[Kernel, Target], candidate: Candidate, check: bool | None) -> Result:
+    """What comes of a candidate, on the device of this thread of a worker."""
+    kernel, target = shared
+    with _lock:
+        bench = _benches.get(threading.get_ident())
+        if bench is None or bench.firmware.target != target:
+            if bench is not None:
+                bench.close()
+            firmware = build(target)
+            bench = Bench(kernel, firmware, toolset_of(firmware))
+            _benches[threading.get_ident()] = bench
+        bench.kernel = kernel
+    done = built(kernel.sources(candidate), bench.toolset, likely_base(bench.toolset))
+    return bench.judge(candidate, done, check=check)
+
+
+def end_devices() -> None:
+    """Of this worker: all its candidates are judged."""
+    with _lock:
+        while _benches:
+            _benches.popitem()[1].close()

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Processes that compile and link candidates while devices measure others.
+
+They are programs of their own, not forks: they hold none of this process's devices, import nothing of the
+program that tunes, are in process groups of their own, so that Ctrl-C at a terminal does not reach what they
+run, and end with the process that started them.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import socket
+import subprocess
+import sys
+import time
+from concurrent.futures import Future, ThreadPoolExecutor
+from multiprocessing.connection import Connection
+from typing import NamedTuple
+
+from minrpc.errors import BuildError, HarnessError
+from minrpc.host.process import output_tail, spawn, stop_group
+from minrpc.library import Sources, compile_sources
+from minrpc.library.compiling import Compiled
+from minrpc.library.linking import Image, LinkError
+from minrpc.library.loading import link_ahead
+from minrpc.library.toolset import Toolset
+from minrpc.tuning.candidates import Outcome
+
+_END_S = 5.0
+
+
+class Built(NamedTuple):
+    """What came of compiling a candidate.
+
+    compiled, image: what is loaded, and linked for the address that was expected; None where that failed.
+    outcome, reason: how it failed.
+    """
+
+    seconds: float
+    compiled: Compiled | None = None
+    image: Image | None = None
+    outcome: Outcome = "correct"
+    reason: str = ""
+
+
+def built(sources: Sources, toolset: Toolset, base: int | None) -> Built:
+    """Compile, and link for `base`: None where a device has to be asked for symbols first."""
+    begin = time.monotonic()
+    try:
+        compiled = compile_sources(sources, toolset)
+        image = None if base is None else link_ahead(compiled, toolset, base)
+    except LinkError as error:
+        return Built(time.monotonic() - begin, outcome="link", reason=reason_of(error))
+    except BuildError as error:
+        return Built(time.monotonic() - begin, outcome="compile", reason=reason_of(error))
+    return Built(time.monotonic() - begin, compiled, image)
+
+
+def reason_of(error: HarnessError) -> str:
+    """An error in a line: what it says, and the compiler's first complaint."""
+    details = getattr(error, "output", "") or " ".join(error.details)
+    first = next((line for line in details.splitlines() if "error" in line), "")
+    return ": ".join(filter(None, (error.message, first.strip())))
+
+
+class Compilers:
+    """As many as there are processors. A context manager, which ends them."""
+
+    def __init__(self, count: int | None = None) -> None:
+        self.count = count or len(os.sched_getaffinity(0))
+        self._threads = ThreadPoolExecutor(self.count, thread_name_prefix="minrpc-compile")
+        self._idle: queue.SimpleQueue[_Compiler] = queue.SimpleQueue()
+
+    def submit(self, sources: Sources, toolset: Toolset, base: int | None) -> Future[Built]:
+        """Have it built by the next that is free."""
+        return self._threads.submit(self._build, sources, toolset, base)
+
+    def _build(self, sources: Sources, toolset: Toolset, base: int | None) -> Built:
+        try:
+            compiler = self._idle.get_nowait()
+        except queue.Empty:
+            compiler = _Compiler()
+        try:
+            done = compiler.build(sources, toolset, base)
+        except (EOFError, OSError):
+            text = compiler.end()
+            return Built(0.0, outcome="compile", reason=f"the process that compiled it ended: {text}")
+        self._idle.put(compiler)
+        return done
+
+    def close(self) -> None:
+        """End them; what was not begun is not built."""
+        self._threads.shutdown(wait=True, cancel_futures=True)
+        while not self._idle.empty():
+            self._idle.get().end()
+
+    def __enter__(self) -> Compilers:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class _Compiler:
+    """One process, and the connection to it."""
+
+    def __init__(self) -> None:
+        ours, theirs = socket.socketpair()
+        with theirs:
+            program = f"from {__name__} import serve; serve({theirs.fileno()})"
+            command = [sys.executable, "-P", "-c", program]
+            self._process: subprocess.Popen[bytes] = spawn(command, pass_fds=[theirs.fileno()])
+        self._output = output_tail(self._process, "compiler")
+        self._connection = Connection(ours.detach())
+
+    def build(self, sources: Sources, toolset: Toolset, base: int | None) -> Built:
+        self._connection.send((sources, toolset, base))
+        answer = self._connection.recv()
+        if isinstance(answer, HarnessError):  # Nothing of the candidate's: a tool is missing, a file is gone.
+            raise answer
+        assert isinstance(answer, Built)
+        return answer
+
+    def end(self) -> str:
+        """End it, and what it printed last."""
+        self._connection.close()
+        stop_group(self._process, _END_S)
+        self._output.close(_END_S)
+        return self._output.text().strip().rpartition("\n")[2]
+
+
+def serve(descriptor: int) -> None:
+    """Build what comes over the connection, until its other end is closed."""
+    with Connection(descriptor) as connection:
+        while True:
+            try:
+                sources, toolset, base = connection.recv()
+            except EOFError:
+                return
+            answer: Built | HarnessError
+            try:
+                answer = built(sources, toolset, base)
+            except HarnessError as error:
+                answer = HarnessError(error.message, stage=error.stage, next_step=error.next_step)
+            connection.send(answer)

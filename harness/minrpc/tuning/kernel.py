@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is tuned: a C function, what it is called with, and what is right. A value."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from minrpc.library import Sources
+from minrpc.tuning.candidates import Candidate
+
+Arguments = Sequence[object]
+Check = Callable[..., Any]
+"""Takes copies of the arguments, changes arrays in place as the kernel should, and returns what it should."""
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """What is tuned.
+
+    source: its C file. function: in it. arguments: numpy arrays and numbers that it is called with.
+    check: what is right; None to believe every candidate. include: directories of headers.
+    check_every: of the candidates each so many-th is checked, by its number; 0 for the best only, at the end.
+    number, repeat: of its time evaluator; the quickest repeat counts, since an interrupt may fall into one.
+    counters: names to be counted, as `measure` takes them.
+    rtol, atol: how near floats must be.
+    """
+
+    source: Path
+    function: str
+    arguments: tuple[object, ...]
+    check: Check | None = None
+    include: tuple[Path, ...] = ()
+    check_every: int = 1
+    number: int = 1
+    repeat: int = 3
+    counters: tuple[str, ...] | str = ()
+    rtol: float = 1e-5
+    atol: float = 1e-6
+
+    def sources(self, candidate: Candidate) -> Sources:
+        """What is compiled for a candidate. Raises ConfigurationError for files that are not there."""
+        return Sources.of(
+            self.source, include=self.include, flags=candidate.flags, defines=dict(candidate.defines)
+        )
+
+    def checks(self, candidate: Candidate) -> bool:
+        """Whether its results are looked at before it is measured."""
+        every = self.check_every
+        return self.check is not None and every > 0 and candidate.number % every == 0
+
+    def wrong(self, function: Callable[..., Any]) -> str:
+        """What is wrong with the results of `function`; "" when they are right, or nobody says what is."""
+        if self.check is None:
+            return ""
+        given, expected = copy.deepcopy(self.arguments), copy.deepcopy(self.arguments)
+        result, due = function(*given), self.check(*expected)
+        if due is not None and not self._equal(result, due):
+            return f"returned {result!r}, not {due!r}"
+        for number, (one, other) in enumerate(zip(given, expected, strict=True)):
+            if isinstance(one, np.ndarray) and not self._equal(one, other):
+                flat, right = one.ravel(), np.asarray(other).ravel()
+                near = np.isclose(flat, right, self.rtol, self.atol, equal_nan=True)
+                place = int(np.flatnonzero(~near)[0])
+                return f"argument {number}: element {place} is {flat[place]}, not {right[place]}"
+        return ""
+
+    def _equal(self, one: Any, other: Any) -> bool:  # noqa: ANN401 - arrays or numbers
+        one, other = np.asarray(one), np.asarray(other)
+        if one.dtype.kind in "fc" or other.dtype.kind in "fc":
+            return bool(np.allclose(one, other, rtol=self.rtol, atol=self.atol, equal_nan=True))
+        return bool(np.array_equal(one, other))

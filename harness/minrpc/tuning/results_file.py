@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Results as JSON lines, one for each candidate, written as they come: what is there survives any end."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import IO, Self
+
+from minrpc.errors import ConfigurationError
+from minrpc.host.files import unwritable
+from minrpc.tuning.candidates import Result, Space
+
+
+class ResultsFile:
+    """The results of one platform in the file at `path`, which may have those of others too.
+
+    earlier: what it holds of the space; the last one of a candidate counts. A line that was cut when its
+        writer was killed is dropped.
+
+    Raises ConfigurationError for a file that is not of this space, or can't be written.
+    """
+
+    def __init__(self, path: Path, platform: str, space: Space, *, resume: bool) -> None:
+        self._path = path
+        self._platform = platform
+        self.earlier: list[Result] = []
+        whole = 0
+        try:
+            text = path.read_bytes() if resume and path.exists() else b""
+            whole = text.rfind(b"\n") + 1
+            self.earlier = self._parsed(text[:whole].decode(), space)
+            self._file: IO[str] = path.open("a" if resume else "w", encoding="utf-8")
+            if resume:
+                self._file.truncate(whole)
+        except OSError as error:
+            raise unwritable(path, error) from error
+        except UnicodeDecodeError as error:
+            raise ConfigurationError(f"{path} holds no results: {error}") from error
+
+    def _parsed(self, text: str, space: Space) -> list[Result]:
+        found: dict[int, Result] = {}
+        try:
+            for line in map(json.loads, text.splitlines()):
+                if line["platform"] == self._platform:
+                    result = Result.from_json(line)
+                    self._require(result, space)
+                    found[result.candidate.number] = result
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise ConfigurationError(f"{self._path} holds no results of this space: {error}") from error
+        return list(found.values())
+
+    def _require(self, result: Result, space: Space) -> None:
+        number = result.candidate.number
+        if not 0 <= number < len(space) or result.candidate != space[number]:
+            raise ConfigurationError(
+                f"{self._path} holds results of another space",
+                next_step="give the same --param and --flags as then",
+            )
+
+    def add(self, result: Result) -> None:
+        """Write one, at once."""
+        print(json.dumps({"platform": self._platform, **result.to_json()}), file=self._file, flush=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()

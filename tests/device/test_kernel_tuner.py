@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kernel Tuner's strategies on devices."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from minrpc.firmware import Firmware
+from minrpc.tuning.kernel_tuner_backend import on_devices
+
+SOURCE = """
+#include <stdint.h>
+#if UNROLL == 3
+#error does not compile
+#endif
+void scale(const int16_t *x, int16_t *y, int32_t n)
+{
+#if UNROLL == 5
+	*(volatile int32_t *)UINTPTR_MAX = 1;
+	__builtin_trap();
+#endif
+	for (int32_t i = 0; i < n; i += UNROLL) {
+		for (int32_t j = 0; j < UNROLL; j++) {
+			y[i + j] = (int16_t)(3 * x[i + j]);
+		}
+	}
+}
+"""
+
+
+@pytest.mark.parametrize("strategy", ["brute_force", "greedy_ils"])
+def test_its_strategies_find_the_best_on_a_device(
+    firmware: Firmware | None, load: object, tmp_path: Path, strategy: str
+) -> None:
+    kernel_tuner: Any = pytest.importorskip("kernel_tuner")
+    assert firmware is not None
+    source = tmp_path / "scale.c"
+    source.write_text(SOURCE)
+    x = np.arange(64, dtype=np.int16)
+    with on_devices(firmware, call_timeout_s=5.0):
+        results, env = kernel_tuner.tune_kernel(
+            "scale",
+            str(source),
+            64,
+            [x, np.zeros(64, np.int16), np.int32(64)],
+            {"UNROLL": [1, 2, 3, 4, 5, 8]},
+            lang="C",
+            compiler_options=["-O2"],
+            answer=[None, 3 * x, None],
+            strategy=strategy,
+            iterations=2,
+            quiet=True,
+        )
+    assert env["platform"] == firmware.platform.name
+    by_unroll = {one["UNROLL"]: one for one in results}
+    if strategy == "brute_force":
+        assert [one for one in by_unroll if "__error__" in by_unroll[one]] == [3, 5]
+    right = [one for one in results if "__error__" not in one]
+    assert right
+    for one in right:
+        assert one["cycles"] > 0
+        assert one["code_bytes"] > 0

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What strategies propose, learn and take up again."""
+
+from __future__ import annotations
+
+import pytest
+from minrpc.errors import ConfigurationError
+from minrpc.tuning.candidates import Result, Space
+from minrpc.tuning.strategies import STRATEGIES
+
+SPACE = Space({"A": [str(n) for n in range(16)], "B": [str(n) for n in range(16)]}, [("-O2",), ("-O3",)])
+
+
+def cost(number: int) -> float:
+    """Least at A=3, B=11, -O3."""
+    named = dict(SPACE[number].defines)
+    slow = 50.0 * (SPACE[number].flags == ("-O2",))
+    return 100.0 + 3.0 * abs(int(named["A"]) - 3) + 2.0 * abs(int(named["B"]) - 11) + slow
+
+
+def result(number: int) -> Result:
+    if number % 10 == 7:
+        return Result(SPACE[number], "crash", "it crashed")
+    return Result(SPACE[number], "correct", cycles=cost(number))
+
+
+def tried(name: str, count: int, seed: int = 1, known: list[Result] | None = None) -> list[int]:
+    strategy = STRATEGIES[name](SPACE, seed)
+    for one in known or []:
+        strategy.tell(one)
+    asked = []
+    for _ in range(count):
+        number = strategy.ask()
+        assert number is not None
+        asked.append(number)
+        strategy.tell(result(number))
+    return asked
+
+
+def best_of(numbers: list[int]) -> float:
+    return min(one.cycles for one in map(result, numbers) if one.valid)
+
+
+def test_tpe_proposes_nothing_twice_and_all_in_the_end() -> None:
+    pytest.importorskip("optuna")
+    small = Space({"A": ["1", "2", "3"]}, [("-O2",), ("-O3",)])
+    strategy = STRATEGIES["tpe"](small, 3)
+    asked = []
+    while (number := strategy.ask()) is not None:
+        asked.append(number)
+        strategy.tell(Result(small[number], "correct", cycles=1.0))
+    assert sorted(asked) == list(range(len(small)))
+
+
+def test_tpe_is_the_same_for_a_seed() -> None:
+    pytest.importorskip("optuna")
+    assert tried("tpe", 40, seed=5) == tried("tpe", 40, seed=5)
+
+
+def test_tpe_finds_better_than_chance() -> None:
+    """Over ten seeds, of 60 of 512: invalid ones on the way do not hinder it."""
+    pytest.importorskip("optuna")
+    by_chance = [best_of(tried("random", 60, seed)) for seed in range(10)]
+    by_tpe = [best_of(tried("tpe", 60, seed)) for seed in range(10)]
+    assert sum(by_tpe) < sum(by_chance)
+
+
+def test_tpe_learns_from_what_is_known_and_does_not_try_it_again() -> None:
+    pytest.importorskip("optuna")
+    known = [result(number) for number in tried("random", 60, seed=2)]
+    asked = tried("tpe", 30, seed=4, known=known)
+    assert not set(asked) & {one.candidate.number for one in known}
+    assert asked != tried("tpe", 30, seed=4)
+    assert best_of([*asked, *(one.candidate.number for one in known)]) < best_of(
+        [one.candidate.number for one in known]
+    )
+
+
+def test_without_optuna_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "optuna", None)
+    with pytest.raises(ConfigurationError, match="needs optuna") as caught:
+        STRATEGIES["tpe"](SPACE, 0)
+    assert "minrpc-harness[tune]" in str(caught.value)
