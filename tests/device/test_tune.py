@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+import json
+import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +13,8 @@ import numpy as np
 import pytest
 from minrpc.client import Device
 from minrpc.firmware import Firmware
-from minrpc.tuning import Kernel, Result, Space, tune
+from minrpc.pipeline import open_device
+from minrpc.tuning import Kernel, Result, Space, judging, tune
 from minrpc.tuning.candidates import Candidate, best
 
 SOURCE = Path(__file__).with_name("c") / "tuned.c"
@@ -56,6 +60,83 @@ def test_more_devices_say_the_same(
     one = told(list(tune(kernel, space, firmware, jobs=1)))
     two = told(list(tune(kernel, space, firmware, jobs=2, strategy="random", seed=3)))
     assert one == two
+
+
+# One in ten is not right, of a thousand: which, a number says.
+BAD = {3: "crash", 4: "hang", 5: "wrong"}
+
+
+def bad_space(count: int) -> tuple[Space, dict[int, str]]:
+    """Candidates of which one in ten crashes, hangs or is wrong, and what is due of each."""
+    faults = [str(3 + number // 10 % 3) if number % 10 == 6 else "0" for number in range(count)]
+    # A macro tells the kernel which one it is: all are different to the compiler and to the device.
+    space = Space({"CANDIDATE": [f"{number}" for number in range(count)]})
+    return space, {number: BAD.get(int(fault), "correct") for number, fault in enumerate(faults)}
+
+
+def test_each_verdict_is_right_and_twice_the_same(
+    device: Device,
+    kernel: Kernel,
+    firmware: Firmware,
+    amount: Callable[[int, int], int],
+    record_property: Callable[[str, object], None],
+) -> None:
+    """30 candidates, with --load 1,000; hangs are given up after half a second of the device's time."""
+    space, due = bad_space(amount(30, 1000))
+    clock = device.clock()
+    exact = clock is not None and clock.exact
+    begin = time.monotonic()
+    runs = [list(tune(kernel, space, firmware, jobs=jobs, call_timeout_s=0.5)) for jobs in (1, 2)]
+    record_property("candidates a minute", round(2 * len(space) / (time.monotonic() - begin) * 60))
+    for results in runs:
+        assert {one.candidate.number: one.outcome for one in results} == due
+    if exact:
+        one, other = (
+            sorted(
+                json.dumps({**one.to_json(), "stage_s": {}, "reason": ""}, sort_keys=True) for one in results
+            )
+            for results in runs
+        )
+        assert one == other
+
+
+def test_a_device_that_dies_by_itself_costs_no_candidate(
+    kernel: Kernel, firmware: Firmware, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its process is killed in mid-run: the candidate that it had is tried again on another."""
+    opened: list[Device] = []
+
+    def opening(*args: object, **given: object) -> Device:
+        opened.append(open_device(*args, **given))  # type: ignore[arg-type]
+        return opened[-1]
+
+    monkeypatch.setattr(judging, "open_device", opening)
+    space = Space({"UNROLL": ["1", "2", "4", "8"]}, [("-O2",), ("-Os",)])
+    outcomes = []
+    for result in tune(kernel, space, firmware):
+        outcomes.append(result.outcome)
+        if len(outcomes) == 3:
+            process = getattr(opened[-1].owner, "process", None)
+            assert process is not None
+            process.kill()
+            process.wait()
+    assert outcomes == ["correct"] * len(space)
+    assert len(opened) == 2
+
+
+def test_what_is_not_checked_is_believed_and_the_best_is_checked_at_the_end(
+    kernel: Kernel, firmware: Firmware
+) -> None:
+    space = Space({"FAULT": ["5", "0", "6"]})  # 5 returns too much; 6 nothing, at once: the quickest.
+    told = {
+        one.candidate.number: one.outcome for one in tune(replace(kernel, check_every=2), space, firmware)
+    }
+    assert told == {0: "wrong", 1: "correct", 2: "wrong"}
+    results = list(tune(replace(kernel, check_every=0), space, firmware))
+    assert [one.outcome for one in results[:3]] == ["correct"] * 3
+    assert [one.outcome for one in results if one.candidate.number == 2] == ["correct", "wrong"]
+    assert results[-1].valid
+    assert results[-1].candidate.number == 1 or len(results) == 6
 
 
 def test_a_budget_and_what_is_done(kernel: Kernel, firmware: Firmware) -> None:

@@ -13,6 +13,12 @@
 #define FAULT 0
 #endif
 
+/* A thousand candidates that differ in nothing else: each tenth is one of three faults. */
+#if defined(CANDIDATE) && CANDIDATE % 10 == 6
+#undef FAULT
+#define FAULT (3 + CANDIDATE / 10 % 3)
+#endif
+
 #if FAULT == 1
 #error does not compile
 #endif
@@ -33,6 +39,11 @@ int32_t dot(const int8_t *a, const int8_t *b, int32_t n)
 	}
 #elif FAULT == 5
 	sum = 1;
+#elif FAULT == 6
+	return 0;
+#endif
+#if defined(CANDIDATE)
+	__asm__ volatile("" ::"r"(CANDIDATE));
 #endif
 	for (int32_t i = 0; i + UNROLL <= n; i += UNROLL) {
 		for (int32_t j = 0; j < UNROLL; j++) {
