@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`minrpc tune`: its files, what Ctrl-C leaves, and going on."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from minrpc.cli import main
+
+C = """
+#include <stdint.h>
+int32_t sum(const int32_t *x, int32_t n)
+{
+	int32_t sum = WRONG;
+
+	for (int32_t i = 0; i < n; i += UNROLL) {
+		for (int32_t j = 0; j < UNROLL; j++) {
+			sum += x[i + j];
+		}
+	}
+	return sum;
+}
+"""
+CHECK = """
+def right(x, n):
+    return int(x[:n].sum())
+"""
+SPACE = ["--param", "UNROLL=1,2,4,8", "--param", "WRONG=0,1", "--flags=-O2,-Os"]
+
+
+@pytest.fixture
+def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """`tune` of a function, on a process of this machine."""
+    monkeypatch.chdir(tmp_path)
+    Path("sum.c").write_text(C)
+    Path("right.py").write_text(CHECK)
+    return ["tune", "sum.c", "sum", *SPACE, "--arg", "int32[64]", "--arg", "64", "--platform", "posix"]
+
+
+def lines(path: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in Path(path).read_text().splitlines()]
+
+
+def outcomes(path: str) -> dict[int, str]:
+    return {line["number"]: line["outcome"] for line in lines(path)}
+
+
+def due() -> dict[int, str]:
+    """By number: the flags change first, then WRONG."""
+    return {number: "wrong" if number // 2 % 2 else "correct" for number in range(16)}
+
+
+def test_all_that_it_writes(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    files = ["--results", "r.jsonl", "--t4", "t4.json", "--plot", "p.png"]
+    assert main([*command, "--check", "right.py:right", *files]) == 0
+    shown = capsys.readouterr().out
+    assert "16 tried: 8 right, 8 wrong" in shown
+    assert "Not beaten in cycles, code and stack at once:" in shown
+    assert outcomes("r.jsonl") == due()
+    assert {line["platform"] for line in lines("r.jsonl")} == {"posix"}
+    t4 = json.loads(Path("t4.json").read_text())
+    assert [one["invalidity"] == "correct" for one in t4["results"]] == [
+        outcome == "correct" for outcome in due().values()
+    ]
+    assert Path("p.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_going_on_tries_what_is_missing_and_no_more(
+    command: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    check = ["--check", "right.py:right"]
+    assert main([*command, *check, "--budget", "5", "--results", "r.jsonl"]) == 0
+    first = lines("r.jsonl")
+    assert len(first) == 5
+    assert main([*command, *check, "--resume", "r.jsonl"]) == 0
+    assert lines("r.jsonl")[:5] == first
+    assert len(lines("r.jsonl")) == 16
+    assert outcomes("r.jsonl") == due()
+    assert "5 known" in capsys.readouterr().out
+
+
+def test_ctrl_c_keeps_what_is_done(command: list[str]) -> None:
+    """As a terminal sends it: to the whole group of processes. Nothing lives on, and going on ends it."""
+    argv = [sys.executable, "-m", "minrpc", *command, "--check", "right.py:right"]
+    with subprocess.Popen(
+        [*argv, "--results", "r.jsonl"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        process_group=0,
+    ) as running:
+        assert running.stdout is not None
+        while "  2/16" not in running.stdout.readline():
+            assert running.poll() is None
+        os.killpg(running.pid, signal.SIGINT)
+        out, err = running.communicate(timeout=60)
+    assert running.returncode == 130
+    assert "stopped; what was measured is kept" in err
+    assert "Traceback" not in err
+    assert "tried: " in out
+    kept = outcomes("r.jsonl")
+    assert 2 <= len(kept) <= 16
+    assert kept.items() <= due().items()
+    assert main([*command, "--check", "right.py:right", "--resume", "r.jsonl"]) == 0
+    assert outcomes("r.jsonl") == due()
+
+
+def test_only_the_best_is_checked(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*command, "--check", "right.py:right", "--check-only", "best", "--results", "r.jsonl"]) == 0
+    checked = lines("r.jsonl")[16:]
+    assert checked
+    assert checked[-1]["outcome"] == "correct"
+    assert due()[checked[-1]["number"]] == "correct"
+    assert all(due()[line["number"]] == line["outcome"] for line in checked)
+
+
+@pytest.mark.parametrize(
+    ("more", "reason"),
+    [
+        (["--check", "nobody.py:right"], "there is no such file"),
+        (["--check", "right.py:wrong"], "has no function"),
+        (["--check-only", "x"], "a number or `best`"),
+        (["--check-only", "0"], "a number or `best`"),
+        (["--jobs", "0"], "--jobs is at least 1"),
+        (["--plot", "p.txt"], "a plot is one of"),
+        (["--results", "a", "--resume", "b"], "adds to its own file"),
+        (["--param", "1=2"], "NAME=VALUES"),
+        (["--dask", "tcp://127.0.0.1:1"], "Dask"),
+    ],
+)
+def test_what_makes_no_sense_is_said_before_anything_runs(
+    command: list[str], capsys: pytest.CaptureFixture[str], more: list[str], reason: str
+) -> None:
+    assert main([*command, *more]) == 2
+    assert reason in capsys.readouterr().err
