@@ -45,6 +45,8 @@ def run(block: Block, where: str, directory: Path) -> None:
             (directory / "minrpc.toml").write_text(block.text)
             load_platforms(directory / "minrpc.toml")
             load_limits(directory / "minrpc.toml")
+        case "python" if block.note.endswith(".py"):
+            (directory / block.note).write_text(block.text)
         case "python" if "def test_" in block.text:
             (directory / "test_page.py").write_text(block.text)
             ran = shell("python -m pytest -q --platform posix -p no:cacheprovider test_page.py", directory)

@@ -70,7 +70,8 @@ class Space:
 class Result:
     """What came of a candidate.
 
-    reason: why it is invalid, one line. cycles: a call's, the fewest of its repeats; seconds: the same.
+    reason: why it is invalid, one line. cycles: a call's, the fewest of its repeats, without what measuring
+    takes; seconds: the same.
     code_bytes: that it takes on the device; stack_bytes: by gcc's own count, 0 where that is not known.
     counters: per call, where they were asked for. stage_s: seconds of this machine by stage.
     """

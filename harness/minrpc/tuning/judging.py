@@ -129,13 +129,17 @@ class Bench:
 
 
 def _fewest(measured: Measurement, number: int) -> float:
-    """Cycles of a call. Under icount, of a whole number of instructions in a batch: the counter's phase,
-    a tick more or less, would make two runs differ. A tick must be shorter than half an instruction for that.
+    """Cycles of a call, without what measuring takes. Under icount, of a whole number of instructions: the
+    counter's phase, a tick more or less, would make two runs differ. A tick must be shorter than half an
+    instruction for that.
     """
     each = measured.clock.cycles_per_instruction
     if each is None:
-        return min(measured.cycles_per_call)
-    return float(round(min(measured.cycles_per_call) * number / each) * each / number)
+        return max(0.0, min(measured.net().cycles_per_call))
+    overhead = measured.overhead
+    batch = round(min(measured.cycles_per_call) * number / each)
+    batch -= round(overhead.timer / each) + number * round(overhead.call / each)
+    return float(max(0, batch) * each / number)
 
 
 @contextmanager
