@@ -132,11 +132,11 @@ function(minrpc_add_libraries target)
     list(APPEND words --library ${library} ${files})
     list(APPEND all ${files})
   endforeach()
-  foreach(module IN ITEMS c_types debug_info linked_in objects thunks)
+  foreach(module IN ITEMS c_types debug_info elf_tables linked_in objects thunks)
     list(APPEND all ${MINRPC_PACKAGE}/library/${module}.py)
   endforeach()
   add_custom_command(OUTPUT ${directory}/thunks.c
-    COMMAND ${MINRPC_PYTHON} -m minrpc.library.linked_in --linker ${CMAKE_LINKER} --output ${directory} ${words}
+    COMMAND ${MINRPC_PYTHON} -m minrpc.library.linked_in --output ${directory} ${words}
     DEPENDS ${all} COMMAND_EXPAND_LISTS VERBATIM COMMENT "Thunks of ${MINRPC_LIBRARIES}")
   target_sources(${target} PRIVATE ${directory}/thunks.c)
   set_source_files_properties(${directory}/thunks.c PROPERTIES COMPILE_OPTIONS -w)

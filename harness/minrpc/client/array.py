@@ -14,7 +14,7 @@ from minrpc.client.handle import RemoteHandle
 from minrpc.client.rpc import RpcClient
 from minrpc.wire.dtypes import DataType, DTypeLike, to_dtype, to_numpy
 from minrpc.wire.requests import Syscall
-from minrpc.wire.values import Argument, DLTensor, PackedTensor
+from minrpc.wire.values import Argument, DLTensor, Handle, PackedTensor
 
 
 class RemoteArray(RemoteHandle):
@@ -23,6 +23,7 @@ class RemoteArray(RemoteHandle):
     shape: elements in each dimension; an element of several lanes counts once.
     dtype: the type of an element, as the wire carries it.
     nbytes: bytes that it takes on the device.
+    pointer: its address as an argument, which only who has looked at `usable_on` may send.
     """
 
     def __init__(self, rpc: RpcClient, tensor: DLTensor, free: Syscall) -> None:
@@ -33,6 +34,7 @@ class RemoteArray(RemoteHandle):
         super().__init__(rpc, free)
         # As an argument of a call, ready to be sent: an array never moves.
         self.argument = PackedTensor(tensor.pack(rpc.dialect))
+        self.pointer = Handle(tensor.data + tensor.byte_offset)
 
     @property
     def address(self) -> int:

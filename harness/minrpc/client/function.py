@@ -49,8 +49,11 @@ class RemoteFunction(RemoteHandle):
     sent as an int.
     """
 
-    def __init__(self, rpc: RpcClient, name: str, handle: int, *, timeout_s: float | None = None) -> None:
-        super().__init__(rpc, free_handle(handle, TypeCode.FUNCTION))
+    def __init__(
+        self, rpc: RpcClient, name: str, handle: int, *, timeout_s: float | None = None, own: bool = True
+    ) -> None:
+        """own: it is given back by itself; else it goes with the module that it is of."""
+        super().__init__(rpc, free_handle(handle, TypeCode.FUNCTION) if own else None)
         self.name = name
         self.handle = handle
         self._stage = f"call {name}"
@@ -72,6 +75,15 @@ class RemoteFunction(RemoteHandle):
             sent: list[Any] = [
                 value if value.__class__ in _PLAIN else _argument(rpc, value) for value in args
             ]
+            result = rpc.call(self.handle, sent, self._stage, self._timeout_s)
+        return result if result.__class__ in _PLAIN_RESULTS else wrap(rpc, self.name, result)
+
+    def call_with(self, sent: Sequence[Argument]) -> Any:  # noqa: ANN401 - what it returns is up to the function
+        """Call it with arguments as they travel: what they are handles of is there, as the caller knows."""
+        rpc = self._rpc
+        with rpc.lock:
+            if not (rpc.idle and self.usable_on(rpc)):
+                self._ready()
             result = rpc.call(self.handle, sent, self._stage, self._timeout_s)
         return result if result.__class__ in _PLAIN_RESULTS else wrap(rpc, self.name, result)
 
@@ -118,8 +130,8 @@ class RemoteModule(RemoteHandle):
             function = self._functions[name] = self.get_function(name)
         return function
 
-    def get_function(self, name: str) -> RemoteFunction:
-        """Its function `name`, looked up anew. Raises FunctionNotFoundError."""
+    def get_function(self, name: str, *, own: bool = True) -> RemoteFunction:
+        """Its function `name`, looked up anew; `own` as of `RemoteFunction`. Raises FunctionNotFoundError."""
         with self._rpc.lock:
             rpc = self._ready()
             look_up = rpc.global_function(MODULE_GET_FUNCTION)
@@ -131,7 +143,7 @@ class RemoteModule(RemoteHandle):
             found = rpc.call(look_up, (Module(self.handle), name, 0), f"look up {name}")
             if not isinstance(found, Function) or not found.handle:
                 raise FunctionNotFoundError(f"{self.name} has no function {name!r}", stage=f"look up {name}")
-            return RemoteFunction(rpc, name, found.handle)
+            return RemoteFunction(rpc, name, found.handle, own=own)
 
     def time_evaluator(self, name: str, *, timeout_s: float | None = None, **options: int) -> TimeEvaluator:
         """Times `name` on the device: call what comes back with the function's own arguments.
@@ -205,12 +217,14 @@ class SystemLibrary(RemoteModule):
             self._handle = self._find()
         return self._handle
 
-    def get_function(self, name: str) -> RemoteFunction:
+    def get_function(self, name: str, *, own: bool = True) -> RemoteFunction:
         """Its function `name`, looked up anew. Raises FunctionNotFoundError."""
         with self._rpc.lock:
             rpc = self._ready()
             handle = rpc.library_function(name)
-            return RemoteFunction(rpc, name, handle) if handle else super().get_function(name)
+            if handle:
+                return RemoteFunction(rpc, name, handle, own=own)
+            return super().get_function(name, own=own)
 
     def _find(self) -> int:
         getter = self._rpc.global_function(SYSTEM_LIB)

@@ -10,6 +10,7 @@ from inspect import Parameter as SignatureParameter
 from inspect import Signature
 from typing import Any, Literal, Self
 
+from minrpc.client.array import RemoteArray
 from minrpc.client.counting import Measurer
 from minrpc.client.device import Device
 from minrpc.client.function import RemoteFunction, RemoteModule
@@ -73,9 +74,13 @@ class CFunction:
         Raises TypeError and ValueError, before anything is sent, for arguments that do not fit; GuardError
         when the function wrote where it should not; what `RemoteFunction` raises when it crashes or hangs.
         """
-        sent = self._quick(args) if self._quick is not None else None
+        rpc = self._library.module.rpc
+        sent = self._quick(args, rpc) if self._quick is not None else None
         if sent is not None:
-            return self.packed(*sent)
+            return self.packed.call_with(sent)
+        for one in args:
+            if isinstance(one, RemoteArray):
+                one.check(rpc)
         plan = plan_call(self.function, args, self._library.facts.pointer_size, guards=bool(guards))
         return self._library.run(self.packed, plan, all_back=guards == "all")
 
@@ -84,7 +89,7 @@ class CFunction:
         """Its thunk: a packed function, as TVM's clients call it."""
         module = self._library.module
         if self._packed is None:
-            self._packed = module.get_function(self._library.packed_name(self.name))
+            self._packed = module.get_function(self._library.packed_name(self.name), own=False)
         if module.freed:
             module.check(module.rpc)
         return self._packed

@@ -150,7 +150,7 @@ def compile_sources(sources: Sources, toolset: Toolset) -> Compiled:
     objects = [compile_file(one, sources, toolset) for one in sources.files]
     facts = program_facts(toolset.elf)
     contents = [one.path.read_bytes() for one in objects]
-    declarations = read_objects([one.path for one in objects], contents, lambda: toolset.program("ld"))
+    declarations = read_objects([one.path for one in objects], contents)
     functions = callable_functions(declarations.functions.values(), facts.word)
     start = any(_needs_start(content) for content in contents) or bool(sources.libraries)
     supported = [one for one in functions if not one.unsupported]

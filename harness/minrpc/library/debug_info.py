@@ -30,6 +30,7 @@ from minrpc.library.c_types import (
     Typedef,
     Variable,
 )
+from minrpc.library.elf_tables import Elf
 
 # DW_ATE_*
 _ENCODINGS: Final[dict[int, tuple[Kind, bool]]] = {
@@ -73,11 +74,11 @@ def read_declarations(program: bytes) -> Declarations:
 
     Empty without debug information.
     """
-    file = ELFFile(BytesIO(program))
+    file = ELFFile(BytesIO(Elf(program).relocated()))
     assert file.little_endian, "targets are little-endian"
     if not file.has_dwarf_info():
         return Declarations()
-    return _declared_by(file.get_dwarf_info().iter_CUs())
+    return _declared_by(file.get_dwarf_info(relocate_dwarf_sections=False).iter_CUs())
 
 
 def declarations_of(unit: CompileUnit) -> Declarations:

@@ -19,7 +19,7 @@ from minrpc.library.compiling import Sources
 from minrpc.library.linked_in import declared_in, packed_name
 from minrpc.library.loading import LoadError, firmware_of, load
 from minrpc.library.program_types import program
-from minrpc.library.toolset import program_facts, toolset_of
+from minrpc.library.toolset import program_facts
 from minrpc.targets import Target
 from minrpc.targets.libraries import NamedLibrary, find_library
 
@@ -28,7 +28,7 @@ class LinkedLibrary(CLibrary):
     """C functions, variables and types that are part of the firmware: each function is an attribute."""
 
     def __init__(self, device: Device, name: str, firmware: Firmware) -> None:
-        functions, declarations = _declared(firmware.build_dir / LIBRARIES / name, firmware)
+        functions, declarations = _declared(firmware.build_dir / LIBRARIES / name)
         module = device.system_lib()
         facts = program_facts(firmware.elf)
         super().__init__(device, name, functions, declarations, program(firmware.elf).symbols, facts, module)
@@ -105,7 +105,7 @@ def sources_of(library: NamedLibrary) -> Sources:
 
 
 @lru_cache(maxsize=32)
-def _declared(directory: Path, firmware: Firmware) -> tuple[Mapping[str, Function], Declarations]:
+def _declared(directory: Path) -> tuple[Mapping[str, Function], Declarations]:
     """The functions and the rest, read once."""
-    declarations, functions, _ = declared_in(directory, lambda: toolset_of(firmware).program("ld"))
+    declarations, functions, _ = declared_in(directory)
     return functions, declarations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes the C that calls the functions of linked-in libraries, from their debug information.
 
-    python -m minrpc.library.linked_in --linker ld --output DIR --library dsp fir.o --library lut lut.a
+    python -m minrpc.library.linked_in --output DIR --library dsp fir.o --library lut lut.a
 
 writes DIR/thunks.c, and keeps the objects as DIR/dsp/0.o, ...: the host reads the types from them. The
 firmware's build runs it, which knows compiler and flags.
@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 import shutil
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
@@ -36,12 +36,12 @@ def kept_objects(directory: Path) -> list[Path]:
     return sorted(directory.glob("*.[oa]"), key=lambda path: int(path.stem))
 
 
-def declared_in(directory: Path, linker: Callable[[], str]) -> tuple[Declarations, dict[str, Function], int]:
+def declared_in(directory: Path) -> tuple[Declarations, dict[str, Function], int]:
     """What a library declares whose objects are in `directory`; its functions, also those that can't be
     called; and how its target aligns 8-byte numbers. Raises ConfigurationError without debug information."""
     paths = kept_objects(directory)
     contents = [path.read_bytes() for path in paths]
-    declarations = read_objects(paths, contents, linker)
+    declarations = read_objects(paths, contents)
     if not declarations.functions:
         raise ConfigurationError(
             f"the library {directory.name} has no function with external linkage and debug information",
@@ -56,7 +56,6 @@ def declared_in(directory: Path, linker: Callable[[], str]) -> tuple[Declaration
 def main(words: Sequence[str] | None = None) -> int:
     """Write them."""
     parser = argparse.ArgumentParser(prog="python -m minrpc.library.linked_in")
-    parser.add_argument("--linker", required=True)
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--library", action="append", nargs="+", required=True, metavar="NAME OBJECT")
     arguments = parser.parse_args(words)
@@ -71,7 +70,7 @@ def main(words: Sequence[str] | None = None) -> int:
             kind = ".a" if one.endswith(".a") else ".o"  # CMake calls objects .obj, too.
             shutil.copy2(one, directory / f"{index}{kind}")
         try:
-            declarations, functions, word = declared_in(directory, lambda: arguments.linker)
+            declarations, functions, word = declared_in(directory)
         except ConfigurationError as error:
             print(f"error: {error}", file=sys.stderr)
             return 1

@@ -12,12 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from elftools.elf.elffile import ELFFile
-from elftools.elf.sections import SymbolTableSection
-
 from minrpc.errors import BuildError
 from minrpc.firmware.cache import cache_home, kept
 from minrpc.library.compiling import Compiled
+from minrpc.library.elf_tables import FUNCTION, GLOBAL, HIDDEN, LOCAL, THREAD, UNDEFINED, WEAK, Elf
 from minrpc.library.thunks import REGISTRY
 from minrpc.library.toolset import Toolset, program_facts, run_tool
 
@@ -180,21 +178,12 @@ def _failure(library: str, output: str) -> LinkError:
 
 
 def _image(linked: Path, base: int) -> Image:
-    with linked.open("rb") as stream:
-        file = ELFFile(stream)
-        table = file.get_section_by_name(".symtab")
-        assert isinstance(table, SymbolTableSection)
-        symbols: dict[str, int] = {}
-        sizes: dict[str, int] = {}
-        for symbol in table.iter_symbols():
-            # What is local to a file is found too, unless a global has its name.
-            if symbol.name and (symbol["st_info"]["bind"] != "STB_LOCAL" or symbol.name not in symbols):
-                symbols[symbol.name], sizes[symbol.name] = symbol["st_value"], symbol["st_size"]
-        sections = [
-            (one["sh_addr"], one.data())
-            for one in file.iter_sections()
-            if one["sh_flags"] & 2 and one["sh_type"] != "SHT_NOBITS" and one["sh_size"]
-        ]
+    file = Elf(linked.read_bytes())
+    # What is local to a file is found too, unless a global has its name.
+    found = {one.name: one for one in sorted(file.symbols, key=lambda one: one.bind != LOCAL)}
+    symbols = {name: one.value for name, one in found.items()}
+    sizes = {name: one.size for name, one in found.items()}
+    sections = file.loaded()
     end = max((at + len(data) for at, data in sections), default=base)
     content = bytearray(end - base)
     for at, data in sections:
@@ -227,22 +216,19 @@ def firmware_symbols(toolset: Toolset) -> Path:
 
 def _symbol_source(elf: Path, thumb: bool) -> str:
     lines = [".syntax unified", ".thumb"] if thumb else []
-    with elf.open("rb") as stream:
-        table = ELFFile(stream).get_section_by_name(".symtab")
-        if not isinstance(table, SymbolTableSection):
-            raise LinkError(f"{elf.name} has no symbols: nothing can be linked against it")
-        for symbol in table.iter_symbols():
-            bind, kind = symbol["st_info"]["bind"], symbol["st_info"]["type"]
-            name, value = symbol.name, symbol["st_value"]
-            # A simulator hides the simulated program's symbols from those of its own C library.
-            hidden = bind == "STB_LOCAL" and symbol["st_other"]["visibility"] == "STV_HIDDEN"
-            if not (bind in ("STB_GLOBAL", "STB_WEAK") or hidden) or symbol["st_shndx"] == "SHN_UNDEF":
-                continue
-            if not re.fullmatch(r"[A-Za-z_.$][\w.$]*", name) or kind == "STT_TLS":
-                continue
-            lines.append(f".weak {name}")
-            if kind == "STT_FUNC" and thumb:
-                lines += [f".type {name}, %function", f".thumb_set {name}, {value | 1:#x}"]
-            else:
-                lines.append(f".set {name}, {value:#x}")
+    symbols = Elf(elf.read_bytes()).symbols
+    if not symbols:
+        raise LinkError(f"{elf.name} has no symbols: nothing can be linked against it")
+    for one in symbols:
+        # A simulator hides the simulated program's symbols from those of its own C library.
+        hidden = one.bind == LOCAL and one.visibility == HIDDEN
+        if not (one.bind in (GLOBAL, WEAK) or hidden) or one.section == UNDEFINED or one.kind == THREAD:
+            continue
+        if not re.fullmatch(r"[A-Za-z_.$][\w.$]*", one.name):
+            continue
+        lines.append(f".weak {one.name}")
+        if one.kind == FUNCTION and thumb:
+            lines += [f".type {one.name}, %function", f".thumb_set {one.name}, {one.value | 1:#x}"]
+        else:
+            lines.append(f".set {one.name}, {one.value:#x}")
     return "\n".join(lines) + "\n"

@@ -14,6 +14,7 @@ from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import NoteSection
 
+from minrpc.client import memory
 from minrpc.client.device import Device
 from minrpc.client.function import RemoteModule
 from minrpc.client.rpc import RpcClient
@@ -35,6 +36,8 @@ SYMBOL: Final = "minrpc.symbol"
 
 _FIRST_BASE: Final = 0x10000
 _IMAGES: Final = 256
+# Three more requests than a copy over the link takes: as long as some 100 bytes.
+_WORTH_STAGING: Final = 256
 # A build's directory is at most so far above its program: build/zephyr/zephyr.elf.
 _LEVELS: Final = 3
 _ROUNDS: Final = 4
@@ -121,7 +124,7 @@ def load_compiled(device: Device, compiled: Compiled, toolset: Toolset) -> Loade
         rpc.ready()
         image = _placed(rpc, device, compiled, toolset)
         try:
-            upload(rpc, image.base, 0, image.data)
+            _copy(rpc, device, image)
             module = _registered(rpc, compiled.name, image)
         except HarnessError:
             _free(rpc, image.base)
@@ -139,6 +142,26 @@ def image_size(device: Device, compiled: Compiled, toolset: Toolset) -> int:
     with device.rpc.lock:
         device.rpc.ready()
         return _Linker(device, toolset).link(compiled, _last_base.get(toolset.elf, _FIRST_BASE)).size
+
+
+def _copy(rpc: RpcClient, device: Device, image: Image) -> None:
+    """Copy the code to its block; over the link only where the device shares no memory with us.
+
+    Code is never written directly into that: an emulator would go on with what it has translated before.
+    The device copies it, from an array.
+    """
+    size = len(image.data)
+    if not rpc.facts.direct.usable or size < _WORTH_STAGING:
+        upload(rpc, image.base, 0, image.data)
+        return
+    try:
+        stage = device.empty((size,), "uint8")
+    except DeviceMemoryError:  # Little is left: then over the link.
+        upload(rpc, image.base, 0, image.data)
+        return
+    with stage:
+        upload(rpc, stage.address, 0, image.data)
+        memory.copy_among(rpc, stage.tensor, stage.tensor._replace(data=image.base), size)
 
 
 def _placed(rpc: RpcClient, device: Device, compiled: Compiled, toolset: Toolset) -> Image:

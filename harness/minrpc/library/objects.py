@@ -3,54 +3,31 @@
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Callable, Iterable, Sequence
-from io import BytesIO
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
-
-from elftools.common.exceptions import ELFRelocationError
-from elftools.elf.elffile import ELFFile
-from elftools.elf.sections import SymbolTableSection
 
 from minrpc.errors import ConfigurationError
 from minrpc.library.c_types import CType, Declarations, Function, Variable
 from minrpc.library.debug_info import UNTYPED, read_declarations
-from minrpc.library.toolset import EMULATIONS, run_tool
+from minrpc.library.elf_tables import FUNCTION, Elf
 
 _ARCHIVE: Final = b"!<arch>\n"
 _MEMBER: Final = 60
 
 
-def read_objects(paths: Sequence[Path], contents: Sequence[bytes], linker: Callable[[], str]) -> Declarations:
+def read_objects(paths: Sequence[Path], contents: Sequence[bytes]) -> Declarations:
     """What objects and archives declare together; of one name the first counts.
 
-    linker: says which program relocates what pyelftools can't.
     Raises ConfigurationError for a file that is no archive though it is called one.
     """
     return merged(
         [
-            _read(member, linker)
+            read_declarations(member)
             for path, content in zip(paths, contents, strict=True)
             for member in members(path, content)
         ]
     )
-
-
-def _read(content: bytes, linker: Callable[[], str]) -> Declarations:
-    """What an object declares. Where pyelftools can't relocate (RISC-V), the linker does it first."""
-    try:
-        return read_declarations(content)
-    except ELFRelocationError:
-        file = ELFFile(BytesIO(content))
-        emulation = EMULATIONS.get((file["e_machine"], file.elfclass))
-        with tempfile.TemporaryDirectory(prefix="minrpc-types-") as name:
-            given, linked = Path(name) / "given.o", Path(name) / "linked.elf"
-            given.write_bytes(content)
-            options = ("--unresolved-symbols=ignore-all", "--no-relax", "-e", "0")
-            chosen = ("-m", emulation) if emulation else ()
-            run_tool([linker(), *chosen, *options, str(given), "-o", str(linked)])
-            return read_declarations(linked.read_bytes())
 
 
 def members(path: Path, content: bytes) -> list[bytes]:
@@ -91,12 +68,10 @@ def merged(several: Sequence[Declarations]) -> Declarations:
 
 def function_sizes(paths: Iterable[Path]) -> dict[str, int]:
     """Bytes of machine code by the function's symbol, before linking."""
-    found: dict[str, int] = {}
-    for path in paths:
-        for member in members(path, path.read_bytes()):
-            table = ELFFile(BytesIO(member)).get_section_by_name(".symtab")
-            if isinstance(table, SymbolTableSection):
-                for symbol in table.iter_symbols():
-                    if symbol["st_info"]["type"] == "STT_FUNC" and symbol["st_size"]:
-                        found[symbol.name] = symbol["st_size"]
-    return found
+    return {
+        symbol.name: symbol.size
+        for path in paths
+        for member in members(path, path.read_bytes())
+        for symbol in Elf(member).symbols
+        if symbol.kind == FUNCTION and symbol.size
+    }

@@ -11,11 +11,11 @@ from pathlib import Path
 
 from elftools.dwarf.compileunit import CompileUnit
 from elftools.elf.elffile import ELFFile
-from elftools.elf.sections import SymbolTableSection
 
 from minrpc.library.c_library import Symbols
 from minrpc.library.c_types import CType, Declarations, Function, Variable
 from minrpc.library.debug_info import declarations_of, read_declarations
+from minrpc.library.elf_tables import FUNCTION, GLOBAL, HIDDEN, LOCAL, UNDEFINED, WEAK, Elf, Symbol
 
 _C_NAME = re.compile(r"[A-Za-z_]\w*")
 
@@ -27,20 +27,21 @@ class Program:
         self.name = elf.name
         self._content = elf.read_bytes()
         self._file = ELFFile(BytesIO(self._content))
-        self._dwarf = self._file.get_dwarf_info() if self._file.has_dwarf_info() else None
+        self._dwarf = (
+            self._file.get_dwarf_info(relocate_dwarf_sections=False) if self._file.has_dwarf_info() else None
+        )
         self._units: dict[int, Declarations] = {}
 
     @cached_property
     def symbols(self) -> Symbols:
         """Where its global symbols are."""
         entries = list(self._symbols())
-        addresses = {name: address for name, _, address, _ in entries}
-        return Symbols(addresses, {name: size for name, _, _, size in entries})
+        return Symbols({one.name: one.value for one in entries}, {one.name: one.size for one in entries})
 
     @cached_property
     def function_names(self) -> list[str]:
         """All functions that another file could call."""
-        return sorted({name for name, kind, *_ in self._symbols() if kind == "STT_FUNC"})
+        return sorted({one.name for one in self._symbols() if one.kind == FUNCTION})
 
     def function(self, name: str) -> Function | None:
         """The function `name` with its types; None where there is no debug information of it."""
@@ -81,15 +82,12 @@ class Program:
                 self._units[unit.cu_offset] = declarations_of(unit)
             yield self._units[unit.cu_offset]
 
-    def _symbols(self) -> Iterator[tuple[str, str, int, int]]:
-        """Name, kind, address, size. A simulator hides the simulated program's symbols: those too."""
-        table = self._file.get_section_by_name(".symtab")
-        for symbol in table.iter_symbols() if isinstance(table, SymbolTableSection) else ():
-            bind, kind = symbol["st_info"]["bind"], symbol["st_info"]["type"]
-            hidden = bind == "STB_LOCAL" and symbol["st_other"]["visibility"] == "STV_HIDDEN"
-            seen = bind in ("STB_GLOBAL", "STB_WEAK") or hidden
-            if seen and symbol["st_shndx"] != "SHN_UNDEF" and _C_NAME.fullmatch(symbol.name):
-                yield symbol.name, kind, symbol["st_value"], symbol["st_size"]
+    def _symbols(self) -> Iterator[Symbol]:
+        """A simulator hides the simulated program's symbols: those too."""
+        for one in Elf(self._content).symbols:
+            seen = one.bind in (GLOBAL, WEAK) or (one.bind == LOCAL and one.visibility == HIDDEN)
+            if seen and one.section != UNDEFINED and _C_NAME.fullmatch(one.name):
+                yield one
 
 
 @lru_cache(maxsize=4)

@@ -6,13 +6,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from minrpc.client.array import RemoteArray
+from minrpc.client.rpc import RpcClient
 from minrpc.library.arguments import array_address
 from minrpc.library.c_types import CType, Function, Pointer, Scalar, Void, size_of, strip, value_range
 from minrpc.library.values import is_float, is_number
 from minrpc.wire.dtypes import DataType
-from minrpc.wire.values import Argument, Handle
+from minrpc.wire.values import Argument
 
-Convert = Callable[[object], Argument]
+Convert = Callable[[object, RpcClient], Argument]
 
 _LARGEST_FLOAT = 3.4e38
 
@@ -21,7 +22,7 @@ class _NotQuickError(Exception):
     """A value that the plan has to look at."""
 
 
-def quick_call(function: Function) -> Callable[[Sequence[object]], list[Argument] | None] | None:
+def quick_call(function: Function) -> Callable[[Sequence[object], RpcClient], list[Argument] | None] | None:
     """A function from a call's arguments to those of the thunk, which gives None where a plan is needed.
 
     None for a function that always needs one.
@@ -33,11 +34,11 @@ def quick_call(function: Function) -> Callable[[Sequence[object]], list[Argument
         return None
     made = [one for one in converts if one is not None]
 
-    def convert(args: Sequence[object]) -> list[Argument] | None:
+    def convert(args: Sequence[object], rpc: RpcClient) -> list[Argument] | None:
         if len(args) != len(made):
             return None
         try:
-            return [one(value) for one, value in zip(made, args, strict=True)]
+            return [one(value, rpc) for one, value in zip(made, args)]  # noqa: B905 - as many: it was looked at
         except _NotQuickError:
             return None
 
@@ -67,7 +68,7 @@ def _converter(function: str, name: str, ctype: CType) -> Convert | None:
 def _int_converter(least: int, most: int) -> Convert:
     most = min(most, (1 << 63) - 1)
 
-    def convert(value: object) -> Argument:
+    def convert(value: object, _rpc: RpcClient) -> Argument:
         if type(value) is int and least <= value <= most:
             return value
         raise _NotQuickError
@@ -78,7 +79,7 @@ def _int_converter(least: int, most: int) -> Convert:
 def _float_converter(ctype: CType) -> Convert:
     largest = {2: 0.0, 4: _LARGEST_FLOAT}.get(size_of(ctype), float("inf"))
 
-    def convert(value: object) -> Argument:
+    def convert(value: object, _rpc: RpcClient) -> Argument:
         if (
             type(value) is float
             and isinstance(ctype, Scalar)
@@ -94,12 +95,14 @@ def _float_converter(ctype: CType) -> Convert:
 def _array_converter(where: str, ctype: CType, pointer: Pointer) -> Convert:
     accepted: set[DataType] = set()
 
-    def convert(value: object) -> Argument:
+    def convert(value: object, rpc: RpcClient) -> Argument:
         if type(value) is not RemoteArray:
             raise _NotQuickError
         if value.dtype not in accepted:
             array_address(where, ctype, pointer, value)
             accepted.add(value.dtype)
-        return Handle(value.address)
+        if not value.usable_on(rpc):
+            value.check(rpc)
+        return value.pointer
 
     return convert

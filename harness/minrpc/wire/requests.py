@@ -36,8 +36,9 @@ _CALL = Struct("<QiQ")
 # A call of so many integers: n, code, handle, count, a type code and a value for each.
 _MOST_INTEGERS = 8
 _CALLS_OF_INTEGERS = [Struct(f"<QiQi{count}i{count}q") for count in range(_MOST_INTEGERS + 1)]
-_CODES = [int(TypeCode.INT)] * _MOST_INTEGERS
-_INTEGERS = frozenset({int})
+# What travels as one number. An address above 2^63, which no device has, goes the long way.
+_CALL_FUNC = 3
+_IN_EIGHT_BYTES: dict[type, int] = {int: int(TypeCode.INT), Handle: int(TypeCode.HANDLE)}
 _COPY_0_7_0 = Struct("<QQQiiBBH")
 
 
@@ -159,21 +160,25 @@ def encode_request(request: Request, dialect: Dialect) -> bytes:
 
 def encode_call(handle: int, args: Sequence[Argument], dialect: Dialect) -> bytes:
     """The packet of `CallFunc(handle, args)`."""
-    if len(args) <= _MOST_INTEGERS and set(map(type, args)) <= _INTEGERS:
-        return _encode_call_of_integers(handle, args)
+    if len(args) <= _MOST_INTEGERS:
+        codes = [_IN_EIGHT_BYTES.get(one.__class__) for one in args]
+        packet = None if None in codes else _encode_call_of_integers(handle, codes, args)
+        if packet is not None:
+            return packet
     sequence = encode_sequence(args, dialect)
     return _CALL.pack(_CALL.size - _U64.size + len(sequence), RpcCode.CALL_FUNC, handle) + sequence
 
 
-def _encode_call_of_integers(handle: int, args: Sequence[Argument]) -> bytes:
-    """A call that carries nothing else, in one step."""
+def _encode_call_of_integers(
+    handle: int, codes: Sequence[int | None], args: Sequence[Argument]
+) -> bytes | None:
+    """A call that carries nothing but integers and handles, in one step; None where one does not fit."""
     layout = _CALLS_OF_INTEGERS[len(args)]
+    values = [one if one.__class__ is int else one.value for one in args]  # type: ignore[union-attr]
     try:
-        return layout.pack(
-            layout.size - _U64.size, RpcCode.CALL_FUNC, handle, len(args), *_CODES[: len(args)], *args
-        )
-    except error as reason:
-        raise ValueError(f"{args!r} does not fit its type on the wire: {reason}") from reason
+        return layout.pack(layout.size - _U64.size, _CALL_FUNC, handle, len(args), *codes, *values)
+    except error:
+        return None
 
 
 def _packet(code: RpcCode, *parts: Buffer) -> bytes:
