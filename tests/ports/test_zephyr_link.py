@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Zephyr port's link, compiled for this machine over a serial driver that counts in eight bits."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from minrpc.firmware.sources import firmware_root
+
+from tests.native import compiles, need_tools
+
+HERE = Path(__file__).parent / "zephyr_link"
+SUPPORT = Path(__file__).parents[1] / "runtime" / "support"
+PORT = firmware_root() / "zephyr-app" / "ports" / "zephyr"
+FLAGS = ["-std=c11", "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-fno-sanitize-recover=all"]
+SANITIZERS = "-fsanitize=address,undefined"
+CASES = 3
+
+
+@pytest.fixture
+def headers(tmp_path: Path) -> Path:
+    """Where Zephyr's headers are looked for: empty ones, since zephyr_api.h has it all."""
+    for source in ("link.c", "link.h", "restart.h"):
+        for name in re.findall(r"#include <(zephyr/[^>]+)>", (PORT / source).read_text()):
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / name).touch()
+    return tmp_path
+
+
+def test_link(headers: Path) -> None:
+    need_tools("cc")
+    if not compiles("cc", SANITIZERS):
+        pytest.skip("cc makes no sanitized programs")
+    program = headers / "test_link"
+    includes = [f"-I{headers}", f"-I{PORT}", f"-I{SUPPORT}", "-include", str(HERE / "zephyr_api.h")]
+    sources = [HERE / "test_link.c", PORT / "link.c", SUPPORT / "check.c"]
+    command = ["cc", *FLAGS, SANITIZERS, *includes, *map(str, sources), "-o", str(program)]
+    made = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert made.returncode == 0, made.stderr
+    ran = subprocess.run([str(program)], capture_output=True, text=True, check=False, timeout=300)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert ran.stdout.count("ok ") == CASES

@@ -1,0 +1,292 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * The Zephyr port's link over a serial driver as several of Zephyr's are: it counts the bytes of
+ * one call in a uint8_t. The machine is QEMU's: a byte that is read makes room for the next at
+ * once, and what is written is out at once; a reset of the machine leaves the UART as it was.
+ */
+#include "check.h"
+#include "link.h"
+#include "restart.h"
+
+#define LONG  (70U * 1000U)
+/* Interrupts in a row that move nothing. */
+#define STORM 100
+
+const struct device serial = {"serial"};
+
+static uart_irq_callback_user_data_t handler;
+static void *handler_context;
+static bool rx_on;
+static bool tx_on;
+static uint8_t incoming[LONG];
+static uint32_t incoming_size;
+static uint32_t incoming_at;
+static uint8_t outgoing[2U * LONG];
+static uint32_t outgoing_size;
+
+/* ---------------------------------------------------------------- the driver */
+
+bool device_is_ready(const struct device *device)
+{
+	return device == &serial;
+}
+
+int uart_irq_callback_user_data_set(const struct device *device,
+				    uart_irq_callback_user_data_t callback, void *context)
+{
+	ARG_UNUSED(device);
+	handler = callback;
+	handler_context = context;
+	return 0;
+}
+
+int uart_irq_update(const struct device *device)
+{
+	ARG_UNUSED(device);
+	return 1;
+}
+
+int uart_irq_rx_ready(const struct device *device)
+{
+	ARG_UNUSED(device);
+	return rx_on && incoming_at < incoming_size;
+}
+
+int uart_irq_tx_ready(const struct device *device)
+{
+	ARG_UNUSED(device);
+	return tx_on;
+}
+
+void uart_irq_rx_enable(const struct device *device)
+{
+	ARG_UNUSED(device);
+	rx_on = true;
+}
+
+void uart_irq_rx_disable(const struct device *device)
+{
+	ARG_UNUSED(device);
+	rx_on = false;
+}
+
+void uart_irq_tx_enable(const struct device *device)
+{
+	ARG_UNUSED(device);
+	tx_on = true;
+}
+
+void uart_irq_tx_disable(const struct device *device)
+{
+	ARG_UNUSED(device);
+	tx_on = false;
+}
+
+int uart_err_check(const struct device *device)
+{
+	ARG_UNUSED(device);
+	return 0;
+}
+
+int uart_fifo_read(const struct device *device, uint8_t *data, int size)
+{
+	uint8_t count = 0U;
+
+	ARG_UNUSED(device);
+	while (size - count > 0 && incoming_at < incoming_size) {
+		data[count++] = incoming[incoming_at++];
+	}
+	return count;
+}
+
+int uart_fifo_fill(const struct device *device, const uint8_t *data, int size)
+{
+	uint8_t count = 0U;
+
+	ARG_UNUSED(device);
+	while (size - count > 0) {
+		uart_poll_out(device, data[count++]);
+	}
+	return count;
+}
+
+void uart_poll_out(const struct device *device, unsigned char byte)
+{
+	ARG_UNUSED(device);
+	CHECK(outgoing_size < sizeof(outgoing));
+	outgoing[outgoing_size++] = byte;
+}
+
+void minrpc_link_hung_up(void)
+{
+	CHECK_FAIL("the link takes the UART for closed");
+}
+
+/* ---------------------------------------------------------------- the kernel */
+
+/* Takes the interrupts that are there. Returns false when there was none. */
+static bool interrupts(void)
+{
+	int idle = 0;
+	bool any = false;
+
+	while (uart_irq_rx_ready(&serial) || uart_irq_tx_ready(&serial)) {
+		uint32_t moved = incoming_at + outgoing_size;
+
+		CHECK(handler != NULL);
+		handler(&serial, handler_context);
+		idle = incoming_at + outgoing_size != moved ? 0 : idle + 1;
+		CHECK(idle < STORM);
+		any = true;
+	}
+	return any;
+}
+
+void k_sem_give(struct k_sem *sem)
+{
+	sem->count += sem->count < sem->limit ? 1U : 0U;
+}
+
+int k_sem_take(struct k_sem *sem, int timeout)
+{
+	ARG_UNUSED(timeout);
+	while (sem->count == 0U) {
+		if (!interrupts() && sem->count == 0U) {
+			CHECK_FAIL("it waits for ever");
+		}
+	}
+	sem->count--;
+	return 0;
+}
+
+static uint32_t held(const struct ring_buf *ring)
+{
+	return ring->put - ring->got;
+}
+
+/* Bytes from `place` on in one piece, at most `size`. */
+static uint32_t piece(struct ring_buf *ring, uint32_t place, uint8_t **data, uint32_t size)
+{
+	uint32_t offset = place % ring->size;
+	uint32_t whole = ring->size - offset;
+
+	*data = ring->bytes + offset;
+	return size < whole ? size : whole;
+}
+
+uint32_t ring_buf_put_claim(struct ring_buf *ring, uint8_t **data, uint32_t size)
+{
+	uint32_t space = ring->size - held(ring);
+
+	return piece(ring, ring->put, data, size < space ? size : space);
+}
+
+int ring_buf_put_finish(struct ring_buf *ring, uint32_t size)
+{
+	ring->put += size;
+	CHECK(held(ring) <= ring->size);
+	return 0;
+}
+
+uint32_t ring_buf_get_claim(struct ring_buf *ring, uint8_t **data, uint32_t size)
+{
+	return piece(ring, ring->got, data, size < held(ring) ? size : held(ring));
+}
+
+int ring_buf_get_finish(struct ring_buf *ring, uint32_t size)
+{
+	CHECK(size <= held(ring));
+	ring->got += size;
+	return 0;
+}
+
+uint32_t ring_buf_put(struct ring_buf *ring, const uint8_t *data, uint32_t size)
+{
+	uint32_t taken = 0U;
+	uint8_t *room;
+	uint32_t space;
+
+	while ((space = ring_buf_put_claim(ring, &room, size - taken)) != 0U) {
+		memcpy(room, data + taken, space);
+		(void)ring_buf_put_finish(ring, space);
+		taken += space;
+	}
+	return taken;
+}
+
+/* ---------------------------------------------------------------- the cases */
+
+/* As a reset leaves it: what the UART was asked for stays, and nobody is there yet. */
+static void boot(void)
+{
+	handler = NULL;
+	CHECK_EQ(init_at_boot(), 0);
+	(void)interrupts();
+}
+
+static void start(void)
+{
+	boot();
+	CHECK_EQ(minrpc_link_init(), 0);
+	outgoing_size = 0U;
+}
+
+static void comes(uint32_t size)
+{
+	uint32_t state = 1U;
+
+	for (uint32_t i = 0U; i < size; i++) {
+		state = state * 1103515245U + 12345U;
+		incoming[i] = (uint8_t)(state >> 16);
+	}
+	incoming_size = size;
+	incoming_at = 0U;
+}
+
+TEST(a_long_message_arrives_whole)
+{
+	uint32_t taken = 0U;
+
+	start();
+	comes(LONG);
+	while (taken < LONG) {
+		const uint8_t *data;
+		uint32_t size = minrpc_link_wait(&data);
+
+		CHECK(size <= LONG - taken);
+		CHECK_MEM(data, incoming + taken, size);
+		minrpc_link_consume(size);
+		taken += size;
+	}
+	CHECK_EQ(minrpc_link_overruns(), 0);
+}
+
+TEST(a_long_reply_goes_out_whole)
+{
+	start();
+	comes(LONG);
+	incoming_size = 0U;
+	minrpc_link_write(incoming, LONG);
+	(void)interrupts();
+	CHECK_EQ(outgoing_size, LONG);
+	CHECK_MEM(outgoing, incoming, LONG);
+	CHECK(!tx_on);
+}
+
+TEST(a_reset_in_mid_session_leaves_it_hearing)
+{
+	const uint8_t *data;
+
+	start();
+	rx_on = true;
+	tx_on = true;
+	comes(1U);
+	start();
+	CHECK_EQ(minrpc_link_wait(&data), 1);
+	CHECK_EQ(data[0], incoming[0]);
+	minrpc_link_consume(1U);
+}
+
+CHECK_MAIN(CASE(a_long_message_arrives_whole), CASE(a_long_reply_goes_out_whole),
+	   CASE(a_reset_in_mid_session_leaves_it_hearing))
