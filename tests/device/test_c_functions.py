@@ -56,6 +56,15 @@ def test_arrays_go_in_and_come_back(kinds: LoadedLibrary) -> None:
     assert x.tolist() == list(range(-3, 5))
 
 
+def test_blanks_and_letters_in_paths(device: Device, tmp_path: Path) -> None:
+    headers = tmp_path / "prö j" / "ínc dir"
+    headers.mkdir(parents=True)
+    (headers / "k ö.h").write_text("#define K 3\n")
+    source = tmp_path / "prö j" / "fílt er.c"
+    source.write_text('#include "k ö.h"\nint triple(int x) { return K * x; }\n')
+    assert device.load(source, include=[headers], flags=['-DNAME="a b"']).triple(5) == 15
+
+
 def test_arrays_of_several_dimensions(kinds: LoadedLibrary) -> None:
     y = np.zeros((2, 3), np.int16)
     kinds.scale(np.ones((2, 3), np.int16), y, 6, 4)

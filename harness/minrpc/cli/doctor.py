@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from minrpc.cli.json_output import add_json_option, write_json
+from minrpc.errors import ConfigurationError
 from minrpc.firmware.cache import SIZE_VARIABLE, cache_home, entries, limit, size_text
 from minrpc.pipeline import Requirement, requirements
 from minrpc.reports.markdown import table
@@ -49,12 +50,28 @@ def _content(needs: Mapping[str, list[Requirement]]) -> dict[str, Any]:
     return {
         "machine": machine.platform(),
         "packages": {"python": machine.python_version(), **{name: _version(name) for name in _PACKAGES}},
-        "cache": {"directory": str(cache_home()), "used_bytes": _cache_bytes(), "limit_bytes": limit()},
+        "cache": _cache_json(),
         "platforms": [
             {"platform": name, "needs": [asdict(one) | {"missing": one.missing} for one in needed]}
             for name, needed in needs.items()
         ],
     }
+
+
+def _cache_json() -> dict[str, Any] | None:
+    try:
+        return {"directory": str(cache_home()), "used_bytes": _cache_bytes(), "limit_bytes": limit()}
+    except ConfigurationError:  # It is told as what each platform lacks.
+        return None
+
+
+def _cache_text() -> str:
+    try:
+        kept = f"{cache_home()}: {size_text(_cache_bytes())} of at most {size_text(limit())}"
+    except ConfigurationError as error:
+        return f"firmware can't be kept: {error.message}; {error.next_step}"
+    hint = f"({SIZE_VARIABLE}); `minrpc cache --clean` removes what was not used lately"
+    return f"firmware is kept in {kept} {hint}"
 
 
 def _cache_bytes() -> int:
@@ -64,10 +81,7 @@ def _cache_bytes() -> int:
 def _about() -> str:
     lines = [f"{machine.platform()}, Python {machine.python_version()} ({sys.executable})"]
     lines.append(", ".join(f"{name} {_version(name)}" for name in _PACKAGES))
-    lines.append(
-        f"firmware is kept in {cache_home()}: {size_text(_cache_bytes())} of at most {size_text(limit())} "
-        f"({SIZE_VARIABLE}); `minrpc cache --clean` removes what was not used lately"
-    )
+    lines.append(_cache_text())
     return "\n".join(lines)
 
 

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
-from minrpc.errors import HarnessError, MissingError
+from minrpc.errors import ConfigurationError, HarnessError, MissingError
+from minrpc.firmware.cache import cache_home
 from minrpc.firmware.sources import firmware_root
 from minrpc.firmware.toolchain import DEBIAN, compiler_version, debian_toolchain, zephyr_toolchain
 from minrpc.firmware.zephyr_boards import resolved
@@ -114,6 +115,11 @@ def _version_line(path: str) -> str:
 def _requirements(platform: Platform) -> Iterator[Requirement]:
     if platform.starts != "board" and why_nothing_starts():
         yield Requirement("Linux", problem=why_nothing_starts(), command=WHAT_HELPS)
+        return
+    try:
+        cache_home()
+    except ConfigurationError as error:
+        yield Requirement("cache", problem=error.message, command=error.next_step)
         return
     if platform.port == "zephyr":
         yield zephyr_workspace()

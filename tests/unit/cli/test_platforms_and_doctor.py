@@ -60,3 +60,26 @@ def test_doctor_says_the_command_that_gets_what_is_missing(minrpc: Minrpc) -> No
     assert "\n  sudo apt-get install cmake    # posix, bare_mps2_an385" in out
     assert "\n  sudo apt-get install picolibc-arm-none-eabi    # bare_mps2_an385" in out
     assert "\n  west init -l . && west update    # " in out
+
+
+@pytest.mark.parametrize("command", ["platforms", "doctor"])
+def test_a_cache_that_can_not_be_made_is_what_all_lack(
+    minrpc: Minrpc, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null")
+    status, out, err = minrpc(command)
+    assert (status, err) == (0 if command == "platforms" else 1, "")
+    assert "the cache directory /dev/null/minrpc can't be made: Not a directory" in out
+    assert (command == "platforms") or "set XDG_CACHE_HOME to a directory that you may write to" in out
+
+
+@pytest.mark.parametrize("command", ["check", "time", "clock", "cache"])
+def test_a_cache_that_can_not_be_made_says_what_to_set(
+    minrpc: Minrpc, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null")
+    words = [] if command == "cache" else [*(["inc"] if command == "time" else []), "--platform", "posix"]
+    status, _, err = minrpc(command, *words)
+    assert status == 2
+    assert "the cache directory /dev/null/minrpc can't be made" in err
+    assert "set XDG_CACHE_HOME" in err

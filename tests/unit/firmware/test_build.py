@@ -196,3 +196,23 @@ def test_sizes_are_those_of_binutils(root: Path) -> None:
     flash, ram = elf_sizes(elf)
     assert text + data <= flash <= text + data + 4 * 4096
     assert ram == data + bss
+
+
+def test_blanks_and_letters_in_all_paths(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the checkout, the cache, the user's sources and headers."""
+    home = tmp_path / "Mein Föhn"
+    project, headers = home / "prö j", home / "prö j" / "ínc dir"
+    headers.mkdir(parents=True)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(home / "cäche x"))
+    checkout = root.rename(home / "check out")
+    (headers / "k ö.h").write_text("#define STATUS 6\n")
+    (project / "k ö.c").write_text('#include "k ö.h"\nint status = STATUS;\n')
+    main_c(checkout).write_text("extern int status;\nint main(void) { return status; }\n")
+    lists = CMAKE.replace("${EXTRA}", "${MINRPC_EXTRA_SOURCES}")
+    headers_too = "include_directories(${MINRPC_EXTRA_INCLUDES})\n"
+    main_c(checkout).with_name("CMakeLists.txt").write_text(lists + headers_too)
+    target = Target(POSIX).changed(sources=[project / "k ö.c"], include_dirs=[headers])
+    assert exit_status(build(target, root=checkout)) == 6
+    assert build(target, root=checkout).cached
+    (headers / "k ö.h").write_text("#define STATUS 7\n")
+    assert exit_status(build(target, root=checkout)) == 7
