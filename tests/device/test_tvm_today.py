@@ -18,6 +18,7 @@ from minrpc.library.loading import firmware_of
 from minrpc.library.toolset import toolset_of
 from minrpc.tvm import llvm_target, pipe_program, session
 from minrpc.tvm.modules import load_tvm
+from minrpc.tvm.targets import description
 
 tvm = pytest.importorskip("tvm", reason="TVM is not installed: pip install 'minrpc-harness[tvm]'")
 
@@ -155,6 +156,37 @@ def test_a_module_is_loaded_from_python(device: Device, generated: Any) -> None:
 def test_an_object_of_llvms(device: Device) -> None:
     """For the device's core, as its own compiler was told it."""
     check_scaled(load_tvm(device, compiled(llvm_target(device))).scaled, lambda data: data)
+
+
+@pytest.mark.usefixtures("can_load")
+def test_an_archive_for_another_processor(
+    remote: Any,  # noqa: ANN401
+    device: Device,
+    tmp_path: Path,
+) -> None:
+    """Said so, and the session goes on."""
+    mine = description(toolset_of(firmware_of(device)))["mtriple"]
+    other = "riscv32-unknown-elf" if not mine.startswith("riscv32") else "thumbv7m-none-eabi"
+    module = compiled(tvm.target.Target({"kind": "llvm", "mtriple": other}))
+    module.mod.write_to_file(str(tmp_path / "m.o"), "o")
+    with tarfile.open(tmp_path / "m.tar", "w") as archive:
+        archive.add(tmp_path / "m.o", "lib0.o")
+    remote.upload(str(tmp_path / "m.tar"))
+    with pytest.raises(Exception, match=r"m\.tar is code for \w+, \d\d bits; the device is \w+, \d\d bits"):
+        remote.load_module("m.tar")
+    assert remote.system_lib()["inc"](1) == 2
+
+
+@pytest.mark.usefixtures("can_load")
+def test_a_module_that_needs_what_nobody_has(remote: Any, tmp_path: Path) -> None:  # noqa: ANN401
+    (tmp_path / "m.c").write_text(
+        "int no_such(void);\nint __tvm_ffi_f(void *self, void *args, int count, void *result)\n"
+        "{ return no_such(); }\n"
+    )
+    remote.upload(str(tmp_path / "m.c"))
+    with pytest.raises(Exception, match=r"needs no_such, which neither"):
+        remote.load_module("m.c")
+    assert remote.system_lib()["inc"](1) == 2
 
 
 def test_a_client_over_two_pipes(firmware: Firmware | None) -> None:

@@ -31,7 +31,7 @@ _TOLERANCE = 1e-5
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     add = parser.add_argument
-    add("model", type=Path, metavar="FILE", help="an ONNX model")
+    add("model", type=Path, metavar="FILE", help="a model: .onnx, .tflite, .pt2 of torch.export")
     add("--name", metavar="NAME", help="what its C code is called by (default: the file's name)")
     add("--export", type=Path, metavar="DIR", help="write it as a C library, and run nothing")
     add("--flags", default="-O2", metavar="FLAGS", help="of the compiler (default %(default)s)")

@@ -30,7 +30,7 @@ from minrpc.library.c_types import Declarations
 from minrpc.library.compiling import Compiled, Sources, compile_file, compile_text
 from minrpc.library.loading import firmware_of, load_compiled
 from minrpc.library.thunks import registry_source
-from minrpc.library.toolset import Toolset, toolset_of
+from minrpc.library.toolset import Toolset, program_facts, toolset_of
 from minrpc.tvm.export import SUPPORT
 
 PREFIX: Final = "__tvm_ffi_"
@@ -167,6 +167,8 @@ def compile_module(path: Path, toolset: Toolset) -> tuple[Compiled, tuple[str, .
     with TemporaryDirectory(prefix="minrpc-tvm-") as directory:
         objects = [_compiled(one, toolset) for one in _parts(path, Path(directory))]
     contents = [one.read_bytes() for one in objects]
+    for content in contents:
+        _check_machine(path.name, content, toolset)
     symbols = [name for content in contents for name in defined_functions(content)]
     names, text = adapter_source(symbols)
     if not names:
@@ -175,6 +177,17 @@ def compile_module(path: Path, toolset: Toolset) -> tuple[Compiled, tuple[str, .
     key = hashlib.sha256(b"".join(contents) + text.encode()).hexdigest()
     compiled = Compiled(path.name, (*objects, adapter), (), {}, Declarations({}, {}, {}), False, key)
     return compiled, names
+
+
+def _check_machine(name: str, content: bytes, toolset: Toolset) -> None:
+    """Raise ModuleError for an object of another processor."""
+    file, facts = ELFFile(BytesIO(content)), program_facts(toolset.elf)
+    if (file["e_machine"], file.elfclass) != (facts.machine, facts.bits):
+        given, due = f"{file['e_machine']}, {file.elfclass} bits", f"{facts.machine}, {facts.bits} bits"
+        raise ModuleError(
+            f"{name} is code for {given.removeprefix('EM_')}; the device is {due.removeprefix('EM_')}",
+            next_step='compile it for minrpc.tvm.llvm_target(device), or for the target "c"',
+        )
 
 
 def _compiled(source: Path, toolset: Toolset) -> Path:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,32 +14,62 @@ from minrpc.tvm import relax as importer
 
 def read_model(path: Path) -> Any:  # noqa: ANN401 - TVM has no types
     """The Relax module of a file. Raises ConfigurationError for what can't be read."""
-    return _READERS.get(path.suffix, _unknown)(path)
+    read = READERS.get(path.suffix)
+    if read is None:
+        raise ConfigurationError(
+            f"{path.name}: models of this kind can't be read", next_step=f"give {', '.join(READERS)}"
+        )
+    if not path.is_file():
+        raise ConfigurationError(f"there is no file {path}", next_step="correct the path")
+    importer.tvm()
+    return read(path)
 
 
 def _onnx(path: Path) -> Any:  # noqa: ANN401
-    importer.tvm()
-    try:
-        import onnx
-    except ImportError as error:
-        raise ConfigurationError(
-            f"{path.name}: onnx can't be imported", next_step="pip install onnx"
-        ) from error
+    onnx = _package("onnx", path)
     from tvm.relax.frontend.onnx import from_onnx
 
-    if not path.is_file():
-        raise ConfigurationError(f"there is no file {path}", next_step="correct the path")
+    return from_onnx(_loaded(path, "ONNX", onnx.load), keep_params_in_input=False)
+
+
+def _tflite(path: Path) -> Any:  # noqa: ANN401
+    tflite = _package("tflite", path)
+    from tvm.relax.frontend.tflite import from_tflite
+
+    def load(name: str) -> Any:  # noqa: ANN401
+        data = Path(name).read_bytes()
+        if data[4:8] != b"TFL3":
+            raise ValueError("it does not begin as one")
+        return tflite.Model.GetRootAsModel(data, 0)
+
+    return from_tflite(_loaded(path, "TFLite", load))
+
+
+def _torch(path: Path) -> Any:  # noqa: ANN401
+    torch = _package("torch", path)
+    from tvm.relax.frontend.torch import from_exported_program
+
+    program = _loaded(path, "PyTorch", torch.export.load)
+    return from_exported_program(program, unwrap_unit_return_tuple=True)
+
+
+def _package(name: str, path: Path) -> Any:  # noqa: ANN401
+    """What reads the file for TVM's importer."""
     try:
-        loaded = onnx.load(str(path))
-    except Exception as error:  # onnx lets protobuf's own errors through, of which there is no list
-        raise ConfigurationError(f"{path.name} is no ONNX model: {error}") from error
-    return from_onnx(loaded, keep_params_in_input=False)
+        return import_module(name)
+    except ImportError as error:
+        raise ConfigurationError(
+            f"{path.name}: {name} can't be imported", next_step=f"pip install {name}"
+        ) from error
 
 
-def _unknown(path: Path) -> Any:  # noqa: ANN401
-    raise ConfigurationError(
-        f"{path.name}: models of this kind can't be read", next_step=f"give {', '.join(_READERS)}"
-    )
+def _loaded(path: Path, kind: str, load: Callable[[str], Any]) -> Any:  # noqa: ANN401
+    try:
+        return load(str(path))
+    except Exception as error:  # each lets errors of the library below it through, of which there is no list
+        text = str(error).partition("\n")[0]
+        raise ConfigurationError(f"{path.name} is no {kind} model: {text}") from error
 
 
-_READERS: Final[dict[str, Callable[[Path], Any]]] = {".onnx": _onnx}
+READERS: Final[dict[str, Callable[[Path], Any]]] = {".onnx": _onnx, ".tflite": _tflite, ".pt2": _torch}
+"""By the end of a file's name."""

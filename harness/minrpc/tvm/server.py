@@ -7,6 +7,7 @@ of its runs would leave a busy device to the next: the source is told, and ends 
 
 from __future__ import annotations
 
+import os
 import re
 import select
 import socket
@@ -15,7 +16,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from minrpc.client.device import Device
-from minrpc.errors import ConfigurationError, HarnessError
+from minrpc.errors import ConfigurationError, HarnessError, LinkClosedError
 from minrpc.firmware import Firmware
 from minrpc.tvm.bridge import Bridge, OwnFunction, is_shutdown
 from minrpc.tvm.files import Files
@@ -63,7 +64,7 @@ class Server:
     def serve(self, stop_fd: int, tracker: Tracker | None = None) -> None:
         """Serve clients until `stop_fd` is readable; only those that `tracker` sends when there is one.
 
-        Raises LinkClosedError when the tracker has gone.
+        A tracker that has gone is looked for until it is back.
         """
         if tracker is not None:
             self.accepts = tracker.accepts
@@ -74,12 +75,27 @@ class Server:
             ready = dict(poll.poll(None if tracker is None else PERIOD_S * 1000))
             if stop_fd in ready:
                 return
-            if self.listener.fileno() in ready:
+            served = self.listener.fileno() in ready
+            if served:
                 self.serve_one(stop_fd)
-                if tracker is not None:
-                    tracker.register()
-            elif tracker is not None:
+            if tracker is not None:
+                self._tell(tracker, served)
+
+    def _tell(self, tracker: Tracker, served: bool) -> None:
+        """That the device is there for the next client."""
+        try:
+            if not tracker.connected:
+                tracker.connect()
+                self.say(f"in the tracker at {tracker.host}:{tracker.port} again, as {tracker.key}")
+            elif served:
+                tracker.register()
+            else:
                 tracker.look()
+        except LinkClosedError as error:
+            tracker.close()
+            self.say(f"{error.message}; the device comes back when it does")
+        except ConfigurationError:
+            tracker.close()  # It is not back yet.
 
     def serve_one(self, stop_fd: int) -> None:
         """Accept a client and serve it until it leaves, or `stop_fd` is readable."""
@@ -167,8 +183,10 @@ def listen(address: str, port: int) -> socket.socket:
     try:
         return socket.create_server((address, port))
     except (OSError, OverflowError) as error:
+        number = getattr(error, "errno", None)
+        why = os.strerror(number) if number and number > 0 else str(error)
         raise ConfigurationError(
-            f"can't listen at {address}:{port}: {error}", next_step="name another port, or 0 for a free one"
+            f"can't listen at {address}:{port}: {why}", next_step="name another port, or 0 for a free one"
         ) from error
 
 

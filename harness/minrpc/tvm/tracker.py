@@ -55,7 +55,20 @@ class Tracker:
     _unused: int = field(default=0, init=False)
 
     def __enter__(self) -> Self:
-        """Register. Raises ConfigurationError where no tracker answers."""
+        """As `connect`."""
+        self.connect()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def connected(self) -> bool:
+        """Whether the tracker was there when it was last heard."""
+        return self._socket is not None
+
+    def connect(self) -> None:
+        """Register. Raises ConfigurationError where no tracker answers, LinkClosedError where it stops to."""
         where = f"{self.host}:{self.port}"
         try:
             self._socket = socket.create_connection((self.host, self.port), timeout=_ANSWER_S)
@@ -66,17 +79,17 @@ class Tracker:
             self._ask([Code.UPDATE_INFO, info])
             self.register()
         except OSError as error:
-            self.__exit__()
+            self.close()
             raise ConfigurationError(
                 f"no tracker at {where}: {error.strerror or error}",
                 next_step="start one: python -m tvm.exec.rpc_tracker --host 127.0.0.1 --port 9190",
             ) from error
         except BaseException:
-            self.__exit__()
+            self.close()
             raise
-        return self
 
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
+        """Leave the tracker, which forgets the device then."""
         if self._socket is not None:
             self._socket.close()
             self._socket = None

@@ -76,16 +76,17 @@ def test_a_device_that_crashed_is_replaced() -> None:
 class TrackerModel:
     """The tracker's side: remembers what is put, gives it to nobody."""
 
-    def __init__(self) -> None:
+    def __init__(self, port: int = 0) -> None:
         self.put: list[tuple[str, list[object]]] = []
         self.told = threading.Condition()
-        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.listener = socket.create_server(("127.0.0.1", port))
         self.port: int = self.listener.getsockname()[1]
         self.thread = threading.Thread(target=self.serve)
         self.thread.start()
 
     def serve(self) -> None:
         connection, _ = self.listener.accept()
+        self.connection = connection
         with connection, connection.makefile("rwb") as stream:
             assert struct.unpack("<i", stream.read(4)) == (0x2F271,)
             stream.write(struct.pack("<i", 0x2F271))
@@ -99,6 +100,12 @@ class TrackerModel:
                         self.told.notify_all()
                 stream.write(struct.pack("<i", len(answer)) + answer)
                 stream.flush()
+
+    def die(self) -> None:
+        """Both the listener and the connection go."""
+        self.listener.close()
+        self.connection.shutdown(socket.SHUT_RDWR)
+        self.thread.join(60)
 
     def wait_for(self, count: int) -> list[object]:
         with self.told:
@@ -121,6 +128,30 @@ def test_in_a_tracker() -> None:
             pass
     tracker.thread.join(60)
     tracker.listener.close()
+
+
+def test_a_tracker_that_dies_and_comes_back() -> None:
+    tracker = TrackerModel()
+    with serving("--tracker", f"127.0.0.1:{tracker.port}", "--key", "cortex-m3") as (process, port):
+        tracker.wait_for(1)
+        tracker.die()
+        assert process.stdout is not None
+        assert "; the device comes back when it does" in process.stdout.readline()
+        again = TrackerModel(tracker.port)
+        _, match_key = again.wait_for(1)
+        with TvmClient(port, True, key=f"client:{match_key}") as client:
+            assert add(client) == b"\x05"
+    again.thread.join(60)
+    again.listener.close()
+
+
+def test_a_port_that_is_taken(capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert main(["serve", "--tvm-port", str(port)]) == 2
+    output = capsys.readouterr().err
+    assert f"can't listen at 127.0.0.1:{port}: Address already in use" in output
+    assert "name another port, or 0 for a free one" in output
 
 
 @pytest.mark.parametrize(

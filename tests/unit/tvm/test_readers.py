@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files of other frameworks, read by TVM's importers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from minrpc.errors import ConfigurationError
+
+from tests.unit.tvm import waveforms
+from tests.unit.tvm.tflite_model import write_tflite
+
+pytest.importorskip("tvm", reason="TVM is not installed: pip install 'minrpc-harness[tvm]'")
+
+
+@pytest.fixture(scope="module")
+def network() -> waveforms.Network:
+    return waveforms.trained(50)
+
+
+def check(path: Path, network: waveforms.Network) -> None:
+    from minrpc.tvm.models import model_of
+
+    model = model_of(path)
+    signals, _ = waveforms.waveforms(1, 9)
+    ((name, _),) = model.plan.inputs
+    (scores,) = model.on_host({name: signals}).values()
+    np.testing.assert_allclose(scores, network.scores(signals), rtol=1e-4, atol=1e-5)
+    assert model.plan.constant_bytes == sum(
+        one.nbytes for one in (network.w1, network.b1, network.w2, network.b2)
+    )
+
+
+def test_tflite(network: waveforms.Network, tmp_path: Path) -> None:
+    pytest.importorskip("tflite", reason="tflite is not installed: pip install tflite")
+    check(write_tflite(tmp_path / "net.tflite", network), network)
+
+
+def test_pytorch(network: waveforms.Network, tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch", reason="torch is not installed: pip install torch")
+    layers = torch.nn.Sequential(
+        linear(torch, network.w1, network.b1), torch.nn.ReLU(), linear(torch, network.w2, network.b2)
+    )
+    example = torch.zeros((1, waveforms.SAMPLES))
+    torch.export.save(torch.export.export(layers.eval(), (example,)), tmp_path / "net.pt2")
+    check(tmp_path / "net.pt2", network)
+
+
+def linear(torch: Any, weights: waveforms.Floats, offsets: waveforms.Floats) -> Any:  # noqa: ANN401
+    layer = torch.nn.Linear(*weights.shape)
+    with torch.no_grad():
+        layer.weight.copy_(torch.from_numpy(weights.T.copy()))
+        layer.bias.copy_(torch.from_numpy(offsets))
+    return layer
+
+
+@pytest.mark.parametrize(
+    ("suffix", "package", "kind"), [("tflite", "tflite", "TFLite"), ("pt2", "torch", "PyTorch")]
+)
+def test_what_is_no_model(suffix: str, package: str, kind: str, tmp_path: Path) -> None:
+    from minrpc.tvm.models import model_of
+
+    pytest.importorskip(package)
+    path = tmp_path / f"net.{suffix}"
+    with pytest.raises(ConfigurationError, match="there is no file"):
+        model_of(path)
+    path.write_bytes(b"text that is no model")
+    with pytest.raises(ConfigurationError, match=f"net.{suffix} is no {kind} model"):
+        model_of(path)

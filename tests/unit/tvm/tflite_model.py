@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A network as a TFLite file: two fully connected layers, the first with relu. Written with flatbuffers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tests.unit.tvm.waveforms import CLASSES, HIDDEN, SAMPLES, Network
+
+# Of TFLite's schema.
+_FLOAT32 = 0
+_FULLY_CONNECTED = 9
+_RELU = 1
+
+
+def write_tflite(path: Path, network: Network) -> Path:
+    import flatbuffers
+
+    builder = flatbuffers.Builder(1 << 14)
+    arrays = [network.w1.T, network.b1, network.w2.T, network.b2]
+    data = [b"", *(np.ascontiguousarray(one).tobytes() for one in arrays)]
+    buffers = _vector(builder, "Model", "Buffers", [_buffer(builder, one) for one in data])
+    shapes = [(1, SAMPLES), (1, HIDDEN), (1, CLASSES), *(one.shape for one in arrays)]
+    made = [_tensor(builder, f"t{number}", shape, max(0, number - 2)) for number, shape in enumerate(shapes)]
+    tensors = _vector(builder, "SubGraph", "Tensors", made)
+    calls = [_layer(builder, (0, 3, 4), 1, _RELU), _layer(builder, (1, 5, 6), 2, 0)]
+    operators = _vector(builder, "SubGraph", "Operators", calls)
+    inputs, outputs = (
+        _numbers(builder, "SubGraph", "Inputs", [0]),
+        _numbers(builder, "SubGraph", "Outputs", [2]),
+    )
+    graph = _table(builder, "SubGraph", Tensors=tensors, Inputs=inputs, Outputs=outputs, Operators=operators)
+    code = _table(
+        builder, "OperatorCode", DeprecatedBuiltinCode=_FULLY_CONNECTED, BuiltinCode=_FULLY_CONNECTED
+    )
+    codes = _vector(builder, "Model", "OperatorCodes", [code])
+    graphs = _vector(builder, "Model", "Subgraphs", [graph])
+    model = _table(builder, "Model", Version=3, OperatorCodes=codes, Subgraphs=graphs, Buffers=buffers)
+    builder.Finish(model, b"TFL3")
+    path.write_bytes(bytes(builder.Output()))
+    return path
+
+
+def _table(builder: Any, name: str, **fields: int) -> int:  # noqa: ANN401
+    """A table of the schema, by the functions that its compiler made."""
+    import tflite
+
+    getattr(tflite, f"{name}Start")(builder)
+    for field, value in fields.items():
+        getattr(tflite, f"{name}Add{field}")(builder, value)
+    made: int = getattr(tflite, f"{name}End")(builder)
+    return made
+
+
+def _vector(builder: Any, table: str, field: str, offsets: list[int]) -> int:  # noqa: ANN401
+    import tflite
+
+    getattr(tflite, f"{table}Start{field}Vector")(builder, len(offsets))
+    for offset in reversed(offsets):
+        builder.PrependUOffsetTRelative(offset)
+    made: int = builder.EndVector()
+    return made
+
+
+def _numbers(builder: Any, table: str, field: str, numbers: list[int] | tuple[int, ...]) -> int:  # noqa: ANN401
+    import tflite
+
+    getattr(tflite, f"{table}Start{field}Vector")(builder, len(numbers))
+    for number in reversed(numbers):
+        builder.PrependInt32(number)
+    made: int = builder.EndVector()
+    return made
+
+
+def _buffer(builder: Any, data: bytes) -> int:  # noqa: ANN401
+    return _table(builder, "Buffer", **({"Data": builder.CreateByteVector(data)} if data else {}))
+
+
+def _tensor(builder: Any, name: str, shape: tuple[int, ...], buffer: int) -> int:  # noqa: ANN401
+    extents, text = _numbers(builder, "Tensor", "Shape", shape), builder.CreateString(name)
+    return _table(builder, "Tensor", Shape=extents, Type=_FLOAT32, Buffer=buffer, Name=text)
+
+
+def _layer(builder: Any, inputs: tuple[int, ...], output: int, activation: int) -> int:  # noqa: ANN401
+    import tflite
+
+    options = _table(builder, "FullyConnectedOptions", FusedActivationFunction=activation)
+    given, made = (
+        _numbers(builder, "Operator", "Inputs", inputs),
+        _numbers(builder, "Operator", "Outputs", [output]),
+    )
+    kind = tflite.BuiltinOptions.FullyConnectedOptions
+    return _table(
+        builder,
+        "Operator",
+        OpcodeIndex=0,
+        Inputs=given,
+        Outputs=made,
+        BuiltinOptionsType=kind,
+        BuiltinOptions=options,
+    )
