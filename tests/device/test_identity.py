@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a firmware was built from is in its identity, Zephyr's drivers and modules, too."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from minrpc.firmware import Firmware
+from minrpc.firmware.identity import Content
+
+EDITED = "the hash of what is there after an edit"
+
+
+@pytest.fixture
+def built(firmware: Firmware | None) -> Firmware:
+    """A firmware of our own build."""
+    if firmware is None or not (firmware.build_dir / "inputs.json").is_file():
+        pytest.skip("this firmware was not built here")
+    return firmware
+
+
+@pytest.fixture
+def content(built: Firmware) -> Content:
+    """What its build has read."""
+    return Content.from_json(json.loads((built.build_dir / "inputs.json").read_text()))
+
+
+def tail(path: Path) -> tuple[str, ...]:
+    """The end of a path: another checkout of the same state may have made the build."""
+    return path.parts[-3:]
+
+
+def test_each_file_that_was_compiled_counts(built: Firmware, content: Content) -> None:
+    known = {tail(Path(one)) for one in content.files}
+    commands = json.loads((built.build_dir / "compile_commands.json").read_text())
+    # The build's own directory is gone, and what nobody links was perhaps not compiled.
+    sources = [Path(one["file"]) for one in commands if not one["file"].startswith(one["directory"])]
+    image = built.elf.read_bytes()
+    linked = {tail(path) for path in sources if path.name.encode() + b"\0" in image}
+    assert len(linked) > 10
+    assert linked <= known
+
+
+def test_an_edit_of_any_of_them_makes_another_firmware(built: Firmware, content: Content) -> None:
+    hashes = {built.places.expand_path(path): was for path, was in (content.files | content.tools).items()}
+    assert content.holds(built.places, hashes.__getitem__)
+    for path in list(map(built.places.expand_path, content.files))[::20]:
+        assert not content.holds(built.places, (hashes | {path: EDITED}).__getitem__), path
