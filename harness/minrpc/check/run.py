@@ -17,7 +17,7 @@ from minrpc.host.deadline import Deadline
 from minrpc.pipeline import connect
 from minrpc.pipeline.post_mortem import state_lines
 from minrpc.running import RunningDevice, start
-from minrpc.targets import Target
+from minrpc.targets import Platform, Target
 from minrpc.timing import DeviceClock
 from minrpc.timing.measurement import Measurement
 from minrpc.timing.units import count, quantity
@@ -26,6 +26,8 @@ from minrpc.timing.units import count, quantity
 NUMBER: Final = 20
 REPEAT: Final = 3
 MIN_REPEAT_MS: Final = 40
+# Of Zephyr's cycle counter at 32,768 Hz a count is 30 us.
+_COARSE_S: Final = 1e-5
 
 Say = Callable[[str, str], None]
 """Shows a line of progress: the stage, and what came of it."""
@@ -135,6 +137,19 @@ def _call(checked: Checked, device: Device, cases: Sequence[Case], say: Say) -> 
         checked.clock = outcome.measurement.clock
         say("call", _called(outcome))
     say("clock", str(checked.clock))
+    hint = checked.clock and clock_hint(checked.target.platform, checked.clock)
+    if hint:
+        say("hint", hint)
+
+
+def clock_hint(platform: Platform, clock: DeviceClock) -> str:
+    """How to get a finer clock, where the platform's is coarse and Zephyr may have one; "" elsewhere."""
+    if platform.port != "zephyr" or clock.exact or clock.resolution_s < _COARSE_S:
+        return ""
+    return (
+        f"a count is {quantity(clock.resolution_s, 's')}: cmake_options = "
+        '["-DCONFIG_MINRPC_CLOCK_TIMING=y"] takes a finer clock, on Nordic\'s TIMER2'
+    )
 
 
 def _run(case: Case, device: Device) -> Outcome:

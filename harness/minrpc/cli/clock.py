@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from minrpc.check.run import clock_hint
 from minrpc.cli.json_output import add_json_option, write_json
 from minrpc.cli.selected import selected
 from minrpc.client import Device
@@ -15,7 +16,7 @@ from minrpc.errors import ConfigurationError, DialectError, TimerError
 from minrpc.host.deadline import Deadline
 from minrpc.pipeline import connect
 from minrpc.running import start
-from minrpc.targets import Target
+from minrpc.targets import Platform, Target
 from minrpc.targets.options import add_device_options, options_from
 from minrpc.timing.drift import Enclosed, clock_drift
 from minrpc.timing.units import count
@@ -49,13 +50,15 @@ def _show(target: Target, seconds: float, total: Deadline) -> dict[str, Any]:
     found: dict[str, Any] = {"platform": target.name}
     with start(target, total=total) as running, connect(running, total=total) as device:
         print(target.name)
-        for name, text, numbers in _facts(device, seconds):
+        for name, text, numbers in _facts(device, target.platform, seconds):
             print(f"  {name:<9} {text}", flush=True)
             found[name] = numbers
     return found
 
 
-def _facts(device: Device, seconds: float) -> Iterator[tuple[str, str, dict[str, Any] | None]]:
+def _facts(
+    device: Device, platform: Platform, seconds: float
+) -> Iterator[tuple[str, str, dict[str, Any] | None]]:
     """Each fact's name, its text, and its numbers."""
     before = _look(device).reading
     measurement = device.system_lib().measure("", number=1, repeat=1)()
@@ -74,6 +77,9 @@ def _facts(device: Device, seconds: float) -> Iterator[tuple[str, str, dict[str,
         f"timer {count(cost.timer)} cycles a repeat, loop and empty call {count(cost.call)} a call",
         {"repeat_cycles": cost.timer, "call_cycles": cost.call},
     )
+    hint = clock_hint(platform, clock)
+    if hint:
+        yield "hint", hint, None
     if clock.mode == "exact":
         yield "drift", "none to tell: virtual time is not the host's", None
     elif seconds:

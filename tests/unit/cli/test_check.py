@@ -10,6 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from minrpc.check.cases import Case, cases, ulps
+from minrpc.check.run import clock_hint
+from minrpc.targets import PLATFORMS, Platform
+from minrpc.timing import Timebase
 
 Minrpc = Callable[..., tuple[int, str, str]]
 
@@ -115,3 +118,12 @@ def test_errors_in_ulps() -> None:
 def test_a_result_that_is_no_number_never_passes() -> None:
     case = Case("exp", (np.zeros(1, np.float32),), np.ones(1), limit=1.0)
     assert not case.passes(case.error_of(np.array([np.nan], np.float32)))
+
+
+def test_a_coarse_clock_of_a_zephyr_board_is_told_with_what_helps() -> None:
+    board = Platform("desk", port="zephyr", starts="board", zephyr_board="nrf52840dk/nrf52840")
+    slow, fine = Timebase(source="RTC").clock(32_768), Timebase(source="TIMER2").clock(16_000_000)
+    assert "a count is 30.52 µs" in clock_hint(board, slow)
+    assert "CONFIG_MINRPC_CLOCK_TIMING=y" in clock_hint(board, slow)
+    assert not clock_hint(board, fine)
+    assert not clock_hint(PLATFORMS["posix"], slow)

@@ -11,6 +11,7 @@
 #include <zephyr/kernel.h>
 
 #include "counter.h"
+#include "ticks.h"
 #include "timer_pin.h"
 
 /*
@@ -65,23 +66,13 @@ int minrpc_port_clock_init(void)
 	return minrpc_timer_pin_init();
 }
 
-/*
- * The rate at which ticks really pass: a tick is a whole number of cycles, whatever rate was asked
- * for.
- */
-static uint64_t tick_hz(void)
-{
-	uint32_t cycles_hz = sys_clock_hw_cycles_per_sec();
-
-	return cycles_hz / MAX(cycles_hz / CONFIG_SYS_CLOCK_TICKS_PER_SEC, 1U);
-}
-
 void minrpc_port_clock_describe(void *context, struct minrpc_clock *clock)
 {
 	ARG_UNUSED(context);
 	*clock = (struct minrpc_clock){.cycles_hz = counter_hz()};
 	if (!IS_ENABLED(CONFIG_MINRPC_CLOCK_HOST)) {
-		clock->coarse_hz = tick_hz();
+		clock->coarse_hz = minrpc_tick_hz(sys_clock_hw_cycles_per_sec(),
+						  CONFIG_SYS_CLOCK_TICKS_PER_SEC);
 	}
 }
 
