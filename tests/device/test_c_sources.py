@@ -239,3 +239,35 @@ def test_what_is_const_is_not_written(layouts: LoadedLibrary) -> None:
     assert x.tolist() == [1, 2, 3]
     assert y.tolist() == [0]
     assert layouts.spoil_constant(x, 1, guards=False) == 1
+
+
+def test_links_within_structs(layouts: LoadedLibrary) -> None:
+    """A pointer into a struct is remembered as that: the addresses differ from call to call."""
+    items = [layouts.types.item(value=value) for value in (1, 20, 300)]
+    held = layouts.types.list()
+    for item in items:
+        layouts.push(held, item)
+    assert layouts.sum_of(held) == 321
+    items[1].value = 40
+    assert layouts.sum_of(held) == 341
+    assert held.first.owner is items[2]
+
+
+def test_structs_that_begin_as_another(layouts: LoadedLibrary) -> None:
+    """What C has put behind a pointer need not be of the pointer's type."""
+    head, files = layouts.types.base(), [layouts.types.file() for _ in range(2)]
+    for file in files:
+        layouts.attach(head, file)
+    assert layouts.kinds(head) == 10
+    assert head.next is files[1]
+    with pytest.raises(TypeError, match=r"kinds: head->next: expected struct base \*, got file"):
+        layouts.kinds(layouts.types.base(next=files[0]))
+
+
+def test_pointers_into_arrays(layouts: LoadedLibrary) -> None:
+    values = np.array([7, 8, 9], np.int16)
+    window = layouts.types.window()
+    layouts.open_window(window, values)
+    assert window.begin is values
+    assert [layouts.next_of(window), layouts.next_of(window)] == [8, 9]
+    assert window.at.tolist() == []

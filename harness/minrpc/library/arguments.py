@@ -36,6 +36,7 @@ from minrpc.library.values import (
     Address,
     Out,
     StructValue,
+    Within,
     bytes_of,
     describe,
     int_value,
@@ -70,6 +71,8 @@ class InMemory(Protocol):
 
 
 Sent = int | float | Block | Handle
+# Where a pointer in a struct points to: a byte of a block, or an address.
+_Place = tuple[Block, int] | int
 
 
 @dataclass
@@ -109,7 +112,7 @@ def plan_call(function: Function, given: Sequence[object], pointer_size: int, *,
             f"got {len(given)}: {function.prototype}"
         )
     frame = Frame(pointer_size, guards=guards)
-    placer = _Placer(frame)
+    placer = _Placer(frame, function.name)
     sent = [
         placer.argument(f"{function.name}: {one.name or f'argument {index}'}", one, value)
         for index, (one, value) in enumerate(zip(parameters, given, strict=True))
@@ -168,8 +171,9 @@ def _wrapped(ctype: CType, value: object) -> int:
 class _Placer:
     """Puts what arguments point to into a frame; what is pointed to twice, once."""
 
-    def __init__(self, frame: Frame) -> None:
+    def __init__(self, frame: Frame, function: str) -> None:
         self._frame = frame
+        self._function = function
         self._structs: dict[tuple[int, int], Block] = {}
         self._arrays: dict[tuple[int, int], Block] = {}
         self._spans: list[tuple[int, int, Block]] = []
@@ -201,8 +205,15 @@ class _Placer:
             Block(name, len(data), alignment_of(ctype), True, False, lambda: data, _nothing, lambda _: None)
         )
 
-    def pointer(self, where: str, name: str, ctype: CType, pointer: Pointer, value: object) -> Sent:
-        """An address, or the block that a value is put into."""
+    def pointer(
+        self, where: str, name: str, ctype: CType, pointer: Pointer, value: object, *, own: bool = False
+    ) -> Sent:
+        """An address, or the block that a value is put into.
+
+        own: the device itself has made the pointer point there: the type is then its own affair.
+        """
+        if own:
+            pointer = Pointer(Void(), pointer.size)
         if value is None:
             return Handle(0)
         if isinstance(value, RemoteArray):
@@ -253,7 +264,7 @@ class _Placer:
             flat.view(np.uint8)[:] = np.frombuffer(data, np.uint8)
 
         def host_at(offset: int) -> object:
-            return value if not offset else flat[offset // value.itemsize :]
+            return Within(value, offset) if offset else value
 
         block = Block(
             f"{name or 'an array'} ({describe(value)})",
@@ -293,7 +304,7 @@ class _Placer:
             known.written |= written
             return known
         size = size_of(ctype)
-        sent: dict[int, Block | int] = {}
+        sent: dict[int, _Place] = {}
 
         def receive(data: memoryview, frame: Frame, at: int) -> None:
             _update(value, data, sent, frame, at)
@@ -306,7 +317,7 @@ class _Placer:
             written,
             lambda: _with_addresses(bytes_of(value), sent, self._frame.pointer_size),
             receive,
-            lambda offset: value if not offset else None,
+            lambda offset: Within(value, offset) if offset else value,
         )
         self._structs[key] = block
         self._alive.append(storage)
@@ -314,12 +325,13 @@ class _Placer:
         for offset, pointer in pointer_offsets(record_of(value)):
             if base + offset in storage.references:
                 target = storage.references[base + offset]
-                place = self.pointer(
-                    f"{name}.{offset}", f"{name}->{_member(value, offset)}", pointer, pointer, target
-                )
+                target, inside = target if isinstance(target, Within) else (target, 0)
+                member = f"{name}->{_member(value, offset)}"
+                own = base + offset in storage.came_back
+                place = self.pointer(f"{self._function}: {member}", member, pointer, pointer, target, own=own)
                 if isinstance(place, Block):
-                    block.pointers.append((offset, place))
-                    sent[offset] = place
+                    block.pointers.append((offset, place, inside))
+                    sent[offset] = place, inside
                 elif isinstance(place, Handle):
                     sent[offset] = place.value
         return block
@@ -388,7 +400,7 @@ class _Placer:
                 mutable,
                 lambda: data,
                 receive,
-                lambda offset: value if not offset else None,
+                lambda offset: Within(value, offset) if offset else value,
                 constant=is_const(pointer.target),
             )
         )
@@ -423,7 +435,7 @@ class _Placer:
         for index, one in enumerate(value):
             place = self.pointer(f"{where}[{index}]", f"{name}[{index}]", ctype, pointer, one)
             if isinstance(place, Block):
-                block.pointers.append((index * size, place))
+                block.pointers.append((index * size, place, 0))
             elif isinstance(place, Handle):
                 content[index * size : (index + 1) * size] = place.value.to_bytes(size, "little")
         return block
@@ -455,7 +467,9 @@ class _Placer:
                 not is_const(pointer.target),
                 lambda: b"".join(bytes_of(one) for one in value),
                 receive,
-                lambda offset: value[offset // size] if offset % size == 0 else None,
+                lambda offset: (
+                    Within(value[offset // size], offset % size) if offset % size else value[offset // size]
+                ),
                 constant=is_const(pointer.target),
             )
         )
@@ -486,7 +500,7 @@ def _same_record(one: Record, other: Record) -> bool:
     ]
 
 
-def _with_addresses(data: bytes, sent: dict[int, Block | int], size: int) -> bytes:
+def _with_addresses(data: bytes, sent: dict[int, _Place], size: int) -> bytes:
     """With the addresses of what is on the device already; blocks' own come when the frame has a place."""
     known = {at: value for at, value in sent.items() if isinstance(value, int)}
     if not known:
@@ -497,20 +511,22 @@ def _with_addresses(data: bytes, sent: dict[int, Block | int], size: int) -> byt
     return bytes(patched)
 
 
-def _update(
-    value: StructValue, data: memoryview, sent: dict[int, Block | int], frame: Frame, base: int
-) -> None:
+def _update(value: StructValue, data: memoryview, sent: dict[int, _Place], frame: Frame, base: int) -> None:
     """Take the struct's bytes back. A pointer that still points to what it did stays that object."""
     storage, at = storage_of(value)
     for offset, pointer in pointer_offsets(record_of(value)):
         address = int.from_bytes(data[offset : offset + pointer.size], "little")
         before = sent.get(offset)
-        if before is not None and address == (base + before.offset if isinstance(before, Block) else before):
+        if isinstance(before, tuple):
+            before = base + before[0].offset + before[1]
+        if before is not None and address == before:
             continue
         storage.references.pop(at + offset, None)
+        storage.came_back.discard(at + offset)
         there = frame.host_at(base, address) if address else None
         if there is not None:
             storage.references[at + offset] = there
+            storage.came_back.add(at + offset)
     storage.data[at : at + len(data)] = data
 
 

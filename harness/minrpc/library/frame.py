@@ -39,7 +39,7 @@ class Block:
     content: its bytes, asked when the call is sent.
     receive: takes the bytes that came back.
     host_at: the host's object at an offset, for pointers that come back.
-    pointers: offsets of pointers in it, and the blocks that they point to.
+    pointers: offsets of pointers in it, and which byte of which block they point to.
     offset: in the frame, once that is laid out.
     """
 
@@ -52,7 +52,7 @@ class Block:
     receive: Callable[[memoryview, Frame, int], None]
     host_at: Callable[[int], object]
     constant: bool = False
-    pointers: list[tuple[int, Block]] = field(default_factory=list)
+    pointers: list[tuple[int, Block, int]] = field(default_factory=list)
     offset: int = 0
 
 
@@ -119,20 +119,23 @@ class Frame:
                 block.receive(data[at : at + block.size], self, base)
 
     def host_at(self, base: int, address: int) -> object | None:
-        """The host's object that has been at `address`; None when that is not in the frame."""
+        """The host's object that has been at `address`; None when that is not in the frame.
+
+        What points to the end of an array is of that, as in C, unless something else begins there.
+        """
+        at = address - base
         for block in self.blocks:
-            inside = address - base - block.offset
-            if 0 <= inside < max(block.size, 1):
-                return block.host_at(inside)
-        return None
+            if block.offset <= at < block.offset + max(block.size, 1):
+                return block.host_at(at - block.offset)
+        return next((one.host_at(one.size) for one in self.blocks if at == one.offset + one.size), None)
 
     def _bytes(self, block: Block, base: int) -> bytes:
         content = block.content()
         if not block.pointers:
             return bytes(content)
         patched = bytearray(content)
-        for at, target in block.pointers:
-            address = base + target.offset
+        for at, target, inside in block.pointers:
+            address = base + target.offset + inside
             patched[at : at + self.pointer_size] = address.to_bytes(self.pointer_size, "little")
         return bytes(patched)
 

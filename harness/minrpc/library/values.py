@@ -11,7 +11,7 @@ import struct
 from collections.abc import Iterable, Iterator
 from enum import IntEnum
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -182,14 +182,33 @@ def int_value(ctype: CType, number: int) -> int:
 # ------------------------------------------------------------------ structs
 
 
-class Storage:
-    """Bytes of a struct, and what its pointers point to on the host, by the pointer's offset."""
+class Within(NamedTuple):
+    """What a pointer into an array or a struct points to: byte `offset` of `owner`."""
 
-    __slots__ = ("data", "references")
+    owner: object
+    offset: int
+
+    @property
+    def shown(self) -> object:
+        """As a person wants to see it: the rest of an array."""
+        if isinstance(self.owner, np.ndarray):
+            return self.owner.reshape(-1)[self.offset // self.owner.itemsize :]
+        return self
+
+
+class Storage:
+    """Bytes of a struct, and what its pointers point to on the host, by the pointer's offset.
+
+    came_back: the pointers that the device has set. C may see another type there than the member has, such as
+        the first member of a larger struct.
+    """
+
+    __slots__ = ("came_back", "data", "references")
 
     def __init__(self, size: int) -> None:
         self.data = bytearray(size)
         self.references: dict[int, object] = {}
+        self.came_back: set[int] = set()
 
 
 class StructValue:
@@ -312,7 +331,8 @@ def _load(storage: Storage, member: Field, base: int) -> Any:  # noqa: ANN401 - 
     match stripped:
         case Pointer():
             if at in storage.references:
-                return storage.references[at]
+                found = storage.references[at]
+                return found.shown if isinstance(found, Within) else found
             value = int.from_bytes(storage.data[at : at + stripped.size], "little")
             return Address(value, member.type) if value else None
         case Record() as record:
@@ -373,6 +393,7 @@ def _store(storage: Storage, member: Field, base: int, where: str, value: object
 def _forget(storage: Storage, at: int, size: int) -> None:
     for offset in [one for one in storage.references if at <= one < at + size]:
         del storage.references[offset]
+        storage.came_back.discard(offset)
 
 
 def _store_pointer(
@@ -401,6 +422,8 @@ def _store_record(storage: Storage, record: Record, at: int, where: str, value: 
         inside = offset - value._offset
         if 0 <= inside < record.size:
             storage.references[at + inside] = reference
+            if offset in value._storage.came_back:
+                storage.came_back.add(at + inside)
 
 
 def _store_array(storage: Storage, array: Array, at: int, where: str, ctype: CType, value: object) -> None:

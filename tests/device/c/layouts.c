@@ -95,3 +95,77 @@ int seen(int x)
 {
 	return hidden(x) * 2;
 }
+
+/* A list whose links lie in its items, and one whose elements begin as another struct does. */
+struct link {
+	struct link *next;
+};
+
+struct item {
+	int value;
+	struct link link;
+};
+
+struct list {
+	struct link *first;
+};
+
+void push(struct list *list, struct item *item)
+{
+	item->link.next = list->first;
+	list->first = &item->link;
+}
+
+int sum_of(const struct list *list)
+{
+	int sum = 0;
+
+	for (struct link *at = list->first; at != 0; at = at->next) {
+		sum += ((struct item *)((char *)at - __builtin_offsetof(struct item, link)))->value;
+	}
+	return sum;
+}
+
+struct base {
+	struct base *next;
+	int kind;
+};
+
+struct file {
+	struct base *next;
+	int kind;
+	int position;
+};
+
+void attach(struct base *head, struct file *file)
+{
+	file->kind = 5;
+	file->next = head->next;
+	head->next = (struct base *)file;
+}
+
+int kinds(const struct base *head)
+{
+	int sum = 0;
+
+	for (const struct base *at = head->next; at != 0; at = at->next) {
+		sum += at->kind;
+	}
+	return sum;
+}
+
+struct window {
+	int16_t *begin;
+	int16_t *at;
+};
+
+int next_of(struct window *window)
+{
+	return *window->at++;
+}
+
+void open_window(struct window *window, int16_t *values)
+{
+	window->begin = values;
+	window->at = values + 1;
+}
