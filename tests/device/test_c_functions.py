@@ -103,6 +103,18 @@ def test_structs_by_value(kinds: LoadedLibrary) -> None:
     assert kinds.flags_sum(kinds.types.flags(a=7, b=31, c=-100)) == 317
 
 
+def test_structs_as_c_writes_them(kinds: LoadedLibrary) -> None:
+    point = kinds.types.point
+    assert point(3, -4) == point(x=3, y=-4)
+    assert kinds.swapped((3, -4)) == kinds.swapped({"y": -4, "x": 3}) == point(-4, 3)
+    with pytest.raises(TypeError, match="point has 2 members, x, y; got 3 values"):
+        point(1, 2, 3)
+    with pytest.raises(TypeError, match="point: x is given twice"):
+        point(1, x=2)
+    with pytest.raises(ValueError, match=r"swapped: p.*\.x: .*out of its range"):
+        kinds.swapped((1 << 40, 0))
+
+
 def test_arrays_of_structs(kinds: LoadedLibrary) -> None:
     by = kinds.types.point(x=10, y=20)
     points = np.zeros(3, kinds.types.point.dtype)

@@ -37,6 +37,7 @@ from minrpc.library.values import (
     Out,
     StructValue,
     Within,
+    as_struct,
     bytes_of,
     describe,
     int_value,
@@ -197,8 +198,9 @@ class _Placer:
         if isinstance(stripped, Record):
             if not stripped.complete:
                 raise TypeError(f"{where}: {declaration(ctype)} is incomplete: its members are not known")
+            value = as_struct(stripped, where, value)
             if not isinstance(value, StructValue) or not _same_record(record_of(value), stripped):
-                raise wrong(where, ctype, value, "make one with .types")
+                raise wrong(where, ctype, value, "make one with .types, or give a dict or a tuple")
             return self.struct(name, value, ctype, read=True, written=False)
         data = number_bytes(where, ctype, value)
         return self._frame.add(

@@ -94,12 +94,6 @@ class CFunction:
             module.check(module.rpc)
         return self._packed
 
-    def forget(self) -> None:
-        """Give its handle back, before the module that it is of."""
-        packed, self._packed = self._packed, None
-        if packed is not None:
-            packed.free()
-
     def __str__(self) -> str:
         return self.name
 

@@ -43,8 +43,6 @@ class LoadedLibrary(CLibrary):
 
     def unload(self) -> None:
         """Give its memory back, at the latest before the next request. A second call does nothing."""
-        for function in self._functions.values():
-            function.forget()
         self.module.free()
         self._memory.free()
 

@@ -26,16 +26,16 @@ from minrpc.library.values import StructValue, enum_class, load_value, make_stru
 
 
 class StructType:
-    """The constructor of a struct's values: `fir_instance(taps=8, state=buffer)`. Members left out are
-    zero."""
+    """The constructor of a struct's values: `fir_instance(taps=8, state=buffer)`, or `point(1, 2)` in the
+    order of its members, as in C. Members left out are zero."""
 
     def __init__(self, name: str, ctype: CType) -> None:
         self.name = name
         self.ctype = ctype
 
-    def __call__(self, **values: object) -> StructValue:
+    def __call__(self, *ordered: object, **values: object) -> StructValue:
         """A struct. Raises TypeError and ValueError for members that do not fit or are not there."""
-        return make_struct(self.ctype, self.name, values)
+        return make_struct(self.ctype, self.name, values, ordered)
 
     @property
     def dtype(self) -> np.dtype[Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
@@ -282,20 +282,41 @@ def storage_of(value: StructValue) -> tuple[Storage, int]:
     return value._storage, value._offset
 
 
-def make_struct(ctype: CType, typename: str, values: dict[str, object]) -> StructValue:
-    """A struct, all zero but for `values`. Raises TypeError for an incomplete one or another type."""
+def make_struct(
+    ctype: CType, typename: str, values: Mapping[str, object], ordered: Sequence[object] = ()
+) -> StructValue:
+    """A struct, all zero but for `values`, and `ordered`, which are of its first members.
+
+    Raises TypeError for an incomplete one or another type, and for members that are not there.
+    """
     record = strip(ctype)
     if not isinstance(record, Record):
         raise TypeError(f"{typename} is no struct: it is {declaration(record)}")
     if not record.complete:
         raise TypeError(f"{typename} is incomplete: its members are not known in what was compiled")
     made = StructValue(record, typename=typename)
-    for name, value in values.items():
+    names = [one.name for one in flat_fields(record) if one.name]
+    if len(ordered) > (1 if record.kind == "union" else len(names)):
+        raise TypeError(f"{typename} has {len(names)} members, {', '.join(names)}; got {len(ordered)} values")
+    given = dict(zip(names, ordered, strict=False))
+    for name in given:
+        if name in values:
+            raise TypeError(
+                f"{typename}: {name} is given twice, as the value {given[name]!r} and by its name"
+            )
+    for name, value in (given | dict(values)).items():
         try:
             setattr(made, name, value)
         except AttributeError as error:
             raise TypeError(str(error)) from None
     return made
+
+
+def as_struct(record: Record, typename: str, value: object) -> object:
+    """A struct of a dict's members, or of a tuple's in their order; any other value as it is."""
+    if isinstance(value, dict):
+        return make_struct(record, typename, value)
+    return make_struct(record, typename, {}, value) if isinstance(value, tuple) else value
 
 
 def _short(value: object) -> str:
@@ -412,8 +433,7 @@ def _store_pointer(
 
 
 def _store_record(storage: Storage, record: Record, at: int, where: str, value: object) -> None:
-    if isinstance(value, dict):
-        value = make_struct(record, where, value)
+    value = as_struct(record, where, value)
     if not isinstance(value, StructValue) or value._record is not record:
         raise wrong(where, record, value)
     _forget(storage, at, record.size)
