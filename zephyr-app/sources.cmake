@@ -48,7 +48,8 @@ set(MINRPC_INCLUDES ${MINRPC_RUNTIME_INCLUDES} ${MINRPC_APP}/operators)
 # What is built in: the options of minrpc/minrpc_config.h that were given, such as -DMINRPC_CODE_LOADING=ON. The others
 # have their defaults there.
 set(MINRPC_DEFINITIONS)
-foreach(option IN ITEMS NUMBERED STREAMING RANDOM_FILL FILL ERROR_TEXTS TESTING CODE_LOADING)
+include(${CMAKE_CURRENT_LIST_DIR}/options.cmake)
+foreach(option IN LISTS MINRPC_OPTIONS)
   if(DEFINED MINRPC_${option})
     list(APPEND MINRPC_DEFINITIONS MINRPC_${option}=$<BOOL:${MINRPC_${option}}>)
   endif()

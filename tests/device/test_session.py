@@ -4,7 +4,9 @@
 import numpy as np
 import pytest
 from minrpc.client import Device
-from minrpc.errors import SessionTerminatedError
+from minrpc.errors import DeadlineError, SessionTerminatedError
+from minrpc.pipeline import connect
+from minrpc.running import RunningDevice
 
 
 def add_works(device: Device) -> bool:
@@ -46,3 +48,25 @@ def test_ten_resets_in_a_row(device: Device) -> None:
     for _ in range(10):
         device.reset()
     assert add_works(device)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"number": 1 << 27},
+        {"number": 1, "repeat": 2, "cooldown_interval_ms": 1 << 27, "repeats_to_cooldown": 1},
+    ],
+    ids=["a long batch", "a cool-down"],
+)
+def test_a_new_session_ends_a_measurement_that_nobody_waits_for(
+    running_device: RunningDevice, options: dict[str, int]
+) -> None:
+    """One of days: whoever comes next does not wait for its end."""
+    device = connect(running_device)
+    if "abandon" not in device.info().options:
+        pytest.skip("built without MINRPC_ABANDON")
+    evaluator = device.system_lib().time_evaluator("spin", timeout_s=0.5, **options)
+    with pytest.raises(DeadlineError):
+        evaluator(1000)
+    device.connect()
+    assert device.system_lib()["inc"](41) == 42

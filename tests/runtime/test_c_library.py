@@ -14,6 +14,10 @@ import numpy as np
 import pytest
 from minrpc.client import Device
 from minrpc.errors import DeadlineError, FunctionNotFoundError, RemoteError
+from minrpc.firmware import Firmware
+from minrpc.pipeline import connect
+from minrpc.running import start
+from minrpc.targets import Target
 from minrpc.transport import SocketTransport
 
 from tests.native import build, need_tools
@@ -56,16 +60,46 @@ def program(
     return directory / "own_functions"
 
 
+def check_its_functions(device: Device) -> None:
+    """They are called, and timed."""
+    lib = device.system_lib()
+    data = np.arange(-50, 50, dtype=np.int16)
+    x, y = device.array(data), device.empty(data.shape, data.dtype)
+    lib["smooth"](x, y, 1)
+    assert y.numpy().tolist() == data.tolist()
+    assert lib["adler32"](x) == zlib.adler32(data.tobytes())
+    for name, arguments in (("smooth", (x, y, 5)), ("adler32", (x,))):
+        assert lib.measure(name, number=3, repeat=2)(*arguments).summary.min > 0
+    with pytest.raises(FunctionNotFoundError):
+        lib["add"]
+
+
 def test_its_own_functions_are_called_and_timed(program: Path) -> None:
     with running(program) as device:
-        lib = device.system_lib()
-        data = np.arange(-50, 50, dtype=np.int16)
-        x, y = device.array(data), device.empty(data.shape, data.dtype)
-        lib["smooth"](x, y, 1)
-        assert y.numpy().tolist() == data.tolist()
-        assert lib["adler32"](x) == zlib.adler32(data.tobytes())
-        for name, arguments in (("smooth", (x, y, 5)), ("adler32", (x,))):
-            assert lib.measure(name, number=3, repeat=2)(*arguments).summary.min > 0
+        check_its_functions(device)
+
+
+@pytest.mark.parametrize(
+    ("platform", "compiler"),
+    [("bare_mps2_an385", "arm-none-eabi-gcc"), ("bare_rv32", "riscv64-unknown-elf-gcc")],
+)
+def test_the_same_program_without_an_operating_system(
+    platform: str, compiler: str, native_build: Callable[[str], Path]
+) -> None:
+    target = Target.named(platform)
+    need_tools("cmake", "ninja", compiler, target.platform.qemu)
+    directory = native_build(f"own_functions_{platform}")
+    build(
+        EXAMPLE,
+        directory,
+        f"-DMINRPC_DIR={APP}",
+        f"-DMINRPC_MACHINE={platform.removeprefix('bare_')}",
+        f"-DCMAKE_TOOLCHAIN_FILE={APP / 'ports/baremetal/toolchain.cmake'}",
+        "-DCMAKE_BUILD_TYPE=MinSizeRel",
+    )
+    program = Firmware(target, directory / "own_functions.elf", directory, "", cached=True, seconds=0.0)
+    with start(program) as machine, connect(machine) as device:
+        check_its_functions(device)
 
 
 def test_it_has_nothing_that_it_did_not_ask_for(program: Path) -> None:

@@ -192,6 +192,22 @@ TEST(an_array_is_returned_in_the_clients_dialect)
 	check_array(V8);
 }
 
+/* A client that has sent no tensor yet: it gets what all but v0.7's understand. */
+TEST(an_array_for_a_client_of_unknown_dialect_has_a_byte_offset)
+{
+	static int64_t shape[] = {3};
+	struct host *host = host_start();
+	struct args args = {0};
+	const struct answer *answer;
+
+	host_functions.array = (DLTensor){.ndim = 1, .dtype = {kDLInt, 8U, 1U}, .shape = shape};
+	answer = host_call(host, host_function(host, "array"), &args);
+	(void)expect_returned(answer, ARG_NDARRAY);
+	CHECK_EQ(answer->size, 24U + 32U + 8U + 8U);
+	CHECK_EQ(get_u64(answer->body + answer->size - 16U), 0U);
+	host_stop(host);
+}
+
 /* ---------------------------------------------------------------- handles */
 
 TEST(handles_that_nobody_gave_out_are_exceptions)
@@ -320,6 +336,19 @@ TEST(functions_call_each_other_by_name)
 	CHECK_EQ(get_u64(expect_returned(host_call(host, host_function(host, "call_inc"), &args),
 					 ARG_INT)),
 		 10U);
+	/* One that returns nothing: what is left from an earlier call is not its result. */
+	host_functions.nested = "spin";
+	arg(&args, ARG_INT, 1U);
+	(void)expect_returned(host_call(host, host_function(host, "call_inc"), &args), ARG_NULL);
+	/* Arguments are checked there too, and names. */
+	arg_string(&args, "text");
+	expect_exception(host_call(host, host_function(host, "call_inc"), &args),
+			 "spin: argument 0");
+	host_functions.nested = "nobody";
+	expect_exception(host_call(host, host_function(host, "call_inc"), &args),
+			 "no function \"nobody\"");
+	host_functions.nested = "fail_text";
+	expect_exception(host_call(host, host_function(host, "call_inc"), &args), "no luck");
 	host_stop(host);
 }
 
@@ -481,7 +510,8 @@ TEST(device_info_tells_the_arena_and_the_clock)
 TEST(device_info_tells_regions_options_and_build)
 {
 	static const char options[] =
-		"numbered,streaming,random_fill,fill,error_texts,testing,code_loading,";
+		"numbered,streaming,random_fill,fill,error_texts,guards,counting,abandon,"
+		"config_checks,testing,code_loading,";
 	static const uint8_t id[MINRPC_BUILD_ID_MAX] = {1, 2, 3, 0xff, 0};
 	struct host *host = host_start();
 	const uint8_t *info;
@@ -640,6 +670,7 @@ TEST(the_dialect_of_a_session_is_kept)
 CHECK_MAIN(CASE(scalars_are_returned), CASE(nothing_strings_and_bytes_are_returned),
 	   CASE(a_reply_of_any_length_is_one_message), CASE(what_can_not_travel_is_an_exception),
 	   CASE(an_array_is_returned_in_the_clients_dialect),
+	   CASE(an_array_for_a_client_of_unknown_dialect_has_a_byte_offset),
 	   CASE(handles_that_nobody_gave_out_are_exceptions),
 	   CASE(freeing_what_is_not_live_is_an_exception), CASE(kinds_of_memory_are_kept_apart),
 	   CASE(workspace_is_given_back), CASE(workspace_that_does_not_fit_says_so),

@@ -152,6 +152,42 @@ TEST(a_streamed_copy_with_a_wrong_crc_is_not_answered)
 	host_stop(host);
 }
 
+/*
+ * The address in it is damaged and is another array's. Its CRC tells so, but comes last: in a
+ * session that is not v0.7's nothing is written before.
+ */
+TEST(a_long_copy_to_a_damaged_address_writes_nothing)
+{
+	static const uint8_t known[] = {MINRPC_DIALECT_UNKNOWN, MINRPC_DIALECT_0_8};
+
+	for (size_t i = 0U; i < 2U * sizeof(known); i++) {
+		struct host *host = host_start();
+		uint64_t meant = host_alloc(host, 20000U);
+		uint64_t other = host_alloc(host, 20000U);
+		struct tensor tensor = tensor_1d(other, 0U, 8U, 20000);
+		struct bytes ones = {0};
+		struct bytes body = {0};
+		struct bytes wire = {0};
+		uint8_t now[20000];
+
+		put_fill(&ones, 1U, 20000U);
+		host_write(host, other, ones.data, ones.size);
+		host->server.dialect = known[i / 2U];
+		put_copy(&body, i % 2U == 0U ? V8 : V7, &tensor, 20000U);
+		fill(&body, 20000U);
+		put_request(&wire, host->session, RPC_COPY_TO, &body);
+		wire.data[wire.size - 1U] ^= 0x04U;
+		host_give(host, &wire);
+		host_expect_log(host, "skipped");
+		host_expect_silence(host);
+		host_read(host, other, now, sizeof(now));
+		CHECK_MEM(now, ones.data, sizeof(now));
+		CHECK(meant != other);
+		bytes_free(&ones);
+		host_stop(host);
+	}
+}
+
 /* A checked message: type 0x14, u32 CRC-32 of the packet up to its data, the packet. */
 static void put_checked_copy(struct bytes *wire, const struct host *host,
 			     const struct tensor *tensor, const struct bytes *data)
@@ -524,6 +560,7 @@ CHECK_MAIN(CASE(copies_of_every_size_arrive_in_both_dialects),
 	   CASE(a_streamed_copy_in_any_chunking),
 	   CASE(a_streamed_copy_that_does_not_fit_writes_nothing),
 	   CASE(a_streamed_copy_with_a_wrong_crc_is_not_answered),
+	   CASE(a_long_copy_to_a_damaged_address_writes_nothing),
 	   CASE(a_checked_copy_in_any_chunking),
 	   CASE(a_checked_copy_with_a_damaged_front_writes_nothing), CASE(pieces_by_byte_offset),
 	   CASE(a_copy_of_more_than_its_tensor_holds_is_malformed),

@@ -575,12 +575,16 @@ TEST(what_the_coarse_clock_timed_says_so)
 static struct bytes waiting;
 static uint32_t looks;
 static uint32_t arrives_at; /* at this look */
+static uint32_t piece_size; /* as in a ring, they lie in several pieces */
 
-static uint32_t port_pending(void *context, const uint8_t **data)
+static uint32_t port_pending(void *context, uint32_t from, const uint8_t **data)
 {
+	uint32_t left = waiting.size - from;
+
 	(void)context;
-	*data = waiting.data;
-	return ++looks >= arrives_at ? waiting.size : 0U;
+	looks += from == 0U;
+	*data = waiting.data + from;
+	return looks < arrives_at ? 0U : left < piece_size ? left : piece_size;
 }
 
 static struct host *start_pending(const uint8_t *message, uint32_t size, uint32_t look)
@@ -592,6 +596,7 @@ static struct host *start_pending(const uint8_t *message, uint32_t size, uint32_
 	put_frame(&waiting, message, size);
 	looks = 0U;
 	arrives_at = look;
+	piece_size = UINT32_MAX;
 	host->platform.pending = port_pending;
 	return host;
 }
@@ -661,6 +666,59 @@ TEST(a_new_session_ends_a_cool_down)
 	expect_abandoned(host);
 }
 
+TEST(a_session_start_in_two_pieces_of_a_ring_is_seen)
+{
+	for (uint32_t size = 1U; size < 16U; size++) {
+		struct host *host = start_pending(session_start, sizeof(session_start), 1U);
+		uint64_t evaluator = made_counting(
+			host, "tick", &(struct options){.number = 1 << 27, .repeat = 1});
+
+		piece_size = size;
+		host_functions.cost = 1000000U;
+		give_run(host, evaluator);
+		CHECK(host_functions.calls <= 2U);
+		expect_abandoned(host);
+	}
+}
+
+/* It came with the request, in one piece, so the port does not have it any more. */
+TEST(a_session_start_right_behind_the_request_is_seen)
+{
+	struct host *host = start_pending(session_start, sizeof(session_start), UINT32_MAX);
+	uint64_t evaluator =
+		made_counting(host, "tick", &(struct options){.number = 1 << 27, .repeat = 1});
+	struct bytes wire = {0};
+
+	host_functions.cost = 1000000U;
+	put_call(&wire, host->session, evaluator);
+	put(&wire, waiting.data, waiting.size);
+	host_give(host, &wire);
+	CHECK(host_functions.calls <= 2U);
+	host_take_next(host);
+	CHECK_EQ(host->message.type, TYPE_REPLY);
+	host->session = host->message.session;
+	host_still_serves(host);
+	bytes_free(&waiting);
+	host_stop(host);
+}
+
+/*
+ * Nothing is known of how long a call takes: it is looked all the same, and the batch comes to its
+ * end.
+ */
+TEST(calls_between_two_looks_under_a_clock_that_stands_still)
+{
+	struct host *host = start_pending(session_start, sizeof(session_start), UINT32_MAX);
+	uint64_t evaluator =
+		made_counting(host, "tick", &(struct options){.number = 100000, .repeat = 2});
+
+	host->clock.is.cycles_hz = UINT32_MAX;
+	CHECK_EQ(counted(run(host, evaluator), 2U, 1U).number, 100000U);
+	CHECK_EQ(host_functions.calls, 200001U);
+	bytes_free(&waiting);
+	host_stop(host);
+}
+
 /* Whatever else waits there, and a start that is damaged, ends nothing. */
 TEST(other_bytes_end_nothing)
 {
@@ -705,5 +763,8 @@ CHECK_MAIN(CASE(one_untimed_call_then_number_calls_a_repeat), CASE(every_arity_i
 	   CASE(unknown_functions_and_modules_are_exceptions), CASE(counts_of_every_repeat),
 	   CASE(the_empty_name_times_the_call_and_no_calls_the_timer),
 	   CASE(a_new_session_ends_a_long_batch), CASE(a_new_session_ends_batches_that_grow),
-	   CASE(a_new_session_ends_a_cool_down), CASE(other_bytes_end_nothing),
-	   CASE(what_the_coarse_clock_timed_says_so))
+	   CASE(a_new_session_ends_a_cool_down),
+	   CASE(a_session_start_in_two_pieces_of_a_ring_is_seen),
+	   CASE(a_session_start_right_behind_the_request_is_seen),
+	   CASE(calls_between_two_looks_under_a_clock_that_stands_still),
+	   CASE(other_bytes_end_nothing), CASE(what_the_coarse_clock_timed_says_so))

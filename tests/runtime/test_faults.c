@@ -407,8 +407,10 @@ TEST(a_copy_to_freed_memory_is_an_exception)
 
 TEST(counts_of_the_wire_are_checked_before_they_are_used)
 {
-	static const uint32_t counts[] = {2U,          3U,          1000U,     0x3fffffffU,
-					  0x40000000U, 0x80000000U, UINT32_MAX};
+	/* 2^29 times 8 bytes are 2^32. */
+	static const uint32_t counts[] = {2U,          3U,          1000U,       0x1fffffffU,
+					  0x20000000U, 0x20000001U, 0x3fffffffU, 0x40000000U,
+					  0x80000000U, UINT32_MAX};
 	struct host *host = host_start();
 	uint64_t inc = host_function(host, "inc");
 
@@ -430,7 +432,7 @@ TEST(counts_of_the_wire_are_checked_before_they_are_used)
 		put_u32(&body, counts[i]);
 		put_u32(&body, 0x00010800U);
 		put_u64(&body, 1U);
-		expect_exception(host_request(host, RPC_CALL_FUNC, &body), "");
+		expect_exception(host_request(host, RPC_CALL_FUNC, &body), "malformed arguments");
 		/* A string of as many bytes. */
 		put_u64(&body, inc);
 		put_u32(&body, 1U);

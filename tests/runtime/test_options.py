@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 
@@ -13,13 +14,18 @@ from tests.native import need_tools
 APP = Path(__file__).parents[2] / "zephyr-app"
 SOURCES = sorted([*(APP / "runtime").glob("*.c"), *(APP / "operators").glob("*.c")])
 
-# Each option of minrpc/minrpc_config.h, and a function that is there for it alone.
+# Each option of minrpc/minrpc_config.h, and what is there for it alone.
 OPTIONS = {
     "NUMBERED": "minrpc_resend_deliver",
     "STREAMING": "minrpc_stream",
     "RANDOM_FILL": "minrpc_random_fill",
     "FILL": "minrpc_checksum",
     "ERROR_TEXTS": "minrpc_text_list",
+    "GUARDS": "minrpc_arena_inspect",
+    "DEVICE_INFO": "minrpc_device_info",
+    "COUNTING": "minrpc_evaluator_create_counting",
+    "ABANDON": "minrpc_is_abandoned",
+    "CONFIG_CHECKS": "minrpc_check_config",
     "TESTING": "minrpc_testing_hang",
     "CODE_LOADING": "minrpc_code_load",
 }
@@ -42,6 +48,19 @@ def symbols(directory: Path, **options: int) -> dict[str, str]:
     subprocess.run(["ld", "-r", *objects, "-o", whole], check=True)
     listed = subprocess.run(["nm", whole], capture_output=True, text=True, check=True).stdout
     return {line.split()[-1]: line.split()[-2] for line in listed.splitlines()}
+
+
+def test_options_are_the_same_in_c_cmake_kconfig_and_on_the_page() -> None:
+    def names(path: Path, pattern: str) -> set[str]:
+        return set(re.findall(pattern, path.read_text(), re.MULTILINE)) - {"TESTING"}
+
+    root = APP.parent
+    header = names(APP / "runtime/include/minrpc/minrpc_config.h", r"^#define MINRPC_(\w+) [01]$")
+    assert header == set(OPTIONS) - {"TESTING"}
+    assert names(root / "docs/c-library.md", r"^\| `MINRPC_(\w+)` ") == header
+    assert names(root / "zephyr/Kconfig", r"^config MINRPC_(\w+)\n\tbool") >= header
+    cmake = (APP / "options.cmake").read_text().partition("set(MINRPC_OPTIONS ")[2].partition(")")[0]
+    assert set(cmake.split()) == header
 
 
 @pytest.mark.parametrize("option", OPTIONS)

@@ -221,6 +221,58 @@ TEST(a_damaged_frame_is_asked_for_again)
 	host_stop(host);
 }
 
+/*
+ * What cuts a frame short is a new one, which is answered itself: to ask would bring that once
+ * more.
+ */
+TEST(after_a_frame_that_was_cut_short_nothing_is_asked)
+{
+	struct host *host = host_start();
+	uint64_t tick = host_function(host, "tick");
+	struct args args = {0};
+	struct bytes wire = {0};
+
+	(void)call_tick(host, 1U, tick);
+	put_numbered_call(host, &wire, 2U, tick, &args);
+	wire.size -= 5U;
+	put_numbered_call(host, &wire, 2U, tick, &args);
+	host_give(host, &wire);
+	(void)take_reply(host, 2U);
+	host_expect_silence(host);
+	CHECK_EQ(host->server.counters[MINRPC_SHORT_PACKETS], 1U);
+	CHECK_EQ(host_functions.calls, 2U);
+	host_stop(host);
+}
+
+/* The front of it, as much as the buffer holds, is a message whose check is right. */
+TEST(a_numbered_message_over_the_buffer_is_asked_for_again)
+{
+	static const uint8_t zeros[8148];
+	struct host *host = host_start();
+	uint64_t tick = host_function(host, "tick");
+	struct args args = {0};
+	struct bytes front = {0};
+	struct bytes wire = {0};
+	const uint8_t *at;
+	struct bytes message = {0};
+
+	(void)call_tick(host, 1U, tick);
+	arg_bytes(&args, zeros, sizeof(zeros));
+	put_numbered_call(host, &front, 2U, tick, &args);
+	at = front.data;
+	CHECK(take_frame(&at, front.data + front.size, &message));
+	CHECK_EQ(message.size, 8192U);
+	put_u8(&message, 0U);
+	put_frame(&wire, message.data, message.size);
+	host_give(host, &wire);
+	expect_resend(host, 1U);
+	host_expect_silence(host);
+	CHECK_EQ(host_functions.calls, 1U);
+	bytes_free(&message);
+	bytes_free(&front);
+	host_stop(host);
+}
+
 TEST(messages_too_short_to_be_numbered)
 {
 	struct host *host = host_start();
@@ -393,8 +445,10 @@ CHECK_MAIN(CASE(a_request_that_arrives_twice_runs_once), CASE(an_old_request_is_
 	   CASE(the_sequence_goes_round),
 	   CASE(a_probe_gets_the_reply_or_learns_that_no_request_came),
 	   CASE(a_message_whose_own_check_fails_is_asked_for_again),
-	   CASE(a_damaged_frame_is_asked_for_again), CASE(messages_too_short_to_be_numbered),
-	   CASE(a_reply_from_the_receive_buffer_is_kept),
+	   CASE(a_damaged_frame_is_asked_for_again),
+	   CASE(after_a_frame_that_was_cut_short_nothing_is_asked),
+	   CASE(a_numbered_message_over_the_buffer_is_asked_for_again),
+	   CASE(messages_too_short_to_be_numbered), CASE(a_reply_from_the_receive_buffer_is_kept),
 	   CASE(a_call_whose_answer_could_not_be_kept_does_not_run),
 	   CASE(with_a_full_arena_numbered_requests_are_answered),
 	   CASE(exceptions_data_and_evaluators_results_are_kept),

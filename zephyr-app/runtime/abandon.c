@@ -5,25 +5,32 @@
  */
 #include "rpc.h"
 
-/* Looks for the frame that starts a session among bytes that wait; they stay where they are. */
-static bool holds_session_start(const uint8_t *data, uint32_t size)
-{
-	struct minrpc_reader reader = {0};
+#if MINRPC_ABANDON
+
+/* Looking through bytes that wait; they stay where they are. */
+struct look {
+	struct minrpc_reader reader;
 	uint8_t message[MINRPC_SESSION_HEADER + 1U];
+};
+
+/* Whether the frame that starts a session ends in this piece. */
+static bool finds_session_start(struct look *look, const uint8_t *data, uint32_t size)
+{
+	struct minrpc_reader *reader = &look->reader;
 
 	for (;;) {
-		switch (minrpc_reader_feed(&reader, &data, &size)) {
+		switch (minrpc_reader_feed(reader, &data, &size)) {
 		case MINRPC_READER_MORE:
 			return false;
 		case MINRPC_READER_LENGTH:
-			minrpc_reader_sink(&reader, message, sizeof(message));
+			minrpc_reader_sink(reader, look->message, sizeof(look->message));
 			break;
 		case MINRPC_READER_FULL:
-			minrpc_reader_sink(&reader, NULL, UINT32_MAX);
+			minrpc_reader_sink(reader, NULL, UINT32_MAX);
 			break;
 		case MINRPC_READER_FRAME:
-			if (reader.length == sizeof(message) && message[0] != 0U &&
-			    message[2] == MINRPC_MESSAGE_START_INIT) {
+			if (reader->length == sizeof(look->message) && look->message[0] != 0U &&
+			    look->message[2] == MINRPC_MESSAGE_START_INIT) {
 				return true;
 			}
 			break;
@@ -36,17 +43,23 @@ static bool holds_session_start(const uint8_t *data, uint32_t size)
 bool minrpc_is_abandoned(struct minrpc_server *server)
 {
 	const struct minrpc_config *config = server->config;
-	const uint8_t *data;
-	uint32_t size;
+	struct look look = {{0}, {0}};
+	const uint8_t *data = server->rest;
+	uint32_t size = server->rest_size;
+	uint32_t from = 0U;
 
 	if (config->platform->pending == NULL) {
 		return false;
 	}
-	size = config->platform->pending(config->context, &data);
-	if (size == 0U || !holds_session_start(data, size)) {
-		return false;
+	while (!finds_session_start(&look, data, size)) {
+		size = config->platform->pending(config->context, from, &data);
+		from += size;
+		if (size == 0U) {
+			return false;
+		}
 	}
 	server->abandoned = true;
-	(void)minrpc_fail(server, "ended: a new session begins");
-	return true;
+	return !minrpc_fail(server, "ended: a new session begins");
 }
+
+#endif

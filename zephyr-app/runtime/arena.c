@@ -9,6 +9,7 @@
  *     0         blocks          end      free       top      workspace      size
  */
 #include <minrpc/arena.h>
+#include <minrpc/minrpc_config.h>
 
 #include <string.h>
 
@@ -16,6 +17,7 @@ struct header {
 	uint32_t span;      /* header, payload and guard, a multiple of the granule */
 	uint32_t requested; /* what alloc was asked for */
 	uint16_t kind;
+	/* Without guards the rest is not used: payloads start on a granule all the same. */
 	uint16_t check; /* of all before it */
 	uint32_t guard; /* directly in front of the payload */
 };
@@ -23,10 +25,8 @@ struct header {
 _Static_assert(sizeof(struct header) == MINRPC_ARENA_GRANULE, "payloads start on a granule");
 
 /* Directly behind the payload, at any alignment. */
-#define GUARD_SIZE  8U
-#define OVERHEAD    ((uint32_t)sizeof(struct header) + GUARD_SIZE)
-#define FRONT_GUARD 0x5ca1ab1eU
-static const uint8_t rear_guard[GUARD_SIZE] = {0xd1, 0x5e, 0xa5, 0xed, 0xfe, 0xed, 0xbe, 0xa7};
+#define GUARD_SIZE (8U * MINRPC_GUARDS)
+#define OVERHEAD   ((uint32_t)sizeof(struct header) + GUARD_SIZE)
 
 static struct header *at(const void *base, uint32_t offset)
 {
@@ -43,6 +43,10 @@ static struct header *after(const struct header *block)
 	return at(block, block->span);
 }
 
+#if MINRPC_GUARDS
+#define FRONT_GUARD 0x5ca1ab1eU
+#define REAR_GUARD  {0xeda55ed1U, 0xa7beedfeU}
+
 static uint8_t *behind(const struct header *block)
 {
 	return (uint8_t *)(block + 1) + block->requested;
@@ -55,18 +59,34 @@ static uint16_t check_of(const struct header *block)
 	return (uint16_t)~(mixed ^ mixed >> 16);
 }
 
+static __attribute__((noinline)) void put_guards(struct header *block)
+{
+	static const uint32_t rear[] = REAR_GUARD;
+
+	block->guard = FRONT_GUARD;
+	memcpy(behind(block), rear, GUARD_SIZE);
+}
+
+/* In line, here and below: each array is looked at after each call. */
+static inline __attribute__((always_inline)) bool is_rear_whole(const struct header *block)
+{
+	static const uint32_t whole[] = REAR_GUARD;
+	uint32_t rear[2];
+
+	memcpy(rear, behind(block), GUARD_SIZE);
+	return rear[0] == whole[0] && rear[1] == whole[1];
+}
+#else
+#define check_of(block)   0U
+#define put_guards(block) ((void)0)
+#endif
+
 /* Each change of a header ends with this. Not inlined: there are many. */
 static __attribute__((noinline)) void seal(struct header *block, uint32_t span, uint32_t kind)
 {
 	block->span = span;
 	block->kind = (uint16_t)kind;
 	block->check = check_of(block);
-}
-
-static __attribute__((noinline)) void put_guards(struct header *block)
-{
-	block->guard = FRONT_GUARD;
-	memcpy(behind(block), rear_guard, GUARD_SIZE);
 }
 
 void minrpc_arena_init(struct minrpc_arena *arena, void *buffer, uint32_t size)
@@ -261,41 +281,62 @@ enum minrpc_damage minrpc_workspace_free(struct minrpc_arena *arena, const void 
 	if (arena->top == arena->size || pointer != block + 1) {
 		return MINRPC_DAMAGE_FOREIGN;
 	}
+#if MINRPC_GUARDS
 	if (block->guard != FRONT_GUARD || block->check != check_of(block)) {
 		return MINRPC_DAMAGE_BEFORE;
 	}
+#endif
 	arena->top += block->span;
-	return memcmp(behind(block), rear_guard, GUARD_SIZE) == 0 ? MINRPC_DAMAGE_NONE
-								  : MINRPC_DAMAGE_PAST;
+#if MINRPC_GUARDS
+	if (!is_rear_whole(block)) {
+		return MINRPC_DAMAGE_PAST;
+	}
+#endif
+	return MINRPC_DAMAGE_NONE;
 }
 
 /* ---------------------------------------------------------------------- guards */
 
-static bool is_sound(const struct minrpc_arena *arena, const struct header *block)
+#if MINRPC_GUARDS
+
+/* Whether the header's check is right and the block ends at `last` at the latest. */
+static inline __attribute__((always_inline)) bool is_sound(const struct header *block,
+							   const struct header *last)
 {
-	return block->check == check_of(block) && block->span != 0U &&
-	       block->span <= arena->end - (uint32_t)((const uint8_t *)block - arena->base);
+	uint32_t mixed =
+		block->span ^ block->requested ^ block->kind ^ (uint32_t)block->check << 16;
+
+	/* A span of 0 becomes the largest there is. */
+	return (uint16_t)(mixed ^ mixed >> 16) == UINT16_MAX &&
+	       block->span - 1U < (uint32_t)((uintptr_t)last - (uintptr_t)block);
 }
 
 enum minrpc_damage minrpc_arena_inspect(struct minrpc_arena *arena, const void **array)
 {
 	enum minrpc_damage damage = MINRPC_DAMAGE_NONE;
 	struct header *block = at(arena->base, 0U);
+	const struct header *last = end(arena);
 
-	for (; block != end(arena); block = after(block)) {
-		if (!is_sound(arena, block)) {
+	for (; block != last; block = after(block)) {
+		if (!is_sound(block, last)) {
 			return MINRPC_DAMAGE_HEADERS;
 		}
-		if (block->kind == MINRPC_ARENA_FREE || damage != MINRPC_DAMAGE_NONE) {
+		if (block->kind == MINRPC_ARENA_FREE) {
 			continue;
 		}
-		*array = block + 1;
-		if (block->guard != FRONT_GUARD) {
-			damage = MINRPC_DAMAGE_BEFORE;
-		} else if (memcmp(behind(block), rear_guard, GUARD_SIZE) != 0) {
-			damage = MINRPC_DAMAGE_PAST;
+		if (damage == MINRPC_DAMAGE_NONE) {
+			*array = block + 1;
+		}
+		if (block->guard == FRONT_GUARD && is_rear_whole(block)) {
+			continue;
+		}
+		if (damage == MINRPC_DAMAGE_NONE) {
+			damage = block->guard == FRONT_GUARD ? MINRPC_DAMAGE_PAST
+							     : MINRPC_DAMAGE_BEFORE;
 		}
 		put_guards(block);
 	}
 	return damage;
 }
+
+#endif

@@ -118,44 +118,59 @@ bool minrpc_invoke(const struct minrpc_callee *callee, uint32_t number, struct m
 	return status == 0;
 }
 
+bool minrpc_return_handle(struct minrpc_call *call, int type_code, uintptr_t handle)
+{
+	call->value.v_int64 = (int64_t)handle;
+	call->type_code = type_code;
+	return true;
+}
+
 /* -------------------------------------------------------------------- handles */
+
+/*
+ * The functions among which `handle` is one, if it is any: an object's, global ones, or the
+ * library's.
+ */
+static struct minrpc_object *find_library(struct minrpc_server *server, uintptr_t handle,
+					  struct minrpc_library *library, uint32_t *first)
+{
+	struct minrpc_object *object = minrpc_object_find(server, handle);
+
+	library->count = 1U;
+	if (object != NULL) {
+		library->modules = &object->module;
+		*first = object->handle + 1U;
+	} else if (handle >= MINRPC_HANDLE_GLOBAL) {
+		library->modules = &minrpc_globals;
+		*first = MINRPC_HANDLE_GLOBAL;
+	} else {
+		*library = server->config->library;
+		*first = MINRPC_HANDLE_FUNCTION;
+	}
+	return object;
+}
 
 bool minrpc_find_module(struct minrpc_server *server, uintptr_t handle,
 			struct minrpc_library *library, uint32_t *first)
 {
-	struct minrpc_object *object = minrpc_object_find(server, handle);
+	const struct minrpc_object *object = find_library(server, handle, library, first);
 
-	if (handle == MINRPC_HANDLE_MODULE) {
-		*library = server->config->library;
-		*first = MINRPC_HANDLE_FUNCTION;
-		return true;
-	}
-	if (object == NULL || object->handle != handle || object->type_code != kTVMModuleHandle) {
-		return minrpc_fail_handle(server, kTVMModuleHandle, handle);
-	}
-	*library = (struct minrpc_library){&object->module, 1U};
-	*first = object->handle + 1U;
-	return true;
+	return handle == MINRPC_HANDLE_MODULE ||
+	       (object != NULL && object->handle == handle &&
+		object->type_code == kTVMModuleHandle) ||
+	       minrpc_fail_handle(server, kTVMModuleHandle, handle);
 }
 
 static bool find_callee(struct minrpc_server *server, uintptr_t handle,
 			struct minrpc_callee *callee)
 {
-	struct minrpc_object *object = minrpc_object_find(server, handle);
-	struct minrpc_library library = {NULL, 0U};
-	uint32_t first = 0U;
+	struct minrpc_library library;
+	uint32_t first;
 
-	if (object != NULL) {
-		library = (struct minrpc_library){&object->module, 1U};
-		first = object->handle + 1U;
-	} else if (handle - MINRPC_HANDLE_GLOBAL < MINRPC_HANDLE_MODULE) {
-		library = (struct minrpc_library){&minrpc_globals, 1U};
-		first = MINRPC_HANDLE_GLOBAL;
-	} else if (handle - MINRPC_HANDLE_FUNCTION < MINRPC_HANDLE_MODULE) {
-		library = server->config->library;
-		first = MINRPC_HANDLE_FUNCTION;
-	}
-	return minrpc_library_at(&library, (uint32_t)handle - first, callee) ||
+	(void)find_library(server, handle, &library, &first);
+	/* What is in front of the first wraps, or is wider: no function has such a number. */
+	return (handle - first <= UINT16_MAX &&
+		minrpc_library_at(&library, (uint32_t)(handle - first), callee)) ||
 	       minrpc_fail_handle(server, kTVMPackedFuncHandle, handle);
 }
 

@@ -24,12 +24,11 @@ struct minrpc_arena *minrpc_code_arena(struct minrpc_server *server)
 bool minrpc_code_alloc(struct minrpc_call *call)
 {
 	uint32_t size = minrpc_size((uint64_t)call->args.values[0].v_int64);
-	void *block = minrpc_alloc_in(call->server, minrpc_code_arena(call->server), size,
-				      ALIGNMENT, MINRPC_ARENA_CODE);
+	struct minrpc_arena *arena = minrpc_code_arena(call->server);
+	void *block = minrpc_arena_alloc(arena, size, ALIGNMENT, MINRPC_ARENA_CODE);
 
-	call->value.v_handle = block;
-	call->type_code = kTVMOpaqueHandle;
-	return block != NULL;
+	return block == NULL ? minrpc_fail_memory(call->server, arena, size)
+			     : minrpc_return_handle(call, kTVMOpaqueHandle, (uintptr_t)block);
 }
 
 static void destroy(struct minrpc_server *server, struct minrpc_object *object)

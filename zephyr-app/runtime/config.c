@@ -5,6 +5,8 @@
  */
 #include "rpc.h"
 
+#if MINRPC_CONFIG_CHECKS
+
 /* A buffer of at least one byte that does not go round the end of the address space. */
 static bool is_buffer(const void *buffer, uint32_t size)
 {
@@ -76,3 +78,5 @@ bool minrpc_check_config(struct minrpc_server *server, const struct minrpc_confi
 
 	return wrong == NULL || minrpc_fail(server, "struct minrpc_config: %s is wrong", wrong);
 }
+
+#endif

@@ -4,6 +4,9 @@
  * CRC-32, which backs up the frames' CRC-16 where a link loses bytes.
  */
 #include <minrpc/frame.h>
+#include <minrpc/minrpc_config.h>
+
+#if MINRPC_NUMBERED || MINRPC_STREAMING || MINRPC_FILL
 
 uint32_t minrpc_crc32(uint32_t crc, const void *data, uint32_t size)
 {
@@ -23,3 +26,5 @@ uint32_t minrpc_crc32(uint32_t crc, const void *data, uint32_t size)
 	}
 	return ~crc;
 }
+
+#endif

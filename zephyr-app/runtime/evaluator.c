@@ -38,9 +38,11 @@ enum option {
 struct evaluator {
 	struct minrpc_object object;
 	struct minrpc_callee callee;
-	bool counting; /* the result is in cycles */
 	uint32_t options[OPTIONS];
+	bool counting; /* the result is in cycles */
 };
+
+#define is_counting(evaluator) (MINRPC_COUNTING && (evaluator)->counting)
 
 /* One repeat as it was measured: its last batch. */
 struct sample {
@@ -51,6 +53,7 @@ struct sample {
 
 #define COARSE_CLOCK (1U << 31)
 
+#if MINRPC_COUNTING
 /*
  * A counting evaluator's result: this, the names of the further columns with a NUL behind each,
  * filled up to `size` with zeros, and then a row for each repeat: a sample, and a u64 for each
@@ -91,7 +94,7 @@ static int empty_function(TVMValue *args, int *type_codes, int num_args, TVMValu
  */
 static const TVMBackendPackedCFunc empty_functions[] = {empty_function};
 static const TVMFuncRegistry empty_registry = {"\001\000\0", empty_functions};
-static const struct minrpc_callee empty_callee = {.packed = &empty_registry};
+#endif
 
 /*
  * module, name, device type and id, the options, and last a string: 8, 10, 11 or 12 arguments by
@@ -117,7 +120,7 @@ static bool take_options(struct minrpc_server *server, const struct minrpc_args 
 			 struct evaluator *evaluator)
 {
 	/* Number and repeat are at least 1, but for what times the timer. */
-	uint32_t positive = evaluator->counting ? 1U << REPEAT : 1U << NUMBER | 1U << REPEAT;
+	uint32_t positive = is_counting(evaluator) ? 1U << REPEAT : 1U << NUMBER | 1U << REPEAT;
 	uint32_t option = NUMBER;
 
 	evaluator->options[LIMIT_ZERO_TIME_ITERATIONS] = LIMIT_ZERO_DEFAULT;
@@ -161,10 +164,12 @@ static bool find_function(struct minrpc_server *server, const TVMValue *values,
 	if (!minrpc_find_module(server, module, &library, &first)) {
 		return false;
 	}
+#if MINRPC_COUNTING
 	if (evaluator->counting && *name == '\0') {
-		evaluator->callee = empty_callee;
+		evaluator->callee.packed = &empty_registry;
 		return true;
 	}
+#endif
 	/* It goes with its function, where that can go. */
 	evaluator->object.owner = module == MINRPC_HANDLE_MODULE ? 0U : (uint32_t)module;
 	return minrpc_library_at(&library, minrpc_library_find(&library, name),
@@ -186,16 +191,15 @@ static bool create(struct minrpc_call *call, bool counting)
 	}
 	made->counting = counting;
 	made->object.type_code = kTVMPackedFuncHandle;
-	made->object.module = (struct minrpc_module){
-		.functions = &minrpc_evaluator_function, .count = 1U, .resource = made};
+	made->object.module.functions = &minrpc_evaluator_function;
+	made->object.module.count = 1U;
+	made->object.module.resource = made;
 	if (!find_function(server, call->args.values, made) ||
 	    !take_options(server, &call->args, made) || !check_repeat(server, &call->args, made)) {
 		minrpc_object_free(server, &made->object);
 		return false;
 	}
-	call->value.v_int64 = made->object.handle + 1U;
-	call->type_code = kTVMPackedFuncHandle;
-	return true;
+	return minrpc_return_handle(call, kTVMPackedFuncHandle, made->object.handle + 1U);
 }
 
 bool minrpc_evaluator_create(struct minrpc_call *call)
@@ -203,44 +207,89 @@ bool minrpc_evaluator_create(struct minrpc_call *call)
 	return create(call, false);
 }
 
+#if MINRPC_COUNTING
 bool minrpc_evaluator_create_counting(struct minrpc_call *call)
 {
 	return create(call, true);
 }
+#endif
 
-/*
- * A batch, and between its calls, about every quarter of a second, a look at whether anybody still
- * waits for it: `between` calls lie between two looks. What a look costs is in the time, at most
- * once in so long.
- */
-static bool run_batch(struct minrpc_server *server, const struct evaluator *evaluator,
-		      struct minrpc_call *call, uint32_t number, uint32_t between)
+/* ------------------------------------------------------------------------- a run */
+
+struct run {
+	struct minrpc_server *server;
+	const struct evaluator *evaluator;
+	struct minrpc_call *call;
+	struct sample sample; /* of the repeat that is measured */
+#if MINRPC_ABANDON
+	uint32_t between; /* so many calls lie between two looks at whether anybody still waits */
+#endif
+};
+
+static uint32_t option(const struct run *run, enum option which)
 {
-	while (number > between) {
-		if (!minrpc_invoke(&evaluator->callee, between, call) ||
-		    minrpc_is_abandoned(server)) {
+	return run->evaluator->options[which];
+}
+
+static bool invoke(struct run *run, uint32_t number)
+{
+	return minrpc_invoke(&run->evaluator->callee, number, run->call);
+}
+
+#if MINRPC_ABANDON
+
+/* So many calls take a quarter of a second, at least one, when `number` took `cycles`. */
+static void space_looks(struct run *run, uint32_t number, uint64_t cycles)
+{
+	uint64_t quarter = run->server->timer.clock.cycles_hz / 4U;
+
+	run->between = UINT32_MAX;
+	if (run->server->config->platform->pending != NULL && number != 0U) {
+		/* What took no time is taken for as long as the clock might not see. */
+		run->between = minrpc_size(minrpc_clock_convert(quarter, cycles + 1U, number) + 1U);
+	}
+}
+
+/* One untimed call: caches are warm then, and what fails fails here. */
+static bool warm_up(struct run *run)
+{
+	const struct minrpc_config *config = run->server->config;
+	struct minrpc_clock_sample start;
+	struct minrpc_clock_sample stop;
+	bool done;
+
+	config->platform->clock_describe(config->context, &run->server->timer.clock);
+	config->platform->clock_sample(config->context, &start);
+	done = invoke(run, 1U);
+	config->platform->clock_sample(config->context, &stop);
+	space_looks(run, 1U, stop.cycles - start.cycles);
+	return done;
+}
+
+/* What a look costs is in the time, about every quarter of a second. */
+static bool run_batch(struct run *run)
+{
+	uint32_t left = run->sample.number;
+
+	for (; left > run->between; left -= run->between) {
+		if (!invoke(run, run->between) || minrpc_is_abandoned(run->server)) {
 			return false;
 		}
-		number -= between;
 	}
-	return minrpc_invoke(&evaluator->callee, number, call);
+	return invoke(run, left);
 }
 
-/* So many calls take a quarter of a second, when `number` took `cycles`. */
-static uint32_t calls_between(const struct minrpc_server *server, uint32_t number, uint64_t cycles)
-{
-	uint64_t quarter = server->timer.clock.cycles_hz / 4U;
+#else
 
-	if (server->config->platform->pending == NULL || number == 0U) {
-		return UINT32_MAX;
-	}
-	/* What took no time is taken for as long as the clock might not see. */
-	return minrpc_size(minrpc_clock_convert(quarter, cycles + 1U, number)) + 1U;
-}
+#define space_looks(run, number, cycles) ((void)0)
+#define warm_up(run)                     invoke(run, 1U)
+#define run_batch(run)                   invoke(run, (run)->sample.number)
 
-static bool time_batch(struct minrpc_server *server, const struct evaluator *evaluator,
-		       struct minrpc_call *call, struct sample *sample, uint32_t between)
+#endif
+
+static bool time_batch(struct run *run)
 {
+	struct minrpc_server *server = run->server;
 	const struct minrpc_platform *platform = server->config->platform;
 	void *context = server->config->context;
 	tvm_crt_error_t error = minrpc_timer_start(&server->timer, platform, context);
@@ -249,9 +298,9 @@ static bool time_batch(struct minrpc_server *server, const struct evaluator *eva
 	if (error != kTvmErrorNoError) {
 		return minrpc_fail(server, "timer error 0x%x", (unsigned int)error);
 	}
-	done = run_batch(server, evaluator, call, sample->number, between);
-	(void)minrpc_timer_stop(&server->timer, platform, context, &sample->cycles);
-	sample->batches++;
+	done = run_batch(run);
+	(void)minrpc_timer_stop(&server->timer, platform, context, &run->sample.cycles);
+	run->sample.batches++;
 	return done && !minrpc_is_abandoned(server);
 }
 
@@ -274,126 +323,114 @@ static uint32_t grow(uint32_t number, uint64_t cycles, uint64_t wanted)
 	return next > NUMBER_MAX ? NUMBER_MAX : next;
 }
 
-static bool time_repeat(struct minrpc_server *server, const struct evaluator *evaluator,
-			struct minrpc_call *call, struct sample *sample, uint32_t between)
+static bool time_repeat(struct run *run)
 {
+	struct sample *sample = &run->sample;
 	uint64_t wanted;
 
-	sample->number = evaluator->options[NUMBER];
+	sample->number = option(run, NUMBER);
 	sample->batches = 0U;
 	for (;;) {
-		if (!time_batch(server, evaluator, call, sample, between)) {
+		if (!time_batch(run)) {
 			return false;
 		}
-		between = calls_between(server, sample->number, sample->cycles);
-		wanted = minrpc_timer_cycles(&server->timer, evaluator->options[MIN_REPEAT_MS]);
+		space_looks(run, sample->number, sample->cycles);
+		wanted = minrpc_timer_cycles(&run->server->timer, option(run, MIN_REPEAT_MS));
 		if (sample->cycles >= wanted || sample->number == 0U ||
 		    sample->number == NUMBER_MAX ||
 		    (sample->cycles == 0U &&
-		     sample->batches >= evaluator->options[LIMIT_ZERO_TIME_ITERATIONS])) {
+		     sample->batches >= option(run, LIMIT_ZERO_TIME_ITERATIONS))) {
 			break;
 		}
 		sample->number = grow(sample->number, sample->cycles, wanted);
 	}
-	sample->batches |= server->timer.fell_back ? COARSE_CLOCK : 0U;
 	return true;
 }
 
 /* In pieces, as nobody may be waiting any more. False when so. */
-static bool cool_down(struct minrpc_server *server, const struct evaluator *evaluator,
-		      uint32_t index)
+static bool cool_down(const struct run *run, uint32_t index)
 {
-	const struct minrpc_config *config = server->config;
-	uint32_t left = evaluator->options[COOLDOWN_INTERVAL_MS];
-	uint32_t repeats = evaluator->options[REPEATS_TO_COOLDOWN];
+	const struct minrpc_config *config = run->server->config;
+	uint32_t left = option(run, COOLDOWN_INTERVAL_MS);
+	uint32_t repeats = option(run, REPEATS_TO_COOLDOWN);
+	uint32_t piece;
 
 	if (repeats == 0U || index % repeats != 0U) {
 		return true;
 	}
-	while (left != 0U) {
-		uint32_t piece = left;
-
+	for (; left != 0U; left -= piece) {
+		piece = left;
+#if MINRPC_ABANDON
 		if (config->platform->pending != NULL && piece > COOLDOWN_PIECE_MS) {
 			piece = COOLDOWN_PIECE_MS;
 		}
+#endif
 		config->platform->sleep_ms(config->context, piece);
-		if (minrpc_is_abandoned(server)) {
+		if (minrpc_is_abandoned(run->server)) {
 			return false;
 		}
-		left -= piece;
 	}
 	return true;
 }
 
-/* A plain evaluator's result is the seconds of each repeat, as TVM's clients expect. */
+/*
+ * The result of the repeat that has been measured. A plain evaluator's are seconds, as TVM's
+ * clients expect.
+ */
+static void keep(const struct run *run, void *out, uint32_t index)
+{
+	const struct sample *sample = &run->sample;
+	double *seconds = out;
+
+#if MINRPC_COUNTING
+	if (run->evaluator->counting) {
+		struct sample *row = (struct sample *)((struct counting_header *)out + 1) + index;
+
+		*row = *sample;
+		row->batches |= run->server->timer.fell_back ? COARSE_CLOCK : 0U;
+		return;
+	}
+#endif
+	seconds[index] = minrpc_timer_seconds(&run->server->timer, sample->cycles) / sample->number;
+}
+
 static uint32_t result_size(const struct evaluator *evaluator)
 {
 	uint32_t repeat = evaluator->options[REPEAT];
 
-	if (!evaluator->counting) {
-		return repeat * (uint32_t)sizeof(double);
+#if MINRPC_COUNTING
+	if (evaluator->counting) {
+		return repeat * (uint32_t)sizeof(struct sample) +
+		       (uint32_t)sizeof(struct counting_header);
 	}
-	return repeat * (uint32_t)sizeof(struct sample) + (uint32_t)sizeof(struct counting_header);
+#endif
+	return repeat * (uint32_t)sizeof(double);
 }
 
-/* Tells also how many calls may be made until the next look at the link. */
-static bool first_call(struct minrpc_server *server, const struct evaluator *evaluator,
-		       struct minrpc_call *call, uint32_t *between)
+static bool time_repeats(struct run *run, void *out)
 {
-	const struct minrpc_config *config = server->config;
-	struct minrpc_clock_sample start = {0};
-	struct minrpc_clock_sample stop = {0};
-	bool done;
-
-	if (config->platform->pending != NULL) {
-		config->platform->clock_describe(config->context, &server->timer.clock);
-		config->platform->clock_sample(config->context, &start);
-	}
-	done = minrpc_invoke(&evaluator->callee, 1U, call);
-	if (config->platform->pending != NULL) {
-		config->platform->clock_sample(config->context, &stop);
-	}
-	*between = calls_between(server, 1U, stop.cycles - start.cycles);
-	return done;
-}
-
-static bool time_repeats(struct minrpc_server *server, const struct evaluator *evaluator,
-			 struct minrpc_call *call, void *out)
-{
-	struct counting_header *header = out;
-	struct sample *rows = (struct sample *)(header + 1);
-	double *seconds = out;
-
-	uint32_t between;
-
-	/* One untimed call first: caches warm, and what fails fails here. */
-	if (!first_call(server, evaluator, call, &between)) {
+	if (!warm_up(run)) {
 		return false;
 	}
-	for (uint32_t i = 0U; i < evaluator->options[REPEAT]; i++) {
-		struct sample sample;
-
-		if (!time_repeat(server, evaluator, call, &sample, between)) {
+	for (uint32_t i = 0U; i < option(run, REPEAT); i++) {
+		if (!time_repeat(run)) {
 			return false;
 		}
-		if (evaluator->counting) {
-			rows[i] = sample;
-		} else {
-			seconds[i] =
-				minrpc_timer_seconds(&server->timer, sample.cycles) / sample.number;
-		}
-		if (!cool_down(server, evaluator, i)) {
+		keep(run, out, i);
+		if (!cool_down(run, i)) {
 			return false;
 		}
 	}
-	if (evaluator->counting) {
-		*header = (struct counting_header){
+#if MINRPC_COUNTING
+	if (run->evaluator->counting) {
+		*(struct counting_header *)out = (struct counting_header){
 			.version = COUNTING_VERSION,
-			.size = sizeof(*header),
+			.size = sizeof(struct counting_header),
 			.stride = sizeof(struct sample),
-			.cycles_hz = server->timer.clock.cycles_hz,
+			.cycles_hz = run->server->timer.clock.cycles_hz,
 		};
 	}
+#endif
 	return true;
 }
 
@@ -402,6 +439,7 @@ static bool evaluate(struct minrpc_call *call)
 {
 	struct minrpc_server *server = call->server;
 	const struct evaluator *evaluator = call->resource;
+	struct run run = {.server = server, .evaluator = evaluator, .call = call};
 	struct result {
 		TVMByteArray bytes;
 		uint64_t values[];
@@ -415,10 +453,11 @@ static bool evaluate(struct minrpc_call *call)
 	result = minrpc_server_alloc(server, (uint32_t)sizeof(*result) + size, 1U,
 				     MINRPC_ARENA_RESULT);
 	server->result = result;
-	if (result == NULL || !time_repeats(server, evaluator, call, result->values)) {
+	if (result == NULL || !time_repeats(&run, result->values)) {
 		return false;
 	}
-	result->bytes = (TVMByteArray){(const char *)result->values, size};
+	result->bytes.data = (const char *)result->values;
+	result->bytes.size = size;
 	call->value.v_handle = &result->bytes;
 	call->type_code = kTVMBytes;
 	return true;

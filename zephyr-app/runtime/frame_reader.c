@@ -33,14 +33,6 @@ static void expect(struct minrpc_reader *reader, enum state state, uint32_t size
 	reader->left = size;
 }
 
-static void start_frame(struct minrpc_reader *reader)
-{
-	reader->crc = minrpc_crc16(minrpc_crc16(MINRPC_CRC_INIT, MINRPC_ESCAPE), MINRPC_START);
-	reader->length = 0U;
-	reader->beyond = 0U;
-	expect(reader, LENGTH, sizeof(uint32_t));
-}
-
 /* Nothing is left of what was expected. */
 static enum minrpc_reader_event end_part(struct minrpc_reader *reader)
 {
@@ -51,6 +43,7 @@ static enum minrpc_reader_event end_part(struct minrpc_reader *reader)
 		event = MINRPC_READER_LENGTH;
 		reader->length = reader->field;
 		reader->sink = NULL;
+		reader->beyond = 0U;
 		expect(reader, PAYLOAD, reader->length);
 		break;
 	case PAYLOAD:
@@ -69,15 +62,37 @@ static enum minrpc_reader_event end_part(struct minrpc_reader *reader)
 	return event;
 }
 
+/* Where the next byte of a frame goes: the fields end where `field` does. NULL: nowhere. */
+static uint8_t *next(struct minrpc_reader *reader)
+{
+	switch (reader->state) {
+	case HUNT:
+		return NULL;
+	case PAYLOAD:
+		return reader->sink;
+	default:
+		return (uint8_t *)(&reader->field + 1) - reader->left;
+	}
+}
+
+/* `size` bytes have come, the last of them to in front of `end`. */
+static void advance(struct minrpc_reader *reader, uint8_t *end, uint32_t size)
+{
+	if (reader->state == PAYLOAD) {
+		reader->sink = end;
+	}
+	reader->left -= size;
+}
+
 /* A byte of a frame, its escape undone. */
 static void take(struct minrpc_reader *reader, uint8_t byte)
 {
-	if (reader->state != PAYLOAD) {
-		reader->field = (reader->field >> 8) | ((uint32_t)byte << 24);
-	} else if (reader->sink != NULL) {
-		*reader->sink++ = byte;
+	uint8_t *to = next(reader);
+
+	if (to != NULL) {
+		*to++ = byte;
 	}
-	reader->left--;
+	advance(reader, to, 1U);
 }
 
 /* The byte after an ff. */
@@ -97,7 +112,10 @@ static enum minrpc_reader_event take_escaped(struct minrpc_reader *reader, uint8
 		return MINRPC_READER_MORE;
 	}
 	if (byte == MINRPC_START) {
-		start_frame(reader);
+		reader->crc =
+			minrpc_crc16(minrpc_crc16(MINRPC_CRC_INIT, MINRPC_ESCAPE), MINRPC_START);
+		reader->length = 0U;
+		expect(reader, LENGTH, sizeof(uint32_t));
 	} else {
 		reader->state = HUNT;
 		event = MINRPC_READER_ESCAPE;
@@ -105,10 +123,7 @@ static enum minrpc_reader_event take_escaped(struct minrpc_reader *reader, uint8
 	return hunting ? MINRPC_READER_MORE : event;
 }
 
-/*
- * Any byte but a plain one of a payload that goes somewhere. Few are, and in line this would be
- * larger.
- */
+/* Any byte but a plain one that goes somewhere. Few are, and in line this would be larger. */
 static __attribute__((noinline)) enum minrpc_reader_event take_byte(struct minrpc_reader *reader,
 								    uint8_t byte)
 {
@@ -126,30 +141,29 @@ static __attribute__((noinline)) enum minrpc_reader_event take_byte(struct minrp
 	return MINRPC_READER_MORE;
 }
 
-/* Payload up to an ff: nearly all bytes of a frame go through this loop. Returns where it ends. */
-static const uint8_t *take_run(struct minrpc_reader *reader, const uint8_t *data,
+/*
+ * Bytes up to an ff, the first of which is none, to `to`: nearly all of a frame go through this
+ * loop. Returns where it ends.
+ */
+static const uint8_t *take_run(struct minrpc_reader *reader, uint8_t *to, const uint8_t *data,
 			       const uint8_t *end)
 {
 	const uint8_t *at = data;
 	uint16_t crc = reader->crc;
-	uint8_t *sink = reader->sink;
 
 	if (reader->left < (uint32_t)(end - at)) {
 		end = at + reader->left;
 	}
 	do {
-		uint8_t byte = *at;
+		uint8_t byte = *at++;
 
-		if (byte == MINRPC_ESCAPE) {
-			break;
-		}
-		at++;
-		*sink++ = byte;
+		*to++ = byte;
 		crc = minrpc_crc16(crc, byte);
-	} while (at != end);
-	reader->crc = crc;
-	reader->sink = sink;
-	reader->left -= (uint32_t)(at - data);
+	} while (at != end && *at != MINRPC_ESCAPE);
+	if (reader->state != CRC) {
+		reader->crc = crc;
+	}
+	advance(reader, to, (uint32_t)(at - data));
 	return at;
 }
 
@@ -161,9 +175,10 @@ enum minrpc_reader_event minrpc_reader_feed(struct minrpc_reader *reader, const 
 	const uint8_t *end = at + *size;
 
 	while (at != end && event == MINRPC_READER_MORE) {
-		if (reader->state == PAYLOAD && !reader->escape && *at != MINRPC_ESCAPE &&
-		    reader->sink != NULL) {
-			at = take_run(reader, at, end);
+		uint8_t *to = next(reader);
+
+		if (to != NULL && !reader->escape && *at != MINRPC_ESCAPE) {
+			at = take_run(reader, to, at, end);
 		} else {
 			event = take_byte(reader, *at++);
 		}

@@ -61,16 +61,21 @@ void minrpc_writer_put(struct minrpc_writer *writer, const void *data, uint32_t 
 
 void minrpc_writer_begin(struct minrpc_writer *writer, uint32_t length)
 {
-	static const uint8_t start[] = {MINRPC_NOP, MINRPC_ESCAPE, MINRPC_START};
+	const struct {
+		uint8_t unused;
+		uint8_t nop;
+		uint8_t escape;
+		uint8_t start;
+		uint32_t length;
+	} head = {0U, MINRPC_NOP, MINRPC_ESCAPE, MINRPC_START, length};
 
 	writer->failed = false;
 	writer->open = true;
 	if (writer->fresh) {
-		put(writer, start, 1U, false);
+		put(writer, &head.nop, 1U, false);
 	}
 	writer->crc = MINRPC_CRC_INIT;
-	put(writer, start + 1, 2U, true);
-	minrpc_writer_put(writer, &length, sizeof(length));
+	put(writer, &head.escape, 6U, true);
 }
 
 int minrpc_writer_end(struct minrpc_writer *writer)

@@ -5,16 +5,9 @@
  */
 #include "rpc.h"
 
-static bool return_handle(struct minrpc_call *call, int type_code, uint32_t handle)
-{
-	call->value.v_int64 = handle;
-	call->type_code = type_code;
-	return true;
-}
-
 static bool system_lib(struct minrpc_call *call)
 {
-	return return_handle(call, kTVMModuleHandle, MINRPC_HANDLE_MODULE);
+	return minrpc_return_handle(call, kTVMModuleHandle, MINRPC_HANDLE_MODULE);
 }
 
 static bool module_get_function(struct minrpc_call *call)
@@ -31,7 +24,7 @@ static bool module_get_function(struct minrpc_call *call)
 	index = minrpc_library_find(&library, values[1].v_str);
 	/* Null, when there is none: not found is not a failure. */
 	return index == MINRPC_NO_FUNCTION ||
-	       return_handle(call, kTVMPackedFuncHandle, first + index);
+	       minrpc_return_handle(call, kTVMPackedFuncHandle, first + index);
 }
 
 static bool max_packet_size(struct minrpc_call *call)
@@ -65,8 +58,12 @@ static const struct minrpc_function functions[] = {
 	{"tvm.rpc.server.GetCRTMaxPacketSize", NULL, max_packet_size},
 	{"runtime.RPCTimeEvaluator", NULL, minrpc_evaluator_create},
 	{"tvm.testing.reset_server", NULL, reset_server},
+#if MINRPC_DEVICE_INFO
 	{"minrpc.device_info", "", minrpc_device_info},
+#endif
+#if MINRPC_COUNTING
 	{"minrpc.time_evaluator", NULL, minrpc_evaluator_create_counting},
+#endif
 #if MINRPC_RANDOM_FILL
 	{"tvm.contrib.random.random_fill", "w", minrpc_random_fill},
 #endif

@@ -6,6 +6,8 @@
  */
 #include "rpc.h"
 
+#if MINRPC_GUARDS
+
 static bool inspect(struct minrpc_call *call, struct minrpc_arena *arena)
 {
 	const void *array = arena->base;
@@ -37,3 +39,5 @@ bool minrpc_inspect_memory(struct minrpc_call *call)
 #endif
 	return inspect(call, &call->server->arena);
 }
+
+#endif

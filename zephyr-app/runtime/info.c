@@ -8,6 +8,8 @@
 
 #include "rpc.h"
 
+#if MINRPC_DEVICE_INFO
+
 /*
  * All little-endian, without padding. A later version appends to each part, and tells its size
  * here.
@@ -60,8 +62,11 @@ enum {
 
 static const char options[] = IF(MINRPC_NUMBERED, "numbered") IF(MINRPC_STREAMING, "streaming")
 	IF(MINRPC_RANDOM_FILL, "random_fill") IF(MINRPC_FILL, "fill")
-		IF(MINRPC_ERROR_TEXTS, "error_texts") IF(MINRPC_TESTING, "testing")
-			IF(MINRPC_CODE_LOADING, "code_loading");
+		IF(MINRPC_ERROR_TEXTS, "error_texts") IF(MINRPC_GUARDS, "guards")
+			IF(MINRPC_COUNTING, "counting") IF(MINRPC_ABANDON, "abandon")
+				IF(MINRPC_CONFIG_CHECKS, "config_checks")
+					IF(MINRPC_TESTING, "testing")
+						IF(MINRPC_CODE_LOADING, "code_loading");
 
 /* The answer is made in the receive buffer, which is free: there are no arguments. */
 struct answer {
@@ -149,3 +154,5 @@ bool minrpc_device_info(struct minrpc_call *call)
 	call->type_code = kTVMBytes;
 	return true;
 }
+
+#endif

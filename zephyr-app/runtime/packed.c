@@ -135,7 +135,10 @@ static char *terminate(uint8_t *text, uint32_t size)
 	return to;
 }
 
-/* A way through the values. Unless it is to `store` them, no byte of theirs moves. */
+/*
+ * A way through the values. Unless it is to `store` them, no byte of theirs moves; a second way is
+ * for those that have to: packed->moves says whether there are any.
+ */
 static enum minrpc_packed_status walk(struct minrpc_packed *packed, enum minrpc_dialect dialect,
 				      bool store)
 {
@@ -157,6 +160,7 @@ static enum minrpc_packed_status walk(struct minrpc_packed *packed, enum minrpc_
 			if (tensor == NULL) {
 				return MINRPC_PACKED_SCRATCH;
 			}
+			packed->moves = true;
 			value->v_handle = tensor;
 			at = minrpc_take_tensor(&cursor, dialect, tensor);
 			if (store) {
@@ -166,6 +170,7 @@ static enum minrpc_packed_status walk(struct minrpc_packed *packed, enum minrpc_
 			break;
 		case kTVMStr:
 		case kTVMBytes:
+			packed->moves = true;
 			size = minrpc_take_size(&cursor);
 			at = minrpc_take(&cursor, size);
 			value->v_str = store ? terminate(at, size) : NULL;
@@ -210,8 +215,8 @@ enum minrpc_packed_status minrpc_packed_decode(struct minrpc_packed *packed)
 	uint32_t count = minrpc_take_u32(&packed->wire);
 	const uint8_t *codes = take_array(&packed->wire, count, sizeof(*args->type_codes));
 	/* The one that is known, or else the newer one, comes first: bytes may be valid in both. */
-	bool old = packed->dialect == MINRPC_DIALECT_0_7;
-	enum minrpc_dialect dialect = old ? MINRPC_DIALECT_0_7 : MINRPC_DIALECT_0_8;
+	enum minrpc_dialect dialect =
+		packed->dialect == MINRPC_DIALECT_0_7 ? MINRPC_DIALECT_0_7 : MINRPC_DIALECT_0_8;
 	enum minrpc_packed_status status;
 
 	if (codes == NULL) {
@@ -224,12 +229,13 @@ enum minrpc_packed_status minrpc_packed_decode(struct minrpc_packed *packed)
 		return MINRPC_PACKED_SCRATCH;
 	}
 	memcpy(args->type_codes, codes, count * sizeof(*args->type_codes));
+	packed->moves = false;
 	status = walk(packed, dialect, false);
-	if (status == MINRPC_PACKED_SHORT) {
-		dialect = old ? MINRPC_DIALECT_0_8 : MINRPC_DIALECT_0_7;
+	if (status == MINRPC_PACKED_SHORT && packed->moves) {
+		dialect = MINRPC_DIALECT_0_7 + MINRPC_DIALECT_0_8 - dialect;
 		status = walk(packed, dialect, false);
 	}
-	return status == MINRPC_PACKED_OK ? walk(packed, dialect, true) : status;
+	return status == MINRPC_PACKED_OK && packed->moves ? walk(packed, dialect, true) : status;
 }
 
 #if MINRPC_ERROR_TEXTS

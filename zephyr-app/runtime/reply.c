@@ -138,12 +138,12 @@ void minrpc_reply_send(struct minrpc_server *server)
 }
 
 static bool set(struct minrpc_server *server, enum minrpc_reply_kind kind, int wire_code,
-		uintptr_t value, uint32_t size)
+		uintptr_t value)
 {
 	struct minrpc_reply *reply = &server->reply;
 
 	reply->value.v_int64 = (int64_t)value;
-	reply->size = size;
+	reply->size = 0U;
 	reply->wire_code = (uint8_t)wire_code;
 	reply->kind = (uint8_t)kind;
 	return true;
@@ -151,28 +151,25 @@ static bool set(struct minrpc_server *server, enum minrpc_reply_kind kind, int w
 
 bool minrpc_reply_void(struct minrpc_server *server)
 {
-	return set(server, MINRPC_REPLY_VALUE, kTVMNullptr, 0U, 0U);
+	return set(server, MINRPC_REPLY_VALUE, kTVMNullptr, 0U);
 }
 
 bool minrpc_reply_value(struct minrpc_server *server, const struct minrpc_call *call)
 {
-	return set(server, MINRPC_REPLY_VALUE, call->type_code, (uintptr_t)call->value.v_int64, 0U);
+	return set(server, MINRPC_REPLY_VALUE, call->type_code, (uintptr_t)call->value.v_int64);
 }
 
 bool minrpc_reply_data(struct minrpc_server *server, void *data, uint32_t size)
 {
-	return set(server, MINRPC_REPLY_DATA, kTVMNullptr, (uintptr_t)data, size);
+	(void)set(server, MINRPC_REPLY_DATA, kTVMNullptr, (uintptr_t)data);
+	server->reply.size = size;
+	return true;
 }
 
 void minrpc_reply_exception(struct minrpc_server *server)
 {
-	(void)set(server, MINRPC_REPLY_EXCEPTION, kTVMStr, (uintptr_t)server->error,
-		  (uint32_t)strlen(server->error));
-}
-
-static bool fail_return(struct minrpc_server *server, int type_code)
-{
-	return minrpc_fail(server, "the returned %s can't be sent", minrpc_type_name(type_code));
+	(void)set(server, MINRPC_REPLY_EXCEPTION, kTVMStr, (uintptr_t)server->error);
+	server->reply.size = (uint32_t)strlen(server->error);
 }
 
 bool minrpc_reply_call(struct minrpc_server *server, const struct minrpc_call *call)
@@ -181,7 +178,7 @@ bool minrpc_reply_call(struct minrpc_server *server, const struct minrpc_call *c
 	const DLTensor *array = call->value.v_handle;
 	struct minrpc_reply *reply = &server->reply;
 
-	(void)set(server, MINRPC_REPLY_CALL, call->type_code, 0U, 0U);
+	(void)set(server, MINRPC_REPLY_CALL, call->type_code, 0U);
 	reply->value = call->value;
 	reply->type_code = (uint8_t)call->type_code;
 	switch (call->type_code) {
@@ -199,13 +196,13 @@ bool minrpc_reply_call(struct minrpc_server *server, const struct minrpc_call *c
 		break;
 	case kTVMStr:
 		if (call->value.v_str == NULL) {
-			return fail_return(server, call->type_code);
+			goto unsendable;
 		}
 		reply->size = (uint32_t)strlen(call->value.v_str);
 		break;
 	case kTVMBytes:
 		if (bytes == NULL || (bytes->data == NULL && bytes->size != 0U)) {
-			return fail_return(server, call->type_code);
+			goto unsendable;
 		}
 		reply->size = (uint32_t)bytes->size;
 		reply->value.v_str = bytes->data;
@@ -214,7 +211,7 @@ bool minrpc_reply_call(struct minrpc_server *server, const struct minrpc_call *c
 		/* It must be one that the client can name again. */
 		if (!minrpc_arena_find(&server->arena, (uintptr_t)array, MINRPC_ARENA_NDARRAY,
 				       &reply->size)) {
-			return fail_return(server, call->type_code);
+			goto unsendable;
 		}
 		reply->size = (uint32_t)array->ndim * (uint32_t)sizeof(*array->shape);
 		reply->wire_code = kTVMDLTensorHandle;
@@ -225,7 +222,9 @@ bool minrpc_reply_call(struct minrpc_server *server, const struct minrpc_call *c
 		reply->wire_code = kTVMArgInt;
 		break;
 	default: /* a tensor or an object would be gone before the client could name it */
-		return fail_return(server, call->type_code);
+unsendable:
+		return minrpc_fail(server, "the returned %s can't be sent",
+				   minrpc_type_name(call->type_code));
 	}
 	return true;
 }

@@ -11,14 +11,15 @@ static bool decode(struct minrpc_server *server, struct minrpc_cursor *body,
 		   struct minrpc_args *args)
 {
 	uint8_t *buffer = server->config->receive_buffer;
-	struct minrpc_packed packed = {
-		.wire = *body,
-		.scratch = {body->end, buffer + server->config->receive_size},
-		.args = args,
-		.dialect = server->dialect,
-	};
-	enum minrpc_packed_status status = minrpc_packed_decode(&packed);
+	struct minrpc_packed packed;
+	enum minrpc_packed_status status;
 
+	packed.wire = *body;
+	packed.scratch.at = body->end;
+	packed.scratch.end = buffer + server->config->receive_size;
+	packed.args = args;
+	packed.dialect = server->dialect;
+	status = minrpc_packed_decode(&packed);
 	server->dialect = packed.dialect;
 	switch (status) {
 	case MINRPC_PACKED_OK:
@@ -35,8 +36,9 @@ static bool decode(struct minrpc_server *server, struct minrpc_cursor *body,
 static bool call_function(struct minrpc_server *server, struct minrpc_cursor *body)
 {
 	uintptr_t handle = minrpc_take_handle(body);
-	struct minrpc_call call = {.server = server};
+	struct minrpc_call call;
 
+	call.server = server;
 	return decode(server, body, &call.args) && minrpc_call_handle(handle, &call) &&
 	       minrpc_reply_call(server, &call);
 }
@@ -68,13 +70,6 @@ static uint32_t size_in(const TVMValue *value)
 	return minrpc_size((uint64_t)value->v_int64);
 }
 
-static bool return_handle(struct minrpc_call *call, uintptr_t handle)
-{
-	call->value.v_int64 = (int64_t)handle;
-	call->type_code = kTVMOpaqueHandle;
-	return true;
-}
-
 /* Unknown: handle 0, which clients of all versions take for "no such function". */
 static bool get_global_function(struct minrpc_call *call)
 {
@@ -82,7 +77,7 @@ static bool get_global_function(struct minrpc_call *call)
 
 	/* No name that TVM's clients look up begins so. */
 	call->server->own_client |= *name == ':' || *name == 'm';
-	return return_handle(call, minrpc_global_find(call->server, name));
+	return minrpc_return_handle(call, kTVMOpaqueHandle, minrpc_global_find(call->server, name));
 }
 
 static bool free_block(struct minrpc_server *server, uintptr_t handle, uint32_t kinds)
@@ -138,7 +133,7 @@ static bool allocate_bytes(struct minrpc_call *call, uint32_t size, uint32_t ali
 		return minrpc_fail(call->server, "bad alignment %u", (unsigned int)alignment);
 	}
 	data = minrpc_server_alloc(call->server, size, alignment, MINRPC_ARENA_DATA);
-	return data != NULL && return_handle(call, (uintptr_t)data);
+	return data != NULL && minrpc_return_handle(call, kTVMOpaqueHandle, (uintptr_t)data);
 }
 
 static bool allocate(struct minrpc_call *call)
@@ -169,7 +164,7 @@ static bool free_data(struct minrpc_call *call)
 /* There is one stream, whose handle is 0 and which is always in step. */
 static bool return_stream(struct minrpc_call *call)
 {
-	return return_handle(call, 0U);
+	return minrpc_return_handle(call, kTVMOpaqueHandle, 0U);
 }
 
 static bool do_nothing(struct minrpc_call *call)
@@ -183,32 +178,45 @@ static bool refuse(struct minrpc_call *call)
 	return minrpc_fail(call->server, "not supported");
 }
 
+/* Only texts say how a request is called. */
+#if MINRPC_ERROR_TEXTS
+#define NAME(name) name
+#else
+#define NAME(name) ""
+#endif
+
 #define FIRST MINRPC_RPC_GET_GLOBAL_FUNC
 
 static const struct minrpc_function requests[] = {
-	[MINRPC_RPC_GET_GLOBAL_FUNC - FIRST] = {"GetGlobalFunc", "s", get_global_function},
-	[MINRPC_RPC_FREE_HANDLE - FIRST] = {"FreeHandle", "hi", free_handle},
-	[MINRPC_RPC_DEV_SET_DEVICE - FIRST] = {"DevSetDevice", "d", refuse},
-	[MINRPC_RPC_DEV_GET_ATTR - FIRST] = {"DevGetAttr", "di", refuse},
-	[MINRPC_RPC_DEV_ALLOC_DATA - FIRST] = {"DevAllocData", "diiy", allocate},
-	[MINRPC_RPC_DEV_FREE_DATA - FIRST] = {"DevFreeData", "dh", free_data},
-	[MINRPC_RPC_DEV_STREAM_SYNC - FIRST] = {"DevStreamSync", "dh", do_nothing},
-	[MINRPC_RPC_COPY_AMONG_REMOTE -
-		FIRST] = {"CopyAmongRemote", NULL, minrpc_copy_among_remote},
-	[MINRPC_RPC_DEV_ALLOC_DATA_WITH_SCOPE -
-		FIRST] = {"DevAllocDataWithScope", "tz", allocate_tensor},
-	[MINRPC_RPC_DEV_CREATE_STREAM - FIRST] = {"DevCreateStream", "d", return_stream},
-	[MINRPC_RPC_DEV_FREE_STREAM - FIRST] = {"DevFreeStream", "dh", do_nothing},
-	[MINRPC_RPC_DEV_SET_STREAM - FIRST] = {"DevSetStream", "dh", do_nothing},
-	[MINRPC_RPC_DEV_GET_CURRENT_STREAM - FIRST] = {"DevGetCurrentStream", "d", return_stream},
+	[MINRPC_RPC_GET_GLOBAL_FUNC - FIRST] = {NAME("GetGlobalFunc"), "s", get_global_function},
+	[MINRPC_RPC_FREE_HANDLE - FIRST] = {NAME("FreeHandle"), "hi", free_handle},
+	[MINRPC_RPC_DEV_SET_DEVICE - FIRST] = {NAME("DevSetDevice"), "d", refuse},
+	[MINRPC_RPC_DEV_GET_ATTR - FIRST] = {NAME("DevGetAttr"), "di", refuse},
+	[MINRPC_RPC_DEV_ALLOC_DATA - FIRST] = {NAME("DevAllocData"), "diiy", allocate},
+	[MINRPC_RPC_DEV_FREE_DATA - FIRST] = {NAME("DevFreeData"), "dh", free_data},
+	[MINRPC_RPC_DEV_STREAM_SYNC - FIRST] = {NAME("DevStreamSync"), "dh", do_nothing},
+	[MINRPC_RPC_COPY_AMONG_REMOTE - FIRST] = {NAME("CopyAmongRemote"), NULL,
+						  minrpc_copy_among_remote},
+	[MINRPC_RPC_DEV_ALLOC_DATA_WITH_SCOPE - FIRST] = {NAME("DevAllocDataWithScope"), "tz",
+							  allocate_tensor},
+	[MINRPC_RPC_DEV_CREATE_STREAM - FIRST] = {NAME("DevCreateStream"), "d", return_stream},
+	[MINRPC_RPC_DEV_FREE_STREAM - FIRST] = {NAME("DevFreeStream"), "dh", do_nothing},
+	[MINRPC_RPC_DEV_SET_STREAM - FIRST] = {NAME("DevSetStream"), "dh", do_nothing},
+	[MINRPC_RPC_DEV_GET_CURRENT_STREAM - FIRST] = {NAME("DevGetCurrentStream"), "d",
+						       return_stream},
 };
 
 static bool run_request(struct minrpc_server *server, const struct minrpc_function *request,
 			struct minrpc_cursor *body)
 {
-	const struct minrpc_callee callee = {.function = request};
-	struct minrpc_call call = {.server = server, .callee = &callee, .type_code = kTVMNullptr};
+	struct minrpc_callee callee;
+	struct minrpc_call call;
 
+	callee.function = request;
+	call.server = server;
+	call.callee = &callee;
+	call.value.v_int64 = 0;
+	call.type_code = kTVMNullptr;
 	/* A tensor is a description here: its data is bound where it is used. */
 	return decode(server, body, &call.args) &&
 	       (request->arguments == NULL || minrpc_check_arguments(&call, request->arguments)) &&

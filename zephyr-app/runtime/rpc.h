@@ -120,7 +120,14 @@ bool minrpc_check_function(struct minrpc_server *server, uintptr_t handle);
 /* ------------------------------------------------------------------ guard.c */
 
 /* Fails when what was called wrote beside an array. */
+#if MINRPC_GUARDS
 bool minrpc_inspect_memory(struct minrpc_call *call);
+#else
+#define minrpc_inspect_memory(call) true
+#endif
+
+/* The result is that. */
+bool minrpc_return_handle(struct minrpc_call *call, int type_code, uintptr_t handle);
 
 /* ---------------------------------------------------------------- globals.c */
 
@@ -151,10 +158,6 @@ struct minrpc_arena *minrpc_code_arena(struct minrpc_server *server);
 /* Whether the request being answered was numbered. */
 #define minrpc_is_numbered(server) (MINRPC_NUMBERED && (server)->numbered)
 
-/* As minrpc_server_alloc, in any arena. */
-void *minrpc_alloc_in(struct minrpc_server *server, struct minrpc_arena *arena, uint32_t size,
-		      uint32_t alignment, enum minrpc_arena_kind kind);
-
 /* With the session's id; a log's is none. */
 void minrpc_send_message(struct minrpc_server *server, enum minrpc_message_type type,
 			 const void *body, uint32_t size);
@@ -180,11 +183,19 @@ void minrpc_answer(struct minrpc_server *server, struct minrpc_cursor *packet);
  * Whether the start of a new session waits on the link; then it is noted that nobody wants an
  * answer.
  */
+#if MINRPC_ABANDON
 bool minrpc_is_abandoned(struct minrpc_server *server);
+#else
+#define minrpc_is_abandoned(server) false
+#endif
 
 /* ----------------------------------------------------------------- config.c */
 
+#if MINRPC_CONFIG_CHECKS
 bool minrpc_check_config(struct minrpc_server *server, const struct minrpc_config *config);
+#else
+#define minrpc_check_config(server, config) true
+#endif
 
 /* ----------------------------------------------------------------- stream.c */
 

@@ -127,21 +127,15 @@ bool minrpc_fail_memory(struct minrpc_server *server, const struct minrpc_arena 
 			   (unsigned int)arena->size);
 }
 
-void *minrpc_alloc_in(struct minrpc_server *server, struct minrpc_arena *arena, uint32_t size,
-		      uint32_t alignment, enum minrpc_arena_kind kind)
-{
-	void *block = minrpc_arena_alloc(arena, size, alignment, kind);
-
-	if (block == NULL) {
-		(void)minrpc_fail_memory(server, arena, size);
-	}
-	return block;
-}
-
 void *minrpc_server_alloc(struct minrpc_server *server, uint32_t size, uint32_t alignment,
 			  enum minrpc_arena_kind kind)
 {
-	return minrpc_alloc_in(server, &server->arena, size, alignment, kind);
+	void *block = minrpc_arena_alloc(&server->arena, size, alignment, kind);
+
+	if (block == NULL) {
+		(void)minrpc_fail_memory(server, &server->arena, size);
+	}
+	return block;
 }
 
 /* With the frame's length and the buffer's. */
@@ -179,6 +173,7 @@ static bool process(struct minrpc_server *server, struct minrpc_cursor *packet)
 	return size == 0U || minrpc_request(server, packet);
 }
 
+#if MINRPC_GUARDS
 /* The blocks are lost, and the objects among them: a reset is best, else all starts afresh. */
 static void recover(struct minrpc_server *server)
 {
@@ -193,6 +188,9 @@ static void recover(struct minrpc_server *server)
 	server->session.established = false;
 	minrpc_send_message(server, MINRPC_MESSAGE_TERMINATE, NULL, 0U);
 }
+#else
+#define recover(server) ((void)0)
+#endif
 
 void minrpc_answer(struct minrpc_server *server, struct minrpc_cursor *packet)
 {
@@ -211,7 +209,7 @@ void minrpc_answer(struct minrpc_server *server, struct minrpc_cursor *packet)
 		server->reply.kind = MINRPC_REPLY_NONE;
 	}
 	minrpc_reply_send(server);
-	if (server->damaged) {
+	if (MINRPC_GUARDS && server->damaged) {
 		recover(server);
 	} else if (!minrpc_is_numbered(server)) {
 		server->reply.kind = MINRPC_REPLY_NONE;
@@ -318,6 +316,10 @@ void minrpc_server_receive(struct minrpc_server *server, const uint8_t *data, ui
 #endif
 			break;
 		case MINRPC_READER_FRAME:
+#if MINRPC_ABANDON
+			server->rest = data;
+			server->rest_size = size;
+#endif
 			handle_message(server);
 			server->oversize = 0U;
 			break;

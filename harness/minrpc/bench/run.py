@@ -64,10 +64,11 @@ def run(plan: Plan, say: Callable[[str], None]) -> Report:
         parts.rows += parts.do("the start of pytest", lambda: [start_up.measure(plan.rounds)]) or []
     if "suite" in plan.groups:
         parts.rows += parts.do("the test suite, twice", lambda: [suite.measure()]) or []
-    sources = parts.do("sizes", sizes.measure) if "size" in plan.groups else None
-    if sources:
-        parts.rows += sizes.rows(sources, sizes.state_bytes())
-    return Report({**about(), **parts.facts}, parts.rows, sources or [], parts.failures)
+    measured = parts.do("sizes", sizes.measure) if "size" in plan.groups else None
+    if measured:
+        parts.rows += sizes.rows(measured)
+    sources = measured.sources if measured else []
+    return Report({**about(), **parts.facts}, parts.rows, sources, parts.failures)
 
 
 T = TypeVar("T")

@@ -86,6 +86,7 @@ struct ring_buf {
 	uint32_t size;
 	uint32_t put;
 	uint32_t got;
+	uint32_t claimed; /* of what is there, until it is finished */
 };
 
 #define RING_BUF_DECLARE(name, length)                                                             \

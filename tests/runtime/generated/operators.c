@@ -16,9 +16,9 @@ static void *subtract_one_packed = NULL;
 #ifdef __cplusplus
 extern "C"
 #endif
-	TVM_DLL int32_t
-	generated_double(void *args, void *arg_type_ids, int32_t num_args, void *out_ret_value,
-			 void *out_ret_tcode, void *resource_handle)
+	TVM_DLL int32_t generated_double(void *args, void *arg_type_ids, int32_t num_args,
+					 void *out_ret_value, void *out_ret_tcode,
+					 void *resource_handle)
 {
 	void *arg0 = (((TVMValue *)args)[0].v_handle);
 	int32_t arg0_code = ((int32_t *)arg_type_ids)[(0)];
@@ -51,9 +51,9 @@ extern "C"
 #ifdef __cplusplus
 extern "C"
 #endif
-	TVM_DLL int32_t
-	generated_fail(void *args, void *arg_type_ids, int32_t num_args, void *out_ret_value,
-		       void *out_ret_tcode, void *resource_handle)
+	TVM_DLL int32_t generated_fail(void *args, void *arg_type_ids, int32_t num_args,
+				       void *out_ret_value, void *out_ret_tcode,
+				       void *resource_handle)
 {
 	void *outer = TVMBackendAllocWorkspace(1, 0, (uint64_t)2048, 0, 8);
 	if (outer == NULL) {
@@ -70,9 +70,9 @@ extern "C"
 #ifdef __cplusplus
 extern "C"
 #endif
-	TVM_DLL int32_t
-	generated_subtract_one(void *args, int32_t *arg_type_ids, int32_t num_args,
-			       void *out_ret_value, int32_t *out_ret_tcode, void *resource_handle)
+	TVM_DLL int32_t generated_subtract_one(void *args, int32_t *arg_type_ids, int32_t num_args,
+					       void *out_ret_value, int32_t *out_ret_tcode,
+					       void *resource_handle)
 {
 	int32_t x = ((int32_t)(((TVMValue *)args)[0].v_int64));
 	(((TVMValue *)out_ret_value)[0].v_int64) = ((int64_t)(x - 1));
@@ -84,9 +84,9 @@ extern "C"
 #ifdef __cplusplus
 extern "C"
 #endif
-	TVM_DLL int32_t
-	generated_indirect(void *args, void *arg_type_ids, int32_t num_args, void *out_ret_value,
-			   void *out_ret_tcode, void *resource_handle)
+	TVM_DLL int32_t generated_indirect(void *args, void *arg_type_ids, int32_t num_args,
+					   void *out_ret_value, void *out_ret_tcode,
+					   void *resource_handle)
 {
 	TVMValue stack[1];
 	void *stack_value = stack;
@@ -115,9 +115,9 @@ static const float linked_param_0[300] = {1.000000e+00f, 2.500000e+00f};
 #ifdef __cplusplus
 extern "C"
 #endif
-	TVM_DLL int32_t
-	_lookup_linked_param(void *args, int *arg_type_ids, int num_args, void *out_ret_value,
-			     int *out_ret_tcode, void *resource_handle)
+	TVM_DLL int32_t _lookup_linked_param(void *args, int *arg_type_ids, int num_args,
+					     void *out_ret_value, int *out_ret_tcode,
+					     void *resource_handle)
 {
 	switch (((int64_t *)args)[0]) {
 	default:

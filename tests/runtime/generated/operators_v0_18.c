@@ -20,22 +20,22 @@ static const int8_t __attribute__((section(".rodata.tvm"), aligned(16))) bias[2]
 #ifdef __cplusplus
 extern "C"
 #endif
-	TVM_DLL int32_t
-	generated_add(void *args, int32_t *arg_type_ids, int32_t num_args, void *out_ret_value,
-		      int32_t *out_ret_tcode, void *resource_handle);
+	TVM_DLL int32_t generated_add(void *args, int32_t *arg_type_ids, int32_t num_args,
+				      void *out_ret_value, int32_t *out_ret_tcode,
+				      void *resource_handle);
 #ifdef __cplusplus
 extern "C"
 #endif
-	TVM_DLL int32_t
-	generated_inc(void *args, int32_t *arg_type_ids, int32_t num_args, void *out_ret_value,
-		      int32_t *out_ret_tcode, void *resource_handle);
+	TVM_DLL int32_t generated_inc(void *args, int32_t *arg_type_ids, int32_t num_args,
+				      void *out_ret_value, int32_t *out_ret_tcode,
+				      void *resource_handle);
 
 #ifdef __cplusplus
 extern "C"
 #endif
-	TVM_DLL int32_t
-	generated_add(void *args, int32_t *arg_type_ids, int32_t num_args, void *out_ret_value,
-		      int32_t *out_ret_tcode, void *resource_handle)
+	TVM_DLL int32_t generated_add(void *args, int32_t *arg_type_ids, int32_t num_args,
+				      void *out_ret_value, int32_t *out_ret_tcode,
+				      void *resource_handle)
 {
 	int32_t A_code = arg_type_ids[0];
 	void *A = (((TVMValue *)args)[0].v_handle);
@@ -66,9 +66,9 @@ extern "C"
 #ifdef __cplusplus
 extern "C"
 #endif
-	TVM_DLL int32_t
-	generated_inc(void *args, int32_t *arg_type_ids, int32_t num_args, void *out_ret_value,
-		      int32_t *out_ret_tcode, void *resource_handle)
+	TVM_DLL int32_t generated_inc(void *args, int32_t *arg_type_ids, int32_t num_args,
+				      void *out_ret_value, int32_t *out_ret_tcode,
+				      void *resource_handle)
 {
 	(((TVMValue *)out_ret_value)[0].v_int64) = ((((TVMValue *)args)[0].v_int64) + (int64_t)1);
 	out_ret_tcode[0] = 0;
@@ -78,9 +78,8 @@ extern "C"
 #ifdef __cplusplus
 extern "C"
 #endif
-	TVM_DLL int32_t
-	__tvm_main__(void *args, int *arg_type_ids, int num_args, void *out_ret_value,
-		     int *out_ret_tcode, void *resource_handle)
+	TVM_DLL int32_t __tvm_main__(void *args, int *arg_type_ids, int num_args,
+				     void *out_ret_value, int *out_ret_tcode, void *resource_handle)
 {
 	return generated_inc(args, arg_type_ids, num_args, out_ret_value, out_ret_tcode,
 			     resource_handle);

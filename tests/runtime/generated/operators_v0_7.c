@@ -15,9 +15,9 @@ static void *inc_packed = NULL;
 #ifdef __cplusplus
 extern "C"
 #endif
-	TVM_DLL int32_t
-	generated_add(void *args, void *arg_type_ids, int32_t num_args, void *out_ret_value,
-		      void *out_ret_tcode, void *resource_handle)
+	TVM_DLL int32_t generated_add(void *args, void *arg_type_ids, int32_t num_args,
+				      void *out_ret_value, void *out_ret_tcode,
+				      void *resource_handle)
 {
 	void *arg0 = (((TVMValue *)args)[0].v_handle);
 	int32_t arg0_code = ((int32_t *)arg_type_ids)[(0)];
@@ -49,9 +49,9 @@ extern "C"
 #ifdef __cplusplus
 extern "C"
 #endif
-	TVM_DLL int32_t
-	generated_inc(void *args, void *arg_type_ids, int32_t num_args, void *out_ret_value,
-		      void *out_ret_tcode, void *resource_handle)
+	TVM_DLL int32_t generated_inc(void *args, void *arg_type_ids, int32_t num_args,
+				      void *out_ret_value, void *out_ret_tcode,
+				      void *resource_handle)
 {
 	TVMValue stack[1];
 	void *stack_value = stack;
@@ -87,9 +87,9 @@ static const float __tvm_param__p0[2] = {0x1.8p+0, -0x1p+1};
 #ifdef __cplusplus
 extern "C"
 #endif
-	TVM_DLL int32_t
-	_lookup_linked_param(void *args, int *arg_type_ids, int num_args, void *out_ret_value,
-			     int *out_ret_tcode, void *resource_handle)
+	TVM_DLL int32_t _lookup_linked_param(void *args, int *arg_type_ids, int num_args,
+					     void *out_ret_value, int *out_ret_tcode,
+					     void *resource_handle)
 {
 	switch (((int64_t *)args)[0]) {
 	default:

@@ -7,21 +7,21 @@
 #ifdef __cplusplus
 extern "C"
 #endif
-	TVM_DLL int32_t
-	generated_add(TVMValue *args, int *type_code, int num_args, TVMValue *out_value,
-		      int *out_type_code, void *resource_handle);
+	TVM_DLL int32_t generated_add(TVMValue *args, int *type_code, int num_args,
+				      TVMValue *out_value, int *out_type_code,
+				      void *resource_handle);
 #ifdef __cplusplus
 extern "C"
 #endif
-	TVM_DLL int32_t
-	generated_inc(TVMValue *args, int *type_code, int num_args, TVMValue *out_value,
-		      int *out_type_code, void *resource_handle);
+	TVM_DLL int32_t generated_inc(TVMValue *args, int *type_code, int num_args,
+				      TVMValue *out_value, int *out_type_code,
+				      void *resource_handle);
 #ifdef __cplusplus
 extern "C"
 #endif
-	TVM_DLL int32_t
-	__tvm_main__(TVMValue *args, int *type_code, int num_args, TVMValue *out_value,
-		     int *out_type_code, void *resource_handle);
+	TVM_DLL int32_t __tvm_main__(TVMValue *args, int *type_code, int num_args,
+				     TVMValue *out_value, int *out_type_code,
+				     void *resource_handle);
 static TVMBackendPackedCFunc _tvm_func_array[] = {
 	(TVMBackendPackedCFunc)generated_add,
 	(TVMBackendPackedCFunc)generated_inc,

@@ -8,21 +8,18 @@
 #ifdef __cplusplus
 extern "C"
 #endif
-	TVM_DLL int32_t
-	generated_add(TVMValue *args, int *type_code, int num_args, TVMValue *out_value,
-		      int *out_type_code);
+	TVM_DLL int32_t generated_add(TVMValue *args, int *type_code, int num_args,
+				      TVMValue *out_value, int *out_type_code);
 #ifdef __cplusplus
 extern "C"
 #endif
-	TVM_DLL int32_t
-	generated_inc(TVMValue *args, int *type_code, int num_args, TVMValue *out_value,
-		      int *out_type_code);
+	TVM_DLL int32_t generated_inc(TVMValue *args, int *type_code, int num_args,
+				      TVMValue *out_value, int *out_type_code);
 #ifdef __cplusplus
 extern "C"
 #endif
-	TVM_DLL int32_t
-	_lookup_linked_param(TVMValue *args, int *type_code, int num_args, TVMValue *out_value,
-			     int *out_type_code);
+	TVM_DLL int32_t _lookup_linked_param(TVMValue *args, int *type_code, int num_args,
+					     TVMValue *out_value, int *out_type_code);
 static TVMBackendPackedCFunc _tvm_func_array[] = {
 	(TVMBackendPackedCFunc)generated_add,
 	(TVMBackendPackedCFunc)generated_inc,

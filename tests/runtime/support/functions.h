@@ -18,7 +18,7 @@
  * ret       returns `value` as `type_code`
  * echo      returns its argument
  * array     returns an array: `array` below
- * call_inc  calls inc through TVMFuncCall
+ * call_inc  calls inc, or `nested` if that is set, through TVMFuncCall
  * talk      logs `log_size` bytes of 'x'
  * beside    flips the byte at `where`
  * overrun   takes 16 bytes of workspace, writes `log_size` bytes to it, gives it back
@@ -31,6 +31,7 @@ extern struct host_functions {
 	uint32_t calls;
 	uint32_t cost;
 	uint32_t fail_at; /* 0: never */
+	const char *nested;
 	TVMValue value;
 	int type_code;
 	DLTensor array;

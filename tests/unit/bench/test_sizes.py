@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from minrpc.bench import sizes
 from minrpc.bench.rows import SourceSize
+from minrpc.firmware.sources import firmware_root
 
 USAGE = """../runtime/arena.c:10:6:minrpc_arena_init\t16\tstatic
 ../runtime/arena.c:31:25:minrpc_arena_alloc\t40\tstatic
@@ -26,23 +27,29 @@ def test_frames_are_read_by_function() -> None:
     assert sizes.stack_frames("") == {}
 
 
-def test_what_tvm_does_not_have_is_not_in_the_sum_that_has_the_goal() -> None:
-    found = [
+def test_the_goal_is_for_the_text_without_options() -> None:
+    sources = [
         SourceSize("crc32.c", 100, 0, 0, 0, "", {}),
-        SourceSize("info.c", 200, 0, 0, 0, "", {}),
-        SourceSize("resend.c", 250, 0, 0, 0, "", {}),
-        SourceSize("server.c", 8000, 0, 0, 0, "", {}),
-        SourceSize("stream.c", 180, 0, 0, 0, "", {}),
-        SourceSize("timer.c", 700, 4, 8, 0, "", {}),
+        SourceSize("server.c", 9000, 0, 0, 0, "", {}),
+        SourceSize("timer.c", 500, 4, 8, 0, "", {}),
     ]
-    values = {row.name: row.value for row in sizes.rows(found, state=400)}
-    assert values == {
-        "text of what TVM's runtime has too": 8000,
-        "text of what it has not": 730,
-        "text of the timer": 700,
+    rows = sizes.rows(sizes.Sizes(sources, 400, 8000, {"GUARDS": 500, "CODE_LOADING": 569}))
+    assert {row.name: row.value for row in rows} == {
+        "text without options": 8000,
+        "text with the defaults": 9100,
+        "text of guards": 500,
+        "text of code_loading": 569,
+        "text of the timer": 500,
         "RAM beside receive buffer and arena": 412,
     }
-    assert [row.verdict for row in sizes.rows(found, state=400)] == ["met", "", "", "met"]
+    assert [row.verdict for row in rows] == ["met", "", "", "", "met", "met"]
+
+
+def test_options_are_those_of_the_header() -> None:
+    header = (firmware_root() / "zephyr-app/runtime/include/minrpc/minrpc_config.h").read_text()
+    options = sizes.default_options(header)
+    assert {"GUARDS": 1, "CODE_LOADING": 0}.items() <= options.items()
+    assert "VERSION" not in options
 
 
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")

@@ -97,11 +97,21 @@ CPU_INTERRUPT void link_receive_isr(void)
 	cpu_interrupt_end();
 }
 
+uint32_t link_peek(uint32_t from, const uint8_t **data)
+{
+	uint32_t start = (count.out + from) % RING_SIZE;
+	uint32_t held = count.in - count.out;
+
+	*data = &ring[start];
+	if (held <= from) {
+		return 0U;
+	}
+	held -= from;
+	return held < RING_SIZE - start ? held : RING_SIZE - start;
+}
+
 uint32_t link_wait(const uint8_t **data)
 {
-	uint32_t start = count.out % RING_SIZE;
-	uint32_t held;
-
 	/*
 	 * Interrupts off between the look and the wait: the wait ends on a pending one all the
 	 * same.
@@ -113,9 +123,7 @@ uint32_t link_wait(const uint8_t **data)
 		interrupts_off();
 	}
 	interrupts_on();
-	held = count.in - count.out;
-	*data = &ring[start];
-	return held < RING_SIZE - start ? held : RING_SIZE - start;
+	return link_peek(0U, data);
 }
 
 void link_consume(uint32_t size)

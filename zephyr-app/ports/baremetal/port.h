@@ -33,6 +33,8 @@ void link_write(const uint8_t *data, uint32_t size);
  * them.
  */
 uint32_t link_wait(const uint8_t **data);
+/* The same without waiting, past the first `from` bytes; 0 when there are no more. */
+uint32_t link_peek(uint32_t from, const uint8_t **data);
 void link_consume(uint32_t size);
 uint32_t link_overruns(void);
 /* The receive interrupt. */

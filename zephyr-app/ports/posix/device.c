@@ -147,7 +147,7 @@ static struct minrpc_library with_port_functions(struct minrpc_library library)
 #endif
 
 /* What more there is without waiting: it is put behind what the server has. */
-static uint32_t port_pending(void *context, const uint8_t **data)
+static uint32_t port_pending(void *context, uint32_t from, const uint8_t **data)
 {
 	struct posix_port *port = context;
 	struct pollfd look = {.fd = port->link, .events = POLLIN};
@@ -158,8 +158,8 @@ static uint32_t port_pending(void *context, const uint8_t **data)
 
 		port->fill += size > 0 ? (uint32_t)size : 0U;
 	}
-	*data = port->received + port->taken;
-	return port->fill - port->taken;
+	*data = port->received + port->taken + from;
+	return port->fill - port->taken - from;
 }
 
 static const struct minrpc_platform platform = {

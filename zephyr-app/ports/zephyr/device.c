@@ -71,6 +71,15 @@ static void port_sleep_ms(void *context, uint32_t milliseconds)
 	}
 }
 
+/* So many of the bytes that wait are with the server. */
+static uint32_t handed;
+
+static uint32_t port_pending(void *context, uint32_t from, const uint8_t **data)
+{
+	ARG_UNUSED(context);
+	return minrpc_link_peek(handed, from, data);
+}
+
 static void port_reset(void *context)
 {
 	ARG_UNUSED(context);
@@ -100,6 +109,7 @@ static const struct minrpc_platform platform = {
 	.clock_sample = minrpc_port_clock_sample,
 	.clock_end = minrpc_port_clock_end,
 	.sleep_ms = port_sleep_ms,
+	.pending = port_pending,
 	.reset = CAN_RESTART ? port_reset : NULL,
 	.receive_overruns = port_receive_overruns,
 	.stack_use = KNOWS_STACK ? port_stack_use : NULL,
@@ -125,10 +135,10 @@ static void serve(void *first, void *second, void *third)
 	ARG_UNUSED(third);
 	for (;;) {
 		const uint8_t *data;
-		uint32_t size = minrpc_link_wait(&data);
 
-		minrpc_server_receive(&server, data, size);
-		minrpc_link_consume(size);
+		handed = minrpc_link_wait(&data);
+		minrpc_server_receive(&server, data, handed);
+		minrpc_link_consume(handed);
 		minrpc_log_console_send(&server);
 	}
 }

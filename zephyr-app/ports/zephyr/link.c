@@ -216,6 +216,29 @@ uint32_t minrpc_link_wait(const uint8_t **data)
 	return size;
 }
 
+uint32_t minrpc_link_peek(uint32_t held, uint32_t from, const uint8_t **data)
+{
+	uint32_t skip = held + from;
+	uint8_t *bytes;
+	uint32_t size;
+
+	/*
+	 * Claims what was claimed before, and goes on: each claim is one piece. None is given back
+	 * but by consume.
+	 */
+	(void)ring_buf_get_finish(&rx_ring, 0U);
+	do {
+		size = ring_buf_get_claim(&rx_ring, &bytes,
+					  skip != 0U ? skip : CONFIG_MINRPC_RX_RING_SIZE);
+		*data = bytes;
+		if (skip == 0U || size == 0U) {
+			break;
+		}
+		skip -= size;
+	} while (true);
+	return size;
+}
+
 void minrpc_link_consume(uint32_t size)
 {
 	(void)ring_buf_get_finish(&rx_ring, size);

@@ -40,6 +40,17 @@ int minrpc_link_init(void);
  */
 uint32_t minrpc_link_wait(const uint8_t **data);
 
+/**
+ * @brief Look at bytes behind those that minrpc_link_wait() gave, without waiting.
+ *
+ * @param held How many minrpc_link_wait() gave; they stay valid.
+ * @param from So many of those behind are passed over.
+ * @param[out] data The bytes, valid until minrpc_link_consume().
+ *
+ * @return How many bytes lie there in one piece; 0 when there are no more.
+ */
+uint32_t minrpc_link_peek(uint32_t held, uint32_t from, const uint8_t **data);
+
 /** @brief Give back the first @p size bytes of what minrpc_link_wait() gave. */
 void minrpc_link_consume(uint32_t size);
 

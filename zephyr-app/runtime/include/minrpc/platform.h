@@ -10,59 +10,82 @@
 
 #include <minrpc/timer.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/**
+ * A port's callbacks: constant, the port's own, for as long as the server is used. All but
+ * receive_overruns run where minrpc_server_receive does.
+ */
 struct minrpc_platform {
-	/*
-	 * Sends all `size` bytes, waiting as long as that takes. Returns 0, or a negative number
-	 * when the link is gone.
+	/**
+	 * Sends all bytes, waiting as long as that takes.
+	 *
+	 * @param data  valid until it returns
+	 * @param size  1 to the send buffer's size
+	 * @return 0, or a negative number when the link is gone
 	 */
 	int (*write)(void *context, const uint8_t *data, uint32_t size);
 
-	/*
-	 * Describes the clock. Called at each start of the timer and whenever the rate is asked
-	 * for.
+	/**
+	 * Describes the clock, in Hz. Called at each start of the timer and whenever the rate is
+	 * asked for.
 	 */
 	void (*clock_describe)(void *context, struct minrpc_clock *clock);
 
-	/*
-	 * Readies the clock for one interval: wrap counting on, pin up. Returns 0, or a negative
-	 * number. NULL: nothing to do.
+	/**
+	 * Readies the clock for one interval: wrap counting on, pin up. NULL, as clock_end: nothing
+	 * to do.
+	 *
+	 * @return 0, or a negative number when it can't; clock_end is not called then
 	 */
 	int (*clock_begin)(void *context);
 
-	/* Reads the clock. The time that is measured lies between two of these. */
+	/** Reads the clock. The time that is measured lies between two of these. */
 	void (*clock_sample)(void *context, struct minrpc_clock_sample *sample);
 
-	/* Undoes clock_begin. NULL: nothing to do. */
+	/** Undoes clock_begin. */
 	void (*clock_end)(void *context);
 
-	/* Waits for the time evaluator's cool-down. */
+	/** Waits for the time evaluator's cool-down, 1 ms to 2^27 ms. */
 	void (*sleep_ms)(void *context, uint32_t milliseconds);
 
-	/*
-	 * Bytes that have arrived behind those that were handed to minrpc_server_receive, and stay
-	 * where they are; *data is the first, the return value how many. Does not wait. Called
-	 * between the calls of a long measurement, which the start of a new session then ends.
-	 * NULL: nothing ends one.
+	/**
+	 * Looks at bytes that have arrived behind those that were handed to minrpc_server_receive,
+	 * without waiting. Called between the calls of a long measurement, which the start of a new
+	 * session then ends. NULL: nothing ends one.
+	 *
+	 * @param from  so many of them are passed over: a ring has two pieces
+	 * @param data  set to the next; they stay where they are, and are handed over later
+	 * @return how many lie there in one piece; 0: no more
 	 */
-	uint32_t (*pending)(void *context, const uint8_t **data);
+	uint32_t (*pending)(void *context, uint32_t from, const uint8_t **data);
 
-	/* Restarts the device and does not return. NULL: the device can't. */
+	/** Restarts the device and does not return. NULL: the device can't. */
 	void (*reset)(void *context);
 
-	/* Bytes lost on reception since boot (ring full, UART overrun). NULL: none can be. */
+	/** Bytes lost on reception since boot (ring full, UART overrun). NULL: none can be. */
 	uint32_t (*receive_overruns)(void *context);
 
-	/*
-	 * Makes what was written to the block runnable: cache maintenance, page permissions. 0, or
-	 * a negative number. NULL: nothing to do.
+	/**
+	 * Makes what was written to the block runnable: cache maintenance, page permissions. NULL:
+	 * nothing to do.
+	 *
+	 * @param size  bytes of the block
+	 * @return 0, or a negative number when it can't
 	 */
 	int (*code_ready)(void *context, void *block, uint32_t size);
 
-	/*
-	 * Bytes of the stack that requests run on, and the most of it that was ever used. NULL: not
-	 * known.
+	/**
+	 * Bytes of the stack that requests run on, and the most of it that was ever used. NULL:
+	 * not known.
 	 */
 	void (*stack_use)(void *context, uint32_t *size, uint32_t *peak);
 };
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif /* MINRPC_PLATFORM_H_ */

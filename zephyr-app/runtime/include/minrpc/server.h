@@ -16,16 +16,20 @@
 #include <minrpc/session.h>
 #include <minrpc/timer.h>
 
-/* What TVM's clients are told at the most: their own buffer. */
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** What TVM's clients are told at the most: their own buffer. */
 #define MINRPC_MAX_PACKET    8192U
-/*
+/**
  * What clients from TVM v0.12 on can take in one reply, session header included; earlier ones take
  * more.
  */
 #define MINRPC_CLIENT_PACKET 2048U
 #define MINRPC_ERROR_TEXT    160U
 
-/* The least that a receive buffer and a send buffer may have. */
+/** The least that a receive buffer and a send buffer may have. */
 #define MINRPC_RECEIVE_MIN  512U
 #define MINRPC_SEND_MIN     1U
 #define MINRPC_BUILD_ID_MAX 32U
@@ -90,29 +94,30 @@ struct minrpc_config {
 
 struct minrpc_object;
 
-/* The low bits are the packet's RPC code. */
+/** The low bits are the packet's RPC code. */
 #define MINRPC_REPLY_CODE 0x0fU
 
 enum minrpc_reply_kind {
 	MINRPC_REPLY_NONE = 0,
-	MINRPC_REPLY_VALUE = 0x04,     /* of a system call: null or a handle */
-	MINRPC_REPLY_CALL = 0x14,      /* what a function returned */
-	MINRPC_REPLY_EXCEPTION = 0x05, /* the error text */
-	MINRPC_REPLY_DATA = 0x08,      /* the device's memory */
+	MINRPC_REPLY_VALUE = 0x04,     /**< of a system call: null or a handle */
+	MINRPC_REPLY_CALL = 0x14,      /**< what a function returned */
+	MINRPC_REPLY_EXCEPTION = 0x05, /**< the error text */
+	MINRPC_REPLY_DATA = 0x08,      /**< the device's memory */
 };
 
-/* The last reply, kept until the next request so that it can be sent again. */
+/** The last reply, kept until the next request so that it can be sent again. */
 struct minrpc_reply {
 	TVMValue value;
-	/* Of data, bytes or a text, which value.v_handle points to, or of an array's shape; else 0.
+	/**
+	 * of data, bytes or a text, which value.v_handle points to, or of an array's shape; else 0
 	 */
 	uint32_t size;
-	uint8_t wire_code; /* type code of the value as it travels */
+	uint8_t wire_code; /**< type code of the value as it travels */
 	uint8_t kind;
-	uint8_t type_code; /* and as a function returned it */
+	uint8_t type_code; /**< and as a function returned it */
 };
 
-/* What went wrong on the link since boot. */
+/** What went wrong on the link since boot. */
 enum minrpc_counter {
 	MINRPC_CRC_ERRORS,
 	MINRPC_SHORT_PACKETS,
@@ -122,25 +127,30 @@ enum minrpc_counter {
 	MINRPC_COUNTERS,
 };
 
-/* What is used most comes first: the shortest instructions reach only so far. */
+/** What is used most comes first: the shortest instructions reach only so far. */
 struct minrpc_server {
 	const struct minrpc_config *config;
 	struct minrpc_session session;
-	bool numbered;     /* the request being answered was numbered */
-	bool own_client;   /* the session's client asked for what only this runtime has */
-	uint8_t sequence;  /* of the last numbered request */
-	bool abandoned;    /* nobody waits for an answer to the request being carried out */
-	bool damaged;      /* the arena's headers are: the device can't go on as it is */
-	bool streaming;    /* an oversize frame's payload goes straight to its destination */
-	uint8_t dialect;   /* enum minrpc_dialect */
-	uint32_t oversize; /* length of the frame being received, when it is over the buffer */
+	bool numbered;     /**< the request being answered was numbered */
+	bool own_client;   /**< the session's client asked for what only this runtime has */
+	uint8_t sequence;  /**< of the last numbered request */
+	bool abandoned;    /**< nobody waits for an answer to the request being carried out */
+	bool damaged;      /**< the arena's headers are: the device can't go on as it is */
+	bool streaming;    /**< an oversize frame's payload goes straight to its destination */
+	uint8_t dialect;   /**< enum minrpc_dialect */
+	uint32_t oversize; /**< length of the frame being received, when it is over the buffer */
 	struct minrpc_reply reply;
-	void *spare; /* where a numbered reply's text or bytes are kept */
+	void *spare; /**< where a numbered reply's text or bytes are kept */
 	uint32_t spare_size;
-	void *result; /* what the reply points to, when that is in the arena */
+	void *result; /**< what the reply points to, when that is in the arena */
 	struct minrpc_object *objects;
-	uint32_t object_serial; /* of the next one's handle */
+	uint32_t object_serial; /**< of the next one's handle */
 	uint32_t random_state;
+#if MINRPC_ABANDON
+	const uint8_t
+		*rest; /**< what came behind the message that is carried out, in the same piece */
+	uint32_t rest_size;
+#endif
 	struct minrpc_arena arena;
 #if MINRPC_CODE_LOADING
 	struct minrpc_arena code;
@@ -162,7 +172,13 @@ struct minrpc_server {
  */
 bool minrpc_server_init(struct minrpc_server *server, const struct minrpc_config *config);
 
-/* Takes received bytes, whatever they are; runs and answers the requests among them. */
+/**
+ * Takes received bytes, whatever they are; runs and answers the requests among them. Not to be
+ * called from an interrupt, nor by a function that it runs.
+ *
+ * @param data  valid until it returns; may be any part of a message, or several
+ * @param size  bytes
+ */
 void minrpc_server_receive(struct minrpc_server *server, const uint8_t *data, uint32_t size);
 
 /**
@@ -204,16 +220,24 @@ __attribute__((format(printf, 2, 3))) bool minrpc_fail(struct minrpc_server *ser
 	 minrpc_set_error(server, __FILE_NAME__ ":" MINRPC_STRING(__LINE__)))
 #define MINRPC_STRING(x)  MINRPC_STRING_(x)
 #define MINRPC_STRING_(x) #x
-/* Never called: it has the compiler see the arguments. */
+/** Never called: it has the compiler see the arguments. */
 __attribute__((format(printf, 1, 2))) int minrpc_no_text(const char *format, ...);
 #endif
 
-/* A block of the arena; NULL when there is no room, and that is then the exception's text. */
+/**
+ * Allocates for a function: see minrpc_arena_alloc.
+ *
+ * @return NULL when there is no room, and that is then the exception's text
+ */
 void *minrpc_server_alloc(struct minrpc_server *server, uint32_t size, uint32_t alignment,
 			  enum minrpc_arena_kind kind);
 
-/* Fails with what was asked for and what is free in the arena. */
+/** Fails with what was asked for and what is free in the arena. */
 bool minrpc_fail_memory(struct minrpc_server *server, const struct minrpc_arena *arena,
 			uint32_t size);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif /* MINRPC_SERVER_H_ */

@@ -4,7 +4,7 @@
  * Somebody else's program: a filter and a checksum of its own, and nothing of this project's but
  * the library.
  */
-#include <minrpc/posix.h>
+#include "functions.h"
 
 /* y[i] = the mean of x up to i, over at most `width` elements; both int16. */
 static bool smooth(struct minrpc_call *call)
@@ -51,9 +51,4 @@ static const struct minrpc_function functions[] = {
 	{"adler32", "t", adler32},
 };
 
-static const struct minrpc_module module = {.functions = functions, .count = 2U};
-
-int main(int argc, char **argv)
-{
-	return minrpc_posix_main(argc, argv, (struct minrpc_library){&module, 1U});
-}
+const struct minrpc_module own_functions = {.functions = functions, .count = 2U};

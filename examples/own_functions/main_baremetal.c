@@ -1,0 +1,13 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * On a machine without an operating system.
+ */
+#include <minrpc/baremetal.h>
+
+#include "functions.h"
+
+int main(void)
+{
+	minrpc_baremetal_main((struct minrpc_library){&own_functions, 1U});
+}

@@ -1,0 +1,171 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * A device without an operating system. Which machine it is, machine.h says.
+ */
+#include <string.h>
+
+#include <minrpc/baremetal.h>
+#include <minrpc/minrpc_config.h>
+
+#include "machine.h"
+#include "port.h"
+
+/* At least: null and what is near it is nobody's memory. */
+#define VECTORS_SIZE 1024U
+
+static struct minrpc_server server;
+
+struct minrpc_server *minrpc_device(void)
+{
+	return &server;
+}
+
+static int port_write(void *context, const uint8_t *data, uint32_t size)
+{
+	(void)context;
+	link_write(data, size);
+	return 0;
+}
+
+static void port_clock_describe(void *context, struct minrpc_clock *clock)
+{
+	(void)context;
+	*clock = (struct minrpc_clock){.cycles_hz = MACHINE_CLOCK_HZ};
+}
+
+static void port_clock_sample(void *context, struct minrpc_clock_sample *sample)
+{
+	(void)context;
+	sample->cycles = clock_cycles();
+	sample->coarse = 0U;
+}
+
+static void port_sleep_ms(void *context, uint32_t milliseconds)
+{
+	uint64_t end = clock_cycles() + (uint64_t)milliseconds * (MACHINE_CLOCK_HZ / 1000U);
+
+	(void)context;
+	while (clock_cycles() < end) {
+	}
+}
+
+/* So many of the bytes that wait are with the server. */
+static uint32_t handed;
+
+static uint32_t port_pending(void *context, uint32_t from, const uint8_t **data)
+{
+	(void)context;
+	return link_peek(handed + from, data);
+}
+
+static void port_reset(void *context)
+{
+	(void)context;
+	cpu_reset();
+}
+
+static uint32_t port_receive_overruns(void *context)
+{
+	(void)context;
+	return link_overruns();
+}
+
+#if MINRPC_CODE_LOADING
+static int port_code_ready(void *context, void *block, uint32_t size)
+{
+	(void)context;
+	cpu_code_ready(block, size);
+	return 0;
+}
+#endif
+
+static void port_stack_use(void *context, uint32_t *size, uint32_t *peak)
+{
+	(void)context;
+	stack_use(size, peak);
+}
+
+static const struct minrpc_platform platform = {
+	.write = port_write,
+	.clock_describe = port_clock_describe,
+	.clock_sample = port_clock_sample,
+	.sleep_ms = port_sleep_ms,
+	.pending = port_pending,
+	.reset = port_reset,
+	.receive_overruns = port_receive_overruns,
+#if MINRPC_CODE_LOADING
+	.code_ready = port_code_ready,
+#endif
+	.stack_use = port_stack_use,
+};
+
+/*
+ * A count of restarts in memory that a reset leaves alone: no two in a row start with the same
+ * nonce.
+ */
+static uint8_t restarts __attribute__((section(".preserve")));
+
+static _Alignas(8) uint8_t receive_buffer[MACHINE_PACKET_BYTES];
+static uint8_t send_buffer[64];
+
+/*
+ * Where arrays are. It is not zeroed: that would be most of the time from reset to the first
+ * answer.
+ */
+static void give_arena(struct minrpc_config *config)
+{
+#ifdef MACHINE_ARENA_BASE
+	config->arena = (void *)(uintptr_t)MACHINE_ARENA_BASE;
+	config->arena_size = MACHINE_ARENA_SIZE;
+#else
+	/* From the linker script: what of the RAM neither data nor stack have. */
+	extern uint8_t __heap_start[], __heap_end[];
+
+	config->arena = __heap_start;
+	config->arena_size = (uint32_t)(__heap_end - __heap_start);
+#endif
+}
+
+/* To the console and, as a log, to whoever holds the link; then the device starts afresh. */
+void fault_report(const char *text)
+{
+	link_init();
+	console_write(text);
+	console_write("\n");
+	minrpc_server_last_words(&server, text, (uint32_t)strlen(text));
+	cpu_reset();
+}
+
+void minrpc_baremetal_main(struct minrpc_library library)
+{
+	static struct minrpc_config config = {
+		.platform = &platform,
+		.receive_buffer = receive_buffer,
+		.receive_size = sizeof(receive_buffer),
+		.send_buffer = send_buffer,
+		.send_size = sizeof(send_buffer),
+		.read_only = (const void *)(uintptr_t)(MACHINE_FLASH_BASE + VECTORS_SIZE),
+		.read_only_size = MACHINE_FLASH_SIZE - VECTORS_SIZE,
+	};
+
+	stack_paint();
+	give_arena(&config);
+	config.library = library;
+	config.nonce_seed = ++restarts;
+	link_init();
+	clock_init();
+	console_write("minrpc: " MACHINE_TITLE " ready\n");
+	if (!minrpc_server_init(&server, &config)) {
+		console_write(server.error);
+		for (;;) {
+		}
+	}
+	for (;;) {
+		const uint8_t *data;
+
+		handed = link_wait(&data);
+		minrpc_server_receive(&server, data, handed);
+		link_consume(handed);
+	}
+}

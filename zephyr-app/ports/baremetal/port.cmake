@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: Apache-2.0
+# What a program of the machine that MINRPC_MACHINE names takes from this port: PORT_SOURCES, PORT_INCLUDES,
+# PORT_LINK_OPTIONS.
+include(${CMAKE_CURRENT_LIST_DIR}/machine.cmake)
+set(_machine_include ${CMAKE_CURRENT_BINARY_DIR}/machine)
+write_machine_header(${_machine_include}/machine.h)
+
+set(PORT_SOURCES device.c stack.c link.c cpu_${MACHINE_CPU}.c clock_${MACHINE_CLOCK}.c)
+list(TRANSFORM PORT_SOURCES PREPEND ${CMAKE_CURRENT_LIST_DIR}/)
+set(PORT_INCLUDES ${CMAKE_CURRENT_LIST_DIR}/include)
+set(PORT_PRIVATE_INCLUDES ${CMAKE_CURRENT_LIST_DIR} ${_machine_include})
+
+# picolibc's linker script takes the memory map as symbols.
+list(GET MACHINE_FLASH 0 _flash)
+list(GET MACHINE_FLASH 1 _flash_size)
+list(GET MACHINE_RAM 0 _ram)
+list(GET MACHINE_RAM 1 _ram_size)
+set(PORT_LINK_OPTIONS
+  -Wl,--defsym=__flash=${_flash} -Wl,--defsym=__flash_size=${_flash_size}
+  -Wl,--defsym=__ram=${_ram} -Wl,--defsym=__ram_size=${_ram_size}
+  -Wl,--defsym=__stack_size=${MACHINE_STACK_BYTES})
