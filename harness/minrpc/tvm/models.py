@@ -27,9 +27,10 @@ from minrpc.targets import Target
 from minrpc.timing import Measurement
 from minrpc.tvm import export
 from minrpc.tvm import relax as importer
+from minrpc.tvm.mlf import read_mlf
 from minrpc.tvm.modules import void
 from minrpc.tvm.plan import Plan
-from minrpc.tvm.readers import read_model
+from minrpc.tvm.readers import existing, read_model
 from minrpc.wire.dtypes import to_numpy
 
 FLAGS: Final = ("-O2",)
@@ -252,7 +253,7 @@ def _check_room(device: Device, plan: Plan, loaded: int, weights: Weights) -> No
 
 @dataclass(frozen=True)
 class Model:
-    """A model as TVM has it. module: Relax. plan: of the lowered module."""
+    """A model. module: Relax, None where there is none. plan: of the lowered module."""
 
     module: Any
     plan: Plan
@@ -270,7 +271,9 @@ class Model:
         }
 
     def on_host(self, inputs: Arrays) -> dict[str, npt.NDArray[Any]]:
-        """What TVM computes for them on this machine."""
+        """What TVM computes for them on this machine; nothing for a model that is only C code."""
+        if self.module is None:
+            return {}
         package = importer.tvm()
         machine = package.relax.VirtualMachine(package.compile(self.module, "llvm"), package.cpu())
         arguments = [package.runtime.tensor(inputs[name]) for name, _ in self.plan.inputs]
@@ -289,12 +292,15 @@ def _random(rng: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype[An
 
 
 def model_of(what: Any, name: str | None = None) -> Model:  # noqa: ANN401
-    """A model from a file (.onnx) or a Relax module with its weights bound.
+    """A model from a file (of `READERS`, or .tar in Model Library Format), or Relax with its weights bound.
 
     Raises ModelError, and ConfigurationError for files that can't be read.
     """
     if isinstance(what, str | Path):
         path = Path(what)
+        if path.suffix == ".tar":
+            called = importer.identifier(name or path.stem)
+            return Model(None, read_mlf(existing(path), called))
         return _model(read_model(path), importer.identifier(name or path.stem))
     return _model(what, importer.identifier(name or "model"))
 

@@ -17,12 +17,18 @@ def read_model(path: Path) -> Any:  # noqa: ANN401 - TVM has no types
     read = READERS.get(path.suffix)
     if read is None:
         raise ConfigurationError(
-            f"{path.name}: models of this kind can't be read", next_step=f"give {', '.join(READERS)}"
+            f"{path.name}: models of this kind can't be read", next_step=f"give {', '.join(READERS)} or .tar"
         )
-    if not path.is_file():
-        raise ConfigurationError(f"there is no file {path}", next_step="correct the path")
+    existing(path)
     importer.tvm()
     return read(path)
+
+
+def existing(path: Path) -> Path:
+    """`path`. Raises ConfigurationError where there is no file."""
+    if not path.is_file():
+        raise ConfigurationError(f"there is no file {path}", next_step="correct the path")
+    return path
 
 
 def _onnx(path: Path) -> Any:  # noqa: ANN401

@@ -1,0 +1,335 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Archives in TVM's Model Library Format, versions 5 to 7, as TVM v0.8 to v0.18 wrote them, as plans.
+
+    metadata.json                  version, executors, memory; since version 7 under "modules", by name
+    codegen/host/src/*.c           the operators, packed functions; for "aot" also the whole model
+    codegen/host/include/*.h       the interface of "aot"
+    executor-config/graph/*        for "graph": nodes in their order, shapes, types, storages
+    parameters/NAME.params         weights
+
+Nothing here needs TVM. What a model computes can't be compared with TVM's: its Relay is not ours to run.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tarfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path, PurePosixPath
+from struct import Struct
+from struct import error as struct_error
+from typing import Any, Final, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from minrpc.tvm.plan import Operator, Plan, Tensor, aligned
+from minrpc.tvm.relax import ModelError, identifier
+from minrpc.wire.dtypes import DataType, to_dtype, to_numpy
+
+VERSIONS: Final = (5, 6, 7)
+
+_LIST: Final = 0xF7E58D4F05049CB7
+_ARRAY: Final = 0xDD5E40F096B4A13F
+_U64: Final = Struct("<Q")
+# magic, reserved, device type and id, ndim, then the type of an element: code, bits, lanes.
+_ARRAY_HEAD: Final = Struct("<QQiiiBBH")
+_WORKSPACE: Final = re.compile(r"TVMBackendAllocWorkspace\([^;]*?\(uint64_t\)(\d+)(?:ULL)?,")
+
+_SHIM: Final = """
+int32_t __tvm_ffi_{name}(void *self, void *args, int32_t count, void *result);
+
+int32_t __tvm_ffi_{name}(void *self, void *args, int32_t count, void *result)
+{{
+	TVMValue values[{arguments}];
+	int32_t codes[{arguments}];
+	TVMValue returned = {{0}};
+	int32_t code = kTVMNullptr;
+
+	(void)self;
+	(void)result;
+	for (int32_t i = 0; i < count; i++) {{
+		values[i].v_handle = ((TVMFFIAny *)args)[i].v_ptr;
+		codes[i] = kTVMDLTensorHandle;
+	}}
+	return {name}(values, codes, count, &returned, &code, NULL);
+}}
+"""
+
+_RUN_SHIM: Final = """
+int32_t __tvm_ffi_{function}(void *self, void *args, int32_t count, void *result);
+
+int32_t __tvm_ffi_{function}(void *self, void *args, int32_t count, void *result)
+{{
+	struct tvmgen_{module}_inputs inputs = {{
+{inputs}
+	}};
+	struct tvmgen_{module}_outputs outputs = {{
+{outputs}
+	}};
+
+	(void)self;
+	(void)count;
+	(void)result;
+	return tvmgen_{module}_run(&inputs, &outputs);
+}}
+"""
+
+
+@dataclass(frozen=True)
+class Archive:
+    """The files of an archive. module: what it is called in it; metadata: of that module."""
+
+    name: str
+    module: str
+    version: int
+    metadata: Mapping[str, Any]
+    files: Mapping[str, bytes]
+
+    def below(self, directory: str) -> list[str]:
+        """The names of files in a directory, sorted."""
+        return sorted(name for name in self.files if PurePosixPath(name).is_relative_to(directory))
+
+
+def read_mlf(path: Path, name: str) -> Plan:
+    """The plan of an archive. Raises ModelError for what is none, or has no code that could be run."""
+    archive = _read(path)
+    executors = list(archive.metadata.get("executors") or [])
+    if "graph" in executors:
+        return _Graph(archive, name).plan()
+    if "aot" in executors:
+        return _aot(archive, name)
+    raise ModelError(f'{path.name} has no executor "graph" or "aot" but {", ".join(executors) or "none"}')
+
+
+def _read(path: Path) -> Archive:
+    try:
+        with tarfile.open(path) as archive:
+            members = [one for one in archive.getmembers() if one.isfile()]
+            files = {
+                str(PurePosixPath(one.name)): stream.read()
+                for one in members
+                if (stream := archive.extractfile(one)) is not None
+            }
+        metadata = json.loads(files["metadata.json"])
+        version = metadata["version"]
+    except (tarfile.TarError, KeyError, ValueError, TypeError) as error:
+        raise ModelError(f"{path.name} is no archive in TVM's Model Library Format: {error!r}") from error
+    if version not in VERSIONS:
+        raise ModelError(
+            f"{path.name} has version {version}; versions {VERSIONS[0]} to {VERSIONS[-1]} are read"
+        )
+    module, own = metadata.get("model_name", "default"), metadata
+    if "modules" in metadata:
+        if len(metadata["modules"]) != 1:
+            raise ModelError(
+                f"{path.name} has the modules {', '.join(metadata['modules'])}, and one is expected"
+            )
+        ((module, own),) = metadata["modules"].items()
+    return Archive(path.name, str(module), version, own, files)
+
+
+class _Graph:
+    """The JSON of the graph executor: entries are tensors, each output of a node one."""
+
+    def __init__(self, archive: Archive, name: str) -> None:
+        self._archive = archive
+        self._name = name
+        found = archive.below("executor-config/graph")
+        if not found:
+            raise ModelError(f"{archive.name} has no graph")
+        self._graph = json.loads(archive.files[found[0]])
+        self._rows: list[int] = self._graph["node_row_ptr"]
+        attributes = self._graph["attrs"]
+        self._shapes = [tuple(shape) for shape in attributes["shape"][1]]
+        self._types = [to_dtype(one) for one in attributes["dltype"][1]]
+        self._sids: list[int] = attributes["storage_id"][1]
+        self._same: dict[int, int] = {}
+
+    def plan(self) -> Plan:
+        nodes = self._graph["nodes"]
+        params = _params(self._archive)
+        calls = [(number, node) for number, node in enumerate(nodes) if node["op"] != "null"]
+        for number, node in calls:
+            if node["attrs"]["func_name"] == "__nop":  # Another shape of the same bytes.
+                self._same[self._rows[number]] = self._entry(node["inputs"][0])
+        arguments = [(number, str(nodes[number]["name"])) for number in self._graph["arg_nodes"]]
+        given = [(number, one) for number, one in arguments if one not in params]
+        weights = [(number, one) for number, one in arguments if one in params]
+        inputs = {self._rows[number]: index for index, (number, _) in enumerate(given)}
+        constants = {self._rows[number]: index for index, (number, _) in enumerate(weights)}
+        outputs = {self._entry(head): index for index, head in enumerate(self._graph["heads"])}
+        if len(outputs) != len(self._graph["heads"]) or outputs.keys() & (inputs.keys() | constants.keys()):
+            raise ModelError(f"{self._archive.name}: an output is an input, a weight or another output")
+        storages: dict[int, int] = {}
+
+        def tensor(entry: int) -> Tensor:
+            dtype, shape, source = self._types[entry], self._shapes[entry], self._same.get(entry, entry)
+            if source in outputs:
+                return Tensor(dtype, shape, "output", outputs[source])
+            if source in inputs:
+                return Tensor(dtype, shape, "input", inputs[source])
+            if source in constants:
+                return Tensor(dtype, shape, "constant", constants[source])
+            return Tensor(dtype, shape, "storage", self._storage(source, storages))
+
+        functions = [str(node["attrs"]["func_name"]) for _, node in calls]
+        source = _sources(self._archive, functions)
+        operators = []
+        for (number, node), function in zip(calls, functions, strict=True):
+            if function != "__nop":
+                entries = [self._rows[one] + index for one, index, *_ in node["inputs"]]
+                entries += range(self._rows[number], self._rows[number + 1])
+                taken = tuple(tensor(entry) for entry in entries)
+                operators.append(Operator(function, taken, _workspace(source, function)))
+        arguments_of = {one.function: len(one.tensors) for one in operators}
+        shims = [_SHIM.format(name=one, arguments=count) for one, count in arguments_of.items()]
+        return Plan(
+            self._name,
+            tuple((identifier(one), tensor(self._rows[number])) for number, one in given),
+            tuple((f"output{index}", tensor(entry)) for entry, index in outputs.items()),
+            tuple(params[one] for _, one in weights),
+            tuple(self._sizes(storages)),
+            tuple(operators),
+            source + "".join(shims),
+        )
+
+    def _entry(self, place: list[int]) -> int:
+        entry = self._rows[place[0]] + place[1]
+        return self._same.get(entry, entry)
+
+    def _storage(self, entry: int, storages: dict[int, int]) -> int:
+        return storages.setdefault(self._sids[entry], len(storages))
+
+    def _sizes(self, storages: Mapping[int, int]) -> list[int]:
+        sizes = [0] * len(storages)
+        for sid, shape, dtype in zip(self._sids, self._shapes, self._types, strict=True):
+            if sid in storages:
+                sizes[storages[sid]] = max(sizes[storages[sid]], prod(shape) * dtype.itemsize)
+        return sizes
+
+
+def _aot(archive: Archive, name: str) -> Plan:
+    """The whole model is one operator: its code calls the others itself."""
+    main = archive.metadata["memory"]["functions"]["main"][0]
+    inputs, outputs = main.get("inputs") or {}, main.get("outputs") or {}
+    if not inputs or not outputs:
+        raise ModelError(f"{archive.name}: its metadata does not name inputs and outputs")
+    given = [_flat(one, inputs, "input") for one in inputs]
+    made = [_flat(one, outputs, "output") for one in outputs]
+    function = f"{archive.module}_model"
+    header = next((one for one in archive.below("codegen/host/include") if one.endswith(".h")), None)
+    if header is None:
+        raise ModelError(f'{archive.name} has no C interface: it was made without "interface-api": "c"')
+    source = archive.files[header].decode() + "\n" + _sources(archive, [f"tvmgen_{archive.module}_run"])
+    shim = _RUN_SHIM.format(
+        function=function, module=archive.module, inputs=_fields(given, 0), outputs=_fields(made, len(given))
+    )
+    workspace = aligned(int(main.get("workspace_size_bytes", 0))) + 1024  # What lies between blocks.
+    operator = Operator(function, tuple(tensor for _, tensor in (*given, *made)), workspace)
+    return Plan(name, tuple(given), tuple(made), (), (), (operator,), _included(archive, source) + shim)
+
+
+def _fields(tensors: list[tuple[str, Tensor]], first: int) -> str:
+    return "\n".join(
+        f"\t\t.{field} = ((DLTensor *)((TVMFFIAny *)args)[{first + number}].v_ptr)->data,"
+        for number, (field, _) in enumerate(tensors)
+    )
+
+
+def _flat(name: str, tensors: Mapping[str, Any], place: Literal["input", "output"]) -> tuple[str, Tensor]:
+    """The metadata tells bytes and type, and no shape."""
+    dtype = to_dtype(str(tensors[name]["dtype"]))
+    shape = (int(tensors[name]["size"]) // dtype.itemsize,)
+    return identifier(name), Tensor(dtype, shape, place, list(tensors).index(name))
+
+
+def _included(archive: Archive, source: str) -> str:
+    """Without what names files of the archive: they are in it already."""
+    own = {PurePosixPath(one).name for one in archive.files}
+    return (
+        "\n".join(
+            line
+            for line in source.splitlines()
+            if not ((match := re.match(r'\s*#include\s+[<"]([^">]+)[">]', line)) and match[1] in own)
+        )
+        + "\n"
+    )
+
+
+def _sources(archive: Archive, functions: list[str]) -> str:
+    """The C files that define the functions. Those that only register them are of no use here."""
+    texts = [archive.files[one].decode() for one in archive.below("codegen/host/src") if one.endswith(".c")]
+    wanted = [one for one in functions if one != "__nop"]
+    taken = [text for text in texts if "_tvm_func_array" not in text]
+    for function in wanted:
+        if not any(_body(text, function) is not None for text in taken):
+            raise ModelError(
+                f"{archive.name} has no C code of {function}: it was made for another target than c"
+            )
+    head = '#include "tvm/runtime/c_runtime_api.h"\n#include "tvm/runtime/c_backend_api.h"\n'
+    return head + "\n".join(taken)
+
+
+def _body(source: str, function: str) -> str | None:
+    match = re.search(rf"\b{re.escape(function)}\([^;{{]*\)\s*\{{(.*?)^\}}", source, re.M | re.S)
+    return match[1] if match else None
+
+
+def _workspace(source: str, function: str) -> int:
+    return sum(aligned(int(size)) for size in _WORKSPACE.findall(_body(source, function) or ""))
+
+
+def _params(archive: Archive) -> dict[str, npt.NDArray[Any]]:
+    """Weights by name, as `tvm.runtime.save_param_dict` wrote them."""
+    found = [one for one in archive.below("parameters") if one.endswith(".params")]
+    return read_params(archive.files[found[0]], archive.name) if found else {}
+
+
+def read_params(data: bytes, name: str) -> dict[str, npt.NDArray[Any]]:
+    """Arrays by name. Raises ModelError for other content."""
+    try:
+        return _read_params(data)
+    except (struct_error, ValueError, UnicodeDecodeError) as error:
+        raise ModelError(f"the weights in {name} can't be read: {error}") from error
+
+
+def _read_params(data: bytes) -> dict[str, npt.NDArray[Any]]:
+    at = 0
+
+    def number() -> int:
+        nonlocal at
+        (value,) = _U64.unpack_from(data, at)
+        at += _U64.size
+        return int(value)
+
+    def taken(size: int) -> bytes:
+        nonlocal at
+        if size > len(data) - at:
+            raise ValueError(f"{size} bytes announced, {len(data) - at} left")
+        at += size
+        return data[at - size : at]
+
+    if number() != _LIST:
+        raise ValueError("it does not begin as weights do")
+    number()
+    names = [taken(number()).decode() for _ in range(_few(number(), data))]
+    arrays = []
+    for _ in range(_few(number(), data)):
+        magic, _reserved, _device, _id, ndim, *dtype = _ARRAY_HEAD.unpack(taken(_ARRAY_HEAD.size))
+        if magic != _ARRAY:
+            raise ValueError("an array does not begin as one")
+        shape = tuple(number() for _ in range(_few(ndim, data)))
+        host, lanes = to_numpy(DataType(*dtype))
+        arrays.append(np.frombuffer(taken(number()), host).reshape(shape + lanes))
+    return dict(zip(names, arrays, strict=True))
+
+
+def _few(count: int, data: bytes) -> int:
+    """A count that the data can hold."""
+    if not 0 <= count <= len(data):
+        raise ValueError(f"a count of {count}")
+    return count

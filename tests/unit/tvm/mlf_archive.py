@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Archives in Model Library Format, written by hand from its description: two layers of `waveforms`."""
+
+from __future__ import annotations
+
+import io
+import json
+import struct
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import numpy.typing as npt
+
+from tests.unit.tvm.waveforms import CLASSES, HIDDEN, SAMPLES, Network
+
+_PACKED = """\
+TVM_DLL int32_t {name}(void* args, int32_t* arg_type_ids, int32_t num_args,
+  void* out_ret_value, int32_t* out_ret_tcode, void* resource_handle) {{
+  float* x = (float*)(((DLTensor*)(((TVMValue*)args)[0].v_handle))[0].data);
+  float* w = (float*)(((DLTensor*)(((TVMValue*)args)[1].v_handle))[0].data);
+  float* b = (float*)(((DLTensor*)(((TVMValue*)args)[2].v_handle))[0].data);
+  float* out = (float*)(((DLTensor*)(((TVMValue*)args)[3].v_handle))[0].data);
+  if (arg_type_ids[3] != kTVMDLTensorHandle) {{
+    TVMAPISetLastError("expected a tensor");
+    return -1;
+  }}
+  void* sums = TVMBackendAllocWorkspace(1, 0, (uint64_t){bytes}, 2, 32);
+  if (sums == NULL) {{
+    return -1;
+  }}
+  for (int32_t j = 0; j < {columns}; ++j) {{
+    ((float*)sums)[j] = b[j];
+    for (int32_t i = 0; i < {rows}; ++i) {{
+      ((float*)sums)[j] = ((float*)sums)[j] + (x[i] * w[((i * {columns}) + j)]);
+    }}
+  }}
+  for (int32_t j = 0; j < {columns}; ++j) {{
+    float sum = ((float*)sums)[j];
+    out[j] = {result};
+  }}
+  if (TVMBackendFreeWorkspace(1, 0, sums) != 0) {{
+    return -1;
+  }}
+  return 0;
+}}
+"""
+_HEAD = """\
+// tvm target: c -keys=cpu
+#define TVM_EXPORTS
+#include "tvm/runtime/c_runtime_api.h"
+#include "tvm/runtime/c_backend_api.h"
+#include <math.h>
+#include <stdbool.h>
+"""
+_REGISTRY = "static TVMBackendPackedCFunc _tvm_func_array[] = {};\n"
+
+FIRST, SECOND = "tvmgen_default_fused_nn_dense_add_nn_relu", "tvmgen_default_fused_nn_dense_add"
+
+
+def packed_functions() -> str:
+    """Both layers, as v0.18's C generator has such."""
+    first = _PACKED.format(
+        name=FIRST, rows=SAMPLES, columns=HIDDEN, bytes=4 * HIDDEN, result="((sum) > (0.0f) ? (sum) : (0.0f))"
+    )
+    return first + _PACKED.format(name=SECOND, rows=HIDDEN, columns=CLASSES, bytes=4 * CLASSES, result="sum")
+
+
+def params(arrays: dict[str, npt.NDArray[Any]]) -> bytes:
+    """As `save_param_dict` writes them."""
+    data = struct.pack("<QQQ", 0xF7E58D4F05049CB7, 0, len(arrays))
+    for name in arrays:
+        data += struct.pack("<Q", len(name)) + name.encode()
+    data += struct.pack("<Q", len(arrays))
+    for one in arrays.values():
+        data += struct.pack("<QQiiiBBH", 0xDD5E40F096B4A13F, 0, 1, 0, one.ndim, 2, 32, 1)
+        data += struct.pack(f"<{one.ndim}q", *one.shape) + struct.pack("<Q", one.nbytes) + one.tobytes()
+    return data
+
+
+def graph() -> dict[str, Any]:
+    """x reshaped, then both layers; weights p0 to p3."""
+
+    def call(name: str, function: str, *inputs: int) -> dict[str, Any]:
+        counts = {"num_outputs": "1", "num_inputs": str(len(inputs)), "flatten_data": "0"}
+        given = [[one, 0, 0] for one in inputs]
+        return {"op": "tvm_op", "name": name, "attrs": {"func_name": function, **counts}, "inputs": given}
+
+    nodes: list[dict[str, Any]] = [
+        {"op": "null", "name": name, "inputs": []} for name in ("x", "p0", "p1", "p2", "p3")
+    ]
+    nodes += [call("reshape", "__nop", 0), call("first", FIRST, 5, 1, 2), call("second", SECOND, 6, 3, 4)]
+    shapes = [[1, 1, SAMPLES], [SAMPLES, HIDDEN], [HIDDEN], [HIDDEN, CLASSES], [CLASSES], [1, SAMPLES]]
+    shapes += [[1, HIDDEN], [1, CLASSES]]
+    return {
+        "nodes": nodes,
+        "arg_nodes": [0, 1, 2, 3, 4],
+        "heads": [[7, 0, 0]],
+        "node_row_ptr": list(range(9)),
+        "attrs": {
+            "dltype": ["list_str", ["float32"] * 8],
+            "shape": ["list_shape", shapes],
+            "storage_id": ["list_int", [0, 1, 2, 3, 4, 0, 5, 6]],
+            "device_index": ["list_int", [1] * 8],
+        },
+    }
+
+
+def write_graph(path: Path, network: Network, version: int) -> Path:
+    """For the executor "graph"."""
+    arrays = dict(
+        zip(("p0", "p1", "p2", "p3"), (network.w1, network.b1, network.w2, network.b2), strict=True)
+    )
+    name = "graph.json" if version == 5 else "default.graph"
+    files = {
+        "codegen/host/src/default_lib0.c": (_HEAD + _REGISTRY).encode(),
+        "codegen/host/src/default_lib1.c": (_HEAD + packed_functions()).encode(),
+        f"executor-config/graph/{name}": json.dumps(graph()).encode(),
+        "parameters/default.params": params(arrays),
+        "src/default.relay": b"",
+    }
+    return _write(path, files, version, {"executors": ["graph"], "memory": {}})
+
+
+def write_aot(path: Path, network: Network, version: int = 7) -> Path:
+    """For the executor "aot" with its C interface: weights are in the code."""
+    arrays = {"w1": network.w1, "b1": network.b1, "w2": network.w2, "b2": network.b2}
+    constants = "".join(
+        f"static const float {name}[] = {{{', '.join(map(str, one.ravel().tolist()))}}};\n"
+        for name, one in arrays.items()
+    )
+
+    def call(function: str, *names: str) -> str:
+        values = ", ".join(f"{{.v_handle = &{one}}}" for one in names)
+        called = f"{function}(v, t, 4, NULL, NULL, NULL)"
+        return (
+            f"{{ TVMValue v[4] = {{{values}}}; int32_t t[4] = {{7, 7, 7, 7}}; if ({called}) return -1; }}\n"
+        )
+
+    tensors = "".join(f"  DLTensor t{name} = {{.data = (void *){name}}};\n" for name in arrays)
+    run = (
+        "TVM_DLL int32_t tvmgen_default___tvm_main__(void* x, void* output) {\n"
+        f"  float* sid = (float*)TVMBackendAllocWorkspace(1, 0, (uint64_t){4 * HIDDEN}, 0, 8);\n"
+        "  if (sid == NULL) return -1;\n"
+        "  DLTensor tx = {.data = x}, ts = {.data = sid}, to = {.data = output};\n"
+        f"{tensors}{call(FIRST, 'tx', 'tw1', 'tb1', 'ts')}{call(SECOND, 'ts', 'tw2', 'tb2', 'to')}"
+        "  return TVMBackendFreeWorkspace(1, 0, sid);\n}\n"
+    )
+    entry = (
+        '#include "tvm/runtime/c_runtime_api.h"\n#include <tvmgen_default.h>\n'
+        "TVM_DLL int32_t tvmgen_default___tvm_main__(void* x, void* output);\n"
+        "int32_t tvmgen_default_run(struct tvmgen_default_inputs* inputs,\n"
+        "  struct tvmgen_default_outputs* outputs) {\n"
+        "return tvmgen_default___tvm_main__(inputs->x,outputs->output);\n}\n"
+    )
+    header = (
+        "#ifndef TVMGEN_DEFAULT_H_\n#define TVMGEN_DEFAULT_H_\n#include <stdint.h>\n"
+        "struct tvmgen_default_inputs { void* x; };\nstruct tvmgen_default_outputs { void* output; };\n"
+        "int32_t tvmgen_default_run(struct tvmgen_default_inputs* inputs,\n"
+        "  struct tvmgen_default_outputs* outputs);\n#endif\n"
+    )
+    files = {
+        "codegen/host/include/tvmgen_default.h": header.encode(),
+        "codegen/host/src/default_lib0.c": entry.encode(),
+        "codegen/host/src/default_lib1.c": (_HEAD + constants + packed_functions() + run).encode(),
+    }
+    main = {
+        "device": 1,
+        "workspace_size_bytes": 8 * HIDDEN,
+        "inputs": {"x": {"size": 4 * SAMPLES, "dtype": "float32"}},
+        "outputs": {"output": {"size": 4 * CLASSES, "dtype": "float32"}},
+    }
+    memory = {"functions": {"main": [main], "operator_functions": []}}
+    return _write(path, files, version, {"executors": ["aot"], "memory": memory})
+
+
+def _write(path: Path, files: dict[str, bytes], version: int, module: dict[str, Any]) -> Path:
+    module = {"model_name": "default", "target": ["c"], "style": "full-model", **module}
+    metadata = (
+        {"version": version, "modules": {"default": module}}
+        if version == 7
+        else {"version": version, **module}
+    )
+    with tarfile.open(path, "w") as archive:
+        for name, data in {"metadata.json": json.dumps(metadata).encode(), **files}.items():
+            member = tarfile.TarInfo(f"./{name}")
+            member.size = len(data)
+            archive.addfile(member, io.BytesIO(data))
+    return path

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Archives in Model Library Format become plans, and their C code runs."""
+
+from __future__ import annotations
+
+import ctypes
+import tarfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from minrpc.tvm.mlf import read_mlf, read_params
+from minrpc.tvm.plan import Plan
+from minrpc.tvm.relax import ModelError
+
+from tests.unit.tvm import mlf_archive, waveforms
+from tests.unit.tvm.test_export import compiled
+
+NETWORK = waveforms.trained(50)
+
+
+def check(plan: Plan, directory: Path) -> None:
+    library = compiled(directory, plan)
+    signals, _ = waveforms.waveforms(1, 9)
+    scores = np.zeros((1, waveforms.CLASSES), np.float32)
+    inputs, outputs = (ctypes.c_void_p * 1)(signals.ctypes.data), (ctypes.c_void_p * 1)(scores.ctypes.data)
+    assert library.tvmgen_net_run(inputs, outputs) == 0
+    np.testing.assert_allclose(scores, NETWORK.scores(signals), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("version", [5, 6, 7])
+def test_a_graph(version: int, tmp_path: Path) -> None:
+    plan = read_mlf(mlf_archive.write_graph(tmp_path / "net.tar", NETWORK, version), "net")
+    assert [(name, tensor.shape) for name, tensor in plan.inputs] == [("x", (1, 1, waveforms.SAMPLES))]
+    assert [one.function for one in plan.operators] == [mlf_archive.FIRST, mlf_archive.SECOND]
+    assert [one.workspace for one in plan.operators] == [4 * waveforms.HIDDEN, 4 * waveforms.CLASSES]
+    assert plan.storages == (4 * waveforms.HIDDEN,)
+    assert plan.constant_bytes == sum(one.nbytes for one in (NETWORK.w1, NETWORK.b1, NETWORK.w2, NETWORK.b2))
+    check(plan, tmp_path)
+
+
+def test_aot(tmp_path: Path) -> None:
+    plan = read_mlf(mlf_archive.write_aot(tmp_path / "net.tar", NETWORK), "net")
+    assert [name for name, _ in plan.inputs] == ["x"]
+    assert [name for name, _ in plan.outputs] == ["output"]
+    check(plan, tmp_path)
+
+
+def test_other_versions_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="has version 4; versions 5 to 7 are read"):
+        read_mlf(mlf_archive.write_graph(tmp_path / "net.tar", NETWORK, 4), "net")
+
+
+def test_what_is_no_archive(tmp_path: Path) -> None:
+    path = tmp_path / "net.tar"
+    path.write_bytes(b"text")
+    with pytest.raises(ModelError, match="is no archive in TVM's Model Library Format"):
+        read_mlf(path, "net")
+    with tarfile.open(path, "w"):
+        pass
+    with pytest.raises(ModelError, match="KeyError"):
+        read_mlf(path, "net")
+
+
+@pytest.mark.parametrize("size", [0, 8, 30, 100])
+def test_weights_that_are_cut(size: int) -> None:
+    data = mlf_archive.params({"p0": NETWORK.w1, "p1": NETWORK.b1})
+    np.testing.assert_array_equal(read_params(data, "net")["p1"], NETWORK.b1)
+    with pytest.raises(ModelError, match="the weights in net can't be read"):
+        read_params(data[:size], "net")
