@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import os
+import select
 import subprocess
 import sys
 from dataclasses import replace
@@ -15,6 +17,7 @@ from minrpc.firmware.cache import cache_home, filled, locked
 from minrpc.firmware.firmware import elf_sizes
 from minrpc.targets import PLATFORMS, Target
 
+WAIT_S = 60.0
 POSIX = PLATFORMS["posix"]
 CMAKE = """cmake_minimum_required(VERSION 3.20)
 project(tiny C)
@@ -216,3 +219,28 @@ def test_blanks_and_letters_in_all_paths(root: Path, tmp_path: Path, monkeypatch
     assert build(target, root=checkout).cached
     (headers / "k ö.h").write_text("#define STATUS 7\n")
     assert exit_status(build(target, root=checkout)) == 7
+
+
+def test_a_harness_that_is_killed_in_a_build_leaves_nothing_that_runs(root: Path) -> None:
+    """And the next build waits for nobody, takes nothing half made, and is right."""
+    script, started = root / "hang.sh", root / "started"
+    script.write_text(
+        f"[ -e {started} ] && exit\necho $$ > {started}.part\nmv {started}.part {started}\nexec sleep 1000\n"
+    )
+    lists = main_c(root).with_name("CMakeLists.txt")
+    lists.write_text(f"{CMAKE}add_custom_command(TARGET minrpc_posix POST_BUILD COMMAND sh {script})\n")
+    code = (
+        "import sys; from pathlib import Path\n"
+        "from minrpc.firmware import build; from minrpc.targets import PLATFORMS, Target\n"
+        "build(Target(PLATFORMS['posix']), root=Path(sys.argv[1]))\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", code, str(root)]) as harness:
+        while not started.exists():
+            assert harness.poll() is None
+        end = os.pidfd_open(int(started.read_text()))
+        harness.kill()
+    try:
+        assert select.select([end], [], [], WAIT_S)[0], "a program of the build goes on"
+    finally:
+        os.close(end)
+    assert exit_status(build(Target(POSIX), root=root)) == 3

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+WAIT_S = 300.0
 ADD = """
     import numpy as np
 
@@ -449,3 +450,15 @@ def test_a_board_is_for_one_process(pytester: pytest.Pytester) -> None:
     result = run(pytester, "--serial-port", "/dev/ttyACM0", "-n", "2")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["*leads to one device, for one process: leave -n out"])
+
+
+def test_two_runs_at_once_in_one_project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With an empty cache: one builds, and both get the same firmware."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(pytester.mkdir("cache")))
+    pytester.makepyfile(ADD)
+    words = [sys.executable, "-m", "pytest", "-q", "-rA", "--platform", "posix"]
+    runs = [subprocess.Popen(words, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    said = [one.communicate(timeout=WAIT_S)[0] for one in runs]
+    assert [one.returncode for one in runs] == [0, 0]
+    assert all("1 passed" in text for text in said)
+    assert len(list((pytester.path / "cache" / "minrpc" / "firmware").glob("[!.]*"))) == 1
