@@ -17,7 +17,7 @@ def need_tools(*tools: str) -> None:
     """Skips the test when one of these programs is not there."""
     missing = [tool for tool in tools if shutil.which(tool) is None]
     if missing:
-        packages = " ".join("ninja-build" if tool == "ninja" else tool for tool in missing)
+        packages = " ".join({"ninja": "ninja-build", "c++": "g++"}.get(tool, tool) for tool in missing)
         pytest.skip(f"no {', '.join(missing)}: apt-get install {packages}")
 
 

@@ -14,6 +14,8 @@ from minrpc.errors import ConfigurationError
 from minrpc.library import GuardError, LinkError, LoadedLibrary, Toolset, UndefinedSymbolsError, toolset_of
 from minrpc.library.loading import firmware_of
 
+from tests.native import need_tools
+
 Load = Callable[..., LoadedLibrary]
 
 # The same function for each processor that has a port.
@@ -75,9 +77,16 @@ def archived(toolset: Toolset, tmp_path: Path) -> Callable[..., Path]:
     return make
 
 
-def test_cxx(load: Load) -> None:
+@pytest.fixture
+def many(load: Load, toolset: Toolset) -> Callable[[int], LoadedLibrary]:
+    """Loads C++, compiled with this FACTOR."""
+    need_tools(toolset.cxx)
+    return lambda factor: load("c/many.cpp", defines={"FACTOR": factor})
+
+
+def test_cxx(many: Callable[[int], LoadedLibrary]) -> None:
     """Constructors have run, also those of templates; names of C++ are found as they are written."""
-    cxx = load("c/many.cpp", defines={"FACTOR": 3})
+    cxx = many(3)
     assert cxx.started_with() == 21
     assert cxx.twice(np.array([21], np.int32)) == 42
     assert [cxx.plain(1), cxx.plain(1)] == [2, 3]
@@ -137,9 +146,9 @@ def test_headers_and_includes_and_definitions(load: Load, tmp_path: Path) -> Non
     assert load(tmp_path / "h.c", defines=["SCALE=2", "PLUS"], **given).h() == 13
 
 
-def test_the_same_file_twice(load: Load) -> None:
+def test_the_same_file_twice(many: Callable[[int], LoadedLibrary]) -> None:
     """Each has its own variables."""
-    one, other = load("c/many.cpp", defines={"FACTOR": 1}), load("c/many.cpp", defines={"FACTOR": 1})
+    one, other = many(1), many(1)
     assert [one.plain(0), one.plain(0), other.plain(0)] == [1, 2, 1]
 
 

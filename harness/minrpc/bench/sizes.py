@@ -27,7 +27,7 @@ from minrpc.firmware.toolchain import find_tool
 COMPILER: Final = "arm-none-eabi-gcc"
 _FLAGS: Final = (
     *("-std=c11", "-mcpu=cortex-m3", "-mthumb", "-Os", "-ffunction-sections", "-fdata-sections"),
-    *("-fstack-usage", "-c"),
+    *("-fstack-usage", "-c", "--specs=picolibc.specs"),
 )
 _TEXT_GOAL: Final = Goal("at most", 8191, "value")
 _TIMER_GOAL: Final = Goal("at most", 550, "value")
