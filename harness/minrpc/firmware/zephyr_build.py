@@ -59,6 +59,12 @@ def _qemu_argv(build_dir: Path) -> list[str]:
     return find_qemu(ninja(build_dir, "-t", "commands", "run_qemu"))
 
 
+def board_of(build_dir: Path) -> str:
+    """The board that Zephyr's `build_dir` is for, with its qualifiers. Raises ConfigurationError."""
+    config = _read(build_dir, "zephyr/.config")
+    return _value(config, r'^CONFIG_BOARD_TARGET="(.*)"$') or _value(config, r'^CONFIG_BOARD="(.*)"$')
+
+
 def _wired(platform: Platform, tree: BuiltTree, config: str) -> Platform:
     """Which UART is which, as Zephyr's own devicetree of that build has it."""
     text = "\nCONFIG_UART_CONSOLE=y\n" in config and tree.console is not None and tree.console != tree.link

@@ -19,6 +19,7 @@ import pytest
 from _pytest.junitxml import xml_key
 
 from minrpc.errors import ConfigurationError
+from minrpc.firmware.zephyr_build import board_of
 from minrpc.host.process import spawn_on, stop_group
 from minrpc.targets.options import Options
 
@@ -35,7 +36,9 @@ def as_twister_says(config: pytest.Config, options: Options) -> Options:
     build_dir = _option(config, "--build-dir")
     if build_dir is None:
         return options
-    options = replace(options, build_dir=Path(build_dir), platforms=(str(_option(config, "--platform")),))
+    # Zephyr 3.7 names a platform for hardware only.
+    name = _option(config, "--platform") or board_of(Path(build_dir))
+    options = replace(options, build_dir=Path(build_dir), platforms=(name,))
     if _option(config, "--device-type") != "hardware":
         return options
     port = _option(config, "--device-serial") or _served(config)
