@@ -11,6 +11,7 @@ set(MINRPC_RUNTIME_SOURCES
   ${MINRPC_APP}/runtime/code.c
   ${MINRPC_APP}/runtime/config.c
   ${MINRPC_APP}/runtime/copy.c
+  ${MINRPC_APP}/runtime/counters.c
   ${MINRPC_APP}/runtime/crc32.c
   ${MINRPC_APP}/runtime/evaluator.c
   ${MINRPC_APP}/runtime/fill.c

@@ -40,6 +40,9 @@ struct evaluator {
 	struct minrpc_callee callee;
 	uint32_t options[OPTIONS];
 	bool counting; /* the result is in cycles */
+#if MINRPC_COUNTERS
+	uint32_t chosen; /* counters that go with each repeat */
+#endif
 };
 
 #define is_counting(evaluator) (MINRPC_COUNTING && (evaluator)->counting)
@@ -177,6 +180,19 @@ static bool find_function(struct minrpc_server *server, const TVMValue *values,
 	       minrpc_fail(server, "no function %s in the library", name);
 }
 
+#if MINRPC_COUNTERS
+/* The last argument names them. */
+static bool take_counters(struct minrpc_server *server, const struct minrpc_args *args,
+			  struct evaluator *evaluator)
+{
+	return !evaluator->counting ||
+	       minrpc_counters_choose(server, args->values[args->count - 1].v_str,
+				      &evaluator->chosen);
+}
+#else
+#define take_counters(server, args, evaluator) true
+#endif
+
 static bool create(struct minrpc_call *call, bool counting)
 {
 	struct minrpc_server *server = call->server;
@@ -195,7 +211,8 @@ static bool create(struct minrpc_call *call, bool counting)
 	made->object.module.count = 1U;
 	made->object.module.resource = made;
 	if (!find_function(server, call->args.values, made) ||
-	    !take_options(server, &call->args, made) || !check_repeat(server, &call->args, made)) {
+	    !take_options(server, &call->args, made) || !check_repeat(server, &call->args, made) ||
+	    !take_counters(server, &call->args, made)) {
 		minrpc_object_free(server, &made->object);
 		return false;
 	}
@@ -223,6 +240,9 @@ struct run {
 	struct sample sample; /* of the repeat that is measured */
 #if MINRPC_ABANDON
 	uint32_t between; /* so many calls lie between two looks at whether anybody still waits */
+#endif
+#if MINRPC_COUNTERS
+	uint64_t *counted; /* of the repeat, behind its sample in the result */
 #endif
 };
 
@@ -287,19 +307,61 @@ static bool run_batch(struct run *run)
 
 #endif
 
+#if MINRPC_COUNTERS
+
+static void read_counters(struct run *run, bool begins)
+{
+	minrpc_counters_read(run->server, run->evaluator->chosen, run->counted, begins);
+}
+
+/* In a call of its own, which is not timed. */
+static bool find_peaks(struct run *run)
+{
+	return minrpc_counters_peaks(run->server, run->evaluator->chosen, &run->evaluator->callee,
+				     run->call, run->counted);
+}
+
+static bool enable_counters(struct run *run, bool on)
+{
+	return minrpc_counters_enable(run->server, run->evaluator->chosen, on);
+}
+
+static uint32_t names_size(const struct minrpc_server *server, const struct evaluator *evaluator)
+{
+	return minrpc_counters_names(server, evaluator->chosen, NULL);
+}
+
+static uint32_t count_of(const struct evaluator *evaluator)
+{
+	return minrpc_counters_count(evaluator->chosen);
+}
+
+#else
+
+#define read_counters(run, begins)    ((void)0)
+#define find_peaks(run)               true
+#define enable_counters(run, on)      true
+#define names_size(server, evaluator) 0U
+#define count_of(evaluator)           0U
+
+#endif
+
 static bool time_batch(struct run *run)
 {
 	struct minrpc_server *server = run->server;
 	const struct minrpc_platform *platform = server->config->platform;
 	void *context = server->config->context;
-	tvm_crt_error_t error = minrpc_timer_start(&server->timer, platform, context);
+	tvm_crt_error_t error;
 	bool done;
 
+	read_counters(run, true);
+	error = minrpc_timer_start(&server->timer, platform, context);
 	if (error != kTvmErrorNoError) {
 		return minrpc_fail(server, "timer error 0x%x", (unsigned int)error);
 	}
 	done = run_batch(run);
 	(void)minrpc_timer_stop(&server->timer, platform, context, &run->sample.cycles);
+	read_counters(run, false);
 	run->sample.batches++;
 	return done && !minrpc_is_abandoned(server);
 }
@@ -330,6 +392,9 @@ static bool time_repeat(struct run *run)
 
 	sample->number = option(run, NUMBER);
 	sample->batches = 0U;
+	if (!find_peaks(run)) {
+		return false;
+	}
 	for (;;) {
 		if (!time_batch(run)) {
 			return false;
@@ -373,6 +438,21 @@ static bool cool_down(const struct run *run, uint32_t index)
 	return true;
 }
 
+#if MINRPC_COUNTING
+static uint32_t row_size(const struct evaluator *evaluator)
+{
+	return (uint32_t)sizeof(struct sample) + count_of(evaluator) * (uint32_t)sizeof(uint64_t);
+}
+
+static struct sample *row_at(const struct run *run, void *out, uint32_t index)
+{
+	uint8_t *rows = (uint8_t *)((struct counting_header *)out + 1) +
+			names_size(run->server, run->evaluator);
+
+	return (struct sample *)(void *)(rows + index * row_size(run->evaluator));
+}
+#endif
+
 /*
  * The result of the repeat that has been measured. A plain evaluator's are seconds, as TVM's
  * clients expect.
@@ -384,7 +464,7 @@ static void keep(const struct run *run, void *out, uint32_t index)
 
 #if MINRPC_COUNTING
 	if (run->evaluator->counting) {
-		struct sample *row = (struct sample *)((struct counting_header *)out + 1) + index;
+		struct sample *row = row_at(run, out, index);
 
 		*row = *sample;
 		row->batches |= run->server->timer.fell_back ? COARSE_CLOCK : 0U;
@@ -394,14 +474,15 @@ static void keep(const struct run *run, void *out, uint32_t index)
 	seconds[index] = minrpc_timer_seconds(&run->server->timer, sample->cycles) / sample->number;
 }
 
-static uint32_t result_size(const struct evaluator *evaluator)
+static uint32_t result_size(const struct minrpc_server *server, const struct evaluator *evaluator)
 {
+	(void)server;
 	uint32_t repeat = evaluator->options[REPEAT];
 
 #if MINRPC_COUNTING
 	if (evaluator->counting) {
-		return repeat * (uint32_t)sizeof(struct sample) +
-		       (uint32_t)sizeof(struct counting_header);
+		return repeat * row_size(evaluator) + (uint32_t)sizeof(struct counting_header) +
+		       names_size(server, evaluator);
 	}
 #endif
 	return repeat * (uint32_t)sizeof(double);
@@ -413,6 +494,9 @@ static bool time_repeats(struct run *run, void *out)
 		return false;
 	}
 	for (uint32_t i = 0U; i < option(run, REPEAT); i++) {
+#if MINRPC_COUNTERS
+		run->counted = (uint64_t *)(row_at(run, out, i) + 1);
+#endif
 		if (!time_repeat(run)) {
 			return false;
 		}
@@ -425,10 +509,18 @@ static bool time_repeats(struct run *run, void *out)
 	if (run->evaluator->counting) {
 		*(struct counting_header *)out = (struct counting_header){
 			.version = COUNTING_VERSION,
-			.size = sizeof(struct counting_header),
-			.stride = sizeof(struct sample),
+			.size = (uint16_t)(sizeof(struct counting_header) +
+					   names_size(run->server, run->evaluator)),
+			.stride = (uint16_t)row_size(run->evaluator),
+			.columns = (uint16_t)count_of(run->evaluator),
 			.cycles_hz = run->server->timer.clock.cycles_hz,
 		};
+#if MINRPC_COUNTERS
+		memset((struct counting_header *)out + 1, 0,
+		       names_size(run->server, run->evaluator));
+		(void)minrpc_counters_names(run->server, run->evaluator->chosen,
+					    (char *)((struct counting_header *)out + 1));
+#endif
 	}
 #endif
 	return true;
@@ -444,7 +536,8 @@ static bool evaluate(struct minrpc_call *call)
 		TVMByteArray bytes;
 		uint64_t values[];
 	} *result;
-	uint32_t size = result_size(evaluator);
+	uint32_t size = result_size(server, evaluator);
+	bool done;
 
 	call->callee = &evaluator->callee;
 	if (!minrpc_bind_arguments(call)) {
@@ -453,7 +546,12 @@ static bool evaluate(struct minrpc_call *call)
 	result = minrpc_server_alloc(server, (uint32_t)sizeof(*result) + size, 1U,
 				     MINRPC_ARENA_RESULT);
 	server->result = result;
-	if (result == NULL || !time_repeats(&run, result->values)) {
+	if (result == NULL || !enable_counters(&run, true)) {
+		return false;
+	}
+	done = time_repeats(&run, result->values);
+	(void)enable_counters(&run, false);
+	if (!done) {
 		return false;
 	}
 	result->bytes.data = (const char *)result->values;

@@ -75,6 +75,10 @@ static const struct minrpc_function functions[] = {
 #if MINRPC_NUMBERED
 	{"minrpc.resend", NULL, minrpc_resend_version},
 #endif
+#if MINRPC_COUNTERS
+	{"minrpc.counters", "", minrpc_counters_list},
+	{"minrpc.memory", "i", minrpc_memory},
+#endif
 #if MINRPC_CODE_LOADING
 	{"minrpc.code_alloc", "i", minrpc_code_alloc},
 	{"minrpc.code_load", "hi", minrpc_code_load},

@@ -27,7 +27,7 @@ struct device_info {
 	uint32_t arena_used;
 	uint32_t arena_peak;
 	uint32_t arena_largest_free;
-	uint32_t counters[MINRPC_COUNTERS];
+	uint32_t counters[MINRPC_LINK_COUNTS];
 	uint32_t receive_overruns;
 	uint32_t stack_size; /* 0: not known */
 	uint32_t stack_peak;
@@ -66,7 +66,8 @@ static const char options[] = IF(MINRPC_NUMBERED, "numbered") IF(MINRPC_STREAMIN
 			IF(MINRPC_COUNTING, "counting") IF(MINRPC_ABANDON, "abandon")
 				IF(MINRPC_CONFIG_CHECKS, "config_checks")
 					IF(MINRPC_TESTING, "testing")
-						IF(MINRPC_CODE_LOADING, "code_loading");
+						IF(MINRPC_CODE_LOADING, "code_loading")
+							IF(MINRPC_COUNTERS, "counters");
 
 /* The answer is made in the receive buffer, which is free: there are no arguments. */
 struct answer {

@@ -6,8 +6,10 @@
 #ifndef MINRPC_RPC_H_
 #define MINRPC_RPC_H_
 
+#include <minrpc/counter.h>
 #include <minrpc/object.h>
 #include <minrpc/server.h>
+#include <minrpc/text.h>
 
 enum minrpc_rpc_code {
 	MINRPC_RPC_SHUTDOWN = 1,
@@ -227,6 +229,37 @@ bool minrpc_evaluator_create(struct minrpc_call *call);
  * each repeat.
  */
 bool minrpc_evaluator_create_counting(struct minrpc_call *call);
+#if MINRPC_COUNTERS
+/* --------------------------------------------------------------- counters.c */
+
+/* A set of counters has a bit for each number. */
+#define MINRPC_COUNTERS_MAX 32U
+
+/* The set of those that `names` has, with commas between; fails with the first that is not there.
+ */
+bool minrpc_counters_choose(struct minrpc_server *server, const char *names, uint32_t *chosen);
+uint32_t minrpc_counters_count(uint32_t chosen);
+/*
+ * Writes their names, a NUL behind each, unless `to` is NULL. Returns the bytes that it takes, a
+ * multiple of 8.
+ */
+uint32_t minrpc_counters_names(const struct minrpc_server *server, uint32_t chosen, char *to);
+/* Sets them going, or stops them. */
+bool minrpc_counters_enable(struct minrpc_server *server, uint32_t chosen, bool on);
+/*
+ * One value for each: at the beginning as it is, at the end what came since. Peaks are left as
+ * they are.
+ */
+void minrpc_counters_read(const struct minrpc_server *server, uint32_t chosen, uint64_t *values,
+			  bool begins);
+/* Calls once and fills in the peaks, where some are chosen. */
+bool minrpc_counters_peaks(struct minrpc_server *server, uint32_t chosen,
+			   const struct minrpc_callee *callee, struct minrpc_call *call,
+			   uint64_t *values);
+bool minrpc_counters_list(struct minrpc_call *call);
+bool minrpc_memory(struct minrpc_call *call);
+#endif
+
 /* What calling an evaluator does. */
 extern const struct minrpc_function minrpc_evaluator_function;
 

@@ -54,6 +54,16 @@ static void start_memory(struct minrpc_server *server)
 	server->damaged = false;
 }
 
+#if MINRPC_COUNTERS
+static int counted_write(void *context, const uint8_t *data, uint32_t size)
+{
+	struct minrpc_server *server = context;
+
+	server->link_sent += size;
+	return server->config->platform->write(server->config->context, data, size);
+}
+#endif
+
 bool minrpc_server_init(struct minrpc_server *server, const struct minrpc_config *config)
 {
 	memset(server, 0, sizeof(*server));
@@ -62,8 +72,13 @@ bool minrpc_server_init(struct minrpc_server *server, const struct minrpc_config
 	}
 	server->config = config;
 	server->session.nonce = config->nonce_seed;
+#if MINRPC_COUNTERS
+	minrpc_writer_init(&server->writer, config->send_buffer, config->send_size, counted_write,
+			   server);
+#else
 	minrpc_writer_init(&server->writer, config->send_buffer, config->send_size,
 			   config->platform->write, config->context);
+#endif
 	start_memory(server);
 	minrpc_forget_session(server);
 	minrpc_send_message(server, MINRPC_MESSAGE_TERMINATE, NULL, 0U);
@@ -288,7 +303,7 @@ static void tell_oversize(struct minrpc_server *server)
 	server->oversize = 0U;
 }
 
-static void drop_frame(struct minrpc_server *server, enum minrpc_counter counter)
+static void drop_frame(struct minrpc_server *server, enum minrpc_link_count counter)
 {
 	server->counters[counter]++;
 	tell_oversize(server);
@@ -300,6 +315,9 @@ static void drop_frame(struct minrpc_server *server, enum minrpc_counter counter
 
 void minrpc_server_receive(struct minrpc_server *server, const uint8_t *data, uint32_t size)
 {
+#if MINRPC_COUNTERS
+	server->link_received += size;
+#endif
 	for (;;) {
 		switch (minrpc_reader_feed(&server->reader, &data, &size)) {
 		case MINRPC_READER_MORE:

@@ -27,6 +27,7 @@ Group = Literal[
     "suite",
     "size",
     "instructions",
+    "counters",
     "load",
     "tvm",
 ]

@@ -23,6 +23,7 @@ from minrpc.bench import (
     loads,
     memory_use,
     opening,
+    plugin_cost,
     resend_cost,
     round_trip,
     sizes,
@@ -125,6 +126,7 @@ _MEASURES: Final[dict[Group, Callable[[Peers, int], list[Row]]]] = {
     "size": lambda peers, _: memory_use.measure(peers),
     "load": loads.measure,
     "instructions": lambda peers, _: instructions.measure(peers),
+    "counters": lambda peers, _: plugin_cost.measure(peers),
     "tvm": candidates.measure,
 }
 

@@ -6,12 +6,14 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
 from minrpc.cli.call_arguments import call_arguments, to_device
+from minrpc.cli.source_options import add_source_options, sources_from
+from minrpc.client import RemoteModule
 from minrpc.counters import QemuCounters
 from minrpc.counters.image import Image
 from minrpc.counters.lines import Line
@@ -21,6 +23,7 @@ from minrpc.errors import ConfigurationError, MissingError
 from minrpc.firmware import Firmware, build
 from minrpc.host.deadline import Deadline
 from minrpc.host.files import check_writable, write_whole
+from minrpc.library import LoadedLibrary, load
 from minrpc.pipeline import connect, select
 from minrpc.running import start
 from minrpc.targets import Target
@@ -32,7 +35,16 @@ _TOP: Final = 15
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     add = parser.add_argument
-    add("function", metavar="FUNC", help="a function of the firmware's system library")
+    add("function", metavar="FUNC", help="a function of the firmware's system library, or of --source")
+    add(
+        "--source",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="C to load into the device; FUNC is one of its functions",
+    )
+    add_source_options(add)
     add("--shape", metavar="N[,N...]", help="shape of the arrays that add, mul and exp take (default 1024)")
     add("--dtype", metavar="TYPE", help="type of their elements (default float32)")
     add(
@@ -68,17 +80,23 @@ def main(arguments: argparse.Namespace) -> int:
         counters = QemuCounters(Image(firmware.elf), flow=True)
         running = stack.enter_context(start(firmware, counters=counters, total=total))
         device = stack.enter_context(connect(running, total=total))
-        profile = profile_call(device.system_lib(), counters, arguments.function, to_device(device, plan))
+        library: RemoteModule | LoadedLibrary = device.system_lib()
+        if arguments.source:
+            library = stack.enter_context(load(device, sources_from(arguments, arguments.source)))
+        profile = profile_call(library, counters, arguments.function, to_device(device, plan))
     call = f"{arguments.function}({', '.join(map(str, plan))})"
     print("\n".join(_text(profile, call, target.name, firmware, arguments.top)))
     if arguments.annotate:
         print("\n".join(_annotated(profile, arguments.annotate, firmware)))
-    writers: Sequence[Callable[[Profile], str]]
-    writers = (lambda one: flame_graph(one.name, one.settled), callgrind, speedscope)
+    writers: tuple[Callable[[Profile], str], ...] = (_flame, callgrind, speedscope)
     for file, writer in zip(files, writers, strict=True):
         if file:
             write_whole(file, writer(profile))
     return 0
+
+
+def _flame(profile: Profile) -> str:
+    return flame_graph(profile.name, profile.settled)
 
 
 def _only(targets: list[Target], named: tuple[str, ...]) -> Target:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,14 +17,15 @@ from minrpc.cli.json_output import add_json_option, write_json
 from minrpc.cli.limit_lines import tell_limits
 from minrpc.cli.selected import selected
 from minrpc.cli.source_options import add_source_options, sources_from
-from minrpc.counters import QemuCounters, counters_for
+from minrpc.client import RemoteModule
+from minrpc.counters import counters_for
 from minrpc.counters.lines import Line
 from minrpc.counters.profile import Profile, profile_call
 from minrpc.errors import ConfigurationError
 from minrpc.firmware import Firmware, build
 from minrpc.host.deadline import Deadline
 from minrpc.host.files import check_writable, write_whole
-from minrpc.library import load
+from minrpc.library import LoadedLibrary, load
 from minrpc.pipeline import connect
 from minrpc.publish.exports import action_benchmark, bencher, tvm_report
 from minrpc.publish.html_page import html_page
@@ -180,19 +181,20 @@ def _measure(
         running = stack.enter_context(start(firmware or target, counters=counters, total=total))
         device = stack.enter_context(connect(running, total=total))
         given = to_device(device, plan)
-        library = device.system_lib()
-        code = {}
+        library: RemoteModule | LoadedLibrary = device.system_lib()
+        code: Mapping[str, int] = {}
         if arguments.source:
-            library = stack.enter_context(load(device, sources_from(arguments, arguments.source)))  # type: ignore[assignment]
-            code = dict(library.image.sizes)  # type: ignore[attr-defined]
+            library = loaded = stack.enter_context(load(device, sources_from(arguments, arguments.source)))
+            code = loaded.image.sizes
         measurer = library.measure(
             arguments.function,
             number=arguments.number,
             repeat=arguments.repeat,
             counters="all" if counters else (),
+            memory="counters" in device.info().options,
         )
         measurement = measurer(*given)
-        profile = _profile(library, counters, arguments.function, given) if counters else None
+        profile = profile_call(library, counters, arguments.function, given) if counters else None
         firmware = running.firmware
     record = Record(
         platform=target.name,
@@ -203,10 +205,6 @@ def _measure(
         when=datetime.now(UTC).isoformat(timespec="seconds"),
     )
     return record, _part(firmware, record, profile) if firmware else None
-
-
-def _profile(library: object, counters: QemuCounters, function: str, given: Sequence[object]) -> Profile:
-    return profile_call(library, counters, function, given)  # type: ignore[arg-type]
 
 
 def _part(firmware: Firmware, record: Record, profile: Profile | None) -> PlatformPart:

@@ -17,7 +17,9 @@ from minrpc.timing.units import quantity
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    add_device_options(parser.add_argument)
+    add = parser.add_argument
+    add("--reset-peaks", action="store_true", help="peaks are those of now on, for the next session")
+    add_device_options(add)
 
 
 def main(arguments: argparse.Namespace) -> int:
@@ -28,9 +30,12 @@ def main(arguments: argparse.Namespace) -> int:
     for target in selection.targets:
         with start(target, total=total) as running, connect(running, total=total) as device:
             info = device.info()
+            stats = device.stats(reset_peaks=arguments.reset_peaks)
         print(target.name)
         for name, value in facts(info):
             print(f"  {name:<9} {value}")
+        if stats.heap_used is not None:
+            print(f"  {'heap':<9} {stats.heap_used:,} bytes in use, {stats.heap_peak:,} at the most")
     return 0
 
 

@@ -78,6 +78,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="all|NAME[,NAME...]",
         help="what else is counted: under QEMU instructions, branches, loads, stores, cache_misses, ...",
     )
+    add("--memory", action="store_true", help="also what of stack, workspace and heap a call needs")
     add(
         "--constant-time",
         action="store_true",
@@ -220,6 +221,7 @@ class Run:
                 repeat=min(wanted - have, _REPEATS_AT_ONCE),
                 min_repeat_ms=self._given.min_repeat_ms,
                 counters=counter_names(self._given.counters),
+                memory=self._given.memory,
             )
             more: Measurement = measurer(*args)
             whole = whole.joined(more) if whole else more

@@ -7,11 +7,13 @@ from minrpc.client.device import Device
 from minrpc.client.function import RemoteFunction, RemoteModule, SystemLibrary
 from minrpc.client.info import DeviceInfo
 from minrpc.client.owner import Owner, Unowned
+from minrpc.client.stats import DeviceStats
 from minrpc.client.timing import TimeEvaluator, TimingResult
 
 __all__ = [
     "Device",
     "DeviceInfo",
+    "DeviceStats",
     "Measurer",
     "Owner",
     "RemoteArray",

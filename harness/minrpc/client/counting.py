@@ -4,17 +4,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import Any, Final, Literal, Self
 
+from minrpc.client.device_counters import NO_SLOT, PEAKS, DeviceCounter, device_counters
 from minrpc.client.owner import Counters
 from minrpc.client.rpc import RpcClient
 from minrpc.client.timing import EvaluatorOptions
-from minrpc.errors import ConfigurationError, DialectError, HarnessError
+from minrpc.errors import ConfigurationError, DialectError, HarnessError, RemoteError
 from minrpc.timing import Measurement, Overhead
 from minrpc.timing.clock import DeviceClock
-from minrpc.timing.measurement import Sample, parse_samples
+from minrpc.timing.measurement import MemoryUse, Sample, parse_samples
 from minrpc.wire.requests import free_handle
 from minrpc.wire.values import CPU, Function, Module, TypeCode
 
@@ -24,31 +25,49 @@ COUNTING_EVALUATOR: Final = "minrpc.time_evaluator"
 _EMPTY: Final = ""
 _EMPTY_CALLS: Final = 1000
 _EMPTY_REPEATS: Final = 15
+_EMPTY_PEAKS: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """Which counters of what counts the device from outside go with each repeat."""
+    """Which counters go with each repeat.
 
-    source: Counters
-    names: tuple[str, ...]
+    source: what counts the device from outside, and `names`, what of it.
+    device: what the device counts itself, each with its width in bits.
+    memory: peaks of memory, which the device tells or, of the stack alone, the source.
+    """
+
+    source: Counters | None = None
+    names: tuple[str, ...] = ()
+    device: Mapping[str, int] = field(default_factory=dict)
+    memory: tuple[str, ...] = ()
 
     @classmethod
-    def chosen(cls, source: Counters | None, names: Sequence[str] | Literal["all"]) -> Self | None:
-        """Those of `source` by name, or all; None where none was asked for.
+    def chosen(cls, rpc: RpcClient, names: Sequence[str] | Literal["all"], *, memory: bool = False) -> Self:
+        """Those of the device and of what counts it from outside, by name, or all that can be had.
 
-        Raises ConfigurationError for a name that is not there, with those that are.
+        Raises ConfigurationError for a name that is not there, with those that are, and for memory where
+        nothing tells it.
         """
-        there = tuple(source.names) if source else ()
-        wanted = there if names == "all" else tuple(names)
-        unknown = [name for name in wanted if name not in there]
-        if unknown:
-            raise ConfigurationError(
-                f"this device has no counter {', '.join(unknown)}",
-                details=[f"it has {', '.join(there)}" if there else "nothing counts it"],
-                next_step=None if there else "under QEMU, start it with counters=True, or --counters",
-            )
-        return cls(source, wanted) if source and wanted else None
+        if not names and not memory:
+            return cls()
+        source = rpc.link.owner.counters
+        outside = tuple(source.names) if source else ()
+        every = device_counters(rpc)
+        own = {one.name: one.bits for one in every.values() if one.name not in PEAKS}
+        wanted = [*outside, *(name for name, bits in own.items() if bits)] if names == "all" else names
+        _check_names(wanted, outside, own)
+        return cls(
+            source,
+            tuple(name for name in wanted if name in outside),
+            {name: own[name] for name in wanted if name not in outside},
+            _peaks(every, outside) if memory else (),
+        )
+
+    @property
+    def asked_of_device(self) -> tuple[str, ...]:
+        """What its evaluator has to read."""
+        return (*self.memory, *self.device)
 
     def added_to(self, measurement: Measurement, batches: Sequence[Mapping[str, int]]) -> Measurement:
         """`measurement` with the counters of each repeat's last batch, the one that was kept."""
@@ -58,10 +77,43 @@ class Counted:
             raise HarnessError(f"{run} batches were timed, and {len(batches)} were counted")
         kept = [{name: batches[end - 1][name] for name in self.names} for end in ends]
         samples = [
-            replace(sample, columns={**sample.columns, **columns})
+            replace(sample, columns={**columns, **sample.columns})
             for sample, columns in zip(measurement.samples, kept, strict=True)
         ]
         return replace(measurement, samples=tuple(samples))
+
+    def doubtful(self, samples: Sequence[Sample]) -> tuple[str, ...]:
+        """Counters of the device that may have gone round: as a rule none counts more than the clock."""
+        longest = max(sample.cycles for sample in samples)
+        return tuple(name for name, bits in self.device.items() if bits < 64 and longest >> bits)
+
+
+def _check_names(wanted: Sequence[str], outside: Sequence[str], own: Mapping[str, int]) -> None:
+    there = [*outside, *(name for name, bits in own.items() if bits)]
+    for name in wanted:
+        if own.get(name) == 0 and name not in outside:
+            raise ConfigurationError(
+                f"{name} can't be had here: the kernel, the emulator or the core does not count it",
+                details=[f"there is {', '.join(there)}"] if there else (),
+                next_step="leave it out",
+            )
+    unknown = [name for name in wanted if name not in there]
+    if unknown:
+        raise ConfigurationError(
+            f"this device has no counter {', '.join(unknown)}",
+            details=[f"it has {', '.join(there)}" if there else "nothing counts it"],
+            next_step=None if outside else "under QEMU, start it with counters=True, or --counters",
+        )
+
+
+def _peaks(every: Mapping[str, DeviceCounter], outside: Sequence[str]) -> tuple[str, ...]:
+    peaks = tuple(name for name in PEAKS if name in every)
+    if not peaks and "stack_bytes" not in outside:
+        raise ConfigurationError(
+            "this firmware does not tell what memory a call needs",
+            next_step="build it with -DMINRPC_COUNTERS=ON, CONFIG_MINRPC_COUNTERS=y on Zephyr",
+        )
+    return peaks
 
 
 class Measurer:
@@ -69,35 +121,94 @@ class Measurer:
 
     def __init__(
         self,
-        measure: Callable[..., Any],
+        evaluator: Callable[[Sequence[str]], Callable[..., Any]],
         name: str,
         options: EvaluatorOptions,
         parse: Callable[[bytes], Measurement],
-        counted: Counted | None = None,
+        counted: Counted,
+        empty_stack: Callable[[], int],
     ) -> None:
         self.name = name
         self.options = options
-        self._measure = measure
+        self._evaluator = evaluator
+        self._measure = evaluator(counted.asked_of_device)
         self._parse = parse
         self._counted = counted
+        self._empty_stack = empty_stack
 
     def __call__(self, *args: object) -> Measurement:
         """Measure. Raises as `RemoteFunction` does, and DialectError when anything but samples comes back."""
-        if self._counted is None:
-            return self._parse(_expect_bytes(self._measure(*args), self.name))
-        before = self._counted.source.windows
-        answer = _expect_bytes(self._measure(*args), self.name)
-        # Before the overhead is measured, in batches of its own.
-        batches = self._counted.source.of_batches(before)
-        return self._counted.added_to(self._parse(answer), batches)
+        counted = self._counted
+        before = counted.source.windows if counted.source and counted.names else 0
+        measured = self._in_groups(counted.asked_of_device, args, self._measure)
+        if counted.source and counted.names:
+            # Those of the first group: it is the one whose times are kept.
+            batches = counted.source.of_batches(before)
+            ran = sum(sample.batches for sample in measured.samples)
+            measured = counted.added_to(measured, batches[:ran])
+        if not counted.asked_of_device:
+            return measured
+        return replace(self._with_memory(measured), doubtful=counted.doubtful(measured.samples))
+
+    def _in_groups(
+        self, names: Sequence[str], args: Sequence[object], measure: Callable[..., Any]
+    ) -> Measurement:
+        """All counters at once where the device can; else a half of them after the other."""
+        try:
+            return self._parse(_expect_bytes(measure(*args), self.name))
+        except RemoteError as error:
+            if NO_SLOT not in str(error) or len(names) < 2:
+                raise
+        middle = len(names) // 2
+        first, then = (
+            self._in_groups(half, args, self._evaluator(half)) for half in (names[:middle], names[middle:])
+        )
+        samples = [
+            replace(one, columns={**one.columns, **other.columns})
+            for one, other in zip(first.samples, then.samples, strict=True)
+        ]
+        groups = (
+            *(first.groups or (tuple(names[:middle]),)),
+            *(then.groups or (tuple(names[middle:]),)),
+        )
+        return replace(first, samples=tuple(samples), groups=groups)
+
+    def _with_memory(self, measured: Measurement) -> Measurement:
+        """Peaks out of the samples: a call needs the least stack that any needed, interrupts come on top."""
+        peaks = self._counted.memory
+        if not peaks:
+            return measured
+        seen = {name: [sample.columns[name] for sample in measured.samples] for name in peaks}
+        stack = max(0, min(seen["stack_bytes"]) - self._empty_stack()) if "stack_bytes" in seen else None
+        arena, heap = (max(seen[name]) if name in seen else None for name in ("arena_bytes", "heap_bytes"))
+        samples = [
+            replace(one, columns={name: value for name, value in one.columns.items() if name not in peaks})
+            for one in measured.samples
+        ]
+        return replace(measured, samples=tuple(samples), memory=MemoryUse(stack, arena, heap))
 
     def __repr__(self) -> str:
         return f"Measurer({self.name!r}, {self.options})"
 
 
-def create_evaluator(rpc: RpcClient, module: Module, name: str, options: EvaluatorOptions) -> int:
-    """The handle of an evaluator that counts cycles. Raises RemoteError when the device makes none."""
-    return _create(rpc, options.arguments(12, module, name), name)
+def create_evaluator(
+    rpc: RpcClient, module: Module, name: str, options: EvaluatorOptions, counters: Sequence[str] = ()
+) -> int:
+    """The handle of an evaluator that counts cycles, and `counters` beside.
+
+    Raises RemoteError when the device makes none.
+    """
+    return _create(rpc, options.arguments(12, module, name, ",".join(counters)), name)
+
+
+def empty_stack(rpc: RpcClient, module: Module) -> int:
+    """Bytes of the stack in use where an empty function runs: measured once in a session."""
+    with rpc.lock:
+        if rpc.facts.empty_stack is None:
+            arguments = [module, _EMPTY, *CPU, 1, _EMPTY_PEAKS, 0, 0, 0, 1, 0, "stack_bytes"]
+            samples = _answer_of(rpc, arguments)
+            rpc.facts.empty_stack = min(sample.columns["stack_bytes"] for sample in samples)
+        return rpc.facts.empty_stack
 
 
 def measurement(rpc: RpcClient, module: Module, name: str, answer: bytes) -> Measurement:
@@ -124,7 +235,10 @@ def overhead(rpc: RpcClient, module: Module) -> Overhead:
 
 
 def _empty_samples(rpc: RpcClient, module: Module, number: int) -> tuple[Sample, ...]:
-    arguments = [module, _EMPTY, *CPU, number, _EMPTY_REPEATS, 0, 0, 0, 1, 0, ""]
+    return _answer_of(rpc, [module, _EMPTY, *CPU, number, _EMPTY_REPEATS, 0, 0, 0, 1, 0, ""])
+
+
+def _answer_of(rpc: RpcClient, arguments: list[Any]) -> tuple[Sample, ...]:
     handle = _create(rpc, arguments, "the empty function")
     stage = "measure the overhead"
     try:

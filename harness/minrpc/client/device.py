@@ -11,13 +11,15 @@ import numpy.typing as npt
 
 from minrpc.client import filling, memory
 from minrpc.client.array import RemoteArray, host_elements, tensor_of
+from minrpc.client.device_counters import heap_use
 from minrpc.client.function import RemoteFunction, SystemLibrary
 from minrpc.client.info import DeviceInfo
 from minrpc.client.link import SessionLink
 from minrpc.client.owner import Owner
 from minrpc.client.resend import ResendCounters
 from minrpc.client.rpc import RpcClient
-from minrpc.errors import DialectError, FunctionNotFoundError, SessionTerminatedError
+from minrpc.client.stats import DeviceStats
+from minrpc.errors import ConfigurationError, DialectError, FunctionNotFoundError, SessionTerminatedError
 from minrpc.host.deadline import Deadline
 from minrpc.timing import DeviceClock
 from minrpc.transport import Transport
@@ -297,6 +299,22 @@ class Device:
         if self._firmware is None:
             self._firmware = library.FirmwareFunctions(self, library.firmware_of(self))
         return self._firmware
+
+    def stats(self, *, reset_peaks: bool = False) -> DeviceStats:
+        """What the device says of its memory, its uptime and its link; see there.
+
+        reset_peaks: the next one's peaks are those of now on; firmware with MINRPC_COUNTERS can do that.
+        Raises ConfigurationError where it can't.
+        """
+        with self.rpc.lock:
+            self.rpc.ready()
+            info = self.rpc.device_info()
+            heap = heap_use(self.rpc, reset=reset_peaks)
+        if reset_peaks and heap is None:
+            raise ConfigurationError(
+                "this firmware can't reset its peaks", next_step="build it with -DMINRPC_COUNTERS=ON"
+            )
+        return DeviceStats.of(info, heap)
 
     def get_function(self, name: str) -> RemoteFunction:
         """The global function `name`. Raises FunctionNotFoundError."""

@@ -166,6 +166,7 @@ class RemoteModule(RemoteHandle):
         *,
         timeout_s: float | None = None,
         counters: Sequence[str] | Literal["all"] = (),
+        memory: bool = False,
         **options: int,
     ) -> Measurer:
         """Times `name` in whole cycles of the device's clock: call what comes back with its arguments.
@@ -174,7 +175,9 @@ class RemoteModule(RemoteHandle):
         what each repeat counted, and what measuring itself costs, which the first of a session measures.
 
         counters: what else is counted over the same calls, by name, or "all": see `Measurement.counters`.
-            Under QEMU the device must have been started with `counters=True`.
+            Under QEMU the device must have been started with `counters=True` for those of the emulator.
+        memory: what of stack, workspace and heap a call needs, in one that is not timed, before each repeat:
+            see `Measurement.memory`.
 
         Raises ValueError for options that make no sense, DialectError when the device is not this project's,
         ConfigurationError for a counter that is not there, with those that are.
@@ -183,10 +186,15 @@ class RemoteModule(RemoteHandle):
         module = Module(self.handle)
         with self._rpc.lock:
             rpc = self._ready()
-            counted = counting.Counted.chosen(rpc.link.owner.counters, counters)
-            handle = counting.create_evaluator(rpc, module, name, asked)
-            timed = self._timed(name, handle, asked, timeout_s)
-        return Measurer(timed, name, asked, partial(counting.measurement, rpc, module, name), counted)
+            counted = counting.Counted.chosen(rpc, counters, memory=memory)
+
+            def evaluator(names: Sequence[str]) -> RemoteFunction:
+                handle = counting.create_evaluator(rpc, module, name, asked, names)
+                return self._timed(name, handle, asked, timeout_s)
+
+            parse = partial(counting.measurement, rpc, module, name)
+            empty_stack = partial(counting.empty_stack, rpc, module)
+            return Measurer(evaluator, name, asked, parse, counted, empty_stack)
 
     def _timed(
         self, name: str, handle: int, options: EvaluatorOptions, timeout_s: float | None

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import RLock
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 from weakref import WeakSet
 
 from minrpc.client.direct import Direct
@@ -38,6 +38,9 @@ from minrpc.wire.replies import (
 )
 from minrpc.wire.requests import Request, RpcCode, Syscall, encode_call, encode_request, get_global_func
 from minrpc.wire.values import Argument, Dialect, Handle, MalformedError, Value
+
+if TYPE_CHECKING:
+    from minrpc.client.device_counters import DeviceCounter
 
 log = logging.getLogger("minrpc.client")
 
@@ -70,6 +73,8 @@ class Facts:
     evaluator_arity: how many arguments its time evaluator takes; None until asked.
     overhead: what timing costs there; None until measured.
     direct: what need not go over the link.
+    counters: what it counts itself, by name; None until asked.
+    empty_stack: bytes of the stack that an empty call needs; None until measured.
     """
 
     dialect: Dialect | None = None
@@ -80,6 +85,8 @@ class Facts:
     evaluator_arity: int | None = None
     overhead: Overhead | None = None
     direct: Direct = field(default_factory=lambda: Direct(None))
+    counters: Mapping[str, DeviceCounter] | None = None
+    empty_stack: int | None = None
 
 
 class Live(Protocol):

@@ -50,13 +50,16 @@ class EvaluatorOptions:
         asked_s = self.repeat * (4 * self.min_repeat_ms + self.cooldown_interval_ms) / 1000
         return call_timeout_s + asked_s
 
-    def arguments(self, arity: int, module: Module, name: str) -> list[Argument]:
-        """As devices of that arity take them: 12, 11, 10 or 8."""
+    def arguments(self, arity: int, module: Module, name: str, counters: str = "") -> list[Argument]:
+        """As devices of that arity take them: 12, 11, 10 or 8.
+
+        counters: for an evaluator that counts, what it reads beside the time.
+        """
         zeros = [self.limit_zero_time_iterations] if arity >= 11 else []
         cooldown = [self.cooldown_interval_ms, self.repeats_to_cooldown] if arity >= _COOLS_DOWN else []
         cache_flush = [0] if arity >= 12 else []
         numbers = [*CPU, self.number, self.repeat, self.min_repeat_ms, *zeros, *cooldown, *cache_flush]
-        return [module, name, *numbers, ""]
+        return [module, name, *numbers, counters]
 
     def create(self, rpc: RpcClient, module: Module, name: str) -> int:
         """The handle of an evaluator of `name` in `module`.

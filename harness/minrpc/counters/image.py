@@ -24,6 +24,12 @@ TIMER_STOP: Final = "minrpc_timer_stop"
 _EVEN: Final = frozenset({"EM_ARM", "EM_AARCH64", "EM_RISCV"})
 
 
+ANYWHERE: Final = (0, 2**64 - 1)
+"""A stack that lies where a batch stores first: the evaluator, or what it calls, does that to its own."""
+
+# Zephyr has a symbol for each option of its configuration.
+_MAPS_STACKS: Final = "CONFIG_THREAD_STACK_MEM_MAPPED"
+
 # The stack of the thread that serves, as the Zephyr port calls it.
 _THREADS_STACK: Final = re.compile(r"stack|minrpc_(?:thread_)?stack|z_main_stack")
 
@@ -64,6 +70,8 @@ class Image:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        # What a device was given while it ran, in the order of loading: a later one lies over an earlier.
+        self.loaded: list[Function] = []
 
     @cached_property
     def functions(self) -> tuple[Function, ...]:
@@ -103,10 +111,13 @@ class Image:
     def stack(self) -> tuple[int, int]:
         """Where the stack lies that functions run on, and its end; 0 and 0 where no symbol says it.
 
-        picolibc's linker script has its top and its size as symbols, Zephyr an object for each thread's.
+        picolibc's linker script has its top and its size as symbols, Zephyr an object for each thread's,
+        which it may map elsewhere when the thread starts: `ANYWHERE` then.
         """
         with self.path.open("rb") as stream:
             found = {one.name: one for one in _symbols(ELFFile(stream))}
+            if _MAPS_STACKS in found:
+                return ANYWHERE
             top, size = found.get("__stack"), found.get("__stack_size")
             if top is not None and size is not None:
                 return top["st_value"] - size["st_value"], top["st_value"]
@@ -134,7 +145,10 @@ class Image:
         return Window(tuple(returns or starts), tuple(stops))
 
     def function_at(self, address: int) -> Function | None:
-        """The function whose code is at `address`."""
+        """The function whose code is at `address`, also one that was loaded."""
+        for one in reversed(self.loaded):
+            if one.start <= address < one.end:
+                return one
         index = bisect_right(self._starts, address) - 1
         if index < 0 or address >= self.functions[index].end:
             return None

@@ -4,12 +4,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
+from typing import Any, Final, Protocol
 
-from minrpc.client import RemoteModule
 from minrpc.counters.call_tree import CallTree, Row
 from minrpc.counters.image import Image
 from minrpc.counters.lines import Line, LineTable
@@ -87,9 +86,13 @@ class Profile:
             raise HarnessError(f"the profile of {self.name} does not add up: {shown}")
 
 
-def profile_call(
-    lib: RemoteModule, counters: QemuCounters, name: str, arguments: Sequence[object]
-) -> Profile:
+class Measures(Protocol):
+    """What measures functions: a module of the device's, or a library that was loaded."""
+
+    def measure(self, name: str, *, number: int, repeat: int) -> Callable[..., Any]: ...
+
+
+def profile_call(lib: Measures, counters: QemuCounters, name: str, arguments: Sequence[object]) -> Profile:
     """The profile of one call of `name`, after as many as warm it up; the device was started with `counters`.
 
     Raises as a call does, and HarnessError when the counts contradict each other.

@@ -20,17 +20,20 @@ import numpy as np
 import numpy.typing as npt
 
 from minrpc.counters.call_tree import CallTree
-from minrpc.counters.image import Code, Image, Region
+from minrpc.counters.image import Code, Function, Image, Region
 from minrpc.counters.plugin_build import plugin_for
 from minrpc.errors import ConfigurationError
 
-_LAYOUT: Final = 3
+_LAYOUT: Final = 4
 _MAX_RANGES: Final = 16
 _MAX_EDGES: Final = 16
 _MAX_REGIONS: Final = 16
 _WINDOWS: Final = 65536
 _NODES: Final = 65536
 _STEPS: Final = 1 << 20
+# Of code that is loaded while QEMU runs: functions, and instructions that are counted one by one.
+_LOADED: Final = 8192
+_LOADED_SLOTS: Final = 1 << 18
 
 _RANGE: Final = np.dtype([(name, "<u8") for name in ("base", "size", "shift", "first")])
 _REGION: Final = np.dtype([(name, "<u8") for name in ("base", "size", "kind")])
@@ -51,7 +54,10 @@ _CONTROL: Final = np.dtype(
         *((name, "<u8") for name in ("look_at", "machine", "functions_at", "functions")),
         *((name, "<u8") for name in ("nodes_at", "nodes_max", "regions")),
         ("region", _REGION, _MAX_REGIONS),
-        *((name, "<u8") for name in ("cache_line", "cache_sets", "cache_ways", "stack_low", "stack_high")),
+        *(
+            (name, "<u8")
+            for name in ("cache_line", "cache_sets", "cache_ways", "stack_low", "stack_high", "loaded")
+        ),
         *((name, "<u8") for name in ("trace_at", "trace_max", "traced", "nodes", "windows")),
     ]
 )
@@ -174,6 +180,7 @@ class QemuCounters:
         slow: str | None = None,
     ) -> None:
         self.image = image
+        self._loaded: list[tuple[Code, int]] = []
         self.cache = cache or Cache()
         self._flow, self._memory, self._trace = flow or trace, memory or trace, trace
         self._slow = self._range_of(slow) if slow else (0, 0)
@@ -259,7 +266,7 @@ class QemuCounters:
     def call_tree(self) -> CallTree:
         """Who called whom in timed batches, since QEMU's start; without `flow` it is empty."""
         nodes = self._nodes[: int(self._control["nodes"])]
-        functions = self.image.functions
+        functions = (*self.image.functions, *self.image.loaded)
         names = [functions[one].name if one < len(functions) else "?" for one in nodes["function"].tolist()]
         return CallTree(
             names, nodes["parent"].tolist(), nodes["instructions"].tolist(), nodes["calls"].tolist()
@@ -294,11 +301,13 @@ class QemuCounters:
         for index, one in enumerate(code):
             ranges[index] = (one.base, one.size, self.image.shift, counters)
             counters += self._slots(one)
+        self._free_slots = counters
+        counters += _LOADED_SLOTS
         functions = np.array([(one.start, one.end) for one in self.image.functions], _FUNCTION)
         live_at = _PAGE + _rounded(_WINDOWS * _WINDOW.itemsize)
         inside_at = live_at + _rounded(8 * counters)
         functions_at = inside_at + _rounded(8 * counters)
-        nodes_at = functions_at + _rounded(functions.nbytes)
+        nodes_at = functions_at + _rounded(functions.nbytes + _LOADED * _FUNCTION.itemsize)
         trace_at = nodes_at + _rounded(_NODES * _NODE.itemsize)
         steps = _STEPS if self._trace else 0
         size = trace_at + _rounded(steps * STEP.itemsize)
@@ -329,7 +338,8 @@ class QemuCounters:
         control["regions"] = len(regions)
         control["cache_line"], control["cache_ways"] = self.cache.line, self.cache.ways
         control["cache_sets"] = self.cache.sets
-        np.frombuffer(memory, _FUNCTION, len(functions), functions_at)[:] = functions
+        self._functions = np.frombuffer(memory, _FUNCTION, len(functions) + _LOADED, functions_at)
+        self._functions[: len(functions)] = functions
         self._steps = np.frombuffer(memory, STEP, steps, trace_at)
         self._nodes = np.frombuffer(memory, _NODE, _NODES, nodes_at)
         self._nodes[0]["function"] = NO_FUNCTION
@@ -339,18 +349,44 @@ class QemuCounters:
         self._live = np.frombuffer(memory, "<u8", counters, live_at)
         self._inside = np.frombuffer(memory, "<u8", counters, inside_at)
 
+    def note_code(self, base: int, size: int, functions: Mapping[str, tuple[int, int]]) -> None:
+        """Code was loaded, `size` bytes at `base`: its instructions are counted, and its functions known by
+        name. The device has not run it yet.
+
+        functions: address and bytes by name. Code that there is no room for is counted as a whole, as "?".
+        """
+        loaded, known = self.image.loaded, len(self.image.functions)
+        code = Code(base, size)
+        ranges = int(self._control["ranges"])
+        end = self._free_slots + self._slots(code)
+        room = len(loaded) + len(functions) <= _LOADED and ranges < _MAX_RANGES
+        if not room or end > int(self._control["counters"]):
+            return
+        for name, (address, length) in functions.items():
+            start = address & ~1 if self.image.machine == "EM_ARM" else address
+            self._functions[known + len(loaded)] = (start, start + length)
+            loaded.append(Function(start, start + length, name))
+        self._control["range"][ranges] = (base, size, self.image.shift, self._free_slots)
+        self._loaded.append((code, self._free_slots))
+        self._free_slots = end
+        self._control["loaded"], self._control["ranges"] = len(loaded), ranges + 1
+
     def _slots(self, code: Code) -> int:
         return (code.size >> self.image.shift) + 1
 
     def _counts(self, counters: npt.NDArray[np.uint64]) -> Counts:
         found: dict[int, int] = {}
         first = _FIRST_RANGE
+        ranges = []
         for code in self.image.code:
+            ranges.append((code, first))
+            first += self._slots(code)
+        for code, first in [*ranges, *self._loaded]:
             counts = counters[first : first + self._slots(code)]
-            first += len(counts)
             executed = np.flatnonzero(counts)
             addresses = (executed << self.image.shift) + code.base
-            found.update(zip(addresses.tolist(), counts[executed].tolist(), strict=True))
+            for address, count in zip(addresses.tolist(), counts[executed].tolist(), strict=True):
+                found[address] = found.get(address, 0) + count
         return Counts(found, int(counters[_ELSEWHERE]))
 
 

@@ -91,7 +91,7 @@ __attribute__((visibility("default"))) int qemu_plugin_version = PLUGIN_API;
 
 /* ------------------------------------------------------------- shared memory */
 
-#define LAYOUT      3U
+#define LAYOUT      4U
 #define MAX_RANGES  16U
 #define MAX_EDGES   16U
 #define MAX_REGIONS 16U
@@ -188,6 +188,7 @@ struct control {
 	uint64_t cache_ways;
 	uint64_t stack_low; /* of the stack that is looked at, and its end */
 	uint64_t stack_high;
+	uint64_t loaded; /* functions behind the image's; more come while QEMU runs, as ranges do */
 
 	uint64_t trace_at; /* what the last window did, in its order */
 	uint64_t trace_max;
@@ -316,6 +317,7 @@ static void idle(qemu_plugin_id_t id, unsigned int vcpu)
 /* ------------------------------------------------------------------- windows */
 
 static bool is_open;
+static bool tracing;
 static struct window now; /* the one that is open */
 
 static uint64_t hashed(uint64_t hash, uint64_t value)
@@ -468,8 +470,10 @@ static void begin_block(unsigned int vcpu, void *userdata)
 		 */
 		bool whole = settle() == last->instructions;
 
-		now.path = hashed(now.path, block->start);
-		trace(block->start, block->end | STEP_BLOCK);
+		if (tracing) {
+			now.path = hashed(now.path, block->start);
+			trace(block->start, block->end | STEP_BLOCK);
+		}
 		if (whole || block->function != last->function) {
 			go_on(block);
 		}
@@ -493,17 +497,30 @@ struct way {
 
 static struct way *ways;
 static uint64_t cache_time;
+static unsigned int line_bits; /* lines and sets are powers of two */
+static uint64_t set_mask;
 
 static void touch(uint64_t address)
 {
-	uint64_t line = address / control->cache_line + 1U;
-	struct way *set = ways + line % control->cache_sets * control->cache_ways;
-	struct way *oldest = set;
+	static uint64_t last_line;
+	static struct way *last_way;
+	uint64_t line = (address >> line_bits) + 1U;
+	struct way *set;
+	struct way *oldest;
 
 	cache_time++;
+	/* Mostly it is the line of the access before, which is still there. */
+	if (line == last_line) {
+		last_way->used = cache_time;
+		return;
+	}
+	last_line = line;
+	set = ways + (line & set_mask) * control->cache_ways;
+	oldest = set;
 	for (uint64_t i = 0U; i < control->cache_ways; i++) {
 		if (set[i].line == line) {
 			set[i].used = cache_time;
+			last_way = &set[i];
 			return;
 		}
 		if (set[i].used < oldest->used) {
@@ -511,25 +528,61 @@ static void touch(uint64_t address)
 		}
 	}
 	*oldest = (struct way){line, cache_time};
+	last_way = oldest;
 	now.misses++;
+}
+
+/* Kinds do not change within a page that no region reaches into; nor do regions while QEMU runs. */
+#define PAGE_BITS 10U
+
+static enum kind kind_outside(qemu_plugin_meminfo_t info, uint64_t address)
+{
+	static uint64_t last_page = UINT64_MAX;
+	static enum kind last_kind;
+	const struct qemu_plugin_hwaddr *physical;
+
+	if (address >> PAGE_BITS != last_page) {
+		physical = qemu_plugin_get_hwaddr(info, address);
+		last_kind = physical != NULL && qemu_plugin_hwaddr_is_io(physical) ? DEVICE : RAM;
+		last_page = address >> PAGE_BITS;
+	}
+	return last_kind;
 }
 
 static enum kind kind_of(qemu_plugin_meminfo_t info, uint64_t address)
 {
-	const struct qemu_plugin_hwaddr *physical;
+	/* Most accesses go where one before went. */
+	static uint64_t last;
+	const struct region *region = control->region;
 
+	if (address - region[last].base < region[last].size) {
+		return (enum kind)region[last].kind;
+	}
 	for (uint64_t i = 0U; i < control->regions; i++) {
-		if (address - control->region[i].base < control->region[i].size) {
-			return (enum kind)control->region[i].kind;
+		if (address - region[i].base < region[i].size) {
+			last = i;
+			return (enum kind)region[i].kind;
 		}
 	}
-	physical = qemu_plugin_get_hwaddr(info, address);
-	return physical != NULL && qemu_plugin_hwaddr_is_io(physical) ? DEVICE : RAM;
+	return kind_outside(info, address);
 }
+
+/* Around the first store, where a stack lies that is mapped as its thread starts. */
+#define STACK_BELOW 0x8000U
+#define STACK_ABOVE 0x1000U
 
 static void note_stack(uint64_t address)
 {
-	if (address - control->stack_low >= control->stack_high - control->stack_low) {
+	uint64_t low = control->stack_low;
+	uint64_t high = control->stack_high;
+
+	if (high == UINT64_MAX) {
+		uint64_t first = now.stack_first == 0U ? address : now.stack_first;
+
+		low = first - STACK_BELOW;
+		high = first + STACK_ABOVE;
+	}
+	if (address - low >= high - low) {
 		return;
 	}
 	if (now.stack_first == 0U) {
@@ -550,7 +603,10 @@ static void accessed(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t add
 	if (!is_open) {
 		return;
 	}
-	trace((uint64_t)(uintptr_t)userdata, address);
+	if (tracing) {
+		trace((uint64_t)(uintptr_t)userdata, address);
+		now.addresses = hashed(now.addresses, address);
+	}
 	kind = kind_of(info, address);
 	now.kind[kind]++;
 	now.unaligned += (address & (size - 1U)) != 0U;
@@ -562,7 +618,6 @@ static void accessed(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t add
 		now.loads++;
 		now.load_bytes += size;
 	}
-	now.addresses = hashed(now.addresses, address);
 	/* A device's registers are never cached. */
 	if (kind != DEVICE) {
 		touch(address);
@@ -647,7 +702,8 @@ static void linger(unsigned int vcpu, void *userdata)
 /* The counter of the instruction at `address`. */
 static size_t counter_of(uint64_t address)
 {
-	for (uint64_t i = 0U; i < control->ranges; i++) {
+	/* What was loaded last lies where others lay before. */
+	for (uint64_t i = control->ranges; i-- > 0U;) {
 		const struct range *range = &control->range[i];
 
 		if (address - range->base < range->size) {
@@ -665,6 +721,12 @@ static uint32_t function_of(uint64_t address)
 	uint64_t low = 0U;
 	uint64_t high = control->functions;
 
+	/* Those that were loaded are behind the image's, in the order of loading. */
+	for (uint64_t i = high + control->loaded; i-- > high;) {
+		if (address - functions[i].start < functions[i].end - functions[i].start) {
+			return (uint32_t)i;
+		}
+	}
 	while (low < high) {
 		uint64_t middle = (low + high) / 2U;
 
@@ -817,6 +879,9 @@ qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_info *info, int argc,
 			LAYOUT, fd);
 		return -1;
 	}
+	tracing = control->trace_max != 0U;
+	line_bits = (unsigned int)__builtin_ctzll(control->cache_line);
+	set_mask = control->cache_sets - 1U;
 	seen = calloc((size_t)control->counters, 1U);
 	ways = calloc((size_t)(control->cache_sets * control->cache_ways), sizeof(*ways));
 	if (seen == NULL || ways == NULL) {

@@ -23,6 +23,7 @@ from minrpc.errors import BuildError, ConfigurationError, ToolchainMissingError
 from minrpc.firmware.cache import cache_home, kept, mark_used
 from minrpc.library.c_types import Declarations, Function
 from minrpc.library.objects import read_objects
+from minrpc.library.stack_bound import FLAG, parse_graphs
 from minrpc.library.thunks import callable_functions, thunk_source
 from minrpc.library.toolset import Toolset, program_facts
 
@@ -130,6 +131,8 @@ class Compiled:
     functions: by name, also those that can't be called. declarations: variables and types.
     start: whether `thunks.START` must run once it is loaded.
     key: hash of all content.
+    stack_use: bytes of each function's own frame; stack_bounds: with all that it calls, where that is known.
+    thunk_frames: bytes that a function's thunk has on the stack above it.
     """
 
     name: str
@@ -140,6 +143,8 @@ class Compiled:
     start: bool
     key: str
     stack_use: Mapping[str, int] = field(default_factory=dict)
+    stack_bounds: Mapping[str, int] = field(default_factory=dict)
+    thunk_frames: Mapping[str, int] = field(default_factory=dict)
 
 
 def compile_sources(sources: Sources, toolset: Toolset) -> Compiled:
@@ -156,6 +161,8 @@ def compile_sources(sources: Sources, toolset: Toolset) -> Compiled:
     supported = [one for one in functions if not one.unsupported]
     text = thunk_source(supported, facts.word, start=start)
     thunks = compile_text(text, toolset)
+    frames = _stack_use(thunks.with_suffix(".su"))
+    graph = parse_graphs(one.graph for one in objects)
     hashes = [hashlib.sha256(one).hexdigest() for one in contents]
     hashes += [
         thunks.parent.name,
@@ -170,6 +177,8 @@ def compile_sources(sources: Sources, toolset: Toolset) -> Compiled:
         start,
         hashlib.sha256("".join(hashes).encode()).hexdigest(),
         {name: size for one in objects for name, size in one.stack_use.items()},
+        {name: bound for name in graph.frames if (bound := graph.bound(name)) is not None},
+        {one.name: frames[f"t{index}"] for index, one in enumerate(supported) if f"t{index}" in frames},
     )
 
 
@@ -190,6 +199,7 @@ def _needs_start(content: bytes) -> bool:
 class CompiledFile:
     path: Path
     stack_use: Mapping[str, int] = field(default_factory=dict)
+    graph: str = ""
 
 
 def compile_file(source: Path, sources: Sources, toolset: Toolset) -> CompiledFile:
@@ -203,9 +213,13 @@ def compile_file(source: Path, sources: Sources, toolset: Toolset) -> CompiledFi
     for header in sources.headers if source.suffix not in _ASSEMBLER else ():
         command += ["-include", str(header)]
     command += [*sources.flags, *toolset.includes, "-fno-lto"]
+    if "clang" not in Path(command[0]).name and source.suffix not in _ASSEMBLER:
+        command.append(FLAG)
     directory = _compiled(command, source)
     stack = _stack_use(directory / "source.su")
-    return CompiledFile(directory / "source.o", stack)
+    graph = directory / "source.ci"
+    text = graph.read_text(errors="replace") if graph.is_file() else ""
+    return CompiledFile(directory / "source.o", stack, text)
 
 
 def _stack_use(path: Path) -> dict[str, int]:
@@ -254,7 +268,7 @@ def _compiled(command: Sequence[str], source: Path) -> Path:
         headers = _read_headers(partial / "source.d")
 
         def fill(directory: Path) -> None:
-            for one in ("source.o", "source.su"):
+            for one in ("source.o", "source.su", "source.ci"):
                 if (partial / one).is_file():
                     shutil.copy2(partial / one, directory / one)
 

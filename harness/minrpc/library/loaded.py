@@ -3,12 +3,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Final
+
+from minrpc.client.counting import Measurer
 from minrpc.client.device import Device
 from minrpc.client.function import RemoteModule
+from minrpc.client.timing import TimeEvaluator
 from minrpc.library.c_library import CLibrary, Symbols
 from minrpc.library.compiling import Compiled
 from minrpc.library.linking import Image
 from minrpc.library.toolset import ProgramFacts
+from minrpc.timing import Measurement
+
+_RED_ZONE: Final = 128
+"""Bytes below the stack pointer that a function on x86-64 may use, and GCC's figures leave out."""
 
 
 class LoadedLibrary(CLibrary):
@@ -26,7 +36,27 @@ class LoadedLibrary(CLibrary):
             device, compiled.name, compiled.functions, compiled.declarations, symbols, facts, module
         )
         self.compiled = compiled
+        self._bounds, self._thunk_frames = compiled.stack_bounds, compiled.thunk_frames
         self.image = image
+
+    def _timed(self, name: str, timer: TimeEvaluator | Measurer) -> Callable[..., Any]:
+        timed = super()._timed(name, timer)
+
+        def bounded(*args: object) -> Any:  # noqa: ANN401 - TimingResult or Measurement
+            return self._with_bound(name, timed(*args))
+
+        return bounded
+
+    def _with_bound(self, name: str, result: object) -> object:
+        """The stack of the function alone, without its thunk's, and the compiler's bound of it beside."""
+        memory = result.memory if isinstance(result, Measurement) else None
+        if not isinstance(result, Measurement) or memory is None or memory.stack is None:
+            return result
+        stack = max(0, memory.stack - self._thunk_frames.get(name, 0))
+        bound = self._bounds.get(name)
+        if bound is not None and self.facts.machine == "EM_X86_64":
+            bound += _RED_ZONE
+        return replace(result, memory=replace(memory, stack=stack, bound=bound))
 
     @property
     def device_bytes(self) -> int:

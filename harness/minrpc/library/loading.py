@@ -125,6 +125,7 @@ def load_compiled(device: Device, compiled: Compiled, toolset: Toolset) -> Loade
         image = _placed(rpc, device, compiled, toolset)
         try:
             _copy(rpc, device, image)
+            _tell_counters(device, compiled.name, image)
             module = _registered(rpc, compiled.name, image)
         except HarnessError:
             _free(rpc, image.base)
@@ -135,6 +136,16 @@ def load_compiled(device: Device, compiled: Compiled, toolset: Toolset) -> Loade
         except HarnessError as error:
             raise error.add_context(stage=f"run the constructors of {compiled.name}") from None
     return LoadedLibrary(device, compiled, image, program_facts(toolset.elf), module)
+
+
+def _tell_counters(device: Device, name: str, image: Image) -> None:
+    """What counts the device from outside learns the names of what was loaded, thunks as one."""
+    counters = device.owner.counters
+    if counters is None:
+        return
+    named = {f"({name})": (image.base, image.size)}
+    named |= {one: (image.symbols[one], size) for one, size in image.sizes.items() if size}
+    counters.note_code(image.base, image.size, named)
 
 
 def image_size(device: Device, compiled: Compiled, toolset: Toolset) -> int:

@@ -9,11 +9,12 @@ from typing import Final
 
 from minrpc.counters.call_tree import Row
 from minrpc.publish.run import CallProfile, PlatformPart, Run
+from minrpc.timing.measurement import MemoryUse
 from minrpc.timing.record import Record
 from minrpc.timing.units import count, quantity
 
 _TOP: Final = 12
-_COUNTERS: Final = ("branches", "loads", "stores", "cache_misses", "stack_bytes")
+_COUNTERS: Final = ("branches", "loads", "stores", "cache_misses")
 _BARS: Final = "▁▂▃▄▅▆▇█"
 _BINS: Final = 24
 
@@ -34,12 +35,13 @@ def measurements(run: Run) -> Table:
     found: set[str] = {name for record in run.records for name in record.measurement.counters}
     names = [name for name in _COUNTERS if name in found]
     head = ["call", "platform", "time", "cycles", "instructions", *(name.replace("_", " ") for name in names)]
-    head += ["flash", "RAM"]
-    rows = [_measured(record, names) for record in run.records]
+    memory = any(record.measurement.memory for record in run.records)
+    head += [*(["stack", "heap"] if memory else []), "flash", "RAM"]
+    rows = [_measured(record, names, memory=memory) for record in run.records]
     return Table("Measurements", head, rows, range(2, len(head)))
 
 
-def _measured(record: Record, names: Sequence[str]) -> list[str]:
+def _measured(record: Record, names: Sequence[str], *, memory: bool) -> list[str]:
     one = record.measurement
     counters = one.counters
     counted = [count(one.counter_per_call(name), 1) if name in counters else "" for name in names]
@@ -53,8 +55,17 @@ def _measured(record: Record, names: Sequence[str]) -> list[str]:
         count(one.typical_cycles, 1),
         "" if instructions is None else count(instructions, 1),
         *counted,
+        *(_needed(one.memory) if memory else ()),
         *sizes,
     ]
+
+
+def _needed(memory: MemoryUse | None) -> tuple[str, str]:
+    """Stack and heap of a call."""
+    if memory is None:
+        return "", ""
+    stack, heap = ("" if value is None else f"{value:,}" for value in (memory.stack, memory.heap))
+    return stack, heap
 
 
 def counters(run: Run) -> Table:

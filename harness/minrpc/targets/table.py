@@ -111,6 +111,9 @@ _CODE_LOADING = "-DMINRPC_CODE_LOADING=ON"
 # Arrays can be filled and compared on the device.
 _FILL = "-DMINRPC_FILL=ON"
 
+# It counts beside a time what the processor and the kernel count, and peaks of memory.
+_COUNTERS = "-DMINRPC_COUNTERS=ON"
+
 # And it has the functions that this project's own tests call: testing.crash and others.
 _TESTING = "-DMINRPC_TESTING=ON"
 
@@ -273,6 +276,6 @@ _TABLE = (
 )
 
 PLATFORMS: Final[Mapping[str, Platform]] = MappingProxyType(
-    {one.name: replace(one, cmake_options=(*one.cmake_options, _FILL, _TESTING)) for one in _TABLE}
+    {one.name: replace(one, cmake_options=(*one.cmake_options, _FILL, _COUNTERS, _TESTING)) for one in _TABLE}
 )
 """The platforms that come with the harness, by name."""

@@ -22,6 +22,8 @@ _COLUMN: Final = Struct("<Q")
 _COARSE: Final = 1 << 31
 # So many different numbers share a divisor by chance once in a thousand times at most.
 _ENOUGH: Final = 10
+# Of the stack, on any processor here, in bytes.
+_ALIGNMENT: Final = 16
 # Counters that are no sum over the calls.
 _PEAKS: Final = frozenset({"stack_bytes"})
 
@@ -76,6 +78,31 @@ class Overhead:
         return self.timer / sample.number + self.call
 
 
+@dataclass(frozen=True, slots=True)
+class MemoryUse:
+    """Bytes that one call needed at the most; None where the device can't tell.
+
+    stack: of the function and what it calls; what an empty function needs is not in it.
+    arena: workspace, above what lay there before. heap: likewise, of the C library's or the kernel's.
+    bound: of the stack as the compiler knows it, of the function and what it calls; None where that is not
+        known. A measured stack that is larger is an error of the one or the other.
+    """
+
+    stack: int | None = None
+    arena: int | None = None
+    heap: int | None = None
+    bound: int | None = None
+
+    @property
+    def beyond_bound(self) -> bool:
+        """Whether more of the stack was measured than the compiler says can be used.
+
+        What is measured is what was written: a caller's frame may end in bytes that never are, by which this
+        is too much.
+        """
+        return self.stack is not None and self.bound is not None and self.stack > self.bound + _ALIGNMENT
+
+
 @dataclass(frozen=True, kw_only=True)
 class Measurement:
     """A function's timing on one device; units are in the names.
@@ -83,6 +110,9 @@ class Measurement:
     samples: one for each repeat, in the order they were taken, as the device counted them.
     overhead: what measuring costs on this device.
     subtracted: whether the figures per call are without it. `samples` never are.
+    memory: what a call needed, where that was asked for.
+    groups: counters that were measured one group after another, as the device could not count all at once.
+    doubtful: counters that are so narrow that they may have gone round within a repeat.
     """
 
     name: str
@@ -90,6 +120,9 @@ class Measurement:
     samples: tuple[Sample, ...]
     overhead: Overhead
     subtracted: bool = False
+    memory: MemoryUse | None = None
+    groups: tuple[tuple[str, ...], ...] = ()
+    doubtful: tuple[str, ...] = ()
 
     @cached_property
     def cycles_per_call(self) -> tuple[float, ...]:

@@ -10,7 +10,7 @@ from typing import Any, Final, Self
 from minrpc.reports.document import document, to_text
 from minrpc.reports.document import parse as parse_document
 from minrpc.timing.clock import DeviceClock
-from minrpc.timing.measurement import Measurement, Overhead, Sample
+from minrpc.timing.measurement import Measurement, MemoryUse, Overhead, Sample
 
 COMMAND: Final = "time"
 """Whose JSON it is."""
@@ -76,6 +76,9 @@ class Record:
             "overhead_cycles": asdict(one.overhead),
             "summary": _summary(one),
             "samples": [_sample(sample) for sample in one.samples],
+            "memory_bytes": asdict(one.memory) if one.memory else None,
+            "counter_groups": [list(group) for group in one.groups],
+            "doubtful_counters": list(one.doubtful),
             "firmware": _firmware(self.firmware) if self.firmware else None,
             "code_bytes": dict(self.code),
             "function_bytes": self.function_bytes,
@@ -95,6 +98,9 @@ class Record:
             clock=DeviceClock.from_json(entry["clock"]),
             samples=tuple(Sample(**sample) for sample in entry["samples"]),
             overhead=Overhead(**entry["overhead_cycles"]),
+            memory=MemoryUse(**entry["memory_bytes"]) if entry.get("memory_bytes") else None,
+            groups=tuple(tuple(group) for group in entry.get("counter_groups", ())),
+            doubtful=tuple(entry.get("doubtful_counters", ())),
         )
         if not measurement.samples:
             raise TypeError("a measurement without samples")

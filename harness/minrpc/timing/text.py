@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from minrpc.timing.measurement import Measurement
+from minrpc.timing.measurement import Measurement, MemoryUse
 from minrpc.timing.record import Record
 from minrpc.timing.summary import least_samples
 from minrpc.timing.units import count, percent, quantity
@@ -32,6 +32,10 @@ def _facts(one: Measurement) -> Iterator[tuple[str, str]]:
         yield "instructions", f"{count(one.instructions)} a call"
     for name in one.counters:
         yield name.replace("_", " "), _counter(one, name)
+    if one.groups:
+        yield "measured in", " then ".join(", ".join(group) for group in one.groups)
+    if one.memory is not None:
+        yield from _memory(one.memory)
     yield "repeats", _repeats(one)
     yield "outliers", _outliers(one)
     yield "drift", _drift(one)
@@ -47,7 +51,8 @@ def _counter(one: Measurement, name: str) -> str:
     values = [one.per_call(name, sample) for sample in one.samples]
     low, high = min(values), max(values)
     spread = f", up to {count(high, 3)} in a repeat" if high != low else ""
-    return f"{count(one.counter_per_call(name), 3)} a call{spread}"
+    doubt = "; so narrow a counter may have gone round" if name in one.doubtful else ""
+    return f"{count(one.counter_per_call(name), 3)} a call{spread}{doubt}"
 
 
 def _interval(one: Measurement) -> str:
@@ -56,6 +61,17 @@ def _interval(one: Measurement) -> str:
         return f"of the median: not known, it takes {least_samples()} repeats"
     span = f"{count(interval.low, 3)} to {count(interval.high, 3)} cycles"
     return f"of the median: {span}, known to {one.summary.precision * 100:.2g} %"
+
+
+def _memory(memory: MemoryUse) -> Iterator[tuple[str, str]]:
+    named = (("arena", memory.arena), ("heap", memory.heap))
+    if memory.stack is not None:
+        bound = "" if memory.bound is None else f"; the compiler's bound is {memory.bound:,}"
+        wrong = ", which can't be: an error of ours or of the bound" if memory.beyond_bound else ""
+        yield "stack", f"{memory.stack:,} bytes{bound}{wrong}"
+    for name, value in named:
+        if value is not None:
+            yield name, f"{value:,} bytes at the most"
 
 
 def _repeats(one: Measurement) -> str:

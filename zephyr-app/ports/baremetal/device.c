@@ -86,6 +86,14 @@ static void port_stack_use(void *context, uint32_t *size, uint32_t *peak)
 	stack_use(size, peak);
 }
 
+#if MINRPC_COUNTERS
+static void port_stack_paint(void *context)
+{
+	(void)context;
+	stack_paint();
+}
+#endif
+
 static const struct minrpc_platform platform = {
 	.write = port_write,
 	.clock_describe = port_clock_describe,
@@ -98,6 +106,9 @@ static const struct minrpc_platform platform = {
 	.code_ready = port_code_ready,
 #endif
 	.stack_use = port_stack_use,
+#if MINRPC_COUNTERS
+	.stack_paint = port_stack_paint,
+#endif
 };
 
 /*
@@ -147,6 +158,9 @@ void minrpc_baremetal_main(struct minrpc_library library)
 		.send_size = sizeof(send_buffer),
 		.read_only = (const void *)(uintptr_t)(MACHINE_FLASH_BASE + VECTORS_SIZE),
 		.read_only_size = MACHINE_FLASH_SIZE - VECTORS_SIZE,
+#if MINRPC_COUNTERS
+		.counters = processor_counters,
+#endif
 	};
 
 	stack_paint();

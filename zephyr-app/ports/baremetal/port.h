@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <minrpc/counter.h>
+
 /*
  * cpu_*.c: the processor. What is short is in cpu_*.h: interrupts_off, interrupts_on,
  * wait_for_interrupt.
@@ -51,6 +53,12 @@ uint64_t clock_cycles(void);
 
 void stack_paint(void);
 void stack_use(uint32_t *size, uint32_t *peak);
+
+/*
+ * counters_*.c: what the processor counts; ended by one without a name. Where MINRPC_COUNTERS is
+ * on.
+ */
+extern const struct minrpc_counter processor_counters[];
 
 /*
  * main.c: says `text` to whoever listens, and starts the device afresh. At any time, also before

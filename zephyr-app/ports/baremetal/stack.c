@@ -3,6 +3,8 @@
  *
  * How deep the stack went: it is painted at the start, and what is not paint any more was used.
  */
+#include <minrpc/stack.h>
+
 #include "machine.h"
 #include "port.h"
 
@@ -17,10 +19,8 @@ static uint32_t *bottom(void)
 
 void stack_paint(void)
 {
-	/*
-	 * Below this function's own frame; what interrupts push over it is paint lost, not damage.
-	 */
-	uint32_t *end = (uint32_t *)__builtin_frame_address(0) - 16;
+	/* What interrupts push over it is paint lost, not damage. */
+	uint32_t *end = minrpc_stack_pointer();
 
 	for (volatile uint32_t *at = bottom(); at < end; at++) {
 		*at = PAINT;

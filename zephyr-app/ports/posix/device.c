@@ -23,6 +23,7 @@
 
 #include <minrpc/posix.h>
 
+#include "counters.h"
 #include "parent.h"
 
 #define ARENA_SIZE     (16U * 1024U * 1024U)
@@ -171,6 +172,10 @@ static const struct minrpc_platform platform = {
 	.reset = port_reset,
 #if MINRPC_CODE_LOADING
 	.code_ready = port_code_ready,
+#endif
+#if MINRPC_COUNTERS
+	.stack_use = posix_stack_use,
+	.stack_paint = posix_stack_paint,
 #endif
 };
 
@@ -334,6 +339,9 @@ int minrpc_posix_main(int argc, char **argv, struct minrpc_library library)
 		.arena = arena,
 		.arena_size = sizeof(arena),
 		.read_only = __executable_start,
+#if MINRPC_COUNTERS
+		.counters = posix_counters,
+#endif
 #if MINRPC_CODE_LOADING
 		.code = code,
 		.code_size = sizeof(code),

@@ -15,6 +15,7 @@
 
 #include "clock.h"
 #include "code_memory.h"
+#include "counters.h"
 #include "device.h"
 #include "link.h"
 #include "log_console.h"
@@ -116,6 +117,10 @@ static const struct minrpc_platform platform = {
 #if defined(CONFIG_MINRPC_CODE_LOADING)
 	.code_ready = minrpc_code_memory_ready,
 #endif
+#if defined(CONFIG_MINRPC_COUNTERS)
+	.stack_paint = KNOWS_STACK ? minrpc_stack_paint : NULL,
+	.heap_use = minrpc_heap_use,
+#endif
 };
 
 static uint8_t receive_buffer[CONFIG_MINRPC_RECEIVE_SIZE] __aligned(8);
@@ -158,6 +163,9 @@ int minrpc_start(struct minrpc_library library)
 		.send_size = sizeof(send_buffer),
 		.arena = arena,
 		.arena_size = sizeof(arena),
+#if defined(CONFIG_MINRPC_COUNTERS)
+		.counters = minrpc_zephyr_counters,
+#endif
 	};
 	k_tid_t made;
 	int error;

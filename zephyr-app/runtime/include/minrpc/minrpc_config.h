@@ -92,4 +92,12 @@
 #define MINRPC_CODE_LOADING 0
 #endif
 
+/*
+ * Counters beside a time, and peaks of memory: minrpc/counter.h, and the global functions
+ * minrpc.counters and .memory.
+ */
+#ifndef MINRPC_COUNTERS
+#define MINRPC_COUNTERS 0
+#endif
+
 #endif /* MINRPC_CONFIG_H_ */

@@ -8,6 +8,7 @@
 
 #include <stdint.h>
 
+#include <minrpc/minrpc_config.h>
 #include <minrpc/timer.h>
 
 #ifdef __cplusplus
@@ -82,6 +83,17 @@ struct minrpc_platform {
 	 * not known.
 	 */
 	void (*stack_use)(void *context, uint32_t *size, uint32_t *peak);
+
+#if MINRPC_COUNTERS
+	/* From now on stack_use tells the most since now. NULL: it can't. */
+	void (*stack_paint)(void *context);
+
+	/*
+	 * Bytes of the heap that are in use, and were at the most; `reset`: since now from then
+	 * on. NULL: there is none.
+	 */
+	void (*heap_use)(void *context, uint32_t *used, uint32_t *peak, bool reset);
+#endif
 };
 
 #ifdef __cplusplus

@@ -78,6 +78,11 @@ struct minrpc_config {
 	uint32_t code_size;
 #endif
 
+#if MINRPC_COUNTERS
+	/** The port's, ended by one without a name. NULL: none. */
+	const struct minrpc_counter *counters;
+#endif
+
 	/**
 	 * What tells this image from any other, such as the linker's build id. At most
 	 * MINRPC_BUILD_ID_MAX; 0: none.
@@ -118,13 +123,13 @@ struct minrpc_reply {
 };
 
 /** What went wrong on the link since boot. */
-enum minrpc_counter {
+enum minrpc_link_count {
 	MINRPC_CRC_ERRORS,
 	MINRPC_SHORT_PACKETS,
 	MINRPC_INVALID_ESCAPES,
 	MINRPC_OVERSIZE_FRAMES,
 	MINRPC_STALE_MESSAGES,
-	MINRPC_COUNTERS,
+	MINRPC_LINK_COUNTS,
 };
 
 /** What is used most comes first: the shortest instructions reach only so far. */
@@ -155,7 +160,11 @@ struct minrpc_server {
 #if MINRPC_CODE_LOADING
 	struct minrpc_arena code;
 #endif
-	uint32_t counters[MINRPC_COUNTERS];
+	uint32_t counters[MINRPC_LINK_COUNTS];
+#if MINRPC_COUNTERS
+	uint32_t link_received; /**< bytes */
+	uint32_t link_sent;
+#endif
 	struct minrpc_reader reader;
 	struct minrpc_writer writer;
 	struct minrpc_timer timer;

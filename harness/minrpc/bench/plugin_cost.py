@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the plugin in QEMU costs: the emulator's own CPU time for the same calls, with and without it."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Final
+
+import numpy as np
+
+from minrpc.bench.peers import Peers
+from minrpc.bench.rows import Goal, Row
+from minrpc.counters import QemuCounters, counters_for
+from minrpc.pipeline import connect
+from minrpc.running import start
+
+_KINDS: Final[dict[str, dict[str, Any]]] = {
+    "instructions": {},
+    "loads and stores too": {"memory": True},
+    "branches and calls too": {"memory": True, "flow": True},
+}
+_GOAL: Final = Goal("at most", 1.5)
+_ROUNDS: Final = 3
+_CALLS: Final = 200
+
+
+def measure(peers: Peers) -> list[Row]:
+    """A row for each kind of counting, on a platform that QEMU runs: the least of a few rounds, in turns."""
+    if peers.platform.starts != "qemu":
+        return []
+    seconds: dict[str, list[float]] = {name: [] for name in ("", *_KINDS)}
+    for _ in range(_ROUNDS):
+        for name, taken in seconds.items():
+            counters = counters_for(peers.server.elf, **_KINDS[name]) if name else None
+            taken.append(_cpu_s(peers, counters))
+    base = min(seconds[""])
+    return [
+        Row(
+            group="counters",
+            name=f"QEMU's CPU time for exp, counting {name}",
+            platform=peers.platform.name,
+            unit="s",
+            value=min(seconds[name]),
+            baseline=base,
+            ratio=min(seconds[name]) / base,
+            goal=_GOAL,
+            note=f"{_CALLS} calls with 1,024 elements",
+        )
+        for name in _KINDS
+    ]
+
+
+def _cpu_s(peers: Peers, counters: QemuCounters | None) -> float:
+    with start(peers.server, counters=counters) as running, connect(running) as device:
+        assert running.process is not None
+        lib = device.system_lib()
+        array, result = device.array(np.linspace(-1, 1, 1024, dtype=np.float32)), device.empty((1024,))
+        lib.time_evaluator("exp", number=1, repeat=1)(array, result)
+        before = _charged_s(running.process.pid)
+        lib.time_evaluator("exp", number=_CALLS, repeat=1)(array, result)
+        return _charged_s(running.process.pid) - before
+
+
+def _charged_s(pid: int) -> float:
+    """CPU time of all its threads, as proc(5) has it."""
+    with open(f"/proc/{pid}/stat") as stream:
+        fields = stream.read().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

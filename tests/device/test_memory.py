@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a call needs of memory, and what a device counts itself beside a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from minrpc.client import Device
+from minrpc.client.device_counters import LIST
+from minrpc.errors import ConfigurationError, MissingError
+from minrpc.firmware import Firmware, build
+from minrpc.library import LoadedLibrary
+from minrpc.pipeline import open_device
+
+SOURCES = Path(__file__).parent / "c"
+
+
+@pytest.fixture
+def counting(device: Device) -> Device:
+    try:
+        device.get_function(LIST)
+    except Exception as error:
+        pytest.skip(f"this firmware counts nothing: {error}")
+    return device
+
+
+def test_an_array_of_n_bytes_needs_n_bytes_of_stack(
+    counting: Device, load: Callable[..., LoadedLibrary]
+) -> None:
+    lib = load("c/stack.c", flags=["-O1"])
+    needed = [
+        lib.measure("use_stack", memory=True, number=1, repeat=3)(size).memory.stack
+        for size in (128, 256, 512, 1024)
+    ]
+    if needed[0] is None:
+        pytest.skip("the port does not know its stack")
+    assert [one - needed[0] for one in needed] == [0, 128, 384, 896]
+    # What the function has beside the array; on x86-64 its end is below what it says that it uses.
+    assert 128 - 8 <= needed[0] < 128 + 160
+
+
+def test_no_more_is_measured_than_the_compiler_says(
+    counting: Device, load: Callable[..., LoadedLibrary]
+) -> None:
+    """An interrupt may come in each repeat, on a stack of its own or not: the least of several has none."""
+    lib = load("c/stack.c", flags=["-O1"])
+    bounds = {}
+    for name in ("use_much", "use_below"):
+        memory = lib.measure(name, memory=True, number=1, repeat=10)(5).memory
+        assert memory is not None
+        if memory.stack is None or memory.bound is None:
+            pytest.skip("the port does not know its stack, or the compiler tells no bound")
+        assert not memory.beyond_bound, memory
+        assert memory.stack > memory.bound - 160
+        bounds[name] = memory.bound
+    assert bounds["use_below"] > bounds["use_much"] >= 800
+    assert lib.measure("use_stack", memory=True, repeat=2)(64).memory.bound is None
+
+
+def test_workspace_is_the_arenas_peak(counting: Device) -> None:
+    lib = counting.system_lib()
+    array = counting.array(np.zeros(4, np.float32))
+    without = lib.measure("add", memory=True, repeat=2)(array, array, array).memory
+    assert without is not None
+    assert without.arena == 0
+    assert lib.measure("add", repeat=2)(array, array, array).memory is None
+
+
+def test_peaks_can_be_reset(counting: Device) -> None:
+    before = counting.stats(reset_peaks=True)
+    array = counting.empty((64,), np.uint8)
+    stats = counting.stats()
+    assert before.arena_peak >= before.arena_used
+    assert before.arena_used + 64 <= stats.arena_peak < before.arena_used + 64 + 512
+    if stats.stack_peak is not None and before.stack_peak is not None:
+        assert stats.stack_peak > 0
+    assert stats.uptime_s > before.uptime_s
+    assert stats.link.keys() == before.link.keys()
+    assert array.shape == (64,)
+
+
+def test_the_link_rests_while_a_function_is_timed(counting: Device) -> None:
+    measured = counting.system_lib().measure("inc", counters=["link_received", "link_sent"], repeat=3)(1)
+    assert measured.counters == {"link_received": (0, 0, 0), "link_sent": (0, 0, 0)}
+
+
+def test_an_unknown_name_lists_those_that_are_there(counting: Device) -> None:
+    with pytest.raises(ConfigurationError, match="no counter lnik_sent") as caught:
+        counting.system_lib().measure("inc", counters=["lnik_sent"])
+    assert "link_received, link_sent" in str(caught.value)
+
+
+def test_what_can_not_be_had_is_named_as_such(counting: Device) -> None:
+    counting.system_lib().measure("inc", counters="all")
+    listed = counting.rpc.facts.counters or {}
+    for name, one in listed.items():
+        if one.bits == 0:
+            with pytest.raises(ConfigurationError, match=f"{name} can't be had here"):
+                counting.system_lib().measure("inc", counters=[name])
+
+
+def test_twice_the_rounds_count_twice(counting: Device) -> None:
+    """Instructions that the processor counts itself, where it does."""
+    lib = counting.system_lib()
+    lib.measure("inc", counters="all")
+    listed = counting.rpc.facts.counters or {}
+    names = [name for name in ("minstret", "perf_instructions") if name in listed and listed[name].bits]
+    clock = counting.clock()
+    if not names or clock is None or not clock.exact:
+        pytest.skip("no counter of instructions in exact time")
+    timed = lib.measure("spin", number=1, repeat=3, counters=names)
+    few, more, most = (min(timed(rounds).counters[names[0]]) for rounds in (1000, 2000, 4000))
+    assert most - more == 2 * (more - few) > 0
+
+
+def own_firmware(image: Firmware) -> Firmware:
+    return build(image.target.changed(sources=[SOURCES / "own_counter.c"]))
+
+
+def test_a_users_own_counter(image: Firmware) -> None:
+    """Five lines of C beside the code: docs/counters.md."""
+    try:
+        firmware = own_firmware(image)
+    except MissingError as error:
+        pytest.skip(str(error))
+    with open_device(firmware) as device:
+        lib = device.system_lib()
+        measured = lib.measure("inc", number=1, repeat=4, counters=["own_reads"])(1)
+        narrow = lib.measure("inc", number=1, repeat=300, counters=["own_narrow"])(1)
+    # Each read is one more: from before to after there is one.
+    assert measured.counters == {"own_reads": (1, 1, 1, 1)}
+    # 8 bits go round, and differences do not care.
+    assert set(narrow.counters["own_narrow"]) == {1}

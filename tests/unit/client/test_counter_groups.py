@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""More counters than the device has slots for are measured in groups, and the result says so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from minrpc.client.counting import Counted, Measurer
+from minrpc.client.device_counters import DeviceCounter, _parsed
+from minrpc.client.timing import EvaluatorOptions
+from minrpc.errors import RemoteError
+from minrpc.timing import Measurement
+from minrpc.timing.record import Record
+
+from tests.unit.timing.samples import measured
+
+
+class Slots:
+    """A device with so many slots: each counter counts its own length."""
+
+    def __init__(self, slots: int) -> None:
+        self.slots = slots
+        self.asked: list[tuple[str, ...]] = []
+
+    def evaluator(self, names: Sequence[str]) -> Callable[..., bytes]:
+        def run(*_: object) -> bytes:
+            if len(names) > self.slots:
+                raise RemoteError(f"no slot for the counter {names[self.slots]}")
+            self.asked.append(tuple(names))
+            return ",".join(names).encode()
+
+        return run
+
+
+def parse(answer: bytes) -> Measurement:
+    columns = {name: len(name) for name in filter(None, answer.decode().split(","))}
+    one = measured([100, 200])
+    return replace(one, samples=tuple(replace(sample, columns=columns) for sample in one.samples))
+
+
+def measurer(device: Slots, names: Sequence[str], bits: int = 64) -> Measurer:
+    counted = Counted(device=dict.fromkeys(names, bits))
+    return Measurer(device.evaluator, "f", EvaluatorOptions(), parse, counted, lambda: 0)
+
+
+@given(st.lists(st.text("abc", min_size=1, max_size=8), unique=True, max_size=9), st.integers(1, 9))
+def test_all_are_counted_in_as_many_groups_as_it_takes(names: list[str], slots: int) -> None:
+    device = Slots(slots)
+    found = measurer(device, names)()
+    assert found.counters == {name: (len(name),) * 2 for name in found.counters}
+    assert sorted(found.counters) == sorted(names)
+    if len(names) <= slots:
+        assert (found.groups, device.asked) == ((), [tuple(names)])
+    else:
+        assert found.groups == tuple(device.asked)
+        assert [name for group in found.groups for name in group] == names
+
+
+def test_without_any_slot_the_devices_words_are_told() -> None:
+    with pytest.raises(RemoteError, match="no slot for the counter"):
+        measurer(Slots(0), ["one"])()
+
+
+def test_a_narrow_counter_is_doubtful_where_it_may_have_gone_round() -> None:
+    assert measurer(Slots(9), ["one"], bits=8)().doubtful == ()
+    found = measurer(Slots(9), ["one"], bits=7)()
+    assert found.doubtful == ("one",)
+    again = Record.from_json(Record(platform="p", arguments=(), measurement=found).to_json())
+    assert (again.measurement.doubtful, again.measurement.groups) == (("one",), ())
+
+
+def test_the_list_of_a_device() -> None:
+    assert _parsed(b"dwt_cycles,cycles,32\nown,,8\nbroken\n") == [
+        DeviceCounter("dwt_cycles", "cycles", 32),
+        DeviceCounter("own", "", 8),
+    ]

@@ -1,0 +1,20 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * What the kernel counts for this process, and how much of the stack it uses. Where MINRPC_COUNTERS
+ * is on.
+ */
+#ifndef COUNTERS_H_
+#define COUNTERS_H_
+
+#include <stdint.h>
+
+#include <minrpc/counter.h>
+
+extern const struct minrpc_counter posix_counters[];
+
+/* As the callbacks of struct minrpc_platform. */
+void posix_stack_use(void *context, uint32_t *size, uint32_t *peak);
+void posix_stack_paint(void *context);
+
+#endif /* COUNTERS_H_ */

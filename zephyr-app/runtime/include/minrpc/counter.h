@@ -1,0 +1,49 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Counters that are read beside a time: of the processor, of the port, of an application's own
+ * hardware.
+ *
+ *     #include <minrpc/counter.h>
+ *
+ *     static uint64_t read_busy(void *context) { return *(volatile uint32_t *)0x40001000; }
+ *
+ *     const struct minrpc_counter minrpc_own_counters[] = {{"busy", "cycles", 32, read_busy}, {0}};
+ *
+ * They are there where MINRPC_COUNTERS is on.
+ */
+#ifndef MINRPC_COUNTER_H_
+#define MINRPC_COUNTER_H_
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct minrpc_counter {
+	const char *name;
+	const char *unit; /* "" for a number of something */
+	uint8_t bits;     /* its width: what is told is a difference, modulo 2 to the power of it */
+
+	/* Its value now. Called just before a timed batch begins, and just after it has ended. */
+	uint64_t (*read)(void *context);
+
+	/*
+	 * Sets it going for the next batches, or with `on` false stops it. False when it can't be
+	 * had: not allowed, or no slot of the hardware is free. NULL: it always runs.
+	 */
+	bool (*enable)(void *context, bool on);
+
+	void *context;
+};
+
+/* An application's own, ended by one without a name. */
+extern const struct minrpc_counter minrpc_own_counters[] __attribute__((weak));
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* MINRPC_COUNTER_H_ */
