@@ -34,7 +34,7 @@ _KEYS: Final = {
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     add = parser.add_argument
-    add("--elf", type=Path, metavar="FILE", help="any program's ELF file, in place of a platform's firmware")
+    add("program", nargs="?", type=Path, metavar="ELF", help="any program, in place of a platform's firmware")
     add(
         "--by",
         action="append",
@@ -71,15 +71,15 @@ def main(arguments: argparse.Namespace) -> int:
 
 
 def _programs(arguments: argparse.Namespace) -> dict[str, Path]:
-    if arguments.elf:
+    if arguments.program:
         try:
-            is_elf = arguments.elf.open("rb").read(4) == b"\x7fELF"
+            is_elf = arguments.program.open("rb").read(4) == b"\x7fELF"
         except OSError as error:
-            message = f"{arguments.elf} can't be read: {error.strerror}"
+            message = f"{arguments.program} can't be read: {error.strerror}"
             raise ConfigurationError(message, next_step="name an ELF file") from error
         if not is_elf:
-            raise ConfigurationError(f"{arguments.elf} is no ELF file", next_step="name one")
-        return {arguments.elf.name: arguments.elf}
+            raise ConfigurationError(f"{arguments.program} is no ELF file", next_step="name one")
+        return {arguments.program.name: arguments.program}
     programs = {}
     for target in selected(arguments).targets:
         print(f"{target.name}: firmware", file=sys.stderr, flush=True)

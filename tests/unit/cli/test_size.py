@@ -30,12 +30,12 @@ def test_a_platforms_firmware(tmp_path: Path, capsys: pytest.CaptureFixture[str]
 
 def test_any_program(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     elf = Path("/bin/true")
-    assert main(["size", "--elf", str(elf)]) == 0
+    assert main(["size", str(elf)]) == 0
     assert f"true: flash {elf_sizes(elf).flash:,} bytes" in capsys.readouterr().out
     text = tmp_path / "text"
     text.write_text("no program")
-    assert main(["size", "--elf", str(text)]) == 2
+    assert main(["size", str(text)]) == 2
     assert "is no ELF file" in capsys.readouterr().err
-    assert main(["size", "--elf", str(tmp_path / "none")]) == 2
+    assert main(["size", str(tmp_path / "none")]) == 2
     assert main(["size", "--platform", "posix,bare_mps2_an385", "--treemap", str(tmp_path / "m.svg")]) == 2
     assert "take one platform" in capsys.readouterr().err
