@@ -347,7 +347,22 @@ TEST(functions_get_their_resource)
 	host_stop(host);
 }
 
-CHECK_MAIN(CASE(a_loaded_module_works_like_the_system_library),
+/* Nothing but the registry: its names, none, and its functions begin where it does. */
+TEST(a_block_of_one_registry)
+{
+	struct host *host = start();
+	uint64_t block =
+		get_u64(expect_returned(code_alloc(host, sizeof(TVMFuncRegistry)), ARG_HANDLE));
+	TVMFuncRegistry registry = {(const char *)(uintptr_t)block,
+				    (const TVMBackendPackedCFunc *)(uintptr_t)block};
+
+	host_write(host, block, &registry, sizeof(registry));
+	(void)expect_returned(code_load(host, block, 0U), ARG_MODULE);
+	expect_exception(code_load(host, block, 0U), "0x");
+	host_stop(host);
+}
+
+CHECK_MAIN(CASE(a_loaded_module_works_like_the_system_library), CASE(a_block_of_one_registry),
 	   CASE(what_is_freed_takes_its_functions_and_evaluators_along),
 	   CASE(the_session_end_frees_it), CASE(its_memory_can_be_read_and_written_at_any_offset),
 	   CASE(a_block_that_is_not_loaded_is_freed_like_data),

@@ -205,6 +205,14 @@ TEST(a_wrong_configuration_is_refused)
 	config.library.count = 1U;
 	WRONG(library.modules = &modules[1], "library");
 	CHECK(minrpc_server_init(&host->server, &config));
+	/* None of these is a field that a port must fill. */
+	config.read_only = NULL;
+	config.read_only_size = 0U;
+	CHECK(minrpc_server_init(&host->server, &config));
+	config.read_only_size = 1U;
+	CHECK(!minrpc_server_init(&host->server, &config));
+	config = host->config;
+	CHECK(minrpc_server_init(&host->server, &config));
 	host->sent.size = 0U;
 	host_open(host, 0x23U);
 	host_still_serves(host);

@@ -48,6 +48,30 @@ TEST(a_seed_gives_what_numpy_makes_of_it)
 	host_stop(host);
 }
 
+/* Each bit of a seed matters, the upper half's, too. */
+TEST(other_seeds_give_other_elements)
+{
+	static const uint64_t seeds[] = {
+		7U, 8U, 7U + (1ULL << 32), 7U + (1ULL << 63), 1ULL << 32, 1ULL << 33, UINT64_MAX};
+	uint8_t made[7][16];
+	struct host *host = host_start();
+	uint64_t random = host_global(host, "minrpc.random");
+	struct tensor tensor = tensor_1d(host_alloc(host, 16U), 1U, 8U, 16);
+
+	for (size_t i = 0U; i < 7U; i++) {
+		struct args args = {0};
+
+		arg_tensor(&args, V8, &tensor);
+		arg(&args, ARG_INT, seeds[i]);
+		(void)expect_returned(host_call(host, random, &args), ARG_NULL);
+		host_read(host, tensor.data, made[i], 16U);
+		for (size_t j = 0U; j < i; j++) {
+			CHECK(memcmp(made[i], made[j], 16U) != 0);
+		}
+	}
+	host_stop(host);
+}
+
 TEST(types_without_random_elements_are_refused)
 {
 	static const struct golden none[] = {{3U, 64U, ""}, {2U, 8U, ""},  {2U, 80U, ""},
@@ -113,6 +137,6 @@ TEST(a_checksum_is_crc_32)
 	host_stop(host);
 }
 
-CHECK_MAIN(CASE(a_seed_gives_what_numpy_makes_of_it),
+CHECK_MAIN(CASE(a_seed_gives_what_numpy_makes_of_it), CASE(other_seeds_give_other_elements),
 	   CASE(types_without_random_elements_are_refused), CASE(a_pattern_fills_all_and_no_more),
 	   CASE(a_checksum_is_crc_32))

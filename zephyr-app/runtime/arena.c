@@ -100,10 +100,13 @@ void minrpc_arena_init(struct minrpc_arena *arena, void *buffer, uint32_t size)
 	}
 }
 
-/* Bytes that a block of `size` takes; 0 when that is more than the arena has. */
+/*
+ * Bytes that a block of `size` takes; 0, or more than there is, when the arena has not so much.
+ * That of no bytes, where the limit goes round, gives what is over 4 GiB as 0, too.
+ */
 static uint32_t span_of(const struct minrpc_arena *arena, uint32_t size)
 {
-	if (arena->size == 0U || size > arena->size - OVERHEAD) {
+	if (size > arena->size - OVERHEAD) {
 		return 0U;
 	}
 	return (size + OVERHEAD + MINRPC_ARENA_GRANULE - 1U) & ~(MINRPC_ARENA_GRANULE - 1U);

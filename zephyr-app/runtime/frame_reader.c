@@ -114,7 +114,6 @@ static enum minrpc_reader_event take_escaped(struct minrpc_reader *reader, uint8
 	if (byte == MINRPC_START) {
 		reader->crc =
 			minrpc_crc16(minrpc_crc16(MINRPC_CRC_INIT, MINRPC_ESCAPE), MINRPC_START);
-		reader->length = 0U;
 		expect(reader, LENGTH, sizeof(uint32_t));
 	} else {
 		reader->state = HUNT;
