@@ -29,6 +29,8 @@ Group = Literal[
     "instructions",
     "counters",
     "load",
+    "direct",
+    "tune",
     "tvm",
 ]
 Verdict = Literal["met", "missed", ""]

@@ -18,6 +18,7 @@ from minrpc.bench import (
     candidates,
     copies,
     cpu,
+    direct,
     host_instructions,
     instructions,
     loads,
@@ -29,6 +30,7 @@ from minrpc.bench import (
     sizes,
     start_up,
     suite,
+    tuning,
 )
 from minrpc.bench.peers import Peers, build_peers
 from minrpc.bench.rows import Group, Report, Row
@@ -38,7 +40,7 @@ from minrpc.targets import Target
 
 GROUPS: Final[tuple[Group, ...]] = get_args(Group)
 DEFAULT_GROUPS: Final[tuple[Group, ...]] = tuple(
-    group for group in GROUPS if group not in ("resend", "suite", "host instructions", "tvm")
+    group for group in GROUPS if group not in ("resend", "suite", "host instructions", "tune", "tvm")
 )
 """All that have goals, but the slowest and what needs TVM."""
 
@@ -125,6 +127,8 @@ _MEASURES: Final[dict[Group, Callable[[Peers, int], list[Row]]]] = {
     "resend": lambda peers, rounds: resend_cost.measure(peers, rounds, _copy_rounds(peers, rounds)),
     "size": lambda peers, _: memory_use.measure(peers),
     "load": loads.measure,
+    "direct": lambda peers, _: direct.measure(peers),
+    "tune": lambda peers, _: tuning.measure(peers),
     "instructions": lambda peers, _: instructions.measure(peers),
     "counters": lambda peers, _: plugin_cost.measure(peers),
     "tvm": candidates.measure,

@@ -131,7 +131,9 @@ def outcome_of(platform: Platform, build_dir: Path) -> Outcome:
     """What Zephyr's build knows about running it under QEMU; nothing for other ports."""
     if platform.port != "zephyr" or platform.starts != "qemu":
         return Outcome()
-    argv = find_qemu(ninja(build_dir, "-t", "commands", "run_qemu"))
+    argv = []
+    if not platform.qemu_args:  # What its entry says, Zephyr's build need not know.
+        argv = find_qemu(ninja(build_dir, "-t", "commands", "run_qemu"))
     if not all(path.exists() for path in files_in(argv, build_dir)):
         # The images for 64-bit x86 are made on the way to the run target only.
         ninja(build_dir, "qemu_kernel_target")
