@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import ExitStack
 from typing import Final
 
 from minrpc.errors import ConfigurationError, EmulatorExitedError
@@ -12,6 +13,7 @@ from minrpc.host.deadline import ProcessClock
 from minrpc.host.process import output_tail, spawn
 from minrpc.running.device import RunningDevice
 from minrpc.running.links import LinkPair, open_pair
+from minrpc.running.shared_memory import SharedMemory
 
 _PARENT: Final = "{parent}"
 
@@ -22,17 +24,23 @@ def start_process(firmware: Firmware) -> RunningDevice:
     It inherits its end of the link even if it opens it by path: so the link is up from the start, stays up
     when the program starts itself anew, and hangs up when it ends.
     """
-    pair = open_pair(firmware.target.link)
-    try:
-        argv = [str(firmware.elf), *_arguments(firmware, pair)]
-        process = spawn(argv, pass_fds=(pair.device_fd,), ends_itself=_PARENT in firmware.platform.arguments)
-    except OSError as error:
-        pair.close()
-        message = f"{firmware.platform.name} can't be started: {firmware.elf}: {error.strerror}"
-        raise EmulatorExitedError(message) from error
-    except BaseException:
-        pair.close()
-        raise
+    platform = firmware.platform
+    with ExitStack() as undo:
+        pair = open_pair(firmware.target.link)
+        undo.callback(pair.close)
+        argv, descriptors = [str(firmware.elf), *_arguments(firmware, pair)], [pair.device_fd]
+        memory = None
+        if firmware.target.direct and platform.memory_at is not None:
+            memory = SharedMemory(platform.memory_at, platform.memory_size)
+            undo.callback(memory.close)
+            argv += ["--memory", f"{memory.descriptor}@{memory.base:#x}"]
+            descriptors.append(memory.descriptor)
+        try:
+            process = spawn(argv, pass_fds=descriptors, ends_itself=_PARENT in platform.arguments)
+        except OSError as error:
+            message = f"{platform.name} can't be started: {firmware.elf}: {error.strerror}"
+            raise EmulatorExitedError(message) from error
+        undo.pop_all()
     pair.release_device_end()
     return RunningDevice(
         name=firmware.platform.name,
@@ -43,6 +51,7 @@ def start_process(firmware: Firmware) -> RunningDevice:
         timing="wall",
         process=process,
         console_tail=output_tail(process, "console"),
+        memory=memory,
     )
 
 

@@ -56,8 +56,9 @@ class Platform:
     cmake_options: further arguments for CMake, each "-DNAME=VALUE".
     qemu: the emulator's program.
     qemu_args: its machine, where Zephyr's own build doesn't say it.
-    memory_at: the address of the main memory that QEMU can share (`-machine memory-backend=`); None where it
-        can't, or addresses of the firmware are not those of the machine.
+    memory_at: the address of the main memory that QEMU can share (`-machine memory-backend=`), or at which a
+        process maps what `--memory` gives it; None where it can't, or addresses of the firmware are not those
+        of the machine.
     memory_size: its bytes; 0 where QEMU's command line says them.
     icount_shift: nanoseconds per instruction as a power of two; None where Zephyr's own build says it.
     link_uart: which of the machine's serial ports carries RPC, counted from 0.
@@ -181,6 +182,9 @@ _TABLE = (
         cmake_options=(_CODE_LOADING,),
         clock="CLOCK_MONOTONIC",
         arguments=("--fd", "{fd}", "--parent", "{parent}"),
+        # Nobody else maps anything there: far from programs, libraries, heaps, stacks.
+        memory_at=0x200000000000,
+        memory_size=16 << 20,
     ),
     _bare("mps2_an385", "Cortex-M3", qemu_machine="mps2-an385", memory=(0x21000000, 16 << 20), default=True),
     _bare("mps2_an386", "Cortex-M4 with FPU", qemu_machine="mps2-an386", memory=(0x21000000, 16 << 20)),

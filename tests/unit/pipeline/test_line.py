@@ -170,6 +170,7 @@ def test_a_device_that_does_not_answer_is_stopped(posix: Firmware) -> None:
             posix.target,
             platform=dataclasses.replace(posix.platform, arguments=("600",)),
             session_timeout_s=0.05,
+            direct=False,
         ),
         elf=Path("/bin/sleep"),
     )

@@ -3,7 +3,8 @@
  *
  * A device that is a process. It speaks on a tty that it opens (--link TTY) or on an open
  * descriptor that it inherits (--fd N, a pty's master for instance), and ends when the other end is
- * closed; with --parent PID also when that process, which must have started it, ends.
+ * closed; with --parent PID also when that process, which must have started it, ends. With
+ * --memory N@ADDRESS arrays lie in the file behind descriptor N, mapped there: who has the file sees them, too.
  */
 #define _GNU_SOURCE
 
@@ -17,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <termios.h>
 #include <time.h>
 #include <unistd.h>
@@ -220,9 +222,37 @@ static int inherited_link(const char *text)
 	return fcntl((int)number, F_GETFD) < 0 ? -1 : (int)number;
 }
 
+/* Maps what "N@ADDRESS" names, and makes it the arena. */
+static bool share_arena(const char *text, struct minrpc_config *config)
+{
+	char *at;
+	char *end;
+	long number = strtol(text, &at, 10);
+	uintptr_t address = at != text && *at == '@' ? (uintptr_t)strtoull(at + 1, &end, 0) : 0U;
+	struct stat file;
+	void *mapped;
+
+	if (address == 0U || *end != '\0' || number < 0 || number > INT_MAX) {
+		errno = EINVAL;
+		return false;
+	}
+	if (fstat((int)number, &file) != 0) {
+		return false;
+	}
+	mapped = mmap((void *)address, (size_t)file.st_size, PROT_READ | PROT_WRITE,
+		      MAP_SHARED | MAP_FIXED_NOREPLACE, (int)number, 0);
+	if (mapped == MAP_FAILED) {
+		return false;
+	}
+	config->arena = mapped;
+	config->arena_size = (uint32_t)file.st_size;
+	return true;
+}
+
 static void usage(const char *program)
 {
-	(void)fprintf(stderr, "usage: %s --link TTY | --fd N [--parent PID]\n", program);
+	(void)fprintf(stderr, "usage: %s --link TTY | --fd N [--parent PID] [--memory N@ADDRESS]\n",
+		      program);
 	exit(2);
 }
 
@@ -236,7 +266,7 @@ static void check(bool well, char **argument)
 }
 
 /* What the arguments ask for, done; the link's descriptor. Ends the program where that can't be. */
-static int link_from(int argc, char **argv)
+static int link_from(int argc, char **argv, struct minrpc_config *config)
 {
 	int link = -1;
 
@@ -251,6 +281,8 @@ static int link_from(int argc, char **argv)
 			check(link >= 0, argument);
 		} else if (strcmp(argument[0], "--parent") == 0) {
 			check(end_with_parent(argument[1]), argument);
+		} else if (strcmp(argument[0], "--memory") == 0) {
+			check(share_arena(argument[1], config), argument);
 		} else {
 			usage(argv[0]);
 		}
@@ -350,7 +382,7 @@ int minrpc_posix_main(int argc, char **argv, struct minrpc_library library)
 	int error;
 
 	port.arguments = argv;
-	port.link = link_from(argc, argv);
+	port.link = link_from(argc, argv, &config);
 #if MINRPC_CODE_LOADING
 	if (mprotect(code, sizeof(code), PROT_READ | PROT_WRITE | PROT_EXEC) != 0) {
 		(void)fprintf(stderr, "%s: memory for code: %s\n", argv[0], strerror(errno));

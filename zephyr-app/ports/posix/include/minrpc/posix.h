@@ -23,7 +23,8 @@ extern "C" {
  * @param argc, argv  those of main: "--link TTY", a terminal to open, or "--fd N", an open
  * descriptor; and with
  *                    "--parent PID" it is killed when that process, which must have started it,
- * ends
+ * ends;
+ *                    with "--memory N@ADDRESS" arrays lie in the file behind descriptor N, mapped there
  * @param library     the functions that clients can call; must outlive the call
  * @return the exit status of the program; what went wrong has been printed
  */
