@@ -441,6 +441,7 @@ static bool cool_down(const struct run *run, uint32_t index)
 #if MINRPC_COUNTING
 static uint32_t row_size(const struct evaluator *evaluator)
 {
+	(void)evaluator; /* where there are no counters */
 	return (uint32_t)sizeof(struct sample) + count_of(evaluator) * (uint32_t)sizeof(uint64_t);
 }
 
