@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from minrpc.client import RemoteArray, RemoteFunction, RemoteModule, memory
+from minrpc.client import Device, RemoteArray, RemoteFunction, RemoteModule, memory
 from minrpc.errors import (
     DeadlineError,
     DeviceMemoryError,
@@ -295,3 +295,34 @@ def test_a_copy_has_the_time_that_the_slowest_link_takes(bench: Bench, nbytes: i
     with pytest.raises(DeadlineError):
         array.copy_from(host) if upload else array.numpy()
     assert bench.transport.clock.s - began == pytest.approx(TIMEOUT_S + nbytes / 960, rel=1e-3)
+
+
+def test_what_a_device_says_of_itself(bench: Bench, make_bench: Callable[..., Bench]) -> None:
+    device = bench.device
+    assert repr(device) == f"Device({bench.transport.name!r})"
+    assert (device.name, device.call_timeout_s) == (bench.transport.name, TIMEOUT_S)
+    device.call_timeout_s = 5.0
+    assert device.call_timeout_s == 5.0
+    clock = device.clock()
+    assert clock is not None
+    assert clock.cycles_hz == 100
+    assert make_bench(TVM_0_8_0).device.clock() is None
+
+
+def test_numbered_requests_are_for_who_asks_for_them(bench: Bench) -> None:
+    """Inside one machine nothing is lost, and a device is asked nothing that is not needed."""
+    device = Device(bench.transport, bench.transport.owner)
+    assert not device.resend
+    device.connect()
+    assert device.link is bench.transport
+    device.close()
+    assert bench.transport.closed
+
+
+def test_a_restart_begins_another_session_where_one_runs(bench: Bench) -> None:
+    array = bench.device.array(np.array([1], np.int8))
+    before = bench.device.sessions
+    bench.device.rpc.restart()
+    assert bench.device.sessions == before + 1
+    with pytest.raises(ValueError, match="of a session that has ended"):
+        array.numpy()

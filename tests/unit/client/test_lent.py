@@ -40,3 +40,8 @@ def test_what_is_long_is_kept_as_it_came() -> None:
     lent.write(log, 1.0)
     shown = lent.trace().splitlines()
     assert [line[:12] for line in shown] == ["< log: xxxxx", "> log: xxxxx"]
+
+
+def test_it_has_the_name_of_the_link_that_it_lends() -> None:
+    near, _ = memory_pair()
+    assert LentTransport(near).name == near.name

@@ -101,3 +101,15 @@ def test_a_timer_that_is_at_fault(times: tuple[float, ...], min_repeat_ms: int, 
 def test_a_function_too_short_for_the_timer_takes_no_time() -> None:
     evaluator = TimeEvaluator(lambda: bytes(16), "add", EvaluatorOptions(repeat=2))
     assert evaluator().results == (0.0, 0.0)
+
+
+def test_what_is_not_said_is_as_tvm_has_it() -> None:
+    """Ten calls, once, as they are: time_evaluator of TVM v0.18."""
+    assert EvaluatorOptions() == EvaluatorOptions(
+        number=10,
+        repeat=1,
+        min_repeat_ms=0,
+        limit_zero_time_iterations=100,
+        cooldown_interval_ms=0,
+        repeats_to_cooldown=1,
+    )
