@@ -74,6 +74,8 @@ def main(arguments: argparse.Namespace) -> int:
     inputs = model.random_inputs(arguments.seed)
     expected = model.on_host(inputs)
     found = [_run(model, target, arguments, total, inputs, expected) for target in selection.targets]
+    if len(found) > 1:
+        print(_side_by_side(found))
     passed = all(one["passed"] for one in found)
     write_json(arguments, {"models": found}, passed=passed)
     return 0 if passed else 1
@@ -169,6 +171,25 @@ def _operators(run: ModelRun) -> str:
     share = f"{covered / run.cycles:.1%}" if run.cycles else ""
     lines.append(("", "all operators", f"{covered:,.0f}", share, *whole))
     header = ("#", "operator", "cycles", "share", *counters)
+    return table(header, lines, set(range(len(header))) - {1})
+
+
+def _side_by_side(found: list[dict[str, Any]]) -> str:
+    """Seconds of each operator and of the whole, a column for each platform."""
+
+    def cells(cycles: list[float]) -> list[str]:
+        each = zip(found, cycles, strict=True)
+        return [
+            quantity(number * one["run_s"] / one["run_cycles"] if number else 0.0, "s")
+            for one, number in each
+        ]
+
+    lines = []
+    for number, operator in enumerate(found[0]["operators"]):
+        cycles = [one["operators"][number]["run_cycles"] for one in found]
+        lines.append((str(number), operator["function"], *cells(cycles)))
+    lines.append(("", "a run", *cells([one["run_cycles"] for one in found])))
+    header = ("#", "operator", *(one["platform"] for one in found))
     return table(header, lines, set(range(len(header))) - {1})
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from minrpc.cli import main
 
+from tests.unit.tvm import mlf_archive, waveforms
 from tests.unit.tvm.onnx_model import write_onnx
 
 pytest.importorskip("tvm", reason="TVM is not installed: pip install 'minrpc-harness[tvm]'")
@@ -26,6 +27,38 @@ def test_it_runs_and_tells(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     (found,) = json.loads(result.read_text())["models"]
     assert found["passed"]
     assert found["weight_bytes"] == 4 * (36 + 4 + 1024 * 5 + 5)
+
+
+def test_two_platforms_side_by_side(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write_onnx(tmp_path / "net.onnx")
+    assert main(["model", str(path), "--platform", "posix,bare_mps2_an385", "--repeat", "1"]) == 0
+    (header,) = (line for line in capsys.readouterr().out.splitlines() if "posix |" in line)
+    assert [cell.strip() for cell in header.split("|")] == [
+        "",
+        "#",
+        "operator",
+        "posix",
+        "bare_mps2_an385",
+        "",
+    ]
+
+
+def test_counters_of_each_operator(tmp_path: Path) -> None:
+    """Under icount an instruction is a cycle's worth, to those of the measuring itself."""
+    path, result = write_onnx(tmp_path / "net.onnx"), tmp_path / "r.json"
+    words = ["--platform", "bare_mps2_an385", "--counters", "instructions,loads", "--json", str(result)]
+    assert main(["model", str(path), *words]) == 0
+    (found,) = json.loads(result.read_text())["models"]
+    for one in found["operators"]:
+        assert one["counters"]["instructions"] > one["counters"]["loads"] > 0
+
+
+def test_an_archive_of_older_tvm(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = mlf_archive.write_graph(tmp_path / "old.tar", waveforms.trained(10), 6)
+    assert main(["model", str(path), "--platform", "posix"]) == 0
+    shown = capsys.readouterr().out
+    assert "output0  not compared" in shown
+    assert mlf_archive.SECOND in shown
 
 
 def test_it_is_exported_and_compiles_without_a_warning(tmp_path: Path) -> None:
