@@ -44,9 +44,12 @@ def platform(firmware: Firmware | None, device: Device) -> str:
 
 @contextmanager
 def started(command: list[str], ready: str) -> Iterator[re.Match[str]]:
-    """A process, once it has printed a line like `ready`."""
+    """A process, once it has printed a line like `ready`; ended with the processes that it has started.
+
+    TVM's tracker leaves one behind otherwise.
+    """
     with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=os.environ
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
     ) as process:
         assert process.stdout is not None
         try:
@@ -54,7 +57,7 @@ def started(command: list[str], ready: str) -> Iterator[re.Match[str]]:
             assert found, f"{' '.join(command)} has ended"
             yield found
         finally:
-            process.send_signal(signal.SIGTERM)
+            os.killpg(process.pid, signal.SIGTERM)
 
 
 @pytest.fixture

@@ -105,6 +105,7 @@ if __name__ == "__main__":
             f_run_evaluator=checked,
         ),
         measure_callbacks=[*ms.measure_callback.MeasureCallback.create("default"), Errors()],
+        strategy="replay-trace",
         cost_model="random",
         num_tuning_cores=1,
         seed=1,
