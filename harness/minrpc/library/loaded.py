@@ -15,6 +15,7 @@ from minrpc.library.c_library import CLibrary, Symbols
 from minrpc.library.compiling import Compiled
 from minrpc.library.linking import Image
 from minrpc.library.toolset import ProgramFacts
+from minrpc.running.crash import last_addresses
 from minrpc.timing import Measurement
 
 _RED_ZONE: Final = 128
@@ -62,6 +63,19 @@ class LoadedLibrary(CLibrary):
     def device_bytes(self) -> int:
         """Bytes of the device's memory that it takes."""
         return self.image.size
+
+    def crash_places(self, console: str) -> list[str]:
+        """Which of its functions the addresses in a crash's last words are in."""
+        mask = ~1 if self.facts.thumb else ~0
+        end = self.image.base + self.image.size
+        found = []
+        for register, address in last_addresses(console):
+            for name, begin in self.symbols.addresses.items():
+                inside = (address & mask) - (begin & mask)
+                if self.image.base <= begin < end and 0 <= inside < self.symbols.sizes[name]:
+                    found.append(f"{register} 0x{address:x} is in {name} of {self.name}, at byte {inside}")
+                    break
+        return found
 
     def read(self, address: int, size: int) -> memoryview:
         """Bytes of the loaded code's own memory."""

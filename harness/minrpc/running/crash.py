@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+import signal
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -19,6 +20,8 @@ _LAST_WORDS: Final = re.compile(r"fatal: .*")
 _ADDRESS: Final = re.compile(r"\b(pc|lr|ra|sepc|mepc|epc) (0x[0-9a-f]+)")
 # Older words are of another crash: they are not near the end.
 _LINES: Final = 12
+# QEMU's registers of an Arm core that has locked up.
+_STACK_POINTER: Final = re.compile(r"\bR13=([0-9a-f]{8})\b")
 _FROM_DWARF_5: Final = 5
 
 
@@ -34,22 +37,43 @@ def crash_places(firmware: Firmware, console: str) -> list[str]:
 
     console: what the device printed; a crash that is not near its end is not looked at.
     """
-    end = "\n".join(console.splitlines()[-_LINES:])
-    words = _LAST_WORDS.findall(end)
-    if not words:
+    addresses = last_addresses(console)
+    if not addresses:
         return []
     image = Image(firmware.elf)
     found = []
-    for register, text in _ADDRESS.findall(words[-1]):
-        address = int(text, 16)
+    for register, address in addresses:
         # A return address is behind its call; its lowest bit says Thumb on Arm.
         looked_up = (address & ~1 if image.shift else address) - (register != "pc" and register != "mepc")
         function = image.function_at(looked_up)
         if function is not None:
             place = line_at(firmware.elf, looked_up)
             at = f", at {_shown(firmware.source(place.file))}:{place.line}" if place else ""
-            found.append(f"{register} {text} is in {function.name}{at}")
+            found.append(f"{register} 0x{address:x} is in {function.name}{at}")
     return found
+
+
+def last_addresses(console: str) -> list[tuple[str, int]]:
+    """The registers that a crash's last words name, with what was in them; none when that is far up."""
+    words = _LAST_WORDS.findall("\n".join(console.splitlines()[-_LINES:]))
+    return [(register, int(text, 16)) for register, text in _ADDRESS.findall(words[-1])] if words else []
+
+
+def stack_overflow(firmware: Firmware, output: str, status: int | None) -> list[str]:
+    """Whether the stack has run out, as what an emulator prints at its end tells; or a process may have died.
+
+    output: what QEMU printed: "R13=1ed31e68". status: with which the process ended.
+    """
+    why = "endless recursion, or arrays on the stack that are too large"
+    pointer = _STACK_POINTER.search(output)
+    if pointer is not None:
+        low, high = Image(firmware.elf).stack
+        at = int(pointer[1], 16)
+        if high and not low <= at <= high:
+            return [f"the stack ran out: its pointer is 0x{at:x}, the stack 0x{low:x} to 0x{high:x}: {why}"]
+    if status == -signal.SIGSEGV:
+        return [f"a wrong address was used, or the stack ran out: {why}"]
+    return []
 
 
 def line_at(elf: Path, address: int) -> Place | None:

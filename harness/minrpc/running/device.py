@@ -21,7 +21,7 @@ from minrpc.firmware.firmware import Firmware
 from minrpc.host.deadline import Clock, Deadline
 from minrpc.host.process import TextTail, describe_status, exited_within, stop_group
 from minrpc.running.board import can_reset, reset_board
-from minrpc.running.crash import crash_places
+from minrpc.running.crash import crash_places, stack_overflow
 from minrpc.running.qmp import Qmp
 from minrpc.running.shared_memory import SharedMemory
 from minrpc.targets import Icount, Platform, Target, Timing
@@ -68,6 +68,7 @@ class RunningDevice:
     memory: SharedMemory | None = None
     counters: QemuCounters | None = None
     _stopped: bool = field(default=False, init=False)
+    _ended: EmulatorExitedError | None = field(default=None, init=False)
 
     @property
     def platform(self) -> Platform:
@@ -108,9 +109,11 @@ class RunningDevice:
         if isinstance(error, LinkClosedError) and not error.by_us and self.process and not self._stopped:
             exited_within(self.process, _EXIT_S)
         if not self._stopped and not self.alive():
-            return self._exited().add_context(
+            ended = self._exited().add_context(
                 stage=error.stage, waited_for=error.waited_for, wall_s=error.wall_s, cpu_s=error.cpu_s
             )
+            self._ended = self._ended or ended
+            return ended
         if self.process is None:
             others = processes_with_open(self.name)
             error.details += (f"{self.name} is open in {', '.join(others)} too",) if others else ()
@@ -181,9 +184,14 @@ class RunningDevice:
         for tail in self._tails():
             tail.finish(_EXIT_S)
         status = self.process.poll() if self.process else None
-        return exited_error(self.name, status, self.output).add_context(
+        error = exited_error(self.name, status, self.output).add_context(
             console_tail=self.console_text if self.console_tail else None
         )
+        if self._ended is not None and self._ended.stage:
+            error.details += (f"that was in an earlier request: {self._ended.stage}",)
+        if self.firmware is not None:
+            error.details += tuple(stack_overflow(self.firmware, self.output, status))
+        return error
 
 
 def exited_error(name: str, status: int | None, output: str) -> EmulatorExitedError:
