@@ -341,8 +341,8 @@ static uint32_t count_of(const struct evaluator *evaluator)
 #define read_counters(run, begins)    ((void)0)
 #define find_peaks(run)               true
 #define enable_counters(run, on)      true
-#define names_size(server, evaluator) 0U
-#define count_of(evaluator)           0U
+#define names_size(server, evaluator) ((void)(server), (void)(evaluator), 0U)
+#define count_of(evaluator)           ((void)(evaluator), 0U)
 
 #endif
 

@@ -99,5 +99,8 @@
 #ifndef MINRPC_COUNTERS
 #define MINRPC_COUNTERS 0
 #endif
+#if MINRPC_COUNTERS && !MINRPC_COUNTING
+#error "MINRPC_COUNTERS needs MINRPC_COUNTING"
+#endif
 
 #endif /* MINRPC_CONFIG_H_ */
