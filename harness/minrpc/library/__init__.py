@@ -11,8 +11,10 @@ from minrpc.library.linking import Image, LinkError, UndefinedSymbolsError, link
 from minrpc.library.loaded import LoadedLibrary
 from minrpc.library.loading import LoadError, firmware_of, load, load_compiled
 from minrpc.library.objects import function_sizes
+from minrpc.library.placing import out
+from minrpc.library.scalars import Address
+from minrpc.library.structs import StructValue
 from minrpc.library.toolset import Toolset, toolset_of
-from minrpc.library.values import Address, StructValue, out
 
 __all__ = [
     "Address",

@@ -22,7 +22,8 @@ from minrpc.library.c_types import (
     size_of,
     strip,
 )
-from minrpc.library.values import StructValue, enum_class, load_value, make_struct, store_value
+from minrpc.library.scalars import enum_class
+from minrpc.library.structs import StructValue, load_value, make_struct, store_value
 
 
 class StructType:

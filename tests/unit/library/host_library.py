@@ -12,8 +12,8 @@ from typing import Any
 from minrpc.library.arguments import plan_call
 from minrpc.library.c_types import Declarations
 from minrpc.library.debug_info import read_declarations
+from minrpc.library.structs import StructValue, make_struct
 from minrpc.library.thunks import callable_functions, thunk_source
-from minrpc.library.values import StructValue, make_struct
 from minrpc.wire.values import Handle
 
 _STUB = """

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from minrpc.library.values import StructValue
+from minrpc.library.structs import StructValue
 
 from .host_library import HostLibrary
 from .prototypes import (

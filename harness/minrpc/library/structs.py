@@ -1,24 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Python values of C types: scalars to bytes and back, structs with the C layout, addresses.
+"""Structs and unions with the C layout as Python values, and the values of variables.
 
-Errors name the place by `where`, such as "fir_q15: taps", what is expected there, and what was given.
+Errors name the place by `where`, such as "point.x", what is expected there, and what was given.
 """
 
 from __future__ import annotations
 
 import difflib
-import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from enum import IntEnum
-from functools import lru_cache
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from minrpc.library.c_types import (
     Array,
     CType,
-    Enumeration,
     Field,
     FunctionType,
     Pointer,
@@ -32,154 +28,16 @@ from minrpc.library.c_types import (
     strip,
     value_range,
 )
-
-_FLOATS: Final = {2: "<e", 4: "<f", 8: "<d"}
-
-
-class Address(int):
-    """An address on the device: what a function that returns a pointer gives. Pointers take it as it is."""
-
-    ctype: CType
-
-    def __new__(cls, value: int, ctype: CType) -> Address:
-        """`ctype`: the pointer's type."""
-        made = super().__new__(cls, value)
-        made.ctype = ctype
-        return made
-
-    def __repr__(self) -> str:
-        return f"({declaration(self.ctype)})0x{int(self):x}"
-
-    __str__ = __repr__
-
-
-def describe(value: object) -> str:
-    """What was given, in a few words: "int16[64]", "300", "'abc'"."""
-    if isinstance(value, np.ndarray):
-        return f"{value.dtype.name}[{','.join(map(str, value.shape))}]"
-    if isinstance(value, StructValue):
-        return repr(value)
-    if isinstance(value, int | float | np.generic | bytes | str | None):
-        text = repr(value.item() if isinstance(value, np.generic) else value)
-        return f"{text if len(text) <= 40 else text[:37] + '...'} ({type(value).__name__})"
-    return f"a {type(value).__name__}"
-
-
-def wrong(where: str, ctype: CType, value: object, reason: str = "") -> TypeError:
-    """The error for a value of the wrong kind."""
-    because = f": {reason}" if reason else ""
-    return TypeError(f"{where}: expected {declaration(ctype)}, got {describe(value)}{because}")
-
-
-# ------------------------------------------------------------------ scalars
-
-
-@lru_cache(maxsize=256)
-def enum_class(enumeration: Enumeration) -> type[IntEnum]:
-    """The IntEnum that values of the enum come back as."""
-    return IntEnum(enumeration.tag or "enum", list(enumeration.constants))  # type: ignore
-
-
-def to_int(where: str, ctype: CType, value: object) -> int:
-    """An integer, bool or enum of the type. Raises TypeError, and ValueError for one out of its range."""
-    stripped = strip(ctype)
-    if isinstance(stripped, Enumeration) and isinstance(value, str):
-        constants = dict(stripped.constants)
-        if value not in constants:
-            near = difflib.get_close_matches(value, constants, 3) or list(constants)[:6]
-            raise ValueError(
-                f"{where}: {declaration(ctype)} has no constant {value!r}; it has {', '.join(near)}"
-            )
-        return constants[value]
-    if isinstance(stripped, Scalar) and stripped.kind == "char" and isinstance(value, str | bytes):
-        value = _character(where, ctype, value)
-    if not isinstance(value, int | np.integer | np.bool_):
-        raise wrong(where, ctype, value)
-    number = int(value)
-    limits = value_range(stripped)
-    assert limits is not None
-    least, most = limits
-    if isinstance(stripped, Scalar) and stripped.kind == "char":
-        least = -(most + 1) // 2 if least == 0 else least  # Its sign is the compiler's whim.
-        most = max(most, 255)
-    if not least <= number <= most:
-        raise ValueError(
-            f"{where}: expected {declaration(ctype)}, {least} to {most}, "
-            f"got {number}, which is out of its range"
-        )
-    return number
-
-
-def _character(where: str, ctype: CType, value: str | bytes) -> int:
-    data = value.encode("utf-8", "surrogateescape") if isinstance(value, str) else value
-    if len(data) != 1:
-        raise wrong(where, ctype, value, "one character is expected")
-    return data[0]
-
-
-def to_float(where: str, ctype: CType, value: object) -> float:
-    """A floating-point number. Raises TypeError, and ValueError for a finite one that is too large."""
-    if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.integer | np.floating):
-        raise wrong(where, ctype, value)
-    number = float(value)
-    try:
-        struct.pack(_FLOATS[size_of(ctype)], number)
-    except OverflowError:
-        raise ValueError(
-            f"{where}: expected {declaration(ctype)}, got {number:g}, which is out of its range"
-        ) from None
-    return number
-
-
-def is_number(ctype: CType) -> bool:
-    """Whether values travel as an integer or a float by themselves."""
-    stripped = strip(ctype)
-    if isinstance(stripped, Scalar):
-        return stripped.kind not in ("complex", "other") and stripped.size <= 8
-    return isinstance(stripped, Enumeration)
-
-
-def is_float(ctype: CType) -> bool:
-    """Whether it is a floating-point type that Python has."""
-    stripped = strip(ctype)
-    return isinstance(stripped, Scalar) and stripped.kind == "float"
-
-
-def number_bytes(where: str, ctype: CType, value: object) -> bytes:
-    """A scalar's bytes in memory. Raises TypeError, ValueError."""
-    size = size_of(ctype)
-    if is_float(ctype):
-        return struct.pack(_FLOATS[size], to_float(where, ctype, value))
-    if is_number(ctype):
-        return (to_int(where, ctype, value) & ((1 << 8 * size) - 1)).to_bytes(size, "little")
-    try:
-        return np.asarray(value, numpy_dtype(ctype)).tobytes()
-    except (TypeError, ValueError) as error:
-        raise wrong(where, ctype, value, str(error)) from None
-
-
-def number_from(ctype: CType, data: bytes | bytearray | memoryview) -> Any:  # noqa: ANN401 - int, float, enum
-    """The value of a scalar's bytes."""
-    if is_float(ctype):
-        return struct.unpack(_FLOATS[size_of(ctype)], data)[0]
-    if not is_number(ctype):
-        return np.frombuffer(data, numpy_dtype(ctype))[0]
-    limits = value_range(ctype)
-    signed = limits is not None and limits[0] < 0
-    return int_value(ctype, int.from_bytes(data, "little", signed=signed))
-
-
-def int_value(ctype: CType, number: int) -> int:
-    """An integer as the type shows it: bool, a member of an IntEnum when it is one, int."""
-    stripped = strip(ctype)
-    if isinstance(stripped, Scalar) and stripped.kind == "bool":
-        return bool(number)
-    if isinstance(stripped, Enumeration) and any(number == value for _, value in stripped.constants):
-        return enum_class(stripped)(number)
-    return number
-
-
-# ------------------------------------------------------------------ structs
+from minrpc.library.scalars import (
+    Address,
+    Shown,
+    describe,
+    int_value,
+    number_bytes,
+    number_from,
+    to_int,
+    wrong,
+)
 
 
 class Within(NamedTuple):
@@ -211,7 +69,7 @@ class Storage:
         self.came_back: set[int] = set()
 
 
-class StructValue:
+class StructValue(Shown):
     """A struct or union with the C layout: members are attributes.
 
     Numbers and enums are values; arrays of numbers are numpy arrays that write through; structs inside are
@@ -479,31 +337,6 @@ def _store_bits(storage: Storage, member: Field, base: int, where: str, value: o
     mask = ((1 << bits) - 1) << (first % 8)
     whole = (whole & ~mask) | ((number << (first % 8)) & mask)
     storage.data[begin:end] = whole.to_bytes(end - begin, "little")
-
-
-class Out:
-    """An array that a function only writes: made by `out`, and filled in by the call.
-
-    array: what was written; None before the call.
-    """
-
-    def __init__(self, shape: int | tuple[int, ...]) -> None:
-        self.shape = (shape,) if isinstance(shape, int) else tuple(shape)
-        self.array: np.ndarray[Any, np.dtype[Any]] | None = None
-
-    def __repr__(self) -> str:
-        return f"out({self.shape[0] if len(self.shape) == 1 else self.shape})"
-
-
-def out(shape: int | tuple[int, ...] = 1) -> Out:
-    """For a pointer argument that is only written: an array of `shape` elements of the pointee's type.
-
-    The call returns the array: by itself when the function has no result, else behind it in a tuple.
-    """
-    return Out(shape)
-
-
-# ---------------------------------------------------------------- variables
 
 
 def load_value(ctype: CType, data: bytes | memoryview) -> Any:  # noqa: ANN401 - number, numpy array, struct

@@ -1,0 +1,432 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where what a call's arguments point to goes: each array, struct and text a block of the call's frame."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from minrpc.client.array import RemoteArray
+from minrpc.library.c_types import (
+    CType,
+    Parameter,
+    Pointer,
+    Record,
+    Scalar,
+    Void,
+    alignment_of,
+    declaration,
+    is_const,
+    numpy_dtype,
+    size_of,
+    strip,
+)
+from minrpc.library.frame import Block, Frame
+from minrpc.library.pointer_types import (
+    InMemory,
+    array_address,
+    check_address,
+    check_dtype,
+    check_pointee,
+    same_record,
+)
+from minrpc.library.scalars import (
+    Address,
+    describe,
+    is_float,
+    is_number,
+    number_bytes,
+    to_float,
+    to_int,
+    wrong,
+)
+from minrpc.library.structs import (
+    StructValue,
+    Within,
+    as_struct,
+    bytes_of,
+    pointer_offsets,
+    record_of,
+    storage_of,
+)
+from minrpc.wire.values import Handle
+
+Sent = int | float | Block | Handle
+# Where a pointer in a struct points to: a byte of a block, or an address.
+Place = tuple[Block, int] | int
+
+
+class Out:
+    """An array that a function only writes: made by `out`, and filled in by the call.
+
+    array: what was written; None before the call.
+    """
+
+    def __init__(self, shape: int | tuple[int, ...]) -> None:
+        self.shape = (shape,) if isinstance(shape, int) else tuple(shape)
+        self.array: np.ndarray[Any, np.dtype[Any]] | None = None
+
+    def __repr__(self) -> str:
+        return f"out({self.shape[0] if len(self.shape) == 1 else self.shape})"
+
+
+def out(shape: int | tuple[int, ...] = 1) -> Out:
+    """For a pointer argument that is only written: an array of `shape` elements of the pointee's type.
+
+    The call returns the array: by itself when the function has no result, else behind it in a tuple.
+    """
+    return Out(shape)
+
+
+class Placer:
+    """Puts what arguments point to into a frame; what is pointed to twice, once."""
+
+    def __init__(self, frame: Frame, function: str) -> None:
+        self._frame = frame
+        self._function = function
+        self._structs: dict[tuple[int, int], Block] = {}
+        self._arrays: dict[tuple[int, int], Block] = {}
+        self._spans: list[tuple[int, int, Block]] = []
+        # Whatever a block was made of lives until the call is over, so that ids stay unique.
+        self._alive: list[object] = []
+
+    def argument(self, where: str, parameter: Parameter, value: object) -> Sent:
+        ctype = parameter.type
+        stripped = strip(ctype)
+        if isinstance(stripped, Pointer):
+            return self.pointer(where, parameter.name, ctype, stripped, value)
+        if is_float(ctype):
+            return to_float(where, ctype, value)
+        if is_number(ctype):
+            number = to_int(where, ctype, value)
+            return number - (1 << 64) if number >= 1 << 63 else number
+        return self._by_value(where, parameter.name, ctype, value)
+
+    def _by_value(self, where: str, name: str, ctype: CType, value: object) -> Block:
+        stripped = strip(ctype)
+        if isinstance(stripped, Record):
+            if not stripped.complete:
+                raise TypeError(f"{where}: {declaration(ctype)} is incomplete: its members are not known")
+            value = as_struct(stripped, where, value)
+            if not isinstance(value, StructValue) or not same_record(record_of(value), stripped):
+                raise wrong(where, ctype, value, "make one with .types, or give a dict or a tuple")
+            return self.struct(name, value, ctype, read=True, written=False)
+        data = number_bytes(where, ctype, value)
+        return self._frame.add(
+            Block(name, len(data), alignment_of(ctype), True, False, lambda: data, _nothing, lambda _: None)
+        )
+
+    def pointer(
+        self, where: str, name: str, ctype: CType, pointer: Pointer, value: object, *, own: bool = False
+    ) -> Sent:
+        """An address, or the block that a value is put into.
+
+        own: the device itself has made the pointer point there: the type is then its own affair.
+        """
+        if own:
+            pointer = Pointer(Void(), pointer.size)
+        if value is None:
+            return Handle(0)
+        if isinstance(value, RemoteArray):
+            return Handle(array_address(where, ctype, pointer, value))
+        if isinstance(value, np.ndarray):
+            return self._array(where, name, ctype, pointer, value)
+        if isinstance(value, StructValue):
+            return self._struct_argument(where, name, ctype, pointer, value)
+        if isinstance(value, Out):
+            return self._out(where, name, ctype, pointer, value)
+        if isinstance(value, bytes | bytearray | str):
+            return self._text(where, name, ctype, pointer, value)
+        if isinstance(value, list | tuple):
+            return self._sequence(where, name, ctype, pointer, value)
+        if isinstance(value, InMemory):
+            check_pointee(where, ctype, pointer, value)
+            return Handle(value.address)
+        if isinstance(value, Address):
+            check_address(where, ctype, pointer, value)
+            return Handle(int(value))
+        if type(value) is int and isinstance(strip(pointer.target), Void):
+            return Handle(value)
+        raise wrong(where, ctype, value, _HINT if isinstance(value, int | float | np.generic) else "")
+
+    def _array(
+        self, where: str, name: str, ctype: CType, pointer: Pointer, value: np.ndarray[Any, Any]
+    ) -> Block:
+        check_dtype(where, ctype, pointer, value)
+        written = not is_const(pointer.target)
+        if not value.flags.c_contiguous:
+            raise wrong(where, ctype, value, "it is not C-contiguous; pass np.ascontiguousarray(...)")
+        if written and not value.flags.writeable:
+            raise wrong(where, ctype, value, "the function may write to it, and it is read-only")
+        begin = value.__array_interface__["data"][0]
+        known = self._arrays.get((begin, value.nbytes))
+        if known is not None:
+            known.written |= written
+            return known
+        for low, high, other in self._spans:
+            if low < begin + value.nbytes and begin < high and (written or other.written):
+                raise ValueError(
+                    f"{where}: {describe(value)} overlaps {other.name}; "
+                    "pass arrays of the device, or one array for both"
+                )
+        flat = value.reshape(-1)
+
+        def receive(data: memoryview, _frame: Frame, _base: int) -> None:
+            flat.view(np.uint8)[:] = np.frombuffer(data, np.uint8)
+
+        def host_at(offset: int) -> object:
+            return Within(value, offset) if offset else value
+
+        block = Block(
+            f"{name or 'an array'} ({describe(value)})",
+            value.nbytes,
+            max(alignment_of(pointer.target), min(value.dtype.alignment, 16), 8),
+            True,
+            written,
+            lambda: flat.view(np.uint8).data,
+            receive,
+            host_at,
+            constant=not written,
+        )
+        self._arrays[begin, value.nbytes] = block
+        self._spans.append((begin, begin + value.nbytes, block))
+        self._alive.append(value)
+        return self._frame.add(block)
+
+    def _struct_argument(
+        self, where: str, name: str, ctype: CType, pointer: Pointer, value: StructValue
+    ) -> Block:
+        target = strip(pointer.target)
+        if not isinstance(target, Void) and not (
+            isinstance(target, Record) and same_record(record_of(value), target)
+        ):
+            raise wrong(where, ctype, value)
+        written = not is_const(pointer.target)
+        block = self.struct(name, value, record_of(value), read=True, written=written)
+        block.constant = not written
+        return block
+
+    def struct(self, name: str, value: StructValue, ctype: CType, *, read: bool, written: bool) -> Block:
+        """The block of a struct, and those of what its pointers point to."""
+        storage, base = storage_of(value)
+        key = id(storage), base
+        known = self._structs.get(key)
+        if known is not None and known.size == size_of(ctype):
+            known.written |= written
+            return known
+        size = size_of(ctype)
+        sent: dict[int, Place] = {}
+
+        def receive(data: memoryview, frame: Frame, at: int) -> None:
+            _update(value, data, sent, frame, at)
+
+        block = Block(
+            f"{name or 'a struct'} ({declaration(ctype)})",
+            size,
+            max(alignment_of(ctype), 8),
+            read,
+            written,
+            lambda: _with_addresses(bytes_of(value), sent, self._frame.pointer_size),
+            receive,
+            lambda offset: Within(value, offset) if offset else value,
+        )
+        self._structs[key] = block
+        self._alive.append(storage)
+        self._frame.add(block)
+        for offset, pointer in pointer_offsets(record_of(value)):
+            if base + offset in storage.references:
+                target = storage.references[base + offset]
+                target, inside = target if isinstance(target, Within) else (target, 0)
+                member = f"{name}->{_member(value, offset)}"
+                own = base + offset in storage.came_back
+                place = self.pointer(f"{self._function}: {member}", member, pointer, pointer, target, own=own)
+                if isinstance(place, Block):
+                    block.pointers.append((offset, place, inside))
+                    sent[offset] = place, inside
+                elif isinstance(place, Handle):
+                    sent[offset] = place.value
+        return block
+
+    def _out(self, where: str, name: str, ctype: CType, pointer: Pointer, value: Out) -> Block:
+        if is_const(pointer.target):
+            raise wrong(where, ctype, value, "it is only read")
+        try:
+            dtype = numpy_dtype(pointer.target)
+        except TypeError as error:
+            raise wrong(where, ctype, value, str(error)) from None
+        made = np.zeros(value.shape, dtype)
+
+        def receive(data: memoryview, _frame: Frame, _base: int) -> None:
+            value.array = np.frombuffer(bytearray(data), dtype).reshape(made.shape)
+
+        return self._frame.add(
+            Block(
+                f"{name or 'an array'} ({describe(made)})",
+                made.nbytes,
+                max(alignment_of(pointer.target), 8),
+                False,
+                True,
+                bytes,
+                receive,
+                lambda _: None,
+            )
+        )
+
+    def value_out(self, name: str, ctype: CType, receive: Callable[[memoryview], None]) -> Block:
+        """Room for a value that comes back through memory."""
+        return self._frame.add(
+            Block(
+                name,
+                size_of(ctype),
+                alignment_of(ctype),
+                False,
+                True,
+                bytes,
+                lambda data, _frame, _base: receive(data),
+                lambda _: None,
+            )
+        )
+
+    def _text(
+        self, where: str, name: str, ctype: CType, pointer: Pointer, value: bytes | bytearray | str
+    ) -> Block:
+        target = strip(pointer.target)
+        if not isinstance(target, Void) and not (isinstance(target, Scalar) and target.size == 1):
+            raise wrong(where, ctype, value)
+        mutable = isinstance(value, bytearray) and not is_const(pointer.target)
+        held = value.encode("utf-8", "surrogateescape") if isinstance(value, str) else value
+        # A text has its end, as in C.
+        data = bytes(held) + (b"" if isinstance(value, bytearray) else b"\0")
+
+        def receive(back: memoryview, _frame: Frame, _base: int) -> None:
+            if isinstance(value, bytearray):
+                value[:] = back
+
+        return self._frame.add(
+            Block(
+                f"{name or 'text'} ({type(value).__name__} of {len(held)})",
+                len(data),
+                8,
+                True,
+                mutable,
+                lambda: data,
+                receive,
+                lambda offset: Within(value, offset) if offset else value,
+                constant=is_const(pointer.target),
+            )
+        )
+
+    def _sequence(
+        self, where: str, name: str, ctype: CType, pointer: Pointer, value: Sequence[object]
+    ) -> Block:
+        """Structs side by side, or pointers to what the elements are."""
+        target = strip(pointer.target)
+        if isinstance(target, Pointer):
+            return self._pointers(where, name, pointer.target, target, value)
+        if isinstance(target, Record) and all(isinstance(one, StructValue) for one in value):
+            return self._structs_in_row(where, name, ctype, pointer, value)
+        raise wrong(where, ctype, value, _HINT)
+
+    def _pointers(
+        self, where: str, name: str, ctype: CType, pointer: Pointer, value: Sequence[object]
+    ) -> Block:
+        size = pointer.size
+        content = bytearray(size * len(value))
+        block = Block(
+            f"{name or 'pointers'} ({len(value)} pointers)",
+            len(content),
+            8,
+            True,
+            False,
+            lambda: bytes(content),
+            _nothing,
+            lambda _: None,
+        )
+        self._frame.add(block)
+        for index, one in enumerate(value):
+            place = self.pointer(f"{where}[{index}]", f"{name}[{index}]", ctype, pointer, one)
+            if isinstance(place, Block):
+                block.pointers.append((index * size, place, 0))
+            elif isinstance(place, Handle):
+                content[index * size : (index + 1) * size] = place.value.to_bytes(size, "little")
+        return block
+
+    def _structs_in_row(
+        self, where: str, name: str, ctype: CType, pointer: Pointer, value: Sequence[Any]
+    ) -> Block:
+        target = strip(pointer.target)
+        assert isinstance(target, Record)
+        for one in value:
+            if not same_record(record_of(one), target):
+                raise wrong(where, ctype, one)
+            if any(
+                storage_of(one)[1] + at in storage_of(one)[0].references for at, _ in pointer_offsets(target)
+            ):
+                raise wrong(where, ctype, one, "in an array of structs pointers are addresses or None")
+        size = target.size
+
+        def receive(data: memoryview, frame: Frame, base: int) -> None:
+            for index, one in enumerate(value):
+                _update(one, data[index * size : (index + 1) * size], {}, frame, base)
+
+        return self._frame.add(
+            Block(
+                f"{name or 'structs'} ({declaration(target)}[{len(value)}])",
+                size * len(value),
+                max(alignment_of(target), 8),
+                True,
+                not is_const(pointer.target),
+                lambda: b"".join(bytes_of(one) for one in value),
+                receive,
+                lambda offset: (
+                    Within(value[offset // size], offset % size) if offset % size else value[offset // size]
+                ),
+                constant=is_const(pointer.target),
+            )
+        )
+
+
+_HINT = "pass a numpy array or an array of the device"
+
+
+def _nothing(_data: memoryview, _frame: Frame, _base: int) -> None:
+    """Nothing comes back."""
+
+
+def _member(value: StructValue, offset: int) -> str:
+    for one in record_of(value).fields:
+        if one.bits is None and one.offset <= offset < one.offset + max(size_of(one.type), 1):
+            return one.name
+    return f"byte {offset}"
+
+
+def _with_addresses(data: bytes, sent: dict[int, Place], size: int) -> bytes:
+    """With the addresses of what is on the device already; blocks' own come when the frame has a place."""
+    known = {at: value for at, value in sent.items() if isinstance(value, int)}
+    if not known:
+        return data
+    patched = bytearray(data)
+    for at, address in known.items():
+        patched[at : at + size] = address.to_bytes(size, "little")
+    return bytes(patched)
+
+
+def _update(value: StructValue, data: memoryview, sent: dict[int, Place], frame: Frame, base: int) -> None:
+    """Take the struct's bytes back. A pointer that still points to what it did stays that object."""
+    storage, at = storage_of(value)
+    for offset, pointer in pointer_offsets(record_of(value)):
+        address = int.from_bytes(data[offset : offset + pointer.size], "little")
+        before = sent.get(offset)
+        if isinstance(before, tuple):
+            before = base + before[0].offset + before[1]
+        if before is not None and address == before:
+            continue
+        storage.references.pop(at + offset, None)
+        storage.came_back.discard(at + offset)
+        there = frame.host_at(base, address) if address else None
+        if there is not None:
+            storage.references[at + offset] = there
+            storage.came_back.add(at + offset)
+    storage.data[at : at + len(data)] = data

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether what is given for a pointer is what it points to."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from minrpc.client.array import RemoteArray
+from minrpc.library.c_types import (
+    Array,
+    CType,
+    Enumeration,
+    FunctionType,
+    Pointer,
+    Record,
+    Scalar,
+    Void,
+    declaration,
+    numpy_dtype,
+    size_of,
+    strip,
+)
+from minrpc.library.scalars import (
+    Address,
+    describe,
+    wrong,
+)
+from minrpc.wire.dtypes import to_numpy
+
+
+@runtime_checkable
+class InMemory(Protocol):
+    """What has an address on the device: a function, or a variable, of a library."""
+
+    @property
+    def address(self) -> int:
+        """The address; of a function as a C pointer has it."""
+        ...
+
+    @property
+    def pointee(self) -> CType:
+        """The type of what is there."""
+        ...
+
+
+def same_record(one: Record, other: Record) -> bool:
+    """The same type, or the same one in another unit of compilation."""
+    if one is other:
+        return True
+    if (one.kind, one.size, len(one.fields)) != (other.kind, other.size, len(other.fields)):
+        return False
+    return [(f.name, f.offset, f.bits) for f in one.fields] == [
+        (f.name, f.offset, f.bits) for f in other.fields
+    ]
+
+
+def check_dtype(where: str, ctype: CType, pointer: Pointer, value: np.ndarray[Any, Any]) -> None:
+    """Raise TypeError when an array is not of what the pointer points to."""
+    target = strip(pointer.target)
+    if isinstance(target, Void):
+        return
+    shape: tuple[int, ...] = ()
+    while isinstance(target, Array):
+        shape += (target.count or 0,)
+        target = strip(target.element)
+    if isinstance(target, Record) and not target.complete:
+        raise TypeError(f"{where}: {declaration(ctype)} is a pointer to an incomplete struct")
+    if isinstance(target, Scalar) and target.kind == "char" and value.dtype in (np.int8, np.uint8):
+        return
+    try:
+        expected = numpy_dtype(target)
+    except TypeError as error:
+        raise wrong(where, ctype, value, str(error)) from None
+    fits = value.dtype == expected or (
+        isinstance(target, Pointer | Enumeration)
+        and value.dtype.kind in "iu"
+        and value.itemsize == expected.itemsize
+    )
+    if not fits or (shape and value.shape[-len(shape) :] != shape):
+        shown = expected.name + (f"[..,{','.join(map(str, shape))}]" if shape else "")
+        if isinstance(target, Record):
+            shown = f"numpy_dtype({declaration(target)})"
+        raise TypeError(f"{where}: expected {shown} ({declaration(ctype)}), got {describe(value)}")
+
+
+def array_address(where: str, ctype: CType, pointer: Pointer, value: RemoteArray) -> int:
+    """Where an array of the device is. Raises TypeError when the pointer is to something else."""
+    target = strip(pointer.target)
+    while isinstance(target, Array):
+        target = strip(target.element)
+    held = to_numpy(value.dtype)[0]
+    fits = isinstance(target, Void) or held == numpy_dtype(target)
+    if isinstance(target, Scalar) and target.kind == "char":
+        fits = held in (np.int8, np.uint8)
+    if isinstance(target, Record):  # Bytes on the device, which only the caller knows the meaning of.
+        fits = held in (np.int8, np.uint8)
+    if not fits:
+        raise TypeError(f"{where}: expected {declaration(ctype)}, got {value!r}")
+    return value.address
+
+
+def check_pointee(where: str, ctype: CType, pointer: Pointer, value: InMemory) -> None:
+    """Raise TypeError when a function or variable is not of what the pointer points to."""
+    target, given = strip(pointer.target), strip(value.pointee)
+    if isinstance(target, Void):
+        return
+    if isinstance(target, FunctionType) != isinstance(given, FunctionType):
+        raise wrong(where, ctype, value)
+    if isinstance(target, FunctionType) and isinstance(given, FunctionType):
+        if not _same_shape(target, given):
+            raise TypeError(f"{where}: expected {declaration(ctype)}, got {declaration(given, str(value))}")
+        return
+    if isinstance(given, Array) and not isinstance(target, Array):
+        given = strip(given.element)
+    if _shape(given) != _shape(target):
+        raise TypeError(
+            f"{where}: expected {declaration(ctype)}, got {declaration(value.pointee, str(value))}"
+        )
+
+
+def check_address(where: str, ctype: CType, pointer: Pointer, value: Address) -> None:
+    """Raise TypeError when an address is one of something else."""
+    given = strip(value.ctype)
+    assert isinstance(given, Pointer)
+    if Void() in (strip(pointer.target), strip(given.target)):
+        return
+    if _shape(strip(given.target)) != _shape(strip(pointer.target)):
+        raise TypeError(f"{where}: expected {declaration(ctype)}, got {value!r}")
+
+
+def _same_shape(one: FunctionType, other: FunctionType) -> bool:
+    return len(one.parameters) == len(other.parameters) and all(
+        _shape(a) == _shape(b)
+        for a, b in zip(
+            [one.result, *(p.type for p in one.parameters)],
+            [other.result, *(p.type for p in other.parameters)],
+            strict=True,
+        )
+    )
+
+
+def _shape(ctype: CType) -> tuple[object, ...]:
+    """What the ABI sees of a type."""
+    stripped = strip(ctype)
+    match stripped:
+        case Scalar(_, size, kind, _):
+            return "int" if kind in ("int", "uint", "char", "bool") else kind, size
+        case Enumeration(_, size):
+            return "int", size
+        case Pointer():
+            return ("pointer",)
+        case Record() as record:
+            return record.kind, record.tag, record.size
+    return (type(stripped).__name__, size_of(stripped))
