@@ -222,8 +222,8 @@ bool minrpc_reply_call(struct minrpc_server *server, const struct minrpc_call *c
 		reply->wire_code = kTVMArgInt;
 		break;
 	default:
-		/* A tensor or an object would be gone before the client could name it. */
 unsendable:
+		/* A tensor or an object would be gone before the client could name it. */
 		return minrpc_fail(server, "the returned %s can't be sent",
 				   minrpc_type_name(call->type_code));
 	}

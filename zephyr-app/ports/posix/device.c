@@ -4,7 +4,8 @@
  * A device that is a process. It speaks on a tty that it opens (--link TTY) or on an open
  * descriptor that it inherits (--fd N, a pty's master for instance), and ends when the other end is
  * closed; with --parent PID also when that process, which must have started it, ends. With
- * --memory N@ADDRESS arrays lie in the file behind descriptor N, mapped there: who has the file sees them, too.
+ * --memory N@ADDRESS arrays lie in the file behind descriptor N, mapped there: who has the file
+ * sees them, too.
  */
 #define _GNU_SOURCE
 

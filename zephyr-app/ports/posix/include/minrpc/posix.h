@@ -24,7 +24,8 @@ extern "C" {
  * descriptor; and with
  *                    "--parent PID" it is killed when that process, which must have started it,
  * ends;
- *                    with "--memory N@ADDRESS" arrays lie in the file behind descriptor N, mapped there
+ *                    with "--memory N@ADDRESS" arrays lie in the file behind descriptor N, mapped
+ * there
  * @param library     the functions that clients can call; must outlive the call
  * @return the exit status of the program; what went wrong has been printed
  */
