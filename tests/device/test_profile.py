@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
 from minrpc.counters import Counts, counters_for
 from minrpc.counters.packed_code import packed_function_code
 from minrpc.counters.profile import Profile, profile_call
@@ -54,3 +57,40 @@ def test_the_code_of_a_packed_function_is_found_by_its_name(image: Firmware) -> 
     sizes = {name: one.end - one.start for name, one in found.items() if one is not None}
     assert 4 <= sizes["inc"] < sizes["exp"]
     assert sizes["add"] >= 4
+
+
+LOADED = """
+__attribute__((noinline)) static int helper(int n)
+{
+	int sum = 0;
+
+	for (int i = 0; i < n; i++) {
+		sum += i * n;
+	}
+	return sum;
+}
+
+int outer(int n) { return helper(n) + helper(n + 1); }
+"""
+
+
+def test_loaded_code_is_known_by_its_names(image: Firmware, tmp_path: Path) -> None:
+    (tmp_path / "loaded.c").write_text(LOADED)
+    with (
+        counters_for(image.elf, flow=True) as counters,
+        start(image, counters=counters) as running,
+        connect(running) as device,
+    ):
+        if "code_loading" not in device.info().options:
+            pytest.skip("its firmware takes no code")
+        lib = device.load(tmp_path / "loaded.c", flags=["-O1"])
+        profile = profile_call(lib, counters, "outer", [50])
+        lib.unload()
+        # Loaded again at the same place, under other names.
+        (tmp_path / "again.c").write_text(LOADED.replace("helper", "other").replace("outer", "inner"))
+        again = profile_call(device.load(tmp_path / "again.c", flags=["-O1"]), counters, "inner", [50])
+    calls = {row.name: row.calls for row in profile.functions}
+    assert (calls["outer"], calls["helper"]) == (1, 2)
+    own = {row.name: row.own for row in again.functions}
+    assert own["other"] == next(row.own for row in profile.functions if row.name == "helper")
+    assert "helper" not in own
