@@ -151,3 +151,8 @@ def test_a_million_samples() -> None:
     assert not summary.drift.significant
     assert shift(base, head) == pytest.approx(0.25, abs=0.015)
     assert mann_whitney(base, head) < 1e-9
+
+
+def test_the_deviation_of_normal_samples_comes_out_of_their_median_one() -> None:
+    """Half of them are nearer to the median than so much of a standard deviation."""
+    assert pytest.approx(1 / stats.norm.ppf(0.75), abs=5e-5) == MAD_TO_STD

@@ -10,7 +10,7 @@ import pytest
 from minrpc.timing import Sample
 from minrpc.timing.compare import compare, tolerance
 from minrpc.timing.markdown import comparison_markdown, headline
-from minrpc.timing.record import Record, dump, merged, parse
+from minrpc.timing.record import Record, content, dump, merged, parse
 from minrpc.timing.text import record_text
 
 from tests.unit.timing.samples import EXACT, WALL, recorded
@@ -219,3 +219,14 @@ def test_a_byte_more_is_bigger() -> None:
     comparison = compare([recorded([1000])], [recorded([1000], flash=20001)])
     assert comparison.worse(strict=False)
     assert [size.region for size in comparison.sizes] == ["flash", "RAM"]
+
+
+def test_symbols_are_kept_once_for_each_firmware_that_has_them() -> None:
+    """What was timed on a board has no firmware that is known."""
+    first, board = recorded([10, 20]), dataclasses.replace(recorded([10, 20]), firmware=None)
+    assert first.firmware is not None
+    known = dataclasses.replace(first.firmware, symbols={"add": (40, 0)})
+    looked_at = dataclasses.replace(first, firmware=known)
+    document = content([looked_at, looked_at, board, first])
+    assert document["symbol_bytes"] == {known.content_hash: {"add": (40, 0)}}
+    assert len(document["timings"]) == 4
