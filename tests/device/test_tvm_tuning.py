@@ -76,7 +76,7 @@ def tracked(platform: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
             "--tvm-port",
             "0",
             "--call-timeout",
-            "20",
+            "5",
         ]
         with started([*serve, *where], r"try tvm\.rpc\.connect"):
             monkeypatch.setenv("TVM_TRACKER_HOST", "127.0.0.1")
