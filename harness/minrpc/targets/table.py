@@ -245,6 +245,8 @@ _TABLE = (
         arch="arm",
         zephyr_board="mps2/an385",
         qemu="qemu-system-arm",
+        memory_at=0x21000000,
+        memory_size=16 << 20,
         link_uart=1,
         console_uart=0,
         clock="SysTick",
@@ -261,6 +263,8 @@ _TABLE = (
         # Zephyr runs it in Arm's FVP only, so its build does not say how QEMU does.
         qemu_args=("-machine", "mps2-an386", "-net", "none", "-vga", "none"),
         icount_shift=7,
+        memory_at=0x21000000,
+        memory_size=16 << 20,
         link_uart=1,
         console_uart=0,
         clock="SysTick",

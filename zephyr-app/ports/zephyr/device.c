@@ -125,8 +125,16 @@ static const struct minrpc_platform platform = {
 
 static uint8_t receive_buffer[CONFIG_MINRPC_RECEIVE_SIZE] __aligned(8);
 static uint8_t send_buffer[CONFIG_MINRPC_SEND_SIZE];
+#if DT_HAS_CHOSEN(minrpc_arena)
+/* Memory that nobody else has; what the MPU does not name there may be read, written and executed. */
+#define ARENA       ((void *)DT_REG_ADDR(DT_CHOSEN(minrpc_arena)))
+#define ARENA_BYTES DT_REG_SIZE(DT_CHOSEN(minrpc_arena))
+#else
 /* Not cleared at boot: it is large, and the arena sets up what it needs. */
 static uint8_t arena[ARENA_SIZE] __noinit __aligned(64);
+#define ARENA       arena
+#define ARENA_BYTES sizeof(arena)
+#endif
 
 void minrpc_device_last_words(const char *text, uint32_t size)
 {
@@ -161,8 +169,8 @@ int minrpc_start(struct minrpc_library library)
 		.receive_size = sizeof(receive_buffer),
 		.send_buffer = send_buffer,
 		.send_size = sizeof(send_buffer),
-		.arena = arena,
-		.arena_size = sizeof(arena),
+		.arena = ARENA,
+		.arena_size = ARENA_BYTES,
 #if defined(CONFIG_MINRPC_COUNTERS)
 		.counters = minrpc_zephyr_counters,
 #endif
