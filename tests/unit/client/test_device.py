@@ -21,6 +21,7 @@ from minrpc.errors import (
 )
 from minrpc.wire import dtypes
 from minrpc.wire.dtypes import DataType, to_dtype
+from minrpc.wire.replies import CopyAck
 from minrpc.wire.values import DLDevice, DLTensor, Handle, UInt
 
 from tests.unit.client.conftest import TIMEOUT_S, Bench
@@ -325,4 +326,14 @@ def test_a_restart_begins_another_session_where_one_runs(bench: Bench) -> None:
     bench.device.rpc.restart()
     assert bench.device.sessions == before + 1
     with pytest.raises(ValueError, match="of a session that has ended"):
+        array.numpy()
+
+
+@pytest.mark.parametrize("came", [b"", b"123", b"12345"])
+def test_a_copy_of_another_length_than_was_asked_for_is_none(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, came: bytes
+) -> None:
+    array = bench.device.array(np.zeros(4, np.uint8))
+    monkeypatch.setattr(bench.device.rpc, "exchange", lambda *_: CopyAck(memoryview(came)))
+    with pytest.raises(DialectError, match="4 bytes were asked for, another answer came"):
         array.numpy()

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from itertools import accumulate, pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from minrpc.wire.framing import (
@@ -184,3 +185,11 @@ def test_a_payload_of_nothing_but_escapes_is_read_in_pieces_of_any_size() -> Non
         reader = Deframer()
         events = [event for at in range(0, len(wire), size) for event in reader.feed(wire[at : at + size])]
         assert events == [Frame(payload)]
+
+
+@pytest.mark.parametrize(("size", "too_long"), [(1 << 26, 0), ((1 << 26) + 1, 1)])
+def test_what_is_longer_than_any_message_is_not_waited_for(size: int, too_long: int) -> None:
+    """A damaged length would else bind memory: 64 MiB is the most unless told otherwise."""
+    deframer = Deframer()
+    deframer.feed(bytes.fromhex("fffd") + size.to_bytes(4, "little"))
+    assert deframer.counters.oversize_frames == too_long
