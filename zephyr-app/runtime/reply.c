@@ -177,6 +177,7 @@ bool minrpc_reply_call(struct minrpc_server *server, const struct minrpc_call *c
 	const TVMByteArray *bytes = call->value.v_handle;
 	const DLTensor *array = call->value.v_handle;
 	struct minrpc_reply *reply = &server->reply;
+	bool sendable = true;
 
 	(void)set(server, MINRPC_REPLY_CALL, call->type_code, 0U);
 	reply->value = call->value;
@@ -196,13 +197,15 @@ bool minrpc_reply_call(struct minrpc_server *server, const struct minrpc_call *c
 		break;
 	case kTVMStr:
 		if (call->value.v_str == NULL) {
-			goto unsendable;
+			sendable = false;
+			break;
 		}
 		reply->size = (uint32_t)strlen(call->value.v_str);
 		break;
 	case kTVMBytes:
 		if (bytes == NULL || (bytes->data == NULL && bytes->size != 0U)) {
-			goto unsendable;
+			sendable = false;
+			break;
 		}
 		reply->size = (uint32_t)bytes->size;
 		reply->value.v_str = bytes->data;
@@ -211,7 +214,8 @@ bool minrpc_reply_call(struct minrpc_server *server, const struct minrpc_call *c
 		/* It must be one that the client can name again. */
 		if (!minrpc_arena_find(&server->arena, (uintptr_t)array, MINRPC_ARENA_NDARRAY,
 				       &reply->size)) {
-			goto unsendable;
+			sendable = false;
+			break;
 		}
 		reply->size = (uint32_t)array->ndim * (uint32_t)sizeof(*array->shape);
 		reply->wire_code = kTVMDLTensorHandle;
@@ -222,10 +226,10 @@ bool minrpc_reply_call(struct minrpc_server *server, const struct minrpc_call *c
 		reply->wire_code = kTVMArgInt;
 		break;
 	default:
-unsendable:
 		/* A tensor or an object would be gone before the client could name it. */
-		return minrpc_fail(server, "the returned %s can't be sent",
-				   minrpc_type_name(call->type_code));
+		sendable = false;
+		break;
 	}
-	return true;
+	return sendable || minrpc_fail(server, "the returned %s can't be sent",
+				       minrpc_type_name(call->type_code));
 }
