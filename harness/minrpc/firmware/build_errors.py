@@ -34,6 +34,9 @@ _CMAKE_RAN: Final = re.compile(r"command failed with return code|Command failed"
 _KCONFIG_NEWS: Final = re.compile(
     r"Parsing |Loaded configuration |Merged configuration |Configuration saved|Kconfig header"
 )
+# Zephyr takes them for errors, and says so far below.
+_KCONFIG_WARNING: Final = re.compile(r"warning: |\S*(?:Kconfig|\.conf|defconfig)\S*: warning: ")
+_KCONFIG_ABORTED: Final = "Aborting due to Kconfig warnings"
 _OTHER: Final = re.compile(
     r"FATAL ERROR: |.*\bError: |.*error: |.*: not found|.*No such file|.*cannot find|.*aborting|\w+\.py: "
 )
@@ -99,6 +102,10 @@ def _configuration(lines: Sequence[str]) -> list[str]:
     error = [lines[first], *rest[:end]][:_LINES]
     if not any(_CMAKE_RAN.search(line) for line in error):
         return error
+    warned = [line for line in lines[:first] if _KCONFIG_WARNING.match(line)]
+    aborted = [line for line in lines[:first] if _KCONFIG_ABORTED in line]
+    if warned and aborted:
+        return [*warned[:_LINES], *aborted]
     begin = max(
         (i for i in range(first) if _NEWS.match(lines[i]) or _KCONFIG_NEWS.match(lines[i])), default=-1
     )

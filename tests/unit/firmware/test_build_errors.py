@@ -119,3 +119,20 @@ def test_nothing_of_an_error_is_cut() -> None:
     assert text.count("word") == 60
     assert "advice" in text
     assert max(map(len, text.splitlines())) <= 110
+
+
+def test_a_kconfig_warning_that_ends_the_build_is_the_error() -> None:
+    log = """Parsing /app/Kconfig
+warning: SYS_HEAP_ARRAY_SIZE (defined at /app/zephyr/Kconfig:250) defined without a type
+Loaded configuration '/zephyr/boards/qemu/riscv64/qemu_riscv64_defconfig'
+Merged configuration '/app/prj.conf'
+
+error: Aborting due to Kconfig warnings
+
+CMake Error at /zephyr/cmake/modules/kconfig.cmake:389 (message):
+  command failed with return code: 1
+Call Stack (most recent call first):
+"""
+    line, aborted = first_errors(log)
+    assert "Aborting due to Kconfig warnings" in aborted
+    assert line.startswith("warning: SYS_HEAP_ARRAY_SIZE (defined at /app/zephyr/Kconfig:250)")

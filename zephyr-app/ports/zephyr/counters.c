@@ -7,6 +7,7 @@
  */
 #include <zephyr/kernel.h>
 #include <zephyr/sys/sys_heap.h>
+#include <zephyr/version.h>
 
 #include <minrpc/counter.h>
 #include <minrpc/stack.h>
@@ -72,7 +73,7 @@ void minrpc_heap_use(void *context, uint32_t *used, uint32_t *peak, bool reset)
 	ARG_UNUSED(context);
 	*used = 0U;
 	*peak = 0U;
-#if CONFIG_SYS_HEAP_ARRAY_SIZE > 0
+#if CONFIG_SYS_HEAP_ARRAY_SIZE > 0 && ZEPHYR_VERSION_CODE >= ZEPHYR_VERSION(4, 2, 0)
 	struct sys_heap **heaps;
 	int count = sys_heap_array_get(&heaps);
 
