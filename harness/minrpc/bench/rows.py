@@ -21,7 +21,6 @@ Group = Literal[
     "boot",
     "open",
     "cpu",
-    "host instructions",
     "start-up",
     "resend",
     "suite",

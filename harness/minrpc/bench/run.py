@@ -19,7 +19,6 @@ from minrpc.bench import (
     copies,
     cpu,
     direct,
-    host_instructions,
     instructions,
     loads,
     memory_use,
@@ -40,7 +39,7 @@ from minrpc.targets import Target
 
 GROUPS: Final[tuple[Group, ...]] = get_args(Group)
 DEFAULT_GROUPS: Final[tuple[Group, ...]] = tuple(
-    group for group in GROUPS if group not in ("resend", "suite", "host instructions", "tune", "tvm")
+    group for group in GROUPS if group not in ("resend", "suite", "tune", "tvm")
 )
 """All that have goals, but the slowest and what needs TVM."""
 
@@ -122,7 +121,6 @@ _MEASURES: Final[dict[Group, Callable[[Peers, int], list[Row]]]] = {
     "wire": lambda peers, _: copies.measure_wire(peers),
     "boot": lambda peers, rounds: boot.measure(peers, min(rounds, _BOOT_ROUNDS)),
     "open": lambda peers, rounds: opening.measure(peers, _copy_rounds(peers, rounds)),
-    "host instructions": lambda peers, _: host_instructions.measure(peers),
     "cpu": lambda peers, _: cpu.measure(peers),
     "resend": lambda peers, rounds: resend_cost.measure(peers, rounds, _copy_rounds(peers, rounds)),
     "size": lambda peers, _: memory_use.measure(peers),

@@ -1,21 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the host's side costs: opening a device, instructions of a call, the start of pytest."""
+"""What the host's side costs: opening a device, a call, the start of pytest."""
 
 from __future__ import annotations
 
 import os
-import signal
 from pathlib import Path
 
 import pytest
-from minrpc.bench import host_instructions, opening, start_up
+from minrpc.bench import opening, start_up
 from minrpc.bench.cpu import replayed_calls
 from minrpc.bench.peers import Peers, build_peers, busy_processors
-from minrpc.errors import HarnessError, MissingError
 from minrpc.pipeline import lacking
 from minrpc.targets import PLATFORMS, Target
-
-TWO_CALLS = "echo '==1== Collected : 12345' >&2"
 
 
 @pytest.fixture(scope="module")
@@ -73,36 +69,3 @@ def test_processors_are_busy_only_meanwhile() -> None:
 
 def children() -> set[str]:
     return set(Path(f"/proc/self/task/{os.getpid()}/children").read_text().split())
-
-
-def tool(directory: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
-    """Put a `valgrind` before the real one."""
-    program = directory / "valgrind"
-    program.write_text(f"#!/bin/sh\n{script}\n")
-    program.chmod(0o755)
-    monkeypatch.setattr(host_instructions, "_VALGRIND", str(program))
-
-
-def test_instructions_of_a_call_are_those_that_more_calls_take_more(
-    posix: Peers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    count = 'for last; do :; done; echo "==1== Collected : $((1000000 + 7 * last))" >&2'
-    tool(tmp_path, monkeypatch, count)
-    rows = host_instructions.measure(posix)
-    assert [row.value for row in rows] == [7.0, 7.0]
-    assert {row.unit for row in rows} == {"instructions"}
-
-
-@pytest.mark.parametrize("script", ["echo no; exit 3", "exit 0", f"{TWO_CALLS}; kill -{signal.SIGSEGV:d} $$"])
-def test_a_count_that_failed_is_none(
-    posix: Peers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str
-) -> None:
-    tool(tmp_path, monkeypatch, script)
-    with pytest.raises(HarnessError, match="ended with status"):
-        host_instructions.measure(posix)
-
-
-def test_without_valgrind_it_is_said(posix: Peers, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(host_instructions, "_VALGRIND", "no-such-valgrind")
-    with pytest.raises(MissingError, match="no-such-valgrind is not installed"):
-        host_instructions.measure(posix)
