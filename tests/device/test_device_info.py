@@ -4,6 +4,8 @@
 import numpy as np
 import pytest
 from minrpc.client import Device
+from minrpc.firmware import Firmware
+from minrpc.library.loading import build_id_of
 
 
 def test_info_makes_sense(device: Device) -> None:
@@ -70,3 +72,10 @@ def test_random_fill_makes_plain_floats(device: Device, dtype: str) -> None:
     magnitude = np.abs(values)
     assert ((magnitude >= np.finfo(dtype).smallest_normal) & (magnitude < 2)).all()
     assert len(set(values.tolist())) > 100
+
+
+def test_the_build_id_is_the_programs(device: Device, firmware: Firmware | None) -> None:
+    """None where the linker's script has no place for it."""
+    if firmware is None:
+        pytest.skip("what a board runs is not known")
+    assert device.info().build_id == build_id_of(firmware.elf)

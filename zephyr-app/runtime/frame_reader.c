@@ -122,7 +122,8 @@ static enum minrpc_reader_event take_escaped(struct minrpc_reader *reader, uint8
 	return hunting ? MINRPC_READER_MORE : event;
 }
 
-/* Any byte but a plain one that goes somewhere. Few are, and in line this would be larger. */
+/* A byte between frames, after an ff, or that goes nowhere. Few are, and in line this would be
+ * larger. */
 static __attribute__((noinline)) enum minrpc_reader_event take_byte(struct minrpc_reader *reader,
 								    uint8_t byte)
 {
@@ -141,28 +142,35 @@ static __attribute__((noinline)) enum minrpc_reader_event take_byte(struct minrp
 }
 
 /*
- * Bytes up to an ff, the first of which is none, to `to`: nearly all of a frame go through this
- * loop. Returns where it ends.
+ * Bytes up to an ff, and that: nearly all of a frame go through this loop. It stores the ff, too,
+ * and the next byte in its place. Returns where it ends.
  */
 static const uint8_t *take_run(struct minrpc_reader *reader, uint8_t *to, const uint8_t *data,
 			       const uint8_t *end)
 {
 	const uint8_t *at = data;
 	uint16_t crc = reader->crc;
+	uint32_t taken;
+	uint8_t byte;
 
 	if (reader->left < (uint32_t)(end - at)) {
 		end = at + reader->left;
 	}
 	do {
-		uint8_t byte = *at++;
-
+		byte = *at++;
 		*to++ = byte;
 		crc = minrpc_crc16(crc, byte);
-	} while (at != end && *at != MINRPC_ESCAPE);
+	} while (at != end && byte != MINRPC_ESCAPE);
+	taken = (uint32_t)(at - data);
+	if (byte == MINRPC_ESCAPE) {
+		reader->escape = true;
+		to--;
+		taken--;
+	}
 	if (reader->state != CRC) {
 		reader->crc = crc;
 	}
-	advance(reader, to, (uint32_t)(at - data));
+	advance(reader, to, taken);
 	return at;
 }
 
@@ -176,7 +184,7 @@ enum minrpc_reader_event minrpc_reader_feed(struct minrpc_reader *reader, const 
 	while (at != end && event == MINRPC_READER_MORE) {
 		uint8_t *to = next(reader);
 
-		if (to != NULL && !reader->escape && *at != MINRPC_ESCAPE) {
+		if (to != NULL && !reader->escape) {
 			at = take_run(reader, to, at, end);
 		} else {
 			event = take_byte(reader, *at++);

@@ -103,4 +103,8 @@
 #error "MINRPC_COUNTERS needs MINRPC_COUNTING"
 #endif
 
+#if MINRPC_COUNTERS && !MINRPC_COUNTING
+#error "MINRPC_COUNTERS are columns of MINRPC_COUNTING's results: it needs that option"
+#endif
+
 #endif /* MINRPC_CONFIG_H_ */
