@@ -160,8 +160,7 @@ static void give_build_id(struct minrpc_config *config)
 static uint8_t receive_buffer[CONFIG_MINRPC_RECEIVE_SIZE] __aligned(8);
 static uint8_t send_buffer[CONFIG_MINRPC_SEND_SIZE];
 #if DT_HAS_CHOSEN(minrpc_arena)
-/* Memory that nobody else has; what the MPU does not name there may be read, written and executed.
- */
+/* Memory of nobody else; what the MPU does not name there may be read, written and executed. */
 #define ARENA       ((void *)DT_REG_ADDR(DT_CHOSEN(minrpc_arena)))
 #define ARENA_BYTES DT_REG_SIZE(DT_CHOSEN(minrpc_arena))
 #else
