@@ -122,8 +122,7 @@ static enum minrpc_reader_event take_escaped(struct minrpc_reader *reader, uint8
 	return hunting ? MINRPC_READER_MORE : event;
 }
 
-/* A byte between frames, after an ff, or that goes nowhere. Few are, and in line this would be
- * larger. */
+/* A byte between frames, after an ff, or that goes nowhere: few are. In line it would be larger. */
 static __attribute__((noinline)) enum minrpc_reader_event take_byte(struct minrpc_reader *reader,
 								    uint8_t byte)
 {
