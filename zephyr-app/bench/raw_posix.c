@@ -66,14 +66,19 @@ int main(int argc, char **argv)
 {
 	static const uint8_t piece[LINK_BUFFER];
 
-	if (argc != 5 || strcmp(argv[1], "--fd") != 0 || strcmp(argv[3], "--parent") != 0) {
-		(void)fprintf(stderr, "usage: %s --fd N --parent PID\n", argv[0]);
-		return 2;
+	link_fd = -1;
+	/* In pairs; what only the server needs is passed over. */
+	for (int i = 1; i + 1 < argc; i += 2) {
+		if (strcmp(argv[i], "--fd") == 0) {
+			link_fd = atoi(argv[i + 1]);
+		} else if (strcmp(argv[i], "--parent") == 0 && !end_with_parent(argv[i + 1])) {
+			perror("raw");
+			return EXIT_FAILURE;
+		}
 	}
-	link_fd = atoi(argv[2]);
-	if (!end_with_parent(argv[4])) {
-		perror("raw");
-		return EXIT_FAILURE;
+	if (link_fd < 0) {
+		(void)fprintf(stderr, "usage: %s --fd N [--parent PID]\n", argv[0]);
+		return 2;
 	}
 	raw_run(piece, sizeof(piece));
 }
