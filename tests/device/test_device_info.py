@@ -75,7 +75,7 @@ def test_random_fill_makes_plain_floats(device: Device, dtype: str) -> None:
 
 
 def test_the_build_id_is_the_programs(device: Device, firmware: Firmware | None) -> None:
-    """None where the linker's script has no place for it."""
     if firmware is None:
         pytest.skip("what a board runs is not known")
+    assert len(device.info().build_id) == 40  # SHA-1, in hexadecimal
     assert device.info().build_id == build_id_of(firmware.elf)

@@ -8,6 +8,7 @@
 #include <minrpc/baremetal.h>
 #include <minrpc/minrpc_config.h>
 
+#include "../build_id.h"
 #include "machine.h"
 #include "port.h"
 
@@ -165,6 +166,7 @@ void minrpc_baremetal_main(struct minrpc_library library)
 
 	stack_paint();
 	give_arena(&config);
+	minrpc_give_build_id(&config);
 	config.library = library;
 	config.nonce_seed = ++restarts;
 	link_init();

@@ -12,11 +12,14 @@ set(PORT_INCLUDES ${CMAKE_CURRENT_LIST_DIR}/include)
 set(PORT_PRIVATE_INCLUDES ${CMAKE_CURRENT_LIST_DIR} ${_machine_include})
 
 # picolibc's linker script takes the memory map as symbols.
+include(${CMAKE_CURRENT_LIST_DIR}/link_script.cmake)
+keep_build_id(${CMAKE_CURRENT_BINARY_DIR}/picolibc_with_build_id.ld _script_options)
 list(GET MACHINE_FLASH 0 _flash)
 list(GET MACHINE_FLASH 1 _flash_size)
 list(GET MACHINE_RAM 0 _ram)
 list(GET MACHINE_RAM 1 _ram_size)
 set(PORT_LINK_OPTIONS
+  ${_script_options}
   -Wl,--defsym=__flash=${_flash} -Wl,--defsym=__flash_size=${_flash_size}
   -Wl,--defsym=__ram=${_ram} -Wl,--defsym=__ram_size=${_ram_size}
   -Wl,--defsym=__stack_size=${MACHINE_STACK_BYTES})

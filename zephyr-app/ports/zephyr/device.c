@@ -13,6 +13,7 @@
 #include <minrpc/server.h>
 #include <minrpc/zephyr.h>
 
+#include "../build_id.h"
 #include "clock.h"
 #include "code_memory.h"
 #include "counters.h"
@@ -137,26 +138,6 @@ static const struct minrpc_platform platform = {
 #endif
 };
 
-/* As the linker writes it. */
-struct build_id_note {
-	uint32_t name_size;
-	uint32_t size;
-	uint32_t type;
-	char name[4];
-	uint8_t id[MINRPC_BUILD_ID_MAX];
-};
-
-/* Not there where the linker script has no place for it. */
-extern const struct build_id_note minrpc_build_id_note __attribute__((weak));
-
-static void give_build_id(struct minrpc_config *config)
-{
-	if (&minrpc_build_id_note != NULL && minrpc_build_id_note.size <= MINRPC_BUILD_ID_MAX) {
-		config->build_id = minrpc_build_id_note.id;
-		config->build_id_size = (uint8_t)minrpc_build_id_note.size;
-	}
-}
-
 static uint8_t receive_buffer[CONFIG_MINRPC_RECEIVE_SIZE] __aligned(8);
 static uint8_t send_buffer[CONFIG_MINRPC_SEND_SIZE];
 #if DT_HAS_CHOSEN(minrpc_arena)
@@ -236,7 +217,7 @@ int minrpc_start(struct minrpc_library library)
 		return error;
 	}
 #endif
-	give_build_id(&config);
+	minrpc_give_build_id(&config);
 	config.nonce_seed = minrpc_restart_nonce();
 	if (!minrpc_server_init(&server, &config)) {
 		printk("minrpc: %s\n", server.error);
