@@ -128,7 +128,7 @@ def test_one_cpu_is_for_all_threads(raw: Raw) -> None:
 def test_the_name_of_a_copy_tells_its_size(platform: str) -> None:
     with start(built("posix")) as running:
         meter = MeteredTransport(running.transport)
-        with connect(running, transport=meter) as device:
+        with connect(running, transport=meter, direct=False) as device:
             up, back = copies_of(device, PLATFORMS[platform])
             for copy in (up, back):
                 rows, columns = map(int, copy.name.partition(" ")[0].split("x"))

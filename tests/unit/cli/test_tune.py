@@ -132,7 +132,6 @@ def test_only_the_best_is_checked(command: list[str], capsys: pytest.CaptureFixt
         (["--plot", "p.txt"], "a plot is one of"),
         (["--results", "a", "--resume", "b"], "adds to its own file"),
         (["--param", "1=2"], "NAME=VALUES"),
-        (["--dask", "tcp://127.0.0.1:1"], "Dask"),
     ],
 )
 def test_what_makes_no_sense_is_said_before_anything_runs(
@@ -140,3 +139,11 @@ def test_what_makes_no_sense_is_said_before_anything_runs(
 ) -> None:
     assert main([*command, *more]) == 2
     assert reason in capsys.readouterr().err
+
+
+def test_a_scheduler_that_is_not_there_is_named(
+    command: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("distributed", reason="pip install 'minrpc-harness[dask]'")
+    assert main([*command, "--dask", "tcp://127.0.0.1:1"]) == 2
+    assert "tcp://127.0.0.1:1" in capsys.readouterr().err
