@@ -17,7 +17,15 @@ if sys.platform != "win32":
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Put `text` in the place of what is there; nobody ever sees a part of it. Raises OSError."""
+    """Put `text` in the place of what is there; nobody ever sees a part of it. Raises OSError.
+
+    A link stays one: what it points to is replaced. What is no file, such as /dev/null, is written to.
+    """
+    if _is_special(path):
+        with path.open("w", encoding="utf-8", errors="surrogateescape") as stream:
+            stream.write(text)
+        return
+    path = path.resolve()
     descriptor, partial = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
         with open(descriptor, "w", encoding="utf-8", errors="surrogateescape") as stream:
@@ -34,7 +42,7 @@ def change_whole(path: Path, change: Callable[[str | None], str]) -> None:
 
     Others that do the same wait meanwhile, so no change is lost. Raises OSError, and what `change` raises.
     """
-    with _directory_locked(path.parent):
+    with _directory_locked(path.resolve().parent):
         try:
             text: str | None = path.read_text(encoding="utf-8")
         except FileNotFoundError:
@@ -47,7 +55,11 @@ def check_writable(path: Path) -> None:
     try:
         if path.is_dir():
             raise IsADirectoryError(None, "it is a directory")
-        with tempfile.TemporaryFile(dir=path.parent):
+        if _is_special(path):
+            if not os.access(path, os.W_OK):
+                raise PermissionError(None, "it may not be written")
+            return
+        with tempfile.TemporaryFile(dir=path.resolve().parent):
             pass
     except OSError as error:
         raise unwritable(path, error) from error
@@ -70,6 +82,11 @@ def _directory_locked(directory: Path) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
+
+
+def _is_special(path: Path) -> bool:
+    """Whether it is a device, a pipe or a socket, which no file may take the place of."""
+    return path.exists() and not path.is_file() and not path.is_dir()
 
 
 def _mode_of(path: Path) -> int:

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Results take the place of files, and of nothing else."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+
+import pytest
+from minrpc.errors import ConfigurationError
+from minrpc.host.files import change_whole, check_writable, write_whole
+
+
+def test_a_file_is_replaced_and_keeps_its_mode(tmp_path: Path) -> None:
+    file = tmp_path / "result.json"
+    file.write_text("before")
+    file.chmod(0o640)
+    write_whole(file, "after")
+    assert file.read_text() == "after"
+    assert file.stat().st_mode & 0o777 == 0o640
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_a_link_stays_one_and_what_it_points_to_is_replaced(tmp_path: Path) -> None:
+    directory = tmp_path / "elsewhere"
+    directory.mkdir()
+    link = tmp_path / "latest.json"
+    link.symlink_to(directory / "result.json")
+    check_writable(link)
+    write_whole(link, "one")
+    change_whole(link, lambda text: f"{text} two")
+    assert link.is_symlink()
+    assert (directory / "result.json").read_text() == "one two"
+
+
+def test_what_is_no_file_is_written_to_and_stays(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    check_writable(pipe)
+    read: list[str] = []
+    reader = threading.Thread(target=lambda: read.append(pipe.read_text()))
+    reader.start()
+    write_whole(pipe, "text")
+    reader.join(timeout=10)
+    assert read == ["text"]
+    assert pipe.is_fifo()
+
+
+def test_a_directory_can_not_be_written(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="it is a directory"):
+        check_writable(tmp_path)
