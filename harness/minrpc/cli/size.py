@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
+from elftools.common.exceptions import DWARFError, ELFError
+
 from minrpc.cli.json_output import add_json_option, write_json
 from minrpc.cli.selected import selected
 from minrpc.errors import ConfigurationError
@@ -52,6 +54,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Build, look into the program, and show."""
+    if arguments.top < 1:
+        raise ConfigurationError(f"--top is at least 1, not {arguments.top}", next_step="leave it out")
     if arguments.treemap:
         check_writable(arguments.treemap)
     programs = _programs(arguments)
@@ -60,7 +64,7 @@ def main(arguments: argparse.Namespace) -> int:
         raise ConfigurationError("--treemap and --size-report take one platform", next_step=step)
     found = {}
     for name, elf in programs.items():
-        found[name] = sizes = program_sizes(elf)
+        found[name] = sizes = _sizes(elf)
         print("\n".join(_text(name, sizes, arguments.by or ["component", "symbol"], arguments.top)))
         if arguments.treemap:
             write_whole(arguments.treemap, treemap(f"{name}, flash", sizes.grouped("flash")))
@@ -68,6 +72,19 @@ def main(arguments: argparse.Namespace) -> int:
             _write_reports(arguments.size_report, sizes)
     write_json(arguments, {"programs": [_json(name, sizes) for name, sizes in found.items()]})
     return 0
+
+
+def _sizes(elf: Path) -> ProgramSizes:
+    try:
+        sizes = program_sizes(elf)
+    except (ELFError, DWARFError) as error:
+        message = f"{elf} is damaged or cut off: {error}"
+        raise ConfigurationError(message, next_step="build it again") from error
+    if not sizes.regions:
+        # An object's sections all begin at 0, so what takes a byte can't be told there.
+        message = f"{elf} has no load segments: an object file is not placed in memory yet"
+        raise ConfigurationError(message, next_step="name the program that it is linked into")
+    return sizes
 
 
 def _programs(arguments: argparse.Namespace) -> dict[str, Path]:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -39,3 +40,19 @@ def test_any_program(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert main(["size", str(tmp_path / "none")]) == 2
     assert main(["size", "--platform", "posix,bare_mps2_an385", "--treemap", str(tmp_path / "m.svg")]) == 2
     assert "take one platform" in capsys.readouterr().err
+
+
+def test_a_file_that_is_cut_off_and_an_object_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cut = tmp_path / "cut"
+    cut.write_bytes(Path("/bin/true").read_bytes()[:700])
+    assert main(["size", str(cut)]) == 2
+    assert "is damaged or cut off" in capsys.readouterr().err
+    source, unlinked = tmp_path / "two.c", tmp_path / "two.o"
+    source.write_text("char big[1000]; int one = 1; int f(void) { return one; }\n")
+    subprocess.run(["cc", "-c", str(source), "-o", str(unlinked)], check=True)
+    assert main(["size", str(unlinked)]) == 2
+    assert "has no load segments" in capsys.readouterr().err
+    assert main(["size", "/bin/true", "--top", "-1"]) == 2
+    assert "--top is at least 1" in capsys.readouterr().err
