@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -82,3 +83,20 @@ def test_inputs_must_fit_together(checked: Checked) -> None:
         checked.check("constant", [np.zeros(SIZE, np.uint8), np.zeros(SIZE + 1, np.uint8)])
     with pytest.raises(ConfigurationError, match="one input"):
         checked.check("constant", [np.zeros(SIZE, np.uint8)])
+
+
+def test_a_function_that_is_loaded_is_checked_as_one_of_the_firmware(
+    checked: Checked, tmp_path: Path
+) -> None:
+    source = tmp_path / "same.c"
+    source.write_text(
+        "#include <stdint.h>\n"
+        "int early(const uint8_t *a, int n) { while (n > 0 && *a++ == 0) { n--; } return n; }\n"
+        "int whole(const uint8_t *a, int n) { int all = 0; while (n-- > 0) { all |= *a++; } return all; }\n"
+    )
+    given = [[np.full(SIZE, number, np.uint8), SIZE] for number in (0, 1)]
+    with checked.device.load(source) as library:
+        assert check_constant_time(checked.device, checked.counters, "whole", given, library)
+        early = check_constant_time(checked.device, checked.counters, "early", given, library)
+    assert not early
+    assert "from early" in str(early)

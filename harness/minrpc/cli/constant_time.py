@@ -10,11 +10,13 @@ from typing import Any, Final
 import numpy as np
 
 from minrpc.cli.call_arguments import Argument, Array
+from minrpc.cli.source_options import load_with
 from minrpc.counters import counters_for
 from minrpc.counters.constant_time import ConstantTime, check_constant_time
 from minrpc.errors import ConfigurationError
 from minrpc.firmware import build
 from minrpc.host.deadline import Deadline
+from minrpc.library import Sources
 from minrpc.pipeline import connect
 from minrpc.running import start
 from minrpc.targets import Target
@@ -22,8 +24,12 @@ from minrpc.targets import Target
 _RANDOM: Final = 6
 
 
-def constant_time(target: Target, function: str, plan: Sequence[Argument], total: Deadline) -> ConstantTime:
+def constant_time(
+    target: Target, function: str, plan: Sequence[Argument], total: Deadline, sources: Sources | None = None
+) -> ConstantTime:
     """Check `function` with arrays of zeros, of ones, and of random elements; numbers are what they are.
+
+    sources: what has it, loaded for this; else the firmware's own library has.
 
     Raises ConfigurationError where nothing differs, or for a target that QEMU does not run.
     """
@@ -38,7 +44,8 @@ def constant_time(target: Target, function: str, plan: Sequence[Argument], total
     with ExitStack() as stack:
         running = stack.enter_context(start(firmware, counters=counters, total=total))
         device = stack.enter_context(connect(running, total=total))
-        return check_constant_time(device, counters, function, _inputs(plan))
+        library = load_with(function, device, sources, stack) if sources else None
+        return check_constant_time(device, counters, function, _inputs(plan), library)
 
 
 def _inputs(plan: Sequence[Argument]) -> list[list[Any]]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from minrpc.cli.call_arguments import call_arguments, to_device
-from minrpc.cli.source_options import add_source_options, sources_from
+from minrpc.cli.source_options import add_source_options, load_with, sources_from
 from minrpc.client import RemoteModule
 from minrpc.counters import QemuCounters
 from minrpc.counters.image import Image
@@ -23,7 +23,7 @@ from minrpc.errors import ConfigurationError, MissingError
 from minrpc.firmware import Firmware, build
 from minrpc.host.deadline import Deadline
 from minrpc.host.files import check_writable, write_whole
-from minrpc.library import LoadedLibrary, load
+from minrpc.library import LoadedLibrary
 from minrpc.pipeline import connect, select
 from minrpc.running import start
 from minrpc.targets import Target
@@ -82,7 +82,8 @@ def main(arguments: argparse.Namespace) -> int:
         device = stack.enter_context(connect(running, total=total))
         library: RemoteModule | LoadedLibrary = device.system_lib()
         if arguments.source:
-            library = stack.enter_context(load(device, sources_from(arguments, arguments.source)))
+            sources = sources_from(arguments, arguments.source)
+            library = load_with(arguments.function, device, sources, stack)
         profile = profile_call(library, counters, arguments.function, to_device(device, plan))
     call = f"{arguments.function}({', '.join(map(str, plan))})"
     print("\n".join(_text(profile, call, target.name, firmware, arguments.top)))
@@ -151,6 +152,9 @@ def _lines_of(firmware: Firmware, name: str) -> list[str]:
 def _annotated(profile: Profile, name: str, firmware: Firmware) -> Iterator[str]:
     """The source lines from the function's first to its last, each with what was executed for it."""
     function = next((one for one in profile.image.functions if one.name == name), None)
+    if function is None and any(one.name == name for one in profile.image.loaded):
+        step = "take a function of the firmware"
+        raise ConfigurationError(f"no source lines are known of {name}, which was loaded", next_step=step)
     if function is None:
         raise ConfigurationError(f"the image has no function {name}", next_step="take one of the table")
     found = [profile.line_table.at(address) for address in range(function.start, function.end)]

@@ -16,7 +16,7 @@ from minrpc.cli.call_arguments import Argument, call_arguments, to_device
 from minrpc.cli.json_output import add_json_option, write_json
 from minrpc.cli.limit_lines import tell_limits
 from minrpc.cli.selected import selected
-from minrpc.cli.source_options import add_source_options, sources_from
+from minrpc.cli.source_options import add_source_options, load_with, sources_from
 from minrpc.client import RemoteModule
 from minrpc.counters import counters_for
 from minrpc.counters.lines import Line
@@ -25,7 +25,7 @@ from minrpc.errors import ConfigurationError
 from minrpc.firmware import Firmware, build
 from minrpc.host.deadline import Deadline
 from minrpc.host.files import check_writable, write_whole
-from minrpc.library import LoadedLibrary, load
+from minrpc.library import LoadedLibrary
 from minrpc.pipeline import connect
 from minrpc.publish.exports import action_benchmark, bencher, tvm_report
 from minrpc.publish.html_page import html_page
@@ -184,7 +184,8 @@ def _measure(
         library: RemoteModule | LoadedLibrary = device.system_lib()
         code: Mapping[str, int] = {}
         if arguments.source:
-            library = loaded = stack.enter_context(load(device, sources_from(arguments, arguments.source)))
+            sources = sources_from(arguments, arguments.source)
+            library = loaded = load_with(arguments.function, device, sources, stack)
             code = loaded.image.sizes
         measurer = library.measure(
             arguments.function,

@@ -6,10 +6,13 @@ from __future__ import annotations
 import argparse
 import shlex
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from minrpc.library import Sources
+from minrpc.client import Device
+from minrpc.errors import ConfigurationError
+from minrpc.library import LoadedLibrary, Sources, load
 
 
 def add_source_options(add: Callable[..., Any]) -> None:
@@ -29,3 +32,16 @@ def sources_from(arguments: argparse.Namespace, files: Sequence[Path]) -> Source
         defines=arguments.define,
         libraries=arguments.library,
     )
+
+
+def load_with(function: str, device: Device, sources: Sources, stack: ExitStack) -> LoadedLibrary:
+    """What was compiled, in the device until `stack` ends.
+
+    Raises ConfigurationError where it has no `function`.
+    """
+    loaded = stack.enter_context(load(device, sources))
+    if function not in loaded.functions:
+        raise ConfigurationError(
+            f"{loaded.name} has no function {function}", next_step=f"it has {', '.join(loaded.functions)}"
+        )
+    return loaded

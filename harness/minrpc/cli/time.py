@@ -15,14 +15,14 @@ from minrpc.cli.call_arguments import Argument, call_arguments, to_device
 from minrpc.cli.constant_time import constant_time
 from minrpc.cli.json_output import STDOUT, add_json_option, write_json
 from minrpc.cli.selected import selected
-from minrpc.cli.source_options import add_source_options, sources_from
+from minrpc.cli.source_options import add_source_options, load_with, sources_from
 from minrpc.cli.timing_files import add_record, read_records
 from minrpc.client import Device, RemoteModule
 from minrpc.counters.packed_code import packed_function_code
 from minrpc.errors import ConfigurationError, RemoteError
 from minrpc.firmware import Firmware
 from minrpc.host.deadline import Deadline
-from minrpc.library import LoadedLibrary, load
+from minrpc.library import LoadedLibrary
 from minrpc.pipeline import connect
 from minrpc.publish.provenance import firmware_record
 from minrpc.reports.figures import check_target
@@ -106,7 +106,7 @@ def main(arguments: argparse.Namespace) -> int:
     total = Deadline("time", options.total_s)
     if arguments.constant_time:
         targets = [one.changed(cmake_options=arguments.option) for one in selection.targets]
-        return max([_constant_time(arguments.function, target, plan, total) for target in targets])
+        return max([_constant_time(arguments, target, plan, total) for target in targets])
     runs = [Run(arguments, target, plan, precision, total) for target in selection.targets]
     try:
         status = max([run() for run in runs])
@@ -122,8 +122,11 @@ def main(arguments: argparse.Namespace) -> int:
     return status
 
 
-def _constant_time(function: str, target: Target, plan: list[Argument], total: Deadline) -> int:
-    result = constant_time(target, function, plan, total)
+def _constant_time(
+    arguments: argparse.Namespace, target: Target, plan: list[Argument], total: Deadline
+) -> int:
+    sources = sources_from(arguments, arguments.source) if arguments.source else None
+    result = constant_time(target, arguments.function, plan, total, sources)
     print(f"{target.name}: {result}")
     return 0 if result else 1
 
@@ -180,12 +183,8 @@ class Run:
         """What has the function: what the firmware was linked with, or what is loaded for this."""
         if not self._given.source:
             return device.system_lib()
-        loaded = stack.enter_context(load(device, sources_from(self._given, self._given.source)))
-        if self._given.function not in loaded.functions:
-            raise ConfigurationError(
-                f"{loaded.name} has no function {self._given.function}",
-                next_step=f"it has {', '.join(loaded.functions)}",
-            )
+        sources = sources_from(self._given, self._given.source)
+        loaded = load_with(self._given.function, device, sources, stack)
         self._code = loaded.image.sizes
         return loaded
 

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from minrpc.client import Device, RemoteArray
 from minrpc.counters.image import Image
 from minrpc.counters.lines import LineTable
+from minrpc.counters.profile import Measures
 from minrpc.counters.qemu_counters import STEP_BLOCK, QemuCounters
 from minrpc.errors import ConfigurationError, HarnessError
 
@@ -68,18 +69,24 @@ class ConstantTime:
 
 
 def check_constant_time(
-    device: Device, counters: QemuCounters, name: str, inputs: Sequence[Sequence[Any]]
+    device: Device,
+    counters: QemuCounters,
+    name: str,
+    inputs: Sequence[Sequence[Any]],
+    library: Measures | None = None,
 ) -> ConstantTime:
     """Call `name` with each of `inputs`, and compare what it executed and accessed, step by step.
 
     Arrays of numpy are copied to the same addresses for each input, so all must be of one shape and type;
     other arguments go as they are. The device was started with `counters`, which keep traces.
+    library: what has the function, where it is not the firmware's own.
 
     Raises ConfigurationError for inputs that don't fit together, HarnessError where interrupts leave no two
     runs of an input equal, ValueError for a run that is too long to keep.
     """
     arguments = _on_device(device, inputs)
-    measurer = device.system_lib().measure(name, number=1, repeat=1)
+    functions: Measures = library if library is not None else device.system_lib()
+    measurer = functions.measure(name, number=1, repeat=1)
     traces = []
     for given in inputs:
         for on_device, value in zip(arguments, given, strict=True):

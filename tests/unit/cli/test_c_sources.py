@@ -72,3 +72,19 @@ def test_time_takes_a_source(source: str, capsys: pytest.CaptureFixture[str]) ->
     assert "square(3) on posix" in capsys.readouterr().out
     assert main(["time", "--source", source, "cube", "--arg", "3", "--platform", "posix"]) == 2
     assert "it has scale, square, any" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", [["report"], ["profile"], ["time"], ["time", "--constant-time"]])
+def test_a_function_that_the_source_lacks_is_told(
+    command: list[str], source: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = ["cube", "--source", source, "--arg", "int16[4]", "--platform", "bare_mps2_an385"]
+    assert main([*command, *given]) == 2
+    assert "f.c has no function cube\n  next: it has scale, square" in capsys.readouterr().err
+
+
+def test_constant_time_of_a_function_of_the_source(source: str, capsys: pytest.CaptureFixture[str]) -> None:
+    arrays = ["--arg", "int16[4]", "--arg", "int16[4]", "--arg", "4", "--arg", "3"]
+    given = ["time", "scale", "--source", source, *arrays, "--platform", "bare_mps2_an385"]
+    assert main([*given, "--constant-time"]) == 0
+    assert "scale took the same path and the same addresses" in capsys.readouterr().out
