@@ -11,7 +11,7 @@ from minrpc.cli.json_output import add_json_option, write_json
 from minrpc.cli.limit_lines import tell_limits
 from minrpc.cli.timing_files import read_records
 from minrpc.errors import HarnessError
-from minrpc.publish.limits import broken_limits
+from minrpc.publish.limits import broken_limits, idle_limits
 from minrpc.reports.figures import check_target
 from minrpc.targets.limits import load_limits
 from minrpc.timing.compare import Comparison, compare, comparison_json
@@ -43,7 +43,7 @@ def main(arguments: argparse.Namespace) -> int:
     limits = load_limits(arguments.platforms_file)
     comparison = compare(base, head)
     broken = broken_limits(limits, head, base)
-    print(comparison_markdown(comparison), end="")
+    print(comparison_markdown(comparison, [str(one) for one in broken]), end="")
     if arguments.plot:
         draw_comparison(comparison, arguments.plot)
     if arguments.fail and not comparison.compared and not comparison.worse(strict=arguments.strict_timing):
@@ -51,7 +51,7 @@ def main(arguments: argparse.Namespace) -> int:
         write_json(arguments, comparison_json(comparison), failure=failure)
         arguments.json = None  # It is written.
         raise failure
-    tell_limits(broken, sys.stderr)
+    tell_limits(broken, idle_limits(limits, head), sys.stderr)
     worse = bool(broken) or (arguments.fail and comparison.worse(strict=arguments.strict_timing))
     write_json(arguments, comparison_json(comparison), passed=not worse)
     return 1 if worse else 0

@@ -8,13 +8,19 @@ from collections.abc import Sequence
 from typing import Final, TextIO
 
 from minrpc.publish.limits import Broken
+from minrpc.targets.limits import Limit
 
 # What GitHub's commands may not have in their text.
 _ESCAPES: Final = {"%": "%25", "\r": "%0D", "\n": "%0A"}
 
 
-def tell_limits(broken: Sequence[Broken], stream: TextIO) -> None:
-    """One line each: "::error ..." where GitHub runs us, which it then shows beside the change."""
+def tell_limits(broken: Sequence[Broken], idle: Sequence[Limit], stream: TextIO) -> None:
+    """One line each: "::error ..." where GitHub runs us, which it then shows beside the change.
+
+    idle: limits that nothing was held against, told in one line.
+    """
+    if idle:
+        print(f"minrpc: nothing was measured for {', '.join(one.key for one in idle)}", file=stream)
     inside = os.environ.get("GITHUB_ACTIONS") == "true"
     for one in broken:
         text = str(one)

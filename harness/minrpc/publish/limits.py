@@ -47,6 +47,11 @@ def broken_limits(
     return found
 
 
+def idle_limits(limits: Sequence[Limit], head: Sequence[Record]) -> list[Limit]:
+    """Those that nothing in `head` was held against: of another call or platform, or not measured."""
+    return [limit for limit in limits if not any(True for one in head for _ in _judged(limit, one, None))]
+
+
 def _judged(limit: Limit, record: Record, base: Record | None) -> Iterator[tuple[str, float | None, float]]:
     if limit.platform not in ("", record.platform):
         return

@@ -17,9 +17,15 @@ from minrpc.timing.units import count, percent, quantity
 _BIG: Final = 0.02
 
 
-def comparison_markdown(comparison: Comparison) -> str:
-    """The verdict in a line, times, sizes, and how they were measured."""
-    parts = [f"### {headline(comparison)}", *_all_times(comparison.changes)]
+def comparison_markdown(comparison: Comparison, over: Sequence[str] = ()) -> str:
+    """The verdict in a line, times, sizes, and how they were measured.
+
+    over: what is to be said of limits that are broken.
+    """
+    parts = [f"### {headline(comparison)}"]
+    if over:
+        parts.append("\n".join(f"- **over the limit**: {escape(one, quote=False)}" for one in over))
+    parts += _all_times(comparison.changes)
     if any(change.counters for change in comparison.changes):
         parts.append(_counters(comparison.changes))
     if comparison.sizes:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from minrpc.cli import main
 from minrpc.errors import ConfigurationError
-from minrpc.publish.limits import broken_limits
+from minrpc.publish.limits import broken_limits, idle_limits
 from minrpc.targets.config import merge
 from minrpc.targets.limits import Limit, limits_of, load_limits
 from minrpc.timing.record import dump
@@ -73,6 +73,12 @@ def test_growth_is_judged_against_the_base() -> None:
     assert broken_limits(limits(add={"cycles": "+0%"}), [slower]) == []
 
 
+def test_limits_that_nothing_was_held_against_are_told() -> None:
+    given = limits(flash=1, ad={"time": "1 us"}, add={"tim": "+2%", "cycles": "+2%"}, posix={"ram": 1})
+    idle = [one.key for one in idle_limits(given, [counted([1000])])]
+    assert idle == ["limits.ad.time", "limits.add.tim", "limits.posix.ram"]
+
+
 def test_what_is_told_names_both_and_the_key() -> None:
     (one,) = broken_limits(limits(add={"loads": "+2%"}), [counted([1000], loads=150)], [counted([1000])])
     assert str(one) == (
@@ -111,6 +117,8 @@ def test_compare_fails_and_tells_github(
     caught = capsys.readouterr()
     assert "f                                            300     400    +100" in caught.out
     assert "minrpc: over the limit: bare_mps2_an385: flash 20,500, +2.5 % of 20,000" in caught.err
+    assert "- **over the limit**: bare_mps2_an385: flash 20,500, +2.5 % of 20,000" in caught.out
+    assert "nothing was measured" not in caught.err
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
     assert main(["compare", "base.json", "head.json"]) == 1
     errors = [line for line in capsys.readouterr().err.splitlines() if line.startswith("::error ")]
