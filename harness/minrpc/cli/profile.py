@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from minrpc.cli.call_arguments import call_arguments, to_device
-from minrpc.cli.source_options import add_source_options, load_with, sources_from
+from minrpc.cli.source_options import add_source_options, load_with, sources_from, told_if_unfit
 from minrpc.client import RemoteModule
 from minrpc.counters import QemuCounters
 from minrpc.counters.image import Image
@@ -84,7 +84,8 @@ def main(arguments: argparse.Namespace) -> int:
         if arguments.source:
             sources = sources_from(arguments, arguments.source)
             library = load_with(arguments.function, device, sources, stack)
-        profile = profile_call(library, counters, arguments.function, to_device(device, plan))
+        with told_if_unfit(arguments.source):
+            profile = profile_call(library, counters, arguments.function, to_device(device, plan))
     call = f"{arguments.function}({', '.join(map(str, plan))})"
     print("\n".join(_text(profile, call, target.name, firmware, arguments.top)))
     if arguments.annotate:

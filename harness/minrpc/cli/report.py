@@ -16,7 +16,7 @@ from minrpc.cli.call_arguments import Argument, call_arguments, to_device
 from minrpc.cli.json_output import add_json_option, write_json
 from minrpc.cli.limit_lines import tell_limits
 from minrpc.cli.selected import selected
-from minrpc.cli.source_options import add_source_options, load_with, sources_from
+from minrpc.cli.source_options import add_source_options, load_with, sources_from, told_if_unfit
 from minrpc.client import RemoteModule
 from minrpc.counters import counters_for
 from minrpc.counters.lines import Line
@@ -194,7 +194,8 @@ def _measure(
             counters="all" if counters else (),
             memory="counters" in device.info().options,
         )
-        measurement = measurer(*given)
+        with told_if_unfit(arguments.source):
+            measurement = measurer(*given)
         profile = profile_call(library, counters, arguments.function, given) if counters else None
         firmware = running.firmware
     record = Record(

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import argparse
 import shlex
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 from minrpc.client import Device
-from minrpc.errors import ConfigurationError
+from minrpc.errors import ConfigurationError, HarnessError
 from minrpc.library import LoadedLibrary, Sources, load
 
 
@@ -45,3 +45,17 @@ def load_with(function: str, device: Device, sources: Sources, stack: ExitStack)
             f"{loaded.name} has no function {function}", next_step=f"it has {', '.join(loaded.functions)}"
         )
     return loaded
+
+
+@contextmanager
+def told_if_unfit(files: Sequence[Path]) -> Iterator[None]:
+    """Around a call of a function of `files`: ConfigurationError for arguments that it does not take."""
+    try:
+        yield
+    except HarnessError:
+        raise
+    except (TypeError, ValueError) as error:
+        if not files:
+            raise
+        step = f"see its functions: minrpc functions {files[0]}"
+        raise ConfigurationError(str(error.args[0]), next_step=step) from error

@@ -15,7 +15,7 @@ from minrpc.cli.call_arguments import Argument, call_arguments, to_device
 from minrpc.cli.constant_time import constant_time
 from minrpc.cli.json_output import STDOUT, add_json_option, write_json
 from minrpc.cli.selected import selected
-from minrpc.cli.source_options import add_source_options, load_with, sources_from
+from minrpc.cli.source_options import add_source_options, load_with, sources_from, told_if_unfit
 from minrpc.cli.timing_files import add_record, read_records
 from minrpc.client import Device, RemoteModule
 from minrpc.counters.packed_code import packed_function_code
@@ -126,7 +126,8 @@ def _constant_time(
     arguments: argparse.Namespace, target: Target, plan: list[Argument], total: Deadline
 ) -> int:
     sources = sources_from(arguments, arguments.source) if arguments.source else None
-    result = constant_time(target, arguments.function, plan, total, sources)
+    with told_if_unfit(arguments.source):
+        result = constant_time(target, arguments.function, plan, total, sources)
     print(f"{target.name}: {result}")
     return 0 if result else 1
 
@@ -175,7 +176,8 @@ class Run:
             running = stack.enter_context(self._start())
             device = stack.enter_context(connect(running, total=self._total))
             library = self._library(device, stack)
-            measurement = self._measure(library, to_device(device, self._plan))
+            with told_if_unfit(self._given.source):
+                measurement = self._measure(library, to_device(device, self._plan))
             self._function_bytes = self._size_of_code(library, running.firmware)
         return self._report(measurement, running.firmware)
 

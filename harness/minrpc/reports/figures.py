@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from minrpc.errors import ConfigurationError
+from minrpc.host.files import check_writable
 
 FORMATS: Final = (".pdf", ".png", ".svg")
 
@@ -21,6 +22,7 @@ def check_target(target: Path) -> None:
         raise ConfigurationError(
             f"{target}: there is no such directory", next_step="make it, or name another file"
         )
+    check_writable(target)
     _figure_class()
 
 

@@ -88,3 +88,21 @@ def test_constant_time_of_a_function_of_the_source(source: str, capsys: pytest.C
     given = ["time", "scale", "--source", source, *arrays, "--platform", "bare_mps2_an385"]
     assert main([*given, "--constant-time"]) == 0
     assert "scale took the same path and the same addresses" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", [["report"], ["profile"], ["time"], ["time", "--constant-time"]])
+def test_arguments_that_do_not_fit_are_told(
+    command: list[str], source: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arrays = ["--arg", "int8[4]", "--arg", "int16[4]", "--arg", "4", "--arg", "3"]
+    assert main([*command, "scale", "--source", source, *arrays, "--platform", "bare_mps2_an385"]) == 2
+    told = capsys.readouterr().err
+    assert "scale: x: expected const int16_t *" in told
+    assert "next: see its functions: minrpc functions " in told
+
+
+def test_a_number_that_does_not_fit_is_told(source: str, capsys: pytest.CaptureFixture[str]) -> None:
+    for number in ("1.5", str(2**40)):
+        given = ["time", "square", "--source", source, "--arg", number, "--platform", "posix"]
+        assert main(given) == 2, number
+        assert "square: x: " in capsys.readouterr().err

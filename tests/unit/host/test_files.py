@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from minrpc.errors import ConfigurationError
 from minrpc.host.files import change_whole, check_writable, write_whole
+from minrpc.reports.figures import check_target
 
 
 def test_a_file_is_replaced_and_keeps_its_mode(tmp_path: Path) -> None:
@@ -50,3 +51,10 @@ def test_what_is_no_file_is_written_to_and_stays(tmp_path: Path) -> None:
 def test_a_directory_can_not_be_written(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="it is a directory"):
         check_writable(tmp_path)
+
+
+def test_a_picture_is_refused_before_the_work_where_nothing_can_be_written() -> None:
+    if not Path("/proc/self").is_dir():
+        pytest.skip("there is no directory that nobody may write to")
+    with pytest.raises(ConfigurationError, match="can't be written"):
+        check_target(Path("/proc/self/times.png"))
