@@ -94,7 +94,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="ARG",
         help="an argument, for any function: float32[16,64], 3 or 0.5; repeat it for each",
     )
-    add("--number", type=int, default=1, metavar="N", help="calls in a batch (default 1)")
+    add("--number", type=int, default=10, metavar="N", help="calls in a batch (default 10)")
     add("--repeat", type=int, default=10, metavar="N", help="repeats, the samples (default 10)")
     add("--title", metavar="TEXT", help="the page's head")
     add("--html", type=Path, metavar="FILE", help="write one HTML file that needs no other and no network")

@@ -116,7 +116,7 @@ def main(arguments: argparse.Namespace) -> int:
         raise
     records = [run.record for run in runs if run.record]
     if len(records) > 1 and arguments.json != STDOUT:
-        print(f"\n{side_by_side(records)}")
+        print(f"\n{side_by_side([run.shown for run in runs if run.shown])}")
     if arguments.json == STDOUT:
         write_json(arguments, content(records), passed=status == 0)
     return status
@@ -168,6 +168,7 @@ class Run:
         self._precision = precision
         self._total = total
         self.record: Record | None = None
+        self.shown: Record | None = None
         self._code: Mapping[str, int] = {}
         self._function_bytes = 0
 
@@ -244,12 +245,12 @@ class Run:
     def _report(self, measurement: Measurement, firmware: Firmware | None) -> int:
         record = self._record(measurement, firmware)
         shown = measurement.net() if self._given.net else measurement
-        print(record_text(self._record(shown, firmware)))
-        self.record = record
+        self.record, self.shown = record, self._record(shown, firmware)
+        print(record_text(self.shown))
         if self._given.json and self._given.json != STDOUT:
             add_record(self._given.json, record)
         if self._given.plot:
-            draw_samples(self._record(shown, firmware), self._given.plot)
+            draw_samples(self.shown, self._given.plot)
         return max(self._unreached(measurement), self._out_of_bounds(measurement))
 
     def _record(self, measurement: Measurement, firmware: Firmware | None) -> Record:

@@ -197,3 +197,25 @@ def test_clock(capsys: pytest.CaptureFixture[str]) -> None:
     assert "wall: CLOCK_MONOTONIC, 1 GHz" in shown
     assert re.search(r"[+-][\d.]+ ± [\d.]+ ppm over [\d.]+ s", shown)
     assert main(["clock", "--platform", "posix", "--seconds", "-1"]) == 2
+
+
+def test_net_times_of_two_platforms_are_net_in_the_table_too(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tabled: list[Record] = []
+    monkeypatch.setattr("minrpc.cli.time.side_by_side", tabled.extend)
+    assert main(["time", "inc", "--arg", "5", "--net", "--platform", "posix,bare_mps2_an385"]) == 0
+    assert "subtracted" in capsys.readouterr().out
+    assert len(tabled) == 2
+    exact = tabled[1].measurement
+    assert exact.overhead is not None
+    assert exact.summary.median < exact.overhead.call
+
+
+def test_a_report_measures_as_time_does(tmp_path: Path) -> None:
+    timed, reported = tmp_path / "time.json", tmp_path / "report.json"
+    given = ["inc", "--arg", "5", "--platform", "bare_mps2_an385"]
+    assert main(["time", *given, "--json", str(timed)]) == 0
+    assert main(["report", *given, "--json", str(reported)]) == 0
+    one, other = (parse(file.read_text(), "report")[0].measurement for file in (timed, reported))
+    assert one.typical_cycles == pytest.approx(other.typical_cycles, rel=0.01)
