@@ -48,6 +48,8 @@ bool minrpc_is_abandoned(struct minrpc_server *server)
 	uint32_t size = server->rest_size;
 	uint32_t from = 0U;
 
+	/* Before the look: what comes in during it is looked at after the next call. */
+	server->seen = *server->received;
 	if (config->platform->pending == NULL) {
 		return false;
 	}

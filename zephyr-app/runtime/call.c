@@ -84,9 +84,17 @@ bool minrpc_bind_arguments(struct minrpc_call *call)
 
 bool minrpc_invoke(const struct minrpc_callee *callee, uint32_t number, struct minrpc_call *call)
 {
-	struct minrpc_arena *arena = &call->server->arena;
+	struct minrpc_server *server = call->server;
+	struct minrpc_arena *arena = &server->arena;
 	uint32_t top = arena->top;
 	int status = 0;
+#if MINRPC_ABANDON
+	const volatile uint32_t *received = server->received;
+	uint32_t seen = server->seen;
+#define BYTES_CAME (*received != seen)
+#else
+#define BYTES_CAME false
+#endif
 
 	call->callee = callee;
 	call->resource = callee->resource;
@@ -97,22 +105,33 @@ bool minrpc_invoke(const struct minrpc_callee *callee, uint32_t number, struct m
 	if (callee->function != NULL) {
 		bool done = true;
 
-		for (; number != 0U && done; number--) {
+		while (number != 0U) {
 			done = callee->function->run(call);
 			arena->top = top;
+			number--;
+			if (!done || BYTES_CAME) {
+				break;
+			}
 		}
 		status = done ? 0 : -1;
 	} else {
 		TVMBackendPackedCFunc packed = callee->packed->funcs[callee->index];
 
-		for (; number != 0U && status == 0; number--) {
+		while (number != 0U) {
 			status = packed(call->args.values, call->args.type_codes, call->args.count,
 					&call->value, &call->type_code, call->resource);
 			arena->top = top;
+			number--;
+			if (status != 0 || BYTES_CAME) {
+				break;
+			}
 		}
 	}
-	if (status != 0 && call->server->error[0] == '\0') {
-		(void)minrpc_fail(call->server, "%s returned %d, no message",
+#if MINRPC_ABANDON
+	server->left = number;
+#endif
+	if (status != 0 && server->error[0] == '\0') {
+		(void)minrpc_fail(server, "%s returned %d, no message",
 				  minrpc_callee_name(callee), status);
 	}
 	return status == 0;

@@ -264,7 +264,8 @@ static void space_looks(struct run *run, uint32_t number, uint64_t cycles)
 	uint64_t quarter = run->server->timer.clock.cycles_hz / 4U;
 
 	run->between = UINT32_MAX;
-	if (run->server->config->platform->pending != NULL && number != 0U) {
+	if (run->server->config->platform->pending != NULL &&
+	    run->server->config->platform->received == NULL && number != 0U) {
 		/* What took no time is taken for as long as the clock might not see. */
 		run->between = minrpc_size(minrpc_clock_convert(quarter, cycles + 1U, number) + 1U);
 	}
@@ -283,20 +284,31 @@ static bool warm_up(struct run *run)
 	done = invoke(run, 1U);
 	config->platform->clock_sample(config->context, &stop);
 	space_looks(run, 1U, stop.cycles - start.cycles);
-	return done;
+	return done && !minrpc_is_abandoned(run->server);
 }
 
-/* What a look costs is in the time, about every quarter of a second. */
+/*
+ * With a look when bytes came in; where the port does not notice them, about every quarter of a
+ * second. What it takes is in the time.
+ */
 static bool run_batch(struct run *run)
 {
 	uint32_t left = run->sample.number;
 
-	for (; left > run->between; left -= run->between) {
-		if (!invoke(run, run->between) || minrpc_is_abandoned(run->server)) {
+	for (;;) {
+		uint32_t piece = left < run->between ? left : run->between;
+
+		if (!invoke(run, piece)) {
+			return false;
+		}
+		left -= piece - run->server->left;
+		if (left == 0U) {
+			return true;
+		}
+		if (minrpc_is_abandoned(run->server)) {
 			return false;
 		}
 	}
-	return invoke(run, left);
 }
 
 #else

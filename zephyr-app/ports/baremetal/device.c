@@ -101,6 +101,7 @@ static const struct minrpc_platform platform = {
 	.clock_sample = port_clock_sample,
 	.sleep_ms = port_sleep_ms,
 	.pending = port_pending,
+	.received = &link_count.in,
 	.reset = port_reset,
 	.receive_overruns = port_receive_overruns,
 #if MINRPC_CODE_LOADING

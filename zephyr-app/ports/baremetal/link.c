@@ -19,14 +19,7 @@ static struct uart *const console = (struct uart *)(uintptr_t)MACHINE_CONSOLE;
 #endif
 
 static uint8_t ring[RING_SIZE];
-/*
- * What has come in, been read and been lost; beside each other, so that one register leads to all.
- */
-static struct {
-	volatile uint32_t in;  /* written by the interrupt only */
-	volatile uint32_t out; /* written by the reader only */
-	volatile uint32_t lost;
-} count;
+struct link_count link_count;
 
 void link_init(void)
 {
@@ -71,9 +64,9 @@ void link_write(const uint8_t *data, uint32_t size)
  */
 CPU_INTERRUPT void link_receive_isr(void)
 {
-	uint32_t in = count.in;
+	uint32_t in = link_count.in;
 	uint32_t start = in % RING_SIZE;
-	uint32_t room = RING_SIZE - (in - count.out);
+	uint32_t room = RING_SIZE - (in - link_count.out);
 	uint8_t dropped;
 	uint8_t *at = &ring[start];
 	uint8_t *end = at + (room < RING_SIZE - start ? room : RING_SIZE - start);
@@ -87,20 +80,20 @@ CPU_INTERRUPT void link_receive_isr(void)
 	cpu_interrupt_begin();
 	taken = (uint32_t)(uart_take(link, at, end, &overran) - at);
 	if (room != 0U) {
-		count.in = in + taken;
+		link_count.in = in + taken;
 	} else {
-		count.lost += taken;
+		link_count.lost += taken;
 	}
 	if (overran) {
-		count.lost++;
+		link_count.lost++;
 	}
 	cpu_interrupt_end();
 }
 
 uint32_t link_peek(uint32_t from, const uint8_t **data)
 {
-	uint32_t start = (count.out + from) % RING_SIZE;
-	uint32_t held = count.in - count.out;
+	uint32_t start = (link_count.out + from) % RING_SIZE;
+	uint32_t held = link_count.in - link_count.out;
 
 	*data = &ring[start];
 	if (held <= from) {
@@ -117,7 +110,7 @@ uint32_t link_wait(const uint8_t **data)
 	 * same.
 	 */
 	interrupts_off();
-	while (count.in == count.out) {
+	while (link_count.in == link_count.out) {
 		wait_for_interrupt();
 		interrupts_on();
 		interrupts_off();
@@ -128,10 +121,10 @@ uint32_t link_wait(const uint8_t **data)
 
 void link_consume(uint32_t size)
 {
-	count.out += size;
+	link_count.out += size;
 }
 
 uint32_t link_overruns(void)
 {
-	return count.lost;
+	return link_count.lost;
 }

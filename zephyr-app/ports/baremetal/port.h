@@ -28,6 +28,16 @@ __attribute__((noreturn)) void cpu_reset(void);
  * sends.
  */
 
+/*
+ * Bytes that came in, were read and were lost; beside each other, so that one register leads to
+ * all.
+ */
+extern struct link_count {
+	volatile uint32_t in;  /* written by the interrupt only */
+	volatile uint32_t out; /* written by the reader only */
+	volatile uint32_t lost;
+} link_count;
+
 void link_init(void);
 void link_write(const uint8_t *data, uint32_t size);
 /*

@@ -126,6 +126,7 @@ static const struct minrpc_platform platform = {
 	.clock_end = minrpc_port_clock_end,
 	.sleep_ms = port_sleep_ms,
 	.pending = port_pending,
+	.received = &minrpc_link_received,
 	.reset = CAN_RESTART ? port_reset : NULL,
 	.receive_overruns = port_receive_overruns,
 	.stack_use = KNOWS_STACK ? port_stack_use : NULL,

@@ -42,6 +42,8 @@ BUILD_ASSERT(DT_NODE_HAS_STATUS(LINK_NODE, okay),
 #define CMSDK_STATE         4U /* bytes after DATA */
 #define CMSDK_STATE_RX_FULL BIT(1)
 
+volatile uint32_t minrpc_link_received;
+
 RING_BUF_DECLARE(rx_ring, CONFIG_MINRPC_RX_RING_SIZE);
 RING_BUF_DECLARE(tx_ring, CONFIG_MINRPC_TX_RING_SIZE);
 static K_SEM_DEFINE(rx_ready, 0, 1);
@@ -69,6 +71,7 @@ static bool receive(void)
 	int got = space != 0U ? uart_fifo_read(uart, room, (int)space) : 0;
 
 	(void)ring_buf_put_finish(&rx_ring, got > 0 ? (uint32_t)got : 0U);
+	minrpc_link_received++;
 	k_sem_give(&rx_ready);
 	if (space == 0U) {
 		uart_irq_rx_disable(uart);

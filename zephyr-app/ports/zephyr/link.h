@@ -51,6 +51,9 @@ uint32_t minrpc_link_wait(const uint8_t **data);
  */
 uint32_t minrpc_link_peek(uint32_t held, uint32_t from, const uint8_t **data);
 
+/** @brief Changes when bytes come in. */
+extern volatile uint32_t minrpc_link_received;
+
 /** @brief Give back the first @p size bytes of what minrpc_link_wait() gave. */
 void minrpc_link_consume(uint32_t size);
 

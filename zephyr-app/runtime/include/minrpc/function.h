@@ -119,7 +119,8 @@ bool minrpc_check_arguments(struct minrpc_call *call, const char *arguments);
  * Calls a function whose arguments have been checked. This is the loop that the time evaluator
  * times.
  *
- * @param number  of calls; 0: none
+ * @param number  of calls; 0: none. Where bytes come in, no more are made: server->left says how
+ * many were not
  * @return false when a call failed; then no more were made, and the text is the function's own, or
  * one that says so
  */

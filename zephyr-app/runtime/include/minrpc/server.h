@@ -155,6 +155,9 @@ struct minrpc_server {
 	const uint8_t
 		*rest; /**< what came behind the message that is carried out, in the same piece */
 	uint32_t rest_size;
+	const volatile uint32_t *received; /**< changes when bytes come in */
+	uint32_t seen;                     /**< what it was at the last look for them */
+	uint32_t left; /**< calls that the last batch did not make, as bytes came in */
 #endif
 	struct minrpc_arena arena;
 #if MINRPC_CODE_LOADING
