@@ -1,0 +1,197 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Counters beside a time, of a port that has scripted ones.
+ */
+#include <minrpc/counter.h>
+
+#include "check.h"
+#include "functions.h"
+#include "host.h"
+
+struct scripted {
+	uint64_t before; /* what it reads before a batch */
+	uint64_t after;
+	uint32_t reads;
+	uint32_t starts;
+	uint32_t stops;
+	bool refuses;
+};
+
+static struct scripted narrow;
+static struct scripted word;
+static struct scripted full;
+static struct scripted later;
+
+static uint64_t read_scripted(void *context)
+{
+	struct scripted *counter = context;
+
+	return counter->reads++ % 2U == 0U ? counter->before : counter->after;
+}
+
+static bool enable_scripted(void *context, bool on)
+{
+	struct scripted *counter = context;
+
+	if (on && counter->refuses) {
+		return false;
+	}
+	*(on ? &counter->starts : &counter->stops) += 1U;
+	return true;
+}
+
+static const struct minrpc_counter counters[] = {
+	{"narrow", "cycles", 8U, read_scripted, enable_scripted, &narrow},
+	{"word", "", 32U, read_scripted, enable_scripted, &word},
+	{"full", "", 64U, read_scripted, enable_scripted, &full},
+	{"later", "", 16U, read_scripted, enable_scripted, &later},
+	{.name = NULL},
+};
+
+static struct host *start(void)
+{
+	struct host *host = host_start();
+
+	narrow = (struct scripted){.before = 250U, .after = 4U};
+	word = (struct scripted){.before = 0xfffffff0U, .after = 0x10U};
+	full = (struct scripted){.before = 1U, .after = 1ULL << 40};
+	later = (struct scripted){.before = 7U, .after = 9U};
+	host->config.counters = counters;
+	host_reboot(host);
+	CHECK(host_take(host));
+	host_open(host, 0x25U);
+	return host;
+}
+
+static const struct answer *create(struct host *host, const char *name, const char *chosen)
+{
+	struct args args = {0};
+
+	arg(&args, ARG_MODULE, 0x8000U);
+	arg_string(&args, name);
+	for (uint32_t i = 0U; i < 4U; i++) {
+		arg(&args, ARG_INT, 1U); /* device type and id, number, repeat */
+	}
+	arg(&args, ARG_INT, 0U);
+	arg_string(&args, chosen);
+	return host_call(host, host_global(host, "minrpc.time_evaluator"), &args);
+}
+
+static const struct answer *run(struct host *host, const char *name, const char *chosen)
+{
+	uint64_t evaluator = get_u64(expect_returned(create(host, name, chosen), ARG_FUNCTION));
+	struct args args = {0};
+
+	return host_call(host, evaluator, &args);
+}
+
+/* What a column counted in the one repeat; there must be so many. */
+static uint64_t column(const struct answer *answer, uint32_t columns, uint32_t index)
+{
+	const uint8_t *header = expect_returned(answer, ARG_BYTES) + 8;
+	uint64_t sizes = get_u64(header);
+
+	CHECK_EQ(sizes >> 48, columns);
+	return get_u64(header + (sizes >> 16 & 0xffffU) + 16U + 8U * index);
+}
+
+TEST(differences_are_modulo_a_counters_width)
+{
+	struct host *host = start();
+	const struct answer *answer = run(host, "tick", "narrow,word,full,later");
+
+	CHECK_EQ(column(answer, 4U, 0U), 10U);
+	CHECK_EQ(column(answer, 4U, 1U), 0x20U);
+	CHECK_EQ(column(answer, 4U, 2U), (1ULL << 40) - 1U);
+	CHECK_EQ(column(answer, 4U, 3U), 2U);
+	CHECK_EQ(narrow.starts, 1U);
+	CHECK_EQ(narrow.stops, 1U);
+	host_stop(host);
+}
+
+TEST(those_before_one_that_can_not_be_had_are_stopped)
+{
+	struct host *host = start();
+
+	full.refuses = true;
+	expect_exception(run(host, "tick", "later,full,word,narrow"),
+			 "no slot for the counter full");
+	CHECK_EQ(narrow.starts, 1U);
+	CHECK_EQ(narrow.stops, 1U);
+	CHECK_EQ(word.starts, 1U);
+	CHECK_EQ(word.stops, 1U);
+	CHECK_EQ(later.starts, 0U);
+	CHECK_EQ(narrow.reads, 0U);
+	host_still_serves(host);
+	host_stop(host);
+}
+
+TEST(counters_stop_when_the_timed_function_fails)
+{
+	struct host *host = start();
+
+	host_functions.fail_at = 2U;
+	expect_exception(run(host, "fail_at", "narrow,later"), "");
+	CHECK_EQ(narrow.starts, 1U);
+	CHECK_EQ(narrow.stops, 1U);
+	CHECK_EQ(later.stops, 1U);
+	host_stop(host);
+}
+
+TEST(only_whole_names_are_known)
+{
+	static const char *const none[] = {"narro", "narrowed", "narrow,", ",", "narrow,wor"};
+	struct host *host = start();
+
+	(void)expect_returned(create(host, "tick", none[2]), ARG_FUNCTION);
+	for (size_t i = 0U; i < sizeof(none) / sizeof(none[0]); i++) {
+		if (i != 2U) {
+			expect_exception(create(host, "tick", none[i]), "no counter ");
+		}
+	}
+	host_still_serves(host);
+	host_stop(host);
+}
+
+/* And the most that was ever in use stays what it was. */
+TEST(a_calls_peak_is_above_what_was_in_use)
+{
+	struct host *host = start();
+	uint64_t data = host_alloc(host, 30000U);
+	uint64_t bytes;
+	uint32_t peak;
+
+	host_free_data(host, data);
+	peak = host->server.arena.peak;
+	bytes = column(run(host, "leak", "arena_bytes"), 1U, 0U);
+	CHECK(bytes >= 1000U);
+	CHECK(bytes < 1100U);
+	CHECK_EQ(host->server.arena.peak, peak);
+	CHECK_EQ(column(run(host, "tick", "arena_bytes"), 1U, 0U), 0U);
+	host_stop(host);
+}
+
+TEST(the_list_tells_which_can_not_be_had)
+{
+	struct host *host = start();
+	struct args args = {0};
+	const uint8_t *list;
+	char text[200] = "";
+
+	word.refuses = true;
+	list = expect_returned(host_call(host, host_global(host, "minrpc.counters"), &args),
+			       ARG_BYTES);
+	CHECK(get_u64(list) < sizeof(text));
+	memcpy(text, list + 8, get_u64(list));
+	CHECK_CONTAINS(text, "arena_bytes,bytes,32\n");
+	CHECK_CONTAINS(text, "narrow,cycles,8\nword,,0\nfull,,64\nlater,,16\n");
+	CHECK(strstr(text, "heap_bytes") == NULL);
+	CHECK_EQ(narrow.starts, narrow.stops);
+	host_stop(host);
+}
+
+CHECK_MAIN(CASE(differences_are_modulo_a_counters_width),
+	   CASE(those_before_one_that_can_not_be_had_are_stopped),
+	   CASE(counters_stop_when_the_timed_function_fails), CASE(only_whole_names_are_known),
+	   CASE(a_calls_peak_is_above_what_was_in_use), CASE(the_list_tells_which_can_not_be_had))
