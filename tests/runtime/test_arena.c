@@ -335,6 +335,23 @@ TEST(every_alignment_of_workspace)
 	}
 }
 
+/* What alignment leaves free counts, too: else workspace would begin in a block. */
+TEST(aligned_workspace_never_reaches_the_blocks)
+{
+	for (uint32_t alignment = 1U; alignment <= 1024U; alignment *= 2U) {
+		for (uint32_t taken = 1900U; taken < 4000U; taken += GRANULE) {
+			fresh();
+			(void)take(taken, 1U, MINRPC_ARENA_DATA);
+			if (minrpc_workspace_alloc(&arena, 100U, alignment) != NULL) {
+				CHECK(arena.top >= arena.end);
+			} else {
+				CHECK_EQ(arena.top, arena.size);
+			}
+			(void)arena_check(&arena);
+		}
+	}
+}
+
 TEST(writes_beside_workspace_are_noticed)
 {
 	uint8_t *block;
@@ -484,6 +501,7 @@ CHECK_MAIN(CASE(neighbours_merge_in_any_order), CASE(a_hole_is_used_again),
 	   CASE(release_frees_these_kinds_only), CASE(an_arena_of_two_granules),
 	   CASE(sizes_near_those_of_a_huge_arena_do_not_wrap), CASE(workspace_is_a_stack),
 	   CASE(workspace_and_blocks_share_the_room), CASE(every_alignment_of_workspace),
+	   CASE(aligned_workspace_never_reaches_the_blocks),
 	   CASE(writes_beside_workspace_are_noticed),
 	   CASE(a_byte_beside_an_array_is_noticed_and_mended), CASE(a_damaged_header_is_noticed),
 	   CASE(a_run_over_an_array_and_the_next_header_is_laid_on_the_first),
