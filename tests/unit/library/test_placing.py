@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where a call's arrays and numbers go, and what is told of a write beside them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+import pytest
+from minrpc.client.rpc import RpcClient
+from minrpc.library.arguments import plan_call
+from minrpc.library.frame import GuardError
+from minrpc.library.quick import quick_call
+
+from tests.unit.library.host_library import HostLibrary
+
+SOURCE = """
+void copy(const short *x, short *y, int n) { for (int i = 0; i < n; i++) y[i] = x[i]; }
+void put(signed char *y, int at) { y[at] = 1; }
+void take(unsigned long long x) { (void)x; }
+unsigned long long same(unsigned long long x) { return x; }
+"""
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> HostLibrary:
+    directory: Path = tmp_path_factory.mktemp("placing")
+    return HostLibrary(SOURCE, directory)
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_arrays_may_lie_side_by_side_but_not_overlap(library: HostLibrary, swapped: bool) -> None:
+    whole = np.arange(8, dtype=np.int16)
+    first, second = (whole[4:], whole[:4]) if swapped else (whole[:4], whole[4:])
+    library.call("copy", first, second, 4)
+    assert second.tolist() == first.tolist()
+    with pytest.raises(ValueError, match="overlaps"):
+        library.call("copy", whole[:4], whole[3:7], 4)
+    with pytest.raises(ValueError, match="overlaps"):
+        library.call("copy", whole[3:7], whole[:4], 4)
+
+
+@pytest.mark.parametrize(
+    ("at", "told"),
+    [
+        (-1, "wrote 1 byte before y"),
+        (-3, "wrote 3 bytes before y"),
+        (-8, "wrote at least 8 bytes before y"),
+        (8, "wrote 1 byte behind y"),
+        (10, "wrote 3 bytes behind y"),
+        (15, "wrote at least 8 bytes behind y"),
+    ],
+)
+def test_a_write_beside_an_array_is_told_in_bytes(library: HostLibrary, at: int, told: str) -> None:
+    with pytest.raises(GuardError, match=told):
+        library.call("put", np.zeros(8, np.int8), at)
+    for inside in (0, 7):
+        library.call("put", np.zeros(8, np.int8), inside)
+
+
+@pytest.mark.parametrize("number", [0, 1, (1 << 63) - 1, 1 << 63, (1 << 63) + 1, (1 << 64) - 1])
+def test_numbers_without_a_sign_travel_as_int64(library: HostLibrary, number: int) -> None:
+    (sent,) = plan_call(library.functions["same"], (number,), 8).arguments(0)
+    assert isinstance(sent, int)
+    assert -(1 << 63) <= sent < 1 << 63
+    assert library.call("same", number) == number
+
+
+def test_a_number_that_needs_another_form_needs_a_plan(library: HostLibrary) -> None:
+    quick = quick_call(library.functions["take"])
+    assert quick is not None
+    nobody = cast("RpcClient", None)
+    assert quick(((1 << 63) - 1,), nobody) == [(1 << 63) - 1]
+    for number in (1 << 63, (1 << 64) - 1, -1, True, 1.0):
+        assert quick((number,), nobody) is None
