@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from minrpc.sizes import ProgramSizes, program_sizes
-from minrpc.sizes.program import HEADERS, NO_DEBUG, PADDING, Symbol, component_of, cut, totals
+from minrpc.sizes.program import HEADERS, NO_DEBUG, NO_SYMBOL, PADDING, Symbol, component_of, cut, totals
 
 COMPILERS = {
     "x86": ["cc", "-no-pie"],
@@ -28,6 +28,8 @@ KINDS = {
     "function": 'void {name}(void) {{ __asm__ volatile (".space {size} * 4"); }}',
     "text": 'const char *{name}(void) {{ return "text of {name}, {size}"; }}',
 }
+# It has an address, but each thread's room is elsewhere.
+THREADS = {"thread": "__thread char {name}[{size}] __attribute__((aligned({align})));"}
 MAIN = "int main(void) { return 0; }\nvoid _start(void) { main(); }\n"
 
 variables = st.lists(
@@ -44,7 +46,7 @@ def link(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..., Path]:
     def made(things: list[tuple[str, int, int]], *flags: str) -> Path:
         source, elf = tmp_path / "program.c", tmp_path / "program"
         lines = [
-            KINDS[kind].format(name=f"thing{index}", size=size, align=align)
+            (KINDS | THREADS)[kind].format(name=f"thing{index}", size=size, align=align)
             for index, (kind, size, align) in enumerate(things)
         ]
         start = "int main(void) { return 0; }\n" if command[0] == "cc" else MAIN
@@ -108,6 +110,35 @@ def test_what_aligns_is_padding(link: Callable[..., Path]) -> None:
     elf = link([("data", 1, 64), ("data", 1, 64)], "-g")
     padding = [one for one in program_sizes(elf).pieces if one.symbol == PADDING and one.memory == "ram"]
     assert 63 in {one.size for one in padding}
+
+
+def test_a_gap_that_aligns_nothing_is_no_padding(tmp_path: Path) -> None:
+    source, elf = tmp_path / "gap.s", tmp_path / "gap"
+    first, second = (f".type {one}, %object\n.size {one}, 4\n{one}: .long 1" for one in ("first", "second"))
+    lines = [".section .data", ".balign 8", ".skip 4", first, ".skip 4", second, ".globl main", "main:", ""]
+    source.write_text("\n".join(lines))
+    subprocess.run(["cc", "-nostdlib", "-static", "-Wl,-e,main", str(source), "-o", str(elf)], check=True)
+    pieces = [(one.symbol, one.size) for one in program_sizes(elf).pieces if one.memory == "ram"]
+    # Four bytes before a multiple of four align nothing: somebody has them who has no symbol.
+    assert pieces == [(NO_SYMBOL, 4), ("first", 4), (NO_SYMBOL, 4), ("second", 4)]
+
+
+def test_functions_begin_where_their_code_does(link: Callable[..., Path]) -> None:
+    elf = link([("function", 3, 1), ("function", 5, 1)], "-g")
+    thumb = "ARM" in subprocess.check_output(["readelf", "-h", str(elf)], text=True)
+    table = subprocess.check_output(["readelf", "-sW", str(elf)], text=True)
+    rows = re.findall(r": ([0-9a-f]+)\s+(\d+) FUNC .* (thing\d)$", table, re.MULTILINE)
+    expected = {name: (int(value, 16) & (-2 if thumb else -1), int(size)) for value, size, name in rows}
+    assert len(expected) == 2
+    found = {one.symbol: (one.address, one.size) for one in program_sizes(elf).pieces}
+    assert {name: found[name] for name in expected} == expected
+
+
+def test_zeroes_of_each_thread_take_no_room(link: Callable[..., Path]) -> None:
+    elf = link([("zeroed", 8, 8), ("thread", 400, 8)], "-g")
+    sizes = program_sizes(elf)
+    assert "thing1" not in sizes.by(lambda one: one.symbol, "ram")
+    assert sizes.ram == totals(elf)[1] == written_sections(elf) - 400
 
 
 symbols = st.lists(
