@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import select
@@ -96,6 +97,30 @@ def test_a_killed_harness_takes_all_of_its_build_along(log: Path) -> None:
             os.close(end)
         harness.wait()
         harness.stdout.close()
+
+
+# PR_SET_NAME: anything of 15 characters, which /proc/PID/stat has in front of what is looked for.
+NAMED = """
+import ctypes, os, signal
+os.setpgid(0, 0)
+ctypes.CDLL(None).prctl(15, b"(a) Z 1 (b) X 2")
+print(os.getpid(), flush=True)
+signal.pause()
+"""
+
+
+def test_a_processs_name_may_be_anything(log: Path) -> None:
+    process = spawn_logged([sys.executable, "-c", NAMED], log, cwd=log.parent, env=dict(os.environ))
+    while (printed := re.search(r"^(\d+)$", log.read_text(), re.MULTILINE)) is None:
+        assert process.poll() is None
+    end = os.pidfd_open(int(printed[1]))
+    try:
+        stop_session(process)
+        assert select.select([end], [], [], WAIT_S)[0], "the process goes on"
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            signal.pidfd_send_signal(end, signal.SIGKILL)
+        os.close(end)
 
 
 def test_a_program_that_ends_itself_is_told_who_its_parent_is() -> None:
