@@ -79,6 +79,13 @@ def test_limits_that_nothing_was_held_against_are_told() -> None:
     assert idle == ["limits.ad.time", "limits.add.tim", "limits.posix.ram"]
 
 
+def test_the_most_itself_is_allowed() -> None:
+    for most, broken in ((20000, False), (19999, True)):
+        assert bool(broken_limits(limits(flash=most), [counted([1000])])) == broken, most
+    for most, broken in ((100, False), (99, True)):
+        assert bool(broken_limits(limits(add={"cycles": most}), [counted([1000])])) == broken, most
+
+
 def test_what_is_told_names_both_and_the_key() -> None:
     (one,) = broken_limits(limits(add={"loads": "+2%"}), [counted([1000], loads=150)], [counted([1000])])
     assert str(one) == (

@@ -82,7 +82,10 @@ def test_github_action_benchmark() -> None:
         "value": 10.0,
     }
     assert by_name["bare_mps2_an385: flash"]["value"] == 20000
-    assert by_name[f"{call} on posix: latency"]["range"].startswith("± ")
+    interval = whole().records[-1].measurement.summary.interval
+    assert interval is not None
+    # The clock's tick is a nanosecond. It is how far the value may be off to either side.
+    assert by_name[f"{call} on posix: latency"]["range"] == f"± {(interval.high - interval.low) / 2:.4g}"
 
 
 def test_bencher() -> None:
@@ -104,6 +107,15 @@ def test_tvms_profiling_report() -> None:
     assert add["loads"] == {"count": 10}
     (device,) = found["device_metrics"].values()
     assert device == {"Duration (us)": {"microseconds": 16.0}, "Count": {"count": 2}}
+
+
+def test_in_tvms_report_shares_are_of_one_device() -> None:
+    found = json.loads(tvm_report(whole()))
+    shares: dict[str, float] = {}
+    for call in found["calls"]:
+        device = call["Device"]["string"]
+        shares[device] = shares.get(device, 0.0) + call["Percent"]["percent"]
+    assert shares == {"bare_mps2_an385": pytest.approx(100.0), "posix": pytest.approx(100.0)}
 
 
 def test_a_histogram_in_letters() -> None:
