@@ -681,6 +681,41 @@ TEST(a_session_start_in_two_pieces_of_a_ring_is_seen)
 	}
 }
 
+/* Each call brings some: the first look follows the untimed call, the third the second timed one.
+ */
+TEST(bytes_are_looked_for_after_a_call_that_they_came_in)
+{
+	struct host *host = start_pending(session_start, sizeof(session_start), 3U);
+	uint64_t evaluator =
+		made_counting(host, "tick", &(struct options){.number = 1 << 27, .repeat = 1});
+
+	host->server.received = &host_functions.calls;
+	give_run(host, evaluator);
+	CHECK_EQ(host_functions.calls, 3U);
+	expect_abandoned(host);
+}
+
+/* A look is code that a time would hold: there is one after the untimed call and one before the
+ * repeat. */
+TEST(no_look_falls_into_a_batch_while_nothing_comes_in)
+{
+	static const uint32_t nothing;
+	struct host *host = start_pending(session_start, sizeof(session_start), UINT32_MAX);
+	uint64_t evaluator =
+		made_counting(host, "tick", &(struct options){.number = 1000, .repeat = 1});
+
+	host->platform.received = &nothing;
+	host->server.received = &nothing;
+	host_functions.cost = 100000U;
+	give_run(host, evaluator);
+	CHECK_EQ(host_functions.calls, 1001U);
+	CHECK_EQ(looks, 2U);
+	host_take_next(host);
+	host_still_serves(host);
+	bytes_free(&waiting);
+	host_stop(host);
+}
+
 /* It came with the request, in one piece, so the port does not have it any more. */
 TEST(a_session_start_right_behind_the_request_is_seen)
 {
@@ -765,6 +800,8 @@ CHECK_MAIN(CASE(one_untimed_call_then_number_calls_a_repeat), CASE(every_arity_i
 	   CASE(a_new_session_ends_a_long_batch), CASE(a_new_session_ends_batches_that_grow),
 	   CASE(a_new_session_ends_a_cool_down),
 	   CASE(a_session_start_in_two_pieces_of_a_ring_is_seen),
+	   CASE(bytes_are_looked_for_after_a_call_that_they_came_in),
+	   CASE(no_look_falls_into_a_batch_while_nothing_comes_in),
 	   CASE(a_session_start_right_behind_the_request_is_seen),
 	   CASE(calls_between_two_looks_under_a_clock_that_stands_still),
 	   CASE(other_bytes_end_nothing), CASE(what_the_coarse_clock_timed_says_so))

@@ -131,8 +131,8 @@ bool minrpc_invoke(const struct minrpc_callee *callee, uint32_t number, struct m
 	server->left = number;
 #endif
 	if (status != 0 && server->error[0] == '\0') {
-		(void)minrpc_fail(server, "%s returned %d, no message",
-				  minrpc_callee_name(callee), status);
+		(void)minrpc_fail(server, "%s returned %d, no message", minrpc_callee_name(callee),
+				  status);
 	}
 	return status == 0;
 }

@@ -87,17 +87,18 @@ def test_going_on_tries_what_is_missing_and_no_more(
 
 
 def test_ctrl_c_keeps_what_is_done(command: list[str]) -> None:
-    """As a terminal sends it: to the whole group of processes. Nothing lives on, and going on ends it."""
-    argv = [sys.executable, "-m", "minrpc", *command, "--check", "right.py:right"]
+    """As a terminal sends it: to the whole group of processes. Nothing lives on."""
+    # So many that they are not done before the signal comes, on however busy a host.
+    many = ["--param", "MORE=1:1000:1", "--check", "right.py:right", "--results", "r.jsonl"]
     with subprocess.Popen(
-        [*argv, "--results", "r.jsonl"],
+        [sys.executable, "-m", "minrpc", *command, *many],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         process_group=0,
     ) as running:
         assert running.stdout is not None
-        while "  2/16" not in running.stdout.readline():
+        while "  2/16000" not in running.stdout.readline():
             assert running.poll() is None
         os.killpg(running.pid, signal.SIGINT)
         out, err = running.communicate(timeout=60)
@@ -105,11 +106,10 @@ def test_ctrl_c_keeps_what_is_done(command: list[str]) -> None:
     assert "stopped; what was measured is kept" in err
     assert "Traceback" not in err
     assert "tried: " in out
-    kept = outcomes("r.jsonl")
-    assert 2 <= len(kept) <= 16
-    assert kept.items() <= due().items()
-    assert main([*command, "--check", "right.py:right", "--resume", "r.jsonl"]) == 0
-    assert outcomes("r.jsonl") == due()
+    kept = lines("r.jsonl")
+    assert 2 <= len(kept) < 16000
+    for line in kept:
+        assert line["outcome"] == ("wrong" if line["params"]["WRONG"] != "0" else "correct")
 
 
 def test_only_the_best_is_checked(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:

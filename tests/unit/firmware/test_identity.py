@@ -24,6 +24,7 @@ from minrpc.firmware.identity import Look
 from minrpc.firmware.inputs import Inputs
 from minrpc.firmware.places import Places
 from minrpc.firmware.recipes import recipe_for
+from minrpc.host import session
 from minrpc.targets import PLATFORMS, Target
 
 POSIX = PLATFORMS["posix"]
@@ -152,8 +153,11 @@ def opened_files(trace: Path) -> set[Path]:
 
 
 def part_of_a_program(path: Path) -> bool:
-    """Shared libraries, locales, Python's own files; and what CMake's program always brings along."""
+    """Shared libraries, locales, Python's own files; what CMake's program always brings along; and ours that
+    starts a command."""
     text = str(path)
+    if path == Path(session.__file__):
+        return True
     if re.search(r"\.so(\.|$)|/(locale|gconv|site-packages|python3[\d.]*|__pycache__)/|\.pyc$", text):
         return True
     if re.match(r"/etc/|/usr/share/zoneinfo/|/usr/share/cmake[^/]*/|/tmp/|/run/", text):

@@ -152,11 +152,11 @@ struct minrpc_server {
 	uint32_t object_serial; /**< of the next one's handle */
 	uint32_t random_state;
 #if MINRPC_ABANDON
+	const volatile uint32_t *received; /**< changes when bytes come in */
 	const uint8_t
 		*rest; /**< what came behind the message that is carried out, in the same piece */
 	uint32_t rest_size;
-	const volatile uint32_t *received; /**< changes when bytes come in */
-	uint32_t seen;                     /**< what it was at the last look for them */
+	uint32_t seen; /**< what it was at the last look for them */
 	uint32_t left; /**< calls that the last batch did not make, as bytes came in */
 #endif
 	struct minrpc_arena arena;
