@@ -35,6 +35,9 @@ NO_DEBUG: Final = "(no debug information)"
 
 _NO_BITS: Final = "SHT_NOBITS"
 _TYPES: Final = frozenset({"STT_FUNC", "STT_OBJECT", "STT_LOOS"})
+_FIRMWARE: Final = "zephyr-app"
+_OWN: Final = (["bench"], ["operators"], ["ports"], ["runtime"])
+"""What is in it."""
 _LIBRARIES: Final = frozenset({"libgcc", "libc", "libm", "picocrt", "glibc"})
 # No processor here aligns anything more than this, but for pages.
 _MOST_ALIGNED: Final = 64
@@ -154,9 +157,13 @@ def component_of(file: str) -> str:
     if file.startswith("("):
         return file
     parts = file.split("/")[:-1]
+    # The firmware's own: a build that several checkouts share names the one in which it was made.
+    own = next((at for at, one in enumerate(parts) if one == _FIRMWARE and parts[at + 1 :][:1] in _OWN), None)
+    if own is not None:
+        return "/".join(parts[own + 1 :])
     if parts[:2] == ["", "minrpc"]:  # as firmware/places.py names what builds are made from
         place, parts = parts[2:3], parts[3:]
-        parts = parts[1:] if place == ["app"] and parts[:1] == ["zephyr-app"] else parts
+        parts = parts[1:] if place == ["app"] and parts[:1] == [_FIRMWARE] else parts
         return "/".join(parts or place)
     # A toolchain's own sources, wherever these were when it was built.
     library = next((one for one in parts if one in _LIBRARIES), None)

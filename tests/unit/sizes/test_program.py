@@ -160,6 +160,9 @@ def test_a_section_is_cut_without_a_gap(start: int, size: int, symbols: list[Sym
     ("file", "component"),
     [
         ("/minrpc/app/zephyr-app/runtime/timer.c", "runtime"),
+        ("/home/other/checkout/zephyr-app/runtime/timer.c", "runtime"),
+        ("/home/other/checkout/zephyr-app/ports/zephyr/main.c", "ports/zephyr"),
+        ("/home/me/zephyr-app/src/main.c", "/home/me/zephyr-app/src"),
         ("/minrpc/workspace/zephyr/kernel/sched.c", "zephyr/kernel"),
         ("/minrpc/project/fir.c", "project"),
         ("/build/gcc/x/libgcc/config/arm/lib1funcs.S", "libgcc"),
