@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import socket
 import subprocess
+import sys
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,6 +21,7 @@ from minrpc.running import start
 from minrpc.targets import Target
 from minrpc.transport import SocketTransport
 
+from tests.docs.pages import blocks_of
 from tests.native import build, need_tools
 
 ROOT = Path(__file__).parents[2]
@@ -100,6 +102,17 @@ def test_the_same_program_without_an_operating_system(
     program = Firmware(target, directory / "own_functions.elf", directory, "", cached=True, seconds=0.0)
     with start(program) as machine, connect(machine) as device:
         check_its_functions(device)
+
+
+def test_the_page_says_how_it_is_started(program: Path, tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "c-library.md").read_text(encoding="utf-8")
+    (block,) = (one for one in blocks_of(page) if one.kind == "python")
+    (tmp_path / "build").symlink_to(program.parent)
+    ran = subprocess.run(
+        [sys.executable, "-c", block.text], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout
 
 
 def test_it_has_nothing_that_it_did_not_ask_for(program: Path) -> None:

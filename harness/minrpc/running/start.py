@@ -13,6 +13,7 @@ from minrpc.running.device import RunningDevice
 from minrpc.running.local import start_process
 from minrpc.running.qemu import start_qemu
 from minrpc.targets import Icount, Target
+from minrpc.targets.target import elf_without_port
 
 
 def start(
@@ -36,6 +37,8 @@ def start(
         return _launch(what, counters, total)
     if what.serial_port is not None:
         return _attach(what)
+    if what.elf is not None:
+        raise elf_without_port()
     return _launch(build(what), counters, total)
 
 

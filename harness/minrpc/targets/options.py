@@ -11,7 +11,7 @@ from typing import Any, Literal
 from minrpc.errors import ConfigurationError
 from minrpc.targets.option_table import CALL_S, DEVICE_OPTIONS, SESSION_S, TOTAL_S
 from minrpc.targets.table import Platform
-from minrpc.targets.target import Link, Target, Timing
+from minrpc.targets.target import Link, Target, Timing, elf_without_port
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +131,6 @@ def _check_without_port(options: Options) -> None:
     if options.baud is not None:
         raise ConfigurationError("--baud is for a serial port", next_step="name it with --serial-port")
     if options.elf is not None:
-        raise ConfigurationError("--elf is for a board that runs", next_step="name it with --serial-port")
+        raise elf_without_port()
     if options.timing == "board":
         raise ConfigurationError("--timing board is for a board", next_step="name it with --serial-port")

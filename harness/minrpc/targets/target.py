@@ -134,6 +134,15 @@ class Target:
         return replace(self, platform=platform, **own)
 
 
+def elf_without_port() -> ConfigurationError:
+    """What to raise where a program is named, but no port at which it runs."""
+    return ConfigurationError(
+        "an ELF file (--elf, elf=) says which program runs at a serial port: it is not started",
+        next_step="name the port as well, or start the program from Python: open_device(Firmware(...)), "
+        "see docs/c-library.md",
+    )
+
+
 def require(given: Mapping[str, object], known: type[T], problem: str) -> T:
     """`given`, which has only what `known` knows. Raises TypeError, which begins with `problem`."""
     names = _names(cast(Hashable, known))

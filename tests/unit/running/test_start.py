@@ -340,6 +340,12 @@ def test_a_program_that_can_not_run(posix: Firmware, tmp_path: Path) -> None:
         start(replace(posix, elf=plain))
 
 
+def test_a_program_is_named_together_with_its_port(posix: Firmware) -> None:
+    with pytest.raises(ConfigurationError, match="it is not started") as caught:
+        start(posix.target.changed(elf=posix.elf))
+    assert "name the port" in caught.value.next_step
+
+
 def test_a_board_is_not_started_from_here(posix: Firmware) -> None:
     board = replace(posix.platform, name="my_board", starts="board")
     with pytest.raises(ConfigurationError, match="my_board is a board") as caught:
