@@ -129,3 +129,26 @@ def test_a_change_that_changes_nothing(checkout: Path) -> None:
     compared = run_step(named["Compare"], checkout, env)
     assert (compared.returncode, compared.stderr) == (0, "")
     assert "none of 1 slower" in (checkout.parent / "summary.md").read_text()
+
+
+def test_a_change_that_brings_the_function(checkout: Path) -> None:
+    """What it started from has nothing to compare with: the job goes on to its summary and comment."""
+    named, env = steps()
+    git(checkout, "checkout", "--orphan", "first")
+    git(checkout, "rm", "--cached", "add.c")
+    git(checkout, "commit", "-m", "nothing yet")
+    git(checkout, "push", "-f", "origin", "first:later")
+    git(checkout, "add", "add.c")
+    git(checkout, "commit", "-m", "add")
+    further = env | {"GITHUB_BASE_REF": "later"}
+    measured = run_step(named["Measure"], checkout, further)
+    assert measured.returncode == 0, measured.stderr
+    assert "there is no file add.c" in measured.stderr
+    compared = run_step(named["Compare"], checkout, further)
+    assert compared.returncode == 0, compared.stderr
+    assert "limits.add.instructions" in compared.stderr
+    summary = (checkout.parent / "summary.md").read_text()
+    assert summary.startswith("No comparison: the merge base can't be measured.\n")
+    assert "| add(int16[64], int16[64], int16[64], 64) | bare_mps2_an385" in re.sub(" +", " ", summary)
+    assert run_step(named["Comment"], checkout, further).returncode == 0
+    assert (checkout.parent / "report.md").read_text() == summary

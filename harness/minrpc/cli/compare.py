@@ -11,7 +11,7 @@ from minrpc.cli.json_output import add_json_option, write_json
 from minrpc.cli.limit_lines import tell_limits
 from minrpc.cli.timing_files import read_records
 from minrpc.errors import HarnessError
-from minrpc.publish.limits import broken_limits, idle_limits
+from minrpc.publish.limits import broken_limits, idle_limits, unchecked_limits
 from minrpc.reports.figures import check_target
 from minrpc.targets.limits import load_limits
 from minrpc.timing.compare import Comparison, compare, comparison_json
@@ -51,7 +51,7 @@ def main(arguments: argparse.Namespace) -> int:
         write_json(arguments, comparison_json(comparison), failure=failure)
         arguments.json = None  # It is written.
         raise failure
-    tell_limits(broken, idle_limits(limits, head), sys.stderr)
+    tell_limits(broken, idle_limits(limits, head), unchecked_limits(limits, head, base), sys.stderr)
     worse = bool(broken) or (arguments.fail and comparison.worse(strict=arguments.strict_timing))
     write_json(arguments, comparison_json(comparison), passed=not worse)
     return 1 if worse else 0

@@ -14,13 +14,19 @@ from minrpc.targets.limits import Limit
 _ESCAPES: Final = {"%": "%25", "\r": "%0D", "\n": "%0A"}
 
 
-def tell_limits(broken: Sequence[Broken], idle: Sequence[Limit], stream: TextIO) -> None:
+def tell_limits(
+    broken: Sequence[Broken], idle: Sequence[Limit], unchecked: Sequence[Limit], stream: TextIO
+) -> None:
     """One line each: "::error ..." where GitHub runs us, which it then shows beside the change.
 
     idle: limits that nothing was held against, told in one line.
+    unchecked: those of growth that have no base, likewise.
     """
     if idle:
         print(f"minrpc: nothing was measured for {', '.join(one.key for one in idle)}", file=stream)
+    if unchecked:
+        names = ", ".join(one.key for one in unchecked)
+        print(f"minrpc: not checked, as there is no base to compare with: {names}", file=stream)
     inside = os.environ.get("GITHUB_ACTIONS") == "true"
     for one in broken:
         text = str(one)

@@ -29,7 +29,7 @@ from minrpc.library import LoadedLibrary
 from minrpc.pipeline import connect
 from minrpc.publish.exports import action_benchmark, bencher, tvm_report
 from minrpc.publish.html_page import html_page
-from minrpc.publish.limits import broken_limits, idle_limits
+from minrpc.publish.limits import broken_limits, idle_limits, unchecked_limits
 from minrpc.publish.markdown_page import markdown_page
 from minrpc.publish.provenance import about_here, firmware_record, platform_facts
 from minrpc.publish.run import CallProfile, PlatformPart, Run, run_of
@@ -122,7 +122,8 @@ def main(arguments: argparse.Namespace) -> int:
     if not arguments.markdown:
         print(markdown_page(run), end="")
     broken = broken_limits(limits, run.records)
-    tell_limits(broken, idle_limits(limits, run.records), sys.stderr)
+    idle, unchecked = idle_limits(limits, run.records), unchecked_limits(limits, run.records)
+    tell_limits(broken, idle, unchecked, sys.stderr)
     write_json(arguments, run.content(), passed=not broken)
     return 1 if broken else 0
 

@@ -33,14 +33,12 @@ def broken_limits(
     limits: Sequence[Limit], head: Sequence[Record], base: Sequence[Record] = ()
 ) -> list[Broken]:
     """Those that `head` breaks, by itself or against `base`, each subject once."""
-    before = {record.key: record for record in base}
-    sizes = {record.platform: record for record in base if record.firmware is not None}
+    before = _Bases(base)
     found = []
     for limit in limits:
         seen = set()
         for record in head:
-            kept = before.get(record.key) if limit.function else sizes.get(record.platform)
-            for subject, old, new in _judged(limit, record, kept):
+            for subject, old, new in _judged(limit, record, before.of(limit, record)):
                 if subject not in seen and not limit.allows(old, new):
                     found.append(Broken(limit, subject, old, new))
                 seen.add(subject)
@@ -50,6 +48,30 @@ def broken_limits(
 def idle_limits(limits: Sequence[Limit], head: Sequence[Record]) -> list[Limit]:
     """Those that nothing in `head` was held against: of another call or platform, or not measured."""
     return [limit for limit in limits if not any(True for one in head for _ in _judged(limit, one, None))]
+
+
+def unchecked_limits(
+    limits: Sequence[Limit], head: Sequence[Record], base: Sequence[Record] = ()
+) -> list[Limit]:
+    """Those of growth that something in `head` is subject to, and nothing in `base` to compare it with."""
+    before = _Bases(base)
+    return [
+        limit
+        for limit in limits
+        if limit.kind != "most"
+        and any(old is None for one in head for _, old, _ in _judged(limit, one, before.of(limit, one)))
+    ]
+
+
+class _Bases:
+    """What each limit of a record is held against."""
+
+    def __init__(self, base: Sequence[Record]) -> None:
+        self._calls = {record.key: record for record in base}
+        self._sizes = {record.platform: record for record in base if record.firmware is not None}
+
+    def of(self, limit: Limit, record: Record) -> Record | None:
+        return self._calls.get(record.key) if limit.function else self._sizes.get(record.platform)
 
 
 def _judged(limit: Limit, record: Record, base: Record | None) -> Iterator[tuple[str, float | None, float]]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from minrpc.cli import main
 from minrpc.errors import ConfigurationError
-from minrpc.publish.limits import broken_limits, idle_limits
+from minrpc.publish.limits import broken_limits, idle_limits, unchecked_limits
 from minrpc.targets.config import merge
 from minrpc.targets.limits import Limit, limits_of, load_limits
 from minrpc.timing.record import dump
@@ -84,6 +84,20 @@ def test_the_most_itself_is_allowed() -> None:
         assert bool(broken_limits(limits(flash=most), [counted([1000])])) == broken, most
     for most, broken in ((100, False), (99, True)):
         assert bool(broken_limits(limits(add={"cycles": most}), [counted([1000])])) == broken, most
+
+
+def test_growth_without_a_base_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    given = limits(flash="+2%", ram=99999, add={"cycles": "+2%", "time": "3 ms"}, mul={"cycles": "+2"})
+    one = counted([1000])
+    assert [limit.key for limit in unchecked_limits(given, [one])] == ["limits.flash", "limits.add.cycles"]
+    assert unchecked_limits(given, [one], [one]) == []
+    kept, project = tmp_path / "kept.json", tmp_path / "minrpc.toml"
+    kept.write_text(dump([one]))
+    project.write_text('[limits]\nadd.cycles = "+2%"\n')
+    assert main(["report", "--from", str(kept), "--platforms-file", str(project)]) == 0
+    assert "no base to compare with: limits.add.cycles" in capsys.readouterr().err
+    assert main(["compare", str(kept), str(kept), "--platforms-file", str(project)]) == 0
+    assert "not checked" not in capsys.readouterr().err
 
 
 def test_what_is_told_names_both_and_the_key() -> None:
