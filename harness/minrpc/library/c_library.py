@@ -16,7 +16,7 @@ from minrpc.client.device import Device
 from minrpc.client.function import RemoteFunction, RemoteModule
 from minrpc.client.rpc import RpcClient
 from minrpc.client.timing import TimeEvaluator
-from minrpc.errors import DeadlineError, SessionTerminatedError
+from minrpc.errors import DeadlineError, EmulatorExitedError, SessionTerminatedError
 from minrpc.library.arguments import Plan, plan_call
 from minrpc.library.c_types import Declarations, Function, FunctionType
 from minrpc.library.call_memory import CallMemory
@@ -220,7 +220,12 @@ class CLibrary:
 
         def timed(*args: object) -> Any:  # noqa: ANN401 - TimingResult or Measurement
             plan = plan_call(function, args, self.facts.pointer_size, guards=False)
-            return self._memory.time(timer, plan)
+            try:
+                return self._memory.time(timer, plan)
+            except (SessionTerminatedError, EmulatorExitedError) as error:
+                step = f"guards are off while {name} is timed: `minrpc call` tells what writes past an array"
+                error.next_step = f"{step}; {error.next_step}"
+                raise
 
         return timed
 

@@ -106,3 +106,14 @@ def test_a_number_that_does_not_fit_is_told(source: str, capsys: pytest.CaptureF
         given = ["time", "square", "--source", source, "--arg", number, "--platform", "posix"]
         assert main(given) == 2, number
         assert "square: x: " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("platform", ["posix", "bare_mps2_an385"])
+def test_time_of_what_writes_far_past_its_array_leads_to_call(
+    source: str, platform: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["--arg", "int16[4]", "--arg", "int16[4]", "--arg", "100000000", "--arg", "3"]
+    assert main(["time", "scale", "--source", source, *words, "--platform", platform]) != 0
+    told = capsys.readouterr().err
+    assert "guards are off while scale is timed" in told
+    assert "`minrpc call`" in told
