@@ -12,12 +12,14 @@ from minrpc.timing.record import Record, merged
 
 
 def read_records(path: Path, *others: str, missing: list[Record] | None = None) -> list[Record]:
-    """What is in the file, or `missing` when there is none. Raises ConfigurationError with the reason.
+    """What is in the file, or `missing` when there is none or it is empty. Raises ConfigurationError with the
+    reason.
 
     others: commands whose files have measurements, too, and may be read here.
     """
     try:
-        return record.parse(path.read_text(encoding="utf-8"), *others)
+        text = path.read_text(encoding="utf-8")
+        return missing if missing is not None and not text.strip() else record.parse(text, *others)
     except FileNotFoundError as error:
         if missing is not None:
             return missing
@@ -38,7 +40,7 @@ def add_record(path: Path, new: Record) -> None:
     """
 
     def changed(text: str | None) -> str:
-        return record.dump(merged(record.parse(text) if text is not None else [], new))
+        return record.dump(merged(record.parse(text) if text and text.strip() else [], new))
 
     try:
         change_whole(path, changed)

@@ -80,6 +80,13 @@ def test_a_time_is_shown_kept_and_drawn(tmp_path: Path, capsys: pytest.CaptureFi
     assert drawn.read_text().lstrip().startswith("<?xml")
 
 
+def test_an_empty_file_is_as_good_as_none(tmp_path: Path) -> None:
+    kept = tmp_path / "times.json"
+    kept.write_text("\n")
+    assert main(["time", "inc", "--arg", "1", "--platform", "posix", "--json", str(kept)]) == 0
+    assert [one.measurement.name for one in parse(kept.read_text())] == ["inc"]
+
+
 def test_many_repeats_are_asked_for_in_parts(tmp_path: Path) -> None:
     kept = tmp_path / "times.json"
     asked = ["--repeat", "16000", "--number", "1", "--json", str(kept)]
