@@ -89,6 +89,11 @@ def _sizes(elf: Path) -> ProgramSizes:
 
 def _programs(arguments: argparse.Namespace) -> dict[str, Path]:
     if arguments.program:
+        if arguments.platform or arguments.option:
+            message = (
+                f"{arguments.program} is looked into as it is: --platform and --option are for a firmware"
+            )
+            raise ConfigurationError(message, next_step="leave one or the other out")
         try:
             is_elf = arguments.program.open("rb").read(4) == b"\x7fELF"
         except OSError as error:

@@ -38,6 +38,9 @@ def test_any_program(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert main(["size", str(text)]) == 2
     assert "is no ELF file" in capsys.readouterr().err
     assert main(["size", str(tmp_path / "none")]) == 2
+    for further in (["--platform", "posix"], ["--option=-DX=1"]):
+        assert main(["size", str(elf), *further]) == 2
+        assert "is looked into as it is" in capsys.readouterr().err
     assert main(["size", "--platform", "posix,bare_mps2_an385", "--treemap", str(tmp_path / "m.svg")]) == 2
     assert "take one platform" in capsys.readouterr().err
 
