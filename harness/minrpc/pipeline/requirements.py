@@ -126,7 +126,7 @@ def _requirements(platform: Platform) -> Iterator[Requirement]:
         try:
             platform = resolved(platform)
         except HarnessError as error:
-            yield Requirement("board", problem=error.message, command=_command(error.next_step))
+            yield _unresolved(error)
             return
         yield _attempt("compiler", lambda: zephyr_toolchain(platform.arch).description)
     else:
@@ -196,6 +196,15 @@ def _attempt(name: str, find: Callable[[], str]) -> Requirement:
         return Requirement(name, find())
     except MissingError as error:
         return Requirement(name, problem=error.message, command=_command(error.next_step))
+
+
+def _unresolved(error: HarnessError) -> Requirement:
+    """A board that can't be had; a name that is near is part of the problem: no command gets it."""
+    command, near = _command(error.next_step), error.next_step.partition(";")[0]
+    if not isinstance(error, ConfigurationError) or command != error.next_step:
+        return Requirement("board", problem=error.message, command=command)
+    problem = f"{error.message}; {near}" if near.startswith("did you mean") else error.message
+    return Requirement("board", problem=problem, command="minrpc platforms; west boards")
 
 
 def _command(next_step: str) -> str:

@@ -50,5 +50,5 @@ def _strip(record: Record, y: float) -> Iterator[str]:
             f'<g><title>{escape(told)}</title><circle cx="{x:.1f}" cy="{y:g}" r="5" '
             f'fill="{any_hue(record.platform)}" stroke="currentColor" stroke-width="0.6" opacity="0.8"/></g>'
         )
-    spread = f"± {(high - low) / (high + low):.2%}" if high > low else "all the same"
+    spread = f"± {(high - low) / (high + low) * 100:.3g} %" if high > low else "all the same"
     yield f'<text x="{end + 12:g}" y="{y + 4:g}" fill="currentColor">{spread}</text>'

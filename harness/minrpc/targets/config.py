@@ -220,7 +220,8 @@ def _checked(value: object, key: str, directory: Path, where: str) -> object:
     expected = {"bool": bool, "int": int, "int | None": int}.get(str(kind), str)
     if type(value) is not expected:
         allowed = f"{expected.__name__} or {_NONE!r}" if optional else expected.__name__
-        raise ConfigurationError(f"{where}: must be a {allowed}, not {value!r}")
+        article = "an" if expected is int else "a"
+        raise ConfigurationError(f"{where}: must be {article} {allowed}, not {value!r}")
     return value
 
 

@@ -83,6 +83,11 @@ def _in(table: object, platforms: Collection[str], origin: str, platform: str) -
             yield from _in(value, (), origin, name)
         elif isinstance(value, Mapping):
             for what, one in value.items():
+                if what in SIZES or isinstance(
+                    one, Mapping
+                ):  # A firmware's, or calls: so a platform is meant.
+                    step = "see `minrpc platforms`; a board of Zephyr's needs an entry, [platforms.NAME]"
+                    raise ConfigurationError(f"{where}.{name}: there is no such platform", next_step=step)
                 yield _limit(name, what, one, platform, origin)
         else:
             step = f'write {" or ".join(SIZES)}, or what of a call: {name}.instructions = "+2%"'

@@ -62,6 +62,14 @@ def test_doctor_says_the_command_that_gets_what_is_missing(minrpc: Minrpc) -> No
     assert "\n  west init -l . && west update    # " in out
 
 
+@pytest.mark.usefixtures("nothing_installed")
+def test_doctor_proposes_names_for_one_that_nothing_has(minrpc: Minrpc) -> None:
+    status, out, _ = minrpc("doctor", "--platform", "posxi")
+    assert status == 1
+    assert "MISSING: there is no platform 'posxi'; did you mean posix" in out
+    assert "\n  minrpc platforms; west boards    # posxi" in out
+
+
 @pytest.mark.parametrize("command", ["platforms", "doctor"])
 def test_a_cache_that_can_not_be_made_is_what_all_lack(
     minrpc: Minrpc, monkeypatch: pytest.MonkeyPatch, command: str

@@ -50,6 +50,9 @@ def test_a_time_has_a_unit() -> None:
 def test_what_is_neither_a_size_nor_a_call() -> None:
     with pytest.raises(ConfigurationError, match=r"limits\.flahs: nothing is known by that name"):
         limits(flahs=3)
+    for table in ({"flash": 3}, {"add": {"cycles": "+2%"}}):
+        with pytest.raises(ConfigurationError, match=r"limits\.nosuchboard: there is no such platform"):
+            limits(nosuchboard=table)
     with pytest.raises(ConfigurationError, match="must be a table"):
         limits_of(3, PLATFORMS, "minrpc.toml")
 

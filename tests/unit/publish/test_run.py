@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from minrpc.cli import main
+from minrpc.publish.dots import dots
 from minrpc.publish.exports import action_benchmark, bencher, tvm_report
 from minrpc.publish.html_page import html_page
 from minrpc.publish.markdown_page import markdown_page
@@ -63,6 +64,11 @@ def test_html_holds_any_text() -> None:
     assert "<lambda>" not in page
     assert "A &lt;run&gt; &amp; more" in page
     assert not re.findall(r"(?:src|href)=\"(?:https?:)?//", page)
+
+
+def test_a_small_spread_is_none_of_zero() -> None:
+    assert "± 5e-05 %" in dots([counted([1_000_000_000, 1_000_001_000])])
+    assert "all the same" in dots([counted([1000, 1000])])
 
 
 def test_a_run_of_nothing_is_a_page() -> None:
