@@ -278,6 +278,44 @@ def test_what_was_unloaded_says_so(load: Load, device: Device) -> None:
     assert device.info().arena_used == before
 
 
+def test_variables_and_addresses_of_what_was_unloaded(
+    load: Load, kinds: LoadedLibrary, tmp_path: Path
+) -> None:
+    (tmp_path / "gone.c").write_text(
+        "int count;\nint up(void) { return ++count; }\n"
+        "int order(const void *a, const void *b) { return *(const int *)a - *(const int *)b; }\n"
+    )
+    gone = load(tmp_path / "gone.c")
+    gone.variables.count = 4
+    assert gone.up() == 5
+    gone.unload()
+    with pytest.raises(ValueError, match="has been freed"):
+        _ = gone.variables.count
+    with pytest.raises(ValueError, match="has been freed"):
+        gone.variables.count = 1
+    with pytest.raises(ValueError, match="has been freed"):
+        kinds.sort(np.array([2, 1], np.int32), 2, gone.order)
+
+
+def test_an_array_that_a_parameter_sizes(load: Load, tmp_path: Path) -> None:
+    (tmp_path / "sized.c").write_text(
+        "const short table[2][2] = {{1, 2}, {3, 4}};\n"
+        "int at(int i) { return table[i][i]; }\n"
+        "void fill(int rows, int columns, double a[rows][columns])\n"
+        "{\n\tfor (int i = 0; i < rows; i++)\n\t\tfor (int j = 0; j < columns; j++)\n"
+        "\t\t\ta[i][j] = 10 * i + j;\n}\n"
+    )
+    library = load(tmp_path / "sized.c")
+    assert library.fill.prototype == "void fill(int rows, int columns, double (*a)[])"
+    values = np.zeros((2, 3))
+    library.fill(2, 3, values)
+    assert values.tolist() == [[0, 1, 2], [10, 11, 12]]
+    assert library.fill(2, 3, out((2, 3))).tolist() == values.tolist()
+    with pytest.raises(TypeError, match=r"a: expected float64\[\.\.,\.\.\]"):
+        library.fill(2, 3, values.astype(np.float32))
+    assert "variables of sized.c: const short int table[2][2]>" in repr(library.variables)
+
+
 def test_loads_leave_nothing_behind(load: Load, device: Device) -> None:
     base = None
     for round_ in range(20):

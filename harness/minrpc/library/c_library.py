@@ -51,7 +51,8 @@ class CFunction:
 
     @property
     def address(self) -> int:
-        """Where it is on the device."""
+        """Where it is on the device. Raises ValueError when its library is no longer there."""
+        self._library.module.check(self._library.module.rpc)
         return self._library.symbols.addresses[self.function.symbol]
 
     @property

@@ -226,7 +226,9 @@ def declaration(ctype: CType, name: str = "") -> str:
         case Qualified(Pointer() as pointer, qualifier):
             return declaration(pointer, f"{qualifier} {name}".strip())
         case Qualified(Array(element, count), qualifier):
-            return declaration(Array(Qualified(element, qualifier), count), name)
+            if not (isinstance(element, Qualified) and element.qualifier == qualifier):
+                element = Qualified(element, qualifier)
+            return declaration(Array(element, count), name)
         case Qualified(inner, qualifier):
             return f"{qualifier} {declaration(inner, name)}"
         case Array(element, count, False):

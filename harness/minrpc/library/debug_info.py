@@ -8,7 +8,7 @@ from io import BytesIO
 from typing import Any, Final
 
 from elftools.dwarf.compileunit import CompileUnit
-from elftools.dwarf.die import DIE
+from elftools.dwarf.die import DIE, AttributeValue
 from elftools.dwarf.dwarf_expr import DWARFExprParser
 from elftools.elf.elffile import ELFFile
 
@@ -310,13 +310,18 @@ class _Unit:
 def _count(die: DIE) -> int | None:
     count = die.attributes.get("DW_AT_count")
     if count is not None:
-        return int(count.value) if isinstance(count.value, int) else None
+        return int(count.value) if _is_constant(count) else None
     bound = die.attributes.get("DW_AT_upper_bound")
-    if bound is None or not isinstance(bound.value, int):
+    if bound is None or not _is_constant(bound):
         return None
     value = int(bound.value)
     # Of an array of no elements the last one's number is -1, which may come without its sign.
     return 0 if value in (0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF) else value + 1
+
+
+def _is_constant(attribute: AttributeValue) -> bool:
+    """Whether it is a number: of an array that a parameter sizes it is a reference, or an expression."""
+    return isinstance(attribute.value, int) and not attribute.form.startswith("DW_FORM_ref")
 
 
 def _number(die: DIE, name: str, default: int) -> int:

@@ -78,12 +78,19 @@ class LoadedLibrary(CLibrary):
         return found
 
     def read(self, address: int, size: int) -> memoryview:
-        """Bytes of the loaded code's own memory."""
+        """Bytes of the loaded code's own memory. Raises ValueError when it is no longer there."""
+        self._check()
         return self._memory.read(self.image.base, address - self.image.base, size)
 
     def write(self, address: int, data: bytes) -> None:
-        """Overwrite bytes of the loaded code's own memory."""
+        """Overwrite bytes of the loaded code's own memory. Raises ValueError when it is no longer there."""
+        self._check()
         self._memory.write(self.image.base, address - self.image.base, data)
+
+    def _check(self) -> None:
+        rpc = self.module.rpc
+        rpc.ready()
+        self.module.check(rpc)
 
     def unload(self) -> None:
         """Give its memory back, at the latest before the next request. A second call does nothing."""

@@ -10,6 +10,7 @@ import numpy as np
 
 from minrpc.client.array import RemoteArray
 from minrpc.library.c_types import (
+    Array,
     CType,
     Parameter,
     Pointer,
@@ -253,7 +254,7 @@ class Placer:
         if is_const(pointer.target):
             raise wrong(where, ctype, value, "it is only read")
         try:
-            dtype = numpy_dtype(pointer.target)
+            dtype = numpy_dtype(_sized(pointer.target))
         except TypeError as error:
             raise wrong(where, ctype, value, str(error)) from None
         made = np.zeros(value.shape, dtype)
@@ -430,3 +431,15 @@ def _update(value: StructValue, data: memoryview, sent: dict[int, Place], frame:
             storage.references[at + offset] = there
             storage.came_back.add(at + offset)
     storage.data[at : at + len(data)] = data
+
+
+def _sized(target: CType) -> CType:
+    """What it is an array of, while only the call says of how many."""
+    while isinstance(stripped := strip(target), Array) and _unsized(stripped):
+        target = stripped.element
+    return target
+
+
+def _unsized(array: Array) -> bool:
+    inner = strip(array.element)
+    return array.count is None or (isinstance(inner, Array) and _unsized(inner))

@@ -61,9 +61,9 @@ def check_dtype(where: str, ctype: CType, pointer: Pointer, value: np.ndarray[An
     target = strip(pointer.target)
     if isinstance(target, Void):
         return
-    shape: tuple[int, ...] = ()
+    shape: tuple[int | None, ...] = ()
     while isinstance(target, Array):
-        shape += (target.count or 0,)
+        shape += (target.count,)
         target = strip(target.element)
     if isinstance(target, Record) and not target.complete:
         raise TypeError(f"{where}: {declaration(ctype)} is a pointer to an incomplete struct")
@@ -78,11 +78,22 @@ def check_dtype(where: str, ctype: CType, pointer: Pointer, value: np.ndarray[An
         and value.dtype.kind in "iu"
         and value.itemsize == expected.itemsize
     )
-    if not fits or (shape and value.shape[-len(shape) :] != shape):
-        shown = expected.name + (f"[..,{','.join(map(str, shape))}]" if shape else "")
+    if not fits or not _ends_in(value.shape, shape):
+        shown = expected.name
         if isinstance(target, Record):
-            shown = f"numpy_dtype({declaration(target)})"
+            shown = f"an array of {declaration(target)}, by its dtype"
+        elif shape:
+            shown += f"[..,{','.join('..' if one is None else str(one) for one in shape)}]"
         raise TypeError(f"{where}: expected {shown} ({declaration(ctype)}), got {describe(value)}")
+
+
+def _ends_in(shape: tuple[int, ...], end: tuple[int | None, ...]) -> bool:
+    """Whether the last dimensions are these; None stands for any, as of an array that a parameter sizes."""
+    if not end:
+        return True
+    return len(shape) >= len(end) and all(
+        two in (None, one) for one, two in zip(shape[-len(end) :], end, strict=True)
+    )
 
 
 def array_address(where: str, ctype: CType, pointer: Pointer, value: RemoteArray) -> int:
