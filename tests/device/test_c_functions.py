@@ -23,6 +23,7 @@ from minrpc.library import (
     UndefinedSymbolsError,
     out,
 )
+from minrpc.pipeline import open_device
 from minrpc.running import RunningDevice
 
 Load = Callable[..., LoadedLibrary]
@@ -135,6 +136,17 @@ def test_pointers_in_structs_are_followed_and_remembered(kinds: LoadedLibrary) -
     assert made.coefficients is coefficients
     assert [kinds.filter_step(made, sample) for sample in (1, 2, 3)] == [1, 12, 123]
     assert (made.steps, state.tolist()) == (3, [3, 2, 1])
+
+
+def test_a_struct_that_points_to_itself_can_be_shown(load: Load, tmp_path: Path) -> None:
+    (tmp_path / "ring.c").write_text(
+        "struct ring { int v; struct ring *next; };\nint value(struct ring *r) { return r->next->v; }\n"
+    )
+    library = load(tmp_path / "ring.c")
+    ring = library.types.ring(v=1)
+    ring.next = ring
+    assert repr(ring) == "ring(v=1, next=...)"
+    assert library.value(ring) == 1
 
 
 def test_a_list_of_structs_is_followed_to_its_end(kinds: LoadedLibrary) -> None:
@@ -295,6 +307,15 @@ def test_variables_and_addresses_of_what_was_unloaded(
         gone.variables.count = 1
     with pytest.raises(ValueError, match="has been freed"):
         kinds.sort(np.array([2, 1], np.int32), 2, gone.order)
+
+
+def test_a_function_of_another_device(kinds: LoadedLibrary, running_device: RunningDevice) -> None:
+    if running_device.firmware is None:
+        pytest.skip("the firmware is not known")
+    with open_device(running_device.firmware) as device:
+        other = device.load(Path(__file__).with_name("c") / "kinds.c")
+        with pytest.raises(ValueError, match=", not on "):
+            kinds.sort(np.array([2, 1], np.int32), 2, other.ascending)
 
 
 def test_an_array_that_a_parameter_sizes(load: Load, tmp_path: Path) -> None:

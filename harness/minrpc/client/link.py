@@ -101,6 +101,7 @@ class SessionLink:
         self._keep_open = keep_open
         self._session = ClientSession(new_nonce or RandomNonces())
         self._waiting = False
+        self._overdue = ""
         self._tail: deque[bytes] = deque(maxlen=_TAIL_CHUNKS)
 
     @property
@@ -142,8 +143,12 @@ class SessionLink:
         try:
             self._handshake(deadline)
         except HarnessError as error:
+            if self._overdue and isinstance(error, NothingHeardError):
+                error.details += (f"'{self._overdue}' has not answered: it may still run",)
+                error.next_step = "reset the device, or open it again"
             self._explain(error, "session")
             raise
+        self._overdue = ""
         self.generation += 1
 
     def request(self, packet: bytes, stage: str, budget_s: float, front: int = 0) -> Buffer:
@@ -165,6 +170,7 @@ class SessionLink:
             if isinstance(error, DeadlineError) and not error.limit:
                 error.limit, error.next_step = "call", _MORE_TIME
             failure = self._blame(error, damaged)
+            self._overdue = stage if isinstance(failure, DeadlineError) else ""
             self._explain(failure, stage)
             if failure is error:
                 raise

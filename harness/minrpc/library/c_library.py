@@ -91,6 +91,8 @@ class CFunction:
         for one in args:
             if isinstance(one, RemoteArray):
                 one.check(rpc)
+            elif isinstance(one, CFunction):
+                one._library.module.check(rpc)
         plan = plan_call(self.function, args, self._library.facts.pointer_size, guards=bool(guards))
         return self._library.run(self.packed, plan, all_back=guards == "all")
 

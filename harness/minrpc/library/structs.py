@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from reprlib import recursive_repr
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -111,6 +112,7 @@ class StructValue(Shown):
 
     __hash__ = None  # type: ignore[assignment]
 
+    @recursive_repr()
     def __repr__(self) -> str:
         names = [one.name for one in flat_fields(self._record) if one.name]
         shown = ", ".join(f"{name}={_short(getattr(self, name))}" for name in names)

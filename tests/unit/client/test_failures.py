@@ -42,6 +42,18 @@ def test_nothing_heard(bench: Bench) -> None:
     assert works(bench)
 
 
+def test_nothing_heard_after_a_call_that_hangs(bench: Bench) -> None:
+    call = bench.device.system_lib()["inc"]
+    bench.transport.spoil = lambda _: b""
+    with pytest.raises(DeadlineError):
+        call.with_timeout(TIMEOUT_S)(1)
+    with pytest.raises(NothingHeardError, match="'call inc' has not answered: it may still run") as caught:
+        bench.device.connect()
+    assert caught.value.next_step == "reset the device, or open it again"
+    bench.transport.spoil = bytes
+    assert works(bench)
+
+
 def test_bytes_but_no_answer(bench: Bench) -> None:
     bench.model.dead = True
     bench.transport.say(b"login: ")
