@@ -79,13 +79,7 @@ def main(arguments: argparse.Namespace) -> int:
         if value is not None and value < 1:
             raise ConfigurationError(f"--{name} is at least 1, not {value}", next_step="leave it out")
     kernel = _kernel(arguments)
-    for path in (arguments.results, arguments.t4):
-        if path is not None:
-            check_writable(path)
-    if arguments.plot is not None:
-        check_target(arguments.plot)
-    if arguments.results and arguments.resume:
-        raise ConfigurationError("--resume adds to its own file", next_step="leave --results out")
+    _require_files(arguments)
     selection = selected(arguments)
     if len(selection.targets) > 1 and (arguments.t4 or arguments.plot):
         raise ConfigurationError("--t4 and --plot are of one platform", next_step="name one by --platform")
@@ -95,6 +89,27 @@ def main(arguments: argparse.Namespace) -> int:
         if status == _STOPPED:
             break
     return status
+
+
+def _require_files(arguments: argparse.Namespace) -> None:
+    """Raise ConfigurationError when a file can't be written, or results would be lost or are missing."""
+    results, resume = arguments.results, arguments.resume
+    if results is not None and resume is not None:
+        raise ConfigurationError("--resume adds to its own file", next_step="leave --results out")
+    if results is not None and results.is_file() and results.stat().st_size > 0:
+        raise ConfigurationError(
+            f"--results {results}: the file holds something already",
+            next_step=f"go on with it by --resume {results}, or name another file",
+        )
+    if resume is not None and not resume.is_file():
+        raise ConfigurationError(
+            f"--resume {resume}: there is no such file", next_step=f"begin one by --results {resume}"
+        )
+    for path in (results, arguments.t4):
+        if path is not None:
+            check_writable(path)
+    if arguments.plot is not None:
+        check_target(arguments.plot)
 
 
 def _kernel(arguments: argparse.Namespace) -> Kernel:
@@ -147,9 +162,7 @@ def _tune(kernel: Kernel, space: Space, target: Target, arguments: argparse.Name
     """Tune on one platform: 1 where no candidate was right, 130 after Ctrl-C."""
     path = arguments.resume or arguments.results
     with ExitStack() as stack:
-        file = path and stack.enter_context(
-            ResultsFile(path, target.name, space, resume=arguments.resume is not None)
-        )
+        file = path and stack.enter_context(ResultsFile(path, target.name, space))
         results = {one.candidate.number: one for one in (file.earlier if file else ())}
         stopped = _try_all(kernel, space, target, arguments, results, file)
     found = list(results.values())

@@ -13,7 +13,7 @@ from minrpc.tuning.candidates import Result, Space
 
 
 class ResultsFile:
-    """The results of one platform in the file at `path`, which may have those of others too.
+    """The results of one platform in the file at `path`, to which more are added. It may have others' too.
 
     earlier: what it holds of the space; the last one of a candidate counts. A line that was cut when its
         writer was killed is dropped.
@@ -21,17 +21,16 @@ class ResultsFile:
     Raises ConfigurationError for a file that is not of this space, or can't be written.
     """
 
-    def __init__(self, path: Path, platform: str, space: Space, *, resume: bool) -> None:
+    def __init__(self, path: Path, platform: str, space: Space) -> None:
         self._path = path
         self._platform = platform
         self.earlier: list[Result] = []
-        whole = 0
         try:
-            text = path.read_bytes() if resume and path.exists() else b""
+            text = path.read_bytes() if path.is_file() else b""
             whole = text.rfind(b"\n") + 1
             self.earlier = self._parsed(text[:whole].decode(), space)
-            self._file: IO[str] = path.open("a" if resume else "w", encoding="utf-8")
-            if resume:
+            self._file: IO[str] = path.open("a", encoding="utf-8")
+            if whole < len(text):
                 self._file.truncate(whole)
         except OSError as error:
             raise unwritable(path, error) from error

@@ -131,6 +131,8 @@ def test_only_the_best_is_checked(command: list[str], capsys: pytest.CaptureFixt
         (["--jobs", "0"], "--jobs is at least 1"),
         (["--plot", "p.txt"], "a plot is one of"),
         (["--results", "a", "--resume", "b"], "adds to its own file"),
+        (["--resume", "nowhere.jsonl"], "--resume nowhere.jsonl: there is no such file"),
+        (["--results", "right.py"], "go on with it by --resume right.py, or name another file"),
         (["--param", "1=2"], "NAME=VALUES"),
     ],
 )
@@ -139,6 +141,7 @@ def test_what_makes_no_sense_is_said_before_anything_runs(
 ) -> None:
     assert main([*command, *more]) == 2
     assert reason in capsys.readouterr().err
+    assert Path("right.py").read_text() == CHECK
 
 
 def test_a_scheduler_that_is_not_there_is_named(

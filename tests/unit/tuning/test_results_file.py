@@ -14,13 +14,13 @@ SPACE = Space({"A": ["1", "2", "3"]})
 
 
 def written(path: Path, *numbers: int, platform: str = "posix") -> None:
-    with ResultsFile(path, platform, SPACE, resume=True) as file:
+    with ResultsFile(path, platform, SPACE) as file:
         for number in numbers:
             file.add(Result(SPACE[number], "correct", cycles=float(number)))
 
 
 def numbers_in(path: Path, platform: str = "posix") -> list[int]:
-    with ResultsFile(path, platform, SPACE, resume=True) as file:
+    with ResultsFile(path, platform, SPACE) as file:
         return [one.candidate.number for one in file.earlier]
 
 
@@ -51,18 +51,10 @@ def test_a_line_that_was_cut_is_dropped(tmp_path: Path, cut: int) -> None:
 def test_the_last_word_on_a_candidate_counts(tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
     written(path, 0)
-    with ResultsFile(path, "posix", SPACE, resume=True) as file:
+    with ResultsFile(path, "posix", SPACE) as file:
         file.add(Result(SPACE[0], "wrong", "returned 1, not 2"))
-    with ResultsFile(path, "posix", SPACE, resume=True) as file:
+    with ResultsFile(path, "posix", SPACE) as file:
         assert [one.outcome for one in file.earlier] == ["wrong"]
-
-
-def test_without_resume_it_begins_anew(tmp_path: Path) -> None:
-    path = tmp_path / "r.jsonl"
-    written(path, 0)
-    with ResultsFile(path, "posix", SPACE, resume=False) as file:
-        assert file.earlier == []
-    assert path.read_text() == ""
 
 
 @pytest.mark.parametrize("text", ["what\n", "[1]\n", '{"platform": "posix"}\n', "\xff\n"])
@@ -70,7 +62,7 @@ def test_a_file_of_something_else_is_left_alone(tmp_path: Path, text: str) -> No
     path = tmp_path / "r.jsonl"
     path.write_bytes(text.encode("latin-1"))
     with pytest.raises(ConfigurationError, match="holds no results"):
-        ResultsFile(path, "posix", SPACE, resume=True)
+        ResultsFile(path, "posix", SPACE)
     assert path.read_bytes() == text.encode("latin-1")
 
 
@@ -79,9 +71,9 @@ def test_results_of_another_space_are_refused(tmp_path: Path) -> None:
     written(path, 2)
     for other in (Space({"A": ["1", "2"]}), Space({"B": ["1", "2", "3"]}), Space({"A": ["3", "2", "1"]})):
         with pytest.raises(ConfigurationError, match="another space"):
-            ResultsFile(path, "posix", other, resume=True)
+            ResultsFile(path, "posix", other)
 
 
 def test_a_directory_is_no_file(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError):
-        ResultsFile(tmp_path, "posix", SPACE, resume=True)
+        ResultsFile(tmp_path, "posix", SPACE)
