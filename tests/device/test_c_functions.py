@@ -90,6 +90,40 @@ def test_numbers(kinds: LoadedLibrary) -> None:
     assert kinds.both(True, 1) is True
 
 
+def test_numbers_of_a_byte_keep_to_their_range(load: Load, tmp_path: Path) -> None:
+    """Plain char takes both: whether it has a sign differs between compilers."""
+    (tmp_path / "bytes.c").write_text(
+        "#include <stdint.h>\nint i8(int8_t a) { return a; }\nint u8(uint8_t a) { return a; }\n"
+        "int plain(char a) { return (unsigned char)a; }\n"
+    )
+    made = load(tmp_path / "bytes.c")
+    assert (made.i8(-128), made.u8(255), made.plain(200), made.plain(-56)) == (-128, 255, 200, 200)
+    for function, value in (
+        (made.i8, 200),
+        (made.i8, -129),
+        (made.u8, -1),
+        (made.u8, 256),
+        (made.plain, 256),
+    ):
+        with pytest.raises(ValueError, match=f"got {value}, which is out of its range"):
+            function(value)
+
+
+def test_a_va_list_can_not_be_given(load: Load, tmp_path: Path) -> None:
+    (tmp_path / "listed.c").write_text(
+        "#include <stdarg.h>\n"
+        "int first(va_list args) { return va_arg(args, int); }\n"
+        "int second(int n, va_list *args) { return n + va_arg(*args, int); }\n"
+        "int third(int n) { return n; }\n"
+    )
+    made = load(tmp_path / "listed.c")
+    assert made.third(3) == 3
+    with pytest.raises(TypeError, match="first can't be called: it takes a va_list"):
+        made.first(0)
+    with pytest.raises(TypeError, match="second can't be called: it takes a va_list"):
+        made.second(1, None)
+
+
 def test_enums_by_name_and_value(kinds: LoadedLibrary) -> None:
     colour = kinds.types.colour
     assert kinds.next_colour("RED") is colour.GREEN

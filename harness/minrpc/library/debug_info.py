@@ -188,6 +188,8 @@ class _Unit:
     def _unsupported(self, die: DIE, prototype: FunctionType) -> str:
         if prototype.variadic:
             return "it is variadic: how its arguments are passed depends on the call"
+        if any(_is_va_list(one.type) for one in prototype.parameters):
+            return "it takes a va_list, which only C can make: call it from a variadic function beside it"
         if self._is_assembler:
             return UNTYPED
         if self._is_c and prototype.parameters and _find(die, "DW_AT_prototyped") is None:
@@ -305,6 +307,20 @@ class _Unit:
         for count in reversed(counts):
             made = Array(made, count, vector)
         return made
+
+
+def _is_va_list(ctype: CType) -> bool:
+    """Whether it is a va_list or a pointer to one: a typedef, a struct, or an array of one, by the ABI."""
+    while True:
+        match ctype:
+            case Typedef("va_list" | "__builtin_va_list" | "__gnuc_va_list"):
+                return True
+            case Record(_, tag):
+                return tag in ("__va_list", "__va_list_tag")
+            case Typedef(_, inner) | Qualified(inner) | Pointer(inner) | Array(inner):
+                ctype = inner
+            case _:
+                return False
 
 
 def _count(die: DIE) -> int | None:

@@ -94,7 +94,7 @@ def to_int(where: str, ctype: CType, value: object) -> int:
     limits = value_range(stripped)
     assert limits is not None
     least, most = limits
-    if isinstance(stripped, Scalar) and stripped.kind == "char":
+    if isinstance(stripped, Scalar) and stripped.name == "char":
         least = -(most + 1) // 2 if least == 0 else least  # Its sign is the compiler's whim.
         most = max(most, 255)
     if not least <= number <= most:
