@@ -352,6 +352,16 @@ def test_a_function_of_another_device(kinds: LoadedLibrary, running_device: Runn
             kinds.sort(np.array([2, 1], np.int32), 2, other.ascending)
 
 
+def test_arrays_of_rows_that_are_only_written(load: Load, tmp_path: Path) -> None:
+    (tmp_path / "rows.c").write_text(
+        "#include <stdint.h>\n"
+        "void count(int16_t a[2][3]) { for (int i = 0; i < 6; i++) { a[i / 3][i % 3] = i; } }\n"
+    )
+    made = load(tmp_path / "rows.c")
+    for shape in (2, (2, 3)):
+        assert made.count(out(shape)).tolist() == [[0, 1, 2], [3, 4, 5]]
+
+
 def test_an_array_that_a_parameter_sizes(load: Load, tmp_path: Path) -> None:
     (tmp_path / "sized.c").write_text(
         "const short table[2][2] = {{1, 2}, {3, 4}};\n"

@@ -92,6 +92,22 @@ def test_cxx(many: Callable[[int], LoadedLibrary]) -> None:
     assert [cxx.plain(1), cxx.plain(1)] == [2, 3]
 
 
+def test_names_that_several_functions_of_cxx_have(load: Load, toolset: Toolset, tmp_path: Path) -> None:
+    """In one file and in two; what is extern "C" has its name for itself."""
+    need_tools(toolset.cxx)
+    (tmp_path / "one.cpp").write_text(
+        "int f(int a) { return a; }\nint f(float a) { return 2 * (int)a; }\nint g(int a) { return a; }\n"
+        'int h(float a) { return (int)a; }\nextern "C" int h(int a) { return 3 * a; }\n'
+        "int alone(int a) { return 4 * a; }\n"
+    )
+    (tmp_path / "two.cpp").write_text("int g(float a) { return 2 * (int)a; }\n")
+    made = load(tmp_path / "one.cpp", tmp_path / "two.cpp")
+    assert (made.h(2), made.alone(2)) == (6, 8)
+    for name in ("f", "g"):
+        with pytest.raises(TypeError, match=f"{name} can't be called: it is overloaded"):
+            made[name](1)
+
+
 def test_assembler_beside_c(load: Load, tmp_path: Path) -> None:
     (tmp_path / "seven.S").write_text(ASSEMBLER)
     (tmp_path / "uses.c").write_text(USES)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from io import BytesIO
 from typing import Any, Final
 
@@ -68,6 +69,9 @@ _C_LANGUAGES: Final = frozenset({0x01, 0x02, 0x0C, 0x1D, 0x2C})
 UNTYPED: Final = "it is written in assembler, which has no prototypes: call it from a C file beside it"
 """Why a function can't be called whose types nothing tells."""
 
+OVERLOADED: Final = 'it is overloaded: call the one that is meant by an extern "C" function beside it'
+"""Why a C++ function can't be called that shares its name with others."""
+
 
 def read_declarations(program: bytes) -> Declarations:
     """What an ELF file, relocatable or linked, declares with external linkage, and its types.
@@ -94,7 +98,7 @@ def _declared_by(units: Iterable[CompileUnit]) -> Declarations:
     for unit in units:
         reader = _Unit(unit)
         for one in reader.functions():
-            functions.setdefault(one.name, one)
+            add_function(functions, one)
         for one in reader.declared():
             declared.setdefault(one.symbol, one)
         for variable in reader.variables():
@@ -102,6 +106,14 @@ def _declared_by(units: Iterable[CompileUnit]) -> Declarations:
         for name, ctype in reader.named_types():
             _add_type(types, name, ctype)
     return Declarations(functions, variables, types, declared)
+
+
+def add_function(functions: dict[str, Function], one: Function) -> None:
+    """Add it by its name. Of several of C++ with one name, only what is extern "C" can be called by that."""
+    known = functions.setdefault(one.name, one)
+    if known.symbol == known.name or (known.symbol == one.symbol and one.unsupported != OVERLOADED):
+        return
+    functions[one.name] = one if one.symbol == one.name else replace(known, unsupported=OVERLOADED)
 
 
 def _add_type(types: dict[str, CType], name: str, ctype: CType) -> None:

@@ -9,7 +9,7 @@ from typing import Final
 
 from minrpc.errors import ConfigurationError
 from minrpc.library.c_types import CType, Declarations, Function, Variable
-from minrpc.library.debug_info import UNTYPED, read_declarations
+from minrpc.library.debug_info import UNTYPED, add_function, read_declarations
 from minrpc.library.elf_tables import FUNCTION, Elf
 
 _ARCHIVE: Final = b"!<arch>\n"
@@ -56,9 +56,10 @@ def merged(several: Sequence[Declarations]) -> Declarations:
     declared: dict[str, Function] = {}
     for one in reversed(several):
         declared.update(one.declared)
-        functions.update(one.functions)
         variables.update(one.variables)
         types.update(one.types)
+    for function in (function for one in several for function in one.functions.values()):
+        add_function(functions, function)
     for name, function in functions.items():
         # What a C file says of a function that is written in assembler.
         if function.unsupported == UNTYPED:

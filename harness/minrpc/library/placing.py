@@ -76,6 +76,8 @@ class Out:
 def out(shape: int | tuple[int, ...] = 1) -> Out:
     """For a pointer argument that is only written: an array of `shape` elements of the pointee's type.
 
+    For `int16_t a[3][3]` both out(3), of rows, and out((3, 3)) give an array of 3 by 3.
+
     The call returns the array: by itself when the function has no result, else behind it in a tuple.
     """
     return Out(shape)
@@ -257,10 +259,13 @@ class Placer:
             dtype = numpy_dtype(_sized(pointer.target))
         except TypeError as error:
             raise wrong(where, ctype, value, str(error)) from None
+        rows = dtype.shape
+        if rows and len(value.shape) > len(rows) and value.shape[-len(rows) :] == rows:
+            dtype = dtype.base  # The shape is the whole array's, as that of an array that is given.
         made = np.zeros(value.shape, dtype)
 
         def receive(data: memoryview, _frame: Frame, _base: int) -> None:
-            value.array = np.frombuffer(bytearray(data), dtype).reshape(made.shape)
+            value.array = np.frombuffer(bytearray(data), made.dtype).reshape(made.shape)
 
         return self._frame.add(
             Block(
