@@ -295,6 +295,12 @@ def test_calls_can_be_timed(kinds: LoadedLibrary) -> None:
         ("scale", (None, None, -1, 1), ValueError, "scale: n: expected size_t, 0 to .* got -1"),
         ("scale", (None, None, 1, 1.5), TypeError, r"scale: factor: expected int16_t, got 1.5 \(float\)"),
         ("mean", (np.zeros(2), 2), TypeError, r"mean: x: expected float32 .* got float64\[2\]"),
+        (
+            "scale",
+            (np.zeros(1, ">i2"), None, 1, 1),
+            TypeError,
+            r"expected int16 .*, got big-endian int16\[1\]",
+        ),
         ("sum_of", (1,), TypeError, "sum_of can't be called: it is variadic"),
         ("look", (np.zeros(1, np.uint8),), TypeError, "look: h: .* incomplete struct"),
         ("swapped", (3,), TypeError, r"swapped: p: expected struct point, got 3 \(int\)"),
@@ -313,6 +319,13 @@ def test_names(kinds: LoadedLibrary) -> None:
     assert {"scale", "sort"} < set(dir(kinds))
     with pytest.raises(AttributeError, match=r"has no function 'scael' .*did you mean scale"):
         _ = kinds.scael
+    with pytest.raises(AttributeError, match=r"has no function 'zz' .*it has ascending, .*, …$"):
+        _ = kinds.zz
+    for time in (kinds.measure, kinds.time_evaluator):
+        with pytest.raises(AttributeError, match=r"has no function 'zz' .*it has ascending, .*, …$"):
+            time("zz")
+    with pytest.raises(TypeError, match=r"product: parameters are given by position.* as b: int64_t product"):
+        kinds.product(1, b=2)
 
 
 def test_what_was_unloaded_says_so(load: Load, device: Device) -> None:

@@ -69,6 +69,11 @@ def test_allocation_larger_than_the_memory(device: Device) -> None:
     assert str(info.arena_largest_free) in caught.value.text
 
 
+def test_an_array_of_4_gib(device: Device) -> None:
+    with pytest.raises(DeviceMemoryError, match=r"4,294,967,296 bytes were asked for: .* less than 4 GiB"):
+        device.zeros(1 << 30)
+
+
 def test_memory_that_runs_out_is_there_again_after_a_free(device: Device) -> None:
     half = device.info().arena_largest_free // 2 + 1
     first = device.empty((half,), np.int8)

@@ -42,6 +42,10 @@ def test_timed_like_any_other(device: Device) -> None:
 def test_a_name_that_is_not_there(device: Device) -> None:
     with pytest.raises(AttributeError, match=r"has no function 'minrpc_crc' .*did you mean minrpc_crc32"):
         _ = device.firmware.minrpc_crc
+    with pytest.raises(AttributeError, match="did you mean minrpc_crc32"):
+        device.firmware.measure("minrpc_crc")
+    with pytest.raises(KeyError, match="did you mean minrpc_crc32"):
+        _ = device.firmware["minrpc_crc"]
 
 
 def test_its_types_and_variables(device: Device) -> None:

@@ -28,6 +28,9 @@ _LONG_ANSWER = 1024 * 1024
 # The slowest link, 9600 baud: copies may take as long as it needs.
 _BYTES_PER_S = 960.0
 
+# The server's sizes are of 32 bits.
+_LIMIT = 1 << 32
+
 _NOT_RECOGNIZED = "not recognized"
 
 
@@ -42,6 +45,13 @@ def allocate(rpc: RpcClient, tensor: DLTensor) -> int:
     except RemoteError as error:
         # TVM's devices repeat the text of an earlier error here: so say what was asked for.
         details = () if rpc.ours else (f"{tensor.nbytes} bytes were asked for",)
+        if rpc.ours and tensor.nbytes >= _LIMIT:
+            raise DeviceMemoryError(
+                f"{tensor.nbytes:,} bytes were asked for: an array takes less than 4 GiB",
+                stage=stage,
+                console_tail=error.console_tail,
+                next_step="make a smaller one",
+            ) from error
         failure = DeviceMemoryError(error.text, stage=stage, console_tail=error.console_tail, details=details)
         raise failure from error
     if not isinstance(address, Handle) or not address.value:

@@ -22,6 +22,7 @@ from minrpc.library.c_types import Declarations, Function, FunctionType
 from minrpc.library.call_memory import CallMemory
 from minrpc.library.namespaces import Types, Variables
 from minrpc.library.quick import quick_call
+from minrpc.library.scalars import listed
 from minrpc.library.thunks import COPY
 from minrpc.library.toolset import ProgramFacts
 
@@ -65,7 +66,7 @@ class CFunction:
         """Bytes of its machine code."""
         return self._library.symbols.sizes.get(self.function.symbol, 0)
 
-    def __call__(self, *args: object, guards: bool | Literal["all"] = True) -> Any:  # noqa: ANN401 - what C returns
+    def __call__(self, *args: object, guards: bool | Literal["all"] = True, **named: object) -> Any:  # noqa: ANN401 - what C returns
         """Call it.
 
         Arrays and structs go along by value; what the function may write comes back in place, or is returned
@@ -77,6 +78,11 @@ class CFunction:
         Raises TypeError and ValueError, before anything is sent, for arguments that do not fit; GuardError
         when the function wrote where it should not; what `RemoteFunction` raises when it crashes or hangs.
         """
+        if named:
+            raise TypeError(
+                f"{self.name}: parameters are given by position, as in C, not by name as {', '.join(named)}: "
+                f"{self.prototype}"
+            )
         rpc = self._library.module.rpc
         try:
             return self._called(args, rpc, guards)
@@ -184,9 +190,7 @@ class CLibrary:
     def _missing(self, name: str) -> str:
         near = difflib.get_close_matches(name, self._functions, 3)
         hint = (
-            f"did you mean {' or '.join(near)}?"
-            if near
-            else f"it has {', '.join(sorted(self._functions)[:12]) or 'none'}"
+            f"did you mean {' or '.join(near)}?" if near else f"it has {listed(sorted(self._functions), 12)}"
         )
         if name in self.declarations.variables:
             hint = f"it is a variable: .variables.{name}"
@@ -208,15 +212,19 @@ class CLibrary:
 
         Arrays go along once, before the first call, and nothing comes back.
         """
-        return self._timed(name, self.module.time_evaluator(self._timeable(name), **options))
+        self._require(name)
+        return self._timed(name, self.module.time_evaluator(self.packed_name(name), **options))
 
     def measure(self, name: str, **options: Any) -> Callable[..., Any]:  # noqa: ANN401 - see RemoteModule
         """Times a function in whole cycles as `RemoteModule.measure` does, with the C function's
         arguments."""
-        return self._timed(name, self.module.measure(self._timeable(name), **options))
+        self._require(name)
+        return self._timed(name, self.module.measure(self.packed_name(name), **options))
 
-    def _timeable(self, name: str) -> str:
-        return self.packed_name(self[name].name)
+    def _require(self, name: str) -> None:
+        """Raise AttributeError, as for an attribute, when it has no such function."""
+        if name not in self._functions:
+            raise AttributeError(self._missing(name))
 
     def _timed(self, name: str, timer: TimeEvaluator | Measurer) -> Callable[..., Any]:
         function = self[name].function

@@ -44,14 +44,14 @@ class FirmwareFunctions:
     def __getattr__(self, name: str) -> CFunction:
         if name.startswith("__") or "_program" not in self.__dict__:
             raise AttributeError(name)
-        try:
-            return self[name]
-        except KeyError as error:
-            raise AttributeError(error.args[0]) from None
+        return self._library(name)[name]
 
     def __getitem__(self, name: str) -> CFunction:
         """The function `name`. Raises KeyError, and what loading raises."""
-        return self._library(name)[name]
+        try:
+            return self._library(name)[name]
+        except AttributeError as error:
+            raise KeyError(error.args[0]) from None
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._program.function_names)
@@ -87,16 +87,19 @@ class FirmwareFunctions:
 
     def _function(self, name: str) -> Function:
         if name not in self._program.function_names:
-            near = difflib.get_close_matches(name, self._program.function_names, 3)
-            hint = f"; did you mean {' or '.join(near)}?" if near else ""
-            raise KeyError(f"{self.name} has no function {name!r} with external linkage{hint}")
+            raise AttributeError(self._missing(name))
         found = self._program.function(name)
         if found is None:
-            raise KeyError(
+            raise AttributeError(
                 f"{self.name} has no debug information of {name}, so its types are not known: "
                 "load a C file with a function that calls it"
             )
         return callable_functions([found], program_facts(self._firmware.elf).word)[0]
+
+    def _missing(self, name: str) -> str:
+        near = difflib.get_close_matches(name, self._program.function_names, 3)
+        hint = f"; did you mean {' or '.join(near)}?" if near else ""
+        return f"{self.name} has no function {name!r} with external linkage{hint}"
 
     def _load(self, functions: list[Function]) -> LoadedLibrary:
         toolset = toolset_of(self._firmware)

@@ -22,7 +22,7 @@ from minrpc.library.c_types import (
     size_of,
     strip,
 )
-from minrpc.library.scalars import enum_class
+from minrpc.library.scalars import enum_class, listed
 from minrpc.library.structs import StructValue, load_value, make_struct, store_value
 
 
@@ -72,9 +72,7 @@ class Types:
         ctype = self._types.get(name)
         if ctype is None:
             near = difflib.get_close_matches(name, self._types, 3) or [*self]
-            raise AttributeError(
-                f"{self._library} has no type {name!r}; it has {', '.join(near[:8]) or 'none'}"
-            )
+            raise AttributeError(f"{self._library} has no type {name!r}; it has {listed(near, 8)}")
         return self._made(name, ctype)
 
     __getitem__ = __getattr__
@@ -158,9 +156,7 @@ class Variables:
         variable = self._variables.get(name)
         if variable is None:
             near = difflib.get_close_matches(name, self._variables, 3) or [*self._variables]
-            raise AttributeError(
-                f"{self._library.name} has no variable {name!r}; it has {', '.join(near[:8]) or 'none'}"
-            )
+            raise AttributeError(f"{self._library.name} has no variable {name!r}; it has {listed(near, 8)}")
         address = self._library.symbols.addresses.get(variable.symbol)
         if address is None:
             raise AttributeError(f"{self._library.name}: {name} was left out, since nothing uses it")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import struct
+from collections.abc import Iterable
 from enum import IntEnum
 from functools import lru_cache
 from typing import Any, Final
@@ -51,10 +52,17 @@ class Address(int):
     __str__ = __repr__
 
 
+def listed(names: Iterable[str], most: int) -> str:
+    """The first of the names, and whether there are more: "a, b, …"; "none" when there is none."""
+    known = list(names)
+    return ", ".join(known[:most] + ["…"] * (len(known) > most)) or "none"
+
+
 def describe(value: object) -> str:
     """What was given, in a few words: "int16[64]", "300", "'abc'"."""
     if isinstance(value, np.ndarray):
-        return f"{value.dtype.name}[{','.join(map(str, value.shape))}]"
+        order = "big-endian " if value.dtype.newbyteorder("<") != value.dtype else ""
+        return f"{order}{value.dtype.name}[{','.join(map(str, value.shape))}]"
     if isinstance(value, Shown):
         return repr(value)
     if isinstance(value, int | float | np.generic | bytes | str | None):
@@ -81,9 +89,9 @@ def to_int(where: str, ctype: CType, value: object) -> int:
     if isinstance(stripped, Enumeration) and isinstance(value, str):
         constants = dict(stripped.constants)
         if value not in constants:
-            near = difflib.get_close_matches(value, constants, 3) or list(constants)[:6]
+            near = difflib.get_close_matches(value, constants, 3) or constants
             raise ValueError(
-                f"{where}: {declaration(ctype)} has no constant {value!r}; it has {', '.join(near)}"
+                f"{where}: {declaration(ctype)} has no constant {value!r}; it has {listed(near, 6)}"
             )
         return constants[value]
     if isinstance(stripped, Scalar) and stripped.kind == "char" and isinstance(value, str | bytes):

@@ -34,6 +34,7 @@ from minrpc.library.scalars import (
     Shown,
     describe,
     int_value,
+    listed,
     number_bytes,
     number_from,
     to_int,
@@ -123,7 +124,7 @@ class StructValue(Shown):
             if one.name == name:
                 return one
         names = [one.name for one in flat_fields(self._record)]
-        near = ", ".join(difflib.get_close_matches(name, names, 3) or names[:8])
+        near = listed(difflib.get_close_matches(name, names, 3) or names, 8)
         raise AttributeError(f"{self._typename} has no member {name!r}; it has {near}")
 
 
