@@ -226,6 +226,12 @@ def test_results_that_are_pointers(kinds: LoadedLibrary) -> None:
     assert kinds.total([second, values], 2, 1) == 3
 
 
+def test_text_behind_a_pointer_that_came_back(load: Load, tmp_path: Path) -> None:
+    (tmp_path / "version.c").write_text('const char *version(void) { return "2.1"; }\n')
+    made = load(tmp_path / "version.c")
+    assert bytes(made.read(made.version(), 16)).partition(b"\0")[0].decode() == "2.1"
+
+
 def test_variables(kinds: LoadedLibrary) -> None:
     before = kinds.variables.calls
     kinds.scale(None, None, 0, 1)

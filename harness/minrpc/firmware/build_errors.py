@@ -48,6 +48,11 @@ _ADVICE: Final = (
         "-DCONFIG_MINRPC_ARENA_SIZE=N a size in bytes",
     ),
     (
+        re.compile(r"multiple definition of [`']"),
+        "the firmware has that name itself, `main` for one, or another file has it: with `linked = false` a "
+        "library of minrpc.toml is not linked into the firmware, but loaded when it is used",
+    ),
+    (
         re.compile(r"cannot find -lgcc|libgcc\.a\S* file class ELFCLASS64 incompatible"),
         "this compiler has no libgcc for the processor's word size: use the Zephyr SDK",
     ),

@@ -253,7 +253,9 @@ def running_device(
 def device(
     request: pytest.FixtureRequest, running_device: RunningDevice, minrpc_shared: SharedDevice
 ) -> Iterator[Device]:
-    """The device under test, in a session of its own: nothing is left of the test before.
+    """The device under test, in a session of its own: no array or function of the test before is left.
+
+    What a test wrote into variables of the firmware itself, and of libraries linked into it, stays.
 
     A device that died, or that a failed test may have spoiled, is started anew before the next test.
     """

@@ -112,6 +112,16 @@ def test_full_memory_comes_with_advice() -> None:
     assert "CONFIG_MINRPC_ARENA_SHARE" in first_errors(LINK)[-1]
 
 
+def test_a_name_that_the_firmware_has_comes_with_advice() -> None:
+    log = """/usr/bin/ld: main.c.o: in function `main':
+/minrpc/app/ports/posix/main.c:12: multiple definition of `main'; app.c.o:app.c:2: first defined here
+collect2: error: ld returned 1 exit status
+"""
+    lines = first_errors(log)
+    assert "multiple definition of `main'" in " ".join(lines)
+    assert "`linked = false`" in lines[-1]
+
+
 def test_nothing_of_an_error_is_cut() -> None:
     text = str(
         BuildError("it did not build", details=first_errors("x.c:1:1: error: " + "word " * 60 + "advice"))
