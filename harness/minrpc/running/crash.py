@@ -23,6 +23,8 @@ _LINES: Final = 12
 # QEMU's registers of an Arm core that has locked up.
 _STACK_POINTER: Final = re.compile(r"\bR13=([0-9a-f]{8})\b")
 _FROM_DWARF_5: Final = 5
+_RISCV_STACK_POINTER: Final = re.compile(r"\bx2/sp +([0-9a-f]+)\b")
+_WHY: Final = "endless recursion, or arrays on the stack that are too large"
 
 
 class Place(NamedTuple):
@@ -64,16 +66,31 @@ def stack_overflow(firmware: Firmware, output: str, status: int | None) -> list[
 
     output: what QEMU printed: "R13=1ed31e68". status: with which the process ended.
     """
-    why = "endless recursion, or arrays on the stack that are too large"
     pointer = _STACK_POINTER.search(output)
     if pointer is not None:
         low, high = Image(firmware.elf).stack
         at = int(pointer[1], 16)
         if high and not low <= at <= high:
-            return [f"the stack ran out: its pointer is 0x{at:x}, the stack 0x{low:x} to 0x{high:x}: {why}"]
+            return [f"the stack ran out: its pointer is 0x{at:x}, the stack 0x{low:x} to 0x{high:x}: {_WHY}"]
     if status == -signal.SIGSEGV:
-        return [f"a wrong address was used, or the stack ran out: {why}"]
+        return [f"a wrong address was used, or the stack ran out: {_WHY}"]
     return []
+
+
+def below_memory(firmware: Firmware, registers: str) -> list[str]:
+    """Whether a stack has run through all of the memory: its pointer is below whatever the program writes.
+
+    registers: as QEMU's `info registers` prints them. A processor that takes faults on the same stack, as
+    RISC-V does, can't say so itself.
+    """
+    pointer = _RISCV_STACK_POINTER.search(registers)
+    if pointer is None:
+        return []
+    at = int(pointer[1], 16)
+    lowest = min((one.base for one in Image(firmware.elf).regions if one.kind == "ram"), default=0)
+    if at >= lowest:
+        return []
+    return [f"the stack ran out: its pointer is 0x{at:x}, the memory begins at 0x{lowest:x}: {_WHY}"]
 
 
 def line_at(elf: Path, address: int) -> Place | None:

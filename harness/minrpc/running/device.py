@@ -21,7 +21,7 @@ from minrpc.firmware.firmware import Firmware
 from minrpc.host.deadline import Clock, Deadline
 from minrpc.host.process import TextTail, describe_status, exited_within, stop_group
 from minrpc.running.board import can_reset, reset_board
-from minrpc.running.crash import crash_places, stack_overflow
+from minrpc.running.crash import below_memory, crash_places, stack_overflow
 from minrpc.running.qmp import Qmp
 from minrpc.running.shared_memory import SharedMemory
 from minrpc.targets import Icount, Platform, Target, Timing
@@ -34,6 +34,8 @@ _QUIT_S: Final = 5.0
 _HANG_UP_S: Final = 0.5
 # A closed link shows before the process that held it can be waited for.
 _EXIT_S: Final = 2.0
+# What a machine without an answer is asked for beside it.
+_LOOK_S: Final = 2.0
 _OUTPUT_LINES: Final = 6
 
 
@@ -120,6 +122,8 @@ class RunningDevice:
         error.add_context(console_tail=self.console_text if self.console_tail else None)
         if self.firmware is not None and isinstance(error, SessionTerminatedError | DeadlineError):
             error.details += tuple(crash_places(self.firmware, error.console_tail or ""))
+            if isinstance(error, DeadlineError):
+                error.details += tuple(below_memory(self.firmware, self._registers()))
         return error
 
     def reset(self, deadline: Deadline) -> None:
@@ -166,6 +170,17 @@ class RunningDevice:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.stop()
+
+    def _registers(self) -> str:
+        """The processor's registers in QEMU's words; "" where nothing tells them."""
+        if self.qmp is None:
+            return ""
+        deadline = Deadline("look at the registers", _LOOK_S, self.clock)
+        command = {"command-line": "info registers"}
+        try:
+            return str(self.qmp.execute("human-monitor-command", deadline, **command))
+        except HarnessError:
+            return ""
 
     def _quit(self) -> bool:
         """Ask the emulator to end; whether that could be asked."""
