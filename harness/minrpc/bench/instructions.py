@@ -37,7 +37,7 @@ def measure(peers: Peers) -> list[Row]:
     with (
         QemuCounters(image, slow=_RECEIVES) as counters,
         start(peers.server, counters=counters) as running,
-        connect(running) as device,
+        connect(running, direct=False) as device,
     ):
         rows = []
         for name, goal, parts, run in _work(device):

@@ -20,10 +20,14 @@ def server_on(name: str) -> Peers:
 
 
 def test_a_call_takes_the_same_each_time() -> None:
-    one, other = (instructions.measure(server_on("bare_mps2_an385"))[0] for _ in range(2))
+    (one, to_device, back), (other, *_) = (
+        instructions.measure(server_on("bare_mps2_an385")) for _ in range(2)
+    )
     assert one.name == "a call of inc"
     assert 1000 < one.value == other.value
     assert one.note == other.note
+    assert to_device.value > 1
+    assert back.value > 1
 
 
 def test_a_process_has_no_such_rows() -> None:
