@@ -134,7 +134,8 @@ static const struct minrpc_platform platform = {
 	.code_ready = minrpc_code_memory_ready,
 #endif
 #if defined(CONFIG_MINRPC_COUNTERS)
-	.stack_paint = KNOWS_STACK ? minrpc_stack_paint : NULL,
+	/* A process's threads run on stacks of the host's. */
+	.stack_paint = KNOWS_STACK && !IS_ENABLED(CONFIG_ARCH_POSIX) ? minrpc_stack_paint : NULL,
 	.heap_use = minrpc_heap_use,
 #endif
 };
