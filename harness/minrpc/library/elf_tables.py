@@ -98,7 +98,7 @@ class Elf:
         return [
             (int(one["addr"]), self._bytes_of(one))
             for one in self.sections
-            if one["flags"] & _ALLOC and one["type"] != _NOBITS and one["size"]
+            if int(one["flags"]) & _ALLOC and one["type"] != _NOBITS and one["size"]
         ]
 
     def relocated(self) -> bytes:
