@@ -160,6 +160,42 @@ def _bare(
     )
 
 
+def _zephyr(
+    name: str,
+    description: str,
+    *,
+    zephyr_board: str = "",
+    arch: str = "arm",
+    qemu: str = "qemu-system-arm",
+    memory: tuple[int | None, int] = (0x21000000, 16 << 20),
+    uarts: tuple[int, int | None] = (1, 0),
+    clock: str = "SysTick",
+    default: bool = False,
+) -> Platform:
+    """A board of Zephyr's in QEMU.
+
+    zephyr_board: where the platform is not named after it.
+    memory: address and bytes of what QEMU can share; of most here the PSRAM of an MPS2 board.
+    uarts: which carries RPC, and which text.
+    """
+    return Platform(
+        name=name,
+        port="zephyr",
+        starts="qemu",
+        description=description,
+        default=default,
+        arch=arch,
+        zephyr_board=zephyr_board or name,
+        cmake_options=(_CODE_LOADING,),
+        qemu=qemu,
+        memory_at=memory[0],
+        memory_size=memory[1],
+        link_uart=uarts[0],
+        console_uart=uarts[1],
+        clock=clock,
+    )
+
+
 _VIRT: Final[Mapping[str, Any]] = {
     "arch": "riscv",
     "qemu_machine": "virt",
@@ -208,78 +244,38 @@ _TABLE = (
         qemu="qemu-system-riscv64",
         **{**_VIRT, "qemu_args": ("-cpu", "rv64,v=true,vlen=128", *_VIRT["qemu_args"])},
     ),
-    Platform(
-        name="qemu_x86",
-        cmake_options=(_CODE_LOADING,),
-        port="zephyr",
-        starts="qemu",
-        description="Zephyr on a 32-bit PC in QEMU",
-        default=True,
+    _zephyr(
+        "qemu_x86",
+        "Zephyr on a 32-bit PC in QEMU",
         arch="x86",
-        zephyr_board="qemu_x86",
         qemu="qemu-system-i386",
-        memory_at=0,
-        link_uart=1,
-        console_uart=0,
+        memory=(0, 0),
         clock="HPET",
+        default=True,
     ),
-    Platform(
-        name="qemu_cortex_m3",
-        cmake_options=(_CODE_LOADING,),
-        port="zephyr",
-        starts="qemu",
-        description="Zephyr on a Cortex-M3 (LM3S6965) in QEMU",
-        arch="arm",
-        zephyr_board="qemu_cortex_m3",
-        qemu="qemu-system-arm",
-        link_uart=1,
-        console_uart=0,
-        clock="SysTick",
-    ),
-    Platform(
-        name="mps2_an385",
-        cmake_options=(_CODE_LOADING,),
-        port="zephyr",
-        starts="qemu",
-        description="Zephyr on a Cortex-M3 (ARM MPS2 AN385) in QEMU",
-        arch="arm",
-        zephyr_board="mps2/an385",
-        qemu="qemu-system-arm",
-        memory_at=0x21000000,
-        memory_size=16 << 20,
-        link_uart=1,
-        console_uart=0,
-        clock="SysTick",
-    ),
-    Platform(
-        name="mps2_an386",
-        cmake_options=(_CODE_LOADING,),
-        port="zephyr",
-        starts="qemu",
-        description="Zephyr on a Cortex-M4 with FPU (ARM MPS2 AN386) in QEMU",
-        arch="arm",
-        zephyr_board="mps2/an386",
-        qemu="qemu-system-arm",
+    _zephyr("qemu_cortex_m3", "Zephyr on a Cortex-M3 (LM3S6965) in QEMU", memory=(None, 0)),
+    _zephyr("mps2_an385", "Zephyr on a Cortex-M3 (ARM MPS2 AN385) in QEMU", zephyr_board="mps2/an385"),
+    replace(
+        _zephyr(
+            "mps2_an386", "Zephyr on a Cortex-M4 with FPU (ARM MPS2 AN386) in QEMU", zephyr_board="mps2/an386"
+        ),
         # Zephyr runs it in Arm's FVP only, so its build does not say how QEMU does.
         qemu_args=("-machine", "mps2-an386", "-net", "none", "-vga", "none"),
         icount_shift=7,
-        memory_at=0x21000000,
-        memory_size=16 << 20,
-        link_uart=1,
-        console_uart=0,
-        clock="SysTick",
     ),
-    Platform(
-        name="native_sim",
-        cmake_options=(_CODE_LOADING,),
-        port="zephyr",
+    replace(
+        _zephyr(
+            "native_sim",
+            "Zephyr as a process of this machine",
+            arch="host",
+            qemu="",
+            memory=(None, 0),
+            uarts=(0, None),
+            clock="CLOCK_MONOTONIC",
+        ),
         starts="process",
-        description="Zephyr as a process of this machine",
-        arch="host",
-        zephyr_board="native_sim",
         elf="zephyr/zephyr.exe",
         arguments=("--minrpc_uart_port={path}",),
-        clock="CLOCK_MONOTONIC",
     ),
 )
 
