@@ -56,12 +56,11 @@ DEBIAN: Final[Mapping[str, DebianToolchain]] = {
         "riscv64-unknown-elf-gcc",
         _cross("riscv64-unknown-elf-"),
     ),
-    # GCC 12 has libgcc for rv32imac, and takes that of 64 bits where extensions are named as Zephyr does it.
     "riscv32": DebianToolchain(
         "gcc-riscv64-unknown-elf picolibc-riscv64-unknown-elf",
         "riscv64-unknown-elf-gcc",
         _cross("riscv64-unknown-elf-"),
-        narrow=("-march=rv32imac_zicsr_zifencei", "-mabi=ilp32"),
+        narrow=("-march=rv32imac", "-mabi=ilp32"),
     ),
 }
 """Debian's compilers, by `Platform.arch`."""
@@ -169,6 +168,14 @@ def _check_libgcc(toolchain: DebianToolchain) -> None:
     raise ToolchainMissingError(
         f"{toolchain.compiler} has no libgcc of 32 bits for {flags}", stage="build", next_step=step
     )
+
+
+def base_extensions(flags: Sequence[str]) -> tuple[str, ...]:
+    """`flags` with RISC-V's extensions that are letters only: -march=rv32imac for rv32imac_zicsr_zifencei.
+
+    GCC 12 finds its libgcc for those, and takes that of 64 bits where others are named as well.
+    """
+    return tuple(re.sub(r"^(-march=rv[^_]+)_.*$", r"\1", flag) for flag in flags)
 
 
 def _libgcc(compiler: str, flags: Sequence[str]) -> Path:

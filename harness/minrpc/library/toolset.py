@@ -19,7 +19,7 @@ from elftools.elf.sections import SymbolTableSection
 from minrpc.errors import ConfigurationError, ToolchainMissingError
 from minrpc.firmware import Firmware
 from minrpc.firmware.provenance import compiler_of
-from minrpc.firmware.toolchain import debian_compiler
+from minrpc.firmware.toolchain import base_extensions, debian_compiler
 
 COMMANDS: Final = "compile_commands.json"
 # A source of the firmware that is compiled with the port's own flags and nothing special.
@@ -100,7 +100,7 @@ class Toolset:
 
     @property
     def _libgcc(self) -> str:
-        return _asked(self.compiler, "-print-libgcc-file-name", self.flags)
+        return _asked(self.compiler, "-print-libgcc-file-name", base_extensions(self.flags))
 
     def program(self, name: str) -> str:
         """The path of "ld", "as", ... as the compiler finds it."""

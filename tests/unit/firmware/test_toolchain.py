@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from minrpc.errors import ToolchainMissingError
-from minrpc.firmware.toolchain import debian_toolchain, find_sdk, zephyr_toolchain
+from minrpc.firmware.toolchain import base_extensions, debian_toolchain, find_sdk, zephyr_toolchain
 
 
 @pytest.fixture(autouse=True)
@@ -126,6 +126,12 @@ def test_a_compiler_without_libgcc_for_32_bits_is_refused(
     assert step in caught.value.next_step
     make_compiler(bare_machine, compiler, libgcc_class=1)
     assert zephyr_toolchain(arch).description == f"{compiler} 12.2"
+
+
+def test_libgcc_is_asked_for_by_letters_only() -> None:
+    flags = ("-mabi=ilp32f", "-march=rv32imafc_zicsr_zifencei", "-mcmodel=medlow", "-imacros/x_z/y")
+    assert base_extensions(flags) == ("-mabi=ilp32f", "-march=rv32imafc", "-mcmodel=medlow", "-imacros/x_z/y")
+    assert base_extensions(["-march=armv8.1-m.main_x"]) == ("-march=armv8.1-m.main_x",)
 
 
 def test_missing_compilers_name_the_command() -> None:
