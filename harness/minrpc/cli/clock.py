@@ -70,7 +70,7 @@ def _facts(
         raise TimerError(
             f"the counter stands still at {after.cycles:,}",
             stage="clock",
-            next_step="choose another clock: CONFIG_MINRPC_CLOCK_CYCLES=y is right on every Zephyr board",
+            next_step=_another_clock(platform),
         )
     yield (
         "overhead",
@@ -86,6 +86,12 @@ def _facts(
         drift = clock_drift(watch(device, seconds, time.sleep))
         numbers = {"drift_ppm": drift.ppm, "error_ppm": drift.error_ppm, "watched_s": drift.seconds}
         yield "drift", f"{drift} against the host's clock", numbers
+
+
+def _another_clock(platform: Platform) -> str:
+    if platform.port == "zephyr":
+        return "choose another clock: CONFIG_MINRPC_CLOCK_CYCLES=y is right on every Zephyr board"
+    return "no time can be measured by it: see that the firmware's port starts its counter"
 
 
 def watch(device: Device, seconds: float, wait: Callable[[float], None]) -> list[Enclosed]:

@@ -206,6 +206,32 @@ def test_clock(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["clock", "--platform", "posix", "--seconds", "-1"]) == 2
 
 
+FROZEN = """#define _POSIX_C_SOURCE 200809L
+#include <time.h>
+
+int clock_gettime(clockid_t clock, struct timespec *now)
+{
+	(void)clock;
+	*now = (struct timespec){.tv_sec = 5};
+	return 0;
+}
+"""
+
+
+def test_a_counter_that_stands_still_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "frozen.c").write_text(FROZEN)
+    (tmp_path / "minrpc.toml").write_text('[platforms.frozen]\nextends = "posix"\nsources = ["frozen.c"]\n')
+    monkeypatch.chdir(tmp_path)
+    assert main(["clock", "--platform", "frozen", "--seconds", "0"]) == 1
+    shown = capsys.readouterr()
+    assert "clock     wall: CLOCK_MONOTONIC, 1 GHz" in shown.out
+    assert "overhead" not in shown.out
+    assert "the counter stands still at 5,000,000,000" in shown.err
+    assert "the firmware's port starts its counter" in shown.err
+
+
 def test_net_times_of_two_platforms_are_net_in_the_table_too(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
