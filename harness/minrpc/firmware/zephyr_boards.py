@@ -127,6 +127,7 @@ def completed(platform: Platform, board: Board, overlay: Path | None, conf: Path
     return replace(
         platform,
         starts=starts,
+        zephyr_board=board.identifier,
         arch={"posix": "host"}.get(board.arch, board.arch),
         description=platform.description or f"Zephyr on {board.identifier}{' in QEMU' * (starts == 'qemu')}",
         qemu=platform.qemu or board.qemu,
@@ -210,7 +211,7 @@ def read_built_tree(base: Path, dts: Path) -> BuiltTree:
 
 
 def _board_file(workspace: Workspace, name: str) -> Path | None:
-    """The YAML file of the board, or of the only variant whose name begins like that."""
+    """The YAML file of the board, or of its first variant: a name without the core's is enough."""
     stem = name.replace("/", "_")
     files = sorted((workspace.base / "boards").glob(f"**/{stem}*.yaml"), key=lambda path: len(path.name))
     for pattern in (re.escape(name), re.escape(name) + "/.*"):

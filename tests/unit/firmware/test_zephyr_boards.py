@@ -139,6 +139,11 @@ def test_a_board_of_zephyrs(
     assert board.smp == (name == "qemu_x86_64")
 
 
+def test_a_name_without_the_cores_is_the_first_of_them(workspace: Workspace) -> None:
+    made = completed(ENTRY, read_board(workspace, "mps2/an521"), None, None)
+    assert made.zephyr_board == "mps2/an521/cpu0"
+
+
 def test_a_board_that_zephyr_has_not(workspace: Workspace) -> None:
     with pytest.raises(NoSuchBoardError, match="has no board 'no_such_board'"):
         read_board(workspace, "no_such_board")
