@@ -5,12 +5,17 @@ from __future__ import annotations
 
 import argparse
 
+from minrpc.pipeline.requirements import lacking, lacking_to_build
 from minrpc.pipeline.selection import Selection, select_runnable
 from minrpc.targets.options import options_from
 
 
-def selected(arguments: argparse.Namespace) -> Selection:
-    """What the command's options ask for; `minrpc.cli.main` names the rest. Raises as `select_runnable`."""
-    selection = select_runnable(options_from(vars(arguments)))
+def selected(arguments: argparse.Namespace, *, starts: bool = True) -> Selection:
+    """What the command's options ask for; `minrpc.cli.main` names the rest. Raises as `select_runnable`.
+
+    starts: False where firmware is only built, so that boards are meant, too.
+    """
+    options = options_from(vars(arguments))
+    selection = select_runnable(options, lacking if starts else lacking_to_build)
     arguments.left_out = dict(selection.left_out)
     return selection

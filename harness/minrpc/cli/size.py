@@ -103,7 +103,7 @@ def _programs(arguments: argparse.Namespace) -> dict[str, Path]:
             raise ConfigurationError(f"{arguments.program} is no ELF file", next_step="name one")
         return {arguments.program.name: arguments.program}
     programs = {}
-    for target in selected(arguments).targets:
+    for target in selected(arguments, starts=False).targets:
         print(f"{target.name}: firmware", file=sys.stderr, flush=True)
         programs[target.name] = build(target.changed(cmake_options=arguments.option)).elf
     return programs

@@ -81,6 +81,11 @@ def lacking(platform: Platform) -> list[Requirement]:
     return [one for one in _requirements(platform) if one.missing]
 
 
+def lacking_to_build(platform: Platform) -> list[Requirement]:
+    """As `lacking`, for a firmware that is built and not started: a board's, or of an emulator elsewhere."""
+    return [one for one in _requirements(platform, starts=False) if one.missing]
+
+
 def missing_packages(names: Iterable[str]) -> list[str]:
     """The Debian packages that the platforms among these names lack here, each once."""
     platforms = load_platforms()
@@ -112,8 +117,8 @@ def _version_line(path: str) -> str:
     return (ran.stdout or ran.stderr).strip().partition("\n")[0] or path
 
 
-def _requirements(platform: Platform) -> Iterator[Requirement]:
-    if platform.starts != "board" and why_nothing_starts():
+def _requirements(platform: Platform, *, starts: bool = True) -> Iterator[Requirement]:
+    if starts and platform.starts != "board" and why_nothing_starts():
         yield Requirement("Linux", problem=why_nothing_starts(), command=WHAT_HELPS)
         return
     try:
@@ -136,9 +141,9 @@ def _requirements(platform: Platform) -> Iterator[Requirement]:
     yield from (program(name) for name in _build_tools(platform))
     if platform.port == "zephyr":
         yield zephyr_modules()
-    if platform.starts == "qemu":
+    if starts and platform.starts == "qemu":
         yield qemu(platform.qemu)
-    if platform.starts == "board":
+    if starts and platform.starts == "board":
         yield Requirement("board", problem="boards are not started from here", command="--serial-port PATH")
 
 

@@ -56,9 +56,11 @@ def select(options: Options, missing: Callable[[Platform], list[Requirement]] = 
     return Selection(targets, {name: why for name, why in reasons.items() if why})
 
 
-def select_runnable(options: Options) -> Selection:
+def select_runnable(
+    options: Options, missing: Callable[[Platform], list[Requirement]] = lacking
+) -> Selection:
     """As `select`, with at least one target. Raises MissingError, too: why each platform is left out."""
-    selection = select(options)
+    selection = select(options, missing)
     if not selection.targets:
         raise MissingError(
             "no platform can run here", details=[f"{name}: {why}" for name, why in selection.left_out.items()]

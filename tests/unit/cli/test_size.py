@@ -59,3 +59,14 @@ def test_a_file_that_is_cut_off_and_an_object_are_refused(
     assert "has no load segments" in capsys.readouterr().err
     assert main(["size", "/bin/true", "--top", "-1"]) == 2
     assert "--top is at least 1" in capsys.readouterr().err
+
+
+def test_a_boards_firmware_is_only_built(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "minrpc.toml").write_text('[platforms.desk]\nextends = "bare_mps2_an385"\nstarts = "board"\n')
+    monkeypatch.chdir(tmp_path)
+    assert main(["size", "--platform", "desk", "--by", "component"]) == 0
+    assert "desk: flash " in capsys.readouterr().out
+    assert main(["clock", "--platform", "desk"]) == 2
+    assert "boards are not started from here" in capsys.readouterr().err
