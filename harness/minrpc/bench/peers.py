@@ -36,7 +36,14 @@ _START_S: Final = 30.0
 _STALL_MS: Final = 60_000
 # As a command can count.
 _MOST: Final = 2**32 - 1
-_BURN: Final = "import os; os.sched_setaffinity(0, {{{}}}); print(flush=True)\nwhile True: pass"
+_BURN: Final = """\
+import os
+os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))  # Also where we have a real-time priority.
+os.sched_setaffinity(0, {{{}}})
+print(flush=True)
+while True:
+    pass
+"""
 
 
 @dataclass(frozen=True, slots=True)

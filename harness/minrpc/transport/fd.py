@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Transports over a file descriptor: pseudo-terminals, terminals and Unix sockets.
 
-One `write` is one system call where the far end has room, one `read` is a poll and a read.
+One `write` is one system call where the far end has room, one `read` is a wait and a read.
 """
 
 from __future__ import annotations
@@ -22,6 +22,9 @@ from minrpc.transport.base import MAX_READ
 
 # What the far end may send while it takes nothing: a device that babbles can't eat all our memory.
 _MAX_KEPT = 64 * 1024 * 1024
+# So long news alone are waited for, and not after a read of so many bytes: it may have left some.
+_NEWS_S = 0.01
+_LONG = 2048
 
 if sys.platform != "win32":
     import termios
@@ -51,6 +54,15 @@ def _milliseconds(seconds: float) -> int:
     return min(ceil(seconds * 1000), 2**31 - 1) if seconds > 0 else 0
 
 
+def _edge_triggered(fd: int) -> select.epoll | None:
+    """Tells once of all that comes to `fd`; None where there is no epoll(7)."""
+    if sys.platform != "linux":
+        return None
+    news = select.epoll()
+    news.register(fd, select.EPOLLIN | select.EPOLLET)
+    return news
+
+
 class FdTransport:
     """A link over a descriptor that it owns from now on; a terminal must be raw already (`set_raw`).
 
@@ -74,6 +86,8 @@ class FdTransport:
         self._kept_bytes = 0
         self._open = True
         os.set_blocking(fd, False)
+        self._streams = False
+        self._news = _edge_triggered(fd)
         self._readable = select.poll()
         self._readable.register(fd, select.POLLIN)
         self._both = select.poll()
@@ -104,19 +118,36 @@ class FdTransport:
             return self._take_kept()
         if not self._open:
             self._check_open()
-        if not self._readable.poll(_milliseconds(timeout_s)):
+        if not self._comes(timeout_s):
             return b""
         try:
-            return os.read(self._fd, MAX_READ) or self._read_some()
+            data = os.read(self._fd, MAX_READ)
         except OSError:
             return self._read_some()
+        self._streams = len(data) >= _LONG
+        return data or self._read_some()
 
     def close(self) -> None:
         """Close the descriptor."""
         if self._open:
             self._open = False
             self._fd = -1
+            if self._news is not None:
+                self._news.close()
             self._close()
+
+    def _comes(self, timeout_s: float) -> bool:
+        """Wait until bytes are there, or the end is.
+
+        To ask a terminal whether bytes are there, as poll(2) does before it waits, makes the kernel wait for
+        its driver's worker: that takes longer than a read. So only news are waited for at first. In a stream
+        that worker is welcome: it collects bytes.
+        """
+        if self._news is not None and not self._streams:
+            news = self._news.poll(_NEWS_S if timeout_s >= _NEWS_S else 0.0, 1)
+            if news:
+                return True
+        return bool(self._readable.poll(_milliseconds(timeout_s)))
 
     def _write_rest(self, rest: memoryview, timeout_s: float, total: int) -> None:
         end = time.monotonic() + timeout_s

@@ -60,10 +60,12 @@ def test_replayed_calls_are_made_without_the_device(posix: Peers) -> None:
         assert calls["inc"]() == 2
 
 
-def test_processors_are_busy_only_meanwhile() -> None:
+def test_processors_are_busy_only_meanwhile_and_never_at_a_real_time_priority() -> None:
     before = children()
     with busy_processors():
-        assert len(children() - before) == os.cpu_count()
+        programs = children() - before
+        assert len(programs) == os.cpu_count()
+        assert {os.sched_getscheduler(int(program)) for program in programs} == {os.SCHED_OTHER}
     assert children() == before
 
 

@@ -290,6 +290,17 @@ def test_what_came_in_time_is_read_even_after_the_end() -> None:
         read_before(host, Deadline("call", 0.0), "a reply")
 
 
+def test_an_answer_that_is_soon_there_costs_no_look_at_the_clock(clock: FakeClock, now: Now) -> None:
+    host, device = memory_pair()
+    device.write(b"answer", 1.0)
+    deadline = Deadline("call", 60.0, clock)
+    now.s = 1e9
+    assert read_before(host, deadline, "a reply") == b"answer"
+    assert clock.readings == 1
+    with pytest.raises(DeadlineError):
+        read_before(host, deadline, "a reply")
+
+
 def test_read_before_waits_for_the_first_byte() -> None:
     host, device = memory_pair()
     writer = threading.Thread(target=device.write, args=(b"x", 10.0))

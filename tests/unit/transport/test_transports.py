@@ -146,6 +146,33 @@ def test_a_read_is_bounded(ends: Pair) -> None:
     assert 0 < len(host.read(10.0)) <= MAX_READ
 
 
+def test_what_a_long_read_leaves_is_read_next() -> None:
+    host, device = socket_pair()
+    sent = os.urandom(MAX_READ + 5000)
+    device.write(sent, 10.0)
+    assert host.read(60.0) == sent[:MAX_READ]
+    assert host.read(60.0) == sent[MAX_READ:]
+    assert host.read(0.02) == b""
+    host.close()
+    device.close()
+
+
+@over(pty_pair, reversed_pty_pair, socket_pair, memory_pair)
+def test_the_end_shows_at_each_read(ends: Pair) -> None:
+    host, device = ends
+    device.close()
+    for _ in range(3):
+        with pytest.raises(LinkClosedError, match="far end"):
+            host.read(30.0)
+
+
+def test_a_link_leaves_no_descriptor_behind() -> None:
+    before = os.listdir("/proc/self/fd")
+    for link in socket_pair():
+        link.close()
+    assert len(os.listdir("/proc/self/fd")) == len(before)
+
+
 def test_a_small_message_is_one_system_call(monkeypatch: pytest.MonkeyPatch) -> None:
     host, device = pty_pair()
     calls: list[int] = []
