@@ -27,6 +27,7 @@ def entry_text(board: Board) -> str:
         lines += [
             "# Zephyr's cycle counter goes at 32,768 Hz there, a count is 30 us: a finer clock.",
             'cmake_options = ["-DCONFIG_MINRPC_CLOCK_TIMING=y"]',
+            'clock = "TIMER2"',
         ]
     lines += [
         "# Resets it when a test has hung it; {port} is its serial port:",

@@ -49,6 +49,9 @@ _CLOCKS: Final = (
     ("riscv,machine-timer", "mtime"),
 )
 
+# The option that takes another clock than that.
+_TIMING: Final = "-DCONFIG_MINRPC_CLOCK_TIMING=y"
+_TIMING_FUNCTIONS: Final = "Zephyr's timing functions"
 
 MODULE_STAGE: Final = "find Zephyr's modules"
 
@@ -135,7 +138,7 @@ def completed(platform: Platform, board: Board, overlay: Path | None, conf: Path
         link_uart=link.index if link else platform.link_uart,
         console_uart=None if alone or board.console is None else board.console.index,
         baud=link.baud if link else platform.baud,
-        clock=platform.clock or board.clock,
+        clock=platform.clock or (_TIMING_FUNCTIONS if _TIMING in platform.cmake_options else board.clock),
         cmake_options=_with_files(platform.cmake_options, overlays, confs),
     )
 

@@ -35,6 +35,7 @@ BOARD = Board(
 
 def test_a_slow_cycle_counter_gets_a_finer_clock() -> None:
     assert "CONFIG_MINRPC_CLOCK_TIMING=y" in entry_text(BOARD)
+    assert 'clock = "TIMER2"' in entry_text(BOARD)
 
 
 def test_a_uart_that_is_off_is_switched_on() -> None:

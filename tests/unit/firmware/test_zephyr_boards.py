@@ -99,6 +99,12 @@ def test_what_the_entry_says_stays() -> None:
     assert (made.description, made.clock, made.qemu) == ("mine", "DWT", "/opt/qemu")
 
 
+def test_a_clock_that_an_option_takes_has_its_name() -> None:
+    entry = replace(ENTRY, cmake_options=("-DCONFIG_MINRPC_CLOCK_TIMING=y",))
+    assert completed(entry, BOARD, None, None).clock == "Zephyr's timing functions"
+    assert completed(replace(entry, clock="TIMER2"), BOARD, None, None).clock == "TIMER2"
+
+
 @pytest.mark.parametrize("name", ["posix", "bare_mps2_an385", "qemu_x86"])
 def test_a_platform_that_is_whole_is_left_alone(name: str) -> None:
     assert resolved(PLATFORMS[name]) is PLATFORMS[name]
