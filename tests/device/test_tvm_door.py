@@ -3,16 +3,20 @@
 
 from __future__ import annotations
 
+import socket
 import struct
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 
 import numpy as np
 import pytest
 from minrpc.client import Device
+from minrpc.library.loading import firmware_of
+from minrpc.library.toolset import program_facts, toolset_of
 from minrpc.wire.dtypes import DataType
-from minrpc.wire.requests import CallFunc, RpcCode, Syscall
-from minrpc.wire.values import DLTensor, Function, Handle
+from minrpc.wire.requests import CallFunc, CopyToRemote, RpcCode, Syscall
+from minrpc.wire.values import DLTensor, Function, Handle, Module
 
 from tests.device.tvm_client import LentDevice, RefusedError, TvmClient, served
 
@@ -120,6 +124,113 @@ def test_a_client_that_dies_in_mid_copy(port: int) -> None:
         dying._socket.sendall(struct.pack("<Qi", 1 << 20, RpcCode.COPY_TO_REMOTE) + bytes(100))
     with TvmClient(port, True) as client:
         assert add(client) == b"\x06\x07"
+
+
+@pytest.mark.parametrize(
+    ("garbage", "why"),
+    [
+        (b"GET / HTTP/1.1\r\n\r\n", "begins with 0x20544547"),
+        (struct.pack("<ii", 0xFF270, 4) + b"abcd", "begins with 0xff270"),
+        (struct.pack("<ii", 0xFF271, -5), "a key of -5 bytes"),
+        (struct.pack("<iiQ", 0xFF271, 0, 1 << 60), "a packet of 1152921504606846976 bytes"),
+    ],
+)
+def test_garbage(port: int, said: list[str], garbage: bytes, why: str) -> None:
+    """The connection is closed, the reason is said, and the next client is served."""
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as stranger:
+        stranger.sendall(garbage)
+        with suppress(ConnectionResetError):
+            while stranger.recv(100):
+                pass
+    with TvmClient(port, True) as client:
+        assert add(client) == b"\x06\x07"
+    assert any(why in line for line in said)
+
+
+def test_packets_that_mean_nothing_are_answered(client: TvmClient) -> None:
+    inc = client.library_function("inc")
+    for code, body in ((99, bytes(26)), (13, bytes(26)), (3, b"\xff" * 16)):
+        client._socket.sendall(struct.pack("<Qi", len(body) + 4, code) + body)
+        with pytest.raises(RefusedError, match="the request can't be read"):
+            client.answer()
+    assert client.call(inc, 1) == 2
+
+
+def test_sizes_that_can_not_be(client: TvmClient) -> None:
+    for shape in ((1 << 62, 1 << 62), (1 << 40,), (1 << 31,), (-1,), (-1, -4)):
+        with pytest.raises(RefusedError, match=r"4 GiB|largest free"):
+            client.array(DLTensor(0, INT8, shape), b"")
+    array = client.array(DLTensor(0, INT8, (4,)), b"1234")
+    with pytest.raises(RefusedError, match="a copy of 1125899906842624 bytes, and the tensor has 4"):
+        client.read_bytes(array, 1 << 50)
+    with pytest.raises(RefusedError, match="a copy of 1048576 bytes, and the tensor has 4"):
+        client.syscall(CopyToRemote(array, bytes(1 << 20)))
+    with pytest.raises(RefusedError):
+        client.call(client.library_function("add"), array._replace(shape=(1 << 40,)), array, array)
+    assert client.read(array) == b"1234"
+
+
+EMPTY_FUNCTION = b"int __tvm_ffi_f(void *self, void *args, int count, void *result) { return 0; }\n"
+
+
+@pytest.fixture
+def can_load(device: Device) -> None:
+    if not device.rpc.global_function("minrpc.code_load"):
+        pytest.skip("its firmware can't load code")
+
+
+def foreign_object(device: Device) -> bytes:
+    """Of a machine that the device is not: the head of an ELF file, and nothing behind it."""
+    machine = 0xF3 if program_facts(toolset_of(firmware_of(device)).elf).machine == "EM_ARM" else 40
+    return struct.pack("<16sHHIIIIIHHHHHH", b"\x7fELF\1\1\1", 1, machine, 1, 0, 0, 0, 0, 52, 0, 0, 0, 0, 0)
+
+
+@pytest.mark.usefixtures("can_load")
+def test_files_that_are_no_modules(client: TvmClient, device: Device) -> None:
+    server = "tvm.rpc.server."
+    upload, load = client.function(f"{server}upload"), client.function(f"{server}load_module")
+    download, remove = client.function(f"{server}download"), client.function(f"{server}remove")
+    for name in ("../m.o", "/tmp/m.o", "", "..", "a\0.o", "x" * 300):
+        with pytest.raises(RefusedError, match=r"a file is named without a directory|is no name of a file"):
+            client.call(upload, name, b"")
+    for name, content, text in (
+        ("m.o", b"", "m.o is no ELF object"),
+        ("m.o", b"\x7fELF", "m.o has an object that can't be read"),
+        ("m.o", foreign_object(device), r"m\.o is code for \w+, 32 bits; the device is \w+, \d\d bits"),
+        ("m.c", b"int x", r"(?s)m\.c does not compile.*m\.c:1:"),
+        ("m.tar", b"text", "m.tar is no archive"),
+        ("m.exe", b"MZ", "m.exe: a module is a file"),
+    ):
+        client.call(upload, name, content)
+        with pytest.raises(RefusedError, match=text):
+            client.call(load, name)
+    assert client.call(download, "m.exe") == b"MZ"
+    client.call(remove, "m.exe")
+    with pytest.raises(RefusedError, match=r"there is no file m\.exe"):
+        client.call(download, "m.exe")
+    client.call(upload, "m.c", EMPTY_FUNCTION)
+    assert isinstance(client.call(load, "m.c"), Module)
+
+
+@pytest.mark.usefixtures("can_load")
+def test_a_function_outlives_its_module(client: TvmClient, source: LentDevice) -> None:
+    """As in TVM: what was made of a module keeps it; then its memory is given back."""
+    client.call(client.function("tvm.rpc.server.upload"), "m.c", EMPTY_FUNCTION)
+    used = source.device.info().arena_used
+    module = client.call(client.function("tvm.rpc.server.load_module"), "m.c")
+    assert isinstance(module, Module)
+    find = client.function("tvm.rpc.server.ModuleGetFunction")
+    functions = [client.call(find, module, "f", True) for _ in range(2)]
+    timed = client.call(
+        client.function("runtime.RPCTimeEvaluator"), module, "f", 1, 0, 1, 1, 0, 0, 0, 1, 0, ""
+    )
+    client.free(module)
+    for one in (*functions, timed):
+        assert isinstance(one, Function)
+        client.call(one.handle)
+        client.free(one)
+    client.call(client.library_function("inc"), 1)
+    assert source.device.info().arena_used == used
 
 
 def test_who_is_no_client_is_sent_away(port: int, said: list[str]) -> None:

@@ -189,13 +189,21 @@ def test_a_module_that_needs_what_nobody_has(remote: Any, tmp_path: Path) -> Non
     assert remote.system_lib()["inc"](1) == 2
 
 
-def test_a_client_over_two_pipes(firmware: Firmware | None) -> None:
+def test_a_client_over_two_pipes(
+    firmware: Firmware | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its end is a SIGKILL for the program, which leaves nothing behind."""
     if firmware is None or firmware.target.serial_port:
         pytest.skip("a device that was not started from here")
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    (tmp_path / "m.c").write_text("int x;")
     session = tvm.rpc.client.PopenSession(pipe_program(firmware.target.name))
     a = on_device(session, np.array([2, 3], np.int8))
     session.system_lib()["add"](a, on_device(session, np.array([4], np.int8)), a)
     assert a.numpy().tolist() == [6, 7]
+    session.upload(str(tmp_path / "m.c"))
+    del a, session
+    assert not list(tmp_path.glob("minrpc*"))
 
 
 @pytest.mark.usefixtures("can_load")

@@ -32,6 +32,7 @@ from minrpc.wire.values import (
     Function,
     Handle,
     Module,
+    TypeCode,
     Value,
     decode_whole_sequence,
 )
@@ -123,8 +124,16 @@ class TvmClient:
         self.syscall(CopyToRemote(placed, data))
         return placed
 
+    def free(self, made: Function | Module) -> None:
+        kind = TypeCode.FUNCTION if isinstance(made, Function) else TypeCode.MODULE
+        args = (Handle(made.handle),) if self.today else (Handle(made.handle), int(kind))
+        self.syscall(Syscall(RpcCode.FREE_HANDLE, args))
+
     def read(self, tensor: DLTensor) -> bytes:
-        self.send(CopyFromRemote(tensor, tensor.nbytes))
+        return self.read_bytes(tensor, tensor.nbytes)
+
+    def read_bytes(self, tensor: DLTensor, nbytes: int) -> bytes:
+        self.send(CopyFromRemote(tensor, nbytes))
         data = self.answer()
         assert isinstance(data, bytes)
         return data

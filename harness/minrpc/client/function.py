@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from copy import copy
 from functools import partial
 from typing import Any, Literal
+from weakref import WeakSet
 
 import numpy as np
 
@@ -50,14 +51,24 @@ class RemoteFunction(RemoteHandle):
     """
 
     def __init__(
-        self, rpc: RpcClient, name: str, handle: int, *, timeout_s: float | None = None, own: bool = True
+        self,
+        rpc: RpcClient,
+        name: str,
+        handle: int,
+        *,
+        timeout_s: float | None = None,
+        own: bool = True,
+        module: RemoteModule | None = None,
     ) -> None:
-        """own: it is given back by itself; else it goes with the module that it is of."""
+        """own: it is given back by itself; else it goes with the module that it is of.
+        module: lasts as long as this does.
+        """
         super().__init__(rpc, free_handle(handle, TypeCode.FUNCTION) if own else None)
         self.name = name
         self.handle = handle
         self._stage = f"call {name}"
         self._timeout_s = timeout_s
+        self._module = module
         # Gives the handle back when nobody has it any more, so a view of it must keep it.
         self._original: RemoteFunction | None = None
 
@@ -112,7 +123,12 @@ class RemoteModule(RemoteHandle):
     """A module on the device: `module["add"]` is its function of that name."""
 
     def __init__(self, rpc: RpcClient, name: str, handle: int | None) -> None:
-        super().__init__(rpc, None if handle is None else free_handle(handle, TypeCode.MODULE))
+        # The device forgets a module's functions with it: they are given back before.
+        self._made: WeakSet[RemoteHandle] = WeakSet()
+        if handle is None:
+            super().__init__(rpc, None)
+        else:
+            super().__init__(rpc, free_handle(handle, TypeCode.MODULE), self._made)
         self.name = name
         self._handle = handle
         self._functions: dict[str, RemoteFunction] = {}
@@ -143,7 +159,9 @@ class RemoteModule(RemoteHandle):
             found = rpc.call(look_up, (Module(self.handle), name, 0), f"look up {name}")
             if not isinstance(found, Function) or not found.handle:
                 raise FunctionNotFoundError(f"{self.name} has no function {name!r}", stage=f"look up {name}")
-            return RemoteFunction(rpc, name, found.handle, own=own)
+            function = RemoteFunction(rpc, name, found.handle, own=own)
+            self._made.add(function)
+            return function
 
     def time_evaluator(self, name: str, *, timeout_s: float | None = None, **options: int) -> TimeEvaluator:
         """Times `name` on the device: call what comes back with the function's own arguments.
@@ -201,7 +219,9 @@ class RemoteModule(RemoteHandle):
     ) -> RemoteFunction:
         """The evaluator behind `handle`, which may take as long as its options ask for."""
         limit = options.timeout_s(self._rpc.call_timeout_s) if timeout_s is None else timeout_s
-        return RemoteFunction(self._rpc, f"{name} (timed)", handle, timeout_s=limit)
+        timed = RemoteFunction(self._rpc, f"{name} (timed)", handle, timeout_s=limit, module=self)
+        self._made.add(timed)
+        return timed
 
     @property
     def argument(self) -> Module:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Iterable
 from typing import Self
 
 from minrpc.client.rpc import RpcClient
@@ -17,10 +18,11 @@ class RemoteHandle:
     queued then and sent before the next one.
     """
 
-    def __init__(self, rpc: RpcClient, free: Syscall | None) -> None:
+    def __init__(self, rpc: RpcClient, free: Syscall | None, first: Iterable[RemoteHandle] = ()) -> None:
+        """first: what of it must be given back before it, at its end."""
         self._rpc = rpc
         self._generation = rpc.generation
-        self._finalizer = weakref.finalize(self, rpc.release, self._generation, free)
+        self._finalizer = weakref.finalize(self, _give_back, rpc, self._generation, free, first)
         self._finalizer.atexit = False
         rpc.live.add(self)
 
@@ -63,3 +65,11 @@ class RemoteHandle:
 
     def __exit__(self, *_: object) -> None:
         self.free()
+
+
+def _give_back(
+    rpc: RpcClient, generation: int, request: Syscall | None, first: Iterable[RemoteHandle]
+) -> None:
+    for handle in list(first):
+        handle.free()
+    rpc.release(generation, request)

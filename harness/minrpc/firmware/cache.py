@@ -6,6 +6,8 @@
     firmware/NAME/   a finished firmware, complete from the moment that it is there, and never changed
     plans/PLAN/      which firmware was built by a plan, see `minrpc.firmware.store`
     objects/NAME/    a compiled source of a library that is loaded; beside it the list of its headers
+    models/NAME/     a model's weights as C, for `minrpc model --weights image`
+    scratch/NAME/    what is compiled or linked now; what a killed process left there goes after a day
     symbols/NAME/    a firmware's symbols, for the linker
     toolchain/       links that a compiler needs
 
@@ -35,9 +37,10 @@ if sys.platform != "win32":
 
 SIZE_VARIABLE: Final = "MINRPC_CACHE_SIZE"
 _LIMIT: Final = 4 * 1024**3
-_KINDS: Final = ("firmware", "work", "plugin", "objects", "symbols")
+_KINDS: Final = ("firmware", "work", "plugin", "objects", "models", "symbols")
 _KEEP_S: Final = 30 * 24 * 3600.0
 _YOUNG_S: Final = 3600.0
+_SCRATCH_S: Final = 24 * 3600.0
 # To note each use would be a write at each look.
 _NEWS_S: Final = 600.0
 
@@ -84,6 +87,15 @@ def filled(directory: Path) -> Iterator[Path]:
         shutil.rmtree(partial, ignore_errors=True)
 
 
+@contextmanager
+def scratch() -> Iterator[Path]:
+    """An empty directory for the block; `bound` removes what a killed process has left."""
+    parent = cache_home() / "scratch"
+    parent.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=parent) as name:
+        yield Path(name)
+
+
 def kept(directory: Path, fill: Callable[[Path], None]) -> Path:
     """`directory`, which never changes once it is there: filled, unless it is or another was quicker."""
     if directory.is_dir():
@@ -128,7 +140,7 @@ def mark_used(directory: Path) -> None:
 class Entry:
     """A directory of the cache.
 
-    kind: "firmware", "work", "plugin", "objects" or "symbols": the directory that it is in.
+    kind: "firmware", "work", "plugin", "objects", "models" or "symbols": the directory that it is in.
     bytes: that its files take on the disk; bytes of 8 bits.
     used: when it was of use last, seconds since 1970.
     """
@@ -208,16 +220,14 @@ def remove(entry: Entry) -> bool:
 
 
 def _remove_litter() -> None:
-    """What was half made when its maker was killed, logs without a tree, plans of firmware that is gone."""
+    """What was half made when its maker was killed, logs and lists without what they are of."""
     now = time.time()
     home = cache_home()
-    for path in [
-        *(home / "firmware").glob(".*"),
-        *(home / "plans").glob("*/.*"),
-        *(home / "work").glob("*.log"),
-    ]:
-        if now - _used(path) > _KEEP_S:
-            shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
+    patterns = (*(f"{kind}/.*" for kind in _KINDS), "plans/*/.*", "work/*.log", "objects/*.json")
+    for keep_s, pattern in (*((_KEEP_S, one) for one in patterns), (_SCRATCH_S, "scratch/*")):
+        for path in home.glob(pattern):
+            if now - _used(path) > keep_s:
+                shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
 
 
 def _directories(parent: Path) -> list[Path]:

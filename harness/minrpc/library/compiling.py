@@ -9,7 +9,6 @@ import os
 import re
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from io import BytesIO
@@ -20,7 +19,7 @@ from elftools.elf.constants import SH_FLAGS
 from elftools.elf.elffile import ELFFile
 
 from minrpc.errors import BuildError, ConfigurationError, ToolchainMissingError
-from minrpc.firmware.cache import cache_home, kept, mark_used
+from minrpc.firmware.cache import cache_home, kept, mark_used, scratch
 from minrpc.library.c_types import Declarations, Function
 from minrpc.library.objects import read_objects
 from minrpc.library.stack_bound import FLAG, parse_graphs
@@ -259,8 +258,7 @@ def _compiled(command: Sequence[str], source: Path) -> Path:
         if directory.is_dir() and all(_hash(Path(path)) == one for path, one in known.items()):
             mark_used(directory)
             return directory
-    with tempfile.TemporaryDirectory(prefix="minrpc-compile-") as work:
-        partial = Path(work)
+    with scratch() as partial:
         words = [*command, "-fstack-usage", "-MD", "-MF", "source.d", "-c", str(source), "-o", "source.o"]
         output = _run(words, partial)
         if output is not None:

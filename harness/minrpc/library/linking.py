@@ -6,14 +6,13 @@ from __future__ import annotations
 import hashlib
 import re
 import subprocess
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from minrpc.errors import BuildError
-from minrpc.firmware.cache import cache_home, kept
+from minrpc.firmware.cache import cache_home, kept, scratch
 from minrpc.library.compiling import Compiled
 from minrpc.library.elf_tables import FUNCTION, GLOBAL, HIDDEN, LOCAL, THREAD, UNDEFINED, WEAK, Elf
 from minrpc.library.thunks import REGISTRY
@@ -101,8 +100,7 @@ def link(compiled: Compiled, toolset: Toolset, base: int, further: Mapping[str, 
     """
     known = further or {}
     far: set[str] = set()
-    with tempfile.TemporaryDirectory(prefix="minrpc-link-") as name:
-        directory = Path(name)
+    with scratch() as directory:
         linked = directory / "loaded.elf"
         (directory / "load.ld").write_text(_SCRIPT.format(base=base))
         while True:

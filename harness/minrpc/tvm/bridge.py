@@ -7,6 +7,7 @@ requests are sent again where the link loses them, and a deadline ends what hang
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
@@ -79,6 +80,10 @@ class Bridge:
         }
         self._own_names = list(self._own)
         self._kinds: dict[int, TypeCode] = {}
+        # A client may give a module back and go on with its functions, as often as it has asked for them.
+        self._uses: Counter[int] = Counter()
+        self._modules_of: dict[int, int] = {}
+        self._left: set[int] = set()
 
     @property
     def client(self) -> str:
@@ -117,9 +122,11 @@ class Bridge:
             case CallFunc(handle, args):
                 return packing.encode_call_result(self._call(handle, args))
             case CopyToRemote(tensor, data):
+                _check_size(tensor, len(data))
                 memory.upload(self._rpc, tensor, memoryview(data))
                 return packing.encode_return([None])
             case CopyFromRemote(tensor, nbytes):
+                _check_size(tensor, nbytes)
                 return encode_copy_ack(memory.download(self._rpc, tensor, nbytes))
             case Syscall(code, args):
                 return packing.encode_return([self._syscall(code, args)])
@@ -145,7 +152,7 @@ class Bridge:
         found = self._rpc.syscall(get_global_func(_RENAMED.get(name, name)), f"look up {name}")
         if not isinstance(found, Handle) or not found.value:
             return None
-        self._kinds[found.value] = TypeCode.FUNCTION
+        self._given(found.value, TypeCode.FUNCTION)
         return found
 
     def _free(self, args: Sequence[Argument]) -> Value:
@@ -154,14 +161,33 @@ class Bridge:
         handle = value.value if isinstance(value, Handle) else 0
         if handle & _OWN or (len(args) < 2 and handle not in self._kinds):
             return None
-        kind = self._kinds.pop(handle, None)
-        if self._files.release(handle):
+        self._uses[handle] -= 1
+        if self._uses[handle] > 0:
             return None
+        if handle in self._modules_of.values():
+            self._left.add(handle)
+            return None
+        kind = self._kinds.pop(handle, None)
         if len(args) > 1 and isinstance(args[1], int):
             kind = TypeCode(args[1]) if args[1] in list(TypeCode) else kind
-        if kind is not None:
-            self._rpc.syscall(free_handle(handle, kind), "free")
+        self._free_now(handle, kind)
         return None
+
+    def _free_now(self, handle: int, kind: TypeCode | None) -> None:
+        """And the module that was only there for it."""
+        del self._uses[handle]
+        if not self._files.release(handle) and kind is not None:
+            self._rpc.syscall(free_handle(handle, kind), "free")
+        module = self._modules_of.pop(handle, None)
+        if module in self._left and module not in self._modules_of.values():
+            self._left.remove(module)
+            self._free_now(module, self._kinds.pop(module, None))
+
+    def _given(self, handle: int, kind: TypeCode) -> None:
+        """The client has it once more."""
+        self._kinds[handle] = kind
+        self._uses[handle] += 1
+        self._left.discard(handle)
 
     def _call(self, handle: int, args: Sequence[Argument]) -> Result:
         if handle & _OWN:
@@ -172,12 +198,15 @@ class Bridge:
         else:
             result = self._rpc.call(handle, [plain(value) for value in args], "call")
         match result:
-            case Function(handle):
-                self._kinds[handle] = TypeCode.FUNCTION
-            case Module(handle):
-                self._kinds[handle] = TypeCode.MODULE
-            case ReturnedArray(_, handle):
-                self._kinds[handle] = TypeCode.NDARRAY
+            case Function(made):
+                self._given(made, TypeCode.FUNCTION)
+                module = args[0] if args else None
+                if isinstance(module, Module):
+                    self._modules_of[made] = module.handle
+            case Module(made):
+                self._given(made, TypeCode.MODULE)
+            case ReturnedArray(_, made):
+                self._given(made, TypeCode.NDARRAY)
         return result
 
 
@@ -186,6 +215,12 @@ _STAGES: Final = {
     RpcCode.DEV_ALLOC_DATA: "allocate",
     RpcCode.COPY_AMONG_REMOTE: "copy on the device",
 }
+
+
+def _check_size(tensor: DLTensor, nbytes: int) -> None:
+    """Raise ValueError before many bytes are sent to a device that would refuse them."""
+    if nbytes > tensor.nbytes:
+        raise ValueError(f"a copy of {nbytes} bytes, and the tensor has {tensor.nbytes}")
 
 
 def is_shutdown(packet: bytes) -> bool:

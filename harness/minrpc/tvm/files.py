@@ -5,21 +5,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Final, Self
+from typing import Final
 
 from minrpc.client.device import Device
 from minrpc.errors import HarnessError, RemoteError
 from minrpc.firmware import Firmware
-from minrpc.tvm.modules import TvmLibrary, load_tvm
+from minrpc.tvm.modules import TvmLibrary, load_module
 from minrpc.wire.replies import Result
 from minrpc.wire.values import Argument, Module
 
 _SERVER: Final = "tvm.rpc.server."
+_LONGEST_NAME: Final = 60  # A file system takes 255 bytes, and a letter has up to four.
 
 
 class Files:
-    """The files of one client, and the modules made of them; gone with the `with` block.
+    """The files of one client, in this process's memory, and the modules made of them.
 
     firmware: what runs on the device; None for what was started from here.
     """
@@ -27,7 +27,7 @@ class Files:
     def __init__(self, device: Device, firmware: Firmware | None = None) -> None:
         self._device = device
         self._firmware = firmware
-        self._directory = TemporaryDirectory(prefix="minrpc-files-")
+        self._files: dict[str, bytes] = {}
         self._modules: dict[int, TvmLibrary] = {}
 
     @property
@@ -47,43 +47,26 @@ class Files:
             library.unload()
         return library is not None
 
-    def close(self) -> None:
-        """Remove the files. The modules go with the device's session."""
-        self._modules.clear()
-        self._directory.cleanup()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def _path(self, args: Sequence[Argument]) -> Path:
-        """A file of the client's. It may name no other of this machine."""
-        name = args[0] if args else None
-        if not isinstance(name, str) or Path(name).name != name or name in ("", ".", ".."):
-            raise ValueError(f"a file is named without a directory, not {name!r}")
-        return Path(self._directory.name, name)
-
     def _upload(self, args: Sequence[Argument]) -> None:
-        path, data = self._path(args), args[1] if len(args) == 2 else None
+        name, data = _name(args), args[1] if len(args) == 2 else None
         if not isinstance(data, bytes):
             raise ValueError("upload takes a name and bytes")
-        path.write_bytes(data)
+        self._files[name] = data
 
     def _download(self, args: Sequence[Argument]) -> bytes:
-        return self._uploaded(args).read_bytes()
+        return self._uploaded(args)
 
     def _remove(self, args: Sequence[Argument]) -> None:
         """The empty name is the directory: TVM's tuner leaves nothing behind by it."""
-        everything = list(args) == [""]
-        for path in list(Path(self._directory.name).iterdir()) if everything else [self._path(args)]:
-            path.unlink(missing_ok=True)
+        if list(args) == [""]:
+            self._files.clear()
+        else:
+            self._files.pop(_name(args), None)
 
     def _load(self, args: Sequence[Argument]) -> Module:
-        path = self._uploaded(args)
+        content = self._uploaded(args)
         try:
-            library = load_tvm(self._device, path, firmware=self._firmware)
+            library = load_module(self._device, _name(args), content, firmware=self._firmware)
         except RemoteError:
             raise
         except HarnessError as error:
@@ -94,8 +77,18 @@ class Files:
         self._modules[handle] = library
         return Module(handle)
 
-    def _uploaded(self, args: Sequence[Argument]) -> Path:
-        path = self._path(args)
-        if not path.is_file():
-            raise ValueError(f"there is no file {path.name}: upload it first")
-        return path
+    def _uploaded(self, args: Sequence[Argument]) -> bytes:
+        name = _name(args)
+        if name not in self._files:
+            raise ValueError(f"there is no file {name}: upload it first")
+        return self._files[name]
+
+
+def _name(args: Sequence[Argument]) -> str:
+    """A file's name, which is no path: none of this machine's files can be meant."""
+    name = args[0] if args else None
+    if not isinstance(name, str) or Path(name).name != name or name in ("", ".", ".."):
+        raise ValueError(f"a file is named without a directory, not {name!r}")
+    if len(name) > _LONGEST_NAME or not name.isprintable():
+        raise ValueError(f"{name[:_LONGEST_NAME]!r} is no name of a file")
+    return name

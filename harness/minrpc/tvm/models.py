@@ -10,7 +10,6 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -19,7 +18,7 @@ import numpy.typing as npt
 from minrpc.client import Device
 from minrpc.errors import ConfigurationError, DeviceMemoryError
 from minrpc.firmware import Firmware
-from minrpc.firmware.cache import cache_home, kept
+from minrpc.firmware.cache import cache_home, kept, scratch
 from minrpc.library import LoadedLibrary, Sources, compile_sources
 from minrpc.library.loading import firmware_of, image_size, load_compiled
 from minrpc.library.toolset import toolset_of
@@ -199,16 +198,16 @@ def load_model(
     Raises as `device.load` does; DeviceMemoryError says how much is missing.
     """
     toolset = toolset_of(firmware or firmware_of(device))
-    with TemporaryDirectory(prefix="minrpc-model-") as directory:
+    with scratch() as directory:
         left_out = f"tvmgen_{plan.name}_weights.c" if weights == "image" else ""
         files = [
             str(path)
-            for path in export.write(plan, Path(directory))
+            for path in export.write(plan, directory)
             if path.suffix == ".c" and path.parent.name == "src" and path.name != left_out
         ]
         sources = Sources.of(
             files,
-            include=[Path(directory) / "include"],
+            include=[directory / "include"],
             flags=list(flags),
             defines=[f"TVMGEN_{plan.name.upper()}_NO_STATIC_WORKSPACE"],
         )

@@ -10,21 +10,22 @@ from __future__ import annotations
 
 import hashlib
 import tarfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+import zlib
+from collections.abc import Sequence
 from io import BytesIO
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 import numpy as np
+from elftools.common.exceptions import ELFError
+from elftools.construct import ConstructError
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
 from minrpc.client import Device, RemoteArray
 from minrpc.errors import ConfigurationError
 from minrpc.firmware import Firmware
-from minrpc.firmware.cache import cache_home, kept
+from minrpc.firmware.cache import cache_home, kept, scratch
 from minrpc.library import LoadedLibrary
 from minrpc.library.c_types import Declarations
 from minrpc.library.compiling import Compiled, Sources, compile_file, compile_text
@@ -36,6 +37,17 @@ from minrpc.tvm.export import SUPPORT
 PREFIX: Final = "__tvm_ffi_"
 
 _SOURCES: Final = (".c", ".cc", ".o")
+# What reading a damaged ELF file raises, there is no one base of it.
+_DAMAGE: Final = (
+    ELFError,
+    ConstructError,
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    TypeError,
+    ValueError,
+)
 # What generated code has beside its functions.
 _NOT_FUNCTIONS: Final = ("__tvm_", "_GLOBAL_", "tvmgen_")
 # An LLVM object calls these through weak pointers, which stay NULL unless somebody gives them.
@@ -143,97 +155,107 @@ def load_tvm(device: Device, module: str | Path | Any, *, firmware: Firmware | N
 
     Raises ModuleError, and as `device.load` does.
     """
+    name, content = _content(module)
+    return load_module(device, name, content, firmware=firmware)
+
+
+def load_module(device: Device, name: str, content: bytes, *, firmware: Firmware | None = None) -> TvmLibrary:
+    """As `load_tvm`, of a file's name and content."""
     toolset = toolset_of(firmware or firmware_of(device))
-    with _file(module) as path:
-        compiled, names = compile_module(path, toolset)
+    compiled, names = compile_module(name, content, toolset)
     return TvmLibrary(device, load_compiled(device, compiled, toolset), names)
 
 
-@contextmanager
-def _file(module: str | Path | Any) -> Iterator[Path]:  # noqa: ANN401
+def _content(module: str | Path | Any) -> tuple[str, bytes]:  # noqa: ANN401
+    """A module's name, which says what it is, and its bytes. Raises ModuleError."""
     if isinstance(module, str | Path):
-        yield Path(module)
-        return
+        path = Path(module)
+        if not path.is_file():
+            raise ModuleError(f"there is no file {path}")
+        return path.name, path.read_bytes()
     inner = getattr(module, "mod", module)
-    with TemporaryDirectory(prefix="minrpc-tvm-") as directory:
-        suffix = "c" if "c" in inner.get_write_formats() else "o"
-        path = Path(directory) / f"module.{suffix}"
+    suffix = "c" if "c" in inner.get_write_formats() else "o"
+    with scratch() as directory:
+        path = directory / f"module.{suffix}"
         inner.write_to_file(str(path), suffix)
-        yield path
+        return path.name, path.read_bytes()
 
 
-def compile_module(path: Path, toolset: Toolset) -> tuple[Compiled, tuple[str, ...]]:
-    """Objects with a table of packed functions, and the functions' names. Raises as `load_tvm` does."""
-    with TemporaryDirectory(prefix="minrpc-tvm-") as directory:
-        objects = [_compiled(one, toolset) for one in _parts(path, Path(directory))]
+def compile_module(name: str, content: bytes, toolset: Toolset) -> tuple[Compiled, tuple[str, ...]]:
+    """Objects with a table of packed functions, and the functions' names.
+
+    name: its end says what the content is: .c, .cc, .o or .tar. Raises as `load_tvm` does.
+    """
+    objects = [_object(name, suffix, part, toolset) for suffix, part in parts(name, content)]
     contents = [one.read_bytes() for one in objects]
-    for content in contents:
-        _check_machine(path.name, content, toolset)
-    symbols = [name for content in contents for name in defined_functions(content)]
+    symbols = [symbol for one in contents for symbol in _functions(name, one, toolset)]
     names, text = adapter_source(symbols)
     if not names:
-        raise ModuleError(f"{path.name} has no function that TVM generated")
+        raise ModuleError(f"{name} has no function that TVM generated")
     adapter = compile_text(text, toolset)
     key = hashlib.sha256(b"".join(contents) + text.encode()).hexdigest()
-    compiled = Compiled(path.name, (*objects, adapter), (), {}, Declarations({}, {}, {}), False, key)
+    compiled = Compiled(name, (*objects, adapter), (), {}, Declarations({}, {}, {}), False, key)
     return compiled, names
 
 
-def _check_machine(name: str, content: bytes, toolset: Toolset) -> None:
-    """Raise ModuleError for an object of another processor."""
-    file, facts = ELFFile(BytesIO(content)), program_facts(toolset.elf)
-    if (file["e_machine"], file.elfclass) != (facts.machine, facts.bits):
-        given, due = f"{file['e_machine']}, {file.elfclass} bits", f"{facts.machine}, {facts.bits} bits"
+def _functions(name: str, content: bytes, toolset: Toolset) -> list[str]:
+    """What an object defines. Raises ModuleError for one that is damaged, or of another processor."""
+    try:
+        file = ELFFile(BytesIO(content))
+        given = (file["e_machine"], file.elfclass)
+        found = defined_functions(content)
+    except _DAMAGE as error:
+        raise ModuleError(f"{name} has an object that can't be read: {error}") from error
+    facts = program_facts(toolset.elf)
+    due = (facts.machine, facts.bits)
+    if given != due:
+        words = [f"{str(machine).removeprefix('EM_')}, {bits} bits" for machine, bits in (given, due)]
         raise ModuleError(
-            f"{name} is code for {given.removeprefix('EM_')}; the device is {due.removeprefix('EM_')}",
+            f"{name} is code for {words[0]}; the device is {words[1]}",
             next_step='compile it for minrpc.tvm.llvm_target(device), or for the target "c"',
         )
+    return found
 
 
-def _compiled(source: Path, toolset: Toolset) -> Path:
-    if source.suffix == ".o":
-        return _kept_object(source)
-    include = [SUPPORT / "include"] if b"tvm/ffi/" in source.read_bytes() else []
+def _object(name: str, suffix: str, content: bytes, toolset: Toolset) -> Path:
+    """The object of a part of the module `name`, in the cache. Raises ModuleError, CompileError."""
+    if suffix == ".o" and content[:4] != b"\x7fELF":
+        raise ModuleError(
+            f"{name} is no ELF object" if name.endswith(".o") else f"{name} has one that is none"
+        )
+    file = Path(name).stem + suffix  # The compiler's words name it.
+    key = hashlib.sha256(file.encode() + b"\0" + content).hexdigest()[:32]
+
+    def fill(to: Path) -> None:
+        (to / file).write_bytes(content)
+
+    source = kept(cache_home() / "objects" / key, fill) / file
+    include = [SUPPORT / "include"] if b"tvm/ffi/" in content else []
     return compile_file(source, Sources.of(source, include=include, flags=["-w"]), toolset).path
-
-
-def _kept_object(source: Path) -> Path:
-    """An object out of an archive, where it stays."""
-    content = source.read_bytes()
-    if content[:4] != b"\x7fELF":
-        raise ModuleError(f"{source.name} is no ELF object")
-    key = hashlib.sha256(content).hexdigest()[:32]
-    return (
-        kept(cache_home() / "objects" / key, lambda to: void((to / "source.o").write_bytes(content)))
-        / "source.o"
-    )
 
 
 def void(_: object) -> None:
     """For a callback that is to return nothing."""
 
 
-def _parts(path: Path, directory: Path) -> list[Path]:
-    """The sources and objects in a file. Raises ModuleError."""
-    if not path.is_file():
-        raise ModuleError(f"there is no file {path}")
-    if path.suffix in _SOURCES:
-        return [path.absolute()]
-    if path.suffix != ".tar":
-        raise ModuleError(f"{path.name}: a module is a file .c, .o or .tar")
+def parts(name: str, content: bytes) -> list[tuple[str, bytes]]:
+    """The sources and objects in a module: the end of each one's name, and its bytes. Raises ModuleError."""
+    suffix = Path(name).suffix
+    if suffix in _SOURCES:
+        return [(suffix, content)]
+    if suffix != ".tar":
+        raise ModuleError(f"{name}: a module is a file .c, .o or .tar")
     found = []
     try:
-        with tarfile.open(path) as archive:
-            for number, member in enumerate(archive.getmembers()):
+        with tarfile.open(fileobj=BytesIO(content)) as archive:
+            for member in archive.getmembers():
                 stream = archive.extractfile(member) if member.isfile() else None
                 if stream is not None and Path(member.name).suffix in _SOURCES:
-                    part = directory / f"{number}{Path(member.name).suffix}"
-                    part.write_bytes(stream.read())
-                    found.append(part)
-    except tarfile.TarError as error:
-        raise ModuleError(f"{path.name} is no archive: {error}") from error
+                    found.append((Path(member.name).suffix, stream.read()))
+    except (tarfile.TarError, EOFError, OSError, zlib.error) as error:
+        raise ModuleError(f"{name} is no archive: {error}") from error
     if not found:
-        raise ModuleError(f"{path.name} holds no C code and no object")
+        raise ModuleError(f"{name} holds no C code and no object")
     return found
 
 

@@ -155,21 +155,20 @@ class Service:
         except HarnessError as error:
             self._failed(stream, error.message, V0_8.encode_exception)
             return
-        with Files(device, self.firmware) as files:
-            bridge = Bridge(device, files, self.functions(device))
-            for event in events:
-                assert isinstance(event, PacketReceived)
-                if is_shutdown(event.packet):
-                    return
-                watch.begin()
-                try:
-                    reply = bridge.answer(event.packet)
-                except HarnessError as error:
-                    self._failed(stream, watch.reason or str(error), bridge.refusal)
-                    return
-                finally:
-                    watch.end()
-                stream.sendall(reply)
+        bridge = Bridge(device, Files(device, self.firmware), self.functions(device))
+        for event in events:
+            assert isinstance(event, PacketReceived)
+            if is_shutdown(event.packet):
+                return
+            watch.begin()
+            try:
+                reply = bridge.answer(event.packet)
+            except HarnessError as error:
+                self._failed(stream, watch.reason or str(error), bridge.refusal)
+                return
+            finally:
+                watch.end()
+            stream.sendall(reply)
 
     def _failed(self, stream: Stream, text: str, refusal: Callable[[str], bytes]) -> None:
         """The device is of no use any more: the client is told why, and leaves."""

@@ -398,3 +398,20 @@ def test_a_limit_that_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MINRPC_CACHE_SIZE", "much")
     with pytest.raises(ConfigurationError, match="MINRPC_CACHE_SIZE=much is no size"):
         limit()
+
+
+@pytest.mark.usefixtures("root")
+def test_what_killed_processes_left_goes_with_the_cleaning() -> None:
+    """After a day what was compiled then, after 30 days what was half written."""
+    day = 24 * 3600.0
+    ages = {"scratch/killed": 2, "scratch/runs": 0.5, "objects/.half": 31, "models/.half": 2}
+    ages |= {"objects/list.json": 31, "objects/young.json": 2}
+    for name, days in ages.items():
+        path = cache_home() / name
+        path.parent.mkdir(exist_ok=True)
+        path.touch() if path.suffix else path.mkdir()
+        then = time.time() - days * day
+        os.utime(path, (then, then))
+    bound()
+    left = {name for name in ages if (cache_home() / name).exists()}
+    assert left == {"scratch/runs", "models/.half", "objects/young.json"}

@@ -9,7 +9,7 @@ import tarfile
 from pathlib import Path
 
 import pytest
-from minrpc.tvm.modules import ModuleError, _parts, adapter_source, defined_functions
+from minrpc.tvm.modules import ModuleError, adapter_source, defined_functions, load_tvm, parts
 
 
 def test_functions_of_today() -> None:
@@ -41,30 +41,41 @@ def test_the_adapter_compiles_without_a_warning(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "text"),
     [
-        ("none.c", None, "there is no file"),
         ("m.so", b"", "a module is a file .c, .o or .tar"),
         ("m.tar", b"text", "m.tar is no archive"),
+        ("m.tar", b"\x1f\x8b\x08\0" + bytes(40), "m.tar is no archive"),
     ],
 )
-def test_what_is_no_module(name: str, content: bytes | None, text: str, tmp_path: Path) -> None:
-    if content is not None:
-        (tmp_path / name).write_bytes(content)
+def test_what_is_no_module(name: str, content: bytes, text: str) -> None:
     with pytest.raises(ModuleError, match=text):
-        _parts(tmp_path / name, tmp_path)
+        parts(name, content)
 
 
-def test_an_archive_without_code(tmp_path: Path) -> None:
-    with tarfile.open(tmp_path / "m.tar", "w") as archive:
-        archive.addfile(tarfile.TarInfo("readme.txt"), io.BytesIO())
+def test_a_file_that_is_not_there() -> None:
+    with pytest.raises(ModuleError, match=r"there is no file none\.c"):
+        load_tvm(None, "none.c")  # type: ignore[arg-type]
+
+
+def archive(members: dict[str, bytes]) -> bytes:
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode="w") as made:
+        for name, content in members.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            made.addfile(info, io.BytesIO(content))
+    return stream.getvalue()
+
+
+def test_an_archive_without_code() -> None:
     with pytest.raises(ModuleError, match="holds no C code and no object"):
-        _parts(tmp_path / "m.tar", tmp_path)
+        parts("m.tar", archive({"readme.txt": b""}))
 
 
-def test_members_can_not_leave_the_directory(tmp_path: Path) -> None:
-    content = b"int x;"
-    info = tarfile.TarInfo("../../evil.c")
-    info.size = len(content)
-    with tarfile.open(tmp_path / "m.tar", "w") as archive:
-        archive.addfile(info, io.BytesIO(content))
-    (tmp_path / "to").mkdir()
-    assert _parts(tmp_path / "m.tar", tmp_path / "to") == [tmp_path / "to" / "0.c"]
+def test_members_are_not_unpacked() -> None:
+    given = archive({"../../evil.c": b"int x;", "lib0.o": b"y"})
+    assert parts("m.tar", given) == [(".c", b"int x;"), (".o", b"y")]
+
+
+def test_an_archive_that_was_cut_off() -> None:
+    with pytest.raises(ModuleError, match=r"m\.tar is no archive"):
+        parts("m.tar", archive({"a.c": bytes(2000)})[:1000])
