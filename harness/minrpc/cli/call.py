@@ -4,15 +4,14 @@
 from __future__ import annotations
 
 import argparse
+from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
 
 from minrpc.cli.call_arguments import parse_argument, to_host
 from minrpc.cli.selected import selected
-from minrpc.cli.source_options import add_source_options, sources_from
-from minrpc.errors import ConfigurationError
-from minrpc.library import load
+from minrpc.cli.source_options import add_source_options, load_with, sources_from, told_if_unfit
 from minrpc.pipeline import open_device
 from minrpc.targets.options import add_device_options
 
@@ -41,13 +40,10 @@ def main(arguments: argparse.Namespace) -> int:
     for target in selection.targets:
         given = to_host(plan)
         before = [one.copy() if isinstance(one, np.ndarray) else one for one in given]
-        with open_device(target) as device, load(device, sources) as library:
-            try:
-                function = library[arguments.function]
+        with open_device(target) as device, ExitStack() as stack:
+            function = load_with(arguments.function, device, sources, stack)[arguments.function]
+            with told_if_unfit([arguments.source]):
                 result = function(*given)
-            except (KeyError, TypeError, ValueError) as error:
-                step = f"see its functions: minrpc functions {arguments.source}"
-                raise ConfigurationError(str(error.args[0]), next_step=step) from error
         print(f"{function.prototype} on {target.name}")
         if result is not None:
             print(f"  returned {result!r}")

@@ -12,7 +12,13 @@ from pathlib import Path
 from typing import Final
 
 from minrpc.cli.call_arguments import call_arguments, to_device
-from minrpc.cli.source_options import add_source_options, load_with, sources_from, told_if_unfit
+from minrpc.cli.source_options import (
+    add_build_options,
+    add_call_options,
+    load_with,
+    sources_from,
+    told_if_unfit,
+)
 from minrpc.client import RemoteModule
 from minrpc.counters import QemuCounters
 from minrpc.counters.image import Image
@@ -36,30 +42,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     add = parser.add_argument
     add("function", metavar="FUNC", help="a function of the firmware's system library, or of --source")
-    add(
-        "--source",
-        type=Path,
-        action="append",
-        default=[],
-        metavar="FILE",
-        help="C to load into the device; FUNC is one of its functions",
-    )
-    add_source_options(add)
-    add("--shape", metavar="N[,N...]", help="shape of the arrays that add, mul and exp take (default 1024)")
-    add("--dtype", metavar="TYPE", help="type of their elements (default float32)")
-    add(
-        "--arg",
-        action="append",
-        default=[],
-        metavar="ARG",
-        help="an argument, for any function: float32[16,64], 3 or 0.5; repeat it for each",
-    )
+    add_call_options(add)
     add("--top", type=int, default=_TOP, metavar="N", help=f"rows of each table (default {_TOP})")
     add("--annotate", metavar="FUNC", help="show the source of this function, with counts beside it")
     add("--flame", type=Path, metavar="FILE.svg", help="draw a flame graph")
     add("--callgrind", type=Path, metavar="FILE", help="write what KCachegrind reads")
     add("--speedscope", type=Path, metavar="FILE", help="write what https://www.speedscope.app reads")
-    add("--option", action="append", default=[], metavar="-DNAME=VALUE", help="a CMake option of the build")
+    add_build_options(add)
     add_device_options(add)
 
 

@@ -16,7 +16,13 @@ from minrpc.cli.call_arguments import Argument, call_arguments, to_device
 from minrpc.cli.json_output import add_json_option, write_json
 from minrpc.cli.limit_lines import tell_limits
 from minrpc.cli.selected import selected
-from minrpc.cli.source_options import add_source_options, load_with, sources_from, told_if_unfit
+from minrpc.cli.source_options import (
+    add_build_options,
+    add_call_options,
+    load_with,
+    sources_from,
+    told_if_unfit,
+)
 from minrpc.client import RemoteModule
 from minrpc.counters import counters_for
 from minrpc.counters.lines import Line
@@ -76,24 +82,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="measure nothing, but show what `time --json` or `report --json` kept; repeat it for more",
     )
-    add(
-        "--source",
-        type=Path,
-        action="append",
-        default=[],
-        metavar="FILE",
-        help="C to load into the device; FUNC is one of its functions",
-    )
-    add_source_options(add)
-    add("--shape", metavar="N[,N...]", help="shape of the arrays that add, mul and exp take (default 1024)")
-    add("--dtype", metavar="TYPE", help="type of their elements (default float32)")
-    add(
-        "--arg",
-        action="append",
-        default=[],
-        metavar="ARG",
-        help="an argument, for any function: float32[16,64], 3 or 0.5; repeat it for each",
-    )
+    add_call_options(add)
     add("--number", type=int, default=10, metavar="N", help="calls in a batch (default 10)")
     add("--repeat", type=int, default=10, metavar="N", help="repeats, the samples (default 10)")
     add("--title", metavar="TEXT", help="the page's head")
@@ -102,7 +91,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--action-benchmark", type=Path, metavar="FILE", help="for github-action-benchmark")
     add("--bencher", type=Path, metavar="FILE", help="for `bencher run --adapter json`")
     add("--tvm-report", type=Path, metavar="FILE", help="for TVM's profiling.Report.from_json")
-    add("--option", action="append", default=[], metavar="-DNAME=VALUE", help="a CMake option of the build")
+    add_build_options(add)
     add_json_option(add, "write all that the page is made from")
     add_device_options(add)
 

@@ -13,6 +13,7 @@ from elftools.common.exceptions import DWARFError, ELFError
 
 from minrpc.cli.json_output import add_json_option, write_json
 from minrpc.cli.selected import selected
+from minrpc.cli.source_options import add_build_options
 from minrpc.errors import ConfigurationError
 from minrpc.firmware import build
 from minrpc.host.files import check_writable, write_whole
@@ -47,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--top", type=int, default=_TOP, metavar="N", help=f"rows of each table (default {_TOP})")
     add("--size-report", type=Path, metavar="DIR", help="write rom.json and ram.json as Zephyr's size_report")
     add("--treemap", type=Path, metavar="FILE.svg", help="draw flash by component and symbol")
-    add("--option", action="append", default=[], metavar="-DNAME=VALUE", help="a CMake option of the build")
+    add_build_options(add)
     add_json_option(add)
     add_device_options(add)
 

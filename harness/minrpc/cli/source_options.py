@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The options of commands that compile C for a device: what `Device.load` takes."""
+"""Options of several commands: what C is compiled with for a device, what is called, what is built."""
 
 from __future__ import annotations
 
@@ -13,14 +13,42 @@ from typing import Any
 from minrpc.client import Device
 from minrpc.errors import ConfigurationError, HarnessError
 from minrpc.library import LoadedLibrary, Sources, load
+from minrpc.names import did_you_mean, listed
 
 
 def add_source_options(add: Callable[..., Any]) -> None:
-    """Declare them."""
+    """Declare how C is compiled: what `Device.load` takes."""
     add("--flags", action="append", default=[], metavar="FLAGS", help="for the compiler, such as -O3")
     add("--include", action="append", default=[], type=Path, metavar="DIR", help="a directory of headers")
     add("--define", action="append", default=[], metavar="NAME[=VALUE]", help="a definition")
     add("--library", action="append", default=[], type=Path, metavar="FILE", help="an archive to link with")
+
+
+def add_call_options(add: Callable[..., Any]) -> None:
+    """Declare what commands take that call FUNC: C that has it, and its arguments."""
+    add(
+        "--source",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="C to load into the device; FUNC is one of its functions",
+    )
+    add_source_options(add)
+    add("--shape", metavar="N[,N...]", help="shape of the arrays that add, mul and exp take (default 1024)")
+    add("--dtype", metavar="TYPE", help="type of their elements (default float32)")
+    add(
+        "--arg",
+        action="append",
+        default=[],
+        metavar="ARG",
+        help="an argument, for any function: float32[16,64], 3 or 0.5; repeat it for each",
+    )
+
+
+def add_build_options(add: Callable[..., Any]) -> None:
+    """Declare what the firmware is built with."""
+    add("--option", action="append", default=[], metavar="-DNAME=VALUE", help="a CMake option of the build")
 
 
 def sources_from(arguments: argparse.Namespace, files: Sequence[Path]) -> Sources:
@@ -41,9 +69,8 @@ def load_with(function: str, device: Device, sources: Sources, stack: ExitStack)
     """
     loaded = stack.enter_context(load(device, sources))
     if function not in loaded.functions:
-        raise ConfigurationError(
-            f"{loaded.name} has no function {function}", next_step=f"it has {', '.join(loaded.functions)}"
-        )
+        step = did_you_mean(function, loaded.functions) or f"it has {listed(loaded.functions, 12)}"
+        raise ConfigurationError(f"{loaded.name} has no function {function}", next_step=step)
     return loaded
 
 

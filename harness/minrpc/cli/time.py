@@ -15,7 +15,13 @@ from minrpc.cli.call_arguments import Argument, call_arguments, to_device
 from minrpc.cli.constant_time import constant_time
 from minrpc.cli.json_output import STDOUT, add_json_option, write_json
 from minrpc.cli.selected import selected
-from minrpc.cli.source_options import add_source_options, load_with, sources_from, told_if_unfit
+from minrpc.cli.source_options import (
+    add_build_options,
+    add_call_options,
+    load_with,
+    sources_from,
+    told_if_unfit,
+)
 from minrpc.cli.timing_files import add_record, read_records
 from minrpc.client import Device, RemoteModule
 from minrpc.counters.packed_code import packed_function_code
@@ -49,24 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     add = parser.add_argument
     add("function", metavar="FUNC", help="a function of the firmware's system library, or of --source")
-    add(
-        "--source",
-        type=Path,
-        action="append",
-        default=[],
-        metavar="FILE",
-        help="C to load into the device; FUNC is one of its functions",
-    )
-    add_source_options(add)
-    add("--shape", metavar="N[,N...]", help="shape of the arrays that add, mul and exp take (default 1024)")
-    add("--dtype", metavar="TYPE", help="type of their elements (default float32)")
-    add(
-        "--arg",
-        action="append",
-        default=[],
-        metavar="ARG",
-        help="an argument, for any function: float32[16,64], 3 or 0.5; repeat it for each",
-    )
+    add_call_options(add)
     add("--number", type=int, default=10, metavar="N", help="calls in a batch at first (default 10)")
     add("--repeat", type=int, default=10, metavar="N", help="repeats, the samples (default 10)")
     add("--min-repeat-ms", type=int, default=0, metavar="MS", help="grow batches until one takes so long")
@@ -84,7 +73,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="measure nothing, but compare what calls with different elements execute and access, under QEMU",
     )
-    add("--option", action="append", default=[], metavar="-DNAME=VALUE", help="a CMake option of the build")
+    add_build_options(add)
     add_json_option(add, "keep the result here, beside those of other calls")
     add("--plot", type=Path, metavar="FILE", help="draw the samples, as PNG, SVG or PDF")
     add("--strict-timing", action="store_true", help="exit with 1 where a time is outside the board's bounds")

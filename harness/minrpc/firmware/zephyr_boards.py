@@ -22,6 +22,7 @@ from minrpc.errors import ConfigurationError, MissingError, ZephyrMissingError
 from minrpc.firmware.cache import cache_home
 from minrpc.firmware.sources import firmware_root
 from minrpc.firmware.zephyr_workspace import Workspace, find_workspace, projects_of
+from minrpc.host.files import write_whole
 from minrpc.targets import Platform
 from minrpc.targets.config import unknown_platform
 from minrpc.targets.table import Start
@@ -405,9 +406,7 @@ def _choosing(uart: Uart) -> Path:
     path = cache_home() / "boards" / f"{uart.label or 'uart'}-{name}.overlay"
     if not path.is_file():
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False) as file:
-            file.write(text)
-        Path(file.name).replace(path)
+        write_whole(path, text)
     return path
 
 

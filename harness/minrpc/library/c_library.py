@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from inspect import Parameter as SignatureParameter
@@ -22,9 +21,9 @@ from minrpc.library.c_types import Declarations, Function, FunctionType
 from minrpc.library.call_memory import CallMemory
 from minrpc.library.namespaces import Types, Variables
 from minrpc.library.quick import quick_call
-from minrpc.library.scalars import listed
 from minrpc.library.thunks import COPY
 from minrpc.library.toolset import ProgramFacts
+from minrpc.names import did_you_mean, listed
 
 
 class CFunction:
@@ -188,10 +187,8 @@ class CLibrary:
         return [*sorted(self._functions), *sorted(public)]
 
     def _missing(self, name: str) -> str:
-        near = difflib.get_close_matches(name, self._functions, 3)
-        hint = (
-            f"did you mean {' or '.join(near)}?" if near else f"it has {listed(sorted(self._functions), 12)}"
-        )
+        near = did_you_mean(name, self._functions)
+        hint = f"{near}?" if near else f"it has {listed(sorted(self._functions), 12)}"
         if name in self.declarations.variables:
             hint = f"it is a variable: .variables.{name}"
         elif name in self.declarations.types:

@@ -3,21 +3,23 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from minrpc.client.device import Device
 from minrpc.firmware import Firmware
 from minrpc.library.c_library import CFunction, CLibrary, Symbols
-from minrpc.library.c_types import CType, Declarations, Function, Variable
+from minrpc.library.c_types import Declarations, Function
 from minrpc.library.compiling import Compiled, compile_text
 from minrpc.library.loaded import LoadedLibrary
 from minrpc.library.loading import load_compiled
 from minrpc.library.namespaces import Types, Variables
-from minrpc.library.program_types import Program, program
+from minrpc.library.program_types import program
 from minrpc.library.thunks import callable_functions, thunk_source
 from minrpc.library.toolset import program_facts, toolset_of
+from minrpc.names import did_you_mean
+
+Item = TypeVar("Item")
 
 
 class FirmwareFunctions:
@@ -31,10 +33,10 @@ class FirmwareFunctions:
         self.name = firmware.elf.name
         self._device = device
         self._firmware = firmware
-        self._program = program(firmware.elf)
+        self._program = known = program(firmware.elf)
         self._loaded: dict[str, LoadedLibrary] = {}
-        self.types = Types(self.name, _Types(self._program))
-        self.variables = Variables(self, _Variables(self._program))
+        self.types = Types(self.name, _Declared(known.type, lambda: known.everything.types))
+        self.variables = Variables(self, _Declared(known.variable, lambda: known.everything.variables))
 
     @property
     def symbols(self) -> Symbols:
@@ -97,9 +99,8 @@ class FirmwareFunctions:
         return callable_functions([found], program_facts(self._firmware.elf).word)[0]
 
     def _missing(self, name: str) -> str:
-        near = difflib.get_close_matches(name, self._program.function_names, 3)
-        hint = f"; did you mean {' or '.join(near)}?" if near else ""
-        return f"{self.name} has no function {name!r} with external linkage{hint}"
+        hint = did_you_mean(name, self._program.function_names)
+        return f"{self.name} has no function {name!r} with external linkage" + (f"; {hint}?" if hint else "")
 
     def _load(self, functions: list[Function]) -> LoadedLibrary:
         toolset = toolset_of(self._firmware)
@@ -113,35 +114,22 @@ class FirmwareFunctions:
         return load_compiled(self._device, compiled, toolset)
 
 
-class _Types(Mapping[str, CType]):
-    def __init__(self, program: Program) -> None:
-        self._program = program
+class _Declared(Mapping[str, Item], Generic[Item]):
+    """What a program declares, by name: one is looked for by itself, since to read all takes long."""
 
-    def __getitem__(self, name: str) -> CType:
-        found = self._program.type(name)
+    def __init__(
+        self, find: Callable[[str], Item | None], read_all: Callable[[], Mapping[str, Item]]
+    ) -> None:
+        self._find, self._read_all = find, read_all
+
+    def __getitem__(self, name: str) -> Item:
+        found = self._find(name)
         if found is None:
             raise KeyError(name)
         return found
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._program.everything.types)
+        return iter(self._read_all())
 
     def __len__(self) -> int:
-        return len(self._program.everything.types)
-
-
-class _Variables(Mapping[str, Variable]):
-    def __init__(self, program: Program) -> None:
-        self._program = program
-
-    def __getitem__(self, name: str) -> Variable:
-        found = self._program.variable(name)
-        if found is None:
-            raise KeyError(name)
-        return found
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._program.everything.variables)
-
-    def __len__(self) -> int:
-        return len(self._program.everything.variables)
+        return len(self._read_all())

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping
 from enum import IntEnum
 from typing import Any, Protocol
@@ -22,8 +21,9 @@ from minrpc.library.c_types import (
     size_of,
     strip,
 )
-from minrpc.library.scalars import enum_class, listed
+from minrpc.library.scalars import enum_class
 from minrpc.library.structs import StructValue, load_value, make_struct, store_value
+from minrpc.names import listed, near_or_all
 
 
 class StructType:
@@ -71,7 +71,7 @@ class Types:
             raise AttributeError(name)
         ctype = self._types.get(name)
         if ctype is None:
-            near = difflib.get_close_matches(name, self._types, 3) or [*self]
+            near = near_or_all(name, self)
             raise AttributeError(f"{self._library} has no type {name!r}; it has {listed(near, 8)}")
         return self._made(name, ctype)
 
@@ -155,7 +155,7 @@ class Variables:
         """The variable itself. Raises AttributeError when there is none."""
         variable = self._variables.get(name)
         if variable is None:
-            near = difflib.get_close_matches(name, self._variables, 3) or [*self._variables]
+            near = near_or_all(name, self._variables)
             raise AttributeError(f"{self._library.name} has no variable {name!r}; it has {listed(near, 8)}")
         address = self._library.symbols.addresses.get(variable.symbol)
         if address is None:

@@ -6,9 +6,7 @@ Errors name the place by `where`, such as "fir_q15: taps", what is expected ther
 
 from __future__ import annotations
 
-import difflib
 import struct
-from collections.abc import Iterable
 from enum import IntEnum
 from functools import lru_cache
 from typing import Any, Final
@@ -25,6 +23,7 @@ from minrpc.library.c_types import (
     strip,
     value_range,
 )
+from minrpc.names import listed, near_or_all
 
 _FLOATS: Final = {2: "<e", 4: "<f", 8: "<d"}
 
@@ -50,12 +49,6 @@ class Address(int):
         return f"({declaration(self.ctype)})0x{int(self):x}"
 
     __str__ = __repr__
-
-
-def listed(names: Iterable[str], most: int) -> str:
-    """The first of the names, and whether there are more: "a, b, …"; "none" when there is none."""
-    known = list(names)
-    return ", ".join(known[:most] + ["…"] * (len(known) > most)) or "none"
 
 
 def describe(value: object) -> str:
@@ -89,7 +82,7 @@ def to_int(where: str, ctype: CType, value: object) -> int:
     if isinstance(stripped, Enumeration) and isinstance(value, str):
         constants = dict(stripped.constants)
         if value not in constants:
-            near = difflib.get_close_matches(value, constants, 3) or constants
+            near = near_or_all(value, constants)
             raise ValueError(
                 f"{where}: {declaration(ctype)} has no constant {value!r}; it has {listed(near, 6)}"
             )

@@ -6,7 +6,6 @@ Errors name the place by `where`, such as "point.x", what is expected there, and
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from reprlib import recursive_repr
 from typing import Any, NamedTuple
@@ -34,12 +33,12 @@ from minrpc.library.scalars import (
     Shown,
     describe,
     int_value,
-    listed,
     number_bytes,
     number_from,
     to_int,
     wrong,
 )
+from minrpc.names import listed, near_or_all
 
 
 class Within(NamedTuple):
@@ -124,8 +123,8 @@ class StructValue(Shown):
             if one.name == name:
                 return one
         names = [one.name for one in flat_fields(self._record)]
-        near = listed(difflib.get_close_matches(name, names, 3) or names, 8)
-        raise AttributeError(f"{self._typename} has no member {name!r}; it has {near}")
+        near = near_or_all(name, names)
+        raise AttributeError(f"{self._typename} has no member {name!r}; it has {listed(near, 8)}")
 
 
 def record_of(value: StructValue) -> Record:

@@ -37,7 +37,6 @@ minrpc.toml at or above the working directory.
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 import tomllib
@@ -47,6 +46,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from minrpc.errors import ConfigurationError
+from minrpc.names import did_you_mean, instead_of
 from minrpc.targets.libraries import NamedLibrary, named_library
 from minrpc.targets.libraries import merged as merged_libraries
 from minrpc.targets.project import OWN, find_project_file, own_value
@@ -93,8 +93,7 @@ def unknown_platform(name: str, boards: str) -> ConfigurationError:
     boards: where a board was looked for, "Zephyr 4.2.0 has no board of that name".
     """
     platforms = load_platforms()
-    near = difflib.get_close_matches(name, platforms, n=3)
-    hint = f"did you mean {' or '.join(near)}" if near else f"known are {', '.join(platforms)}"
+    hint = did_you_mean(name, platforms) or f"known are {', '.join(platforms)}"
     step = f"{hint}; for a Zephyr board take its name as `west boards` lists it"
     return ConfigurationError(f"there is no platform {name!r}", details=[boards], next_step=step)
 
@@ -197,9 +196,8 @@ def _base(platforms: Mapping[str, Platform], name: str, extends: str | None, whe
 def _check_keys(table: Mapping[str, Any], known: tuple[str, ...], origin: str, prefix: str) -> None:
     for key in table:
         if key not in known:
-            near = difflib.get_close_matches(key, known, n=1)
-            hint = f"write {near[0]!r}" if near else f"known keys are {', '.join(known)}"
-            raise ConfigurationError(f"{origin}: {prefix}{key}: unknown key", next_step=hint)
+            step = instead_of(key, known)
+            raise ConfigurationError(f"{origin}: {prefix}{key}: unknown key", next_step=step)
 
 
 def _checked(value: object, key: str, directory: Path, where: str) -> object:

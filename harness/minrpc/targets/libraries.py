@@ -13,13 +13,13 @@ linked = false                      # loaded when it is used; left out it is in 
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from minrpc.errors import ConfigurationError
+from minrpc.names import instead_of
 from minrpc.targets.project import define_list, paths_of
 
 
@@ -57,9 +57,7 @@ def named_library(name: str, table: object, directory: Path, origin: str) -> Nam
         raise ConfigurationError(f"{where} must be a table, [libraries.{name}]")
     for key in table:
         if key not in _KEYS:
-            near = difflib.get_close_matches(key, _KEYS, n=1)
-            hint = f"write {near[0]!r}" if near else f"known keys are {', '.join(_KEYS)}"
-            raise ConfigurationError(f"{where}.{key}: unknown key", next_step=hint)
+            raise ConfigurationError(f"{where}.{key}: unknown key", next_step=instead_of(key, _KEYS))
     if not table.get("sources"):
         raise ConfigurationError(f"{where}: sources is missing", next_step='write sources = ["dsp/*.c"]')
     linked = table.get("linked", True)

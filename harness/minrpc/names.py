@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Names in messages: those that are there, and those that somebody may have meant."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+_NEAR = 3
+
+
+def listed(names: Iterable[str], most: int) -> str:
+    """The first of the names, and whether there are more: "a, b, …"; "none" when there is none."""
+    known = list(names)
+    return ", ".join(known[:most] + ["…"] * (len(known) > most)) or "none"
+
+
+def near_or_all(name: str, known: Iterable[str]) -> list[str]:
+    """Those of `known` that look like `name`, the nearest first; all of them when none does."""
+    names = list(known)
+    return difflib.get_close_matches(name, names, _NEAR) or names
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """ "did you mean a or b", of those that look like `name`; "" when none does."""
+    near = difflib.get_close_matches(name, list(known), _NEAR)
+    return f"did you mean {' or '.join(near)}" if near else ""
+
+
+def instead_of(key: str, known: Iterable[str]) -> str:
+    """What to do about a key that nobody knows: "write 'a'", or "known keys are a, b"."""
+    keys = list(known)
+    near = difflib.get_close_matches(key, keys, n=1)
+    return f"write {near[0]!r}" if near else f"known keys are {', '.join(keys)}"
