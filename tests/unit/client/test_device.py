@@ -204,6 +204,14 @@ def test_functions_that_are_not_there(bench: Bench) -> None:
         bench.device.get_function("nope")
 
 
+def test_a_device_that_answers_a_name_with_nothing_has_no_such_function(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bench.model, "_syscall", lambda code, args: None)
+    with pytest.raises(FunctionNotFoundError, match="no global function 'inc'"):
+        bench.device.get_function("inc")
+
+
 def test_global_functions(bench: Bench) -> None:
     assert bench.device.get_function("tvm.rpc.server.GetCRTMaxPacketSize")() == 2037
 

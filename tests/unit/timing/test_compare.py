@@ -10,6 +10,7 @@ import pytest
 from minrpc.timing import Sample
 from minrpc.timing.compare import compare, tolerance
 from minrpc.timing.markdown import comparison_markdown, headline
+from minrpc.timing.measurement import MemoryUse
 from minrpc.timing.record import Record, content, dump, merged, parse
 from minrpc.timing.text import record_text
 
@@ -230,3 +231,68 @@ def test_symbols_are_kept_once_for_each_firmware_that_has_them() -> None:
     document = content([looked_at, looked_at, board, first])
     assert document["symbol_bytes"] == {known.content_hash: {"add": (40, 0)}}
     assert len(document["timings"]) == 4
+
+
+def beside(base: float, head: float, name: str) -> tuple[Record, Record]:
+    """Of ten calls each, so that a cycle is ten."""
+    one, other = recorded([round(base * 10)] * 6), recorded([round(head * 10)] * 6)
+    return dataclasses.replace(one, platform=name), dataclasses.replace(other, platform=name)
+
+
+def test_small_changes_and_what_stayed_are_folded_below_the_others() -> None:
+    pairs = [
+        beside(1000, 1100, "big"),
+        beside(1000, 1015, "small"),
+        beside(1000, 980.1, "less"),
+        beside(1000, 1000, "as it was"),
+    ]
+    text = comparison_markdown(compare([base for base, _ in pairs], [head for _, head in pairs]))
+    shown, small, same = text.split("<details>")[:3]
+    assert "| big " in shown
+    assert "| small " not in shown
+    assert small.startswith("<summary>2 of less than 2%</summary>")
+    assert {"| small " in small, "| less " in small, "| as it was " in small} == {True, False}
+    assert same.startswith("<summary>1 unchanged</summary>")
+    assert "| as it was " in same
+
+
+def test_a_median_that_did_not_move_is_the_same_however_sure() -> None:
+    """Twenty of each, whose ranks differ for certain, and whose shift is none: most are equal."""
+    base = recorded([1000] * 60 + [900] * 39, clock=WALL)
+    head = recorded([1000] * 99, clock=WALL)
+    (change,) = compare([base], [head]).changes
+    assert change.p_value is not None
+    assert change.p_value < 1e-6
+    assert (change.verdict, change.cycles) == ("same", 0.0)
+
+
+def test_code_that_was_loaded_for_a_call_is_a_size_where_both_have_it() -> None:
+    old = dataclasses.replace(recorded([1000]), code={"scale": 20, "table": 8})
+    new = dataclasses.replace(recorded([1000]), code={"scale": 32})
+    (loaded,) = [size for size in compare([old], [new]).sizes if size.region not in ("flash", "RAM")]
+    assert (loaded.platform, loaded.region, loaded.base, loaded.head) == (old.platform, old.call, 28, 32)
+    for base, head in ((old, recorded([1000])), (recorded([1000]), new)):
+        assert [size.region for size in compare([base], [head]).sizes] == ["flash", "RAM"]
+
+
+@pytest.mark.parametrize(("step", "shown"), [(1, False), (2, True), (125, True)])
+def test_a_clock_that_advances_by_more_than_a_cycle_says_so(step: int, shown: bool) -> None:
+    record = recorded([1000] * 6, clock=WALL)
+    overhead = dataclasses.replace(record.measurement.overhead, step=step)
+    record = dataclasses.replace(
+        record, measurement=dataclasses.replace(record.measurement, overhead=overhead)
+    )
+    assert (f"; advances by {step} ns at once" in record_text(record)) == shown
+
+
+def test_a_stack_beyond_the_compilers_bound_is_an_error_of_one_of_them() -> None:
+    def shown(memory: MemoryUse) -> str:
+        record = recorded([1000] * 6)
+        return record_text(
+            dataclasses.replace(record, measurement=dataclasses.replace(record.measurement, memory=memory))
+        )
+
+    assert "64 bytes; the compiler's bound is 32, which can't be" in shown(MemoryUse(stack=64, bound=32))
+    for within in (MemoryUse(stack=32, bound=32), MemoryUse(stack=8, bound=64), MemoryUse(stack=64)):
+        assert "can't be" not in shown(within)
+    assert not MemoryUse(bound=32).beyond_bound

@@ -155,7 +155,18 @@ def test_drift_is_bounded_by_what_encloses_it() -> None:
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(25e6, "25 MHz"), (40e-9, "40 nHz"), (0, "0 Hz"), (999.96e-6, "1 mHz"), (1.0, "1 Hz"), (-2e3, "-2 kHz")],
+    [
+        (25e6, "25 MHz"),
+        (40e-9, "40 nHz"),
+        (0, "0 Hz"),
+        (999.96e-6, "1 mHz"),
+        (999.4, "999.4 Hz"),
+        (1.0, "1 Hz"),
+        (-2e3, "-2 kHz"),
+        (5e-12, "5 pHz"),
+        (5e-15, "0.005 pHz"),
+        (5e12, "5000 GHz"),
+    ],
 )
 def test_quantities(value: float, text: str) -> None:
     assert quantity(value, "Hz") == text

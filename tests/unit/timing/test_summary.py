@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from minrpc.timing.significance import least_p, mann_whitney, shift
 from minrpc.timing.summary import (
+    Interval,
     least_samples,
     median_interval,
     outliers,
@@ -25,6 +26,10 @@ def test_of_a_known_set() -> None:
     assert (summary.count, summary.median, summary.mean) == (8, 4.5, 5.0)
     assert (summary.mad, summary.min, summary.max) == (0.5, 2.0, 9.0)
     assert summary.std == pytest.approx(2.13809, rel=1e-5)  # ddof=1
+
+
+def test_half_of_an_interval() -> None:
+    assert Interval(1.0, 2.5, 0.95).half_width == 0.75
 
 
 @given(SAMPLES)
