@@ -15,6 +15,7 @@ from minrpc.cli.time import counter_names
 from minrpc.errors import ConfigurationError
 from minrpc.host.deadline import Deadline
 from minrpc.pipeline import connect
+from minrpc.reports.figures import check_target
 from minrpc.reports.markdown import table
 from minrpc.running import start
 from minrpc.targets import Target
@@ -52,6 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="what else is counted for each operator: under QEMU instructions, loads, cache_misses, ...",
     )
     add("--repeat", type=int, default=3, metavar="N", help="repeats of each measurement (default 3)")
+    add("--plot", type=Path, metavar="FILE", help="draw the operators' times, as PNG, SVG or PDF")
     add("--seed", type=int, default=0, metavar="N", help="of the random inputs (default 0)")
     add_json_option(add)
     add_device_options(add)
@@ -64,6 +66,8 @@ def main(arguments: argparse.Namespace) -> int:
     options = options_from(vars(arguments))
     if arguments.repeat < 1:
         raise ConfigurationError(f"--repeat is at least 1, not {arguments.repeat}", next_step="leave it out")
+    if arguments.plot:
+        check_target(arguments.plot)
     model = model_of(arguments.model, arguments.name)
     _describe(model)
     if arguments.export:
@@ -73,9 +77,14 @@ def main(arguments: argparse.Namespace) -> int:
     total = Deadline("model", options.total_s)
     inputs = model.random_inputs(arguments.seed)
     expected = model.on_host(inputs)
-    found = [_run(model, target, arguments, total, inputs, expected) for target in selection.targets]
+    ran = [_run(model, target, arguments, total, inputs, expected) for target in selection.targets]
+    found = [one for _, one in ran]
     if len(found) > 1:
         print(_side_by_side(found))
+    if arguments.plot:
+        from minrpc.tvm.picture import draw_runs
+
+        draw_runs({one["platform"]: run for run, one in ran}, arguments.plot)
     passed = all(one["passed"] for one in found)
     write_json(arguments, {"models": found}, passed=passed)
     return 0 if passed else 1
@@ -108,7 +117,7 @@ def _run(
     total: Deadline,
     inputs: dict[str, Any],
     expected: dict[str, Any],
-) -> dict[str, Any]:
+) -> tuple[ModelRun, dict[str, Any]]:
     from minrpc.tvm.models import load_model, with_weights
 
     print(f"{target.name}", flush=True)
@@ -132,15 +141,16 @@ def _run(
     print(
         f"  time     {quantity(run.whole.clock.seconds(run.cycles), 's')} a run, {count(run.cycles)} cycles"
     )
-    print(f"  code     {count(run.code_bytes)} bytes, weights {count(run.weight_bytes)} bytes")
-    io = count(run.io_bytes)
-    print(f"  RAM      {count(run.workspace_bytes)} bytes of workspace, {io} of inputs and outputs")
+    print(f"  flash    {count(run.code_bytes)} bytes of code, {count(run.weight_bytes)} of weights")
+    io, static = count(run.io_bytes), count(run.static_bytes)
+    ram = f"{count(run.workspace_bytes)} bytes of workspace, {static} of variables"
+    print(f"  RAM      {ram}, {io} of inputs and outputs")
     peak = f"{count(info.arena_peak)} bytes at the most"
     print(f"           {peak}" + (f", stack {count(info.stack_peak)}" if info.stack_size else ""))
     print()
     print(_operators(run))
     print()
-    return _as_json(target, run, errors, passed) | {
+    return run, _as_json(target, run, errors, passed) | {
         "arena_peak_bytes": info.arena_peak,
         "stack_peak_bytes": info.stack_peak or None,
         "weights_in": arguments.weights,
@@ -156,21 +166,25 @@ def _error(given: Any, expected: Any) -> float:  # noqa: ANN401 - arrays of any 
 
 def _operators(run: ModelRun) -> str:
     counters = list(run.whole.counters)
-    lines = [
-        (
-            str(number),
-            one.function,
-            f"{one.cycles:,.0f}",
-            f"{run.share(one):.1%}",
-            *(f"{one.measurement.counter_per_call(name):,.0f}" for name in counters),
+    lines = []
+    for function, numbers in run.by_function().items():
+        calls = [run.operators[number] for number in numbers]
+        sums = (sum(one.measurement.counter_per_call(name) for one in calls) for name in counters)
+        lines.append(
+            (
+                ", ".join(map(str, numbers)),
+                function,
+                str(len(calls)),
+                f"{sum(one.cycles for one in calls):,.0f}",
+                f"{sum(map(run.share, calls)):.1%}",
+                *(f"{one:,.0f}" for one in sums),
+            )
         )
-        for number, one in enumerate(run.operators)
-    ]
     covered = sum(one.cycles for one in run.operators)
     whole = (f"{run.whole.counter_per_call(name):,.0f}" for name in counters)
     share = f"{covered / run.cycles:.1%}" if run.cycles else ""
-    lines.append(("", "all operators", f"{covered:,.0f}", share, *whole))
-    header = ("#", "operator", "cycles", "share", *counters)
+    lines.append(("", "all operators", str(len(run.operators)), f"{covered:,.0f}", share, *whole))
+    header = ("#", "operator", "calls", "cycles", "share", *counters)
     return table(header, lines, set(range(len(header))) - {1})
 
 
@@ -194,6 +208,7 @@ def _side_by_side(found: list[dict[str, Any]]) -> str:
 
 
 def _as_json(target: Target, run: ModelRun, errors: dict[str, float], passed: bool) -> dict[str, Any]:
+    functions = run.by_function()
     return {
         "platform": target.name,
         "model": run.name,
@@ -204,11 +219,13 @@ def _as_json(target: Target, run: ModelRun, errors: dict[str, float], passed: bo
         "run_s": run.whole.clock.seconds(run.cycles),
         "code_bytes": run.code_bytes,
         "weight_bytes": run.weight_bytes,
+        "static_bytes": run.static_bytes,
         "workspace_bytes": run.workspace_bytes,
         "io_bytes": run.io_bytes,
         "operators": [
             {
                 "function": one.function,
+                "calls": len(functions[one.function]),
                 "run_cycles": one.cycles,
                 "counters": {name: one.measurement.counter_per_call(name) for name in run.whole.counters},
             }

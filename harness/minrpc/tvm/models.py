@@ -27,6 +27,7 @@ from minrpc.timing import Measurement
 from minrpc.tvm import export
 from minrpc.tvm import relax as importer
 from minrpc.tvm.mlf import read_mlf
+from minrpc.tvm.model_sizes import LinkedSizes, linked_sizes
 from minrpc.tvm.modules import void
 from minrpc.tvm.plan import Plan
 from minrpc.tvm.readers import existing, read_model
@@ -60,8 +61,9 @@ class ModelRun:
 
     outputs: by name. whole: the time of a run. operators: of each, in their order. What measuring costs is
         subtracted from all: it would count once for each operator.
-    code_bytes, weight_bytes: of the loaded image without and of the weights; workspace_bytes: storages and
-        workspaces; io_bytes: inputs and outputs.
+    code_bytes: of the library's functions and their constants, without weight_bytes; static_bytes: of its
+        variables. Both as linked, see `linked_sizes`, and without what calls it from here.
+    workspace_bytes: storages and workspaces; io_bytes: inputs and outputs.
     """
 
     name: str
@@ -70,6 +72,7 @@ class ModelRun:
     operators: tuple[OperatorTime, ...]
     code_bytes: int
     weight_bytes: int
+    static_bytes: int
     workspace_bytes: int
     io_bytes: int
 
@@ -82,17 +85,22 @@ class ModelRun:
         """Of the run, 0 to 1."""
         return operator.cycles / self.cycles if self.cycles else 0.0
 
+    def by_function(self) -> dict[str, list[int]]:
+        """The numbers of the operators that each function is called for, in the order of the first."""
+        found: dict[str, list[int]] = {}
+        for number, one in enumerate(self.operators):
+            found.setdefault(one.function, []).append(number)
+        return found
+
 
 class LoadedModel:
     """A model in a running device. `run` gives its outputs; `with` unloads it at the end."""
 
-    def __init__(
-        self, device: Device, plan: Plan, library: LoadedLibrary, weights: Weights = "loaded"
-    ) -> None:
+    def __init__(self, device: Device, plan: Plan, library: LoadedLibrary, sizes: LinkedSizes) -> None:
         self.device = device
         self.plan = plan
         self.library = library
-        self.weights = weights
+        self.sizes = sizes
         self._workspace = device.empty((max(plan.workspace_bytes, 1),), np.uint8)
 
     def __enter__(self) -> LoadedModel:
@@ -152,8 +160,9 @@ class LoadedModel:
             outputs,
             whole.net(),
             tuple(operators),
-            self.library.device_bytes - (0 if self.weights == "image" else self.plan.constant_bytes),
+            self.sizes.code,
             self.plan.constant_bytes,
+            self.sizes.data,
             self.plan.workspace_bytes,
             sum(io),
         )
@@ -213,7 +222,12 @@ def load_model(
         )
         compiled = compile_sources(sources, toolset)
     _check_room(device, plan, image_size(device, compiled, toolset), weights)
-    return LoadedModel(device, plan, load_compiled(device, compiled, toolset), weights)
+    without_weights = [
+        one for one, file in zip(compiled.objects, files, strict=False) if "_weights." not in file
+    ]
+    entries = [f"tvmgen_{plan.name}_{one}" for one in ("run_in", "operator")]
+    sizes = linked_sizes(without_weights, entries, toolset)
+    return LoadedModel(device, plan, load_compiled(device, compiled, toolset), sizes)
 
 
 def with_weights(target: Target, plan: Plan) -> Target:

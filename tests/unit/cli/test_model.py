@@ -19,13 +19,16 @@ pytest.importorskip("onnx", reason="onnx is not installed: pip install 'minrpc-h
 
 def test_it_runs_and_tells(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = write_onnx(tmp_path / "net.onnx")
-    result = tmp_path / "r.json"
-    assert main(["model", str(path), "--platform", "posix", "--json", str(result)]) == 0
+    result, plot = tmp_path / "r.json", tmp_path / "r.svg"
+    words = ["--platform", "posix", "--json", str(result), "--plot", str(plot)]
+    assert main(["model", str(path), *words]) == 0
+    assert "a run" in plot.read_text()
     shown = capsys.readouterr().out
     assert "output0  right" in shown
     assert "all operators" in shown
     (found,) = json.loads(result.read_text())["models"]
     assert found["passed"]
+    assert [one["calls"] for one in found["operators"]] == [1] * len(found["operators"])
     assert found["weight_bytes"] == 4 * (36 + 4 + 1024 * 5 + 5)
 
 

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a model's C library takes of a program that it is linked into, as the linker says."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from elftools.elf.constants import SH_FLAGS
+from elftools.elf.elffile import ELFFile
+
+from minrpc.firmware.cache import scratch
+from minrpc.library.toolset import Toolset, run_tool
+
+# Tables for unwinding: no program of these keeps them for C code.
+_UNWINDING: Final = (".eh_frame", ".ARM.ex")
+
+
+class LinkedSizes(NamedTuple):
+    """Bytes. code: functions and constants, which may stay in flash. data: variables, which are in RAM."""
+
+    code: int
+    data: int
+
+
+def linked_sizes(objects: Sequence[Path], entries: Sequence[str], toolset: Toolset) -> LinkedSizes:
+    """Of what the linker keeps of `objects` for a program that uses the functions `entries`."""
+    with scratch() as directory:
+        whole = directory / "library.o"
+        command = [toolset.program("ld"), *toolset.emulation, "-r", "--gc-sections", "-o", str(whole)]
+        run_tool([*command, *(f"--undefined={one}" for one in entries), *map(str, objects)])
+        return _sizes(whole)
+
+
+def _sizes(path: Path) -> LinkedSizes:
+    code = data = 0
+    with path.open("rb") as stream:
+        for section in ELFFile(stream).iter_sections():
+            flags, size = section["sh_flags"], section["sh_size"]
+            if not flags & SH_FLAGS.SHF_ALLOC or section.name.startswith(_UNWINDING):
+                continue
+            if flags & SH_FLAGS.SHF_WRITE:
+                data += size
+            else:
+                code += size
+    return LinkedSizes(code, data)

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A picture of a model's run: the time of each operator, a column for each platform."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from minrpc.reports.figures import new_figure
+from minrpc.timing.units import quantity
+from minrpc.tvm.models import ModelRun
+
+_BAR: Final = "#1c7ed6"
+_LONGEST: Final = 40
+
+
+def draw_runs(runs: Mapping[str, ModelRun], target: Path) -> None:
+    """Seconds of the operators in their order, from above; runs: by platform."""
+    first = next(iter(runs.values()))
+    names = [
+        f"{number} {one.function if len(one.function) <= _LONGEST else one.function[:_LONGEST] + '...'}"
+        for number, one in enumerate(first.operators)
+    ]
+    figure = new_figure(3.5 + 4.0 * len(runs), 1.5 + 0.25 * len(names))
+    figure.suptitle(first.name, fontsize=9)
+    for column, (platform, run) in enumerate(runs.items()):
+        axes = figure.add_subplot(1, len(runs), column + 1)
+        seconds = [run.whole.clock.seconds(one.cycles) for one in run.operators]
+        bars = axes.barh(range(len(names)), seconds, color=_BAR)
+        axes.bar_label(bars, [f"{run.share(one):.1%}" for one in run.operators], padding=2, fontsize=7)
+        axes.margins(x=0.15)
+        axes.set_yticks(range(len(names)), names if not column else [""] * len(names), fontsize=7)
+        axes.invert_yaxis()
+        axes.set_xlabel("s")
+        axes.set_title(f"{platform}: {quantity(run.whole.clock.seconds(run.cycles), 's')} a run", fontsize=9)
+    figure.savefig(target)
