@@ -13,6 +13,7 @@ from typing import Final
 
 from minrpc.errors import BuildError
 from minrpc.firmware.cache import cache_home, kept, scratch
+from minrpc.library import elf_tables
 from minrpc.library.compiling import Compiled
 from minrpc.library.elf_tables import FUNCTION, GLOBAL, HIDDEN, LOCAL, THREAD, UNDEFINED, WEAK, Elf
 from minrpc.library.thunks import REGISTRY
@@ -199,8 +200,8 @@ def firmware_symbols(toolset: Toolset) -> Path:
     Made by the assembler once for each firmware. Symbols that only have a number (--just-symbols) would not
     do: a far call would then reach Thumb code in ARM state.
     """
-    content = toolset.elf.read_bytes()
-    key = hashlib.sha256(content + " ".join(toolset.flags).encode()).hexdigest()[:32]
+    command = " ".join([toolset.compiler, *toolset.flags]).encode()
+    key = hashlib.sha256(b"\0".join([toolset.elf.read_bytes(), command, _maker()])).hexdigest()[:32]
     facts = program_facts(toolset.elf)
 
     def fill(directory: Path) -> None:
@@ -210,6 +211,11 @@ def firmware_symbols(toolset: Toolset) -> Path:
         source.unlink()
 
     return kept(cache_home() / "symbols" / key, fill) / "firmware.o"
+
+
+def _maker() -> bytes:
+    """What makes the source of symbols: a later version of it may make another."""
+    return b"".join(Path(one).read_bytes() for one in (__file__, elf_tables.__file__))
 
 
 def _symbol_source(elf: Path, thumb: bool) -> str:

@@ -82,21 +82,21 @@ signal.pause()
 
 def test_a_killed_harness_takes_all_of_its_build_along(log: Path) -> None:
     """Also what the build has started in groups of its own, of which the kernel tells nobody."""
-    harness = subprocess.Popen([sys.executable, "-c", HARNESS], cwd=log.parent, stdout=subprocess.PIPE)
-    assert harness.stdout is not None
-    leader = int(harness.stdout.readline())
-    while (printed := re.search(r"^(\d+) (\d+)$", log.read_text(), re.MULTILINE)) is None:
-        assert harness.poll() is None
-    ends = [os.pidfd_open(pid) for pid in (leader, *map(int, printed.groups()))]
-    try:
+    with contextlib.ExitStack() as undo:
+        harness = undo.enter_context(
+            subprocess.Popen([sys.executable, "-c", HARNESS], cwd=log.parent, stdout=subprocess.PIPE)
+        )
+        undo.callback(harness.kill)
+        assert harness.stdout is not None
+        leader = int(harness.stdout.readline())
+        while (printed := re.search(r"^(\d+) (\d+)$", log.read_text(), re.MULTILINE)) is None:
+            assert harness.poll() is None
+        ends = [os.pidfd_open(pid) for pid in (leader, *map(int, printed.groups()))]
+        for end in ends:
+            undo.callback(os.close, end)
         harness.kill()
         for end in ends:
             assert select.select([end], [], [], WAIT_S)[0], "a process of the build goes on"
-    finally:
-        for end in ends:
-            os.close(end)
-        harness.wait()
-        harness.stdout.close()
 
 
 # PR_SET_NAME: anything of 15 characters, which /proc/PID/stat has in front of what is looked for.

@@ -79,7 +79,7 @@ def run(
     pytester.makepyfile(TESTS)
     return pytester.runpytest(
         *("-p", "no:cacheprovider", "-p", "no:xdist", "-rs"),
-        *("--platform", "desk", "--serial-port", str(path), "--session-timeout", "1"),
+        *("--minrpc-platform", "desk", "--minrpc-serial-port", str(path), "--minrpc-session-timeout", "1"),
     )
 
 
@@ -103,17 +103,22 @@ def test_a_hang_where_it_can_not_be_reset_says_what_would_help(
     )
 
 
+def hang_and_reset(running: RunningDevice) -> None:
+    """It hangs, is reset, and answers again, having forgotten what it counted."""
+    device = open_device(running)
+    assert device.system_lib()["testing.count"]() == 1
+    with pytest.raises(DeadlineError):
+        device.system_lib()["testing.hang"]()
+    running.reset(Deadline("reset", RESET_S))
+    with open_device(running, call_timeout_s=60.0) as device:
+        assert device.system_lib()["testing.count"]() == 1
+
+
 def test_a_running_device_is_reset_and_connected_to_again(port: tuple[Path, int]) -> None:
     target = Target.named(serial_port=str(port[0]), reset_command=reset_command(*port), call_timeout_s=0.3)
     with start(target) as running:
         assert running.can_reset
-        device = open_device(running)
-        assert device.system_lib()["testing.count"]() == 1
-        with pytest.raises(DeadlineError):
-            device.system_lib()["testing.hang"]()
-        running.reset(Deadline("reset", RESET_S))
-        with open_device(running, call_timeout_s=60.0) as device:
-            assert device.system_lib()["testing.count"]() == 1
+        hang_and_reset(running)
 
 
 @pytest.fixture
@@ -197,14 +202,8 @@ def test_a_modem_line_resets_the_board(
         assert sorted(lines) == sorted([(line, False), (other, True)])
         lines.clear()
         assert running.can_reset
-        device = open_device(running)
-        assert device.system_lib()["testing.count"]() == 1
-        with pytest.raises(DeadlineError):
-            device.system_lib()["testing.hang"]()
-        running.reset(Deadline("reset", RESET_S))
+        hang_and_reset(running)
         assert lines == [(line, True), (line, False)]
-        with open_device(running, call_timeout_s=60.0) as device:
-            assert device.system_lib()["testing.count"]() == 1
 
 
 def test_a_hang_costs_one_test_where_a_modem_line_resets(
