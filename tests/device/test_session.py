@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from minrpc.client import Device
 from minrpc.errors import DeadlineError, SessionTerminatedError
+from minrpc.host.deadline import Deadline, write_before
 from minrpc.pipeline import connect
 from minrpc.running import RunningDevice
 
@@ -50,18 +51,23 @@ def test_ten_resets_in_a_row(device: Device) -> None:
     assert add_works(device)
 
 
+# More than a board's receive ring holds.
+FLOOD = bytes(20_000)
+
+
 @pytest.mark.parametrize(
-    "options",
+    ("options", "before"),
     [
-        {"number": 1 << 27},
-        {"number": 1, "repeat": 2, "cooldown_interval_ms": 1 << 27, "repeats_to_cooldown": 1},
+        ({"number": 1 << 27}, b""),
+        ({"number": 1 << 27}, FLOOD),
+        ({"number": 1, "repeat": 2, "cooldown_interval_ms": 1 << 27, "repeats_to_cooldown": 1}, b""),
     ],
-    ids=["a long batch", "a cool-down"],
+    ids=["a long batch", "a long batch and a full ring", "a cool-down"],
 )
 def test_a_new_session_ends_a_measurement_that_nobody_waits_for(
-    running_device: RunningDevice, options: dict[str, int]
+    running_device: RunningDevice, options: dict[str, int], before: bytes
 ) -> None:
-    """One of days: whoever comes next does not wait for its end."""
+    """One of days: whoever comes next does not wait for its end, whatever has been sent `before`."""
     device = connect(running_device)
     if "abandon" not in device.info().options:
         pytest.skip("built without MINRPC_ABANDON")
@@ -71,5 +77,7 @@ def test_a_new_session_ends_a_measurement_that_nobody_waits_for(
     evaluator = device.system_lib().time_evaluator("spin", timeout_s=0.5, **options)
     with pytest.raises(DeadlineError):
         evaluator(1000)
+    if before:
+        write_before(running_device.transport, before, Deadline("flood", 30, running_device.clock))
     device.connect()
     assert device.system_lib()["inc"](41) == 42

@@ -8,11 +8,12 @@ only argument, runs it alone.
 from __future__ import annotations
 
 import argparse
+import os
 import subprocess
 import sys
 from pathlib import Path
 
-from tests.fuzz.targets import HERE, MAX_LENGTH, command
+from tests.fuzz.targets import HERE, MAX_LENGTH, SANITIZER, command
 from tests.native import build
 
 
@@ -29,7 +30,7 @@ def main() -> int:
         corpus = directory / "corpus" / target
         corpus.mkdir(parents=True, exist_ok=True)
         run = command(programs, target, options.runs, corpus, directory)
-        status = subprocess.run(run, check=False).returncode
+        status = subprocess.run(run, check=False, env=os.environ | SANITIZER).returncode
         if status != 0:
             return status
     return 0

@@ -3,6 +3,8 @@
  */
 #include "fuzz.h"
 
+#include <minrpc/counter.h>
+
 #include "check.h"
 #include "functions.h"
 #include "operators.h"
@@ -11,6 +13,10 @@
 #define CALLS_MAX 64U
 
 static uint32_t calls_left;
+
+/* What waits on the link while functions run. */
+static struct bytes waiting;
+static uint32_t noticed;
 
 /* ------------------------------------------------------------------- input */
 
@@ -40,10 +46,21 @@ uint64_t input_u64(struct input *input)
 	return low | (uint64_t)input_u32(input) << 32;
 }
 
+void put_counting(struct bytes *bytes, uint8_t value, uint32_t size)
+{
+	uint32_t start = bytes->size;
+
+	put_fill(bytes, value, size);
+	for (uint32_t i = 0U; i < size; i++) {
+		bytes->data[start + i] = (uint8_t)(value + i);
+	}
+}
+
 /* ----------------------------------------------------------------- library */
 
 static bool may_call(void)
 {
+	noticed += waiting.size != 0U;
 	return calls_left != 0U && calls_left-- != 0U;
 }
 
@@ -100,6 +117,68 @@ static const TVMFuncRegistry registry = {
 	.funcs = packed,
 };
 
+/* -------------------------------------------------------------------- port */
+
+/* In two pieces, as a ring's. */
+static uint32_t port_pending(void *context, uint32_t from, const uint8_t **data)
+{
+	uint32_t half = waiting.size / 2U;
+
+	(void)context;
+	*data = waiting.data + from;
+	return (from < half ? half : waiting.size) - from;
+}
+
+void fuzz_waiting(const struct bytes *bytes)
+{
+	waiting = *bytes;
+}
+
+static void port_stack_paint(void *context)
+{
+	(void)context;
+}
+
+static void port_stack_use(void *context, uint32_t *size, uint32_t *peak)
+{
+	(void)context;
+	*size = 4096U;
+	*peak = 1000U;
+}
+
+static void port_heap_use(void *context, uint32_t *used, uint32_t *peak, bool reset)
+{
+	(void)context;
+	*used = 100U;
+	*peak = reset ? 100U : 300U;
+}
+
+/* Each reading is smaller by more than its width. */
+static uint64_t read_back(void *context)
+{
+	uint64_t *now = context;
+
+	return *now -= 0x123456789ULL;
+}
+
+static bool enable_half(void *context, bool on)
+{
+	uint64_t *count = context;
+
+	*count += on;
+	return *count % 2U == 0U;
+}
+
+static uint64_t counted;
+static uint64_t tries;
+
+static const struct minrpc_counter counters[] = {
+	{"narrow", "cycles", 8U, read_back, NULL, &counted},
+	{"full", "", 64U, read_back, NULL, &counted},
+	{"scarce", "", 32U, read_back, enable_half, &tries},
+	{.name = NULL},
+};
+
 /* ------------------------------------------------------------------ device */
 
 static struct host *boot(void)
@@ -110,7 +189,13 @@ static struct host *boot(void)
 	if (host == NULL) {
 		host = host_boot((struct host_sizes){FUZZ_RECEIVE, FUZZ_SEND, FUZZ_ARENA});
 		host->config.library = (struct minrpc_library){&module, 1U};
+		host->config.counters = counters;
 		host->clock.per_sample = 7U;
+		host->platform.pending = port_pending;
+		host->platform.received = &noticed;
+		host->platform.stack_paint = port_stack_paint;
+		host->platform.stack_use = port_stack_use;
+		host->platform.heap_use = port_heap_use;
 	}
 	return host;
 }
@@ -120,6 +205,9 @@ struct host *fuzz_start(void)
 	static int64_t shape[] = {3, 2};
 	struct host *host = boot();
 
+	waiting = (struct bytes){0};
+	counted = 0U;
+	tries = 0U;
 	host_reboot(host);
 	calls_left = CALLS_MAX;
 	host_functions.log_size = 1500U;

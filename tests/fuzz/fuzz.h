@@ -32,6 +32,15 @@ uint16_t input_u16(struct input *input);
 uint32_t input_u32(struct input *input);
 uint64_t input_u64(struct input *input);
 
+/* Appends `size` bytes that count up from `value`. */
+void put_counting(struct bytes *bytes, uint8_t value, uint32_t size);
+
+/*
+ * From now on these bytes wait on the link while functions run, and each call notices some; with
+ * none, nothing waits. They stay the caller's.
+ */
+void fuzz_waiting(const struct bytes *waiting);
+
 /* The device, reset and in a new session. */
 struct host *fuzz_start(void);
 

@@ -26,6 +26,7 @@ struct block {
 struct evaluator {
 	uint64_t handle; /* 0: none */
 	uint64_t repeat;
+	bool counting;
 };
 
 struct model {
@@ -37,6 +38,9 @@ struct model {
 	enum dialect dialect;
 	uint64_t random_fill;
 	uint64_t time_evaluator;
+	uint64_t counting_evaluator;
+	uint64_t counters;
+	uint64_t memory;
 	uint8_t sequence; /* of the last numbered request */
 };
 
@@ -174,6 +178,7 @@ static void copy_to(struct model *model)
 	struct tensor tensor = tensor_1d(data, 0U, 8U, 0);
 	uint64_t size = pick_number(model) % SIZE_MAX_ASKED;
 	uint8_t value = input_u8(model->input);
+	uint8_t bytes[SIZE_MAX_ASKED];
 	struct bytes body = {0};
 	const struct answer *answer;
 	bool taken;
@@ -181,17 +186,16 @@ static void copy_to(struct model *model)
 	tensor.offset = pick_number(model);
 	tensor.shape[0] = (int64_t)size;
 	put_copy(&body, model->dialect, &tensor, size);
-	for (uint64_t i = 0U; i < size; i++) {
-		put_u8(&body, (uint8_t)(value + i));
-	}
+	put_counting(&body, value, (uint32_t)size);
+	memcpy(bytes, body.data + body.size - size, size);
 	/* A longer one without a check of its own is taken in v0.7's sessions only. */
 	taken = FRONT + body.size <= FUZZ_RECEIVE ||
 		model->host->server.dialect == MINRPC_DIALECT_0_7;
 	taken = taken && fits(block, tensor.offset, size);
 	answer = host_request(model->host, RPC_COPY_TO, &body);
 	CHECK_EQ(answer->code, taken ? RPC_RETURN : RPC_EXCEPTION);
-	for (uint64_t i = 0U; answer->code == RPC_RETURN && i < size; i++) {
-		block->bytes[tensor.offset + i] = (uint8_t)(value + i);
+	if (taken) {
+		memcpy(block->bytes + tensor.offset, bytes, size);
 	}
 }
 
@@ -291,20 +295,38 @@ static void fill(struct model *model)
 
 static void make_evaluator(struct model *model)
 {
-	static const char *const names[] = {"inc",  "add",     "tick", "fail_text",
-					    "leak", "nothing", "talk"};
+	static const char *const names[] = {"inc",     "add",  "tick", "fail_text", "leak",
+					    "nothing", "talk", "",     "echo"};
+	/* The last argument of a counting one. */
+	static const char *const columns[] = {
+		"",
+		"narrow",
+		"full,narrow",
+		"arena_bytes",
+		"stack_bytes,heap_bytes,link_sent",
+		"scarce",
+		"narrow,scarce,link_received",
+		",",
+		"nonesuch",
+		"full,",
+		"stack_bytes,,full",
+	};
 	static const uint32_t arities[] = {8U, 10U, 11U, 12U};
 	struct evaluator *made = &model->evaluators[input_u8(model->input) % EVALUATORS_MAX];
 	uint32_t options = arities[input_u8(model->input) % 4U] - 5U;
 	struct args args = {0};
 	const struct answer *answer;
 	uint64_t repeat = 0U;
+	bool counting;
+	uint8_t name;
 
 	if (made->handle != 0U) {
 		return;
 	}
 	arg(&args, ARG_MODULE, 0x8000U);
-	arg_string(&args, names[input_u8(model->input) % 7U]);
+	name = input_u8(model->input);
+	counting = name >= 128U;
+	arg_string(&args, names[name % (counting ? 9U : 7U)]);
 	arg(&args, ARG_INT, 1U);
 	arg(&args, ARG_INT, 0U);
 	for (uint32_t i = 0U; i < options; i++) {
@@ -313,12 +335,40 @@ static void make_evaluator(struct model *model)
 		repeat = i == 1U ? number : repeat;
 		arg(&args, input_u8(model->input) == 255U ? ARG_BOOL : ARG_INT, number);
 	}
-	arg_string(&args, "");
-	answer = host_call(model->host, model->time_evaluator, &args);
+	arg_string(&args, counting ? columns[input_u8(model->input) % 11U] : "");
+	answer = host_call(model->host,
+			   counting ? model->counting_evaluator : model->time_evaluator, &args);
 	if (answer->code == RPC_RETURN) {
 		made->handle = get_u64(expect_returned(answer, ARG_FUNCTION));
 		made->repeat = repeat;
+		made->counting = counting;
 	}
+}
+
+static void check_result(const struct evaluator *evaluator, const uint8_t *result)
+{
+	uint64_t size = get_u64(result);
+	uint32_t header;
+	uint32_t stride;
+
+	if (!evaluator->counting) {
+		CHECK_EQ(size, evaluator->repeat * 8U);
+		for (uint64_t i = 0U; i < evaluator->repeat; i++) {
+			CHECK(get_f64(result + 8 + 8 * i) >= 0.0);
+		}
+		return;
+	}
+	header = get_u32(result + 8) >> 16;
+	stride = get_u32(result + 12);
+	CHECK_EQ(stride & 0xffffU, 16U + 8U * (stride >> 16));
+	CHECK_EQ(size, header + evaluator->repeat * (stride & 0xffffU));
+}
+
+static void forget(struct model *model)
+{
+	memset(model->blocks, 0, sizeof(model->blocks));
+	memset(model->evaluators, 0, sizeof(model->evaluators));
+	model->sequence = 0U;
 }
 
 static void run_evaluator(struct model *model)
@@ -335,13 +385,52 @@ static void run_evaluator(struct model *model)
 	arg(&args, ARG_INT, pick_number(model));
 	answer = host_call(model->host, handle, &args);
 	if (answer->code == RPC_RETURN && evaluator->handle != 0U) {
-		const uint8_t *result = expect_returned(answer, ARG_BYTES);
-
-		CHECK_EQ(get_u64(result), evaluator->repeat * 8U);
-		for (uint64_t i = 0U; i < evaluator->repeat; i++) {
-			CHECK(get_f64(result + 8 + 8 * i) >= 0.0);
-		}
+		check_result(evaluator, expect_returned(answer, ARG_BYTES));
 	}
+}
+
+/*
+ * While it runs, a new session's start waits on the link: where it is noticed there is no answer,
+ * and the new client is served.
+ */
+static void abandon(struct model *model)
+{
+	const struct evaluator *evaluator =
+		&model->evaluators[input_u8(model->input) % EVALUATORS_MAX];
+	uint8_t nonce = (uint8_t)(1U + input_u8(model->input) % 255U);
+	struct bytes waiting = {0};
+	struct bytes wire = {0};
+
+	put_fill(&waiting, 0x55U, input_u8(model->input) % 8U);
+	put_message(&waiting, nonce, TYPE_INIT, (const uint8_t[]){1}, 1U);
+	fuzz_waiting(&waiting);
+	put_call(&wire, model->host->session,
+		 evaluator->handle != 0U ? evaluator->handle : pick_number(model));
+	host_give(model->host, &wire);
+	while (host_take(model->host)) {
+		CHECK(model->host->message.type == TYPE_NORMAL ||
+		      model->host->message.type == TYPE_LOG);
+	}
+	fuzz_waiting(&(struct bytes){0});
+	host_give(model->host, &waiting);
+	host_take_next(model->host);
+	CHECK_EQ(model->host->message.type, TYPE_REPLY);
+	CHECK_EQ(model->host->message.session & 0xffU, nonce);
+	model->host->session = model->host->message.session;
+	forget(model);
+}
+
+/* What counters there are, and what memory is used; with peaks reset or not. */
+static void ask_memory(struct model *model)
+{
+	struct args args = {0};
+	struct args none = {0};
+
+	arg(&args, ARG_INT, input_u8(model->input) % 2U);
+	CHECK_EQ(get_u64(expect_returned(host_call(model->host, model->memory, &args), ARG_BYTES)),
+		 8U);
+	CHECK(get_u64(expect_returned(host_call(model->host, model->counters, &none), ARG_BYTES)) >
+	      100U);
 }
 
 static void free_handle(struct model *model)
@@ -367,10 +456,8 @@ static void free_handle(struct model *model)
 static void restart(struct model *model)
 {
 	host_open(model->host, (uint8_t)(1U + input_u8(model->input) % 255U));
-	memset(model->blocks, 0, sizeof(model->blocks));
-	memset(model->evaluators, 0, sizeof(model->evaluators));
+	forget(model);
 	model->dialect = input_u8(model->input) & 1U ? V7 : V8;
-	model->sequence = 0U;
 }
 
 /* A frame that comes to nothing, between two requests. */
@@ -381,9 +468,7 @@ static void disturb(struct model *model)
 	uint32_t size = input_u16(model->input) % 1500U;
 	struct bytes body = {0};
 
-	for (uint32_t i = 0U; i < size; i++) {
-		put_u8(&body, (uint8_t)(how + i));
-	}
+	put_counting(&body, how, size);
 	put_message(&wire, model->host->session, how & 1U ? TYPE_NORMAL : how, body.data,
 		    body.size);
 	wire.data[wire.size - 1U] ^= 0x40U;
@@ -444,8 +529,9 @@ static void numbered(struct model *model)
 }
 
 static void (*const steps[])(struct model *model) = {
-	allocate, allocate, release, copy_to, copy_to,        copy_from,     copy_among,  call,
-	call,     fill,     restart, disturb, make_evaluator, run_evaluator, free_handle, numbered,
+	allocate,       allocate,      release,     copy_to,  copy_to, copy_from,
+	copy_among,     call,          call,        fill,     restart, disturb,
+	make_evaluator, run_evaluator, free_handle, numbered, abandon, ask_memory,
 };
 
 static void check_memory(struct model *model)
@@ -474,6 +560,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	model.dialect = input_u8(&input) & 1U ? V7 : V8;
 	model.random_fill = host_global(model.host, "tvm.contrib.random.random_fill");
 	model.time_evaluator = host_global(model.host, "runtime.RPCTimeEvaluator");
+	model.counting_evaluator = host_global(model.host, "minrpc.time_evaluator");
+	model.counters = host_global(model.host, "minrpc.counters");
+	model.memory = host_global(model.host, "minrpc.memory");
 	while (input_left(&input) != 0U) {
 		steps[input_u8(&input) % (sizeof(steps) / sizeof(steps[0]))](&model);
 		(void)arena_check(&model.host->server.arena);

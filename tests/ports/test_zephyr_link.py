@@ -17,7 +17,7 @@ SUPPORT = Path(__file__).parents[1] / "runtime" / "support"
 PORT = firmware_root() / "zephyr-app" / "ports" / "zephyr"
 FLAGS = ["-std=c11", "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-fno-sanitize-recover=all"]
 SANITIZERS = "-fsanitize=address,undefined"
-CASES = 4
+CASES = 6
 
 
 @pytest.fixture

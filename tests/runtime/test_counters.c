@@ -191,7 +191,61 @@ TEST(the_list_tells_which_can_not_be_had)
 	host_stop(host);
 }
 
+/* As many as there can be, in a session whose answers are kept to be sent again. */
+TEST(a_long_list_is_kept_where_it_fits)
+{
+	static struct minrpc_counter many[28];
+	struct host *host = start();
+	uint64_t list = host_global(host, "minrpc.counters");
+	uint8_t *array = (uint8_t *)(uintptr_t)host_alloc(host, 8U);
+	struct bytes body = {0};
+	struct bytes wire = {0};
+
+	for (uint32_t i = 0U; i < 27U; i++) {
+		many[i] = counters[0];
+		many[i].name = "a_counter_of_an_application_with_a_name_of_its_own";
+	}
+	host->config.counters = many;
+	memset(array, 0x5a, 8U);
+	put_u64(&body, list);
+	put_u32(&body, 0U);
+	put_numbered_request(&wire, host->session, 1U, RPC_CALL_FUNC, &body);
+	host_give(host, &wire);
+	for (uint32_t times = 0U; times < 2U; times++) {
+		const uint8_t probed = 1U;
+		const uint8_t *text;
+
+		host_take_next(host);
+		CHECK_EQ(open_numbered(&host->message), 1U);
+		CHECK_EQ(get_u32(host->message.body.data + 8), RPC_RETURN);
+		text = host->message.body.data + host->message.body.size - 9U;
+		CHECK_MEM(text, "cycles,8\n", 9U);
+		put_message(&wire, host->session, TYPE_PROBE, &probed, 1U);
+		host_give(host, &wire);
+	}
+	(void)arena_check(&host->server.arena);
+	CHECK_EQ(array[7], 0x5aU);
+	host_take_next(host);
+	host_still_serves(host);
+	host_stop(host);
+}
+
+/* Where there is no room for it the call fails, and the next does not. */
+TEST(a_list_needs_memory)
+{
+	struct host *host = start();
+	uint64_t list = host_global(host, "minrpc.counters");
+	uint64_t all = host_alloc(host, host->server.arena.size - 200U);
+	struct args args = {0};
+
+	expect_exception(host_call(host, list, &args), "out of device memory");
+	host_free_data(host, all);
+	(void)expect_returned(host_call(host, list, &args), ARG_BYTES);
+	host_stop(host);
+}
+
 CHECK_MAIN(CASE(differences_are_modulo_a_counters_width),
 	   CASE(those_before_one_that_can_not_be_had_are_stopped),
 	   CASE(counters_stop_when_the_timed_function_fails), CASE(only_whole_names_are_known),
-	   CASE(a_calls_peak_is_above_what_was_in_use), CASE(the_list_tells_which_can_not_be_had))
+	   CASE(a_calls_peak_is_above_what_was_in_use), CASE(the_list_tells_which_can_not_be_had),
+	   CASE(a_long_list_is_kept_where_it_fits), CASE(a_list_needs_memory))

@@ -82,19 +82,34 @@ bool minrpc_bind_arguments(struct minrpc_call *call)
 
 /* ---------------------------------------------------------------------- call */
 
+/* What changes when bytes come in, and what it was at the last look for them. */
+struct arrivals {
+	const volatile uint32_t *received;
+	uint32_t seen;
+};
+
+static inline struct arrivals arrivals_of(const struct minrpc_server *server)
+{
+#if MINRPC_ABANDON
+	return (struct arrivals){server->received, server->seen};
+#else
+	(void)server;
+	return (struct arrivals){NULL, 0U};
+#endif
+}
+
+static inline bool bytes_came(const struct arrivals *arrivals)
+{
+	return MINRPC_ABANDON && *arrivals->received != arrivals->seen;
+}
+
 bool minrpc_invoke(const struct minrpc_callee *callee, uint32_t number, struct minrpc_call *call)
 {
 	struct minrpc_server *server = call->server;
 	struct minrpc_arena *arena = &server->arena;
 	uint32_t top = arena->top;
+	const struct arrivals arrivals = arrivals_of(server);
 	int status = 0;
-#if MINRPC_ABANDON
-	const volatile uint32_t *received = server->received;
-	uint32_t seen = server->seen;
-#define BYTES_CAME (*received != seen)
-#else
-#define BYTES_CAME false
-#endif
 
 	call->callee = callee;
 	call->resource = callee->resource;
@@ -109,7 +124,7 @@ bool minrpc_invoke(const struct minrpc_callee *callee, uint32_t number, struct m
 			done = callee->function->run(call);
 			arena->top = top;
 			number--;
-			if (!done || BYTES_CAME) {
+			if (!done || bytes_came(&arrivals)) {
 				break;
 			}
 		}
@@ -122,7 +137,7 @@ bool minrpc_invoke(const struct minrpc_callee *callee, uint32_t number, struct m
 					&call->value, &call->type_code, call->resource);
 			arena->top = top;
 			number--;
-			if (status != 0 || BYTES_CAME) {
+			if (status != 0 || bytes_came(&arrivals)) {
 				break;
 			}
 		}

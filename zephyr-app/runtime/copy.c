@@ -102,7 +102,7 @@ static uint32_t take_0_7(struct minrpc_cursor *body, struct span *span)
 {
 	take_end(body, span);
 	span->size = minrpc_take_size(body);
-	(void)minrpc_take(body, sizeof(DLDevice) + sizeof(DLDataType));
+	(void)minrpc_take_bytes(body, sizeof(DLDevice) + sizeof(DLDataType));
 	return span->size;
 }
 
@@ -137,7 +137,7 @@ static uint8_t *take_header(struct minrpc_server *server, struct minrpc_cursor *
 		if (!minrpc_cursor_bad(body) && size <= span->size &&
 		    minrpc_cursor_left(body) + beyond == size * carries_data) {
 			server->dialect = dialect;
-			/* A shape that is none is told by who looks for its data. */
+			/* A malformed shape is locate's to tell. */
 			if (span->size != MINRPC_NO_SIZE) {
 				span->size = size;
 			}

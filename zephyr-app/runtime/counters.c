@@ -34,11 +34,11 @@ static uint64_t sent(void *context)
 }
 
 static const struct minrpc_counter own[OWN] = {
-	[STACK_BYTES] = {"stack_bytes", "bytes", 32, NULL},
-	[ARENA_BYTES] = {"arena_bytes", "bytes", 32, NULL},
-	[HEAP_BYTES] = {"heap_bytes", "bytes", 32, NULL},
-	[LINK_RECEIVED] = {"link_received", "bytes", 32, received},
-	[LINK_SENT] = {"link_sent", "bytes", 32, sent},
+	[STACK_BYTES] = {"stack_bytes", "bytes", 32, NULL, NULL, NULL},
+	[ARENA_BYTES] = {"arena_bytes", "bytes", 32, NULL, NULL, NULL},
+	[HEAP_BYTES] = {"heap_bytes", "bytes", 32, NULL, NULL, NULL},
+	[LINK_RECEIVED] = {"link_received", "bytes", 32, received, NULL, NULL},
+	[LINK_SENT] = {"link_sent", "bytes", 32, sent, NULL, NULL},
 };
 
 /* The counter of that number; false behind the last. */
@@ -217,6 +217,19 @@ bool minrpc_counters_peaks(struct minrpc_server *server, uint32_t chosen,
 	return done;
 }
 
+/* Bytes that the lines of all counters take at the most, and a NUL. */
+static uint32_t lines_size(const struct minrpc_server *server)
+{
+	struct minrpc_counter counter;
+	uint32_t size = 1U;
+
+	for (uint32_t i = 0U; i < MINRPC_COUNTERS_MAX && counter_at(server, i, &counter); i++) {
+		size += (uint32_t)(strlen(counter.name) + strlen(counter.unit)) +
+			(uint32_t)sizeof(",,255\n") - 1U;
+	}
+	return size;
+}
+
 /*
  * The answer of minrpc.counters: "name,unit,bits" of each, a line for each; 0 bits: it can't be
  * had here.
@@ -228,10 +241,17 @@ bool minrpc_counters_list(struct minrpc_call *call)
 	struct answer {
 		TVMByteArray bytes;
 		char text[];
-	} *answer = server->config->receive_buffer;
-	uint32_t room = server->config->receive_size - (uint32_t)sizeof(*answer);
+	} *answer;
+	uint32_t room = lines_size(server);
 	uint32_t fill = 0U;
 
+	/* Not in the receive buffer: an application's own may be many. */
+	answer = minrpc_server_alloc(server, (uint32_t)sizeof(*answer) + room, 1U,
+				     MINRPC_ARENA_RESULT);
+	server->result = answer;
+	if (answer == NULL) {
+		return false;
+	}
 	for (uint32_t i = 0U; i < MINRPC_COUNTERS_MAX && counter_at(server, i, &counter); i++) {
 		bool here = counter.enable == NULL || counter.enable(counter.context, true);
 

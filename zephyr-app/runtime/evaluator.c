@@ -156,8 +156,8 @@ static bool check_repeat(struct minrpc_server *server, const struct minrpc_args 
 			   REPEAT_MAX_TVM);
 }
 
-static bool find_function(struct minrpc_server *server, const TVMValue *values,
-			  struct evaluator *evaluator)
+static bool find_timed_function(struct minrpc_server *server, const TVMValue *values,
+				struct evaluator *evaluator)
 {
 	uintptr_t module = minrpc_handle((uint64_t)values[0].v_int64);
 	const char *name = values[1].v_str;
@@ -210,7 +210,7 @@ static bool create(struct minrpc_call *call, bool counting)
 	made->object.module.functions = &minrpc_evaluator_function;
 	made->object.module.count = 1U;
 	made->object.module.resource = made;
-	if (!find_function(server, call->args.values, made) ||
+	if (!find_timed_function(server, call->args.values, made) ||
 	    !take_options(server, &call->args, made) || !check_repeat(server, &call->args, made) ||
 	    !take_counters(server, &call->args, made)) {
 		minrpc_object_free(server, &made->object);
@@ -258,21 +258,28 @@ static bool invoke(struct run *run, uint32_t number)
 
 #if MINRPC_ABANDON
 
+/* Whether looks must be spaced in time, as the port does not notice what comes in. */
+static bool has_to_space(const struct run *run)
+{
+	const struct minrpc_platform *platform = run->server->config->platform;
+
+	return platform->pending != NULL && platform->received == NULL;
+}
+
 /* So many calls take a quarter of a second, at least one, when `number` took `cycles`. */
 static void space_looks(struct run *run, uint32_t number, uint64_t cycles)
 {
 	uint64_t quarter = run->server->timer.clock.cycles_hz / 4U;
 
 	run->between = UINT32_MAX;
-	if (run->server->config->platform->pending != NULL &&
-	    run->server->config->platform->received == NULL && number != 0U) {
+	if (has_to_space(run) && number != 0U) {
 		/* What took no time is taken for as long as the clock might not see. */
 		run->between = minrpc_size(minrpc_clock_convert(quarter, cycles + 1U, number) + 1U);
 	}
 }
 
-/* One untimed call: caches are warm then, and what fails fails here. */
-static bool warm_up(struct run *run)
+/* One call, timed without what a batch does around it. */
+static bool invoke_to_space(struct run *run)
 {
 	const struct minrpc_config *config = run->server->config;
 	struct minrpc_clock_sample start;
@@ -284,6 +291,16 @@ static bool warm_up(struct run *run)
 	done = invoke(run, 1U);
 	config->platform->clock_sample(config->context, &stop);
 	space_looks(run, 1U, stop.cycles - start.cycles);
+	return done;
+}
+
+/* One call that is no result: caches are warm then, and what fails fails here. */
+static bool warm_up(struct run *run)
+{
+	bool done;
+
+	run->between = UINT32_MAX;
+	done = has_to_space(run) ? invoke_to_space(run) : invoke(run, 1U);
 	return done && !minrpc_is_abandoned(run->server);
 }
 

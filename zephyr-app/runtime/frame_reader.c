@@ -8,12 +8,23 @@
 
 #include <stddef.h>
 
-/* What the bytes that come next are. */
+/*
+ * What the bytes that come next are. Numbers come least significant byte first; ff ff stands for a
+ * byte ff of a frame, ff fe for nothing. A reader starts in HUNT.
+ *
+ *   state    bytes              goes on with                          event
+ *   HUNT     any, all skipped   LENGTH after ff fd                    -
+ *   LENGTH   4                  PAYLOAD, or CRC when it is 0          LENGTH
+ *   PAYLOAD  the length's       CRC; PAYLOAD when the sink is full    -; FULL
+ *   CRC      2                  HUNT                                  FRAME or BAD_CRC
+ *   all but HUNT                LENGTH after ff fd                    SHORT
+ *   all but HUNT                HUNT after ff and any other byte      ESCAPE
+ */
 enum state {
-	HUNT,    /* between frames: all is skipped up to ff fd. Where a reader starts */
-	LENGTH,  /* four bytes, the least significant first */
-	PAYLOAD, /* `length` bytes */
-	CRC,     /* two bytes, the least significant first */
+	HUNT,
+	LENGTH,
+	PAYLOAD,
+	CRC,
 };
 
 void minrpc_reader_sink(struct minrpc_reader *reader, uint8_t *sink, uint32_t size)

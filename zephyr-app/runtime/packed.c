@@ -20,7 +20,7 @@ uint32_t minrpc_size(uint64_t value)
 	return value > UINT32_MAX ? UINT32_MAX : (uint32_t)value;
 }
 
-uint8_t *minrpc_take(struct minrpc_cursor *cursor, uint32_t size)
+uint8_t *minrpc_take_bytes(struct minrpc_cursor *cursor, uint32_t size)
 {
 	uint8_t *at = cursor->at;
 
@@ -38,12 +38,12 @@ uint8_t *minrpc_take(struct minrpc_cursor *cursor, uint32_t size)
  */
 static uint8_t *take_array(struct minrpc_cursor *cursor, uint32_t count, uint32_t size)
 {
-	return minrpc_take(cursor, count > UINT32_MAX / 8U ? UINT32_MAX : count * size);
+	return minrpc_take_bytes(cursor, count > UINT32_MAX / 8U ? UINT32_MAX : count * size);
 }
 
 uint32_t minrpc_take_u32(struct minrpc_cursor *cursor)
 {
-	const uint8_t *at = minrpc_take(cursor, sizeof(uint32_t));
+	const uint8_t *at = minrpc_take_bytes(cursor, sizeof(uint32_t));
 	uint32_t value = 0U;
 
 	if (at != NULL) {
@@ -54,7 +54,7 @@ uint32_t minrpc_take_u32(struct minrpc_cursor *cursor)
 
 uint64_t minrpc_take_u64(struct minrpc_cursor *cursor)
 {
-	const uint8_t *at = minrpc_take(cursor, sizeof(uint64_t));
+	const uint8_t *at = minrpc_take_bytes(cursor, sizeof(uint64_t));
 	uint64_t value = 0U;
 
 	if (at != NULL) {
@@ -114,8 +114,9 @@ uint32_t minrpc_tensor_size(const DLTensor *tensor, const void *extents)
 
 static void *reserve(struct minrpc_cursor *scratch, uint32_t size)
 {
-	(void)minrpc_take(scratch, (uint32_t)(-(uintptr_t)scratch->at & (sizeof(uint64_t) - 1U)));
-	return minrpc_take(scratch, size);
+	(void)minrpc_take_bytes(scratch,
+				(uint32_t)(-(uintptr_t)scratch->at & (sizeof(uint64_t) - 1U)));
+	return minrpc_take_bytes(scratch, size);
 }
 
 /* A shape moves down to where it is aligned, over what has been read. */
@@ -172,7 +173,7 @@ static enum minrpc_packed_status walk(struct minrpc_packed *packed, enum minrpc_
 		case kTVMBytes:
 			packed->moves = true;
 			size = minrpc_take_size(&cursor);
-			at = minrpc_take(&cursor, size);
+			at = minrpc_take_bytes(&cursor, size);
 			value->v_str = store ? terminate(at, size) : NULL;
 			if (code == kTVMBytes) {
 				bytes = reserve(&scratch, sizeof(*bytes));

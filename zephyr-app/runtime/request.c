@@ -47,7 +47,7 @@ static bool init_server(struct minrpc_server *server, struct minrpc_cursor *body
 {
 	static const char versions[][6] = {"0.7.0", "0.8.0"}; /* in the order of the dialects */
 	uint32_t size = minrpc_take_size(body);
-	const uint8_t *version = minrpc_take(body, size);
+	const uint8_t *version = minrpc_take_bytes(body, size);
 
 	for (uint32_t i = 0U; i < 2U && version != NULL && size == 5U; i++) {
 		if (memcmp(version, versions[i], 5U) == 0) {

@@ -98,7 +98,7 @@ void minrpc_resend_deliver(struct minrpc_server *server, uint32_t length)
 		minrpc_reply_send(server);
 	} else if (sequence == (uint8_t)(server->sequence + 1U)) {
 		server->sequence = sequence;
-		minrpc_answer(server, &packet);
+		minrpc_serve_packet(server, &packet);
 	} else {
 		minrpc_resend_ask(server);
 	}

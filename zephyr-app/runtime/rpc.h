@@ -177,7 +177,7 @@ static inline struct minrpc_cursor minrpc_packet_in(const struct minrpc_server *
 void minrpc_forget_session(struct minrpc_server *server);
 
 /* Carries out a message's packet, and replies. */
-void minrpc_answer(struct minrpc_server *server, struct minrpc_cursor *packet);
+void minrpc_serve_packet(struct minrpc_server *server, struct minrpc_cursor *packet);
 
 /* ---------------------------------------------------------------- abandon.c */
 

@@ -64,15 +64,20 @@ static int counted_write(void *context, const uint8_t *data, uint32_t size)
 }
 #endif
 
-#if MINRPC_ABANDON
-/* Where the port does not notice them. */
-static const uint32_t nothing_comes_in;
-
-static const volatile uint32_t *received_of(const struct minrpc_platform *platform)
+/* Without MINRPC_ABANDON nobody looks whether bytes came in. */
+static void watch_arrivals(struct minrpc_server *server)
 {
-	return platform->received != NULL ? platform->received : &nothing_comes_in;
-}
+#if MINRPC_ABANDON
+	static const uint32_t unnoticed;
+
+	server->received = server->config->platform->received;
+	if (server->received == NULL) {
+		server->received = &unnoticed;
+	}
+#else
+	(void)server;
 #endif
+}
 
 bool minrpc_server_init(struct minrpc_server *server, const struct minrpc_config *config)
 {
@@ -89,9 +94,7 @@ bool minrpc_server_init(struct minrpc_server *server, const struct minrpc_config
 	minrpc_writer_init(&server->writer, config->send_buffer, config->send_size,
 			   config->platform->write, config->context);
 #endif
-#if MINRPC_ABANDON
-	server->received = received_of(config->platform);
-#endif
+	watch_arrivals(server);
 	start_memory(server);
 	minrpc_forget_session(server);
 	minrpc_send_message(server, MINRPC_MESSAGE_TERMINATE, NULL, 0U);
@@ -220,7 +223,7 @@ static void recover(struct minrpc_server *server)
 #define recover(server) ((void)0)
 #endif
 
-void minrpc_answer(struct minrpc_server *server, struct minrpc_cursor *packet)
+void minrpc_serve_packet(struct minrpc_server *server, struct minrpc_cursor *packet)
 {
 	free_result(server);
 	server->error[0] = '\0';
@@ -250,7 +253,7 @@ static void deliver(struct minrpc_server *server, uint32_t length)
 	struct minrpc_cursor packet = minrpc_packet_in(server, length);
 
 	server->numbered = false;
-	minrpc_answer(server, &packet);
+	minrpc_serve_packet(server, &packet);
 }
 
 static void handle_message(struct minrpc_server *server)

@@ -14,7 +14,7 @@
  * Where the data goes of the copy that `packet`, whose front has been received, is; NULL when it is
  * none.
  */
-static uint8_t *locate(struct minrpc_server *server, struct minrpc_cursor *packet)
+static uint8_t *find_destination(struct minrpc_server *server, struct minrpc_cursor *packet)
 {
 	const uint8_t *message = server->config->receive_buffer;
 	uint32_t beyond = server->oversize - server->config->receive_size;
@@ -56,7 +56,7 @@ static uint8_t *locate(struct minrpc_server *server, struct minrpc_cursor *packe
 void minrpc_stream(struct minrpc_server *server)
 {
 	struct minrpc_cursor packet = minrpc_packet_in(server, server->config->receive_size);
-	uint8_t *destination = locate(server, &packet);
+	uint8_t *destination = find_destination(server, &packet);
 
 	if (destination == NULL) {
 		server->counters[MINRPC_OVERSIZE_FRAMES]++;
@@ -74,7 +74,7 @@ void minrpc_stream_refusal(struct minrpc_server *server)
 	struct minrpc_cursor packet = minrpc_packet_in(server, server->config->receive_size);
 
 	server->error[0] = '\0';
-	(void)locate(server, &packet);
+	(void)find_destination(server, &packet);
 }
 
 #endif

@@ -277,6 +277,9 @@ TEST(what_waits_is_looked_at_where_it_lies)
 	start();
 	comes(LONG);
 	while (taken < LONG) {
+		/* Less than a ring at a time: one that is full is another case. */
+		incoming_size = taken + MIN(LONG - taken, CONFIG_MINRPC_RX_RING_SIZE - 1U);
+		(void)interrupts();
 		const uint8_t *data;
 		const uint8_t *behind;
 		uint32_t size = minrpc_link_wait(&data);
@@ -297,6 +300,84 @@ TEST(what_waits_is_looked_at_where_it_lies)
 		taken += held;
 	}
 	CHECK(pieces > 2U * LONG / 100U);
+}
+
+static void drain(void)
+{
+	const uint8_t *data;
+
+	while (minrpc_link_peek(0U, 0U, &data) != 0U) {
+		minrpc_link_consume(minrpc_link_wait(&data));
+	}
+}
+
+/* All that can be seen behind `held` bytes; the last of it goes to `last`. */
+static uint32_t look(uint32_t held, uint8_t *last)
+{
+	const uint8_t *data;
+	uint32_t from = 0U;
+	uint32_t size;
+
+	while ((size = minrpc_link_peek(held, from, &data)) != 0U) {
+		from += size;
+		*last = data[size - 1U];
+	}
+	return from;
+}
+
+/* Each look makes room for what comes next; what is with the server stays, and all else is told. */
+TEST(behind_a_full_ring_is_looked_at_too)
+{
+	const uint8_t *data;
+	uint32_t before = minrpc_link_received;
+	uint32_t seen = 0U;
+	uint32_t held;
+	uint8_t last = 0U;
+
+	start();
+	comes(LONG);
+	(void)interrupts();
+	CHECK(minrpc_link_received != before);
+	held = minrpc_link_wait(&data);
+	CHECK(held <= CONFIG_MINRPC_RX_RING_SIZE / 2U);
+	while (held + seen < LONG) {
+		uint32_t more;
+
+		/* What says that another look is due. */
+		before = minrpc_link_received;
+		more = look(held, &last);
+		CHECK(more != 0U);
+		seen += more;
+		(void)interrupts();
+		CHECK(minrpc_link_received != before || held + seen == LONG);
+	}
+	CHECK_EQ(held + seen, LONG);
+	CHECK_EQ(last, incoming[LONG - 1U]);
+	CHECK_MEM(data, incoming, held);
+	minrpc_link_consume(held);
+	/* Only the last look's bytes may still be there. */
+	CHECK(minrpc_link_overruns() >= LONG - 2U * CONFIG_MINRPC_RX_RING_SIZE);
+	CHECK(minrpc_link_overruns() <= LONG - held);
+	drain();
+}
+
+/* An interrupt that finds nothing is none of the link. */
+TEST(what_moves_no_byte_is_no_arrival)
+{
+	uint32_t before;
+
+	start();
+	comes(10U);
+	incoming_size = 0U;
+	(void)interrupts();
+	before = minrpc_link_received;
+	minrpc_link_write(incoming, 10U);
+	(void)interrupts();
+	CHECK_EQ(minrpc_link_received, before);
+	incoming_size = 10U;
+	(void)interrupts();
+	CHECK(minrpc_link_received != before);
+	drain();
 }
 
 TEST(a_long_reply_goes_out_whole)
@@ -326,4 +407,5 @@ TEST(a_reset_in_mid_session_leaves_it_hearing)
 }
 
 CHECK_MAIN(CASE(a_long_message_arrives_whole), CASE(what_waits_is_looked_at_where_it_lies),
+	   CASE(behind_a_full_ring_is_looked_at_too), CASE(what_moves_no_byte_is_no_arrival),
 	   CASE(a_long_reply_goes_out_whole), CASE(a_reset_in_mid_session_leaves_it_hearing))

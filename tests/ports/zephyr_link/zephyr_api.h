@@ -17,6 +17,7 @@
 
 #define ARG_UNUSED(name)          ((void)(name))
 #define BIT(number)               (1U << (number))
+#define MIN(a, b)                 ((a) < (b) ? (a) : (b))
 #define FUNC_NORETURN             _Noreturn
 #define BUILD_ASSERT(holds, text) _Static_assert(holds, text)
 
@@ -51,6 +52,7 @@ static inline void irq_unlock(unsigned int key)
 }
 
 typedef int atomic_t;
+typedef int atomic_val_t;
 
 static inline int atomic_get(const atomic_t *value)
 {
@@ -65,9 +67,17 @@ static inline int atomic_set(atomic_t *value, int set)
 	return before;
 }
 
+static inline int atomic_add(atomic_t *value, int more)
+{
+	int before = *value;
+
+	*value += more;
+	return before;
+}
+
 static inline int atomic_inc(atomic_t *value)
 {
-	return (*value)++;
+	return atomic_add(value, 1);
 }
 
 struct k_sem {

@@ -43,8 +43,9 @@ void put_u8(struct bytes *bytes, uint8_t value)
 
 static void put_little_endian(struct bytes *bytes, uint64_t value, unsigned int width)
 {
+	reserve(bytes, width);
 	for (unsigned int i = 0U; i < width; i++) {
-		put_u8(bytes, (uint8_t)(value >> (8U * i)));
+		bytes->data[bytes->size++] = (uint8_t)(value >> (8U * i));
 	}
 }
 
@@ -65,9 +66,12 @@ void put_u64(struct bytes *bytes, uint64_t value)
 
 void put_fill(struct bytes *bytes, uint8_t value, uint32_t count)
 {
-	for (uint32_t i = 0U; i < count; i++) {
-		put_u8(bytes, value);
+	if (count == 0U) {
+		return;
 	}
+	reserve(bytes, count);
+	memset(bytes->data + bytes->size, value, count);
+	bytes->size += count;
 }
 
 void put_string(struct bytes *bytes, const char *text)
@@ -123,15 +127,26 @@ uint16_t wire_crc(uint16_t crc, const uint8_t *data, uint32_t size)
 	return crc;
 }
 
+static uint32_t crc32_step(uint32_t crc)
+{
+	for (int bit = 0; bit < 8; bit++) {
+		crc = (crc >> 1) ^ (crc & 1U ? 0xedb88320U : 0U);
+	}
+	return crc;
+}
+
 uint32_t wire_crc32(const uint8_t *data, uint32_t size)
 {
+	static uint32_t steps[256];
 	uint32_t crc = UINT32_MAX;
 
-	for (uint32_t i = 0U; i < size; i++) {
-		crc ^= data[i];
-		for (int bit = 0; bit < 8; bit++) {
-			crc = (crc >> 1) ^ (crc & 1U ? 0xedb88320U : 0U);
+	if (steps[1] == 0U) {
+		for (uint32_t i = 0U; i < 256U; i++) {
+			steps[i] = crc32_step(i);
 		}
+	}
+	for (uint32_t i = 0U; i < size; i++) {
+		crc = (crc >> 8) ^ steps[(crc ^ data[i]) & 0xffU];
 	}
 	return ~crc;
 }

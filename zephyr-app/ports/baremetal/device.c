@@ -56,8 +56,13 @@ static uint32_t handed;
 
 static uint32_t port_pending(void *context, uint32_t from, const uint8_t **data)
 {
+	uint32_t size = link_peek(handed + from, data);
+
 	(void)context;
-	return link_peek(handed + from, data);
+	if (size == 0U) {
+		link_make_room(handed);
+	}
+	return size;
 }
 
 static void port_reset(void *context)

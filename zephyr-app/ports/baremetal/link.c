@@ -105,6 +105,8 @@ uint32_t link_peek(uint32_t from, const uint8_t **data)
 
 uint32_t link_wait(const uint8_t **data)
 {
+	uint32_t size;
+
 	/*
 	 * Interrupts off between the look and the wait: the wait ends on a pending one all the
 	 * same.
@@ -116,7 +118,19 @@ uint32_t link_wait(const uint8_t **data)
 		interrupts_off();
 	}
 	interrupts_on();
-	return link_peek(0U, data);
+	size = link_peek(0U, data);
+	/* Never all of the ring: there must be room for what ends a measurement. */
+	return size < RING_SIZE / 2U ? size : RING_SIZE / 2U;
+}
+
+void link_make_room(uint32_t held)
+{
+	interrupts_off();
+	if (link_count.in - link_count.out == RING_SIZE) {
+		link_count.in = link_count.out + held;
+		link_count.lost += RING_SIZE - held;
+	}
+	interrupts_on();
 }
 
 void link_consume(uint32_t size)

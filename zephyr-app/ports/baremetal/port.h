@@ -33,7 +33,7 @@ __attribute__((noreturn)) void cpu_reset(void);
  * all.
  */
 extern struct link_count {
-	volatile uint32_t in;  /* written by the interrupt only */
+	volatile uint32_t in;  /* written by the interrupt, or while that is off */
 	volatile uint32_t out; /* written by the reader only */
 	volatile uint32_t lost;
 } link_count;
@@ -48,6 +48,8 @@ uint32_t link_wait(const uint8_t **data);
 /* The same without waiting, past the first `from` bytes; 0 when there are no more. */
 uint32_t link_peek(uint32_t from, const uint8_t **data);
 void link_consume(uint32_t size);
+/* Drops what a full ring has behind the first `held` bytes; it counts as lost. */
+void link_make_room(uint32_t held);
 uint32_t link_overruns(void);
 /* The receive interrupt. */
 void link_receive_isr(void);

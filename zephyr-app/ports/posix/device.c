@@ -150,7 +150,10 @@ static struct minrpc_library with_port_functions(struct minrpc_library library)
 #define with_port_functions(library) (library)
 #endif
 
-/* What more there is without waiting: it is put behind what the server has. */
+/*
+ * What more there is without waiting: it is put behind what the server has, and dropped when all of
+ * a full buffer has been looked through.
+ */
 static uint32_t port_pending(void *context, uint32_t from, const uint8_t **data)
 {
 	struct posix_port *port = context;
@@ -163,6 +166,10 @@ static uint32_t port_pending(void *context, uint32_t from, const uint8_t **data)
 		port->fill += size > 0 ? (uint32_t)size : 0U;
 	}
 	*data = port->received + port->taken + from;
+	if (port->fill == LINK_BUFFER && from == LINK_BUFFER - port->taken) {
+		port->fill = port->taken;
+		return 0U;
+	}
 	return port->fill - port->taken - from;
 }
 
@@ -332,7 +339,8 @@ static void find_build_id(struct minrpc_config *config)
 static int serve(struct posix_port *port)
 {
 	for (;;) {
-		ssize_t size = read(port->link, port->received, LINK_BUFFER);
+		/* Never all of the buffer: there must be room for what ends a measurement. */
+		ssize_t size = read(port->link, port->received, LINK_BUFFER / 2U);
 
 		if (size == 0 || (size < 0 && errno == EIO)) {
 			return 0; /* a pty reads EIO when its other end is closed */

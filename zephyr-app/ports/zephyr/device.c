@@ -25,7 +25,10 @@
 #define CAN_RESTART (IS_ENABLED(CONFIG_REBOOT) || IS_ENABLED(CONFIG_ARCH_POSIX))
 /* The kernel fills stacks with it. */
 #define STACK_FILL  0xaaU
-#define KNOWS_STACK (IS_ENABLED(CONFIG_INIT_STACKS) && IS_ENABLED(CONFIG_THREAD_STACK_INFO))
+/* A process's threads run on stacks of the host's. */
+#define KNOWS_STACK                                                                                \
+	(IS_ENABLED(CONFIG_INIT_STACKS) && IS_ENABLED(CONFIG_THREAD_STACK_INFO) &&                 \
+	 !IS_ENABLED(CONFIG_ARCH_POSIX))
 
 /* What the board has, of which the image can use no more than it may map. */
 #ifdef CONFIG_MMU
@@ -134,8 +137,7 @@ static const struct minrpc_platform platform = {
 	.code_ready = minrpc_code_memory_ready,
 #endif
 #if defined(CONFIG_MINRPC_COUNTERS)
-	/* A process's threads run on stacks of the host's. */
-	.stack_paint = KNOWS_STACK && !IS_ENABLED(CONFIG_ARCH_POSIX) ? minrpc_stack_paint : NULL,
+	.stack_paint = KNOWS_STACK ? minrpc_stack_paint : NULL,
 	.heap_use = minrpc_heap_use,
 #endif
 };

@@ -1,9 +1,9 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * The link by interrupt, a ring each way. No byte is dropped here: when the receive ring is full
- * the receive interrupt rests until there is room, and what the UART itself loses meanwhile is
- * counted.
+ * The link by interrupt, a ring each way. When the receive ring is full the receive interrupt rests
+ * until there is room; what the UART itself loses meanwhile is counted. Bytes are dropped here, and
+ * counted, only while a measurement runs, by minrpc_link_peek.
  */
 #include "link.h"
 
@@ -39,12 +39,26 @@ BUILD_ASSERT(DT_NODE_HAS_STATUS(LINK_NODE, okay),
  */
 #define UART_AT_ONCE 128U
 
+#define RX_SIZE CONFIG_MINRPC_RX_RING_SIZE
+
 #define CMSDK_STATE         4U /* bytes after DATA */
 #define CMSDK_STATE_RX_FULL BIT(1)
 
 volatile uint32_t minrpc_link_received;
 
-RING_BUF_DECLARE(rx_ring, CONFIG_MINRPC_RX_RING_SIZE);
+/*
+ * What has arrived: bytes that came in and that were given back, and where in the ring the next of
+ * each lies. The interrupt moves `in`, the server's thread `out`. A ring_buf would not do: what
+ * came last can't be taken back from it.
+ */
+static struct {
+	volatile uint32_t in;
+	volatile uint32_t out;
+	uint32_t in_at;
+	uint32_t out_at;
+	uint8_t bytes[RX_SIZE];
+} rx;
+
 RING_BUF_DECLARE(tx_ring, CONFIG_MINRPC_TX_RING_SIZE);
 static K_SEM_DEFINE(rx_ready, 0, 1);
 static K_SEM_DEFINE(tx_room, 0, 1);
@@ -63,23 +77,42 @@ static void count_errors(void)
 	}
 }
 
+/* Takes a part of what the UART has into the ring, which has room. Returns how many bytes. */
+static uint32_t take(void)
+{
+	uint32_t room = MIN(RX_SIZE - (rx.in - rx.out), RX_SIZE - rx.in_at);
+	int got = uart_fifo_read(uart, &rx.bytes[rx.in_at], (int)MIN(room, UART_AT_ONCE));
+
+	if (got <= 0) {
+		return 0U;
+	}
+	rx.in_at = (rx.in_at + (uint32_t)got) % RX_SIZE;
+	rx.in += (uint32_t)got;
+	return (uint32_t)got;
+}
+
+static bool is_full(void)
+{
+	return rx.in - rx.out == RX_SIZE;
+}
+
 /* A part of what the UART has. Returns true when there may be more. */
 static bool receive(void)
 {
-	uint8_t *room;
-	uint32_t space = ring_buf_put_claim(&rx_ring, &room, UART_AT_ONCE);
-	int got = space != 0U ? uart_fifo_read(uart, room, (int)space) : 0;
+	bool full = is_full();
+	uint32_t got = full ? 0U : take();
 
-	(void)ring_buf_put_finish(&rx_ring, got > 0 ? (uint32_t)got : 0U);
-	minrpc_link_received++;
-	k_sem_give(&rx_ready);
-	if (space == 0U) {
+	if (full) {
 		uart_irq_rx_disable(uart);
 		(void)atomic_set(&rx_resting, 1);
-	} else if (got <= 0) {
+	} else if (got == 0U) {
 		minrpc_link_hung_up();
 	}
-	return got > 0;
+	if (full || got != 0U) {
+		minrpc_link_received++;
+		k_sem_give(&rx_ready);
+	}
+	return got != 0U;
 }
 
 /* A part of what the ring has. Returns true when there may be more. */
@@ -145,15 +178,8 @@ static void start_receiving(void)
  */
 static void take_what_is_there(void)
 {
-	int got;
-
-	do {
-		uint8_t *room;
-		uint32_t space = ring_buf_put_claim(&rx_ring, &room, UART_AT_ONCE);
-
-		got = space != 0U ? uart_fifo_read(uart, room, (int)space) : 0;
-		(void)ring_buf_put_finish(&rx_ring, got > 0 ? (uint32_t)got : 0U);
-	} while (got > 0);
+	while (!is_full() && take() != 0U) {
+	}
 	k_sem_give(&rx_ready);
 }
 
@@ -206,45 +232,45 @@ int minrpc_link_init(void)
 	return 0;
 }
 
+/* What lies behind the first `skip` bytes, in one piece. */
+static uint32_t piece_behind(uint32_t skip, const uint8_t **data)
+{
+	uint32_t at = (rx.out_at + skip) % RX_SIZE;
+
+	*data = &rx.bytes[at];
+	return MIN(rx.in - rx.out - skip, RX_SIZE - at);
+}
+
 uint32_t minrpc_link_wait(const uint8_t **data)
 {
-	uint8_t *bytes;
-	uint32_t size = ring_buf_get_claim(&rx_ring, &bytes, CONFIG_MINRPC_RX_RING_SIZE);
+	uint32_t size = piece_behind(0U, data);
 
 	if (size == 0U) {
 		(void)k_sem_take(&rx_ready, K_FOREVER);
-		size = ring_buf_get_claim(&rx_ring, &bytes, CONFIG_MINRPC_RX_RING_SIZE);
+		size = piece_behind(0U, data);
 	}
-	*data = bytes;
-	return size;
+	/* Never all of the ring: there must be room for what ends a measurement. */
+	return MIN(size, RX_SIZE / 2U);
 }
 
 uint32_t minrpc_link_peek(uint32_t held, uint32_t from, const uint8_t **data)
 {
-	uint32_t skip = held + from;
-	uint8_t *bytes;
-	uint32_t size;
+	uint32_t size = piece_behind(held + from, data);
 
-	/*
-	 * Claims what was claimed before, and goes on: each claim is one piece. None is given back
-	 * but by consume.
-	 */
-	(void)ring_buf_get_finish(&rx_ring, 0U);
-	do {
-		size = ring_buf_get_claim(&rx_ring, &bytes,
-					  skip != 0U ? skip : CONFIG_MINRPC_RX_RING_SIZE);
-		*data = bytes;
-		if (skip == 0U || size == 0U) {
-			break;
-		}
-		skip -= size;
-	} while (true);
+	/* The interrupt rests, so that nobody else moves `in`. */
+	if (size == 0U && from != 0U && atomic_get(&rx_resting) != 0) {
+		rx.in -= from;
+		rx.in_at = (rx.out_at + held) % RX_SIZE;
+		(void)atomic_add(&overruns, (atomic_val_t)from);
+		start_receiving();
+	}
 	return size;
 }
 
 void minrpc_link_consume(uint32_t size)
 {
-	(void)ring_buf_get_finish(&rx_ring, size);
+	rx.out_at = (rx.out_at + size) % RX_SIZE;
+	rx.out += size;
 	if (atomic_get(&rx_resting) != 0) {
 		start_receiving();
 	}

@@ -43,6 +43,9 @@ uint32_t minrpc_link_wait(const uint8_t **data);
 /**
  * @brief Look at bytes behind those that minrpc_link_wait() gave, without waiting.
  *
+ * When all of a full ring has been looked through, what was passed over is dropped and counted as
+ * lost: who waits for an answer sends less, and a new client's messages could not come in.
+ *
  * @param held How many minrpc_link_wait() gave; they stay valid.
  * @param from So many of those behind are passed over.
  * @param[out] data The bytes, valid until minrpc_link_consume().
@@ -51,7 +54,7 @@ uint32_t minrpc_link_wait(const uint8_t **data);
  */
 uint32_t minrpc_link_peek(uint32_t held, uint32_t from, const uint8_t **data);
 
-/** @brief Changes when bytes come in. */
+/** @brief Changes when bytes come in, and when there are some for which there is no room. */
 extern volatile uint32_t minrpc_link_received;
 
 /** @brief Give back the first @p size bytes of what minrpc_link_wait() gave. */

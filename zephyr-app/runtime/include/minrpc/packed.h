@@ -42,7 +42,7 @@ static inline uint32_t minrpc_cursor_left(const struct minrpc_cursor *cursor)
 }
 
 /** The next `size` bytes, or NULL. */
-uint8_t *minrpc_take(struct minrpc_cursor *cursor, uint32_t size);
+uint8_t *minrpc_take_bytes(struct minrpc_cursor *cursor, uint32_t size);
 uint32_t minrpc_take_u32(struct minrpc_cursor *cursor);
 uint64_t minrpc_take_u64(struct minrpc_cursor *cursor);
 

@@ -57,6 +57,9 @@ struct minrpc_platform {
 	 * without waiting. Called between the calls of a long measurement, which the start of a new
 	 * session then ends. NULL: nothing ends one.
 	 *
+	 * A port that has no room for more drops what was passed over when it returns 0: else the
+	 * start of a session that comes next would never be seen.
+	 *
 	 * @param from  so many of them are passed over: a ring has two pieces
 	 * @param data  set to the next; they stay where they are, and are handed over later
 	 * @return how many lie there in one piece; 0: no more
