@@ -39,6 +39,12 @@ _U64: Final = Struct("<Q")
 _ARRAY_HEAD: Final = Struct("<QQiiiBBH")
 _WORKSPACE: Final = re.compile(r"TVMBackendAllocWorkspace\([^;]*?\(uint64_t\)(\d+)(?:ULL)?,")
 
+# In one file with what starts the model, where it was made with system-lib.
+_REGISTRY: Final = re.compile(
+    r"#include <tvm/runtime/crt/module\.h>.*?TVMSystemLibEntryPoint\(void\) \{.*?^\}$", re.M | re.S
+)
+_PROTOTYPE: Final = re.compile(r"^TVM_DLL int32_t (\w+)\([^;{}]*\);$", re.M)
+
 _SHIM: Final = """
 int32_t __tvm_ffi_{name}(void *self, void *args, int32_t count, void *result);
 
@@ -59,7 +65,17 @@ int32_t __tvm_ffi_{name}(void *self, void *args, int32_t count, void *result)
 }}
 """
 
-_RUN_SHIM: Final = """
+_POOL: Final = """
+#ifdef {macro}_CONSTANT_POOL_SIZE
+static const uint8_t pool_{pool}[] __attribute__((aligned(16))) = {{
+{macro}_CONSTANT_POOL_DATA
+}};
+#else
+static uint8_t pool_{pool}[{macro}_WORKSPACE_POOL_SIZE] __attribute__((aligned(16)));
+#endif
+"""
+
+_RUN_SHIM: Final = """{pools}
 int32_t __tvm_ffi_{function}(void *self, void *args, int32_t count, void *result);
 
 int32_t __tvm_ffi_{function}(void *self, void *args, int32_t count, void *result)
@@ -74,7 +90,7 @@ int32_t __tvm_ffi_{function}(void *self, void *args, int32_t count, void *result
 	(void)self;
 	(void)count;
 	(void)result;
-	return tvmgen_{module}_run(&inputs, &outputs);
+	return tvmgen_{module}_run(&inputs, &outputs{further});
 }}
 """
 
@@ -224,13 +240,39 @@ def _aot(archive: Archive, name: str) -> Plan:
     header = next((one for one in archive.below("codegen/host/include") if one.endswith(".h")), None)
     if header is None:
         raise ModelError(f'{archive.name} has no C interface: it was made without "interface-api": "c"')
-    source = archive.files[header].decode() + "\n" + _sources(archive, [f"tvmgen_{archive.module}_run"])
+    declared = archive.files[header].decode()
+    source = declared + "\n" + _sources(archive, [f"tvmgen_{archive.module}_run"])
+    pools = _pools(archive, declared)
     shim = _RUN_SHIM.format(
-        function=function, module=archive.module, inputs=_fields(given, 0), outputs=_fields(made, len(given))
+        function=function,
+        module=archive.module,
+        inputs=_fields(given, 0),
+        outputs=_fields(made, len(given)),
+        pools="".join(
+            _POOL.format(pool=one, macro=f"TVMGEN_{archive.module}_{one}".upper()) for one in pools
+        ),
+        further=f", &(struct tvmgen_{archive.module}_workspace_pools){{"
+        + ", ".join(f".{one} = (void *)(uintptr_t)pool_{one}" for one in pools)
+        + "}"
+        if pools
+        else "",
     )
     workspace = aligned(int(main.get("workspace_size_bytes", 0))) + 1024  # What lies between blocks.
     operator = Operator(function, tuple(tensor for _, tensor in (*given, *made)), workspace)
     return Plan(name, tuple(given), tuple(made), (), (), (operator,), _included(archive, source) + shim)
+
+
+def _pools(archive: Archive, header: str) -> list[str]:
+    """The pools of memory that the model's caller gives. Raises ModelError for what nobody here could."""
+    name = f"tvmgen_{archive.module}"
+    run = re.search(rf"int32_t {name}_run\(([^)]*)\)", header)
+    parameters = run[1] if run else ""
+    if f"{name}_inputs*" not in parameters or f"{name}_devices*" in parameters:
+        raise ModelError(
+            f"{archive.name}: {name}_run takes devices, or has its inputs in pools: that can't be run here"
+        )
+    found = re.search(rf"struct {name}_workspace_pools \{{([^}}]*)\}}", header)
+    return re.findall(r"void\* (\w+);", found[1]) if found and "workspace_pools*" in parameters else []
 
 
 def _fields(tensors: list[tuple[str, Tensor]], first: int) -> str:
@@ -244,7 +286,7 @@ def _flat(name: str, tensors: Mapping[str, Any], place: Literal["input", "output
     """The metadata tells bytes and type, and no shape."""
     dtype = to_dtype(str(tensors[name]["dtype"]))
     shape = (int(tensors[name]["size"]) // dtype.itemsize,)
-    return identifier(name), Tensor(dtype, shape, place, list(tensors).index(name))
+    return re.sub(r"\W", "_", name, flags=re.ASCII), Tensor(dtype, shape, place, list(tensors).index(name))
 
 
 def _included(archive: Archive, source: str) -> str:
@@ -261,10 +303,20 @@ def _included(archive: Archive, source: str) -> str:
 
 
 def _sources(archive: Archive, functions: list[str]) -> str:
-    """The C files that define the functions. Those that only register them are of no use here."""
-    texts = [archive.files[one].decode() for one in archive.below("codegen/host/src") if one.endswith(".c")]
+    """The C files that define the functions, without what registers them.
+
+    They become one: what starts the model comes last, and without its own prototypes, which have "void *"
+    where the functions themselves have types.
+    """
+    files = [archive.files[one].decode() for one in archive.below("codegen/host/src") if one.endswith(".c")]
     wanted = [one for one in functions if one != "__nop"]
-    taken = [text for text in texts if "_tvm_func_array" not in text]
+    start = f"tvmgen_{archive.module}_run"
+    texts = sorted((_REGISTRY.sub("", text) for text in files), key=lambda one: _body(one, start) is not None)
+    taken: list[str] = []
+    for text in texts:
+        if "_tvm_func_array" not in text:
+            before = "\n".join(taken)
+            taken.append(_PROTOTYPE.sub(lambda one: one[0] if _body(before, one[1]) is None else "", text))  # noqa: B023
     for function in wanted:
         if not any(_body(text, function) is not None for text in taken):
             raise ModelError(

@@ -53,7 +53,27 @@ _HEAD = """\
 #include <math.h>
 #include <stdbool.h>
 """
-_REGISTRY = "static TVMBackendPackedCFunc _tvm_func_array[] = {};\n"
+# As v0.8 to v0.18 write it, where the target or the runtime has system-lib.
+_REGISTRY = """\
+#include <tvm/runtime/crt/module.h>
+#ifdef __cplusplus
+extern "C"
+#endif
+TVM_DLL int32_t tvmgen_default_x(TVMValue* args, int* type_code, int num_args, TVMValue* out_value, int* \
+out_type_code, void* resource_handle);
+static TVMBackendPackedCFunc _tvm_func_array[] = {
+    (TVMBackendPackedCFunc)tvmgen_default_x,
+};
+static const TVMFuncRegistry _tvm_func_registry = {
+    "\\001\\000tvmgen_default_x\\000",    _tvm_func_array,
+};
+static const TVMModule _tvm_system_lib = {
+    &_tvm_func_registry,
+};
+const TVMModule* TVMSystemLibEntryPoint(void) {
+    return &_tvm_system_lib;
+}
+"""
 
 FIRST, SECOND = "tvmgen_default_fused_nn_dense_add_nn_relu", "tvmgen_default_fused_nn_dense_add"
 
@@ -113,7 +133,7 @@ def write_graph(path: Path, network: Network, version: int) -> Path:
     )
     name = "graph.json" if version == 5 else "default.graph"
     files = {
-        "codegen/host/src/default_lib0.c": (_HEAD + _REGISTRY).encode(),
+        "codegen/host/src/default_lib0.c": (_REGISTRY + ";").encode(),
         "codegen/host/src/default_lib1.c": (_HEAD + packed_functions()).encode(),
         f"executor-config/graph/{name}": json.dumps(graph()).encode(),
         "parameters/default.params": params(arrays),
@@ -122,8 +142,21 @@ def write_graph(path: Path, network: Network, version: int) -> Path:
     return _write(path, files, version, {"executors": ["graph"], "memory": {}})
 
 
-def write_aot(path: Path, network: Network, version: int = 7) -> Path:
-    """For the executor "aot" with its C interface: weights are in the code."""
+def write_aot(
+    path: Path,
+    network: Network,
+    version: int = 7,
+    *,
+    field: str = "x",
+    system_lib: bool = False,
+    pools: bool = False,
+    devices: bool = False,
+) -> Path:
+    """For the executor "aot" with its C interface: weights are in the code.
+
+    field: the input's. system_lib: the functions are registered, too. pools: the caller gives the working
+    memory, and a constant. devices: it also gives contexts of devices.
+    """
     arrays = {"w1": network.w1, "b1": network.b1, "w2": network.w2, "b2": network.b2}
     constants = "".join(
         f"static const float {name}[] = {{{', '.join(map(str, one.ravel().tolist()))}}};\n"
@@ -139,25 +172,40 @@ def write_aot(path: Path, network: Network, version: int = 7) -> Path:
 
     tensors = "".join(f"  DLTensor t{name} = {{.data = (void *){name}}};\n" for name in arrays)
     run = (
-        "TVM_DLL int32_t tvmgen_default___tvm_main__(void* x, void* output) {\n"
+        "TVM_DLL int32_t tvmgen_default___tvm_main__(float* x_buffer_var, float* output_buffer_var"
+        f"{', uint8_t* sram_var, uint8_t* flash_var' if pools else ''}) {{\n"
+        "  float *x = x_buffer_var, *output = output_buffer_var;\n"
+        f"  if ({'flash_var[1] != 0x2a' if pools else '0'}) return -1;\n"
         f"  float* sid = (float*)TVMBackendAllocWorkspace(1, 0, (uint64_t){4 * HIDDEN}, 0, 8);\n"
+        f"  {'float* pooled = (float*)sram_var; pooled[0] = 0;' if pools else ''}\n"
         "  if (sid == NULL) return -1;\n"
         "  DLTensor tx = {.data = x}, ts = {.data = sid}, to = {.data = output};\n"
         f"{tensors}{call(FIRST, 'tx', 'tw1', 'tb1', 'ts')}{call(SECOND, 'ts', 'tw2', 'tb2', 'to')}"
         "  return TVMBackendFreeWorkspace(1, 0, sid);\n}\n"
     )
+    more = "struct tvmgen_default_workspace_pools* workspace_pools," if pools else ""
+    more += "struct tvmgen_default_devices* devices," if devices else ""
+    taken = f"struct tvmgen_default_inputs* inputs,struct tvmgen_default_outputs* outputs,{more}"[:-1]
+    given = ",workspace_pools->sram,workspace_pools->flash" if pools else ""
     entry = (
-        '#include "tvm/runtime/c_runtime_api.h"\n#include <tvmgen_default.h>\n'
-        "TVM_DLL int32_t tvmgen_default___tvm_main__(void* x, void* output);\n"
-        "int32_t tvmgen_default_run(struct tvmgen_default_inputs* inputs,\n"
-        "  struct tvmgen_default_outputs* outputs) {\n"
-        "return tvmgen_default___tvm_main__(inputs->x,outputs->output);\n}\n"
+        f"{_REGISTRY if system_lib else ''}"
+        '#include "tvm/runtime/c_runtime_api.h"\n#ifdef __cplusplus\nextern "C" {\n#endif\n'
+        "#include <tvmgen_default.h>\n"
+        f"TVM_DLL int32_t tvmgen_default___tvm_main__(void* {field},void* output0"
+        f"{',uint8_t* sram_var,uint8_t* flash_var' if pools else ''});\n"
+        f"int32_t tvmgen_default_run({taken}) {{"
+        f"return tvmgen_default___tvm_main__(inputs->{field},outputs->output{given});\n}}\n"
+        "#ifdef __cplusplus\n}\n#endif\n;"
     )
     header = (
         "#ifndef TVMGEN_DEFAULT_H_\n#define TVMGEN_DEFAULT_H_\n#include <stdint.h>\n"
-        "struct tvmgen_default_inputs { void* x; };\nstruct tvmgen_default_outputs { void* output; };\n"
-        "int32_t tvmgen_default_run(struct tvmgen_default_inputs* inputs,\n"
-        "  struct tvmgen_default_outputs* outputs);\n#endif\n"
+        f"struct tvmgen_default_inputs {{\n  void* {field};\n}};\n\n"
+        "struct tvmgen_default_outputs {\n  void* output;\n};\n\n"
+        "struct tvmgen_default_workspace_pools {\n  void* sram;\n  void* flash;\n};\n\n"
+        "int32_t tvmgen_default_run(\n  " + taken.replace(",", ",\n  ") + "\n);\n"
+        f"#define TVMGEN_DEFAULT_SRAM_WORKSPACE_POOL_SIZE {4 * HIDDEN}\n"
+        "#define TVMGEN_DEFAULT_FLASH_CONSTANT_POOL_SIZE 3\n"
+        "#define TVMGEN_DEFAULT_FLASH_CONSTANT_POOL_DATA \\\n    0x01, 0x2a, 0x03, \\\n\n#endif\n"
     )
     files = {
         "codegen/host/include/tvmgen_default.h": header.encode(),
@@ -167,7 +215,7 @@ def write_aot(path: Path, network: Network, version: int = 7) -> Path:
     main = {
         "device": 1,
         "workspace_size_bytes": 8 * HIDDEN,
-        "inputs": {"x": {"size": 4 * SAMPLES, "dtype": "float32"}},
+        "inputs": {field: {"size": 4 * SAMPLES, "dtype": "float32"}},
         "outputs": {"output": {"size": 4 * CLASSES, "dtype": "float32"}},
     }
     memory = {"functions": {"main": [main], "operator_functions": []}}

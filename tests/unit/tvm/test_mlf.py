@@ -6,6 +6,7 @@ from __future__ import annotations
 import ctypes
 import tarfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -39,11 +40,21 @@ def test_a_graph(version: int, tmp_path: Path) -> None:
     check(plan, tmp_path)
 
 
-def test_aot(tmp_path: Path) -> None:
-    plan = read_mlf(mlf_archive.write_aot(tmp_path / "net.tar", NETWORK), "net")
-    assert [name for name, _ in plan.inputs] == ["x"]
+@pytest.mark.parametrize("version", [5, 7])
+@pytest.mark.parametrize(
+    "form", [{}, {"system_lib": True}, {"pools": True}, {"field": "_in_0"}], ids=lambda form: " ".join(form)
+)
+def test_aot(version: int, form: dict[str, Any], tmp_path: Path) -> None:
+    plan = read_mlf(mlf_archive.write_aot(tmp_path / "net.tar", NETWORK, version, **form), "net")
+    assert [name for name, _ in plan.inputs] == [form.get("field", "x")]
     assert [name for name, _ in plan.outputs] == ["output"]
     check(plan, tmp_path)
+
+
+def test_what_takes_devices_is_refused(tmp_path: Path) -> None:
+    path = mlf_archive.write_aot(tmp_path / "net.tar", NETWORK, devices=True)
+    with pytest.raises(ModelError, match=r"net\.tar: tvmgen_default_run takes devices"):
+        read_mlf(path, "net")
 
 
 def test_other_versions_are_refused(tmp_path: Path) -> None:
