@@ -81,7 +81,7 @@ class EvaluatorOptions:
             if self.cooldown_interval_ms and arity < _COOLS_DOWN:
                 warnings.warn(
                     f"time {name}: the device's runtime knows no cool-down, it measures without a rest",
-                    stacklevel=2,
+                    stacklevel=3,  # Who asked the module for an evaluator.
                 )
             return _handle_of(made)
         raise refusals[0]

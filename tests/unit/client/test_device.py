@@ -104,8 +104,9 @@ def test_an_array_is_overwritten_from_the_host(bench: Bench) -> None:
     assert array.numpy().tolist() == [5, 6]
     with pytest.raises(TypeError, match="elements of int16 can't be copied to an array of int8"):
         array.copy_from(np.array([5, 6], np.int16))
-    with pytest.raises(ValueError, match=r"shape \(3,\)"):
-        array.copy_from(np.array([5, 6, 7], np.int8))
+    for other in ([5, 6, 7], [5]):
+        with pytest.raises(ValueError, match=rf"shape \({len(other)},\)"):
+            array.copy_from(np.array(other, np.int8))
     assert array.numpy().tolist() == [5, 6]
 
 
@@ -193,6 +194,15 @@ def test_a_remote_error_has_the_devices_text_and_the_session_goes_on(bench: Benc
     assert caught.value.stage == "call fail"
     assert library["inc"](1) == 2
     assert bench.device.sessions == 1
+
+
+def test_a_call_that_does_not_fit_the_device_is_not_sent(bench: Bench) -> None:
+    echo = bench.device.system_lib()["echo"]
+    most = bench.device.info().max_packet
+    with pytest.raises(ValueError, match="send large data as arrays"):
+        echo(bytes(most))
+    assert max(map(len, bench.transport.written)) < 100
+    assert len(echo(bytes(most // 2))) == most // 2
 
 
 def test_functions_that_are_not_there(bench: Bench) -> None:

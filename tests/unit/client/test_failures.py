@@ -94,6 +94,8 @@ def test_no_answer(bench: Bench) -> None:
         inc(1)
     assert caught.value.stage == "call inc"
     assert caught.value.waited_for == "the answer"
+    assert caught.value.limit == "call"
+    assert "function.with_timeout(SECONDS)" in caught.value.next_step
     bench.transport.spoil = bytes
     assert works(bench)
     with pytest.raises(ValueError, match="session that has ended"):

@@ -56,6 +56,13 @@ def sent_for(*steps: Step) -> list[str]:
     return link.sent
 
 
+def test_silences_are_asked_about_after_longer_and_longer_waits() -> None:
+    link = Link(deque([None] * 9 + [[answer(1)]]))
+    link.run(NumberedRequests())
+    assert link.sent == ["request 1"] + ["probe 1"] * 9
+    assert link.waits == [0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 4.0, 4.0, 4.0]
+
+
 def test_a_clean_link_carries_the_request_once() -> None:
     assert sent_for([answer(1)]) == ["request 1"]
 

@@ -6,7 +6,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import pairwise
 
+import pytest
 from minrpc.client.link import RandomNonces
+from minrpc.errors import NothingHeardError
 from minrpc.wire.framing import encode_frame
 from minrpc.wire.session import MessageType, encode_message
 
@@ -26,3 +28,40 @@ def test_a_start_that_waited_for_the_boot_is_sent_once(make_bench: Callable[...,
     bench = make_bench(chunk=1, boot=True)
     bench.device.connect()
     assert sum(GOODBYE in data for data in bench.transport.written) == 1
+
+
+def test_a_start_is_sent_again_after_longer_and_longer_silences(
+    make_bench: Callable[..., Bench],
+) -> None:
+    bench = make_bench()
+    clock, sent = bench.transport.clock, []
+    bench.transport.spoil = lambda data: sent.append(clock.s) or b""  # type: ignore[func-returns-value]
+    with pytest.raises(NothingHeardError):
+        bench.connect(40.0).connect()
+    assert [round(later - one, 1) for one, later in pairwise(sent)] == [
+        0.5,
+        1.0,
+        2.0,
+        4.0,
+        8.0,
+        8.0,
+        8.0,
+        8.0,
+    ]
+
+
+def test_once_the_device_has_booted_its_answer_is_not_waited_for_long(
+    make_bench: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The start that it was sent before may be lost: after `terminate` the next comes in 0.1 s."""
+    bench = make_bench()
+    clock, receive, starts = bench.transport.clock, bench.model.receive, []
+
+    def boots(data: bytes) -> bytes:
+        starts.append(clock.s)
+        return GOODBYE if len(starts) == 1 else receive(data)
+
+    monkeypatch.setattr(bench.model, "receive", boots)
+    bench.connect(40.0).connect()
+    assert len(starts) == 2
+    assert starts[1] - starts[0] == pytest.approx(0.1, abs=0.02)

@@ -54,6 +54,7 @@ def test_a_cool_down_that_the_device_has_not_is_said(
         library.time_evaluator("inc", number=1, cooldown_interval_ms=5)
     said = [str(one.message) for one in caught if "cool-down" in str(one.message)]
     assert len(said) == (max(traits.arities) < 10)
+    assert {one.filename for one in caught if "cool-down" in str(one.message)} <= {__file__}
 
 
 @every_device
