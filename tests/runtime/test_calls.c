@@ -511,7 +511,7 @@ TEST(device_info_tells_regions_options_and_build)
 {
 	static const char options[] =
 		"numbered,streaming,random_fill,fill,error_texts,guards,counting,abandon,"
-		"config_checks,testing,code_loading,counters,";
+		"config_checks,testing,code_loading,layout,counters,";
 	static const uint8_t id[MINRPC_BUILD_ID_MAX] = {1, 2, 3, 0xff, 0};
 	struct host *host = host_start();
 	const uint8_t *info;
@@ -520,23 +520,26 @@ TEST(device_info_tells_regions_options_and_build)
 	host->config.build_id = id;
 	host->config.build_id_size = sizeof(id);
 	info = ask_info(host, &size);
-	/* Its own size, two regions of 24 bytes, the options, the build id. */
-	CHECK_EQ(get_u32(info + 4), 104U | 2U << 16);
+	/* Its own size, three regions of 24 bytes, the options, the build id. */
+	CHECK_EQ(get_u32(info + 4), 104U | 3U << 16);
 	CHECK_EQ(get_u32(info + 8), 24U | (uint32_t)strlen(options) << 16);
 	CHECK_EQ(get_u32(info + 12), MINRPC_BUILD_ID_MAX | 64U << 16);
-	CHECK_EQ(size, 104U + 2U * 24U + strlen(options) + sizeof(id));
+	CHECK_EQ(size, 104U + 3U * 24U + strlen(options) + sizeof(id));
 	CHECK_EQ(get_u64(info + 104), (uintptr_t)host->server.arena.base);
 	CHECK_EQ(get_u64(info + 112), host->server.arena.size);
 	CHECK_EQ(get_u32(info + 120), 1U);
 	CHECK_EQ(get_u64(info + 128), (uintptr_t)host_constants);
 	CHECK_EQ(get_u64(info + 136), sizeof(host_constants));
 	CHECK_EQ(get_u32(info + 144), 2U);
-	CHECK_MEM(info + 152, options, strlen(options));
-	CHECK_MEM(info + 152 + strlen(options), id, sizeof(id));
+	CHECK_EQ(get_u64(info + 152), (uintptr_t)host->config.arena);
+	CHECK_EQ(get_u64(info + 160), host->config.arena_size);
+	CHECK_EQ(get_u32(info + 168), 4U);
+	CHECK_MEM(info + 176, options, strlen(options));
+	CHECK_MEM(info + 176 + strlen(options), id, sizeof(id));
 	host->config.build_id_size = 0U;
 	host->config.read_only_size = 0U;
 	(void)ask_info(host, &size);
-	CHECK_EQ(size, 104U + 24U + strlen(options));
+	CHECK_EQ(size, 104U + 2U * 24U + strlen(options));
 	host_stop(host);
 }
 

@@ -16,9 +16,14 @@ struct code {
 /* A block starts where both an instruction and any datum may. */
 #define ALIGNMENT 64U
 
+void minrpc_code_memory(const struct minrpc_config *config, struct minrpc_arena *code)
+{
+	minrpc_arena_init(code, config->code, config->code != NULL ? config->code_size : 0U);
+}
+
 struct minrpc_arena *minrpc_code_arena(struct minrpc_server *server)
 {
-	return server->config->code != NULL ? &server->code : &server->arena;
+	return server->code.size != 0U ? &server->code : &server->arena;
 }
 
 bool minrpc_code_alloc(struct minrpc_call *call)
@@ -33,8 +38,12 @@ bool minrpc_code_alloc(struct minrpc_call *call)
 
 static void destroy(struct minrpc_server *server, struct minrpc_object *object)
 {
-	(void)minrpc_arena_free(minrpc_code_arena(server), ((struct code *)object)->block,
-				MINRPC_ARENA_CODE_IN_USE);
+	uintptr_t block = ((struct code *)object)->block;
+
+	/* It may be from before code had memory of its own. */
+	if (!minrpc_arena_free(minrpc_code_arena(server), block, MINRPC_ARENA_CODE_IN_USE)) {
+		(void)minrpc_arena_free(&server->arena, block, MINRPC_ARENA_CODE_IN_USE);
+	}
 }
 
 /*

@@ -60,6 +60,12 @@ static const char *wrong_field(const struct minrpc_config *config)
 	if (config->read_only_size != 0U && !is_buffer(config->read_only, config->read_only_size)) {
 		return "read_only";
 	}
+#if MINRPC_LAYOUT
+	if (config->more_memory_size != 0U &&
+	    !is_buffer(config->more_memory, config->more_memory_size)) {
+		return "more_memory";
+	}
+#endif
 #if MINRPC_CODE_LOADING
 	if (config->code != NULL && !is_buffer(config->code, config->code_size)) {
 		return "code";

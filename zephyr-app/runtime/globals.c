@@ -83,6 +83,9 @@ static const struct minrpc_function functions[] = {
 	{"minrpc.code_alloc", "i", minrpc_code_alloc},
 	{"minrpc.code_load", "hi", minrpc_code_load},
 #endif
+#if MINRPC_LAYOUT
+	{"minrpc.layout", "hihi", minrpc_layout},
+#endif
 };
 
 const struct minrpc_module minrpc_globals = {

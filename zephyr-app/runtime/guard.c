@@ -33,7 +33,7 @@ static bool inspect(struct minrpc_call *call, struct minrpc_arena *arena)
 bool minrpc_inspect_memory(struct minrpc_call *call)
 {
 #if MINRPC_CODE_LOADING
-	if (call->server->config->code != NULL && !inspect(call, &call->server->code)) {
+	if (call->server->code.size != 0U && !inspect(call, &call->server->code)) {
 		return false;
 	}
 #endif

@@ -52,6 +52,8 @@ enum {
 	REGION_ARENA = 1,
 	REGION_READ_ONLY = 2,
 	REGION_CODE = 3,
+	REGION_MEMORY = 4,      /* where arrays may lie */
+	REGION_CODE_MEMORY = 5, /* where code may lie, where that is not there */
 	REGIONS,
 };
 
@@ -67,13 +69,14 @@ static const char options[] = IF(MINRPC_NUMBERED, "numbered") IF(MINRPC_STREAMIN
 				IF(MINRPC_CONFIG_CHECKS, "config_checks")
 					IF(MINRPC_TESTING, "testing")
 						IF(MINRPC_CODE_LOADING, "code_loading")
-							IF(MINRPC_COUNTERS, "counters");
+							IF(MINRPC_LAYOUT, "layout")
+								IF(MINRPC_COUNTERS, "counters");
 
 /* The answer is made in the receive buffer, which is free: there are no arguments. */
 struct answer {
 	TVMByteArray bytes;
 	struct device_info info;
-	struct region regions[REGIONS - 1];
+	struct region regions[REGIONS]; /* two of REGION_MEMORY */
 	char texts[sizeof(options) + MINRPC_BUILD_ID_MAX];
 };
 
@@ -96,6 +99,15 @@ static void add_regions(struct answer *answer, const struct minrpc_server *serve
 	add_region(answer, REGION_READ_ONLY, config->read_only, config->read_only_size);
 #if MINRPC_CODE_LOADING
 	add_region(answer, REGION_CODE, server->code.base, server->code.size);
+#endif
+#if MINRPC_LAYOUT
+	add_region(answer, REGION_MEMORY, config->arena, config->arena_size);
+	add_region(answer, REGION_MEMORY, config->more_memory, config->more_memory_size);
+#endif
+#if MINRPC_LAYOUT && MINRPC_CODE_LOADING
+	if (config->code != NULL) {
+		add_region(answer, REGION_CODE_MEMORY, config->code, config->code_size);
+	}
 #endif
 }
 

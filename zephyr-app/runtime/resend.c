@@ -13,6 +13,16 @@
 /* What device_info and all short texts fit in. */
 #define SPARE_MIN 512U
 
+void minrpc_free_spare(struct minrpc_server *server)
+{
+	if (server->spare != NULL) {
+		(void)minrpc_arena_free(&server->arena, (uintptr_t)server->spare,
+					MINRPC_ARENA_RESULT);
+	}
+	server->spare = NULL;
+	server->spare_size = 0U;
+}
+
 /*
  * Memory that the answer can be kept in whatever the arena then holds: it is taken before the
  * request runs, so none runs and is then answered that there is no memory. What a call returns from
@@ -29,10 +39,7 @@ bool minrpc_resend_reserve(struct minrpc_server *server, const struct minrpc_cur
 	if (size <= server->spare_size) {
 		return true;
 	}
-	if (server->spare != NULL) {
-		(void)minrpc_arena_free(&server->arena, (uintptr_t)server->spare,
-					MINRPC_ARENA_RESULT);
-	}
+	minrpc_free_spare(server);
 	server->spare = minrpc_server_alloc(server, size, 1U, MINRPC_ARENA_RESULT);
 	server->spare_size = server->spare == NULL ? 0U : size;
 	return server->spare != NULL;

@@ -142,7 +142,7 @@ extern const struct minrpc_module minrpc_globals;
  */
 uintptr_t minrpc_global_find(const struct minrpc_server *server, const char *name);
 
-/* ----------------------------------------------- info.c, random.c, fill.c, code.c: globals */
+/* -------------------------------------- info.c, random.c, fill.c, code.c, layout.c: globals */
 
 bool minrpc_device_info(struct minrpc_call *call);
 bool minrpc_random_fill(struct minrpc_call *call);
@@ -151,6 +151,20 @@ bool minrpc_fill(struct minrpc_call *call);
 bool minrpc_checksum(struct minrpc_call *call);
 bool minrpc_code_alloc(struct minrpc_call *call);
 bool minrpc_code_load(struct minrpc_call *call);
+bool minrpc_layout(struct minrpc_call *call);
+
+#if MINRPC_LAYOUT
+/* Makes the layout that a call has asked for the one in use, if any has. */
+void minrpc_layout_take(struct minrpc_server *server);
+/* Goes back to that of the configuration, where no block is in the way. */
+void minrpc_layout_restore(struct minrpc_server *server);
+#else
+#define minrpc_layout_take(server)    ((void)0)
+#define minrpc_layout_restore(server) ((void)0)
+#endif
+
+/* Memory for code alone, as the port gives it: none, where the arena is executable. */
+void minrpc_code_memory(const struct minrpc_config *config, struct minrpc_arena *code);
 
 /* Where blocks for code come from. */
 struct minrpc_arena *minrpc_code_arena(struct minrpc_server *server);
@@ -208,6 +222,12 @@ void minrpc_stream_refusal(struct minrpc_server *server);
 
 /* ----------------------------------------------------------------- resend.c */
 
+/* The memory for a numbered reply; the next request takes it anew. */
+#if MINRPC_NUMBERED
+void minrpc_free_spare(struct minrpc_server *server);
+#else
+#define minrpc_free_spare(server) ((void)0)
+#endif
 /* A numbered message of `length` bytes is in the receive buffer. */
 void minrpc_resend_deliver(struct minrpc_server *server, uint32_t length);
 /* So is a question for the reply: the client gets it, or learns that the request never came. */

@@ -39,6 +39,7 @@ void minrpc_forget_session(struct minrpc_server *server)
 	server->sequence = 0U;
 	server->dialect = MINRPC_DIALECT_UNKNOWN;
 	server->random_state = 1U;
+	minrpc_layout_restore(server);
 }
 
 static void start_memory(struct minrpc_server *server)
@@ -47,9 +48,7 @@ static void start_memory(struct minrpc_server *server)
 
 	minrpc_arena_init(&server->arena, config->arena, config->arena_size);
 #if MINRPC_CODE_LOADING
-	if (config->code != NULL) {
-		minrpc_arena_init(&server->code, config->code, config->code_size);
-	}
+	minrpc_code_memory(config, &server->code);
 #endif
 	server->damaged = false;
 }
@@ -232,6 +231,7 @@ void minrpc_serve_packet(struct minrpc_server *server, struct minrpc_cursor *pac
 	    !process(server, packet)) {
 		minrpc_reply_exception(server);
 	}
+	minrpc_layout_take(server);
 	if (minrpc_is_numbered(server)) {
 		minrpc_resend_keep(server);
 	}

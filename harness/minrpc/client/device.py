@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, Unpack
 
 import numpy.typing as npt
 
@@ -14,6 +14,7 @@ from minrpc.client.array import RemoteArray, host_elements, tensor_of
 from minrpc.client.device_counters import heap_use
 from minrpc.client.function import RemoteFunction, SystemLibrary
 from minrpc.client.info import DeviceInfo
+from minrpc.client.layout import Layout, Where
 from minrpc.client.link import SessionLink
 from minrpc.client.owner import Owner
 from minrpc.client.resend import ResendCounters
@@ -32,6 +33,7 @@ if TYPE_CHECKING:  # pexpect is loaded for who uses it; the others are the rooms
     from minrpc.client.expect import Console
     from minrpc.firmware import Firmware
     from minrpc.library import CLibrary, FirmwareFunctions, LoadedLibrary
+    from minrpc.pipeline.relayout import Relayout, RestartFields
 
 RESET_SERVER = "tvm.testing.reset_server"
 
@@ -74,6 +76,7 @@ class Device:
         self._console_start = 0 if from_boot or tail is None else tail.position
         self._library: SystemLibrary | None = None
         self._firmware: FirmwareFunctions | None = None
+        self._relayout: Relayout | None = None
         self.rpc = RpcClient(
             self._link,
             session_timeout_s=session_timeout_s,
@@ -299,6 +302,53 @@ class Device:
         if self._firmware is None:
             self._firmware = library.FirmwareFunctions(self, library.firmware_of(self))
         return self._firmware
+
+    def relayout(
+        self,
+        *,
+        arena: Where | None = None,
+        code: Where | None = None,
+        stack: int | None = None,
+        **given: Unpack[RestartFields],
+    ) -> Layout:
+        """Have arrays and code lie elsewhere, or the device run with another stack or other options.
+
+        Each call says all of it: what is left out is as the device was opened. Where arrays and code lie
+        changes in the session, and arrays, functions and libraries stay where they are; they are gone, and
+        say so when used, where a new session or a restart had to be, which the answer and the log
+        "minrpc.layout" tell.
+
+        arena: bytes for arrays and workspace, at the beginning of their memory; or an address and bytes.
+            More than the firmware has restarts the device, where it can be built or started with more.
+        code: bytes for loaded code alone, at the end of that memory; or an address and bytes. 0 is none.
+        stack: bytes of the stack that functions run on. It restarts the device, and so does what is given:
+            cmake_options (on Zephyr Kconfig's too: "-DCONFIG_X=y"), defines, sources, timing, ...
+
+        Raises ConfigurationError for what can't be had, ValueError for no bytes; what `build` and `start`
+        raise. The device goes on as it was then.
+        """
+        if self._relayout is None:
+            from minrpc.pipeline.relayout import Relayout
+
+            self._relayout = Relayout(self)
+        return self._relayout(arena, code, stack, given)
+
+    def move_to(self, transport: Transport, owner: Owner, on_close: Callable[[], None]) -> None:
+        """Go on as the client of another device, whose link stays its owner's.
+
+        on_close: in place of what `close` called last, which is called now.
+        """
+        with self.rpc.lock:
+            link = SessionLink(transport, owner, total=self._link.total, keep_open=True)
+            before, self._on_close = self._on_close, on_close
+            self._console, self._console_start = None, 0
+            self._library = self._firmware = None
+            self._link = link
+            try:
+                self.rpc.move_to(link)
+            finally:
+                if before is not None:
+                    before()
 
     def stats(self, *, reset_peaks: bool = False) -> DeviceStats:
         """What the device says of its memory, its uptime and its link; see there.

@@ -16,7 +16,7 @@ _HEAD_FIELDS: Final = 7
 _FIXED: Final = Struct("<I6H14I4Q")
 _REGION: Final = Struct("<QQI")
 _VERSION: Final = 4
-_REGION_KINDS: Final = {1: "arena", 2: "read_only", 3: "code"}
+_REGION_KINDS: Final = {1: "arena", 2: "read_only", 3: "code", 4: "memory", 5: "code_memory"}
 
 LINK_COUNTS: Final = (
     "crc_errors",
@@ -40,7 +40,9 @@ class Region(NamedTuple):
     """Memory of the device.
 
     kind: "arena" (arrays, and all that a session makes), "read_only" (constants that may be named as arrays),
-        "code" (for code that is loaded), or "kind N" for one that this program does not know.
+        "code" (for code that is loaded), "memory" and "code_memory" (where `Device.relayout` may put arrays
+        and code; the first "memory" is the firmware's own choice), or "kind N" for one that this program does
+        not know.
     base: its first address.
     size: in bytes.
     """

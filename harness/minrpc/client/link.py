@@ -76,7 +76,7 @@ class RandomNonces:
 class SessionLink:
     """The client's session on one transport.
 
-    owner: what is known of the device beside its link; total: a deadline over everything.
+    owner: what is known of the device beside its link. total: a deadline over everything.
     generation: grows with each session; handles belong to one of them.
     numbered: what is sent again when it is lost; None for a device that has not agreed to it in this session.
     resend_counters: what that took since the link was opened.
@@ -97,7 +97,7 @@ class SessionLink:
         self.console = ConsoleTail()
         self.transport = transport
         self.owner: Owner = owner or Unowned()
-        self._total = total
+        self.total = total
         self._keep_open = keep_open
         self._session = ClientSession(new_nonce or RandomNonces())
         self._waiting = False
@@ -159,7 +159,7 @@ class SessionLink:
         Raises SessionTerminatedError, LinkError when the answer came damaged, DeadlineError, and what the
         transport and the owner's check raise.
         """
-        deadline = Deadline(stage, budget_s, self.owner.clock, self._total)
+        deadline = Deadline(stage, budget_s, self.owner.clock, self.total)
         self._waiting = True
         damaged = self._session.deframer.counters.errors
         try:
@@ -241,7 +241,7 @@ class SessionLink:
                 self.transport.close()
 
     def deadline(self, stage: str, budget_s: float) -> Deadline:
-        return Deadline(stage, budget_s, self.owner.clock, self._total)
+        return Deadline(stage, budget_s, self.owner.clock, self.total)
 
     def _write(self, data: bytes, deadline: Deadline) -> None:
         if wire_log.isEnabledFor(logging.DEBUG):

@@ -17,6 +17,7 @@ from weakref import WeakSet
 
 from minrpc.client.direct import Direct
 from minrpc.client.info import DeviceInfo
+from minrpc.client.layout import Places, lay_out
 from minrpc.client.link import SessionLink
 from minrpc.errors import (
     DeadlineError,
@@ -99,6 +100,7 @@ class RpcClient:
     """All requests of one client. Operations of several requests hold `lock`.
 
     live: the objects on the device that somebody references.
+    layout: where arrays and code lie in each session; None for where the firmware has them.
 
     session_timeout_s, call_timeout_s: limits in seconds as `Deadline` charges them.
     direct: copy arrays through memory that the device's owner shares with it, not over the link.
@@ -121,6 +123,7 @@ class RpcClient:
         self.call_timeout_s = call_timeout_s
         self._session_timeout_s = session_timeout_s
         self.resend = resend
+        self.layout: Places | None = None
         self.live: WeakSet[Live] = WeakSet()
         self._unused: deque[tuple[int, Syscall]] = deque()
 
@@ -201,6 +204,24 @@ class RpcClient:
             self._start()
 
     def _start(self) -> None:
+        """A session, with the memory laid out."""
+        self._start_session()
+        if self.layout is not None and not lay_out(self, self.layout):
+            raise DialectError(
+                "arrays and code can't lie where they should: functions of the firmware keep memory there",
+                stage="lay out the memory",
+                next_step="device.relayout() gives the firmware's own layout",
+            )
+
+    def move_to(self, link: SessionLink) -> None:
+        """Go on over another link, on another device: what belonged to the sessions before is gone."""
+        with self.lock:
+            before, self.link = self.link, link
+            link.generation = before.generation
+            self.facts = self._new_facts()
+            before.close()
+
+    def _start_session(self) -> None:
         """A session.
 
         Some devices have less room for its first request. That is a small one: whoever sends a large one must

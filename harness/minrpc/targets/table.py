@@ -115,6 +115,9 @@ _FILL = "-DMINRPC_FILL=ON"
 # It counts beside a time what the processor and the kernel count, and peaks of memory.
 _COUNTERS = "-DMINRPC_COUNTERS=ON"
 
+# Where arrays and code lie can be changed while it runs.
+_LAYOUT = "-DMINRPC_LAYOUT=ON"
+
 # And it has the functions that this project's own tests call: testing.crash and others.
 _TESTING = "-DMINRPC_TESTING=ON"
 
@@ -280,6 +283,9 @@ _TABLE = (
 )
 
 PLATFORMS: Final[Mapping[str, Platform]] = MappingProxyType(
-    {one.name: replace(one, cmake_options=(*one.cmake_options, _FILL, _COUNTERS, _TESTING)) for one in _TABLE}
+    {
+        one.name: replace(one, cmake_options=(*one.cmake_options, _FILL, _COUNTERS, _LAYOUT, _TESTING))
+        for one in _TABLE
+    }
 )
 """The platforms that come with the harness, by name."""

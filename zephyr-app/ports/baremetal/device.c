@@ -133,13 +133,17 @@ static uint8_t send_buffer[64];
  */
 static void give_arena(struct minrpc_config *config)
 {
-#ifdef MACHINE_ARENA_BASE
-	config->arena = (void *)(uintptr_t)MACHINE_ARENA_BASE;
-	config->arena_size = MACHINE_ARENA_SIZE;
-#else
 	/* From the linker script: what of the RAM neither data nor stack have. */
 	extern uint8_t __heap_start[], __heap_end[];
 
+#ifdef MACHINE_ARENA_BASE
+	config->arena = (void *)(uintptr_t)MACHINE_ARENA_BASE;
+	config->arena_size = MACHINE_ARENA_SIZE;
+#if MINRPC_LAYOUT
+	config->more_memory = __heap_start;
+	config->more_memory_size = (uint32_t)(__heap_end - __heap_start);
+#endif
+#else
 	config->arena = __heap_start;
 	config->arena_size = (uint32_t)(__heap_end - __heap_start);
 #endif

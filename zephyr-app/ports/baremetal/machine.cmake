@@ -9,7 +9,7 @@
 #   MACHINE_FLASH          code and constants: base and size
 #   MACHINE_RAM            data and, at its top, the stack: base and size
 #   MACHINE_ARENA          arrays: base and size; left out: all of the RAM that is left over
-#   MACHINE_STACK_BYTES    of the stack (8192)
+#   MACHINE_STACK_BYTES    of the stack (8192); -DMINRPC_STACK_BYTES=N overrides it
 #   MACHINE_PACKET_BYTES   of the longest request, 2048 to 8192 (8192)
 #   MACHINE_RING_BYTES     of what may have come in and wait, a power of two (16384)
 #   MACHINE_CLOCK          clock_NAME.c, and MACHINE_CLOCK_HZ, its rate
@@ -32,6 +32,9 @@ if(NOT EXISTS "${_machine_file}")
   message(FATAL_ERROR "MINRPC_MACHINE=${MINRPC_MACHINE}: there is no ${_machine_file}; there are ${_known}")
 endif()
 include("${_machine_file}")
+if(DEFINED MINRPC_STACK_BYTES)
+  set(MACHINE_STACK_BYTES ${MINRPC_STACK_BYTES})
+endif()
 
 foreach(_key TITLE COMPILER FLAGS CPU FLASH RAM CLOCK CLOCK_HZ UART LINK LINK_IRQ)
   if(NOT DEFINED MACHINE_${_key})

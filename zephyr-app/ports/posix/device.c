@@ -252,6 +252,10 @@ static bool share_arena(const char *text, struct minrpc_config *config)
 	if (mapped == MAP_FAILED) {
 		return false;
 	}
+#if MINRPC_LAYOUT
+	config->more_memory = config->arena;
+	config->more_memory_size = config->arena_size;
+#endif
 	config->arena = mapped;
 	config->arena_size = (uint32_t)file.st_size;
 	return true;

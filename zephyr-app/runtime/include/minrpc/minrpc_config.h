@@ -93,6 +93,13 @@
 #endif
 
 /*
+ * The global function minrpc.layout: where arrays and code lie, changed while the device runs.
+ */
+#ifndef MINRPC_LAYOUT
+#define MINRPC_LAYOUT 0
+#endif
+
+/*
  * Counters beside a time, and peaks of memory: minrpc/counter.h, and the global functions
  * minrpc.counters and .memory.
  */

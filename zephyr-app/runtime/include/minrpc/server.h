@@ -59,6 +59,15 @@ struct minrpc_config {
 	void *arena;
 	uint32_t arena_size;
 
+#if MINRPC_LAYOUT
+	/**
+	 * More memory that a client may have arrays lie in; executable where the arena is. Size 0:
+	 * none.
+	 */
+	void *more_memory;
+	uint32_t more_memory_size;
+#endif
+
 	/** The system library. Its modules may be none. */
 	struct minrpc_library library;
 
@@ -160,8 +169,13 @@ struct minrpc_server {
 	uint32_t left; /**< calls that the last batch did not make, as bytes came in */
 #endif
 	struct minrpc_arena arena;
-#if MINRPC_CODE_LOADING
+#if MINRPC_CODE_LOADING || MINRPC_LAYOUT
 	struct minrpc_arena code;
+#endif
+#if MINRPC_LAYOUT
+	struct minrpc_arena next_arena; /**< where they will lie once the call is over */
+	struct minrpc_arena next_code;
+	bool laid_out;
 #endif
 	uint32_t counters[MINRPC_LINK_COUNTS];
 #if MINRPC_COUNTERS

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where a device's arrays and code lie: what is asked for, what there is, and the request that changes it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+
+from minrpc.client.info import DeviceInfo, Region
+from minrpc.errors import ConfigurationError, RemoteError
+from minrpc.wire.values import Handle
+
+if TYPE_CHECKING:
+    from minrpc.client.rpc import RpcClient
+
+LAYOUT: Final = "minrpc.layout"
+STAGE: Final = "lay out the memory"
+
+Where = int | tuple[int, int] | Region
+"""Bytes, at the place that is usual; or an address and bytes."""
+
+How = Literal["session", "new session", "restart"]
+
+# A block of code starts on such a boundary.
+_ALIGNMENT: Final = 64
+
+
+class Places(NamedTuple):
+    """Addresses and bytes; no bytes of code where it lies as the firmware has it."""
+
+    arena_at: int
+    arena_size: int
+    code_at: int = 0
+    code_size: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where a device's memory has what, and what became of what was there.
+
+    arena: of arrays and of workspace. code: of loaded code; None where it lies among the arrays.
+    how: "session": arrays, functions and libraries are as before. "new session": they are gone. "restart": so
+        is all else: another device runs, built or started otherwise.
+    why: it took that; "" for "session".
+    """
+
+    arena: Region
+    code: Region | None
+    how: How
+    why: str = ""
+
+    @property
+    def restarted(self) -> bool:
+        """Whether another device runs."""
+        return self.how == "restart"
+
+    def __str__(self) -> str:
+        code = "among them" if self.code is None else _shown(self.code)
+        why = f" ({self.why})" if self.why else ""
+        return f"{self.how}{why}: arrays {_shown(self.arena)}, code {code}"
+
+
+def lay_out(rpc: RpcClient, places: Places) -> bool:
+    """Whether the device's memory is as `places` say now; unchanged where live blocks are in the way.
+
+    Raises ConfigurationError where it has no such memory, or can't do it.
+    """
+    handle = rpc.global_function(LAYOUT)
+    if not handle:
+        raise _no_layout(rpc.link.name)
+    numbers = (Handle(places.arena_at), places.arena_size, Handle(places.code_at), places.code_size)
+    try:
+        return rpc.call(handle, numbers, STAGE) == 1
+    except RemoteError as error:
+        raise ConfigurationError(
+            error.text, stage=STAGE, details=told_memory(rpc.device_info()), next_step="take a part of that"
+        ) from error
+
+
+def told_memory(info: DeviceInfo) -> list[str]:
+    """What there is, a line each."""
+    of = {"memory": "arrays", "code_memory": "code"}
+    return [f"for {of[one.kind]}: {_shown(one)}" for one in info.regions if one.kind in of]
+
+
+def home(info: DeviceInfo, name: str) -> Region:
+    """The memory that the firmware has its arrays in. Raises ConfigurationError where it tells none."""
+    found = next((one for one in info.regions if one.kind == "memory"), None)
+    if found is None:
+        raise _no_layout(name)
+    return found
+
+
+def places_of(info: DeviceInfo, name: str, arena: Where | None, code: Where | None) -> Places:
+    """The numbers: what is not said is the firmware's own.
+
+    Bytes of the arena lie at the beginning of its memory; bytes of code at the end of that, or where the
+    port has memory for code, at the beginning of that.
+
+    Raises ConfigurationError, ValueError for sizes that are none.
+    """
+    memory = home(info, name)
+    arena_at, arena_size = _place(arena, "arena", memory.base)
+    holding = next((one for one in info.regions if one.kind == "memory" and _has(one, arena_at)), memory)
+    of_code = next((one for one in info.regions if one.kind == "code_memory"), None)
+    code_at, code_size = _place(code, "code", 0)
+    if code_size and not code_at:
+        if of_code is not None:
+            code_at = of_code.base
+        else:
+            code_at = (holding.base + holding.size - code_size) // _ALIGNMENT * _ALIGNMENT
+    if arena is None:
+        end = code_at if code_size and _has(memory, code_at) else memory.base + memory.size
+        arena_size = end - memory.base
+    return Places(arena_at, arena_size, code_at, code_size)
+
+
+def _place(where: Where | None, name: str, base: int) -> tuple[int, int]:
+    if where is None:
+        return base, 0
+    match where:
+        case Region(_, at, size):
+            return at, size
+        case (int() as at, int() as size):
+            pass
+        case int() as size:
+            at = base
+        case _:
+            raise TypeError(f"{name} is bytes, or an address and bytes, not {where!r}")
+    if at < 0 or size < 0 or (size == 0 and name == "arena"):
+        raise ValueError(f"{name} has {size} bytes at {at:#x}: more than none are due")
+    return at, size
+
+
+def _has(region: Region, address: int) -> bool:
+    return region.base <= address < region.base + region.size
+
+
+def _shown(region: Region) -> str:
+    return f"{region.base:#x}+{region.size:,}"
+
+
+def _no_layout(name: str) -> ConfigurationError:
+    return ConfigurationError(
+        f"the firmware of {name} can't change where its memory has what",
+        stage=STAGE,
+        next_step="build it with -DMINRPC_LAYOUT=ON, CONFIG_MINRPC_LAYOUT=y on Zephyr",
+    )

@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Another layout of a device's memory, under the same `Device`: in its session, or by a restart."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final, TypedDict
+
+from minrpc.client import Device
+from minrpc.client.info import DeviceInfo
+from minrpc.client.layout import STAGE, How, Layout, Places, Where, home, lay_out, places_of, told_memory
+from minrpc.errors import ConfigurationError
+from minrpc.firmware import build
+from minrpc.firmware.cache import cache_home
+from minrpc.pipeline.opening import connect
+from minrpc.running import RunningDevice, start
+from minrpc.targets import Target, Timing
+from minrpc.targets.table import Port
+from minrpc.targets.target import Link, require
+
+log = logging.getLogger("minrpc.layout")
+
+# What a build is told of sizes, by port.
+_STACK: Final[Mapping[Port, str]] = {
+    "zephyr": "-DCONFIG_MINRPC_STACK_SIZE={}",
+    "baremetal": "-DMINRPC_STACK_BYTES={}",
+}
+_ARENA: Final[Mapping[Port, str]] = {"zephyr": "-DCONFIG_MINRPC_ARENA_SIZE={}"}
+_LIMIT: Final = 1 << 32
+
+
+class RestartFields(TypedDict, total=False):
+    """What a restart can change beside the layout; each as in `TargetFields`."""
+
+    sources: Sequence[str | Path]
+    include_dirs: Sequence[str | Path]
+    defines: Sequence[str] | Mapping[str, object]
+    libraries: Sequence[str | Path]
+    cmake_options: Sequence[str]
+    link: Link
+    timing: Timing | None
+    icount_shift: int | None
+    icount_sleep: bool
+    counters: bool
+
+
+class Relayout:
+    """Changes the layout of one device; see `Device.relayout`."""
+
+    def __init__(self, device: Device) -> None:
+        self._device = device
+        self._opened = _running(device)
+        self._target = self._opened.target
+        # Of its firmware's own memory for arrays, while it has more than that.
+        self._own_size = 0
+
+    def __call__(
+        self, arena: Where | None, code: Where | None, stack: int | None, given: RestartFields
+    ) -> Layout:
+        target = self._asked(stack, require(given, RestartFields, "relayout takes no"))
+        with self._device.rpc.lock:
+            if target != self._target:
+                layout = self._restart(target, arena, code, "it is built or started otherwise")
+            else:
+                info = self._device.info()
+                size = _bytes_of(arena)
+                if size > home(info, self._device.name).size:
+                    layout = self._restart(target, arena, code, _too_large(size))
+                elif self._own_size and arena is None:
+                    layout = self._restart(target, arena, code, "it had more memory than its own")
+                else:
+                    layout = self._in_session(places_of(info, self._device.name, arena, code))
+            if arena is None and not code:
+                self._device.rpc.layout = None
+        if layout.how != "session":
+            log.warning("%s: %s; arrays, functions and libraries are gone", self._device.name, layout)
+        else:
+            log.info("%s: %s", self._device.name, layout)
+        return layout
+
+    def _asked(self, stack: int | None, given: RestartFields) -> Target:
+        """What it was opened as, with that."""
+        target = self._opened.target.changed(**given)
+        if stack is None:
+            return target
+        if stack < 1:
+            raise ValueError(f"a stack of {stack} bytes: more than none are due")
+        option = _STACK.get(target.platform.port)
+        if option is None:
+            raise ConfigurationError(
+                f"the functions of {target.name} run on a stack of this machine's",
+                stage=STAGE,
+                next_step="ulimit -s, before the device is opened",
+            )
+        return target.changed(cmake_options=[option.format(stack)])
+
+    def _in_session(self, places: Places) -> Layout:
+        """In the session that runs, else in a new one."""
+        rpc = self._device.rpc
+        rpc.ready()
+        how: How = "session"
+        why = ""
+        if not lay_out(rpc, places):
+            how, why = "new session", "live arrays, functions or code were in the way"
+        before, rpc.layout = rpc.layout, places
+        if how != "session":
+            try:
+                rpc.restart()
+            except BaseException:
+                rpc.layout = before
+                raise
+        return _layout(self._device.info(), how, why)
+
+    def _restart(self, target: Target, arena: Where | None, code: Where | None, why: str) -> Layout:
+        """Another device, and only when that answers and has the memory, the end of this one."""
+        _require_startable(self._opened)
+        running = self._started(target)
+        try:
+            info = _ask(running)
+            size, own_size = _bytes_of(arena), home(info, running.name).size
+            if size > own_size:
+                larger = _with_arena(target, size, info)
+                running.stop()
+                running = self._started(larger)
+                why = _too_large(size)
+                info = _ask(running)
+                _require_memory(info, running.name, size)
+            places = places_of(info, running.name, arena, code)
+            with connect(running) as trial:
+                trial.connect()
+                if not lay_out(trial.rpc, places):
+                    raise ConfigurationError(
+                        "functions of the firmware keep memory there", stage=STAGE, details=told_memory(info)
+                    )
+        except BaseException:
+            running.stop()
+            raise
+        self._device.rpc.layout = places
+        self._target = target
+        self._own_size = own_size if size > own_size else 0
+        self._device.move_to(running.transport, running, running.stop)
+        self._device.connect()
+        return _layout(self._device.info(), "restart", why)
+
+    def _started(self, target: Target) -> RunningDevice:
+        """The firmware of before where only its start differs."""
+        known, total = self._opened.firmware, self._device.rpc.link.total
+        if known is not None and target.platform == known.target.platform:
+            return start(replace(known, target=target), total=total)
+        if known is not None and not known.build_dir.is_relative_to(cache_home()):
+            raise ConfigurationError(
+                f"{known.elf} was built elsewhere: its options can't be changed from here",
+                stage=STAGE,
+                next_step="build it anew, and open a device with that",
+            )
+        return start(build(target), total=total)
+
+
+def _running(device: Device) -> RunningDevice:
+    owner = device.owner
+    if isinstance(owner, RunningDevice):
+        return owner
+    raise ConfigurationError(
+        f"it is not known what {device.name} is, so it can't be started anew",
+        stage=STAGE,
+        next_step="open it by open_device, or by connect(start(...))",
+    )
+
+
+def _require_startable(running: RunningDevice) -> None:
+    if running.process is None:
+        raise ConfigurationError(
+            f"{running.name} is a board: what its firmware is built with can't change from here",
+            stage=STAGE,
+            next_step="build the firmware so, flash it, and open the device again",
+        )
+
+
+def _ask(running: RunningDevice) -> DeviceInfo:
+    with connect(running) as device:
+        return device.info()
+
+
+def _bytes_of(arena: Where | None) -> int:
+    """What of the memory that is usual."""
+    return arena if isinstance(arena, int) else 0
+
+
+def _with_arena(target: Target, size: int, info: DeviceInfo) -> Target:
+    """Built or started with so much memory for arrays. Raises ConfigurationError where that can't be."""
+    platform = target.platform
+    option = _ARENA.get(platform.port)
+    if option is not None:
+        return target.changed(cmake_options=[option.format(size)])
+    if platform.starts == "process" and platform.memory_at is not None and target.direct and size < _LIMIT:
+        return replace(target, platform=replace(platform, memory_size=size))
+    raise _no_more(target.name, size, info)
+
+
+def _require_memory(info: DeviceInfo, name: str, size: int) -> None:
+    """A devicetree may say where the arena is, whatever its size in Kconfig."""
+    if home(info, name).size < size:
+        raise _no_more(name, size, info)
+
+
+def _no_more(name: str, size: int, info: DeviceInfo) -> ConfigurationError:
+    return ConfigurationError(
+        f"{name} can't have {size:,} bytes for arrays",
+        stage=STAGE,
+        details=told_memory(info),
+        next_step="ask for less",
+    )
+
+
+def _too_large(size: int) -> str:
+    return f"{size:,} bytes for arrays are more than the firmware had"
+
+
+def _layout(info: DeviceInfo, how: How, why: str) -> Layout:
+    found: dict[str, Any] = {one.kind: one for one in info.regions}
+    return Layout(found["arena"], found.get("code"), how, why)

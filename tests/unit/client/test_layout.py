@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which addresses a wished layout means, from what a device tells of its memory."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from minrpc.client.info import DeviceInfo, Region
+from minrpc.client.layout import Layout, Places, Where, places_of, told_memory
+from minrpc.errors import ConfigurationError
+
+from tests.unit.client.device_model import info_answer
+
+PSRAM = Region("memory", 0x21000000, 0x1000000)
+SRAM = Region("memory", 0x20001010, 0x3000)
+PAGES = Region("code_memory", 0x50000000, 0x10000)
+
+
+def info(*regions: Region) -> DeviceInfo:
+    return replace(DeviceInfo.parse(info_answer()), regions=(Region("read_only", 0, 16), *regions))
+
+
+@pytest.mark.parametrize(
+    ("arena", "code", "places"),
+    [
+        (None, None, Places(PSRAM.base, PSRAM.size)),
+        (None, 0, Places(PSRAM.base, PSRAM.size)),
+        (4096, None, Places(PSRAM.base, 4096)),
+        (4096, 1000, Places(PSRAM.base, 4096, 0x21FFFC00, 1000)),
+        (None, 1000, Places(PSRAM.base, 0xFFFC00, 0x21FFFC00, 1000)),
+        (SRAM, None, Places(SRAM.base, SRAM.size)),
+        ((SRAM.base, 4096), 1024, Places(SRAM.base, 4096, 0x20003C00, 1024)),
+        (None, (SRAM.base, 4096), Places(PSRAM.base, PSRAM.size, SRAM.base, 4096)),
+        (None, (PSRAM.base + 4096, 4096), Places(PSRAM.base, 4096, PSRAM.base + 4096, 4096)),
+    ],
+)
+def test_places(arena: Where | None, code: Where | None, places: Places) -> None:
+    assert places_of(info(PSRAM, SRAM), "it", arena, code) == places
+
+
+def test_code_where_the_port_has_memory_for_it() -> None:
+    found = places_of(info(PSRAM, PAGES), "it", None, 4096)
+    assert found == Places(PSRAM.base, PSRAM.size, PAGES.base, 4096)
+    assert told_memory(info(PSRAM, PAGES)) == [
+        "for arrays: 0x21000000+16,777,216",
+        "for code: 0x50000000+65,536",
+    ]
+
+
+def test_what_is_no_size() -> None:
+    for arena, code in [(0, None), (-1, None), ((-4, 64), None), (None, -1), (None, (16, -1))]:
+        with pytest.raises(ValueError, match="more than none are due"):
+            places_of(info(PSRAM), "it", arena, code)
+    with pytest.raises(TypeError, match="code is bytes, or an address and bytes, not 'x'"):
+        places_of(info(PSRAM), "it", None, "x")  # type: ignore[arg-type]
+    with pytest.raises(ConfigurationError, match="firmware of it can't change") as caught:
+        places_of(info(), "it", None, None)
+    assert "MINRPC_LAYOUT" in caught.value.next_step
+
+
+def test_told() -> None:
+    text = str(Layout(Region("arena", 0x1000, 4096), None, "new session", "in the way"))
+    assert text == "new session (in the way): arrays 0x1000+4,096, code among them"
+    assert str(Layout(SRAM, PAGES, "session")).startswith(
+        "session: arrays 0x20001010+12,288, code 0x50000000"
+    )

@@ -1,0 +1,124 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * minrpc.layout: where arrays and code lie in the device's memory, changed while it runs. It holds
+ * for the session; the next one begins with the configuration's.
+ */
+#include "rpc.h"
+
+#if MINRPC_LAYOUT
+
+static bool lies_in(const struct minrpc_arena *arena, const void *memory, uint32_t size)
+{
+	uintptr_t from = (uintptr_t)arena->base - (uintptr_t)memory;
+
+	return from <= size && arena->size <= size - from;
+}
+
+static bool is_for_arrays(const struct minrpc_config *config, const struct minrpc_arena *arena)
+{
+	return lies_in(arena, config->arena, config->arena_size) ||
+	       lies_in(arena, config->more_memory, config->more_memory_size);
+}
+
+#if MINRPC_CODE_LOADING
+/* Code runs where the port says, or else wherever arrays are. */
+static bool is_for_code(const struct minrpc_config *config, const struct minrpc_arena *arena)
+{
+	return config->code != NULL ? lies_in(arena, config->code, config->code_size)
+				    : is_for_arrays(config, arena);
+}
+#else
+#define is_for_code(config, arena)       false
+#define minrpc_code_memory(config, code) (*(code) = (struct minrpc_arena){0})
+#endif
+
+static bool overlap(const struct minrpc_arena *one, const struct minrpc_arena *other)
+{
+	uintptr_t first = (uintptr_t)one->base;
+	uintptr_t second = (uintptr_t)other->base;
+
+	return first < second ? second - first < one->size : first - second < other->size;
+}
+
+/* Blocks stay where they are: they must go on lying at the same offsets. */
+static bool holds_blocks(const struct minrpc_arena *moved, const struct minrpc_arena *arena)
+{
+	return arena->end == 0U || (moved->base == arena->base && moved->size >= arena->end);
+}
+
+static void move(struct minrpc_arena *arena, const struct minrpc_arena *moved)
+{
+	if (moved->base != arena->base) {
+		*arena = *moved;
+	} else if (moved->size != arena->size) {
+		arena->size = moved->size;
+		arena->top = moved->size;
+		arena->peak = arena->used;
+	}
+}
+
+/* Whether it can be done: not where live blocks are in the way. */
+static bool can_lay_out(const struct minrpc_server *server, const struct minrpc_arena *arena,
+			const struct minrpc_arena *code)
+{
+	return holds_blocks(arena, &server->arena) && holds_blocks(code, &server->code);
+}
+
+void minrpc_layout_take(struct minrpc_server *server)
+{
+	if (server->laid_out) {
+		server->laid_out = false;
+		move(&server->arena, &server->next_arena);
+		move(&server->code, &server->next_code);
+	}
+}
+
+void minrpc_layout_restore(struct minrpc_server *server)
+{
+	const struct minrpc_config *config = server->config;
+
+	minrpc_arena_init(&server->next_arena, config->arena, config->arena_size);
+	minrpc_code_memory(config, &server->next_code);
+	/* What functions keep between calls may be in the way: then all stays as it is. */
+	server->laid_out = can_lay_out(server, &server->next_arena, &server->next_code);
+	minrpc_layout_take(server);
+}
+
+bool minrpc_layout(struct minrpc_call *call)
+{
+	struct minrpc_server *server = call->server;
+	const struct minrpc_config *config = server->config;
+	const TVMValue *values = call->args.values;
+	void *arena_at = (void *)minrpc_handle((uint64_t)values[0].v_int64);
+	uint32_t arena_size = minrpc_size((uint64_t)values[1].v_int64);
+	void *code_at = (void *)minrpc_handle((uint64_t)values[2].v_int64);
+	uint32_t code_size = minrpc_size((uint64_t)values[3].v_int64);
+	struct minrpc_arena arena;
+	struct minrpc_arena code;
+
+	minrpc_arena_init(&arena, arena_at, arena_size);
+	minrpc_arena_init(&code, code_at, code_size);
+	if (code_size == 0U) {
+		minrpc_code_memory(config, &code);
+	} else if (code.size == 0U || !is_for_code(config, &code)) {
+		return minrpc_fail(server, "no memory for code: %u bytes at 0x%x",
+				   (unsigned int)code_size, (unsigned int)(uintptr_t)code_at);
+	}
+	if (arena.size == 0U || !is_for_arrays(config, &arena)) {
+		return minrpc_fail(server, "no memory for arrays: %u bytes at 0x%x",
+				   (unsigned int)arena_size, (unsigned int)(uintptr_t)arena_at);
+	}
+	if (overlap(&arena, &code)) {
+		return minrpc_fail(server, "arrays and code would overlap");
+	}
+	/* Memory for this answer's text, which it has none of. */
+	minrpc_free_spare(server);
+	/* Once this call is over: until then its workspace, though it has none, is the arena's. */
+	server->laid_out = can_lay_out(server, &arena, &code);
+	server->next_arena = arena;
+	server->next_code = code;
+	return minrpc_return_int(call, server->laid_out);
+}
+
+#endif
