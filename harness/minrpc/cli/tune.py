@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Final
 from minrpc.cli.call_arguments import parse_argument, to_host
 from minrpc.cli.selected import selected
 from minrpc.errors import ConfigurationError
-from minrpc.firmware import build
+from minrpc.firmware import Firmware, build
 from minrpc.host.files import check_writable, write_whole
 from minrpc.reports.figures import check_target
 from minrpc.reports.markdown import table
 from minrpc.targets import Target
 from minrpc.targets.options import add_device_options
+from minrpc.targets.target import UNKNOWN_BOARD
 from minrpc.tuning.candidates import Result, Space, best, pareto, parse_flags, parse_param, t4
 from minrpc.tuning.picture import draw_results
 from minrpc.tuning.results_file import ResultsFile
@@ -34,6 +35,12 @@ if TYPE_CHECKING:
 _STOPPED: Final = 130
 # What one call may take, unless --call-timeout says less.
 CALL_S: Final = 10.0
+
+_SEVERAL: Final = {
+    "action": "append",
+    "default": [],
+    "help": "use the board at this port; each shares the queue",
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -68,7 +75,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="draw how the best was found, and the front, as PNG, SVG or PDF",
     )
-    add_device_options(add)
+    # As everywhere, but several.
+    add_device_options(
+        lambda name, **given: add(name, **(given | _SEVERAL if name == "--serial-port" else given))
+    )
 
 
 def main(arguments: argparse.Namespace) -> int:
@@ -78,6 +88,9 @@ def main(arguments: argparse.Namespace) -> int:
         value = getattr(arguments, name)
         if value is not None and value < 1:
             raise ConfigurationError(f"--{name} is at least 1, not {value}", next_step="leave it out")
+    ports = arguments.serial_port
+    _require_ports(arguments, ports)
+    arguments.serial_port = ports[0] if ports else None
     kernel = _kernel(arguments)
     _require_files(arguments)
     selection = selected(arguments)
@@ -85,10 +98,40 @@ def main(arguments: argparse.Namespace) -> int:
         raise ConfigurationError("--t4 and --plot are of one platform", next_step="name one by --platform")
     status = 0
     for target in selection.targets:
-        status = max(status, _tune(kernel, space, target, arguments))
+        status = max(status, _tune(kernel, space, target, ports, arguments))
         if status == _STOPPED:
             break
     return status
+
+
+def _require_ports(arguments: argparse.Namespace, ports: Sequence[str]) -> None:
+    """Raise ConfigurationError where boards do not go with the other options."""
+    if not ports:
+        return
+    if arguments.jobs != 1:
+        raise ConfigurationError(
+            "--jobs is for devices that are started here", next_step="name each board by --serial-port"
+        )
+    if arguments.dask:
+        raise ConfigurationError(
+            "--dask's workers start their own devices", next_step="leave out --serial-port"
+        )
+    if len(set(ports)) < len(ports):
+        raise ConfigurationError("--serial-port names a board twice", next_step="name each once")
+
+
+def _firmware(target: Target) -> Firmware:
+    """What candidates are loaded into: what is started here, or runs at the ports."""
+    if target.elf is not None:
+        from minrpc.library.loading import firmware_from
+
+        return firmware_from(target, target.elf)
+    if target.serial_port is not None and target.name == UNKNOWN_BOARD:
+        raise ConfigurationError(
+            f"it is not known what runs at {target.serial_port}",
+            next_step="name its platform by --platform, or the program that was flashed by --elf FILE",
+        )
+    return build(target)
 
 
 def _require_files(arguments: argparse.Namespace) -> None:
@@ -158,13 +201,15 @@ def _check_of(text: str) -> Check | None:
     return check
 
 
-def _tune(kernel: Kernel, space: Space, target: Target, arguments: argparse.Namespace) -> int:
+def _tune(
+    kernel: Kernel, space: Space, target: Target, ports: Sequence[str], arguments: argparse.Namespace
+) -> int:
     """Tune on one platform: 1 where no candidate was right, 130 after Ctrl-C."""
     path = arguments.resume or arguments.results
     with ExitStack() as stack:
         file = path and stack.enter_context(ResultsFile(path, target.name, space))
         results = {one.candidate.number: one for one in (file.earlier if file else ())}
-        stopped = _try_all(kernel, space, target, arguments, results, file)
+        stopped = _try_all(kernel, space, target, ports, arguments, results, file)
     found = list(results.values())
     if arguments.t4 is not None:
         write_whole(arguments.t4, json.dumps(t4(sorted(found, key=_number)), indent=1) + "\n")
@@ -178,6 +223,7 @@ def _try_all(
     kernel: Kernel,
     space: Space,
     target: Target,
+    ports: Sequence[str],
     arguments: argparse.Namespace,
     results: dict[int, Result],
     file: ResultsFile | None,
@@ -191,7 +237,7 @@ def _try_all(
     left = len(space) - len(results)
     total = len(results) + (left if budget is None else min(left, budget))
     print(f"{target.name}: {len(space)} candidates, {total} to try, {len(results)} known", flush=True)
-    firmware = build(target)
+    firmware = _firmware(target)
     trying = tune(
         kernel,
         space,
@@ -203,6 +249,7 @@ def _try_all(
         known=tuple(results.values()),
         call_timeout_s=min(target.call_timeout_s, CALL_S),
         workers=_dask(arguments.dask, kernel, target) if arguments.dask else None,
+        ports=ports,
     )
     try:
         for result in trying:

@@ -19,16 +19,19 @@ from minrpc.errors import (
     DeadlineError,
     DeviceMemoryError,
     EmulatorExitedError,
+    HarnessError,
     LinkClosedError,
     RemoteError,
     SessionTerminatedError,
 )
 from minrpc.firmware import Firmware
+from minrpc.host.deadline import Deadline
 from minrpc.library import GuardError
 from minrpc.library.linking import LinkError
-from minrpc.library.loading import load_compiled, remember
+from minrpc.library.loading import check_build, load_compiled, remember
 from minrpc.library.toolset import Toolset
-from minrpc.pipeline import open_device
+from minrpc.pipeline import connect, open_device
+from minrpc.running import start
 from minrpc.timing import Measurement
 from minrpc.tuning.candidates import Candidate, Result
 from minrpc.tuning.compilers import Built, reason_of
@@ -37,16 +40,36 @@ from minrpc.tuning.kernel import Kernel
 CALL_S: Final = 10.0
 """What one call of a candidate may take of the device's time."""
 
+_RESET_S: Final = 60.0
+
+
+class BoardLostError(HarnessError):
+    """A board does not come back, so it judges no more. verdict: what its candidate has done, if anything."""
+
+    default_next_step = "reset it; reset_command or reset_line in minrpc.toml would do that after a crash"
+
+    def __init__(self, port: str, cause: HarnessError, verdict: Result | None) -> None:
+        super().__init__(
+            f"{port} does not answer any more", details=[cause.message], stage=cause.stage or "tune"
+        )
+        self.verdict = verdict
+
 
 @dataclass
 class Bench:
-    """One device, replaced when a candidate has spoiled it. A context manager, which ends it."""
+    """One device, replaced when a candidate has spoiled it. A context manager, which ends it.
+
+    port: the serial port of a board that runs the firmware, which is reset where there is a way; None to
+        start the firmware here.
+    """
 
     kernel: Kernel
     firmware: Firmware
     toolset: Toolset
     call_timeout_s: float = CALL_S
+    port: str | None = None
     _device: Device | None = field(default=None, init=False)
+    _spoiled: bool = field(default=False, init=False)
 
     def __enter__(self) -> Bench:
         self._open()
@@ -55,38 +78,74 @@ class Bench:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def judge(self, candidate: Candidate, built: Built, *, check: bool | None = None) -> Result:
+    def judge(
+        self, candidate: Candidate, built: Built, *, check: bool | None = None, again: bool = False
+    ) -> Result:
         """What comes of a candidate; a crash or a hang is tried once more on a fresh device.
 
-        check: whether its results are looked at; None for what the kernel says. Raises what starting a
-        device raises.
+        check: whether its results are looked at; None for what the kernel says. again: it has crashed or hung
+        on another device already. Raises what starting a device raises, BoardLostError where a board can't be
+        had again.
         """
         if built.compiled is None:
             return Result(candidate, built.outcome, built.reason, stage_s={"compile": built.seconds})
         check = self.kernel.checks(candidate) if check is None else check
-        result = self._try(candidate, built, check)
+        result = self._try(candidate, built, check, None)
         if result.outcome in ("crash", "hang"):
-            self.close()
-            result = self._try(candidate, built, check)
-            if result.outcome in ("crash", "hang"):
-                self.close()
+            self._spoil()
+            if not again:
+                result = self._try(candidate, built, check, result)
+                if result.outcome in ("crash", "hang"):
+                    self._spoil()
         return replace(result, stage_s={"compile": built.seconds, **result.stage_s})
 
     def close(self) -> None:
-        """End the device; the next candidate gets another."""
+        """End the device."""
         device, self._device = self._device, None
         if device is not None:
             device.close()
 
+    def _spoil(self) -> None:
+        """The next candidate gets another device; a board is reset."""
+        self.close()
+        self._spoiled = True
+
     def _open(self) -> Device:
         if self._device is None:
-            self._device = open_device(
-                self.firmware, call_timeout_s=self.call_timeout_s, counters=bool(self.kernel.counters)
-            )
+            if self.port is None:
+                self._device = open_device(
+                    self.firmware, call_timeout_s=self.call_timeout_s, counters=bool(self.kernel.counters)
+                )
+            else:
+                self._device = self._attached(self.port)
         return self._device
 
-    def _try(self, candidate: Candidate, built: Built, check: bool) -> Result:
-        device = self._open()
+    def _attached(self, port: str) -> Device:
+        target = self.firmware.target.changed(serial_port=port, call_timeout_s=self.call_timeout_s)
+        running = start(target)
+        try:
+            if self._spoiled and running.can_reset:
+                running.reset(Deadline("reset", _RESET_S, running.clock))
+            device = connect(running, on_close=running.stop)
+            device.connect()
+            check_build(device, self.firmware)
+        except BaseException:
+            running.stop()
+            raise
+        self._spoiled = False
+        return device
+
+    def _reopened(self, before: Result | None) -> Device:
+        """Of a board that has been opened before."""
+        try:
+            return self._open()
+        except HarnessError as error:
+            if self.port is None:
+                raise
+            raise BoardLostError(self.port, error, before) from error
+
+    def _try(self, candidate: Candidate, built: Built, check: bool, before: Result | None) -> Result:
+        device = self._reopened(before)
         stages: dict[str, float] = {}
         try:
             return self._measured(device, candidate, built, check, stages)

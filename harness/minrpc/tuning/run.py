@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import logging
 import queue
 import threading
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Generator, Iterable, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
-from typing import Protocol
+from dataclasses import replace
+from typing import NamedTuple, Protocol
 
 from minrpc.errors import ConfigurationError
 from minrpc.firmware import Firmware
@@ -16,9 +18,11 @@ from minrpc.library.loading import likely_base
 from minrpc.library.toolset import Toolset, toolset_of
 from minrpc.tuning.candidates import Candidate, Result, Space, best
 from minrpc.tuning.compilers import Built, Compilers
-from minrpc.tuning.judging import CALL_S, Bench
+from minrpc.tuning.judging import CALL_S, Bench, BoardLostError
 from minrpc.tuning.kernel import Kernel
 from minrpc.tuning.strategies import STRATEGIES, Strategy
+
+log = logging.getLogger("minrpc.tuning")
 
 
 class Workers(Protocol):
@@ -46,12 +50,15 @@ def tune(
     known: Iterable[Result] = (),
     call_timeout_s: float = CALL_S,
     workers: AbstractContextManager[Workers] | None = None,
+    ports: Sequence[str] = (),
 ) -> Generator[Result, None, None]:
     """Try candidates on `jobs` devices of `firmware`, and give what came of each as it is known.
 
     strategy: a name in `STRATEGIES`. budget: at most so many candidates; None for all that it proposes.
     known: results of an earlier run: they are not tried again, and the strategy learns from them.
     workers: what judges the candidates, in place of `jobs` devices of this machine.
+    ports: serial ports of boards that run `firmware`, in place of `jobs` devices. They share the queue; of a
+        board that does not come back after a crash or a hang, another takes the candidate over.
 
     Where only the best is checked, that comes last: a result that turns out wrong is given again, as such.
     The results are the same with any number of devices; their order is not. Stopping the iteration ends
@@ -66,7 +73,7 @@ def tune(
     for one in results.values():
         chooser.tell(one)
     if workers is None:
-        workers = Devices(kernel, firmware, jobs, call_timeout_s)
+        workers = Devices(kernel, firmware, jobs, call_timeout_s, ports)
     with workers as running:
         for result in _search(space, chooser, running, budget, results):
             results[result.candidate.number] = result
@@ -110,23 +117,44 @@ def _verified(workers: Workers, results: dict[int, Result]) -> Generator[Result,
             return
 
 
+class _Job(NamedTuple):
+    """A candidate, and what came of it on a board that is lost."""
+
+    candidate: Candidate
+    building: Future[Built]
+    check: bool | None
+    before: Result | None = None
+
+
 class Devices:
-    """Threads with a device each, which take candidates from one queue and put results into another."""
+    """Threads with a device each, which take candidates from one queue and put results into another.
+
+    Each has one of `ports`, where there are any.
+    """
 
     def __init__(
-        self, kernel: Kernel, firmware: Firmware, jobs: int = 1, call_timeout_s: float = CALL_S
+        self,
+        kernel: Kernel,
+        firmware: Firmware,
+        jobs: int = 1,
+        call_timeout_s: float = CALL_S,
+        ports: Sequence[str] = (),
     ) -> None:
         self._kernel = kernel
         self._toolset: Toolset = toolset_of(firmware)
-        self._new_bench: Callable[[], Bench] = lambda: Bench(kernel, firmware, self._toolset, call_timeout_s)
+        places: Sequence[str | None] = ports or [None] * jobs
+        benches = [Bench(kernel, firmware, self._toolset, call_timeout_s, port) for port in places]
         self._compilers = Compilers()
-        self.ahead = 2 * jobs + self._compilers.count
-        self._jobs: queue.SimpleQueue[tuple[Candidate, Future[Built], bool | None] | None] = (
-            queue.SimpleQueue()
-        )
+        self.ahead = 2 * len(benches) + self._compilers.count
+        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._results: queue.SimpleQueue[Result | BaseException] = queue.SimpleQueue()
         self._stop = threading.Event()
-        self._threads = [threading.Thread(target=self._work, name=f"tune-{number}") for number in range(jobs)]
+        self._left = len(benches)
+        self._lock = threading.Lock()
+        self._threads = [
+            threading.Thread(target=self._work, args=(bench,), name=f"tune-{number}")
+            for number, bench in enumerate(benches)
+        ]
 
     def __enter__(self) -> Devices:
         for thread in self._threads:
@@ -145,7 +173,7 @@ class Devices:
         """As `Workers`."""
         base = likely_base(self._toolset)
         building = self._compilers.submit(self._kernel.sources(candidate), self._toolset, base)
-        self._jobs.put((candidate, building, check))
+        self._jobs.put(_Job(candidate, building, check))
 
     def get(self) -> Result:
         """As `Workers`."""
@@ -154,11 +182,31 @@ class Devices:
             raise result
         return result
 
-    def _work(self) -> None:
+    def _work(self, bench: Bench) -> None:
         try:
-            with self._new_bench() as bench:
+            with bench:
                 while (job := self._jobs.get()) is not None and not self._stop.is_set():
-                    candidate, building, check = job
-                    self._results.put(bench.judge(candidate, building.result(), check=check))
+                    try:
+                        again = job.before is not None
+                        built = job.building.result()
+                        result = bench.judge(job.candidate, built, check=job.check, again=again)
+                    except BoardLostError as error:
+                        self._hand_over(job, error)
+                        return
+                    self._results.put(result)
         except BaseException as error:  # It is raised again where the results are taken.
             self._results.put(error)
+
+    def _hand_over(self, job: _Job, lost: BoardLostError) -> None:
+        """Another board takes the candidate; without one what it has done here is the verdict."""
+        with self._lock:
+            self._left -= 1
+            left = self._left
+        verdict = lost.verdict or job.before
+        if left:
+            log.warning("%s; %d left: %s", lost.message, left, "; ".join(lost.details))
+            self._jobs.put(job._replace(before=verdict))
+            return
+        if verdict is not None:
+            self._results.put(replace(verdict, reason=f"{verdict.reason}; {lost.message}"))
+        self._results.put(lost)

@@ -12,6 +12,7 @@ import signal
 import socket
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 from minrpc.transport import set_raw
@@ -30,6 +31,11 @@ class Board:
             argv = [self._elf, "--fd", str(theirs.fileno())]
             self._process = subprocess.Popen(argv, pass_fds=(theirs.fileno(),), stdout=subprocess.DEVNULL)
 
+    def receive(self) -> bytes:
+        with suppress(ConnectionResetError):
+            return self.link.recv(65536)
+        return b""
+
     def stop(self) -> None:
         self._process.kill()
         self._process.wait()
@@ -45,19 +51,26 @@ def main(elf: str, path: Path) -> None:
     signal.signal(signal.SIGUSR1, lambda *_: None)
     signal.set_wakeup_fd(pressed)
     print(os.getpid(), flush=True)
+    dead = False  # The firmware has crashed: what is sent to it is lost.
     while True:
-        ready, _, _ = select.select([master, board.link, button, sys.stdin], [], [])
+        heard = [] if dead else [board.link]
+        ready, _, _ = select.select([master, *heard, button, sys.stdin], [], [])
         if sys.stdin in ready:
             break
         if button in ready:
             os.read(button, 100)
             board.stop()
             board.start()
+            dead = False
             Path(f"{path}.reset").touch()
         elif master in ready:
-            board.link.sendall(os.read(master, 65536))
+            sent = os.read(master, 65536)
+            with suppress(BrokenPipeError, ConnectionResetError):
+                board.link.sendall(sent)
         elif board.link in ready:
-            os.write(master, board.link.recv(65536))
+            said = board.receive()
+            dead = not said
+            os.write(master, said)
     board.stop()
 
 
