@@ -170,10 +170,14 @@ def test_an_answer_so_damaged_that_only_the_deadline_tells(bench: Bench) -> None
     assert works(bench)
 
 
-def test_a_damaged_log_does_not_disturb_the_answer(bench: Bench) -> None:
+@pytest.mark.parametrize(
+    "other",
+    [encode_message(0, MessageType.LOG, b"hot"), b"", b"hi"],
+    ids=["log", "nothing", "less than a header"],
+)
+def test_damage_to_another_message_does_not_disturb_the_answer(bench: Bench, other: bytes) -> None:
     inc = bench.device.system_lib()["inc"]
-    log = encode_frame(encode_message(0, MessageType.LOG, b"hot"))
-    bench.model.mangle = lambda data: log[:-1] + b"\0" + data
+    bench.model.mangle = lambda data: with_wrong_crc(encode_frame(other)) + data
     assert inc(1) == 2
     assert bench.device.link_counters.crc_errors == 1
 
