@@ -94,3 +94,14 @@ def test_the_system_library_is_never_given_back(bench: Bench) -> None:
     bench.device.connect()
     handles = [request.args[0] for request in bench.model.requests if isinstance(request, Syscall)]
     assert Handle(0x8000) not in handles
+
+
+def test_a_function_of_a_module_is_its_users_to_give_back(bench: Bench) -> None:
+    library = bench.device.system_lib()
+    echo = library["echo"]
+    module = echo(library)
+    with module.get_function("inc") as function:
+        assert function(1) == 2
+    before = len(bench.transport.written)
+    echo(1)
+    assert len(bench.transport.written) == before + 2

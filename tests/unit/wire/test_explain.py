@@ -10,7 +10,9 @@ from minrpc.wire.requests import (
     CallFunc,
     CopyFromRemote,
     CopyToRemote,
+    InitServer,
     Request,
+    Shutdown,
     encode_request,
     get_global_func,
 )
@@ -36,11 +38,18 @@ def sent(kind: MessageType, body: bytes, mark: str) -> list[str]:
         (CopyFromRemote(TENSOR, 6), "copy 6 bytes from int8[2, 3] at 0x2000"),
         (CopyToRemote(TENSOR, b"abcdef"), "copy 6 bytes to int8[2, 3] at 0x2000"),
         (get_global_func("minrpc.device_info"), 'get global func("minrpc.device_info")'),
+        (Shutdown(), "shutdown"),
+        (InitServer("0.8.0"), "init server"),
     ],
 )
 def test_requests(request_: Request, text: str) -> None:
     packet = encode_request(request_, Dialect.V0_8_0)
     assert sent(MessageType.NORMAL, packet, TO_DEVICE) == [f"> {text}"]
+
+
+def test_a_request_that_is_none() -> None:
+    (told,) = sent(MessageType.NORMAL, b"\x01\x02", TO_DEVICE)
+    assert told == "> malformed: a packet of 2 bytes holds no code"
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from contextlib import suppress
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from minrpc.wire.dtypes import DataType
+from minrpc.wire.dtypes import DataType, to_dtype
 from minrpc.wire.values import (
     Bool,
     Dialect,
@@ -24,6 +24,7 @@ from minrpc.wire.values import (
     UInt,
     Value,
     decode_sequence,
+    decode_tensor,
     decode_whole_sequence,
     encode_sequence,
 )
@@ -153,3 +154,10 @@ def test_a_byte_offset_in_the_old_dialect_is_refused() -> None:
 def test_a_class_without_a_type_code_is_refused() -> None:
     with pytest.raises(TypeError, match="a list has no type code"):
         encode_sequence([[]], Dialect.V0_8_0)  # type: ignore[list-item]
+
+
+def test_a_tensor_of_more_dimensions_than_bytes_is_refused_with_both() -> None:
+    packed = DLTensor(0x2000, to_dtype("int8"), (1, 2, 3)).pack(Dialect.V0_8_0)
+    for left in (0, 8, 23):
+        with pytest.raises(MalformedError, match=f"a tensor of 3 dimensions in {left} bytes"):
+            decode_tensor(b"..." + packed[: 24 + left], 3, Dialect.V0_8_0)
