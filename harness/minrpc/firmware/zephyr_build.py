@@ -32,6 +32,8 @@ def firmware_in(target: Target, build_dir: Path) -> Firmware:
     qemu_argv = _qemu_argv(build_dir)
     process = "\nCONFIG_ARCH_POSIX=y\n" in config
     starts: Start = "process" if process else "qemu" if qemu_argv else "board"
+    if target.serial_port is not None:  # A board that QEMU runs, too, is on the desk, and flashed.
+        starts = "board"
     platform = _wired(target.platform, read_built_tree(base, build_dir / "zephyr" / "zephyr.dts"), config)
     elf = "zephyr/zephyr.exe" if process else "zephyr/zephyr.elf"
     if not (build_dir / elf).is_file():

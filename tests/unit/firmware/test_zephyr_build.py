@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A build of somebody else's: how what lies in it is started."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from minrpc.errors import ConfigurationError
+from minrpc.firmware.flash import check_flashable
+from minrpc.firmware.sources import firmware_root
+from minrpc.firmware.zephyr_build import board_of, firmware_in
+from minrpc.firmware.zephyr_workspace import workspaces
+from minrpc.targets import Platform, Target
+
+from tests.native import need_tools
+
+CONFIG = """# Zephyr
+CONFIG_BOARD="mps2"
+CONFIG_BOARD_TARGET="mps2/an385"
+CONFIG_MINRPC=y
+CONFIG_UART_CONSOLE=y
+"""
+DTS = """/dts-v1/;
+/ {
+	chosen { zephyr,console = &uart0; minrpc,uart = &uart1; };
+	uart0: uart@1000 { compatible = "arm,cmsdk-uart"; current-speed = <115200>; };
+	uart1: uart@2000 { compatible = "arm,cmsdk-uart"; current-speed = <9600>; };
+};
+"""
+NINJA = """rule run
+  command = cd {0} && /usr/bin/qemu-system-arm -machine mps2-an385 -kernel {0}/zephyr/zephyr.elf
+build run_qemu: run
+"""
+
+
+@pytest.fixture
+def build_dir(tmp_path: Path) -> Path:
+    found = workspaces(firmware_root())
+    if not found:
+        pytest.skip("no Zephyr is here, whose parser reads devicetrees")
+    need_tools("ninja")
+    zephyr = tmp_path / "zephyr"
+    zephyr.mkdir()
+    (zephyr / ".config").write_text(CONFIG)
+    (zephyr / "zephyr.dts").write_text(DTS)
+    (zephyr / "zephyr.elf").write_bytes(b"\x7fELF")
+    (tmp_path / "CMakeCache.txt").write_text(f"ZEPHYR_BASE:PATH={found[0].base}\n")
+    (tmp_path / "build.ninja").write_text(NINJA.format(tmp_path))
+    return tmp_path
+
+
+def target(**given: str) -> Target:
+    return replace(Target(Platform("theirs", port="zephyr", starts="board")), **given)  # type: ignore[arg-type]
+
+
+def test_its_run_target_says_how_qemu_runs_it(build_dir: Path) -> None:
+    platform = firmware_in(target(), build_dir).platform
+    assert (platform.starts, platform.qemu) == ("qemu", "qemu-system-arm")
+    assert (platform.link_uart, platform.console_uart, platform.baud) == (1, 0, 9600)
+    assert board_of(build_dir) == "mps2/an385"
+    with pytest.raises(ConfigurationError, match="it runs under QEMU"):
+        check_flashable(platform)
+
+
+def test_at_a_serial_port_it_is_a_board_that_is_flashed(build_dir: Path) -> None:
+    platform = firmware_in(target(serial_port="/dev/ttyACM0"), build_dir).platform
+    assert platform.starts == "board"
+    check_flashable(platform)
+
+
+def test_a_build_without_the_module(build_dir: Path) -> None:
+    (build_dir / "zephyr" / ".config").write_text("CONFIG_BOARD=x\n")
+    with pytest.raises(ConfigurationError, match="has no MinRPC"):
+        firmware_in(target(), build_dir)
