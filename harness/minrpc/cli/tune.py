@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, ExitStack
@@ -83,7 +84,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Tune on each platform: 1 where no candidate was right."""
-    space = Space(dict(map(parse_param, arguments.param)), parse_flags(arguments.flags) or [()])
+    space = Space(_params(arguments.param, arguments.source), parse_flags(arguments.flags) or [()])
     for name in ("jobs", "budget"):
         value = getattr(arguments, name)
         if value is not None and value < 1:
@@ -102,6 +103,23 @@ def main(arguments: argparse.Namespace) -> int:
         if status == _STOPPED:
             break
     return status
+
+
+def _params(given: Sequence[str], source: Path) -> dict[str, list[str]]:
+    """By name, from each --param. Raises ConfigurationError."""
+    params: dict[str, list[str]] = {}
+    text = source.read_text(errors="replace") if source.is_file() else None
+    for name, values in map(parse_param, given):
+        if name in params:
+            raise ConfigurationError(
+                f"--param {name} is given twice", next_step=f"write --param {name}=1,2 with all its values"
+            )
+        if text is not None and re.search(rf"\b{name}\b", text) is None:
+            print(
+                f"note: {source} has no {name}; unless a header has it, it changes nothing", file=sys.stderr
+            )
+        params[name] = values
+    return params
 
 
 def _require_ports(arguments: argparse.Namespace, ports: Sequence[str]) -> None:
@@ -193,10 +211,18 @@ def _check_of(text: str) -> Check | None:
     if spec is None or spec.loader is None:
         raise ConfigurationError(f"--check {text}: there is no such file", next_step="write ref.py:function")
     module = module_from_spec(spec)
-    spec.loader.exec_module(module)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:  # Whatever the user's file raises.
+        reason = f"{type(error).__name__}: {error}"
+        raise ConfigurationError(
+            f"--check {text}: {path} can't be loaded: {reason}", next_step=f"python {path} shows where"
+        ) from error
     found = getattr(module, function, None)
     if not callable(found):
-        raise ConfigurationError(f"--check {text}: {path.name} has no function {function!r}")
+        raise ConfigurationError(
+            f"--check {text}: {path.name} has no function {function!r}", next_step="write ref.py:function"
+        )
     check: Check = found
     return check
 

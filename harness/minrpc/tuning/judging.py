@@ -16,6 +16,7 @@ from typing import Final
 
 from minrpc.client import Device
 from minrpc.errors import (
+    ConfigurationError,
     DeadlineError,
     DeviceMemoryError,
     EmulatorExitedError,
@@ -26,7 +27,8 @@ from minrpc.errors import (
 )
 from minrpc.firmware import Firmware
 from minrpc.host.deadline import Deadline
-from minrpc.library import GuardError
+from minrpc.library import GuardError, LoadedLibrary
+from minrpc.library.arguments import plan_call
 from minrpc.library.linking import LinkError
 from minrpc.library.loading import check_build, load_compiled, remember
 from minrpc.library.toolset import Toolset
@@ -171,6 +173,7 @@ class Bench:
                 remember(compiled, self.toolset, built.image)
             library = load_compiled(device, compiled, self.toolset)
         with library:
+            _require_callable(library, kernel)
             if check:
                 with _timed(stages, "check"):
                     wrong = kernel.wrong(library[kernel.function])
@@ -185,6 +188,17 @@ class Bench:
             size = library.device_bytes
             seconds = measured.clock.seconds(cycles)
         return Result(candidate, "correct", "", cycles, seconds, size, stack, counters, stage_s=stages)
+
+
+def _require_callable(library: LoadedLibrary, kernel: Kernel) -> None:
+    """Raise ConfigurationError where there is no such function, or it takes other arguments."""
+    try:
+        function = library[kernel.function].function
+        plan_call(function, kernel.arguments, library.facts.pointer_size, guards=False)
+    except (KeyError, TypeError, ValueError) as error:
+        raise ConfigurationError(
+            str(error.args[0]), stage=f"call {kernel.function}", next_step="correct the function or --arg"
+        ) from error
 
 
 def _fewest(measured: Measurement, number: int) -> float:

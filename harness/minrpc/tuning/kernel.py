@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from minrpc.errors import ConfigurationError
 from minrpc.library import Sources
 from minrpc.tuning.candidates import Candidate
 
@@ -59,7 +60,16 @@ class Kernel:
         if self.check is None:
             return ""
         given, expected = copy.deepcopy(self.arguments), copy.deepcopy(self.arguments)
-        result, due = function(*given), self.check(*expected)
+        try:
+            due = self.check(*expected)
+        except Exception as error:  # Whatever the user's function raises.
+            name = getattr(self.check, "__name__", "the check")
+            raise ConfigurationError(
+                f"{name}, which says what is right, has failed: {type(error).__name__}: {error}",
+                stage="check",
+                next_step="correct it; it is called with the kernel's arguments",
+            ) from error
+        result = function(*given)
         if due is not None and not self._equal(result, due):
             return f"returned {result!r}, not {due!r}"
         for number, (one, other) in enumerate(zip(given, expected, strict=True)):

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 from pathlib import Path
 from typing import IO, Self
@@ -26,16 +27,32 @@ class ResultsFile:
         self._platform = platform
         self.earlier: list[Result] = []
         try:
-            text = path.read_bytes() if path.is_file() else b""
-            whole = text.rfind(b"\n") + 1
-            self.earlier = self._parsed(text[:whole].decode(), space)
             self._file: IO[str] = path.open("a", encoding="utf-8")
-            if whole < len(text):
-                self._file.truncate(whole)
         except OSError as error:
             raise unwritable(path, error) from error
-        except UnicodeDecodeError as error:
-            raise ConfigurationError(f"{path} holds no results: {error}") from error
+        try:
+            self._lock()
+            text = path.read_bytes()
+            whole = text.rfind(b"\n") + 1
+            self.earlier = self._parsed(text[:whole].decode(), space)
+            if whole < len(text):
+                self._file.truncate(whole)
+        except BaseException as error:
+            self._file.close()
+            if isinstance(error, UnicodeDecodeError):
+                raise ConfigurationError(f"{path} holds no results: {error}") from error
+            raise
+
+    def _lock(self) -> None:
+        """Raise ConfigurationError where another run adds to the file; the lock goes with the file."""
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise ConfigurationError(
+                f"{self._path}: another run is adding to it", next_step="wait for that, or name another file"
+            ) from error
+        except OSError:  # A file system without locks.
+            return
 
     def _parsed(self, text: str, space: Space) -> list[Result]:
         found: dict[int, Result] = {}

@@ -151,3 +151,33 @@ def test_a_scheduler_that_is_not_there_is_named(
     pytest.importorskip("distributed", reason="pip install 'minrpc-harness[dask]'")
     assert main([*command, "--dask", "tcp://127.0.0.1:1"]) == 2
     assert "tcp://127.0.0.1:1" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--param", "UNROLL=16"], "--param UNROLL is given twice"),
+        (["--check", "broken.py:f"], "broken.py can't be loaded: SyntaxError"),
+        (["--check", "right.py:fails"], "fails, which says what is right, has failed: RuntimeError: no idea"),
+        (["--check", "right.py:few"], "few, which says what is right, has failed: TypeError: few() takes 1"),
+        (["--arg", "3"], "sum: expected 2 arguments, got 3: int32_t sum(const int32_t *x, int32_t n)"),
+    ],
+)
+def test_what_the_user_got_wrong_is_told_in_a_line(
+    command: list[str], capsys: pytest.CaptureFixture[str], words: list[str], said: str
+) -> None:
+    Path("broken.py").write_text("def f(:\n")
+    wrong = "def fails(x, n):\n    raise RuntimeError('no idea')\n\ndef few(x):\n    return 0\n"
+    Path("right.py").write_text(CHECK + wrong)
+    assert main([*command, *words]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_a_function_that_is_not_there_and_a_macro_that_nobody_reads(
+    command: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    command[2] = "summ"
+    assert main([*command, "--param", "UNROL=1"]) == 2
+    told = capsys.readouterr().err
+    assert "sum.c has no function 'summ' with external linkage; did you mean sum?" in told
+    assert "note: sum.c has no UNROL; unless a header has it, it changes nothing" in told

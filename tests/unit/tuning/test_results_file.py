@@ -77,3 +77,12 @@ def test_results_of_another_space_are_refused(tmp_path: Path) -> None:
 def test_a_directory_is_no_file(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError):
         ResultsFile(tmp_path, "posix", SPACE)
+
+
+def test_two_runs_do_not_write_one_file(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    with ResultsFile(path, "posix", SPACE) as file:
+        with pytest.raises(ConfigurationError, match="another run is adding to it"):
+            ResultsFile(path, "posix", SPACE)
+        file.add(Result(SPACE[1], "correct"))
+    assert numbers_in(path) == [1]
