@@ -153,6 +153,31 @@ def test_a_module_is_loaded_from_python(device: Device, generated: Any) -> None:
 
 
 @pytest.mark.usefixtures("can_load")
+def test_what_was_made_of_a_module_is_given_back_before_it(
+    device: Device,
+    generated: Any,  # noqa: ANN401
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """In whatever order its user drops them, and without a word in the log."""
+    device.system_lib()
+    used = device.info().arena_used
+    library = load_tvm(device, generated)
+    scaled, packed = library.scaled, library.packed("scaled")
+    timed = library.module.time_evaluator("scaled", number=1)
+    arrays = device.array(A), device.array(A)
+    timed(*arrays)
+    library.unload()
+    device.info()
+    del timed, packed, arrays
+    with pytest.raises(ValueError, match="has been freed"):
+        scaled(A, A)
+    assert device.info().arena_used == used
+    kept = load_tvm(device, generated).module.time_evaluator("scaled", number=1)
+    assert len(kept(device.array(A), device.array(A)).results) == 1
+    assert "did not free" not in caplog.text
+
+
+@pytest.mark.usefixtures("can_load")
 def test_an_object_of_llvms(device: Device) -> None:
     """For the device's core, as its own compiler was told it."""
     check_scaled(load_tvm(device, compiled(llvm_target(device))).scaled, lambda data: data)
