@@ -71,9 +71,6 @@ def test_a_new_session_ends_a_measurement_that_nobody_waits_for(
     device = connect(running_device)
     if "abandon" not in device.info().options:
         pytest.skip("built without MINRPC_ABANDON")
-    platform = running_device.target.platform
-    if (platform.port, platform.starts) == ("zephyr", "process") and options["number"] > 1:
-        pytest.skip("interrupts of Zephyr as a process wait until it sleeps")
     evaluator = device.system_lib().time_evaluator("spin", timeout_s=0.5, **options)
     with pytest.raises(DeadlineError):
         evaluator(1000)

@@ -15,6 +15,7 @@
 #define CONFIG_MINRPC_RX_RING_SIZE 2048
 #define CONFIG_MINRPC_TX_RING_SIZE 1024
 
+#define IS_ENABLED(option)        0
 #define ARG_UNUSED(name)          ((void)(name))
 #define BIT(number)               (1U << (number))
 #define MIN(a, b)                 ((a) < (b) ? (a) : (b))
