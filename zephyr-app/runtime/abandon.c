@@ -1,7 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * Whether a client still waits for what is being measured: one that opens a new session does not.
+ * Whether a client still waits for what is being measured. It does not when the start of a new
+ * session lies among the bytes that have arrived behind the request.
  */
 #include "rpc.h"
 

@@ -1,6 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
+ * The arena: memory for arrays, objects, results and workspace, each block with guards around it.
+ *
  * Blocks lie back to back from the arena's start: a header, the payload, a guard. There is no free
  * list: walking the headers is the look-up, the validation and the search, and costs no memory
  * beyond the headers. Behind the last block nothing is kept; from the other end workspace grows

@@ -1,4 +1,8 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * A process that ends when the one that started it does, however that ended.
+ */
 #define _GNU_SOURCE
 
 #include <errno.h>

@@ -22,24 +22,30 @@
 extern "C" {
 #endif
 
+/** One counter; constant, its owner's, for as long as the server is used. */
 struct minrpc_counter {
-	const char *name;
-	const char *unit; /* "" for a number of something */
-	uint8_t bits;     /* its width: what is told is a difference, modulo 2 to the power of it */
+	const char *name; /**< without commas; NULL ends a list */
+	const char *unit; /**< "" for a number of something */
+	/** 1 to 64, its width: what is told is a difference, modulo 2 to the power of it. */
+	uint8_t bits;
 
-	/* Its value now. Called just before a timed batch begins, and just after it has ended. */
+	/** Its value now. Called just before a timed batch begins, and just after it has ended. */
 	uint64_t (*read)(void *context);
 
-	/*
-	 * Sets it going for the next batches, or with `on` false stops it. False when it can't be
-	 * had: not allowed, or no slot of the hardware is free. NULL: it always runs.
+	/**
+	 * Sets it going for the next batches, or with `on` false stops it. NULL: it always runs.
+	 *
+	 * @return false when it can't be had: not allowed, or no slot of the hardware is free
 	 */
 	bool (*enable)(void *context, bool on);
 
-	void *context;
+	void *context; /**< handed to both */
 };
 
-/* An application's own, ended by one without a name. */
+/**
+ * An application's own, where it defines them; ended by one without a name. At most 32 are known,
+ * with the runtime's five and the port's.
+ */
 extern const struct minrpc_counter minrpc_own_counters[] __attribute__((weak));
 
 #ifdef __cplusplus

@@ -37,8 +37,9 @@ struct minrpc_function {
 	 * One letter for each argument:
 	 *   i  int or bool      f  float            y  dtype            d  device
 	 *   s  string           z  string or null   b  bytes            h  handle or null
-	 *   t  tensor           w  tensor in memory that can be written  m  module, also as a
-	 * handle
+	 *   t  tensor           w  tensor in memory that can be written
+	 *   m  module, also as a handle
+	 *
 	 * "": none. NULL: any number of any kind. What was checked is checked before the function
 	 * runs, so that a function's time has no part of it.
 	 */

@@ -41,8 +41,13 @@ static inline uint32_t minrpc_cursor_left(const struct minrpc_cursor *cursor)
 	return (uint32_t)(cursor->end - cursor->at);
 }
 
-/** The next `size` bytes, or NULL. */
+/**
+ * The next `size` bytes, which the cursor passes.
+ *
+ * @return where they lie, or NULL when so many are not left: the cursor is bad from then on
+ */
 uint8_t *minrpc_take_bytes(struct minrpc_cursor *cursor, uint32_t size);
+/** The next number, little-endian; 0 when it is not all there. */
 uint32_t minrpc_take_u32(struct minrpc_cursor *cursor);
 uint64_t minrpc_take_u64(struct minrpc_cursor *cursor);
 

@@ -96,12 +96,15 @@ struct minrpc_platform {
 	void (*stack_use)(void *context, uint32_t *size, uint32_t *peak);
 
 #if MINRPC_COUNTERS
-	/* From now on stack_use tells the most since now. NULL: it can't. */
+	/** From now on stack_use tells the most since now. NULL: it can't. */
 	void (*stack_paint)(void *context);
 
-	/*
-	 * Bytes of the heap that are in use, and were at the most; `reset`: since now from then
-	 * on. NULL: there is none.
+	/**
+	 * Bytes of the heap that are in use, and were at the most. NULL: there is none.
+	 *
+	 * @param used   set to what is in use now
+	 * @param peak   set to the most that was in use since boot or the last reset of it
+	 * @param reset  from now on the peak is that since now
 	 */
 	void (*heap_use)(void *context, uint32_t *used, uint32_t *peak, bool reset);
 #endif

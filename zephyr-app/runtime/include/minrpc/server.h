@@ -162,10 +162,10 @@ struct minrpc_server {
 	uint32_t random_state;
 #if MINRPC_ABANDON
 	const volatile uint32_t *received; /**< changes when bytes come in */
-	const uint8_t
-		*rest; /**< what came behind the message that is carried out, in the same piece */
+	/** What came behind the message that is carried out, in the same piece. */
+	const uint8_t *rest;
 	uint32_t rest_size;
-	uint32_t seen; /**< what it was at the last look for them */
+	uint32_t seen; /**< what `received` was at the last look for bytes */
 	uint32_t left; /**< calls that the last batch did not make, as bytes came in */
 #endif
 	struct minrpc_arena arena;

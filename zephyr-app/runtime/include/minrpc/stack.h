@@ -6,7 +6,7 @@
 #ifndef MINRPC_STACK_H_
 #define MINRPC_STACK_H_
 
-/*
+/**
  * The stack pointer of the function that this is inlined into: below it nothing is in use, but by
  * the System V ABI for x86-64, where such a function must be compiled with -mno-red-zone.
  */
