@@ -81,13 +81,18 @@ class Compilers:
             compiler = self._idle.get_nowait()
         except queue.Empty:
             compiler = _Compiler()
-        try:
-            done = compiler.build(sources, toolset, base)
-        except (EOFError, OSError):
-            text = compiler.end()
-            return Built(0.0, outcome="compile", reason=f"the process that compiled it ended: {text}")
+        text = ""
+        for _ in range(2):  # It may have been killed, for want of memory for instance.
+            try:
+                done = compiler.build(sources, toolset, base)
+            except (EOFError, OSError):
+                text = compiler.end()
+                compiler = _Compiler()
+                continue
+            self._idle.put(compiler)
+            return done
         self._idle.put(compiler)
-        return done
+        return Built(0.0, outcome="compile", reason=f"the process that compiled it ended twice: {text}")
 
     def close(self) -> None:
         """End them; what was not begun is not built."""
