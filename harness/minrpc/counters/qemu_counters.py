@@ -24,7 +24,7 @@ from minrpc.counters.image import Code, Function, Image, Region
 from minrpc.counters.plugin_build import plugin_for
 from minrpc.errors import ConfigurationError
 
-_LAYOUT: Final = 4
+_LAYOUT: Final = 5
 _MAX_RANGES: Final = 16
 _MAX_EDGES: Final = 16
 _MAX_REGIONS: Final = 16
@@ -61,8 +61,8 @@ _CONTROL: Final = np.dtype(
         *((name, "<u8") for name in ("trace_at", "trace_max", "traced", "nodes", "windows")),
     ]
 )
-# Counters that are no single instruction's come first.
-_INSTRUCTIONS, _ELSEWHERE, _FIRST_RANGE = range(3)
+# The counter that is no single instruction's comes first.
+_ELSEWHERE, _FIRST_RANGE = range(2)
 STEP: Final = np.dtype([("where", "<u8"), ("what", "<u8")])
 """A step of a trace: a block that began at `where`, its end and the top bit in `what`; or an access, by the
 instruction at `where`, to the address in `what`."""
@@ -204,7 +204,7 @@ class QemuCounters:
     @property
     def instructions(self) -> int:
         """Executed since QEMU's start."""
-        return int(self._live[_ELSEWHERE:].sum())
+        return int(self._live.sum())
 
     @property
     def windows(self) -> int:

@@ -80,6 +80,8 @@ typedef struct {
 	size_t offset;
 } qemu_plugin_u64;
 
+void qemu_plugin_register_vcpu_init_cb(qemu_plugin_id_t id,
+				       void (*cb)(qemu_plugin_id_t id, unsigned int vcpu));
 struct qemu_plugin_scoreboard *qemu_plugin_scoreboard_new(size_t element_size);
 void *qemu_plugin_scoreboard_find(struct qemu_plugin_scoreboard *score, unsigned int vcpu);
 void qemu_plugin_register_vcpu_insn_exec_inline_per_vcpu(struct qemu_plugin_insn *insn,
@@ -91,7 +93,7 @@ __attribute__((visibility("default"))) int qemu_plugin_version = PLUGIN_API;
 
 /* ------------------------------------------------------------- shared memory */
 
-#define LAYOUT      4U
+#define LAYOUT      5U
 #define MAX_RANGES  16U
 #define MAX_EDGES   16U
 #define MAX_REGIONS 16U
@@ -109,10 +111,9 @@ struct range {
 	uint64_t first; /* number of its first counter */
 };
 
-/* Counters that are no single instruction's come first. */
+/* The counter that is no single instruction's comes first. */
 enum {
-	INSTRUCTIONS,
-	ELSEWHERE, /* of these: outside of all ranges */
+	ELSEWHERE, /* outside of all ranges */
 	FIRST_RANGE,
 };
 
@@ -232,48 +233,81 @@ static uint8_t *shared;
 
 /* ------------------------------------------------------------------ counters */
 
-#if PLUGIN_API == 1
-
-/* QEMU counts straight into the shared memory. */
-static uint64_t *counters(void)
+/* What the harness reads, since the start of QEMU. */
+static uint64_t *live(void)
 {
 	return (uint64_t *)(shared + control->live_at);
 }
 
-static void count(struct qemu_plugin_insn *insn, size_t counter)
+/* And of what was executed in windows. */
+static uint64_t *inside(void)
 {
-	qemu_plugin_register_vcpu_insn_exec_inline(insn, QEMU_PLUGIN_INLINE_ADD_U64,
-						   counters() + counter, 1U);
+	return (uint64_t *)(shared + control->inside_at);
 }
 
-#else
+/* Memory that QEMU counts in, in line: `place` is the guest's only processor's. */
+struct tally {
+	uint64_t *place;
+#if PLUGIN_API > 1
+	struct qemu_plugin_scoreboard *score;
+#endif
+};
 
-/*
- * QEMU counts into memory of its own, from which what has changed is copied while the guest idles.
- */
-static struct qemu_plugin_scoreboard *score;
+#if PLUGIN_API > 1
 
-static uint64_t *counters(void)
+static void new_tally(struct tally *tally, size_t count)
 {
-	return qemu_plugin_scoreboard_find(score, 0U);
+	tally->score = qemu_plugin_scoreboard_new(count * sizeof(uint64_t));
 }
 
-static void count(struct qemu_plugin_insn *insn, size_t counter)
+/* When there is a processor; and where it stays, as there is no second one. */
+static void find_tally(struct tally *tally)
 {
-	const qemu_plugin_u64 entry = {score, counter * sizeof(uint64_t)};
-
-	qemu_plugin_register_vcpu_insn_exec_inline_per_vcpu(insn, QEMU_PLUGIN_INLINE_ADD_U64, entry,
-							    1U);
+	if (tally->score != NULL) {
+		tally->place = qemu_plugin_scoreboard_find(tally->score, 0U);
+	}
 }
 
 #endif
 
-/* The counters that are in use: those of instructions that were translated. */
+/* Each time that `insn` is executed it is one more. */
+static void count(struct qemu_plugin_insn *insn, const struct tally *tally, size_t index)
+{
+#if PLUGIN_API == 1
+	qemu_plugin_register_vcpu_insn_exec_inline(insn, QEMU_PLUGIN_INLINE_ADD_U64,
+						   tally->place + index, 1U);
+#else
+	const qemu_plugin_u64 entry = {tally->score, index * sizeof(uint64_t)};
+
+	qemu_plugin_register_vcpu_insn_exec_inline_per_vcpu(insn, QEMU_PLUGIN_INLINE_ADD_U64, entry,
+							    1U);
+#endif
+}
+
+/* A list that grows; what is in it stays where it is only until then. */
+static void *grown(void *list, size_t used, size_t *max, size_t size)
+{
+	if (used < *max) {
+		return list;
+	}
+	*max = *max == 0U ? 4096U : 2U * *max;
+	list = realloc(list, *max * size);
+	if (list == NULL) {
+		abort();
+	}
+	return list;
+}
+
+/*
+ * One by one: each instruction that was translated has a counter of QEMU's. Where the flow is
+ * looked at, blocks are counted instead.
+ */
 struct used {
 	size_t counter;
-	uint64_t before;
+	uint64_t settled; /* so many are in what the harness reads */
 };
 
+static struct tally singles;
 static struct used *used;
 static size_t used_count;
 static size_t used_max;
@@ -281,38 +315,32 @@ static uint8_t *seen;
 
 static void use(size_t counter)
 {
-	if (seen[counter] != 0U) {
-		return;
+	if (seen[counter] == 0U) {
+		seen[counter] = 1U;
+		used = grown(used, used_count, &used_max, sizeof(*used));
+		used[used_count++] = (struct used){counter, 0U};
 	}
-	seen[counter] = 1U;
-	if (used_count == used_max) {
-		used_max = used_max == 0U ? 4096U : 2U * used_max;
-		used = realloc(used, used_max * sizeof(*used));
-		if (used == NULL) {
-			abort();
-		}
-	}
-	used[used_count++] = (struct used){counter, counters()[counter]};
 }
 
-#if PLUGIN_API > 1
-static void publish(void)
+/* Hands over what was executed since the last time; how much that is. */
+static uint64_t settle_singles(bool in_window)
 {
-	const uint64_t *from = counters();
-	uint64_t *to = (uint64_t *)(shared + control->live_at);
+	uint64_t total = 0U;
 
 	for (size_t i = 0U; i < used_count; i++) {
-		to[used[i].counter] = from[used[i].counter];
-	}
-}
+		uint64_t executed = singles.place[used[i].counter] - used[i].settled;
 
-static void idle(qemu_plugin_id_t id, unsigned int vcpu)
-{
-	(void)id;
-	(void)vcpu;
-	publish();
-}
+		used[i].settled += executed;
+#if PLUGIN_API > 1
+		live()[used[i].counter] += executed;
 #endif
+		if (in_window) {
+			inside()[used[i].counter] += executed;
+		}
+		total += executed;
+	}
+	return total;
+}
 
 /* ------------------------------------------------------------------- windows */
 
@@ -337,40 +365,76 @@ static void trace(uint64_t where, uint64_t what)
 
 /* ---------------------------------------------------------------------- flow */
 
+/* An instruction of a block. */
+struct member {
+	uint32_t counter;
+	uint32_t offset; /* from the block's start */
+};
+
 /*
- * A piece of code with one way in: a translated block, or what of it begins at a function's start.
+ * A piece of code with one way in: a translated block, or what of it begins at a function's start,
+ * or where a window opens or closes.
  */
 struct block {
 	uint64_t start;
 	uint64_t end;
+	uint64_t runs;    /* to its end */
+	uint64_t settled; /* of these: so many are in what the harness reads */
 	uint32_t instructions;
 	uint32_t function;
 	bool entry; /* it begins a function */
 	bool calls; /* its last instruction is a call */
+	/* The node that it had when it was last called, and that of the caller then. */
+	struct node *node;
+	struct node *parent;
+	struct member *members;
 };
 
 #define DEPTH 1024U
 
 /* What is active, from the window down: whoever opened it comes first. */
-static struct {
-	uint32_t node;
+static struct frame {
+	struct node *node;
 	uint32_t function;
 	uint64_t returns_to; /* 0: it was not called, but jumped to or interrupted */
-} stack[DEPTH];
+	uint64_t returns;    /* where the innermost returns to that was called, up to this one */
+} stack[DEPTH + 1U] = {{.function = NO_FUNCTION}};
 
-static uint32_t depth;
-static const struct block *last;
-static uint64_t counted; /* instructions when `last` was begun */
+static struct frame *active = stack; /* the last one; stack[0] is nobody's */
+static uint64_t executed;            /* in `active`, since that was last noted */
+static uint64_t last_access;         /* address of the instruction that made it */
+
+/* One more for each block that was executed to its end: QEMU counts it. */
+static struct tally ends;
+#if PLUGIN_API == 1
+static uint64_t ends_counted;
+#endif
+static uint64_t ends_seen; /* blocks that were begun, less those that were left early */
+
+static struct block nowhere = {.function = NO_FUNCTION};
+static struct block *last = &nowhere;
+
+static struct block **blocks;
+static size_t block_count;
+static size_t block_max;
 
 static struct node *node_at(uint32_t index)
 {
 	return (struct node *)(shared + control->nodes_at) + index;
 }
 
+/* What was executed goes to the function that it is in. */
+static inline void note_executed(void)
+{
+	active->node->instructions += executed;
+	now.instructions += executed;
+	executed = 0U;
+}
+
 /*
  * The node of `function` as called from `parent`; the parent's own where there is no room for more.
  */
-static uint32_t child_of(uint32_t parent, uint32_t function)
+static __attribute__((noinline)) uint32_t child_of(uint32_t parent, uint32_t function)
 {
 	uint32_t index = node_at(parent)->child;
 
@@ -389,25 +453,28 @@ static uint32_t child_of(uint32_t parent, uint32_t function)
 	return index;
 }
 
-static void push(uint32_t function, uint64_t returns_to)
+static inline void push(struct block *block, uint64_t returns_to)
 {
-	uint32_t parent = depth == 0U ? 0U : stack[depth - 1U].node;
-	uint32_t node = child_of(parent, function);
+	struct node *parent = active->node;
 
-	node_at(node)->calls++;
-	if (depth < DEPTH) {
-		stack[depth].node = node;
-		stack[depth].function = function;
-		stack[depth++].returns_to = returns_to;
+	if (block->parent != parent) {
+		block->parent = parent;
+		block->node = node_at(child_of((uint32_t)(parent - node_at(0U)), block->function));
+	}
+	block->node->calls++;
+	if (active < stack + DEPTH) {
+		uint64_t returns = returns_to != 0U ? returns_to : active->returns;
+
+		*++active = (struct frame){block->node, block->function, returns_to, returns};
 	}
 }
 
 /* Back to the caller that waits for a return to `address`; false when there is none. */
-static bool pop_to_return(uint64_t address)
+static inline bool pop_to_return(uint64_t address)
 {
-	for (uint32_t i = depth; i > 1U; i--) {
-		if (stack[i - 1U].returns_to == address) {
-			depth = i - 1U;
+	for (struct frame *frame = active; frame > stack + 1; frame--) {
+		if (frame->returns_to == address) {
+			active = frame - 1;
 			return true;
 		}
 	}
@@ -417,75 +484,139 @@ static bool pop_to_return(uint64_t address)
 /* Back to `function`, which an interrupt or a jump has left; false when it is not active. */
 static bool pop_to_function(uint32_t function)
 {
-	for (uint32_t i = depth; i > 0U; i--) {
-		if (stack[i - 1U].function == function) {
-			depth = i;
+	for (struct frame *frame = active; frame > stack; frame--) {
+		if (frame->function == function) {
+			active = frame;
 			return true;
 		}
 	}
 	return false;
 }
 
-/* From the block `last`, which was executed to its end, to `block`. */
-static void go_on(const struct block *block)
+/* To `block`: a call, a return, an interrupt, or a jump elsewhere. */
+static __attribute__((noinline)) void change_function(const struct block *from, struct block *block)
 {
-	bool straight = block->start == last->end;
-
-	if (!straight) {
-		now.branches++;
-	}
-	if (block->entry && last->calls) {
-		push(block->function, last->end);
-	} else if (!straight && pop_to_return(block->start)) {
+	note_executed();
+	if (block->entry && from->calls) {
+		push(block, from->end);
+	} else if (block->start != from->end && pop_to_return(block->start)) {
 		return;
-	} else if (block->function != stack[depth - 1U].function &&
+	} else if (block->function != active->function &&
 		   (block->entry || !pop_to_function(block->function))) {
-		push(block->function, 0U);
+		push(block, 0U);
 	}
 }
 
 /*
- * What was executed since `last` began goes to the function that it is in. Returns how much that
- * is.
+ * QEMU leaves a block behind an instruction that has accessed a device's register, and goes on with
+ * a new one, or with an interrupt. Notes what of `block` was executed.
  */
-static uint64_t settle(void)
+static __attribute__((noinline)) void leave_early(struct block *block, uint64_t next)
 {
-	uint64_t total = counters()[INSTRUCTIONS];
-	uint64_t executed = total - counted;
+	uint64_t size = block->end - block->start;
+	uint64_t upto = size;
+	uint32_t i = 0U;
 
-	counted = total;
-	node_at(stack[depth - 1U].node)->instructions += executed;
-	return executed;
+	if (next - block->start - 1U < size) {
+		upto = next - block->start;
+	} else if (last_access - block->start < size) {
+		upto = last_access - block->start + 1U;
+	}
+	for (; i < block->instructions && block->members[i].offset < upto; i++) {
+		live()[block->members[i].counter]++;
+		if (is_open) {
+			inside()[block->members[i].counter]++;
+		}
+	}
+	executed += is_open ? i : 0U;
+}
+
+static inline void follow(const struct block *from, struct block *block, bool traced)
+{
+	if (traced) {
+		now.path = hashed(now.path, block->start);
+		trace(block->start, block->end | STEP_BLOCK);
+	}
+	/* Mostly it is a jump within a function. */
+	if (block->function != active->function || (block->entry && from->calls) ||
+	    (block->start == active->returns && block->start != from->end)) {
+		change_function(from, block);
+	}
+}
+
+static __attribute__((noinline)) void begin_after_a_part(struct block *from, struct block *block,
+							 bool traced)
+{
+	leave_early(from, block->start);
+	if (is_open && block->function != from->function) {
+		follow(from, block, traced);
+	} else if (is_open && traced) {
+		now.path = hashed(now.path, block->start);
+		trace(block->start, block->end | STEP_BLOCK);
+	}
+}
+
+static inline void begin(struct block *block, bool traced)
+{
+	struct block *from = last;
+
+	last = block;
+	if (*ends.place != ends_seen) {
+		begin_after_a_part(from, block, traced);
+		return;
+	}
+	ends_seen++;
+	from->runs++;
+	if (is_open) {
+		executed += from->instructions;
+		now.branches += block->start != from->end;
+		follow(from, block, traced);
+	}
 }
 
 static void begin_block(unsigned int vcpu, void *userdata)
 {
-	const struct block *block = userdata;
-
 	(void)vcpu;
-	if (is_open) {
-		/*
-		 * QEMU leaves a block before a device's register is accessed, and goes on with a
-		 * new one.
-		 */
-		bool whole = settle() == last->instructions;
-
-		if (tracing) {
-			now.path = hashed(now.path, block->start);
-			trace(block->start, block->end | STEP_BLOCK);
-		}
-		if (whole || block->function != last->function) {
-			go_on(block);
-		}
-	}
-	last = block;
+	begin(userdata, false);
 }
 
+static void begin_traced_block(unsigned int vcpu, void *userdata)
+{
+	(void)vcpu;
+	begin(userdata, true);
+}
+
+/* Hands over what was executed since the last time. */
+static void settle_blocks(bool in_window)
+{
+	for (size_t i = 0U; i < block_count; i++) {
+		struct block *block = blocks[i];
+		uint64_t times = block->runs - block->settled;
+
+		if (times == 0U) {
+			continue;
+		}
+		block->settled += times;
+		for (uint32_t n = 0U; n < block->instructions; n++) {
+			live()[block->members[n].counter] += times;
+			if (in_window) {
+				inside()[block->members[n].counter] += times;
+			}
+		}
+	}
+}
+
+/* At an instruction that begins a block. */
 static void open_flow(void)
 {
-	depth = 0U;
-	counted = counters()[INSTRUCTIONS];
-	push(last == NULL ? NO_FUNCTION : last->function, 0U);
+	executed = 0U;
+	active = stack;
+	push(last, 0U);
+}
+
+static void close_flow(void)
+{
+	note_executed();
 }
 
 /* -------------------------------------------------------------------- memory */
@@ -500,71 +631,84 @@ static uint64_t cache_time;
 static unsigned int line_bits; /* lines and sets are powers of two */
 static uint64_t set_mask;
 
-static void touch(uint64_t address)
+/* The line is in the cache then. Returns where. */
+static struct way *fetch(uint64_t line)
 {
-	static uint64_t last_line;
-	static struct way *last_way;
-	uint64_t line = (address >> line_bits) + 1U;
-	struct way *set;
-	struct way *oldest;
+	struct way *set = ways + (line & set_mask) * control->cache_ways;
+	struct way *end = set + control->cache_ways;
+	struct way *oldest = set;
 
-	cache_time++;
-	/* Mostly it is the line of the access before, which is still there. */
-	if (line == last_line) {
-		last_way->used = cache_time;
-		return;
-	}
-	last_line = line;
-	set = ways + (line & set_mask) * control->cache_ways;
-	oldest = set;
-	for (uint64_t i = 0U; i < control->cache_ways; i++) {
-		if (set[i].line == line) {
-			set[i].used = cache_time;
-			last_way = &set[i];
-			return;
-		}
-		if (set[i].used < oldest->used) {
-			oldest = &set[i];
+	for (struct way *way = set; way < end; way++) {
+		if (way->line == line) {
+			return way;
 		}
 	}
-	*oldest = (struct way){line, cache_time};
-	last_way = oldest;
+	for (struct way *way = set; way < end; way++) {
+		oldest = way->used < oldest->used ? way : oldest;
+	}
+	oldest->line = line;
 	now.misses++;
+	return oldest;
 }
+
+static uint64_t line_of(uint64_t address)
+{
+	return (address >> line_bits) + 1U;
+}
+
+/*
+ * An instruction that accesses memory. What it found out with its last access mostly holds for the
+ * next.
+ */
+struct access {
+	uint64_t at; /* the instruction's address */
+	uint64_t base;
+	uint64_t size; /* of memory of one kind */
+	struct way *way;
+	uint64_t bytes; /* that an access of `info` moves */
+	uint32_t info;
+	uint8_t kind;
+	bool stores;
+};
 
 /* Kinds do not change within a page that no region reaches into; nor do regions while QEMU runs. */
-#define PAGE_BITS 10U
+#define PAGE_SIZE 1024U
 
-static enum kind kind_outside(qemu_plugin_meminfo_t info, uint64_t address)
+static __attribute__((noinline)) void find_kind(struct access *access, uint64_t address)
 {
-	static uint64_t last_page = UINT64_MAX;
-	static enum kind last_kind;
 	const struct qemu_plugin_hwaddr *physical;
 
-	if (address >> PAGE_BITS != last_page) {
-		physical = qemu_plugin_get_hwaddr(info, address);
-		last_kind = physical != NULL && qemu_plugin_hwaddr_is_io(physical) ? DEVICE : RAM;
-		last_page = address >> PAGE_BITS;
-	}
-	return last_kind;
-}
-
-static enum kind kind_of(qemu_plugin_meminfo_t info, uint64_t address)
-{
-	/* Most accesses go where one before went. */
-	static uint64_t last;
-	const struct region *region = control->region;
-
-	if (address - region[last].base < region[last].size) {
-		return (enum kind)region[last].kind;
-	}
 	for (uint64_t i = 0U; i < control->regions; i++) {
-		if (address - region[i].base < region[i].size) {
-			last = i;
-			return (enum kind)region[i].kind;
+		const struct region *region = &control->region[i];
+
+		if (address - region->base < region->size) {
+			access->base = region->base;
+			access->size = region->size;
+			access->kind = (uint8_t)region->kind;
+			return;
 		}
 	}
-	return kind_outside(info, address);
+	physical = qemu_plugin_get_hwaddr(access->info, address);
+	access->kind = physical != NULL && qemu_plugin_hwaddr_is_io(physical) ? DEVICE : RAM;
+	access->base = address & ~(uint64_t)(PAGE_SIZE - 1U);
+	access->size = PAGE_SIZE;
+	/* A region may begin or end in the page. */
+	for (uint64_t i = 0U; i < control->regions; i++) {
+		const struct region *region = &control->region[i];
+
+		if (region->base < access->base + PAGE_SIZE &&
+		    access->base < region->base + region->size) {
+			access->base = address;
+			access->size = 1U;
+		}
+	}
+}
+
+static __attribute__((noinline)) void learn(struct access *access, qemu_plugin_meminfo_t info)
+{
+	access->info = info;
+	access->bytes = 1ULL << qemu_plugin_mem_size_shift(info);
+	access->stores = qemu_plugin_mem_is_store(info);
 }
 
 /* Around the first store, where a stack lies that is mapped as its thread starts. */
@@ -593,55 +737,115 @@ static void note_stack(uint64_t address)
 	}
 }
 
-static void accessed(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t address,
-		     void *userdata)
+static inline void note_access(struct access *access, qemu_plugin_meminfo_t info, uint64_t address,
+			       bool traced)
 {
-	uint64_t size = 1ULL << qemu_plugin_mem_size_shift(info);
-	enum kind kind;
-
-	(void)vcpu;
+	last_access = access->at;
 	if (!is_open) {
 		return;
 	}
-	if (tracing) {
-		trace((uint64_t)(uintptr_t)userdata, address);
+	if (traced) {
+		trace(access->at, address);
 		now.addresses = hashed(now.addresses, address);
 	}
-	kind = kind_of(info, address);
-	now.kind[kind]++;
-	now.unaligned += (address & (size - 1U)) != 0U;
-	if (qemu_plugin_mem_is_store(info)) {
-		now.stores++;
-		now.store_bytes += size;
+	if (access->info != info) {
+		learn(access, info);
+	}
+	if (address - access->base >= access->size) {
+		find_kind(access, address);
+	}
+	now.kind[access->kind]++;
+	now.unaligned += (address & (access->bytes - 1U)) != 0U;
+	now.stores += access->stores;
+	if (access->stores) {
+		now.store_bytes += access->bytes;
 		note_stack(address);
 	} else {
-		now.loads++;
-		now.load_bytes += size;
+		now.load_bytes += access->bytes;
 	}
 	/* A device's registers are never cached. */
-	if (kind != DEVICE) {
-		touch(address);
-		if ((address ^ (address + size - 1U)) >= control->cache_line) {
-			touch(address + size - 1U);
+	if (access->kind != DEVICE) {
+		uint64_t line = line_of(address);
+		uint64_t end = line_of(address + access->bytes - 1U);
+
+		if (access->way->line != line) {
+			access->way = fetch(line);
+		}
+		access->way->used = ++cache_time;
+		if (end != line) {
+			fetch(end)->used = ++cache_time;
 		}
 	}
 }
 
+static void accessed(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t address,
+		     void *userdata)
+{
+	(void)vcpu;
+	note_access(userdata, info, address, false);
+}
+
+static void accessed_traced(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t address,
+			    void *userdata)
+{
+	(void)vcpu;
+	note_access(userdata, info, address, true);
+}
+
+/* Where only the flow is looked at. */
+static void noted(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t address, void *userdata)
+{
+	(void)vcpu;
+	(void)info;
+	(void)address;
+	last_access = ((const struct access *)userdata)->at;
+}
+
 /* ------------------------------------------------------------ open and close */
+
+static bool looks_at(uint64_t what)
+{
+	return (control->look_at & what) != 0U;
+}
+
+/* What the harness reads is up to date then. */
+static void settle(void)
+{
+	if (looks_at(LOOK_AT_FLOW)) {
+		settle_blocks(is_open);
+	} else {
+		now.instructions += settle_singles(is_open);
+	}
+}
+
+/* The guest waits: for the harness, perhaps. */
+static void idle(qemu_plugin_id_t id, unsigned int vcpu)
+{
+	(void)id;
+	(void)vcpu;
+	settle();
+}
+
+#if PLUGIN_API > 1
+static void processor_is_there(qemu_plugin_id_t id, unsigned int vcpu)
+{
+	(void)id;
+	(void)vcpu;
+	find_tally(&ends);
+	find_tally(&singles);
+}
+#endif
 
 static void open_window(unsigned int vcpu, void *userdata)
 {
-	const uint64_t *live = counters();
-
 	(void)vcpu;
 	(void)userdata;
+	is_open = false;
+	settle();
 	is_open = true;
 	now = (struct window){0};
 	control->traced = 0U;
-	for (size_t i = 0U; i < used_count; i++) {
-		used[i].before = live[used[i].counter];
-	}
-	if ((control->look_at & LOOK_AT_FLOW) != 0U) {
+	if (looks_at(LOOK_AT_FLOW)) {
 		open_flow();
 	}
 }
@@ -649,28 +853,19 @@ static void open_window(unsigned int vcpu, void *userdata)
 static void close_window(unsigned int vcpu, void *userdata)
 {
 	struct window *windows = (struct window *)(shared + control->windows_at);
-	uint64_t *inside = (uint64_t *)(shared + control->inside_at);
-	const uint64_t *live = counters();
 
 	(void)vcpu;
 	(void)userdata;
 	if (!is_open) {
 		return;
 	}
-	if ((control->look_at & LOOK_AT_FLOW) != 0U) {
-		(void)settle();
+	settle();
+	if (looks_at(LOOK_AT_FLOW)) {
+		close_flow();
 	}
 	is_open = false;
-	/*
-	 * The first in use is that of all instructions, which counts only where the flow is looked
-	 * at.
-	 */
-	for (size_t i = 1U; i < used_count; i++) {
-		uint64_t executed = live[used[i].counter] - used[i].before;
-
-		inside[used[i].counter] += executed;
-		now.instructions += executed;
-	}
+	/* Each access went to memory of one kind. */
+	now.loads = now.kind[FLASH] + now.kind[RAM] + now.kind[DEVICE] - now.stores;
 	windows[control->windows++ % control->windows_max] = now;
 }
 
@@ -774,23 +969,51 @@ static bool is_call(const struct qemu_plugin_insn *insn)
 	}
 }
 
-static struct block *new_block(uint64_t start)
+/*
+ * A block of up to `members` instructions. Blocks live as long as QEMU: the code that it made of
+ * them is executed at any time.
+ */
+static struct block *new_block(uint64_t start, size_t members)
 {
 	struct block *block = calloc(1U, sizeof(*block));
 
 	if (block == NULL) {
 		abort();
 	}
+	block->members = calloc(members, sizeof(*block->members));
+	if (block->members == NULL) {
+		abort();
+	}
 	block->start = start;
 	block->function = function_of(start);
 	block->entry = begins_function(start);
+	blocks = grown(blocks, block_count, &block_max, sizeof(struct block *));
+	blocks[block_count++] = block;
 	return block;
 }
 
-/* Blocks live as long as QEMU: the code that it made of them is executed at any time. */
+/* Its last instruction, `insn`, is known: who executes that has executed all. */
+static void end_block(struct block *block, struct qemu_plugin_insn *insn)
+{
+	block->end = qemu_plugin_insn_vaddr(insn) + qemu_plugin_insn_size(insn);
+	block->calls = is_call(insn);
+	count(insn, &ends, 0U);
+}
+
+static bool opens_at(uint64_t address)
+{
+	return holds(control->open_at, control->opens, address);
+}
+
+static bool closes_at(uint64_t address)
+{
+	return holds(control->close_at, control->closes, address);
+}
+
 static void follow_flow(struct qemu_plugin_tb *tb)
 {
 	size_t insns = qemu_plugin_tb_n_insns(tb);
+	struct qemu_plugin_insn *before = NULL;
 	struct block *block = NULL;
 
 	for (size_t i = 0U; i < insns; i++) {
@@ -798,18 +1021,41 @@ static void follow_flow(struct qemu_plugin_tb *tb)
 		uint64_t address = qemu_plugin_insn_vaddr(insn);
 
 		if (block == NULL) {
-			block = new_block(address);
-			qemu_plugin_register_vcpu_tb_exec_cb(tb, begin_block,
-							     QEMU_PLUGIN_CB_NO_REGS, block);
-		} else if (begins_function(address)) {
-			block = new_block(address);
-			qemu_plugin_register_vcpu_insn_exec_cb(insn, begin_block,
-							       QEMU_PLUGIN_CB_NO_REGS, block);
+			block = new_block(address, insns);
+			qemu_plugin_register_vcpu_tb_exec_cb(
+				tb, tracing ? begin_traced_block : begin_block,
+				QEMU_PLUGIN_CB_NO_REGS, block);
+		} else if (begins_function(address) || opens_at(address) || closes_at(address)) {
+			end_block(block, before);
+			block = new_block(address, insns - i);
+			qemu_plugin_register_vcpu_insn_exec_cb(
+				insn, tracing ? begin_traced_block : begin_block,
+				QEMU_PLUGIN_CB_NO_REGS, block);
 		}
-		block->instructions++;
-		block->end = address + qemu_plugin_insn_size(insn);
-		block->calls = is_call(insn);
+		block->members[block->instructions++] = (struct member){
+			(uint32_t)counter_of(address), (uint32_t)(address - block->start)};
+		before = insn;
 	}
+	if (block != NULL) {
+		end_block(block, before);
+	}
+}
+
+static void follow_memory(struct qemu_plugin_insn *insn)
+{
+	struct access *access = calloc(1U, sizeof(*access));
+
+	if (access == NULL) {
+		abort();
+	}
+	access->at = qemu_plugin_insn_vaddr(insn);
+	access->way = ways;
+	access->info = UINT32_MAX;
+	qemu_plugin_register_vcpu_mem_cb(insn,
+					 !looks_at(LOOK_AT_MEMORY) ? noted
+					 : tracing                 ? accessed_traced
+								   : accessed,
+					 QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_RW, access);
 }
 
 static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
@@ -817,21 +1063,19 @@ static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 	size_t insns = qemu_plugin_tb_n_insns(tb);
 
 	(void)id;
-	use(INSTRUCTIONS);
-	if ((control->look_at & LOOK_AT_FLOW) != 0U) {
+	if (looks_at(LOOK_AT_FLOW)) {
 		follow_flow(tb);
 	}
 	for (size_t i = 0U; i < insns; i++) {
 		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
 		uint64_t address = qemu_plugin_insn_vaddr(insn);
-		size_t counter = counter_of(address);
 
 		/* Before it is counted: it is the first of what the window holds. */
-		if (holds(control->close_at, control->closes, address)) {
+		if (closes_at(address)) {
 			qemu_plugin_register_vcpu_insn_exec_cb(insn, close_window,
 							       QEMU_PLUGIN_CB_NO_REGS, NULL);
 		}
-		if (holds(control->open_at, control->opens, address)) {
+		if (opens_at(address)) {
 			qemu_plugin_register_vcpu_insn_exec_cb(insn, open_window,
 							       QEMU_PLUGIN_CB_NO_REGS, NULL);
 		}
@@ -839,16 +1083,15 @@ static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 			qemu_plugin_register_vcpu_insn_exec_cb(insn, linger, QEMU_PLUGIN_CB_NO_REGS,
 							       NULL);
 		}
-		if ((control->look_at & LOOK_AT_MEMORY) != 0U) {
-			qemu_plugin_register_vcpu_mem_cb(insn, accessed, QEMU_PLUGIN_CB_NO_REGS,
-							 QEMU_PLUGIN_MEM_RW,
-							 (void *)(uintptr_t)address);
+		if (looks_at(LOOK_AT_FLOW | LOOK_AT_MEMORY)) {
+			follow_memory(insn);
 		}
-		use(counter);
-		if ((control->look_at & LOOK_AT_FLOW) != 0U) {
-			count(insn, INSTRUCTIONS);
+		if (!looks_at(LOOK_AT_FLOW)) {
+			size_t counter = counter_of(address);
+
+			use(counter);
+			count(insn, &singles, counter);
 		}
-		count(insn, counter);
 	}
 }
 
@@ -887,8 +1130,18 @@ qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_info *info, int argc,
 	if (seen == NULL || ways == NULL) {
 		return -1;
 	}
-#if PLUGIN_API > 1
-	score = qemu_plugin_scoreboard_new((size_t)control->counters * sizeof(uint64_t));
+	stack[0].node = node_at(0U);
+#if PLUGIN_API == 1
+	/* QEMU counts straight into what the harness reads, or blocks here. */
+	singles.place = live();
+	ends.place = &ends_counted;
+	if (looks_at(LOOK_AT_FLOW)) {
+		qemu_plugin_register_vcpu_idle_cb(id, idle);
+	}
+#else
+	new_tally(looks_at(LOOK_AT_FLOW) ? &ends : &singles,
+		  looks_at(LOOK_AT_FLOW) ? 1U : (size_t)control->counters);
+	qemu_plugin_register_vcpu_init_cb(id, processor_is_there);
 	qemu_plugin_register_vcpu_idle_cb(id, idle);
 #endif
 	qemu_plugin_register_vcpu_tb_trans_cb(id, translated);
