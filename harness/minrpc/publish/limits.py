@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from minrpc.targets.limits import Limit
+from minrpc.timing import Measurement
+from minrpc.timing.compare import counter_tolerance, timer_share
 from minrpc.timing.record import Record
 from minrpc.timing.units import count, percent, quantity
 
@@ -82,7 +84,9 @@ def _judged(limit: Limit, record: Record, base: Record | None) -> Iterator[tuple
     new = _value(limit, record)
     if new is None:
         return
-    old = _value(limit, base) if base is not None else None
+    old = None
+    if base is not None:
+        old, new = _values(limit, base, record)
     yield (f"{record.call} on {record.platform}" if limit.function else record.platform), old, new
 
 
@@ -100,7 +104,34 @@ def _value(limit: Limit, record: Record) -> float | None:
             return float(sum(record.code.values())) if record.code else None
     if limit.what in one.counters:
         return one.counter_per_call(limit.what)
-    return one.instructions if limit.what == "instructions" else None
+    return _by_the_clock(one) if limit.what == "instructions" else None
+
+
+def _by_the_clock(one: Measurement) -> float | None:
+    """Instructions as the time has them, less what the timer takes: what counting them gives, to a tick."""
+    each = one.clock.cycles_per_instruction
+    shares = [(sample.cycles - one.overhead.timer) / (sample.number or 1) for sample in one.samples]
+    return None if each is None else max(0.0, min(shares)) / float(each)
+
+
+def _values(limit: Limit, base: Record, head: Record) -> tuple[float | None, float]:
+    """Of both by the same source, and without what only a batch of another number of calls makes of it."""
+    before, after = base.measurement, head.measurement
+    old, new = _value(limit, base), _value(limit, head)
+    assert new is not None
+    if old is None or not limit.function or limit.what == "code":
+        return old, new
+    counted = [limit.what in one.counters for one in (before, after)]
+    if limit.what == "instructions" and counted[0] != counted[1]:
+        old, new = _by_the_clock(before), _by_the_clock(after) or 0.0
+    if limit.what in ("time", "cycles"):
+        share = timer_share(before, after)
+        share = after.clock.seconds(share) if limit.what == "time" else share
+    else:
+        share = counter_tolerance(limit.what, before, after)
+    if old is not None and new > old:
+        new = max(old, new - share)
+    return old, new
 
 
 def _shown(what: str, value: float) -> str:

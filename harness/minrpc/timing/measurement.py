@@ -25,7 +25,7 @@ _ENOUGH: Final = 10
 # Of the stack, on any processor here, in bytes.
 _ALIGNMENT: Final = 16
 # Counters that are no sum over the calls.
-_PEAKS: Final = frozenset({"stack_bytes"})
+PEAKS: Final = frozenset({"stack_bytes"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +151,7 @@ class Measurement:
     @staticmethod
     def per_call(name: str, sample: Sample) -> float:
         """A counter's value per call of `sample`; what is a peak is one for all its calls."""
-        return sample.columns[name] / (1 if name in _PEAKS else sample.number or 1)
+        return sample.columns[name] / (1 if name in PEAKS else sample.number or 1)
 
     def counter_per_call(self, name: str) -> float:
         """A counter's typical value per call: the fewest, where times are exact; else the median.

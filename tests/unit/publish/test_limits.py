@@ -12,10 +12,12 @@ from minrpc.errors import ConfigurationError
 from minrpc.publish.limits import broken_limits, idle_limits, unchecked_limits
 from minrpc.targets.config import merge
 from minrpc.targets.limits import Limit, limits_of, load_limits
-from minrpc.timing.record import dump
+from minrpc.timing import Sample
+from minrpc.timing.compare import compare
+from minrpc.timing.record import Record, dump
 
 from tests.unit.publish.runs import counted
-from tests.unit.timing.samples import FIRMWARE
+from tests.unit.timing.samples import EXACT, FIRMWARE, recorded
 
 PLATFORMS = ("posix", "bare_mps2_an385")
 
@@ -149,3 +151,41 @@ def test_compare_fails_and_tells_github(
     assert len(errors) == 2
     assert "::error title=limits.add.instructions::add(" in errors[0]
     assert "+10 %25 of 200" in errors[0]
+
+
+def small(number: int, calls: int = 1000, *, count: bool = True) -> Record:
+    """A call of `calls` instructions, 32 for the evaluator; 20 of the batch are in the timer's 243 cycles."""
+    instructions = number * (calls + 32)
+    columns = {"instructions": 20 + instructions, "loads": 7 + number * 100} if count else {}
+    cycles = round(instructions * float(EXACT.cycles_per_instruction or 1) + 243)
+    sample = Sample(cycles, number, columns=columns)
+    one = recorded([1])
+    return replace(one, measurement=replace(one.measurement, samples=(sample,) * 3))
+
+
+@pytest.mark.parametrize("what", ["instructions", "loads", "cycles", "time"])
+@pytest.mark.parametrize("count", [True, False])
+def test_verdicts_do_not_depend_on_the_number_of_calls_in_a_batch(what: str, count: bool) -> None:
+    given = limits(add={what: "+0.1%"})
+    for numbers in ((10, 1), (1, 10), (10, 1000), (7, 7)):
+        base, head = small(numbers[0]), small(numbers[1], count=count)
+        assert broken_limits(given, [head], [base]) == [], numbers
+        (change,) = compare([base], [head]).changes
+        assert change.verdict == "same"
+        assert change.counters == ()
+    if count or what != "loads":
+        more = small(10, 1100, count=count)
+        assert bool(broken_limits(given, [more], [small(20)])) == (what != "loads")
+        (change,) = compare([small(20)], [more]).changes
+        assert change.verdict == "slower"
+
+
+def test_a_difference_of_one_is_told_where_batches_are_equal() -> None:
+    (change,) = compare([small(10)], [small(10, 1001)]).changes
+    assert [one.name for one in change.counters] == ["instructions"]
+    assert broken_limits(limits(add={"instructions": "+0"}), [small(10, 1001)], [small(10)])
+    # Counted, or from the time: the same but for what a batch has once.
+    counted_, timed = (
+        broken_limits(limits(add={"instructions": 1}), [small(10, count=count)]) for count in (True, False)
+    )
+    assert counted_[0].head == pytest.approx(timed[0].head, abs=2.1)
