@@ -100,3 +100,19 @@ def test_a_function_that_is_loaded_is_checked_as_one_of_the_firmware(
         early = check_constant_time(checked.device, checked.counters, "early", given, library)
     assert not early
     assert "from early" in str(early)
+
+
+def test_an_interrupt_of_the_timer_waits_while_a_function_is_checked(checked: Checked) -> None:
+    """One that would come in it makes runs differ; masked, all are equal to the last access."""
+    lib = checked.device.system_lib()
+    if not lib["interrupt"]():
+        pytest.skip("how to raise a timer's interrupt from C is not known here")
+
+    def run(*, masked: bool) -> bytes:
+        lib.measure("interrupt", number=1, repeat=1, interrupts_masked=masked)()
+        return checked.counters.last_trace().tobytes()
+
+    assert len({run(masked=False) for _ in range(6)}) > 1
+    assert len({run(masked=True) for _ in range(6)}) == 1
+    # And they come again afterwards.
+    assert len({run(masked=False) for _ in range(6)}) > 1

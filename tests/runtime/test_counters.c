@@ -191,6 +191,55 @@ TEST(the_list_tells_which_can_not_be_had)
 	host_stop(host);
 }
 
+static uint32_t masked;
+static uint32_t unmasked;
+static bool was_masked; /* when the counter was read */
+
+static void mask(void *context, bool now)
+{
+	(void)context;
+	CHECK_EQ(masked - unmasked, now ? 0U : 1U);
+	*(now ? &masked : &unmasked) += 1U;
+}
+
+static uint64_t read_masked(void *context)
+{
+	(void)context;
+	was_masked = masked != unmasked;
+	return 0U;
+}
+
+/* Around each batch, also one that fails; and never where nobody asked. */
+TEST(interrupts_are_masked_around_a_batch)
+{
+	static const struct minrpc_counter looking[] = {
+		{.name = "look", .unit = "", .bits = 32U, .read = read_masked}, {.name = NULL}};
+	struct host *host = start();
+
+	masked = 0U;
+	unmasked = 0U;
+	expect_exception(create(host, "tick", "interrupts_masked"), "no counter interrupts_masked");
+	host->platform.interrupts_mask = mask;
+	host->config.counters = looking;
+	host_reboot(host);
+	CHECK(host_take(host));
+	host_open(host, 0x26U);
+	(void)column(run(host, "tick", "look"), 1U, 0U);
+	CHECK_EQ(masked, 0U);
+	CHECK(!was_masked);
+	(void)column(run(host, "tick", "look,interrupts_masked"), 1U, 0U);
+	CHECK_EQ(masked, 1U);
+	CHECK_EQ(unmasked, 1U);
+	CHECK(was_masked);
+	host_functions.calls = 0U;
+	host_functions.fail_at = 2U;
+	expect_exception(run(host, "fail_at", "interrupts_masked"), "");
+	CHECK_EQ(masked, 2U);
+	CHECK_EQ(unmasked, 2U);
+	host_still_serves(host);
+	host_stop(host);
+}
+
 /* As many as there can be, in a session whose answers are kept to be sent again. */
 TEST(a_long_list_is_kept_where_it_fits)
 {
@@ -248,4 +297,5 @@ CHECK_MAIN(CASE(differences_are_modulo_a_counters_width),
 	   CASE(those_before_one_that_can_not_be_had_are_stopped),
 	   CASE(counters_stop_when_the_timed_function_fails), CASE(only_whole_names_are_known),
 	   CASE(a_calls_peak_is_above_what_was_in_use), CASE(the_list_tells_which_can_not_be_had),
-	   CASE(a_long_list_is_kept_where_it_fits), CASE(a_list_needs_memory))
+	   CASE(a_long_list_is_kept_where_it_fits), CASE(a_list_needs_memory),
+	   CASE(interrupts_are_masked_around_a_batch))

@@ -22,6 +22,7 @@ enum own {
 };
 
 #define PEAK_BITS ((1U << PEAKS) - 1U)
+#define MASKED    "interrupts_masked"
 
 static uint64_t received(void *context)
 {
@@ -76,14 +77,22 @@ static bool is_there(const struct minrpc_server *server, uint32_t number)
 	return number != HEAP_BYTES || platform->heap_use != NULL;
 }
 
+static bool is_named(const char *counter, const char *name, uint32_t length)
+{
+	return strlen(counter) == length && memcmp(counter, name, length) == 0;
+}
+
 static bool choose(struct minrpc_server *server, const char *name, uint32_t length,
 		   uint32_t *chosen)
 {
 	struct minrpc_counter counter;
 
+	if (is_named(MASKED, name, length) && server->config->platform->interrupts_mask != NULL) {
+		*chosen |= MINRPC_MASKED;
+		return true;
+	}
 	for (uint32_t i = 0U; i < MINRPC_COUNTERS_MAX && counter_at(server, i, &counter); i++) {
-		if (strlen(counter.name) == length && memcmp(counter.name, name, length) == 0 &&
-		    is_there(server, i)) {
+		if (is_named(counter.name, name, length) && is_there(server, i)) {
 			*chosen |= 1U << i;
 			return true;
 		}
@@ -108,7 +117,7 @@ bool minrpc_counters_choose(struct minrpc_server *server, const char *names, uin
 
 uint32_t minrpc_counters_count(uint32_t chosen)
 {
-	return (uint32_t)__builtin_popcount(chosen);
+	return (uint32_t)__builtin_popcount(chosen & ~MINRPC_MASKED);
 }
 
 uint32_t minrpc_counters_names(const struct minrpc_server *server, uint32_t chosen, char *to)

@@ -343,6 +343,15 @@ static void read_counters(struct run *run, bool begins)
 	minrpc_counters_read(run->server, run->evaluator->chosen, run->counted, begins);
 }
 
+static void mask_interrupts(const struct run *run, bool masked)
+{
+	const struct minrpc_config *config = run->server->config;
+
+	if ((run->evaluator->chosen & MINRPC_MASKED) != 0U) {
+		config->platform->interrupts_mask(config->context, masked);
+	}
+}
+
 /* In a call of its own, which is not timed. */
 static bool find_peaks(struct run *run)
 {
@@ -368,6 +377,7 @@ static uint32_t count_of(const struct evaluator *evaluator)
 #else
 
 #define read_counters(run, begins)    ((void)0)
+#define mask_interrupts(run, masked)  ((void)0)
 #define find_peaks(run)               true
 #define enable_counters(run, on)      true
 #define names_size(server, evaluator) ((void)(server), (void)(evaluator), 0U)
@@ -383,14 +393,17 @@ static bool time_batch(struct run *run)
 	tvm_crt_error_t error;
 	bool done;
 
+	mask_interrupts(run, true);
 	read_counters(run, true);
 	error = minrpc_timer_start(&server->timer, platform, context);
 	if (error != kTvmErrorNoError) {
+		mask_interrupts(run, false);
 		return minrpc_fail(server, "timer error 0x%x", (unsigned int)error);
 	}
 	done = run_batch(run);
 	(void)minrpc_timer_stop(&server->timer, platform, context, &run->sample.cycles);
 	read_counters(run, false);
+	mask_interrupts(run, false);
 	run->sample.batches++;
 	return done && !minrpc_is_abandoned(server);
 }

@@ -252,10 +252,13 @@ bool minrpc_evaluator_create_counting(struct minrpc_call *call);
 #if MINRPC_COUNTERS
 /* --------------------------------------------------------------- counters.c */
 
-/* A set of counters has a bit for each number. */
-#define MINRPC_COUNTERS_MAX 32U
+/* A set of counters has a bit for each number; the last one says that interrupts are masked. */
+#define MINRPC_COUNTERS_MAX 31U
+#define MINRPC_MASKED       (1U << MINRPC_COUNTERS_MAX)
 
-/* The set of those that `names` has, with commas between; fails with the first that is not there.
+/*
+ * The set of those that `names` has, with commas between; fails with the first that is not there.
+ * The name interrupts_masked is no counter's: no interrupt comes in a timed batch.
  */
 bool minrpc_counters_choose(struct minrpc_server *server, const char *names, uint32_t *chosen);
 uint32_t minrpc_counters_count(uint32_t chosen);

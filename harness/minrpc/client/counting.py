@@ -23,6 +23,8 @@ COUNTING_EVALUATOR: Final = "minrpc.time_evaluator"
 
 # The function of this name does nothing; with number 0 not even it is called.
 _EMPTY: Final = ""
+# To the device it is a counter's name, though it counts nothing.
+_MASKED: Final = "interrupts_masked"
 _EMPTY_CALLS: Final = 1000
 _EMPTY_REPEATS: Final = 15
 _EMPTY_PEAKS: Final = 3
@@ -189,6 +191,16 @@ class Measurer:
 
     def __repr__(self) -> str:
         return f"Measurer({self.name!r}, {self.options})"
+
+
+def masked(rpc: RpcClient) -> tuple[str, ...]:
+    """What an evaluator is asked for beside counters to mask interrupts. Raises ConfigurationError."""
+    if not device_counters(rpc):
+        raise ConfigurationError(
+            "this firmware can't mask interrupts while it times",
+            next_step="build it with -DMINRPC_COUNTERS=ON, CONFIG_MINRPC_COUNTERS=y on Zephyr",
+        )
+    return (_MASKED,)
 
 
 def create_evaluator(

@@ -185,6 +185,7 @@ class RemoteModule(RemoteHandle):
         timeout_s: float | None = None,
         counters: Sequence[str] | Literal["all"] = (),
         memory: bool = False,
+        interrupts_masked: bool = False,
         **options: int,
     ) -> Measurer:
         """Times `name` in whole cycles of the device's clock: call what comes back with its arguments.
@@ -196,17 +197,22 @@ class RemoteModule(RemoteHandle):
             Under QEMU the device must have been started with `counters=True` for those of the emulator.
         memory: what of stack, workspace and heap a call needs, in one that is not timed, before each repeat:
             see `Measurement.memory`.
+        interrupts_masked: no interrupt, on posix no signal, comes while a batch is timed. A function that
+            waits for one never ends, and what a batch that takes long makes the device miss, it misses.
 
         Raises ValueError for options that make no sense, DialectError when the device is not this project's,
-        ConfigurationError for a counter that is not there, with those that are.
+        ConfigurationError for a counter that is not there, with those that are, and for firmware that can't
+        mask interrupts.
         """
         asked = EvaluatorOptions(**{"repeat": _MEASURED_REPEATS, **options})
         module = Module(self.handle)
         with self._rpc.lock:
             rpc = self._ready()
             counted = counting.Counted.chosen(rpc, counters, memory=memory)
+            masked = counting.masked(rpc) if interrupts_masked else ()
 
             def evaluator(names: Sequence[str]) -> RemoteFunction:
+                names = (*names, *masked)
                 handle = counting.create_evaluator(rpc, module, name, asked, names)
                 return self._timed(name, handle, asked, timeout_s)
 

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from minrpc.client import Device, RemoteArray
+from minrpc.client.device_counters import device_counters
 from minrpc.counters.image import Image
 from minrpc.counters.lines import LineTable
 from minrpc.counters.profile import Measures
@@ -23,7 +24,8 @@ from minrpc.errors import ConfigurationError, HarnessError
 
 Trace = npt.NDArray[np.void]
 
-# An interrupt in a call changes its trace. Two traces of an input that are equal had none, or the same.
+# Where interrupts are not masked, one in a call changes its trace. Two traces of an input that are equal had
+# none, or the same.
 _TRIES: Final = 20
 
 
@@ -48,12 +50,16 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class ConstantTime:
-    """What comparing the runs gave. As a bool: whether all were equal."""
+    """What comparing the runs gave. As a bool: whether all were equal.
+
+    masked: no interrupt could come in a run; else those runs count that came out the same twice.
+    """
 
     function: str
     inputs: int
     steps: int
     differences: tuple[Difference, ...]
+    masked: bool = True
 
     def __bool__(self) -> bool:
         return not self.differences
@@ -62,9 +68,10 @@ class ConstantTime:
         if self.differences:
             lines = [f"{self.function} depends on its input:", *(f"  {one}" for one in self.differences)]
             return "\n".join(lines)
+        how = "" if self.masked else ", interrupts not masked"
         return (
             f"{self.function} took the same path and the same addresses, {self.steps:,} steps, for these "
-            f"{self.inputs} inputs; that is no proof for others"
+            f"{self.inputs} inputs{how}; that is no proof for others"
         )
 
 
@@ -77,16 +84,19 @@ def check_constant_time(
 ) -> ConstantTime:
     """Call `name` with each of `inputs`, and compare what it executed and accessed, step by step.
 
+    Interrupts are masked meanwhile. Where the firmware can't, two runs of an input that are equal had none.
+
     Arrays of numpy are copied to the same addresses for each input, so all must be of one shape and type;
     other arguments go as they are. The device was started with `counters`, which keep traces.
     library: what has the function, where it is not the firmware's own.
 
-    Raises ConfigurationError for inputs that don't fit together, HarnessError where interrupts leave no two
-    runs of an input equal, ValueError for a run that is too long to keep.
+    Raises ConfigurationError for inputs that don't fit together, HarnessError where no two runs of an input
+    are equal, ValueError for a run that is too long to keep.
     """
     arguments = _on_device(device, inputs)
     functions: Measures = library if library is not None else device.system_lib()
-    measurer = functions.measure(name, number=1, repeat=1)
+    masks = bool(device_counters(device.rpc))
+    measurer = functions.measure(name, number=1, repeat=1, interrupts_masked=masks)
     traces = []
     for given in inputs:
         for on_device, value in zip(arguments, given, strict=True):
@@ -103,7 +113,7 @@ def check_constant_time(
         for index, other in enumerate(traces[1:], 1)
     ]
     differences = tuple(one for one in found if one is not None)
-    return ConstantTime(name, len(inputs), len(traces[0]), differences)
+    return ConstantTime(name, len(inputs), len(traces[0]), differences, masks)
 
 
 def _on_device(device: Device, inputs: Sequence[Sequence[Any]]) -> list[RemoteArray | None]:
@@ -124,7 +134,8 @@ def _form(value: object) -> object:
 
 
 def _trace(measurer: Any, counters: QemuCounters, name: str, call: Sequence[object]) -> Trace:  # noqa: ANN401
-    """The trace of a call in which no interrupt was: the first that comes twice."""
+    """The trace of a call in which no interrupt was: the first that comes twice, so that what else differs
+    from run to run is not taken for the input's doing."""
     seen: list[Trace] = []
     for _ in range(_TRIES):
         measurer(*call)
@@ -132,7 +143,10 @@ def _trace(measurer: Any, counters: QemuCounters, name: str, call: Sequence[obje
         if any(np.array_equal(trace, before) for before in seen):
             return trace
         seen.append(trace)
-    raise HarnessError(f"no two of {_TRIES} runs of {name} with the same input were equal")
+    raise HarnessError(
+        f"no two of {_TRIES} runs of {name} with the same input were equal",
+        next_step="what it keeps from call to call must be the same each time",
+    )
 
 
 def difference(index: int, one: Trace, other: Trace, image: Image, lines: LineTable) -> Difference | None:

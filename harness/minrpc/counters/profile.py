@@ -89,7 +89,9 @@ class Profile:
 class Measures(Protocol):
     """What measures functions: a module of the device's, or a library that was loaded."""
 
-    def measure(self, name: str, *, number: int, repeat: int) -> Callable[..., Any]: ...
+    def measure(
+        self, name: str, *, number: int, repeat: int, interrupts_masked: bool = False
+    ) -> Callable[..., Any]: ...
 
 
 def profile_call(lib: Measures, counters: QemuCounters, name: str, arguments: Sequence[object]) -> Profile:

@@ -98,6 +98,17 @@ static void port_stack_paint(void *context)
 	(void)context;
 	stack_paint();
 }
+
+/* The server runs with interrupts on. */
+static void port_interrupts_mask(void *context, bool masked)
+{
+	(void)context;
+	if (masked) {
+		interrupts_off();
+	} else {
+		interrupts_on();
+	}
+}
 #endif
 
 static const struct minrpc_platform platform = {
@@ -115,6 +126,7 @@ static const struct minrpc_platform platform = {
 	.stack_use = port_stack_use,
 #if MINRPC_COUNTERS
 	.stack_paint = port_stack_paint,
+	.interrupts_mask = port_interrupts_mask,
 #endif
 };
 

@@ -7,6 +7,7 @@
 #define _GNU_SOURCE
 
 #include <linux/perf_event.h>
+#include <signal.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -80,6 +81,21 @@ const struct minrpc_counter posix_counters[] = {
 	EVENT("perf_branches", "", 2),     EVENT("perf_branch_misses", "", 3),
 	EVENT("perf_cache_misses", "", 4), {.name = NULL},
 };
+
+/* What interrupts a process is a signal. */
+void posix_interrupts_mask(void *context, bool masked)
+{
+	static sigset_t before;
+	sigset_t all;
+
+	(void)context;
+	(void)sigfillset(&all);
+	if (masked) {
+		(void)sigprocmask(SIG_SETMASK, &all, &before);
+	} else {
+		(void)sigprocmask(SIG_SETMASK, &before, NULL);
+	}
+}
 
 /* Where the paint ends, towards where the stack grows from. */
 static uint32_t *top;

@@ -7,6 +7,7 @@
 #ifndef COUNTERS_H_
 #define COUNTERS_H_
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <minrpc/counter.h>
@@ -16,5 +17,6 @@ extern const struct minrpc_counter posix_counters[];
 /* As the callbacks of struct minrpc_platform. */
 void posix_stack_use(void *context, uint32_t *size, uint32_t *peak);
 void posix_stack_paint(void *context);
+void posix_interrupts_mask(void *context, bool masked);
 
 #endif /* COUNTERS_H_ */

@@ -186,6 +186,7 @@ static const struct minrpc_platform platform = {
 #if MINRPC_COUNTERS
 	.stack_use = posix_stack_use,
 	.stack_paint = posix_stack_paint,
+	.interrupts_mask = posix_interrupts_mask,
 #endif
 };
 

@@ -51,6 +51,18 @@ const struct minrpc_counter minrpc_zephyr_counters[] = {
 	{.name = NULL},
 };
 
+void minrpc_interrupts_mask(void *context, bool masked)
+{
+	static unsigned int key;
+
+	ARG_UNUSED(context);
+	if (masked) {
+		key = irq_lock();
+	} else {
+		irq_unlock(key);
+	}
+}
+
 void minrpc_stack_paint(void *context)
 {
 	ARG_UNUSED(context);

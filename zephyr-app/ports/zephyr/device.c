@@ -140,6 +140,7 @@ static const struct minrpc_platform platform = {
 #if defined(CONFIG_MINRPC_COUNTERS)
 	.stack_paint = KNOWS_STACK ? minrpc_stack_paint : NULL,
 	.heap_use = minrpc_heap_use,
+	.interrupts_mask = minrpc_interrupts_mask,
 #endif
 };
 

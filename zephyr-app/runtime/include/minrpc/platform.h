@@ -107,6 +107,12 @@ struct minrpc_platform {
 	 * @param reset  from now on the peak is that since now
 	 */
 	void (*heap_use)(void *context, uint32_t *used, uint32_t *peak, bool reset);
+
+	/*
+	 * Keeps interrupts out of a timed batch: `masked` when it begins, and as they were before
+	 * when it has ended. NULL: it can't.
+	 */
+	void (*interrupts_mask)(void *context, bool masked);
 #endif
 };
 
