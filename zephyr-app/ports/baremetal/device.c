@@ -99,6 +99,12 @@ static void port_stack_paint(void *context)
 	stack_paint();
 }
 
+static void port_heap_use(void *context, uint32_t *used, uint32_t *peak, bool reset)
+{
+	(void)context;
+	heap_use(used, peak, reset);
+}
+
 /* The server runs with interrupts on. */
 static void port_interrupts_mask(void *context, bool masked)
 {
@@ -126,6 +132,7 @@ static const struct minrpc_platform platform = {
 	.stack_use = port_stack_use,
 #if MINRPC_COUNTERS
 	.stack_paint = port_stack_paint,
+	.heap_use = port_heap_use,
 	.interrupts_mask = port_interrupts_mask,
 #endif
 };

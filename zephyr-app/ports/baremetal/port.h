@@ -7,6 +7,7 @@
 #ifndef PORT_H_
 #define PORT_H_
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -65,6 +66,9 @@ uint64_t clock_cycles(void);
 
 void stack_paint(void);
 void stack_use(uint32_t *size, uint32_t *peak);
+
+/* heap.c: what malloc has taken, now and at the most since the last reset of that. */
+void heap_use(uint32_t *used, uint32_t *peak, bool reset);
 
 /*
  * counters_*.c: what the processor counts; ended by one without a name. Where MINRPC_COUNTERS is

@@ -1,0 +1,52 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Functions that take from the heap, and that sleep.
+ */
+#include <stdlib.h>
+
+#include <tvm/runtime/c_backend_api.h>
+#include <tvm/runtime/crt/module.h>
+
+#if defined(__ZEPHYR__)
+#include <zephyr/kernel.h>
+#endif
+
+#define PACKED                                                                                     \
+	TVMValue *args, int *codes, int count, TVMValue *value, int *value_code, void *resource
+#define UNUSED ((void)args, (void)codes, (void)count, (void)value, (void)value_code, (void)resource)
+
+/* A number of bytes: allocated in two halves, and freed. */
+static int heap(PACKED)
+{
+	size_t size = (size_t)args[0].v_int64 / 2U;
+	volatile char *one = malloc(size);
+	volatile char *other = malloc(size);
+	int result = one != NULL && other != NULL ? 0 : -1;
+
+	UNUSED;
+	free((void *)other);
+	free((void *)one);
+	return result;
+}
+
+/* A number: sleeps so often. */
+static int rests(PACKED)
+{
+	UNUSED;
+#if defined(__ZEPHYR__)
+	for (int64_t i = 0; i < args[0].v_int64; i++) {
+		k_msleep(1);
+	}
+#endif
+	return 0;
+}
+
+static const TVMBackendPackedCFunc functions[] = {heap, rests};
+static const TVMFuncRegistry registry = {"\002\000heap\0rests\0", functions};
+static const TVMModule module = {&registry};
+
+const TVMModule *TVMSystemLibEntryPoint(void)
+{
+	return &module;
+}
