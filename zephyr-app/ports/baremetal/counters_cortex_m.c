@@ -15,9 +15,16 @@
 
 #if defined(__ARM_ARCH) && __ARM_ARCH >= 7
 
-#define DEMCR                 (*(volatile uint32_t *)0xe000edfcU)
+/* A test on the host has them elsewhere. */
+#ifndef DWT_ADDRESS
+#define DEMCR_ADDRESS 0xe000edfcU
+#define DWT_ADDRESS   0xe0001000U
+#define PMU_ADDRESS   0xe0003000U
+#endif
+
+#define DEMCR                 (*(volatile uint32_t *)DEMCR_ADDRESS)
 #define DEMCR_TRCENA          (1U << 24)
-#define DWT                   ((volatile uint32_t *)0xe0001000U)
+#define DWT                   ((volatile uint32_t *)DWT_ADDRESS)
 #define DWT_CTRL              0U
 #define DWT_CYCCNT            1U
 #define DWT_CPICNT            2U
@@ -70,7 +77,7 @@ static bool enable_dwt(void *context, bool on)
 
 #if defined(__ARM_ARCH_8_1M_MAIN__)
 
-#define PMU(offset)    (*(volatile uint32_t *)(uintptr_t)(0xe0003000U + (offset)))
+#define PMU(offset)    (*(volatile uint32_t *)(uintptr_t)(PMU_ADDRESS + (offset)))
 #define PMU_EVCNTR(n)  PMU(4U * (n))
 #define PMU_EVTYPER(n) PMU(0x400U + 4U * (n))
 #define PMU_CNTENSET   PMU(0xc00U)
