@@ -19,7 +19,7 @@ from minrpc.client.device_counters import device_counters
 from minrpc.counters.image import Image
 from minrpc.counters.lines import LineTable
 from minrpc.counters.profile import Measures
-from minrpc.counters.qemu_counters import STEP_BLOCK, QemuCounters
+from minrpc.counters.qemu_counters import STEP_JUMP, QemuCounters
 from minrpc.errors import ConfigurationError, HarnessError
 
 Trace = npt.NDArray[np.void]
@@ -35,7 +35,7 @@ class Difference:
 
     what: "path", other instructions were executed, or "addresses", the same ones accessed other memory.
     place: function, file and line of the instruction from which on they differ: the branch, or the access.
-    step: blocks and accesses before it.
+    step: jumps and accesses before it.
     """
 
     index: int
@@ -160,12 +160,12 @@ def difference(index: int, one: Trace, other: Trace, image: Image, lines: LineTa
     else:
         at = int(unequal[0])
     here = at < length and one[at]["where"] == other[at]["where"]
-    if here and not int(one[at]["what"]) & STEP_BLOCK:
+    if here and not (int(one[at]["what"]) | int(other[at]["what"])) & STEP_JUMP:
         return Difference(index, "addresses", _place(int(one[at]["where"]), image, lines), at)
-    # The branch is the last instruction of the block before.
-    blocks = np.flatnonzero(one[:at]["what"] >= np.uint64(STEP_BLOCK))
-    end = int(one[blocks[-1]]["what"]) & (STEP_BLOCK - 1) if len(blocks) else 0
-    return Difference(index, "path", _place(end - 1, image, lines), at)
+    # Up to there both went straight on from the same place: they part at the first jump of the two.
+    jumps = [int(trace[at]["what"]) for trace in (one, other) if at < len(trace)]
+    ends = [jump - STEP_JUMP for jump in jumps if jump & STEP_JUMP]
+    return Difference(index, "path", _place(min(ends, default=0) - 1, image, lines), at)
 
 
 def _place(address: int, image: Image, lines: LineTable) -> str:

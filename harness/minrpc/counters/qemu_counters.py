@@ -64,9 +64,9 @@ _CONTROL: Final = np.dtype(
 # The counter that is no single instruction's comes first.
 _ELSEWHERE, _FIRST_RANGE = range(2)
 STEP: Final = np.dtype([("where", "<u8"), ("what", "<u8")])
-"""A step of a trace: a block that began at `where`, its end and the top bit in `what`; or an access, by the
-instruction at `where`, to the address in `what`."""
-STEP_BLOCK: Final = 1 << 63
+"""A step of a trace: a jump to `where`, the end of where it came from and the top bit in `what`; or an access
+by the instruction at `where` to the address in `what`."""
+STEP_JUMP: Final = 1 << 63
 _KINDS: Final = ("flash", "ram", "device")
 _WINDOW: Final = np.dtype(
     [
@@ -254,7 +254,7 @@ class QemuCounters:
         return self._counts(self._inside)
 
     def last_trace(self) -> npt.NDArray[np.void]:
-        """What the last timed batch did, in its order: blocks and accesses, as `STEP` has them.
+        """What the last timed batch did, in its order: jumps and accesses, as `STEP` has them.
 
         Raises ValueError where it did more than can be kept.
         """

@@ -199,13 +199,13 @@ struct control {
 	uint64_t windows; /* that were closed: the last windows_max of them are kept */
 };
 
-/* A block that was begun, or an access that an instruction made. */
+/* A jump, or an access that an instruction made. Where blocks end is QEMU's affair, and no step. */
 struct step {
-	uint64_t where; /* the block, or the instruction */
-	uint64_t what;  /* the block's end and the top bit, or the address */
+	uint64_t where; /* that it went to, or the instruction */
+	uint64_t what;  /* the end of where it came from and the top bit, or the address */
 };
 
-#define STEP_BLOCK (1ULL << 63)
+#define STEP_JUMP (1ULL << 63)
 
 _Static_assert(sizeof(struct control) <= 4096U, "a page of its own");
 
@@ -509,9 +509,9 @@ static __attribute__((noinline)) void change_function(const struct block *from, 
 
 /*
  * QEMU leaves a block behind an instruction that has accessed a device's register, and goes on with
- * a new one, or with an interrupt. Notes what of `block` was executed.
+ * a new one, or with an interrupt. Notes what of `block` was executed, and returns its end.
  */
-static __attribute__((noinline)) void leave_early(struct block *block, uint64_t next)
+static __attribute__((noinline)) uint64_t leave_early(struct block *block, uint64_t next)
 {
 	uint64_t size = block->end - block->start;
 	uint64_t upto = size;
@@ -529,14 +529,19 @@ static __attribute__((noinline)) void leave_early(struct block *block, uint64_t 
 		}
 	}
 	executed += is_open ? i : 0U;
+	return block->start + upto;
 }
 
-static inline void follow(const struct block *from, struct block *block, bool traced)
+static inline void trace_jump(uint64_t from, uint64_t to)
 {
-	if (traced) {
-		now.path = hashed(now.path, block->start);
-		trace(block->start, block->end | STEP_BLOCK);
+	if (from != to) {
+		now.path = hashed(hashed(now.path, from), to);
+		trace(to, from | STEP_JUMP);
 	}
+}
+
+static inline void follow(const struct block *from, struct block *block)
+{
 	/* Mostly it is a jump within a function. */
 	if (block->function != active->function || (block->entry && from->calls) ||
 	    (block->start == active->returns && block->start != from->end)) {
@@ -547,12 +552,13 @@ static inline void follow(const struct block *from, struct block *block, bool tr
 static __attribute__((noinline)) void begin_after_a_part(struct block *from, struct block *block,
 							 bool traced)
 {
-	leave_early(from, block->start);
+	uint64_t end = leave_early(from, block->start);
+
+	if (is_open && traced) {
+		trace_jump(end, block->start);
+	}
 	if (is_open && block->function != from->function) {
-		follow(from, block, traced);
-	} else if (is_open && traced) {
-		now.path = hashed(now.path, block->start);
-		trace(block->start, block->end | STEP_BLOCK);
+		follow(from, block);
 	}
 }
 
@@ -570,7 +576,10 @@ static inline void begin(struct block *block, bool traced)
 	if (is_open) {
 		executed += from->instructions;
 		now.branches += block->start != from->end;
-		follow(from, block, traced);
+		if (traced) {
+			trace_jump(from->end, block->start);
+		}
+		follow(from, block);
 	}
 }
 
