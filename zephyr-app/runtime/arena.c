@@ -95,8 +95,9 @@ void minrpc_arena_init(struct minrpc_arena *arena, void *buffer, uint32_t size)
 {
 	uint32_t skip = (uint32_t)(-(uintptr_t)buffer & (MINRPC_ARENA_GRANULE - 1U));
 
-	*arena = (struct minrpc_arena){.base = (uint8_t *)buffer + skip};
+	*arena = (struct minrpc_arena){.base = buffer};
 	if (size >= skip + 2U * MINRPC_ARENA_GRANULE) {
+		arena->base += skip;
 		arena->size = (size - skip) & ~(MINRPC_ARENA_GRANULE - 1U);
 		arena->top = arena->size;
 	}

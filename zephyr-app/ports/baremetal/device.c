@@ -146,15 +146,15 @@ static uint8_t restarts __attribute__((section(".preserve")));
 static _Alignas(8) uint8_t receive_buffer[MACHINE_PACKET_BYTES];
 static uint8_t send_buffer[64];
 
+/* From the linker script: what of the RAM neither data nor stack have. */
+extern uint8_t __heap_start[], __heap_end[];
+
 /*
  * Where arrays are. It is not zeroed: that would be most of the time from reset to the first
  * answer.
  */
 static void give_arena(struct minrpc_config *config)
 {
-	/* From the linker script: what of the RAM neither data nor stack have. */
-	extern uint8_t __heap_start[], __heap_end[];
-
 #ifdef MACHINE_ARENA_BASE
 	config->arena = (void *)(uintptr_t)MACHINE_ARENA_BASE;
 	config->arena_size = MACHINE_ARENA_SIZE;
