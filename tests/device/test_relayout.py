@@ -99,7 +99,8 @@ def test_another_memory(laid_out: Device) -> None:
     assert layout.arena.base <= array.address < layout.arena.base + layout.arena.size
     np.testing.assert_array_equal(array.numpy(), np.arange(1000))
     still_adds(laid_out)
-    assert laid_out.relayout(arena=several[1], code=0).arena.base == several[1].base
+    whole = laid_out.relayout(arena=several[1], code=0).arena
+    assert 0 <= whole.base - several[1].base < 16, "arrays begin at the first granule"
 
 
 def test_what_is_no_memory_is_refused_and_all_is_as_before(laid_out: Device) -> None:
