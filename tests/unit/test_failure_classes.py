@@ -15,6 +15,7 @@ from minrpc.errors import HarnessError, MissingError
 from minrpc.firmware.zephyr_boards import NoSuchBoardError
 from minrpc.library import CompileError, GuardError, LinkError, LoadError, UndefinedSymbolsError
 from minrpc.running.qmp import QmpError
+from minrpc.tuning.judging import BoardLostError
 from minrpc.tvm.modules import ModuleError
 from minrpc.tvm.relax import ModelError
 
@@ -52,6 +53,7 @@ PROVOKED_BY: dict[type[HarnessError], str] = {
     NoSuchBoardError: "unit/firmware/test_zephyr_boards.py::test_a_board_that_zephyr_has_not",
     ModuleError: "unit/tvm/test_modules.py::test_what_is_no_module",
     ModelError: "unit/tvm/test_relax.py::test_a_shape_that_is_not_known_is_refused",
+    BoardLostError: "unit/tuning/test_boards.py::test_a_candidate_that_ends_the_last_board_has_its_verdict",
     QmpError: "unit/running/test_start.py::test_what_qemu_refuses_is_an_error_and_its_monitor_goes_on",
 }
 

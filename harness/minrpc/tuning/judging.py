@@ -46,15 +46,12 @@ _RESET_S: Final = 60.0
 
 
 class BoardLostError(HarnessError):
-    """A board does not come back, so it judges no more. verdict: what its candidate has done, if anything."""
+    """A board does not come back, so it judges no more."""
 
     default_next_step = "reset it; reset_command or reset_line in minrpc.toml would do that after a crash"
 
-    def __init__(self, port: str, cause: HarnessError, verdict: Result | None) -> None:
-        super().__init__(
-            f"{port} does not answer any more", details=[cause.message], stage=cause.stage or "tune"
-        )
-        self.verdict = verdict
+    verdict: Result | None = None
+    """What its candidate has done, if anything."""
 
 
 @dataclass
@@ -144,7 +141,13 @@ class Bench:
         except HarnessError as error:
             if self.port is None:
                 raise
-            raise BoardLostError(self.port, error, before) from error
+            lost = BoardLostError(
+                f"{self.port} does not answer any more",
+                details=[error.message],
+                stage=error.stage or "tune",
+            )
+            lost.verdict = before
+            raise lost from error
 
     def _try(self, candidate: Candidate, built: Built, check: bool, before: Result | None) -> Result:
         device = self._reopened(before)
