@@ -45,7 +45,7 @@ class Console(SpawnBase):  # type: ignore[misc]
     def read_nonblocking(self, size: int = 1, timeout: float | None = -1) -> str:
         """What has come, whole, as soon as something has. `size` is pexpect's and means nothing here."""
         seconds = self.timeout if timeout == -1 else timeout
-        text = self._arrived(0.0)
+        text = self._arrived(None)
         if not text:
             text = self._arrived(_FOR_EVER_S if seconds is None else max(0.0, seconds))
         if text:
@@ -56,14 +56,14 @@ class Console(SpawnBase):  # type: ignore[misc]
             raise EOF(f"{self.name} has ended")
         raise TIMEOUT("Timeout exceeded.")
 
-    def _arrived(self, wait_s: float) -> str:
-        """What is new, waiting for the first of it."""
+    def _arrived(self, wait_s: float | None) -> str:
+        """What is new, waiting so long for the first of it; with None, of what was read already."""
         if self._beside is None:
-            if wait_s:
+            if wait_s is not None:
                 self._listen(wait_s)
             beside = b""
         else:
-            beside, self._position = self._beside.since(self._position, wait_s)
+            beside, self._position = self._beside.since(self._position, wait_s or 0.0)
         text, self._link_position = self._over_link.since(self._link_position)
         printed: str = self._decoder.decode(beside).replace("\r\n", "\n")
         return printed + text
