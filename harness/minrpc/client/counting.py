@@ -104,7 +104,11 @@ def _check_names(wanted: Sequence[str], outside: Sequence[str], own: Mapping[str
         raise ConfigurationError(
             f"this device has no counter {', '.join(unknown)}",
             details=[f"it has {', '.join(there)}" if there else "nothing counts it"],
-            next_step=None if outside else "under QEMU, start it with counters=True, or --counters",
+            next_step=(
+                "ask for one of these"
+                if outside
+                else "under QEMU, start it with counters=True, or --counters"
+            ),
         )
 
 
