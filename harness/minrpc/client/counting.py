@@ -36,7 +36,7 @@ class Counted:
 
     source: what counts the device from outside, and `names`, what of it.
     device: what the device counts itself, each with its width in bits.
-    memory: peaks of memory, which the device tells or, of the stack alone, the source.
+    memory: peaks of memory, which the device tells. Where it does not, `names` has the source's stack.
     """
 
     source: Counters | None = None
@@ -59,11 +59,14 @@ class Counted:
         own = {one.name: one.bits for one in every.values() if one.name not in PEAKS}
         wanted = [*outside, *(name for name, bits in own.items() if bits)] if names == "all" else names
         _check_names(wanted, outside, own)
+        peaks = _peaks(every, outside) if memory else ()
+        if memory and not peaks:
+            wanted = tuple(dict.fromkeys((*wanted, "stack_bytes")))
         return cls(
             source,
             tuple(name for name in wanted if name in outside),
             {name: own[name] for name in wanted if name not in outside},
-            _peaks(every, outside) if memory else (),
+            peaks,
         )
 
     @property

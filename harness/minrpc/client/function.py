@@ -196,7 +196,7 @@ class RemoteModule(RemoteHandle):
         counters: what else is counted over the same calls, by name, or "all": see `Measurement.counters`.
             Under QEMU the device must have been started with `counters=True` for those of the emulator.
         memory: what of stack, workspace and heap a call needs, in one that is not timed, before each repeat:
-            see `Measurement.memory`.
+            see `Measurement.memory`. Where only QEMU can tell it is the counter `stack_bytes`.
         interrupts_masked: no interrupt, on posix no signal, comes while a batch is timed. A function that
             waits for one never ends, and what a batch that takes long makes the device miss, it misses.
 

@@ -231,3 +231,15 @@ def test_a_list_of_counters_that_is_none(bench: Bench) -> None:
     bench.device.connect()
     with pytest.raises(DialectError, match="gave 5 instead of a list"):
         Counted.chosen(bench.device.rpc, "all")
+
+
+@pytest.mark.parametrize("counters", [(), ["stack_bytes"], ["instructions"]])
+def test_the_stack_is_counted_from_outside_where_the_device_does_not_tell(counters: Sequence[str]) -> None:
+    outside = Outside({"instructions": "", "stack_bytes": "bytes"})
+    device, model = counting({}, outside)
+    model.batches = [1, 2]
+    model.ran = outside.count
+    found = device.system_lib().measure("inc", memory=True, counters=counters, repeat=2)(1)
+    assert found.counters["stack_bytes"] == (1000, 1002)
+    assert set(found.counters) == {*counters, "stack_bytes"}
+    assert found.memory is None
