@@ -16,9 +16,11 @@ from minrpc.errors import (
     DeviceMemoryError,
     DialectError,
     FunctionNotFoundError,
+    NothingHeardError,
     RemoteError,
     SessionTerminatedError,
 )
+from minrpc.targets import Target
 from minrpc.wire import dtypes
 from minrpc.wire.dtypes import DataType, to_dtype
 from minrpc.wire.replies import CopyAck
@@ -155,6 +157,16 @@ def test_objects_of_the_device_as_arguments_and_results(bench: Bench) -> None:
     assert array.numpy().tolist() == [1, 2]
 
 
+def test_arguments_as_they_travel_have_the_same_results(bench: Bench) -> None:
+    library = bench.device.system_lib()
+    echo = library["echo"]
+    assert echo.call_with((5,)) == 5
+    assert echo.call_with((UInt(5),)) == 5
+    function = echo.call_with((library["inc"].argument,))
+    assert isinstance(function, RemoteFunction)
+    assert function.call_with((4,)) == 5
+
+
 @pytest.mark.parametrize("value", [np.zeros(2), [1, 2], (1, 2)])
 def test_data_of_the_host_is_not_an_argument(bench: Bench, value: object) -> None:
     echo = bench.device.system_lib()["echo"]
@@ -239,6 +251,17 @@ def test_out_of_memory_is_an_error_of_its_own(make_bench: Callable[..., Bench]) 
     with pytest.raises(DeviceMemoryError, match="asked for 101 bytes"):
         device.empty((101,), "int8")
     assert device.array(np.zeros(100, np.int8)).numpy().sum() == 0
+
+
+@pytest.mark.parametrize(("nbytes", "too_long"), [((1 << 32) - 1, False), (1 << 32, True)])
+def test_an_array_that_no_32_bits_count_is_refused_with_the_reason(
+    bench: Bench, nbytes: int, too_long: bool
+) -> None:
+    """A smaller one may fit once something is freed, or on another device."""
+    with pytest.raises(DeviceMemoryError) as caught:
+        bench.device.empty((nbytes,), "int8")
+    assert ("an array takes less than 4 GiB" in caught.value.message) == too_long
+    assert ("out of memory" in caught.value.message) != too_long
 
 
 def test_info(bench: Bench, make_bench: Callable[..., Bench]) -> None:
@@ -326,6 +349,24 @@ def test_what_a_device_says_of_itself(bench: Bench, make_bench: Callable[..., Be
     assert clock is not None
     assert clock.cycles_hz == 100
     assert make_bench(TVM_0_8_0).device.clock() is None
+
+
+def test_what_is_on_a_device_knows_its_client(bench: Bench) -> None:
+    library = bench.device.system_lib()
+    for one in (library, library["inc"], bench.device.empty((1,))):
+        assert one.rpc is bench.device.rpc
+        assert not one.freed
+
+
+def test_limits_are_those_of_a_device_that_a_target_opens(bench: Bench) -> None:
+    """So that who goes from `open_device` to a `Device` of his own waits as long."""
+    device, target = Device(bench.transport, bench.transport.owner), Target.named("posix")
+    assert device.call_timeout_s == target.call_timeout_s
+    began = bench.transport.clock.s
+    bench.transport.spoil = lambda _: b""
+    with pytest.raises(NothingHeardError):
+        device.connect()
+    assert bench.transport.clock.s - began == pytest.approx(target.session_timeout_s, abs=0.1)
 
 
 def test_numbered_requests_are_for_who_asks_for_them(bench: Bench) -> None:

@@ -175,11 +175,16 @@ def test_an_answer_so_damaged_that_only_the_deadline_tells(bench: Bench) -> None
     [encode_message(0, MessageType.LOG, b"hot"), b"", b"hi"],
     ids=["log", "nothing", "less than a header"],
 )
-def test_damage_to_another_message_does_not_disturb_the_answer(bench: Bench, other: bytes) -> None:
-    inc = bench.device.system_lib()["inc"]
-    bench.model.mangle = lambda data: with_wrong_crc(encode_frame(other)) + data
-    assert inc(1) == 2
-    assert bench.device.link_counters.crc_errors == 1
+def test_damage_to_another_message_does_not_disturb_the_answer(
+    make_bench: Callable[..., Bench], other: bytes
+) -> None:
+    """In one read with the answer, or long before it."""
+    for chunk in (65536, 1):
+        bench = make_bench(chunk=chunk)
+        inc = bench.device.system_lib()["inc"]
+        bench.model.mangle = lambda data: with_wrong_crc(encode_frame(other)) + data
+        assert inc(1) == 2
+        assert bench.device.link_counters.crc_errors == 1
 
 
 def test_an_answer_that_makes_no_sense(bench: Bench) -> None:
@@ -198,6 +203,28 @@ def test_the_far_end_is_gone(bench: Bench) -> None:
     with pytest.raises(LinkClosedError, match="gone") as caught:
         inc(1)
     assert caught.value.stage == "call inc"
+
+
+@pytest.mark.parametrize(("takes_s", "told"), [(0.0, True), (0.5, True), (1e9, False)])
+def test_a_device_that_is_slow_to_read_is_told_of_the_end_but_holds_nobody_up(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, takes_s: float, told: bool
+) -> None:
+    bench.device.connect()
+    clock, write = bench.transport.clock, bench.transport.write
+
+    def slowly(data: bytes, timeout_s: float) -> None:
+        clock.wait(min(takes_s, timeout_s))
+        if takes_s > timeout_s:
+            raise DeadlineError("the model takes nothing")
+        write(data, timeout_s)
+
+    before, began = len(bench.transport.written), clock.s
+    with monkeypatch.context() as patch:
+        patch.setattr(bench.transport, "write", slowly)
+        bench.device.close()
+    assert (len(bench.transport.written) > before) == told
+    assert clock.s - began < 5.0
+    assert bench.transport.closed
 
 
 class DeadEmulator(Unowned):

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random elements against the generator as it is documented, in whole numbers; what is compared, and how."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from minrpc.client.filling import random_values
+from minrpc.wire.dtypes import DTypeLike
+
+from tests.unit.client.conftest import Bench
+
+SEEDS = st.integers(-(1 << 63), (1 << 64) - 1)
+
+
+def fmix32(word: int) -> int:
+    """MurmurHash3's finalizer."""
+    for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35), (16, 1)):
+        word = (word ^ word >> shift) * factor % 2**32
+    return word
+
+
+def word_of(seed: int, number: int) -> int:
+    """The 64 bits of element `number`: two neighbours of a Weyl sequence that the seed begins, mixed."""
+    seed %= 2**64
+    key = fmix32(seed % 2**32) ^ fmix32((seed // 2**32 + 1) % 2**32)
+    low, high = (fmix32((key + place * 0x9E3779B9) % 2**32) for place in (2 * number, 2 * number + 1))
+    return high * 2**32 + low
+
+
+def words(seed: int, count: int) -> list[int]:
+    return [int(word) for word in random_values(count, "uint64", seed)]
+
+
+def test_the_finalizer_is_murmurhash3s() -> None:
+    """MurmurHash3_x86_32 of nothing, with these seeds."""
+    assert (fmix32(0), fmix32(1), fmix32(0xFFFFFFFF)) == (0, 0x514E28B7, 0x81F16F39)
+
+
+@given(SEEDS, st.integers(0, 9))
+def test_each_element_is_a_function_of_the_seed_and_its_place(seed: int, count: int) -> None:
+    assert words(seed, count) == [word_of(seed, number) for number in range(count)]
+
+
+@given(st.integers(0, (1 << 64) - 1), st.integers(0, 63))
+def test_each_bit_of_the_seed_counts(seed: int, bit: int) -> None:
+    assert words(seed, 3) != words(seed ^ 1 << bit, 3)
+
+
+def test_a_negative_seed_is_its_64_bits() -> None:
+    assert words(-1, 3) == words((1 << 64) - 1, 3)
+
+
+@pytest.mark.parametrize("bits", [8, 16, 32, 64])
+@pytest.mark.parametrize("kind", ["int", "uint"])
+def test_integers_are_the_lowest_bits(kind: str, bits: int) -> None:
+    found = random_values((5,), f"{kind}{bits}", 7)
+    assert found.dtype == np.dtype(f"{kind}{bits}")
+    half = 2 ** (bits - 1) if kind == "int" else 0
+    low = [word_of(7, number) % 2**bits for number in range(5)]
+    assert found.tolist() == [(one + half) % 2**bits - half for one in low]
+
+
+def test_a_boolean_is_the_highest_bit() -> None:
+    found = random_values(64, "bool", 7)
+    assert found.tolist() == [word_of(7, number) >= 2**63 for number in range(64)]
+    assert 16 < sum(found.tolist()) < 48
+
+
+def exact(values: npt.NDArray[Any]) -> list[Fraction]:
+    return [Fraction(float(value)) for value in values]
+
+
+@pytest.mark.parametrize(("dtype", "precision"), [("float16", 11), ("float32", 24), ("float64", 53)])
+@given(SEEDS)
+def test_floats_are_the_highest_bits_as_a_fixed_point_number(dtype: str, precision: int, seed: int) -> None:
+    """As many as the type has of precision, from -1 to below 1."""
+    found = random_values((5,), dtype, seed)
+    assert found.dtype == np.dtype(dtype)
+    assert exact(found) == [fixed_point(word_of(seed, number), precision) for number in range(5)]
+
+
+def fixed_point(word: int, precision: int) -> Fraction:
+    signed = word - 2**64 if word >= 2**63 else word
+    return Fraction(signed // 2 ** (64 - precision), 2 ** (precision - 1))
+
+
+@given(SEEDS)
+def test_a_bfloat16_is_the_upper_half_of_a_float32(seed: int) -> None:
+    found = random_values((5,), "bfloat16", seed).view(np.uint16)
+    floats = (found.astype(np.uint32) << 16).view(np.float32)
+    assert exact(floats) == [fixed_point(word_of(seed, number), 8) for number in range(5)]
+
+
+def test_lanes_are_elements_of_their_own() -> None:
+    assert random_values((2, 3), "int8x4", 5).tolist() == random_values((2, 3, 4), "int8", 5).tolist()
+
+
+@pytest.mark.parametrize("dtype", ["handle", "int24", "float8", "uint1x4"])
+def test_other_types_have_no_random_elements(bench: Bench, dtype: str) -> None:
+    with pytest.raises(TypeError, match="no random elements of"):
+        random_values((2,), dtype)
+    with pytest.raises(TypeError, match="no random elements of"):
+        bench.device.random((2,), dtype)
+    assert bench.transport.written == []
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8x4", "bool"])
+def test_a_device_without_these_functions_gets_the_elements_over_its_link(
+    bench: Bench, dtype: DTypeLike
+) -> None:
+    array = bench.device.random((3, 2), dtype, 9)
+    expected = random_values((3, 2), dtype, 9)
+    np.testing.assert_array_equal(array.numpy(), expected)
+    assert bench.device.checksum(array) == crc32(expected.tobytes())
+    bench.device.assert_equal(array, expected)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "value", "expected"),
+    [
+        ("int16", -7, np.full((2, 3), -7, np.int16)),
+        ("int8x4", 5, np.full((2, 3, 4), 5, np.int8)),
+        ("int8x2", [1, 2], np.array([[[1, 2]] * 3] * 2, np.int8)),
+    ],
+)
+def test_full_of_one_value(bench: Bench, dtype: str, value: object, expected: npt.NDArray[Any]) -> None:
+    found = bench.device.full((2, 3), value, dtype).numpy()
+    assert found.dtype == expected.dtype
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_a_device_that_has_them_gets_the_seed_as_64_signed_bits(bench: Bench) -> None:
+    seeds: list[object] = []
+    bench.model.globals["minrpc.random"] = lambda args: seeds.append(args[1])
+    for seed in (5, (1 << 63) - 1, 1 << 63, (1 << 64) - 1, -1):
+        bench.device.random((2,), "int8", seed)
+    assert seeds == [5, (1 << 63) - 1, -(1 << 63), -1, -1]
+
+
+def test_arrays_are_equal_when_all_their_bytes_are(bench: Bench) -> None:
+    """Whichever of two different checksums is the larger."""
+    one, other = np.array([1, 2, 3], np.int8), np.array([1, 2, 4], np.int8)
+    for there, expected in ((one, other), (other, one)):
+        array = bench.device.array(there)
+        bench.device.assert_equal(array, there)
+        with pytest.raises(AssertionError, match="Mismatched elements: 1 / 3"):
+            bench.device.assert_equal(array, expected)
