@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from struct import Struct
@@ -102,6 +102,21 @@ class MemoryUse:
         """
         return self.stack is not None and self.bound is not None and self.stack > self.bound + _ALIGNMENT
 
+    def joined(self, more: MemoryUse) -> MemoryUse:
+        """Of the repeats of both: the least stack, as interrupts come on top, and the most of the rest."""
+        return replace(
+            self,
+            stack=_of_known(min, self.stack, more.stack),
+            arena=_of_known(max, self.arena, more.arena),
+            heap=_of_known(max, self.heap, more.heap),
+        )
+
+
+def _of_known(choose: Callable[[int, int], int], one: int | None, other: int | None) -> int | None:
+    if one is None or other is None:
+        return other if one is None else one
+    return choose(one, other)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Measurement:
@@ -193,8 +208,16 @@ class Measurement:
         return replace(self, subtracted=True)
 
     def joined(self, more: Measurement) -> Self:
-        """With the samples of `more`, which has the same counters, after its own."""
-        return replace(self, samples=self.samples + more.samples)
+        """With the samples of `more`, which has the same counters, after its own, and what they tell."""
+        memory = self.memory and more.memory and self.memory.joined(more.memory)
+        return replace(
+            self,
+            clock=replace(self.clock, coarse_hz=self.clock.coarse_hz or more.clock.coarse_hz),
+            samples=self.samples + more.samples,
+            memory=memory or self.memory or more.memory,
+            groups=self.groups or more.groups,
+            doubtful=tuple(dict.fromkeys((*self.doubtful, *more.doubtful))),
+        )
 
 
 def clock_step(cycles: Sequence[int]) -> int:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from minrpc.timing import DeviceClock, Overhead, Sample, Timebase
 from minrpc.timing.drift import Enclosed, clock_drift
-from minrpc.timing.measurement import parse_samples
+from minrpc.timing.measurement import MemoryUse, parse_samples
 from minrpc.timing.reading import ClockReading
 from minrpc.timing.units import count, parse_percent, percent, quantity
 
@@ -200,3 +200,21 @@ def test_a_clock_of_an_older_file_is_read() -> None:
 def test_a_counter_that_stands_still() -> None:
     assert reading(5, 20).stands_still_since(reading(5, 10))
     assert not reading(6, 20).stands_still_since(reading(5, 10))
+
+
+def test_later_repeats_add_to_all_that_is_known() -> None:
+    """As `minrpc time --precision` asks for them: the stack is the least, workspace and heap the most."""
+    first = replace(measured([100]), memory=MemoryUse(300, 16, None, 250), doubtful=("one",))
+    later = replace(
+        measured([300, 200], clock=replace(EXACT, coarse_hz=100)),
+        memory=MemoryUse(248, 32, 8),
+        doubtful=("two", "one"),
+        groups=(("one",), ("two",)),
+    )
+    found = first.joined(later)
+    assert [sample.cycles for sample in found.samples] == [100, 300, 200]
+    assert found.memory == MemoryUse(248, 32, 8, 250)
+    assert found.doubtful == ("one", "two")
+    assert found.groups == (("one",), ("two",))
+    assert found.clock.coarse_hz == 100
+    assert measured([1]).joined(measured([2])) == measured([1, 2])
