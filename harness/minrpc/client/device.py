@@ -20,7 +20,13 @@ from minrpc.client.owner import Owner
 from minrpc.client.resend import ResendCounters
 from minrpc.client.rpc import RpcClient
 from minrpc.client.stats import DeviceStats
-from minrpc.errors import ConfigurationError, DialectError, FunctionNotFoundError, SessionTerminatedError
+from minrpc.errors import (
+    ConfigurationError,
+    DialectError,
+    FunctionNotFoundError,
+    LinkClosedError,
+    SessionTerminatedError,
+)
 from minrpc.host.deadline import Deadline
 from minrpc.timing import DeviceClock
 from minrpc.transport import Transport
@@ -77,6 +83,7 @@ class Device:
         self._library: SystemLibrary | None = None
         self._firmware: FirmwareFunctions | None = None
         self._relayout: Relayout | None = None
+        self._closed = False
         self.rpc = RpcClient(
             self._link,
             session_timeout_s=session_timeout_s,
@@ -325,13 +332,16 @@ class Device:
             cmake_options (on Zephyr Kconfig's too: "-DCONFIG_X=y"), defines, sources, timing, ...
 
         Raises ConfigurationError for what can't be had, ValueError for no bytes; what `build` and `start`
-        raise. The device goes on as it was then.
+        raise. The device goes on as it was then. LinkClosedError once the device is closed.
         """
-        if self._relayout is None:
-            from minrpc.pipeline.relayout import Relayout
+        from minrpc.pipeline.relayout import Relayout
 
-            self._relayout = Relayout(self)
-        return self._relayout(arena, code, stack, given)
+        with self.rpc.lock:
+            if self._closed:
+                raise LinkClosedError(f"{self.name}: the device is closed", next_step="open the device again")
+            if self._relayout is None:
+                self._relayout = Relayout(self)
+            return self._relayout(arena, code, stack, given)
 
     def move_to(self, transport: Transport, owner: Owner, on_close: Callable[[], None]) -> None:
         """Go on as the client of another device, whose link stays its owner's.
@@ -405,6 +415,7 @@ class Device:
 
     def close(self) -> None:
         """End the session and let go of the link. A second call does nothing."""
+        self._closed = True
         try:
             self.rpc.close()
         finally:

@@ -11,7 +11,7 @@ from typing import get_type_hints
 
 import pytest
 from minrpc import Device, Firmware, RunningDevice, Target, build, connect, open_device, open_devices, start
-from minrpc.errors import ConfigurationError, NothingHeardError
+from minrpc.errors import ConfigurationError, LinkClosedError, NothingHeardError
 from minrpc.targets import PLATFORMS, Platform, TargetFields
 
 SCALE = """
@@ -89,6 +89,22 @@ def test_what_the_caller_started_goes_on(posix: Firmware) -> None:
             assert inc(device) == 2
             assert device.in_session
     assert not running.alive()
+
+
+def test_a_device_that_is_closed_is_not_started_anew_by_another_layout(posix: Firmware) -> None:
+    """Nobody would end what it starts."""
+    with open_device(posix) as device:
+        process = process_of(device)
+    with start(posix) as running:
+        with connect(running) as attached:
+            assert inc(attached) == 2
+        for closed in (device, attached):
+            for layout in ({"link": "socket"}, {"arena": 16384}, {}):
+                with pytest.raises(LinkClosedError, match="the device is closed"):
+                    closed.relayout(**layout)  # type: ignore[arg-type]
+        assert attached.owner is running
+    assert process_of(device) is process
+    assert process.returncode is not None
 
 
 def test_fields_that_come_too_late(posix: Firmware) -> None:
