@@ -19,12 +19,15 @@ from minrpc.errors import (
     ConfigurationError,
     DeadlineError,
     DeviceMemoryError,
+    DialectError,
     EmulatorExitedError,
     HarnessError,
     LinkClosedError,
+    NothingHeardError,
     RemoteError,
-    SessionTerminatedError,
+    SessionError,
 )
+from minrpc.errors import LinkError as DamagedLinkError
 from minrpc.firmware import Firmware
 from minrpc.host.deadline import Deadline
 from minrpc.library import GuardError, LoadedLibrary
@@ -43,6 +46,16 @@ CALL_S: Final = 10.0
 """What one call of a candidate may take of the device's time."""
 
 _RESET_S: Final = 60.0
+
+# A candidate that writes over the runtime's memory, or to its link, may leave any of these behind.
+_CRASHES: Final = (
+    EmulatorExitedError,
+    LinkClosedError,
+    SessionError,
+    NothingHeardError,
+    DamagedLinkError,
+    DialectError,
+)
 
 
 class BoardLostError(HarnessError):
@@ -162,7 +175,7 @@ class Bench:
             result = Result(candidate, "link", reason_of(error))
         except DeadlineError as error:
             result = Result(candidate, "hang", error.message)
-        except (EmulatorExitedError, LinkClosedError, SessionTerminatedError) as error:
+        except _CRASHES as error:
             result = Result(candidate, "crash", error.message)
         return replace(result, stage_s=stages)
 
