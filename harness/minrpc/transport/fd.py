@@ -144,9 +144,10 @@ class FdTransport:
         that worker is welcome: it collects bytes.
         """
         if self._news is not None and not self._streams:
-            news = self._news.poll(_NEWS_S if timeout_s >= _NEWS_S else 0.0, 1)
-            if news:
+            wait_s = _NEWS_S if timeout_s >= _NEWS_S else 0.0
+            if self._news.poll(wait_s, 1):
                 return True
+            timeout_s -= wait_s
         return bool(self._readable.poll(_milliseconds(timeout_s)))
 
     def _write_rest(self, rest: memoryview, timeout_s: float, total: int) -> None:

@@ -6,9 +6,11 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from minrpc.errors import DeadlineError, LinkClosedError
@@ -155,6 +157,59 @@ def test_what_a_long_read_leaves_is_read_next() -> None:
     assert host.read(0.02) == b""
     host.close()
     device.close()
+
+
+class Waits:
+    """In place of epoll(7) and poll(2): nothing ever comes. Keeps how long each was to wait, in seconds."""
+
+    def __init__(self) -> None:
+        self.news: list[float] = []
+        self.readable: list[float] = []
+        self.link, self.far = socket_pair()
+        assert isinstance(self.link, FdTransport)
+        self.link._news = self._recorder(self.news, 1)  # type: ignore[assignment]
+        self.link._readable = self._recorder(self.readable, 1000)  # type: ignore[assignment]
+
+    @staticmethod
+    def _recorder(waits: list[float], per_s: int) -> object:
+        def poll(wait: float, *_: int) -> list[tuple[int, int]]:
+            waits.append(wait / per_s)
+            return []
+
+        return SimpleNamespace(poll=poll, close=lambda: None)
+
+    def close(self) -> None:
+        self.link.close()
+        self.far.close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="epoll(7) is Linux's")
+def test_a_read_waits_no_longer_than_it_is_told() -> None:
+    waits = Waits()
+    for timeout_s in (0.0, 0.001, 0.01, 0.05, 60.0):
+        waits.news.clear()
+        waits.readable.clear()
+        assert waits.link.read(timeout_s) == b""
+        assert sum(waits.news) + sum(waits.readable) == pytest.approx(timeout_s)
+        assert len(waits.readable) == 1
+    waits.close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="epoll(7) is Linux's")
+def test_behind_a_long_read_no_news_are_waited_for() -> None:
+    """It may have left bytes, of which no news comes."""
+    waits = Waits()
+    waits.far.write(bytes(3000), 1.0)
+    waits.link._readable = SimpleNamespace(poll=lambda _: [(0, 1)])  # type: ignore[attr-defined]
+    assert len(waits.link.read(60.0)) == 3000
+    waits.news.clear()
+    waits.far.write(b"short", 1.0)
+    assert waits.link.read(60.0) == b"short"
+    assert waits.news == []
+    waits.far.write(b"next", 1.0)
+    assert waits.link.read(60.0) == b"next"
+    assert len(waits.news) == 1
+    waits.close()
 
 
 @over(pty_pair, reversed_pty_pair, socket_pair, memory_pair)
