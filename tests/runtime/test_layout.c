@@ -106,6 +106,35 @@ TEST(blocks_in_the_way_leave_all_as_it_was)
 	host_stop(host);
 }
 
+TEST(what_lies_behind_a_gap_is_in_the_way)
+{
+	struct host *host = start();
+	uint64_t first = host_alloc(host, 8192U);
+	uint64_t behind = host_alloc(host, 16U);
+	struct minrpc_arena before = host->server.arena;
+
+	/* So few bytes are used, and they end beyond what is asked for. */
+	host_free_data(host, first);
+	CHECK(host->server.arena.used < 4096U);
+	expect_done(lay_out(host, arena_at(host), 4096U, 0U, 0U), 0U);
+	CHECK_EQ(host->server.arena.size, before.size);
+	host_free_data(host, behind);
+	expect_done(lay_out(host, arena_at(host), 4096U, 0U, 0U), 1U);
+	host_still_serves(host);
+	host_stop(host);
+}
+
+TEST(a_layout_begins_the_arenas_peak_anew)
+{
+	struct host *host = start();
+
+	host_free_data(host, host_alloc(host, 8192U));
+	CHECK(host->server.arena.peak >= 8192U);
+	expect_done(lay_out(host, arena_at(host), 4096U, 0U, 0U), 1U);
+	CHECK(host->server.arena.peak <= 4096U);
+	host_stop(host);
+}
+
 TEST(code_gets_memory_of_its_own_and_goes_back_among_the_arrays)
 {
 	struct host *host = start();
@@ -233,6 +262,7 @@ TEST(a_numbered_request_takes_memory_for_its_answer_anew)
 }
 
 CHECK_MAIN(CASE(a_smaller_arena_keeps_what_is_in_it), CASE(blocks_in_the_way_leave_all_as_it_was),
+	   CASE(what_lies_behind_a_gap_is_in_the_way), CASE(a_layout_begins_the_arenas_peak_anew),
 	   CASE(code_gets_memory_of_its_own_and_goes_back_among_the_arrays),
 	   CASE(code_lies_in_memory_that_the_port_gave_for_it_only),
 	   CASE(what_is_no_memory_is_refused), CASE(the_next_session_has_the_configurations),
