@@ -101,7 +101,7 @@ def test_a_device_that_is_closed_is_not_started_anew_by_another_layout(posix: Fi
         for closed in (device, attached):
             for layout in ({"link": "socket"}, {"arena": 16384}, {}):
                 with pytest.raises(LinkClosedError, match="the device is closed"):
-                    closed.relayout(**layout)  # type: ignore[arg-type]
+                    closed.relayout(**layout)
         assert attached.owner is running
     assert process_of(device) is process
     assert process.returncode is not None

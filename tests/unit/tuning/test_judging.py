@@ -44,12 +44,16 @@ BUILT = Built(0.0, Compiled("k", (), (), {}, UNUSED, start=False, key=""))
 def test_what_a_candidate_does_to_its_device_ends_no_run(
     error: HarnessError, outcome: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    opened: list[object] = []
+    opened: list[Device] = []
 
     def measured(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr("minrpc.tuning.judging.open_device", lambda *_, **__: opened.append(1) or Device())
+    def open_device(*_: object, **__: object) -> Device:
+        opened.append(Device())
+        return opened[-1]
+
+    monkeypatch.setattr("minrpc.tuning.judging.open_device", open_device)
     monkeypatch.setattr(Bench, "_measured", measured)
     result = Bench(Kernel(Path("k.c"), "k", ()), UNUSED, UNUSED).judge(Candidate(0), BUILT)
     assert (result.outcome, result.reason) == (outcome, error.message)
