@@ -25,6 +25,10 @@ COUNTING_EVALUATOR: Final = "minrpc.time_evaluator"
 _EMPTY: Final = ""
 # To the device it is a counter's name, though it counts nothing.
 _MASKED: Final = "interrupts_masked"
+# A clock that lost overflows while interrupts were masked has less than two thirds of the time. Shorter
+# batches differ by so much for other reasons.
+_LOST: Final = 0.75
+_LONG_S: Final = 0.001
 _EMPTY_CALLS: Final = 1000
 _EMPTY_REPEATS: Final = 15
 _EMPTY_PEAKS: Final = 3
@@ -126,7 +130,10 @@ def _peaks(every: Mapping[str, DeviceCounter], outside: Sequence[str]) -> tuple[
 
 
 class Measurer:
-    """Measures a function on the device. Call it with the function's own arguments."""
+    """Measures a function on the device. Call it with the function's own arguments.
+
+    unmasked: makes what measures the same with interrupts, where they are masked.
+    """
 
     def __init__(
         self,
@@ -136,6 +143,7 @@ class Measurer:
         parse: Callable[[bytes], Measurement],
         counted: Counted,
         empty_stack: Callable[[], int],
+        unmasked: Callable[[], Callable[..., Any]] | None = None,
     ) -> None:
         self.name = name
         self.options = options
@@ -144,10 +152,16 @@ class Measurer:
         self._parse = parse
         self._counted = counted
         self._empty_stack = empty_stack
+        self._unmasked = unmasked() if unmasked else None
 
     def __call__(self, *args: object) -> Measurement:
-        """Measure. Raises as `RemoteFunction` does, and DialectError when anything but samples comes back."""
+        """Measure.
+
+        Raises as `RemoteFunction` does, DialectError when anything but samples comes back, HarnessError where
+        the device's clock has lost time while interrupts were masked.
+        """
         counted = self._counted
+        unmasked = self._parse(_expect_bytes(self._unmasked(*args), self.name)) if self._unmasked else None
         before = counted.source.windows if counted.source and counted.names else 0
         measured = self._in_groups(counted.asked_of_device, args, self._measure)
         if counted.source and counted.names:
@@ -155,6 +169,8 @@ class Measurer:
             batches = counted.source.of_batches(before)
             ran = sum(sample.batches for sample in measured.samples)
             measured = counted.added_to(measured, batches[:ran])
+        if unmasked is not None:
+            _require_whole(measured, unmasked)
         if not counted.asked_of_device:
             return measured
         return replace(self._with_memory(measured), doubtful=counted.doubtful(measured.samples))
@@ -198,6 +214,24 @@ class Measurer:
 
     def __repr__(self) -> str:
         return f"Measurer({self.name!r}, {self.options})"
+
+
+def _require_whole(measured: Measurement, unmasked: Measurement) -> None:
+    """Raise HarnessError where masking has cost a clock the interrupts that count its overflows.
+
+    A clock of the host's goes on, and its times vary.
+    """
+    clock, due = measured.clock, min(unmasked.cycles_per_call)
+    for sample in measured.samples:
+        long = due * sample.number >= _LONG_S * clock.cycles_hz
+        if clock.mode != "wall" and long and sample.cycles_per_call < _LOST * due:
+            seconds = due * sample.number / clock.cycles_hz
+            raise HarnessError(
+                f"the clock lost time while interrupts were masked for {seconds:.3g} s: "
+                "it counts its overflows by an interrupt",
+                stage=f"time {measured.name}",
+                next_step="time fewer calls in a batch, of less data, or without interrupts_masked",
+            )
 
 
 def masked(rpc: RpcClient) -> tuple[str, ...]:

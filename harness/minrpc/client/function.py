@@ -198,7 +198,8 @@ class RemoteModule(RemoteHandle):
         memory: what of stack, workspace and heap a call needs, in one that is not timed, before each repeat:
             see `Measurement.memory`. Where only QEMU can tell it is the counter `stack_bytes`.
         interrupts_masked: no interrupt, on posix no signal, comes while a batch is timed. A function that
-            waits for one never ends, and what a batch that takes long makes the device miss, it misses.
+            waits for one never ends, and what a batch that takes long makes the device miss, it misses. The
+            same is measured with interrupts first: an error says so where the clock has missed some.
 
         Raises ValueError for options that make no sense, DialectError when the device is not this project's,
         ConfigurationError for a counter that is not there, with those that are, and for firmware that can't
@@ -211,14 +212,17 @@ class RemoteModule(RemoteHandle):
             counted = counting.Counted.chosen(rpc, counters, memory=memory)
             masked = counting.masked(rpc) if interrupts_masked else ()
 
-            def evaluator(names: Sequence[str]) -> RemoteFunction:
-                names = (*names, *masked)
+            def plain(names: Sequence[str] = ()) -> RemoteFunction:
                 handle = counting.create_evaluator(rpc, module, name, asked, names)
                 return self._timed(name, handle, asked, timeout_s)
 
+            def evaluator(names: Sequence[str]) -> RemoteFunction:
+                return plain((*names, *masked))
+
             parse = partial(counting.measurement, rpc, module, name)
             empty_stack = partial(counting.empty_stack, rpc, module)
-            return Measurer(evaluator, name, asked, parse, counted, empty_stack)
+            unmasked = plain if masked else None
+            return Measurer(evaluator, name, asked, parse, counted, empty_stack, unmasked)
 
     def _timed(
         self, name: str, handle: int, options: EvaluatorOptions, timeout_s: float | None

@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 from minrpc.client.counting import Counted, Measurer
 from minrpc.client.device_counters import DeviceCounter, _parsed
 from minrpc.client.timing import EvaluatorOptions
-from minrpc.errors import RemoteError
+from minrpc.errors import HarnessError, RemoteError
 from minrpc.timing import Measurement
+from minrpc.timing.clock import DeviceClock
 from minrpc.timing.record import Record
 
-from tests.unit.timing.samples import measured
+from tests.unit.timing.samples import EXACT, measured
 
 
 class Slots:
@@ -71,6 +72,40 @@ def test_a_narrow_counter_is_doubtful_where_it_may_have_gone_round() -> None:
     assert found.doubtful == ("one",)
     again = Record.from_json(Record(platform="p", arguments=(), measurement=found).to_json())
     assert (again.measurement.doubtful, again.measurement.groups) == (("one",), ())
+
+
+@pytest.mark.parametrize(
+    ("masked", "unmasked", "clock", "lost"),
+    [
+        (30_000, 100_000, EXACT, True),
+        (66_000, 100_000, EXACT, True),
+        (80_000, 100_000, EXACT, False),
+        (100_000, 90_000, EXACT, False),
+        (30_000, 100_000, replace(EXACT, mode="wall"), False),
+        # Shorter than a thousandth of a second.
+        (3_000, 10_000, EXACT, False),
+    ],
+)
+def test_a_clock_that_needs_interrupts_is_found_out(
+    masked: int, unmasked: int, clock: DeviceClock, lost: bool
+) -> None:
+    def evaluator(cycles: int) -> Callable[..., bytes]:
+        return lambda *_: str(cycles).encode()
+
+    measurer = Measurer(
+        lambda _: evaluator(masked),
+        "f",
+        EvaluatorOptions(),
+        lambda answer: measured([int(answer)] * 2, clock=clock),
+        Counted(),
+        lambda: 0,
+        lambda: evaluator(unmasked),
+    )
+    if not lost:
+        assert measurer().cycles_per_call == (masked / 10,) * 2
+        return
+    with pytest.raises(HarnessError, match=r"the clock lost time while interrupts were masked for 0\.004 s"):
+        measurer()
 
 
 def test_the_list_of_a_device() -> None:
