@@ -7,9 +7,9 @@ is no proof, and says nothing of instructions whose own time depends on their op
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -19,14 +19,24 @@ from minrpc.client.device_counters import device_counters
 from minrpc.counters.image import Image
 from minrpc.counters.lines import LineTable
 from minrpc.counters.profile import Measures
-from minrpc.counters.qemu_counters import STEP_JUMP, QemuCounters
+from minrpc.counters.qemu_counters import STEP_JUMP, STEP_STORE, QemuCounters
 from minrpc.errors import ConfigurationError, HarnessError
 
 Trace = npt.NDArray[np.void]
+Bytes = npt.NDArray[np.uint8]
+
+
+class Functions(Measures, Protocol):
+    """What has the function: it is measured, and called."""
+
+    def __getitem__(self, name: str, /) -> Callable[..., Any]: ...
+
 
 # Where interrupts are not masked, one in a call changes its trace. Two traces of an input that are equal had
 # none, or the same.
 _TRIES: Final = 20
+# The bytes that an access may reach, whose size is not known.
+_WORD: Final = np.arange(8)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +90,7 @@ def check_constant_time(
     counters: QemuCounters,
     name: str,
     inputs: Sequence[Sequence[Any]],
-    library: Measures | None = None,
+    library: Functions | None = None,
 ) -> ConstantTime:
     """Call `name` with each of `inputs`, and compare what it executed and accessed, step by step.
 
@@ -90,29 +100,27 @@ def check_constant_time(
     other arguments go as they are. The device was started with `counters`, which keep traces.
     library: what has the function, where it is not the firmware's own.
 
-    Raises ConfigurationError for inputs that don't fit together, HarnessError where no two runs of an input
-    are equal, ValueError for a run that is too long to keep.
+    The call that is traced is not the first of an input: a function that overwrites what it reads would be
+    traced with what it has made of its input. Where that shows no difference, it is refused.
+
+    Raises ConfigurationError for inputs that don't fit together, and for such a function, HarnessError where
+    no two runs of an input are equal, ValueError for a run that is too long to keep.
     """
     arguments = _on_device(device, inputs)
-    functions: Measures = library if library is not None else device.system_lib()
+    functions: Functions = library if library is not None else device.system_lib()
     masks = bool(device_counters(device.rpc))
     measurer = functions.measure(name, number=1, repeat=1, interrupts_masked=masks)
     traces = []
     for given in inputs:
-        for on_device, value in zip(arguments, given, strict=True):
-            if isinstance(on_device, RemoteArray):
-                on_device.copy_from(value)
-        call = [
-            one if isinstance(one, RemoteArray) else value
-            for one, value in zip(arguments, given, strict=True)
-        ]
-        traces.append(_trace(measurer, counters, name, call))
+        traces.append(_trace(measurer, counters, name, _copied(arguments, given)))
     lines = LineTable(counters.image.path)
     found = [
         difference(index, traces[0], other, counters.image, lines)
         for index, other in enumerate(traces[1:], 1)
     ]
     differences = tuple(one for one in found if one is not None)
+    if not differences:
+        _require_kept_input(functions[name], name, arguments, inputs, traces)
     return ConstantTime(name, len(inputs), len(traces[0]), differences, masks)
 
 
@@ -127,6 +135,60 @@ def _on_device(device: Device, inputs: Sequence[Sequence[Any]]) -> list[RemoteAr
         device.empty(value.shape, value.dtype) if isinstance(value, np.ndarray) else None
         for value in inputs[0]
     ]
+
+
+def _copied(arguments: Sequence[RemoteArray | None], given: Sequence[Any]) -> list[Any]:
+    """What to call with: the arrays hold what is given."""
+    call: list[Any] = []
+    for on_device, value in zip(arguments, given, strict=True):
+        if on_device is not None:
+            on_device.copy_from(value)
+        call.append(value if on_device is None else on_device)
+    return call
+
+
+def _require_kept_input(
+    function: Callable[..., Any],
+    name: str,
+    arguments: Sequence[RemoteArray | None],
+    inputs: Sequence[Sequence[Any]],
+    traces: Sequence[Trace],
+) -> None:
+    """Raise ConfigurationError where a call overwrites what it has read of an array that is an input."""
+    for given, trace in zip(inputs, traces, strict=True):
+        function(*_copied(arguments, given))
+        for place, array in enumerate(arguments):
+            if array is None or all(np.array_equal(other[place], given[place]) for other in inputs):
+                continue
+            written = np.flatnonzero(_bytes(array.numpy()) != _bytes(given[place]))
+            if _loads_first(trace, np.unique((array.address + written) // len(_WORD)) * len(_WORD)):
+                raise ConfigurationError(
+                    f"{name} overwrites its input: the call that is traced finds what an earlier one left",
+                    stage="constant time",
+                    next_step=f"check a function that copies the input, and then calls {name} with the copy",
+                )
+
+
+def _loads_first(trace: Trace, words: npt.NDArray[np.int64]) -> bool:
+    """Whether the first access to something of one of these words of 64 bits is a load."""
+    addresses = (words[:, None] + _WORD).ravel()
+    reaching = (words[:, None] + np.arange(1 - len(_WORD), len(_WORD))).ravel()
+    what = trace["what"]
+    accesses = what[what & np.uint64(STEP_JUMP) == 0]
+    places = accesses & ~np.uint64(STEP_STORE)
+    accesses = accesses[np.isin(places, reaching.astype(np.uint64))]
+    stored: set[int] = set()
+    due = set(addresses.tolist())
+    for access in accesses.tolist():
+        if access & STEP_STORE:
+            stored.update(range(access - STEP_STORE, access - STEP_STORE + len(_WORD)))
+        elif access in due and access not in stored:
+            return True
+    return False
+
+
+def _bytes(value: npt.NDArray[Any]) -> Bytes:
+    return np.frombuffer(value.tobytes(), np.uint8)
 
 
 def _form(value: object) -> object:

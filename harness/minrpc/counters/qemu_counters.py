@@ -65,8 +65,9 @@ _CONTROL: Final = np.dtype(
 _ELSEWHERE, _FIRST_RANGE = range(2)
 STEP: Final = np.dtype([("where", "<u8"), ("what", "<u8")])
 """A step of a trace: a jump to `where`, the end of where it came from and the top bit in `what`; or an access
-by the instruction at `where` to the address in `what`."""
+by the instruction at `where` to the address in `what`, with the bit below the top one where it stored."""
 STEP_JUMP: Final = 1 << 63
+STEP_STORE: Final = 1 << 62
 _KINDS: Final = ("flash", "ram", "device")
 _WINDOW: Final = np.dtype(
     [

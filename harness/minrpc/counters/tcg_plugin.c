@@ -202,10 +202,11 @@ struct control {
 /* A jump, or an access that an instruction made. Where blocks end is QEMU's affair, and no step. */
 struct step {
 	uint64_t where; /* that it went to, or the instruction */
-	uint64_t what;  /* the end of where it came from and the top bit, or the address */
+	uint64_t what;  /* the end of where it came from, or the address, and one of these bits */
 };
 
-#define STEP_JUMP (1ULL << 63)
+#define STEP_JUMP  (1ULL << 63)
+#define STEP_STORE (1ULL << 62)
 
 _Static_assert(sizeof(struct control) <= 4096U, "a page of its own");
 
@@ -754,7 +755,7 @@ static inline void note_access(struct access *access, qemu_plugin_meminfo_t info
 		return;
 	}
 	if (traced) {
-		trace(access->at, address);
+		trace(access->at, qemu_plugin_mem_is_store(info) ? address | STEP_STORE : address);
 		now.addresses = hashed(now.addresses, address);
 	}
 	if (access->info != info) {
