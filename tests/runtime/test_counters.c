@@ -209,7 +209,13 @@ static uint64_t read_masked(void *context)
 	return 0U;
 }
 
-/* Around each batch, also one that fails; and never where nobody asked. */
+static int no_clock(void *context)
+{
+	(void)context;
+	return -1;
+}
+
+/* Around each batch, also one that fails, or is not timed; and never where nobody asked. */
 TEST(interrupts_are_masked_around_a_batch)
 {
 	static const struct minrpc_counter looking[] = {
@@ -236,6 +242,10 @@ TEST(interrupts_are_masked_around_a_batch)
 	expect_exception(run(host, "fail_at", "interrupts_masked"), "");
 	CHECK_EQ(masked, 2U);
 	CHECK_EQ(unmasked, 2U);
+	host->platform.clock_begin = no_clock;
+	expect_exception(run(host, "tick", "interrupts_masked"), "timer error");
+	CHECK_EQ(masked, 3U);
+	CHECK_EQ(unmasked, 3U);
 	host_still_serves(host);
 	host_stop(host);
 }
