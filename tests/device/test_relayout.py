@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from minrpc.client import Device
 from minrpc.client.layout import LAYOUT, home
 from minrpc.errors import ConfigurationError, DeviceMemoryError
 from minrpc.firmware import Firmware
+from minrpc.running import RunningDevice, start
 
 
 @pytest.fixture
@@ -146,6 +148,30 @@ def test_a_restart_keeps_the_device_and_tells_the_rest_that_it_is_gone(
     assert device.relayout(link="socket", arena=16384).how in ("session", "new session")
     assert device.relayout().restarted
     still_adds(device)
+
+
+def test_of_what_is_tried_nothing_is_left(restartable: Device, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not of a device that turns out to be too small, nor of the one before."""
+    device = restartable
+    started: list[RunningDevice] = []
+
+    def noted(what: Firmware, **given: Any) -> RunningDevice:  # noqa: ANN401 - as `start`
+        started.append(start(what, **given))
+        return started[-1]
+
+    monkeypatch.setattr("minrpc.pipeline.relayout.start", noted)
+    device.connect()
+    with pytest.raises(ConfigurationError, match="no memory for code"):
+        device.relayout(link="socket", code=(0x10, 4096))
+    with pytest.raises(ConfigurationError, match="can't have"):
+        device.relayout(link="socket", arena=1 << 33)
+    assert [one.alive() for one in started] == [False, False]
+    still_adds(device)
+    assert device.relayout(link="socket").restarted
+    if device.owner.platform.port == "posix":  # type: ignore[attr-defined]
+        assert device.relayout(arena=home(device.info(), "").size + 65536).restarted
+    device.close()
+    assert not any(one.alive() for one in started)
 
 
 def test_options_of_the_build(restartable: Device, amount: Callable[[int, int], int]) -> None:
