@@ -76,6 +76,7 @@ def test_a_right_one_is_equal(checked: Checked) -> None:
     assert result
     assert "no proof" in str(result)
     assert result.steps > SIZE
+    assert result.masked
 
 
 def test_inputs_must_fit_together(checked: Checked) -> None:

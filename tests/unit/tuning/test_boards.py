@@ -122,6 +122,9 @@ def test_from_the_command_line(
 
 
 def test_another_firmware_is_refused(boards: list[Board]) -> None:
-    other = build(TARGET.changed(cmake_options=["-DMINRPC_RANDOM_FILL=OFF"]))
+    touch = "touch {port}.reset"
+    other = build(TARGET.changed(cmake_options=["-DMINRPC_RANDOM_FILL=OFF"], reset_command=touch))
     with pytest.raises(LoadError, match=r"runs build \w{16}, minrpc_posix is build"):
         list(tune(KERNEL, Space({"UNROLL": ["1"]}), other, ports=ports(boards)))
+    # Nor is a board reset that nothing has spoiled.
+    assert not any(Path(f"{port}.reset").exists() for port in ports(boards))
