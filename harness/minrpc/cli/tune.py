@@ -134,7 +134,7 @@ def _require_ports(arguments: argparse.Namespace, ports: Sequence[str]) -> None:
         raise ConfigurationError(
             "--dask's workers start their own devices", next_step="leave out --serial-port"
         )
-    if len(set(ports)) < len(ports):
+    if len({Path(port).resolve() for port in ports}) < len(ports):
         raise ConfigurationError("--serial-port names a board twice", next_step="name each once")
 
 

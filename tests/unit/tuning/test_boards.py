@@ -116,6 +116,9 @@ def test_from_the_command_line(
     assert "3 tried: 3 right" in capsys.readouterr().out
     assert main([*tuned, *given, *at, "--jobs", "2"]) != 0
     assert "--jobs is for devices that are started here" in capsys.readouterr().err
+    Path("again").symlink_to(ports(boards)[0])
+    assert main([*tuned, *given, *at, "--serial-port", "again"]) != 0
+    assert "--serial-port names a board twice" in capsys.readouterr().err
     assert main([*tuned, *given[:-2], *at]) != 0
     assert "it is not known what runs at" in capsys.readouterr().err
     assert main([*tuned, *given[:-2], *at, "--elf", str(build(TARGET).elf)]) == 0
