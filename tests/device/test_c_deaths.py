@@ -33,6 +33,8 @@ def test_a_fault(kinds: LoadedLibrary, minrpc_shared: SharedDevice) -> None:
 
 
 def test_a_recursion_without_end(kinds: LoadedLibrary, device: Device, minrpc_shared: SharedDevice) -> None:
+    if minrpc_shared.name == "qemu_cortex_m3":
+        pytest.skip("it has no MPU: such a stack runs over the kernel's memory, and what follows is chance")
     device.call_timeout_s = 5.0
     with pytest.raises(HarnessError) as caught:
         kinds.recurse(0)
