@@ -44,6 +44,8 @@ _ENCODINGS: Final[dict[int, tuple[Kind, bool]]] = {
     0x08: ("char", False),
     0x10: ("uint", False),
 }
+# A function that the compiler has split into a hot and a cold part has ranges of addresses.
+_CODE: Final = {"DW_AT_low_pc", "DW_AT_ranges"}
 _QUALIFIERS: Final = {
     "DW_TAG_const_type": "const",
     "DW_TAG_volatile_type": "volatile",
@@ -139,7 +141,7 @@ class _Unit:
     def functions(self) -> Iterator[Function]:
         """Those that have code here and a name for the linker, as they stand in the source."""
         for die in sorted(self._scopes(self._top), key=_line):
-            if die.tag != "DW_TAG_subprogram" or "DW_AT_low_pc" not in die.attributes:
+            if die.tag != "DW_TAG_subprogram" or not _CODE & die.attributes.keys():
                 continue
             name = _text(_find(die, "DW_AT_name"))
             if not name or _find(die, "DW_AT_external") is None:

@@ -10,6 +10,7 @@ from typing import Final
 
 from elftools.dwarf.compileunit import CompileUnit
 from elftools.dwarf.die import DIE
+from elftools.dwarf.ranges import BaseAddressEntry
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
@@ -75,15 +76,28 @@ def _addresses(unit: CompileUnit, size: int) -> Iterator[int]:
     """Where the functions and variables of a source lie that are defined outside of functions."""
     for die in unit.get_top_DIE().iter_children():
         if die.tag == "DW_TAG_subprogram":
-            low = die.attributes.get("DW_AT_low_pc")
-            if low is not None:
-                yield low.value
+            yield from _starts(die, unit)
         elif die.tag == "DW_TAG_variable":
             where = die.attributes.get("DW_AT_location")
             if where is not None and where.form == "DW_FORM_exprloc" and len(where.value) == 1 + size:
                 operation, *rest = where.value
                 if operation == _ADDRESS:
                     yield int.from_bytes(bytes(rest), "little")
+
+
+def _starts(function: DIE, unit: CompileUnit) -> Iterator[int]:
+    """Where its code begins, and its cold part, if the compiler has split it."""
+    low, ranges = (function.attributes.get(one) for one in ("DW_AT_low_pc", "DW_AT_ranges"))
+    lists = unit.dwarfinfo.range_lists() if ranges is not None else None
+    if ranges is not None and lists is not None:
+        base = _range(unit.get_top_DIE())[0]
+        for entry in lists.get_range_list_at_offset(ranges.value, unit):
+            if isinstance(entry, BaseAddressEntry):
+                base = entry.base_address
+            else:
+                yield entry.begin_offset + (0 if entry.is_absolute else base)
+    elif low is not None:
+        yield low.value
 
 
 def _locals(file: ELFFile, paths: dict[str, str]) -> dict[tuple[int, str], str]:

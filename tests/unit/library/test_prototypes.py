@@ -8,6 +8,7 @@ arguments).
 from __future__ import annotations
 
 import ctypes
+import subprocess
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -97,3 +98,16 @@ def _same(program: Program, call: Call | None, mine: object, reference: Any) -> 
             np.testing.assert_array_equal(getattr(mine, name), np.array(list(expected)))
         else:
             assert getattr(mine, name) == expected
+
+
+@pytest.mark.parametrize("version", ["-gdwarf-4", "-gdwarf-5"])
+def test_a_function_in_a_hot_and_a_cold_part_can_be_called(version: str, tmp_path: Path) -> None:
+    """Debug information has ranges for its code then, no first address."""
+    text = """
+__attribute__((cold, noinline)) void seldom(int *x) { *x += 1000; }
+int split(int x) { if (x > 7) { seldom(&x); x *= 3; seldom(&x); } return x + 1; }
+"""
+    library = HostLibrary(text, tmp_path, ("-O2", "-freorder-blocks-and-partition", version))
+    symbols = subprocess.check_output(["nm", tmp_path / "source.o"], text=True)
+    assert "split.cold" in symbols
+    assert [library.call("split", one) for one in (1, 8)] == [2, 4025]

@@ -123,6 +123,20 @@ def test_a_gap_that_aligns_nothing_is_no_padding(tmp_path: Path) -> None:
     assert pieces == [(NO_SYMBOL, 4), ("first", 4), (NO_SYMBOL, 4), ("second", 4)]
 
 
+@pytest.mark.parametrize("version", ["-gdwarf-4", "-gdwarf-5"])
+def test_both_parts_of_a_split_function_are_of_its_source(version: str, tmp_path: Path) -> None:
+    source, elf = tmp_path / "split.c", tmp_path / "split"
+    source.write_text(
+        "__attribute__((cold, noinline)) void seldom(int *x) { *x += 1000; }\n"
+        "int split(int x) { if (x > 7) { seldom(&x); x *= 3; seldom(&x); } return x + 1; }\n"
+        "int main(int count, char **words) { (void)words; return split(count); }\n"
+    )
+    flags = ["-O2", "-freorder-blocks-and-partition", "-fno-inline", version]
+    subprocess.run(["cc", *flags, str(source), "-o", str(elf)], check=True)
+    files = {one.symbol: one.file for one in program_sizes(elf).pieces}
+    assert files["split"] == files["split.cold"] == str(source)
+
+
 def test_functions_begin_where_their_code_does(link: Callable[..., Path]) -> None:
     elf = link([("function", 3, 1), ("function", 5, 1)], "-g")
     thumb = "ARM" in subprocess.check_output(["readelf", "-h", str(elf)], text=True)
