@@ -86,10 +86,11 @@ class Toolset:
     def code_flags(self) -> tuple[str, ...]:
         """The flags for code that is loaded.
 
-        Two functions with the same body stay two: the debug information would name only one.
+        Two functions with the same body stay two: the debug information would name only one. Code is linked
+        for the address where it lies, so it need not be position-independent, as Debian's GCC makes it.
         """
-        far = ("-fPIC", "-fno-plt", "-fno-semantic-interposition") if self.calls_far else ()
-        return (*self.flags, "-ffunction-sections", "-fdata-sections", "-fno-ipa-icf", *far)
+        calls = ("-fPIC", "-fno-plt", "-fno-semantic-interposition") if self.calls_far else ("-fno-pie",)
+        return (*self.flags, "-ffunction-sections", "-fdata-sections", "-fno-ipa-icf", *calls)
 
     @property
     def emulation(self) -> tuple[str, ...]:
