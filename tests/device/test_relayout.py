@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from minrpc.client import Device
 from minrpc.client.layout import LAYOUT, home
-from minrpc.errors import ConfigurationError, DeviceMemoryError
+from minrpc.errors import BuildError, ConfigurationError, DeviceMemoryError
 from minrpc.firmware import Firmware
 from minrpc.running import RunningDevice, start
 
@@ -165,9 +165,11 @@ def test_of_what_is_tried_nothing_is_left(restartable: Device, monkeypatch: pyte
     device.connect()
     with pytest.raises(ConfigurationError, match="no memory for code"):
         device.relayout(link="socket", code=(0x10, 4096))
-    with pytest.raises(ConfigurationError, match="can't have"):
+    # Zephyr's is a number of Kconfig's.
+    with pytest.raises((ConfigurationError, BuildError), match=r"can't have|outside the active range"):
         device.relayout(link="socket", arena=1 << 33)
-    assert [one.alive() for one in started] == [False, False]
+    assert started
+    assert not any(one.alive() for one in started)
     still_adds(device)
     assert device.relayout(link="socket").restarted
     if device.owner.platform.port == "posix":  # type: ignore[attr-defined]
