@@ -55,7 +55,7 @@ def environment(directory: Path, version: str) -> Path:
         tvm, ffi = VERSIONS[version]
         subprocess.run([sys.executable, "-m", "venv", str(directory / version)], check=True)
         pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        subprocess.run([*pip, "-e", f"{ROOT}[test]", *FURTHER, f"apache-tvm=={tvm}"], check=True)
+        subprocess.run([*pip, "-e", f"{ROOT}[test,zephyr]", *FURTHER, f"apache-tvm=={tvm}"], check=True)
         # Not what it asks for, in the case of 0.25: but what it runs with.
         subprocess.run([*pip, "--no-deps", f"apache-tvm-ffi=={ffi}"], check=True)
     return python

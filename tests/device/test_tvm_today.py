@@ -17,7 +17,6 @@ from minrpc.library.linking import firmware_symbols
 from minrpc.library.loading import firmware_of
 from minrpc.library.toolset import toolset_of
 from minrpc.tvm import llvm_target, pipe_program, session
-from minrpc.tvm.modules import load_tvm
 from minrpc.tvm.targets import description
 
 tvm = pytest.importorskip("tvm", reason="TVM is not installed: pip install 'minrpc-harness[tvm]'")
@@ -142,7 +141,7 @@ def test_a_client_uploads_and_loads_what_tvm_generated(
 
 @pytest.mark.usefixtures("can_load")
 def test_a_module_is_loaded_from_python(device: Device, generated: Any) -> None:  # noqa: ANN401
-    library = load_tvm(device, generated)
+    library = device.load_tvm(generated)
     assert "scaled" in library.functions
     check_scaled(library.scaled, lambda data: data)
     with pytest.raises(RemoteError, match=r"Invalid b\.shape\[0\]"):
@@ -161,7 +160,7 @@ def test_what_was_made_of_a_module_is_given_back_before_it(
     """In whatever order its user drops them, and without a word in the log."""
     device.system_lib()
     used = device.info().arena_used
-    library = load_tvm(device, generated)
+    library = device.load_tvm(generated)
     scaled, packed = library.scaled, library.packed("scaled")
     timed = library.module.time_evaluator("scaled", number=1)
     arrays = device.array(A), device.array(A)
@@ -172,7 +171,7 @@ def test_what_was_made_of_a_module_is_given_back_before_it(
     with pytest.raises(ValueError, match="has been freed"):
         scaled(A, A)
     assert device.info().arena_used == used
-    kept = load_tvm(device, generated).module.time_evaluator("scaled", number=1)
+    kept = device.load_tvm(generated).module.time_evaluator("scaled", number=1)
     assert len(kept(device.array(A), device.array(A)).results) == 1
     assert "did not free" not in caplog.text
 
@@ -180,7 +179,7 @@ def test_what_was_made_of_a_module_is_given_back_before_it(
 @pytest.mark.usefixtures("can_load")
 def test_an_object_of_llvms(device: Device) -> None:
     """For the device's core, as its own compiler was told it."""
-    check_scaled(load_tvm(device, compiled(llvm_target(device))).scaled, lambda data: data)
+    check_scaled(device.load_tvm(compiled(llvm_target(device))).scaled, lambda data: data)
 
 
 @pytest.mark.usefixtures("can_load")
@@ -236,4 +235,4 @@ def test_an_archive(device: Device, generated: Any, tmp_path: Path) -> None:  # 
     generated.mod.write_to_file(str(tmp_path / "m.c"), "c")
     with tarfile.open(tmp_path / "m.tar", "w") as archive:
         archive.add(tmp_path / "m.c", "lib0.c")
-    check_scaled(load_tvm(device, tmp_path / "m.tar").scaled, lambda data: data)
+    check_scaled(device.load_tvm(tmp_path / "m.tar").scaled, lambda data: data)

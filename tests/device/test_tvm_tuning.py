@@ -21,7 +21,6 @@ import numpy as np
 import pytest
 from minrpc.client import Device
 from minrpc.firmware import Firmware
-from minrpc.tvm.modules import load_tvm
 
 from tests.device.conftest import Amount
 from tests.docs.pages import ROOT, blocks_of
@@ -119,7 +118,7 @@ def test_a_matrix_product_is_tuned_as_the_page_says(
     a, b = (rng.integers(-128, 127, (32, 32), endpoint=True).astype(np.int8) for _ in range(2))
     product = a.astype(np.int32) @ b.astype(np.int32)
     c = np.zeros((32, 32), np.int32)
-    load_tvm(device, tmp_path / "best.o").main(a, b, c)
+    device.load_tvm(tmp_path / "best.o").main(a, b, c)
     np.testing.assert_array_equal(c, product)
     np.testing.assert_array_equal(as_c(device, tmp_path / "matmul", a, b), product)
 

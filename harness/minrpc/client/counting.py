@@ -132,7 +132,7 @@ def _peaks(every: Mapping[str, DeviceCounter], outside: Sequence[str]) -> tuple[
 class Measurer:
     """Measures a function on the device. Call it with the function's own arguments.
 
-    unmasked: makes what measures the same with interrupts, where they are masked.
+    unmasked: measures the same with interrupts, where they are masked.
     """
 
     def __init__(
@@ -143,7 +143,7 @@ class Measurer:
         parse: Callable[[bytes], Measurement],
         counted: Counted,
         empty_stack: Callable[[], int],
-        unmasked: Callable[[], Callable[..., Any]] | None = None,
+        unmasked: Callable[..., Any] | None = None,
     ) -> None:
         self.name = name
         self.options = options
@@ -152,7 +152,7 @@ class Measurer:
         self._parse = parse
         self._counted = counted
         self._empty_stack = empty_stack
-        self._unmasked = unmasked() if unmasked else None
+        self._unmasked = unmasked
 
     def __call__(self, *args: object) -> Measurement:
         """Measure.

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
-from typing import TYPE_CHECKING, Self, Unpack
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import numpy.typing as npt
 
@@ -40,6 +40,7 @@ if TYPE_CHECKING:  # pexpect is loaded for who uses it; the others are the rooms
     from minrpc.firmware import Firmware
     from minrpc.library import CLibrary, FirmwareFunctions, LoadedLibrary
     from minrpc.pipeline.relayout import Relayout, RestartFields
+    from minrpc.tvm.modules import TvmLibrary
 
 RESET_SERVER = "tvm.testing.reset_server"
 
@@ -283,6 +284,24 @@ class Device:
             sources, include=include, flags=flags, defines=defines, libraries=libraries, headers=headers
         )
         return library.load(self, given, firmware=firmware)
+
+    def load_tvm(
+        self,
+        module: str | PathLike[str] | Any,  # noqa: ANN401 - TVM has no types
+        *,
+        firmware: Firmware | None = None,
+    ) -> TvmLibrary:
+        """Load a module that TVM generated: each function is an attribute, and takes numpy arrays.
+
+        module: a file `.c`, `.o` or `.tar`, or what `tvm.compile` returned for the target "c", or for
+            `minrpc.tvm.llvm_target(device)`.
+        firmware: what runs on the device, where it was not started from here.
+
+        Raises ModuleError for what is no such module, and what `load` raises.
+        """
+        from minrpc.tvm.modules import load_tvm
+
+        return load_tvm(self, module, firmware=firmware)
 
     def library(self, name: str, *, linked: bool | None = None) -> CLibrary:
         """The library of C `name`, as [libraries.NAME] in minrpc.toml has it: each function is an attribute.

@@ -7,14 +7,13 @@ from collections.abc import Callable, Sequence
 from copy import copy
 from functools import partial
 from typing import Any, Literal
-from weakref import WeakSet
 
 import numpy as np
 
 from minrpc.client import counting
 from minrpc.client.array import RemoteArray
 from minrpc.client.counting import Measurer
-from minrpc.client.handle import RemoteHandle
+from minrpc.client.handle import Ends, RemoteHandle
 from minrpc.client.rpc import RpcClient
 from minrpc.client.timing import EvaluatorOptions, TimeEvaluator
 from minrpc.errors import DialectError, FunctionNotFoundError
@@ -59,11 +58,12 @@ class RemoteFunction(RemoteHandle):
         timeout_s: float | None = None,
         own: bool = True,
         module: RemoteModule | None = None,
+        of: Ends | None = None,
     ) -> None:
         """own: it is given back by itself; else it goes with the module that it is of.
-        module: lasts as long as this does.
+        module: lasts as long as this does. of: as of `RemoteHandle`.
         """
-        super().__init__(rpc, free_handle(handle, TypeCode.FUNCTION) if own else None)
+        super().__init__(rpc, free_handle(handle, TypeCode.FUNCTION) if own else None, of=of)
         self.name = name
         self.handle = handle
         self._stage = f"call {name}"
@@ -124,11 +124,11 @@ class RemoteModule(RemoteHandle):
 
     def __init__(self, rpc: RpcClient, name: str, handle: int | None) -> None:
         # The device forgets a module's functions with it: they are given back before.
-        self._made: WeakSet[RemoteHandle] = WeakSet()
+        self._made: Ends = {}
         if handle is None:
             super().__init__(rpc, None)
         else:
-            super().__init__(rpc, free_handle(handle, TypeCode.MODULE), self._made)
+            super().__init__(rpc, free_handle(handle, TypeCode.MODULE), made=self._made)
         self.name = name
         self._handle = handle
         self._functions: dict[str, RemoteFunction] = {}
@@ -159,9 +159,7 @@ class RemoteModule(RemoteHandle):
             found = rpc.call(look_up, (Module(self.handle), name, 0), f"look up {name}")
             if not isinstance(found, Function) or not found.handle:
                 raise FunctionNotFoundError(f"{self.name} has no function {name!r}", stage=f"look up {name}")
-            function = RemoteFunction(rpc, name, found.handle, own=own)
-            self._made.add(function)
-            return function
+            return RemoteFunction(rpc, name, found.handle, own=own, of=self._made)
 
     def time_evaluator(self, name: str, *, timeout_s: float | None = None, **options: int) -> TimeEvaluator:
         """Times `name` on the device: call what comes back with the function's own arguments.
@@ -221,7 +219,7 @@ class RemoteModule(RemoteHandle):
 
             parse = partial(counting.measurement, rpc, module, name)
             empty_stack = partial(counting.empty_stack, rpc, module)
-            unmasked = plain if masked else None
+            unmasked = plain() if masked else None
             return Measurer(evaluator, name, asked, parse, counted, empty_stack, unmasked)
 
     def _timed(
@@ -229,9 +227,9 @@ class RemoteModule(RemoteHandle):
     ) -> RemoteFunction:
         """The evaluator behind `handle`, which may take as long as its options ask for."""
         limit = options.timeout_s(self._rpc.call_timeout_s) if timeout_s is None else timeout_s
-        timed = RemoteFunction(self._rpc, f"{name} (timed)", handle, timeout_s=limit, module=self)
-        self._made.add(timed)
-        return timed
+        return RemoteFunction(
+            self._rpc, f"{name} (timed)", handle, timeout_s=limit, module=self, of=self._made
+        )
 
     @property
     def argument(self) -> Module:

@@ -4,11 +4,14 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable
-from typing import Self
+from typing import Self, TypeAlias
 
 from minrpc.client.rpc import RpcClient
 from minrpc.wire.requests import Syscall
+
+Ends: TypeAlias = "dict[int, weakref.finalize[..., RemoteHandle]]"
+"""What gives handles back, by the handle's id. Not weak references to the handles: when the garbage collector
+ends a handle together with what it was made of, it clears all of those first, and its order is any."""
 
 
 class RemoteHandle:
@@ -18,12 +21,16 @@ class RemoteHandle:
     queued then and sent before the next one.
     """
 
-    def __init__(self, rpc: RpcClient, free: Syscall | None, first: Iterable[RemoteHandle] = ()) -> None:
-        """first: what of it must be given back before it, at its end."""
+    def __init__(
+        self, rpc: RpcClient, free: Syscall | None, *, made: Ends | None = None, of: Ends | None = None
+    ) -> None:
+        """made: what was made of it, which is given back before it. of: the same of what it was made of."""
         self._rpc = rpc
         self._generation = rpc.generation
-        self._finalizer = weakref.finalize(self, _give_back, rpc, self._generation, free, first)
+        self._finalizer = weakref.finalize(self, _give_back, rpc, self._generation, free, made, of, id(self))
         self._finalizer.atexit = False
+        if of is not None:
+            of[id(self)] = self._finalizer
         rpc.live.add(self)
 
     def free(self) -> None:
@@ -68,8 +75,10 @@ class RemoteHandle:
 
 
 def _give_back(
-    rpc: RpcClient, generation: int, request: Syscall | None, first: Iterable[RemoteHandle]
+    rpc: RpcClient, generation: int, request: Syscall | None, made: Ends | None, of: Ends | None, key: int
 ) -> None:
-    for handle in list(first):
-        handle.free()
+    if of is not None:
+        del of[key]
+    for end in list(made.values()) if made else ():
+        end()
     rpc.release(generation, request)

@@ -3,14 +3,17 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
+import sys
 from pathlib import Path
 from typing import IO, Self
 
 from minrpc.errors import ConfigurationError
 from minrpc.host.files import unwritable
 from minrpc.tuning.candidates import Result, Space
+
+if sys.platform != "win32":
+    import fcntl
 
 
 class ResultsFile:

@@ -13,6 +13,7 @@ import tarfile
 import zlib
 from collections.abc import Sequence
 from io import BytesIO
+from os import PathLike
 from pathlib import Path
 from typing import Any, Final
 
@@ -146,15 +147,13 @@ class ModuleError(ConfigurationError):
     default_next_step = "load what export_library or write_to_file made for the device: .c, .o or .tar"
 
 
-def load_tvm(device: Device, module: str | Path | Any, *, firmware: Firmware | None = None) -> TvmLibrary:  # noqa: ANN401
-    """Load a module that TVM generated, and give its functions.
-
-    module: a file `.c`, `.o` or `.tar`, or what `tvm.compile` returned for the target "c", or for LLVM's of
-        the device's core.
-    firmware: what runs on the device; left out it is what was started from here.
-
-    Raises ModuleError, and as `device.load` does.
-    """
+def load_tvm(
+    device: Device,
+    module: str | PathLike[str] | Any,  # noqa: ANN401 - TVM has no types
+    *,
+    firmware: Firmware | None = None,
+) -> TvmLibrary:
+    """See `Device.load_tvm`."""
     name, content = _content(module)
     return load_module(device, name, content, firmware=firmware)
 
@@ -166,9 +165,9 @@ def load_module(device: Device, name: str, content: bytes, *, firmware: Firmware
     return TvmLibrary(device, load_compiled(device, compiled, toolset), names)
 
 
-def _content(module: str | Path | Any) -> tuple[str, bytes]:  # noqa: ANN401
+def _content(module: str | PathLike[str] | Any) -> tuple[str, bytes]:  # noqa: ANN401
     """A module's name, which says what it is, and its bytes. Raises ModuleError."""
-    if isinstance(module, str | Path):
+    if isinstance(module, str | PathLike):
         path = Path(module)
         if not path.is_file():
             raise ModuleError(f"there is no file {path}")

@@ -99,7 +99,7 @@ def test_a_clock_that_needs_interrupts_is_found_out(
         lambda answer: measured([int(answer)] * 2, clock=clock),
         Counted(),
         lambda: 0,
-        lambda: evaluator(unmasked),
+        evaluator(unmasked),
     )
     if not lost:
         assert measurer().cycles_per_call == (masked / 10,) * 2

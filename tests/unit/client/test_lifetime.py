@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import gc
+import weakref
 from collections.abc import Callable
+from typing import TypeGuard
 
 import numpy as np
 from minrpc.wire.requests import RpcCode, Syscall
@@ -105,3 +107,35 @@ def test_a_function_of_a_module_is_its_users_to_give_back(bench: Bench) -> None:
     before = len(bench.transport.written)
     echo(1)
     assert len(bench.transport.written) == before + 2
+
+
+def test_what_a_module_gave_goes_before_it_in_whatever_order_the_collector_finds_them(bench: Bench) -> None:
+    library = bench.device.system_lib()
+    module = library["echo"](library)
+    cycle: list[object] = [module, *(module.get_function("inc") for _ in range(3))]
+    cycle.append(cycle)
+    handle = Handle(module.handle)
+    del module, cycle
+    gc.collect()
+    bench.device.connect()
+    frees = [one.args[0] for one in bench.model.requests if freeing(one)]
+    assert len(frees) == 4
+    assert frees[-1] == handle
+
+
+def freeing(request: object) -> TypeGuard[Syscall]:
+    return isinstance(request, Syscall) and request.code is RpcCode.FREE_HANDLE
+
+
+def test_a_module_does_not_grow_by_what_was_given_back(bench: Bench) -> None:
+    library = bench.device.system_lib()
+    module = library["echo"](library)
+
+    def ends() -> int:
+        gc.collect()
+        return sum(isinstance(one, weakref.finalize) for one in gc.get_objects())
+
+    before = ends()
+    for _ in range(20):
+        module.get_function("inc")
+    assert ends() == before
