@@ -4,22 +4,27 @@
 from __future__ import annotations
 
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from minrpc.client import Device
-from minrpc.errors import RemoteError
+from minrpc.errors import ConfigurationError, RemoteError
 from minrpc.firmware import Firmware
 from minrpc.library.linking import firmware_symbols
 from minrpc.library.loading import firmware_of
-from minrpc.library.toolset import toolset_of
+from minrpc.library.toolset import program_facts, toolset_of
 from minrpc.tvm import llvm_target, pipe_program, session
 from minrpc.tvm.targets import description
 
 tvm = pytest.importorskip("tvm", reason="TVM is not installed: pip install 'minrpc-harness[tvm]'")
+
+
+@pytest.fixture
+def room(need_memory: Callable[[int], None]) -> None:
+    need_memory(24_000)
 
 
 @pytest.fixture
@@ -59,6 +64,7 @@ def test_tensors_come_back(remote: Any, dtype: str) -> None:  # noqa: ANN401
     np.testing.assert_array_equal(back, data)
 
 
+@pytest.mark.usefixtures("room")
 def test_a_tensor_that_is_longer_than_a_packet(remote: Any) -> None:  # noqa: ANN401
     data = np.random.default_rng(1).standard_normal((60, 90)).astype(np.float32)
     np.testing.assert_array_equal(on_device(remote, data).numpy(), data)
@@ -180,6 +186,32 @@ def test_what_was_made_of_a_module_is_given_back_before_it(
 def test_an_object_of_llvms(device: Device) -> None:
     """For the device's core, as its own compiler was told it."""
     check_scaled(device.load_tvm(compiled(llvm_target(device))).scaled, lambda data: data)
+
+
+@pytest.mark.usefixtures("can_load", "room")
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int64"])
+@pytest.mark.parametrize("kind", ["c", "llvm"])
+def test_arithmetic_that_a_core_may_not_have(device: Device, dtype: str, kind: str) -> None:
+    """Then functions of the compiler's library do it, which are called as that one calls them."""
+    from tvm import te
+
+    a, b = (te.placeholder((8,), dtype, name=name) for name in "ab")
+    c = te.compute((8,), lambda i: a[i] * b[i] + a[i] - b[i], name="c")
+    d = te.compute((8,), lambda i: tvm.tirx.Select(a[i] < b[i], a[i], b[i]).astype("int32"), name="d")
+    function = te.create_prim_func([a, b, c, d]).with_attr("global_symbol", "mixed")
+    target = llvm_target(device) if kind == "llvm" else tvm.target.Target("c")
+    module = tvm.compile(tvm.IRModule({"mixed": function}), target=target)
+    try:
+        library = device.load_tvm(module)
+    except ConfigurationError as error:
+        assert dtype == "float16"
+        assert program_facts(firmware_of(device).elf).machine == "EM_RISCV"
+        pytest.skip(error.message)
+    x, y = np.array([1, -2, 3, -4, 5, 6, -7, 8], dtype), np.array([-9, 8, 7, 6, -5, 4, 3, 2], dtype)
+    result, least = np.zeros(8, dtype), np.zeros(8, np.int32)
+    library.mixed(x, y, result, least)
+    np.testing.assert_array_equal(result, x * y + x - y)
+    np.testing.assert_array_equal(least, np.minimum(x, y).astype(np.int32))
 
 
 @pytest.mark.usefixtures("can_load")

@@ -21,7 +21,8 @@ import numpy as np
 from elftools.common.exceptions import ELFError
 from elftools.construct import ConstructError
 from elftools.elf.elffile import ELFFile
-from elftools.elf.sections import SymbolTableSection
+from elftools.elf.relocation import RelocationSection
+from elftools.elf.sections import Symbol, SymbolTableSection
 
 from minrpc.client import Device, RemoteArray
 from minrpc.errors import ConfigurationError
@@ -34,6 +35,7 @@ from minrpc.library.loading import firmware_of, load_compiled
 from minrpc.library.thunks import registry_source
 from minrpc.library.toolset import Toolset, program_facts, toolset_of
 from minrpc.tvm.export import SUPPORT
+from minrpc.tvm.targets import float16_flags, misfit
 
 PREFIX: Final = "__tvm_ffi_"
 
@@ -59,6 +61,8 @@ _POINTERS: Final = (
     "TVMFFIErrorSetRaisedFromCStr",
     "TVMFFIErrorSetRaisedFromCStrParts",
 )
+
+_NEXT_TARGET: Final = 'compile it for minrpc.tvm.llvm_target(device), or for the target "c"'
 
 _ADAPTER: Final = """\
 typedef union { long long i; double f; void *p; } value;
@@ -97,6 +101,24 @@ void TVMFFIErrorSetRaisedFromCStr(const char *kind, const char *message)
 {
 	TVMFFIErrorSetRaisedFromCStrParts(kind, &message, 1);
 }
+
+#ifdef __arm__
+/* Of Arm's run-time ABI; GCC's library has them by other names. Their arguments are in core registers. */
+#define CORE_REGISTERS __attribute__((pcs("aapcs")))
+
+extern CORE_REGISTERS float __gnu_h2f_ieee(unsigned short);
+extern CORE_REGISTERS unsigned short __gnu_f2h_ieee(float);
+
+CORE_REGISTERS float __aeabi_h2f(unsigned short half)
+{
+	return __gnu_h2f_ieee(half);
+}
+
+CORE_REGISTERS unsigned short __aeabi_f2h(float number)
+{
+	return __gnu_f2h_ieee(number);
+}
+#endif
 
 /* An argument's type index by its type code; -1 for what has none. */
 static int index_of(int code)
@@ -202,7 +224,7 @@ def _functions(name: str, content: bytes, toolset: Toolset) -> list[str]:
     try:
         file = ELFFile(BytesIO(content))
         given = (file["e_machine"], file.elfclass)
-        found = defined_functions(content)
+        symbols, used = _symbols(content), _used(file)
     except _DAMAGE as error:
         raise ModuleError(f"{name} has an object that can't be read: {error}") from error
     facts = program_facts(toolset.elf)
@@ -211,9 +233,12 @@ def _functions(name: str, content: bytes, toolset: Toolset) -> list[str]:
         words = [f"{str(machine).removeprefix('EM_')}, {bits} bits" for machine, bits in (given, due)]
         raise ModuleError(
             f"{name} is code for {words[0]}; the device is {words[1]}",
-            next_step='compile it for minrpc.tvm.llvm_target(device), or for the target "c"',
+            next_step=_NEXT_TARGET,
         )
-    return found
+    why = misfit(toolset, used)
+    if why:
+        raise ModuleError(f"{name} {why}", next_step=_NEXT_TARGET)
+    return _global_functions(symbols)
 
 
 def _object(name: str, suffix: str, content: bytes, toolset: Toolset) -> Path:
@@ -230,7 +255,8 @@ def _object(name: str, suffix: str, content: bytes, toolset: Toolset) -> Path:
 
     source = kept(cache_home() / "objects" / key, fill) / file
     include = [SUPPORT / "include"] if b"tvm/ffi/" in content else []
-    return compile_file(source, Sources.of(source, include=include, flags=["-w"]), toolset).path
+    flags = ["-w", *float16_flags(content.decode(errors="replace"), toolset)] if suffix != ".o" else []
+    return compile_file(source, Sources.of(source, include=include, flags=flags), toolset).path
 
 
 def void(_: object) -> None:
@@ -260,12 +286,31 @@ def parts(name: str, content: bytes) -> list[tuple[str, bytes]]:
 
 def defined_functions(content: bytes) -> list[str]:
     """The names of the functions that an ELF object defines for others."""
+    return _global_functions(_symbols(content))
+
+
+def _symbols(content: bytes) -> list[Symbol]:
     table = ELFFile(BytesIO(content)).get_section_by_name(".symtab")
-    if not isinstance(table, SymbolTableSection):
-        return []
+    return list(table.iter_symbols()) if isinstance(table, SymbolTableSection) else []
+
+
+def _used(file: ELFFile) -> set[str]:
+    """The names of the symbols that an object's code and data refer to."""
+    found = set()
+    for section in file.iter_sections():
+        if not isinstance(section, RelocationSection):
+            continue
+        table = file.get_section(section["sh_link"])
+        if isinstance(table, SymbolTableSection):
+            numbers = {one["r_info_sym"] for one in section.iter_relocations()}
+            found |= {table.get_symbol(number).name for number in numbers}
+    return found
+
+
+def _global_functions(symbols: Sequence[Symbol]) -> list[str]:
     return [
         one.name
-        for one in table.iter_symbols()
+        for one in symbols
         if one["st_info"]["type"] == "STT_FUNC"
         and one["st_info"]["bind"] == "STB_GLOBAL"
         and one["st_shndx"] != "SHN_UNDEF"

@@ -1,15 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What TVM's LLVM is told of a device's core: its objects then fit what the device's own compiler makes."""
+"""What TVM's LLVM is told of a device's core: its objects then fit what the device's own compiler makes.
+
+TVM gives LLVM a triple as it stands: three words are read as "thumbv7m", vendor "none", system "eabi", which
+is no EABI. For what a core can't do LLVM then calls GCC's names, such as __adddf3, and passes doubles in
+registers that those functions do not look at. Four words are read right.
+"""
 
 from __future__ import annotations
 
+import os
+import re
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Any, Final
 
 from minrpc.client import Device
 from minrpc.errors import ConfigurationError
 from minrpc.firmware import Firmware, build
 from minrpc.library.loading import firmware_of
-from minrpc.library.toolset import Toolset, program_facts, toolset_of
+from minrpc.library.toolset import Toolset, program_facts, run_tool, toolset_of
 from minrpc.targets import Target
 from minrpc.tvm.relax import tvm
 
@@ -23,6 +32,15 @@ _THUMB: Final = {
     "cortex-m55": "thumbv8.1m.main",
     "cortex-m85": "thumbv8.1m.main",
 }
+# Their libgcc has the names of Arm's run-time ABI only.
+_WITHOUT_GCC_NAMES: Final = ("thumbv6m", "thumbv8m.base")
+# GCC's own names for arithmetic and conversions of floating-point numbers.
+_GCC_FLOAT: Final = re.compile(
+    r"__(add|sub|mul|div|eq|ne|lt|le|gt|ge|unord)[sd]f[23]|__(extend|trunc)[sd]f[sd]f2|"
+    r"__fix(uns)?[sd]f[sd]i|__float(un)?[sd]i[sd]f"
+)
+# TVM puts conversions of its own into each object.
+_HALF: Final = frozenset({"__extendhfsf2", "__truncsfhf2"})
 _RISCV: Final = {32: "riscv32-unknown-elf", 64: "riscv64-unknown-elf"}
 
 
@@ -54,11 +72,7 @@ def description(toolset: Toolset) -> dict[str, Any]:
     found: dict[str, Any] = {"kind": "llvm", "num-cores": 1}
     match facts.machine:
         case "EM_ARM":
-            core = _value(toolset, "-mcpu=") or "cortex-m3"
-            core = core.partition("+")[0]
-            found |= {"mtriple": f"{_THUMB.get(core, 'thumbv7em')}-none-eabi", "mcpu": core}
-            if "-mfloat-abi=hard" in toolset.code_flags:
-                found["mfloat-abi"] = "hard"
+            found |= _arm(toolset)
         case "EM_RISCV":
             found |= {"mtriple": _RISCV[facts.bits], "mabi": _value(toolset, "-mabi=")}
             found["mattr"] = [f"+{one}" for one in extensions(_value(toolset, "-march="))]
@@ -69,6 +83,62 @@ def description(toolset: Toolset) -> dict[str, Any]:
         case other:
             raise ConfigurationError(f"no target of LLVM's is known for {other}", next_step='take "c"')
     return found
+
+
+def _arm(toolset: Toolset) -> dict[str, Any]:
+    """LLVM's cores have all that Arm sells with them; a device may have less, as its compiler was told."""
+    core, *without = _core(toolset).split("+")
+    abi, unit = _value(toolset, "-mfloat-abi="), _value(toolset, "-mfpu=")
+    features = [f"-{one.removeprefix('no')}" for one in without if one in ("nodsp", "nomve", "nomve.fp")]
+    found: dict[str, Any] = {"mtriple": f"{_instructions(toolset)}-none-unknown-eabi", "mcpu": core}
+    if abi == "hard":
+        found["mfloat-abi"] = "hard"
+    if abi in ("", "soft"):
+        features += ["+soft-float", "-fpregs"]
+    elif "-sp-" in unit:
+        features.append("-fp64")
+    return found | ({"mattr": features} if features else {})
+
+
+def _core(toolset: Toolset) -> str:
+    return _value(toolset, "-mcpu=") or "cortex-m3"
+
+
+def _instructions(toolset: Toolset) -> str:
+    return _THUMB.get(_core(toolset).partition("+")[0], "thumbv7em")
+
+
+def float16_flags(source: str, toolset: Toolset) -> list[str]:
+    """What makes the device's compiler know float16, where generated C code computes with it.
+
+    Raises ConfigurationError where that compiler does not know it at all.
+    """
+    if not re.search(r"\bhalf\b", source):
+        return []
+    facts = program_facts(toolset.elf)
+    if facts.machine == "EM_ARM":
+        return ["-mfp16-format=ieee"]
+    macros = run_tool([toolset.compiler, *toolset.flags, "-dM", "-E", "-x", "c", os.devnull])
+    if "__FLT16_MANT_DIG__" not in macros:
+        raise ConfigurationError(
+            f"{Path(toolset.compiler).name} has no float16 for this device",
+            next_step="compute with float32, or let LLVM make the code: minrpc.tvm.llvm_target(device)",
+        )
+    return []
+
+
+def misfit(toolset: Toolset, used: Iterable[str]) -> str:
+    """Why an object that uses these symbols would compute something else here; "" where it fits."""
+    machine = program_facts(toolset.elf).machine
+    called = next((one for one in used if _GCC_FLOAT.fullmatch(one)), "")
+    if machine == "EM_ARM" and called:
+        hard = "-mfloat-abi=hard" in toolset.code_flags
+        if hard or _instructions(toolset) in _WITHOUT_GCC_NAMES:
+            return f"calls {called} by no EABI's convention: its triple should have four words"
+    in_floats = re.fullmatch(r"i?lp(32|64)[fdq]", _value(toolset, "-mabi="))
+    if machine == "EM_RISCV" and in_floats and _HALF.intersection(used):
+        return "computes with float16, which TVM converts in other registers than LLVM has it in on this core"
+    return ""
 
 
 def extensions(march: str) -> list[str]:

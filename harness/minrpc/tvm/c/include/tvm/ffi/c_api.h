@@ -17,6 +17,16 @@ extern "C" {
 #define TVM_DLL
 #endif
 
+/*
+ * What generated code calls float16. GCC has it for Arm with -mfp16-format=ieee, for x86 with SSE2, and not
+ * before version 13 for RISC-V.
+ */
+#if defined(__FLT16_MANT_DIG__)
+typedef _Float16 half;
+#elif defined(__ARM_FP16_FORMAT_IEEE)
+typedef __fp16 half;
+#endif
+
 #ifndef DLPACK_DLPACK_H_
 #define DLPACK_DLPACK_H_
 
