@@ -215,6 +215,21 @@ def test_arithmetic_that_a_core_may_not_have(device: Device, dtype: str, kind: s
 
 
 @pytest.mark.usefixtures("can_load")
+@pytest.mark.parametrize("kind", ["c", "llvm"])
+def test_booleans(device: Device, kind: str) -> None:
+    from tvm import te
+
+    a = te.placeholder((4,), "bool", name="a")
+    b = te.compute((4,), lambda i: tvm.tirx.Not(a[i]), name="b")
+    function = te.create_prim_func([a, b]).with_attr("global_symbol", "inverted")
+    target = llvm_target(device) if kind == "llvm" else tvm.target.Target("c")
+    library = device.load_tvm(tvm.compile(tvm.IRModule({"inverted": function}), target=target))
+    result = np.zeros(4, np.bool_)
+    library.inverted(np.array([True, False, False, True]), result)
+    assert result.tolist() == [False, True, True, False]
+
+
+@pytest.mark.usefixtures("can_load")
 def test_an_archive_for_another_processor(
     remote: Any,  # noqa: ANN401
     device: Device,

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 from elftools.common.exceptions import ELFError
 from elftools.construct import ConstructError
 from elftools.elf.elffile import ELFFile
@@ -36,6 +37,7 @@ from minrpc.library.thunks import registry_source
 from minrpc.library.toolset import Toolset, program_facts, toolset_of
 from minrpc.tvm.export import SUPPORT
 from minrpc.tvm.targets import float16_flags, misfit
+from minrpc.wire.dtypes import BOOLEAN
 
 PREFIX: Final = "__tvm_ffi_"
 
@@ -344,8 +346,7 @@ class TvmFunction:
 
     def __call__(self, *args: object) -> object:
         """Call it. What it changed of a numpy array that can be written comes back in place."""
-        device = self._library.device
-        remote = [device.array(one) if isinstance(one, np.ndarray) else one for one in args]
+        remote = [self._library.array(one) if isinstance(one, np.ndarray) else one for one in args]
         result = self._library.packed(self.name)(*remote)
         for given, there in zip(args, remote, strict=True):
             if isinstance(given, np.ndarray) and isinstance(there, RemoteArray) and given.flags.writeable:
@@ -364,6 +365,12 @@ class TvmLibrary:
         self.loaded = loaded
         self.name = loaded.name
         self.functions = tuple(names)
+        self._today = any(f"{PREFIX}{name}" in loaded.symbols.addresses for name in names)
+
+    def array(self, data: npt.NDArray[Any]) -> RemoteArray:
+        """A copy of `data` on the device, as this module's functions take it: booleans changed in v0.21."""
+        boolean = BOOLEAN if self._today and data.dtype == np.bool_ else None
+        return self.device.array(data, boolean)
 
     def packed(self, name: str) -> Any:  # noqa: ANN401
         """The packed function itself, which takes arrays of the device."""

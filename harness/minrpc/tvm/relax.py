@@ -16,7 +16,7 @@ import numpy as np
 
 from minrpc.errors import ConfigurationError
 from minrpc.tvm.plan import Operator, Plan, Tensor, aligned
-from minrpc.wire.dtypes import to_dtype
+from minrpc.wire.dtypes import BOOLEAN, DataType, to_dtype
 
 _WORKSPACE: Final = re.compile(r"TVMBackendAllocWorkspace\([^;]*?\(uint64_t\)(\d+)(?:ULL)?,")
 _FUNCTION: Final = re.compile(r"int32_t __tvm_ffi_(\w+)\(void\* self_handle[^;{]*\) \{$(.*?)^\}", re.M | re.S)
@@ -112,9 +112,9 @@ def function_plan(module: Any, name: str) -> Plan:  # noqa: ANN401
     tensors = [
         (
             identifier(field),
-            Tensor(to_dtype(dtype), shape, "input", number)
+            Tensor(dtype_of(dtype), shape, "input", number)
             if number < last
-            else Tensor(to_dtype(dtype), shape, "output", 0),
+            else Tensor(dtype_of(dtype), shape, "output", 0),
         )
         for number, (field, dtype, shape) in enumerate(named)
     ]
@@ -132,6 +132,11 @@ def _parameter(function: Any, parameter: Any) -> tuple[str, str, tuple[int, ...]
     if not getattr(buffer, "shape", ()):
         raise ModelError(f"the parameter {parameter} is no tensor")
     return str(buffer.name), str(buffer.dtype), _shape(buffer.shape)
+
+
+def dtype_of(name: str) -> DataType:
+    """The type that TVM calls so."""
+    return BOOLEAN if name == "bool" else to_dtype(name)
 
 
 def is_relax(function: Any) -> bool:  # noqa: ANN401
@@ -184,7 +189,7 @@ class _Reader:
 
     def _input(self, number: int, param: Any) -> Tensor:  # noqa: ANN401
         dtype, shape = _tensor_type(param)
-        self._tensors[param] = tensor = Tensor(to_dtype(dtype), shape, "input", number)
+        self._tensors[param] = tensor = Tensor(dtype_of(dtype), shape, "input", number)
         return tensor
 
     def _bind(self, var: Any, value: Any) -> None:  # noqa: ANN401
@@ -222,7 +227,7 @@ class _Reader:
 
     def _planned(self, var: Any, call: Any) -> None:  # noqa: ANN401
         number = self._storage_of[call.args[0]]
-        dtype = to_dtype(str(call.args[3].value))
+        dtype = dtype_of(str(call.args[3].value))
         self._tensors[var] = Tensor(dtype, _shape(call.args[2]), "storage", number, int(call.args[1].value))
 
     def _own(self, var: Any, call: Any) -> None:  # noqa: ANN401

@@ -37,6 +37,7 @@ def test_numpys_types_go_there_and_back(name: str) -> None:
     [
         ("bool", DataType(TypeKind.UINT, 1), 1),
         ("boolx8", DataType(TypeKind.UINT, 1, 8), 1),
+        ("bool8", DataType(TypeKind.BOOL, 8), 1),
         ("handle", DataType(TypeKind.HANDLE, 64), 8),
         ("bfloat16", DataType(TypeKind.BFLOAT, 16), 2),
         ("float32x4", DataType(TypeKind.FLOAT, 32, 4), 16),
@@ -66,6 +67,8 @@ def test_four_bytes_on_the_wire() -> None:
     ("name", "host", "lanes"),
     [
         ("bool", "bool", ()),
+        ("bool8", "bool", ()),
+        ("bool8x2", "bool", (2,)),
         ("handle", "<u8", ()),
         ("float32x4", "<f4", (4,)),
         ("int8x3", "i1", (3,)),
