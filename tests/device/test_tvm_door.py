@@ -8,6 +8,7 @@ import struct
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from minrpc.library.loading import firmware_of
 from minrpc.library.toolset import program_facts, toolset_of
 from minrpc.wire.dtypes import DataType
 from minrpc.wire.requests import CallFunc, CopyToRemote, RpcCode, Syscall
-from minrpc.wire.values import DLTensor, Function, Handle, Module
+from minrpc.wire.values import DLDevice, DLTensor, Function, Handle, Module
 
 from tests.device.tvm_client import LentDevice, RefusedError, TvmClient, served
 
@@ -89,6 +90,17 @@ def test_errors_have_the_devices_text_and_the_session_goes_on(client: TvmClient)
         client.call(0x123)
     assert client.function("no.such.function") == 0
     assert client.call(inc, 1) == 2
+
+
+def test_attributes_of_the_device(client: TvmClient, source: LentDevice) -> None:
+    """As TVM's own CPU has them: it exists, it has memory, and there is nothing else to tell."""
+
+    def attribute(kind: int) -> object:
+        return client.syscall(Syscall(RpcCode.DEV_GET_ATTR, (DLDevice(1, 0), kind)))
+
+    info = source.device.info()
+    assert [attribute(kind) for kind in (0, 1, 14)] == [1, None, info.arena_size]
+    assert attribute(15) == info.arena_size - source.device.info().arena_used
 
 
 def test_the_packet_size_is_ours(client: TvmClient) -> None:
@@ -210,6 +222,20 @@ def test_files_that_are_no_modules(client: TvmClient, device: Device) -> None:
         client.call(download, "m.exe")
     client.call(upload, "m.c", EMPTY_FUNCTION)
     assert isinstance(client.call(load, "m.c"), Module)
+
+
+@pytest.mark.usefixtures("can_load")
+def test_a_cache_that_cant_be_written(
+    client: TvmClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The client is told, and served as before."""
+    client.call(client.function("tvm.rpc.server.upload"), "m.c", EMPTY_FUNCTION + b"int other;")
+    (tmp_path / "minrpc").mkdir()
+    (tmp_path / "minrpc" / "objects").write_text("no directory")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    with pytest.raises(RefusedError, match="the cache can't be written"):
+        client.call(client.function("tvm.rpc.server.load_module"), "m.c")
+    assert client.call(client.library_function("inc"), 1) == 2
 
 
 @pytest.mark.usefixtures("can_load")

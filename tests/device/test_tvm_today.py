@@ -17,6 +17,7 @@ from minrpc.library.linking import firmware_symbols
 from minrpc.library.loading import firmware_of
 from minrpc.library.toolset import program_facts, toolset_of
 from minrpc.tvm import llvm_target, pipe_program, session
+from minrpc.tvm.modules import ModuleError
 from minrpc.tvm.targets import description
 
 tvm = pytest.importorskip("tvm", reason="TVM is not installed: pip install 'minrpc-harness[tvm]'")
@@ -246,6 +247,32 @@ def test_an_archive_for_another_processor(
     with pytest.raises(Exception, match=r"m\.tar is code for \w+, \d\d bits; the device is \w+, \d\d bits"):
         remote.load_module("m.tar")
     assert remote.system_lib()["inc"](1) == 2
+
+
+@pytest.mark.usefixtures("can_load")
+def test_what_calls_tvms_runtime_is_refused(device: Device) -> None:
+    """LLVM's code would call it through a pointer that stays NULL."""
+    from tvm import topi
+
+    a = tvm.te.placeholder((4,), "float32", name="a")
+    function = tvm.te.create_prim_func([a, topi.sort(a)]).with_attr("global_symbol", "sorted")
+    module = tvm.compile(tvm.IRModule({"sorted": function}), target=llvm_target(device))
+    with pytest.raises(ModuleError, match=r"calls .*TVMFFIFunctionCall.*, which only TVM's own runtime has"):
+        device.load_tvm(module)
+
+
+def test_the_device_itself_waits_while_it_is_lent(device: Device) -> None:
+    """Its requests would be answered by nobody."""
+    inc = device.system_lib()["inc"]
+    with session(device) as remote:
+        with pytest.raises(ConfigurationError, match="is lent to a session of TVM's"):
+            device.system_lib()
+        with pytest.raises(ConfigurationError, match="is lent to a session of TVM's"):
+            inc(1)
+        with pytest.raises(ConfigurationError, match="is lent to a session"), session(device):
+            pass
+        assert remote.system_lib()["inc"](41) == 42
+    assert device.system_lib()["inc"](1) == 2
 
 
 @pytest.mark.usefixtures("can_load")

@@ -76,6 +76,12 @@ class TvmClient:
         packet = ffi.encode_request(request) if plain else encode_request(request, Dialect.V0_8_0)  # type: ignore[arg-type]
         self._socket.sendall(packet)
 
+    def begun(self) -> bool:
+        """Whether the answer to InitServer is that all is well, which has no values."""
+        length, code = HEAD.unpack(self._receive(HEAD.size))
+        self._receive(length - (HEAD.size - _LENGTH.size))
+        return bool(code == RpcCode.RETURN)
+
     def answer(self) -> list[Value] | bytes:
         head = self._receive(HEAD.size)
         length, code = HEAD.unpack(head)

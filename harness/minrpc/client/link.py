@@ -17,6 +17,7 @@ from minrpc.client import resend
 from minrpc.client.console import ConsoleTail
 from minrpc.client.owner import Owner, Unowned
 from minrpc.errors import (
+    ConfigurationError,
     DeadlineError,
     HarnessError,
     LinkClosedError,
@@ -102,6 +103,7 @@ class SessionLink:
         self._session = ClientSession(new_nonce or RandomNonces())
         self._waiting = False
         self._overdue = ""
+        self._lent_to = ""
         self._tail: deque[bytes] = deque(maxlen=_TAIL_CHUNKS)
 
     @property
@@ -134,8 +136,13 @@ class SessionLink:
     def start(self, budget_s: float) -> None:
         """Begin a session, or begin it anew.
 
-        Raises NothingHeardError when no byte came, SessionError when bytes came but no answer.
+        Raises NothingHeardError when no byte came, SessionError when bytes came but no answer,
+        ConfigurationError while the link is lent.
         """
+        if self._lent_to:
+            raise ConfigurationError(
+                f"{self.name} is lent to {self._lent_to}", next_step="use that, or wait for its end"
+            )
         deadline = self.deadline("session", budget_s)
         self._waiting = False
         self.numbered = None
@@ -150,6 +157,15 @@ class SessionLink:
             raise
         self._overdue = ""
         self.generation += 1
+
+    def lend(self, to: str) -> None:
+        """Somebody else has a session on this link now: until `take_back` none can be started from here."""
+        self._lent_to = to
+        self._waiting = True
+
+    def take_back(self) -> None:
+        """The end of `lend`; a session has to be started then."""
+        self._lent_to = ""
 
     def request(self, packet: bytes, stage: str, budget_s: float, front: int = 0) -> Buffer:
         """Send an RPC packet and return the packet that answers it.

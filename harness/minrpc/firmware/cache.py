@@ -91,26 +91,32 @@ def filled(directory: Path) -> Iterator[Path]:
 def scratch() -> Iterator[Path]:
     """An empty directory for the block; `bound` removes what a killed process has left."""
     parent = cache_home() / "scratch"
-    parent.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=parent) as name:
+    with in_the_cache():
+        parent.mkdir(exist_ok=True)
+        made = tempfile.TemporaryDirectory(dir=parent)
+    with made as name:
         yield Path(name)
 
 
 def kept(directory: Path, fill: Callable[[Path], None]) -> Path:
-    """`directory`, which never changes once it is there: filled, unless it is or another was quicker."""
+    """`directory`, which never changes once it is there: filled, unless it is or another was quicker.
+
+    Raises ConfigurationError where the cache can't be written, and what `fill` raises.
+    """
     if directory.is_dir():
         mark_used(directory)
         return directory
-    directory.parent.mkdir(parents=True, exist_ok=True)
-    partial = Path(tempfile.mkdtemp(prefix=f".{directory.name}.", dir=directory.parent))
-    try:
-        fill(partial)
-        partial.rename(directory)
-    except OSError:
-        if not directory.is_dir():
-            raise
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
+    with in_the_cache():
+        directory.parent.mkdir(parents=True, exist_ok=True)
+        partial = Path(tempfile.mkdtemp(prefix=f".{directory.name}.", dir=directory.parent))
+        try:
+            fill(partial)
+            partial.rename(directory)
+        except OSError:
+            if not directory.is_dir():
+                raise
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)
     return directory
 
 

@@ -13,6 +13,7 @@ from typing import Final
 
 from minrpc.client import memory
 from minrpc.client.device import Device
+from minrpc.client.info import DeviceInfo
 from minrpc.client.rpc import MAX_PACKET_SIZE
 from minrpc.errors import RemoteError
 from minrpc.tvm.files import Files
@@ -54,6 +55,13 @@ _RENAMED: Final = {
 
 _SHUTDOWN: Final = RpcCode.SHUTDOWN.to_bytes(4, "little")
 
+# Attributes of a device, by TVM's numbers; what there is of memory, and what is free.
+_EXISTS: Final = 0
+_MEMORY: Final[dict[object, Callable[[DeviceInfo], int]]] = {
+    14: lambda info: info.arena_size,
+    15: lambda info: info.arena_size - info.arena_used,
+}
+
 # Handles that we give out for functions of our own: no address of a device, since bit 62 is set.
 _OWN: Final = 1 << 62
 
@@ -70,6 +78,7 @@ class Bridge:
     def __init__(
         self, device: Device, files: Files, functions: Mapping[str, OwnFunction] | None = None
     ) -> None:
+        self._device = device
         self._rpc = device.rpc
         self._files = files
         self._packing: Packing | None = None
@@ -137,11 +146,21 @@ class Bridge:
             return self._global_function(args)
         if code is RpcCode.FREE_HANDLE:
             return self._free(args)
+        if code is RpcCode.DEV_GET_ATTR:
+            return self._attribute(args)
         if code is RpcCode.DEV_ALLOC_DATA_WITH_SCOPE and len(args) == 2 and isinstance(args[0], DLTensor):
             return Handle(memory.allocate(self._rpc, args[0]))
         return self._rpc.syscall(
             Syscall(code, [plain(value) for value in args]), _STAGES.get(code, code.name)
         )
+
+    def _attribute(self, args: Sequence[Argument]) -> Value:
+        """Of a device, as TVM's own for a CPU tells: that it is there, its memory, and nothing else."""
+        kind = args[1] if len(args) == 2 else None
+        if kind == _EXISTS:
+            return 1
+        info = self._device.info() if kind in _MEMORY else None
+        return _MEMORY[kind](info) if info is not None and isinstance(kind, int) else None
 
     def _global_function(self, args: Sequence[Argument]) -> Value:
         name = args[0] if len(args) == 1 else None

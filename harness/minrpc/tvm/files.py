@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from subprocess import SubprocessError
 from typing import Final
 
 from minrpc.client.device import Device
@@ -73,6 +74,8 @@ class Files:
             if not self._device.in_session:
                 raise
             raise ValueError(str(error)) from error
+        except (OSError, SubprocessError) as error:
+            raise ValueError(f"{_name(args)} can't be compiled here: {error}") from error
         handle: int = library.module.handle
         self._modules[handle] = library
         return Module(handle)

@@ -197,6 +197,10 @@ def _content(module: str | PathLike[str] | Any) -> tuple[str, bytes]:  # noqa: A
             raise ModuleError(f"there is no file {path}")
         return path.name, path.read_bytes()
     inner = getattr(module, "mod", module)
+    if not hasattr(inner, "get_write_formats"):
+        raise ModuleError(
+            f"a {type(module).__name__} is no module: give what tvm.compile returned, or a file"
+        )
     suffix = "c" if "c" in inner.get_write_formats() else "o"
     with scratch() as directory:
         path = directory / f"module.{suffix}"
@@ -236,6 +240,15 @@ def _functions(name: str, content: bytes, toolset: Toolset) -> list[str]:
         raise ModuleError(
             f"{name} is code for {words[0]}; the device is {words[1]}",
             next_step=_NEXT_TARGET,
+        )
+    absent = sorted(
+        one for one in used if one.startswith("__TVM") and one.removeprefix("__") not in _POINTERS
+    )
+    if absent:
+        calls = ", ".join(one.removeprefix("__") for one in absent)
+        raise ModuleError(
+            f"{name} calls {calls}, which only TVM's own runtime has",
+            next_step="let TVM generate loops for it: this operator looks a packed function up, as sort does",
         )
     why = misfit(toolset, used)
     if why:

@@ -70,10 +70,13 @@ class OwnedDevice:
 def session(device: Device) -> Iterator[Any]:
     """A `tvm.rpc.RPCSession` on `device`, for the block; the device's own session starts anew after it.
 
+    Within the block `device` itself can't be used: that raises ConfigurationError.
+
     with minrpc.tvm.session(device) as remote:
         remote.system_lib()["add"](a, b, c)
 
-    Raises ConfigurationError where TVM is not installed, and for a link that is no descriptor.
+    Raises ConfigurationError where TVM is not installed, and for a link that is no descriptor; what
+    `Device.connect` raises.
     """
     from minrpc.tvm.relax import tvm
 
@@ -85,11 +88,13 @@ def session(device: Device) -> Iterator[Any]:
 @contextmanager
 def lent(device: Device) -> Iterator[int]:
     """Serve `device` from a process of its own, see `minrpc.tvm.lent`; its TCP port on the loopback."""
+    device.connect()
     fileno = getattr(device.link, "fileno", None)
     if fileno is None:
         raise ConfigurationError(f"{device.name} is no link that another process could use")
     firmware = pickle.dumps(getattr(device.owner, "firmware", None)).hex()
     command = [sys.executable, "-m", "minrpc.tvm.lent", str(fileno()), str(int(device.resend))]
+    device.rpc.link.lend("a session of TVM's")
     with subprocess.Popen(
         [*command, str(device.call_timeout_s), firmware],
         stdin=subprocess.PIPE,
@@ -104,6 +109,7 @@ def lent(device: Device) -> Iterator[int]:
         finally:
             process.stdin.close()
             process.wait()
+            device.rpc.link.take_back()
             device.rpc.restart()
 
 

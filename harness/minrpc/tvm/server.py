@@ -22,7 +22,17 @@ from minrpc.tvm.bridge import Bridge, OwnFunction, is_shutdown
 from minrpc.tvm.files import Files
 from minrpc.tvm.tracker import PERIOD_S, Tracker
 from minrpc.tvm.watch import Stream, Watch
-from minrpc.wire.tcp_door import NO_SUCH_KEY, V0_8, Door, Hello, PacketReceived, answer_hello
+from minrpc.wire.requests import InitServer
+from minrpc.wire.tcp_door import (
+    INITIALIZED,
+    NO_SUCH_KEY,
+    V0_8,
+    Door,
+    Hello,
+    PacketReceived,
+    answer_hello,
+    recognize,
+)
 from minrpc.wire.values import MalformedError
 
 _READ: Final = 1 << 16
@@ -75,13 +85,14 @@ class Server:
             ready = dict(poll.poll(None if tracker is None else PERIOD_S * 1000))
             if stop_fd in ready:
                 return
-            served = self.listener.fileno() in ready
-            if served:
-                self.serve_one(stop_fd)
-            if tracker is not None:
-                self._tell(tracker, served)
+            if self.listener.fileno() in ready:
+                # Who was refused has not used up the key that the tracker has.
+                if self.serve_one(stop_fd) and tracker is not None:
+                    self._tell(tracker, served=True)
+            elif tracker is not None:
+                self._tell(tracker, served=False)
 
-    def _tell(self, tracker: Tracker, served: bool) -> None:
+    def _tell(self, tracker: Tracker, *, served: bool) -> None:
         """That the device is there for the next client."""
         try:
             if not tracker.connected:
@@ -97,32 +108,50 @@ class Server:
         except ConfigurationError:
             tracker.close()  # It is not back yet.
 
-    def serve_one(self, stop_fd: int) -> None:
-        """Accept a client and serve it until it leaves, or `stop_fd` is readable."""
+    def serve_one(self, stop_fd: int) -> bool:
+        """Accept a client and serve it until it leaves or `stop_fd` is readable; False when it is refused."""
         connection, address = self.listener.accept()
         with connection:
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            peer = f"{address[0]}:{address[1]}"
+            events = events_of(connection, Door())
+            hello = None
             try:
-                self._serve(connection, f"{address[0]}:{address[1]}", stop_fd)
-            except (ConnectionError, TimeoutError, MalformedError) as error:
-                self.say(f"client {address[0]}:{address[1]} is gone: {error}")
+                hello = self._greeted(connection, events, peer)
+                if hello is not None:
+                    self._serve(connection, events, peer, stop_fd, session_limit(hello.key))
+            except (OSError, MalformedError) as error:
+                self.say(f"client {peer} is gone: {error}")
+            return hello is not None
 
-    def _serve(self, connection: socket.socket, peer: str, stop_fd: int) -> None:
-        door = Door()
-        events = events_of(connection, door)
+    def _greeted(
+        self, connection: socket.socket, events: Iterator[Hello | PacketReceived], peer: str
+    ) -> Hello | None:
+        """The handshake of a client that is to be served. Raises as `Service.serve` does."""
         connection.settimeout(HELLO_S)
         hello = next(events, None)
-        if not isinstance(hello, Hello):
-            return
         connection.settimeout(None)
-        if not self.accepts(hello.key):
-            connection.sendall(answer_hello("", NO_SUCH_KEY))
-            self.say(f"client {peer} refused: it asks for {hello.key!r}")
-            return
+        if not isinstance(hello, Hello):
+            return None
+        if self.accepts(hello.key):
+            return hello
+        connection.sendall(answer_hello("", NO_SUCH_KEY))
+        self.say(f"client {peer} refused: it asks for {hello.key!r}")
+        return None
+
+    def _serve(
+        self,
+        connection: socket.socket,
+        events: Iterator[Hello | PacketReceived],
+        peer: str,
+        stop_fd: int,
+        limit_s: float | None,
+    ) -> None:
         connection.sendall(answer_hello(f"server:{self.name}"))
         self.say(f"client {peer} came")
-        service = Service(self.source, self.say, self.functions, self.firmware)
-        service.serve(connection, events, stop_fd, session_limit(hello.key))
+        Service(self.source, self.say, self.functions, self.firmware).serve(
+            connection, events, stop_fd, limit_s
+        )
         self.say(f"client {peer} left")
 
 
@@ -153,7 +182,7 @@ class Service:
         try:
             device = self.source.open()
         except HarnessError as error:
-            self._failed(stream, error.message, V0_8.encode_exception)
+            self._no_device(stream, events, error)
             return
         bridge = Bridge(device, Files(device, self.firmware), self.functions(device))
         for event in events:
@@ -170,17 +199,39 @@ class Service:
                 watch.end()
             stream.sendall(reply)
 
-    def _failed(self, stream: Stream, text: str, refusal: Callable[[str], bytes]) -> None:
-        """The device is of no use any more: the client is told why, and leaves."""
+    def _no_device(
+        self, stream: Stream, events: Iterator[Hello | PacketReceived], error: HarnessError
+    ) -> None:
+        """Said in answer to the first packet that shows how the client packs values: what is packed otherwise
+        would end the whole process of today's client.
+        """
+        for event in events:
+            assert isinstance(event, PacketReceived)
+            if is_shutdown(event.packet):
+                break
+            request, packing = recognize(event.packet)
+            if not isinstance(request, InitServer):
+                self._failed(stream, str(error), (packing or V0_8).encode_exception)
+                return
+            stream.sendall(INITIALIZED)
+        self._gone(error.message)
+
+    def _gone(self, text: str) -> None:
+        """The device is of no use any more."""
         self.say(text.partition("\n")[0])
         self.source.discard()
+
+    def _failed(self, stream: Stream, text: str, refusal: Callable[[str], bytes]) -> None:
+        """The device is of no use any more: the client is told why, and leaves."""
+        self._gone(text)
         stream.sendall(refusal(text))
 
 
 def listen(address: str, port: int) -> socket.socket:
     """A listener. Raises ConfigurationError for an address or a port that can't be had."""
     try:
-        return socket.create_server((address, port))
+        family = socket.AF_INET6 if ":" in address else socket.AF_INET
+        return socket.create_server((address, port), family=family)
     except (OSError, OverflowError) as error:
         number = getattr(error, "errno", None)
         why = os.strerror(number) if number and number > 0 else str(error)

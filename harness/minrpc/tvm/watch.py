@@ -7,7 +7,11 @@ import select
 import socket
 import threading
 from collections.abc import Callable
-from typing import Protocol, Self
+from typing import Final, Protocol, Self
+
+
+# What poll(2) takes, 24 days. A session that may be longer has no limit.
+_LONGEST_MS: Final = (1 << 31) - 1
 
 
 class Stream(Protocol):
@@ -40,6 +44,8 @@ class Watch:
         self._stream = stream
         self._stop_fd = stop_fd
         self._limit_s = limit_s
+        limit_ms = None if limit_s is None else limit_s * 1000
+        self._limit_ms = limit_ms if limit_ms is not None and limit_ms <= _LONGEST_MS else None
         self._interrupt = interrupt
         self._lock = threading.Lock()
         self._busy = False
@@ -73,7 +79,7 @@ class Watch:
         if self._stop_fd is not None:
             poll.register(self._stop_fd, select.POLLIN)
         poll.register(self._told, select.POLLIN)
-        ready = dict(poll.poll(None if self._limit_s is None else self._limit_s * 1000))
+        ready = dict(poll.poll(self._limit_ms))
         if self._told.fileno() in ready:
             return
         with self._lock:

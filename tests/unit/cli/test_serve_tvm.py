@@ -16,8 +16,12 @@ from contextlib import contextmanager
 
 import pytest
 from minrpc.cli import main
+from minrpc.client import Device
+from minrpc.errors import ConfigurationError
+from minrpc.tvm.served import serving as serving_here
 from minrpc.wire.dtypes import DataType
-from minrpc.wire.values import DLTensor
+from minrpc.wire.requests import InitServer
+from minrpc.wire.values import Dialect, DLTensor
 
 from tests.device.tvm_client import RefusedError, TvmClient
 
@@ -25,12 +29,12 @@ INT8 = DataType(0, 8)
 
 
 @contextmanager
-def serving(*options: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
+def serving(*options: str, address: str = "127.0.0.1") -> Iterator[tuple[subprocess.Popen[str], int]]:
     argv = [sys.executable, "-m", "minrpc.cli", "serve", "--tvm-port", "0", *options]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
         assert process.stdout is not None
         for line in process.stdout:
-            if match := re.search(r'tvm\.rpc\.connect\("127\.0\.0\.1", (\d+)\)', line):
+            if match := re.search(rf'tvm\.rpc\.connect\("{address}", (\d+)\)', line):
                 break
         else:
             raise AssertionError("it ended")
@@ -71,6 +75,42 @@ def test_a_device_that_crashed_is_replaced() -> None:
             client.call(client.library_function("testing.crash"))
         with TvmClient(port, True) as client:
             assert add(client) == b"\x05"
+
+
+class NoDevice:
+    """A `DeviceSource` that has none."""
+
+    discarded = 0
+
+    def open(self) -> Device:
+        raise ConfigurationError("qemu-system-arm is gone", next_step="install it again")
+
+    def interrupt(self) -> None:
+        raise AssertionError("nothing runs")
+
+    def discard(self) -> None:
+        self.discarded += 1
+
+
+@pytest.mark.parametrize("today", [True, False])
+def test_a_device_that_does_not_start_is_told_in_the_clients_own_packing(today: bool) -> None:
+    """TVM's client asks for nothing before it has begun; what it can't decode would end its process."""
+    source = NoDevice()
+    with serving_here(source) as port, TvmClient(port, today) as client:
+        client.send(InitServer(Dialect.V0_8_0.value, ()))
+        assert client.begun()
+        with pytest.raises(RefusedError, match="qemu-system-arm is gone"):
+            client.function("runtime.SystemLib")
+    assert source.discarded == 1
+
+
+def test_over_ipv6() -> None:
+    with (
+        serving("--bind", "::1", address="::1") as (_, port),
+        socket.create_connection(("::1", port), timeout=60) as client,
+    ):
+        client.sendall(struct.pack("<ii", 0xFF271, 7) + b"client:")
+        assert client.recv(4) == struct.pack("<i", 0xFF271)
 
 
 class TrackerModel:
@@ -126,6 +166,11 @@ def test_in_a_tracker() -> None:
         assert [name for name, _ in tracker.put] == ["cortex-m3"] * len(tracker.put)
         with pytest.raises(RefusedError, match="0xff273"), TvmClient(port, True, key="client:cortex-m3"):
             pass
+        socket.create_connection(("127.0.0.1", port)).close()
+        # Neither has used up the key that the tracker still gives out.
+        _, match_key = tracker.wait_for(3)
+        with TvmClient(port, True, key=f"client:{match_key}") as client:
+            assert add(client) == b"\x05"
     tracker.thread.join(60)
     tracker.listener.close()
 
@@ -161,6 +206,7 @@ def test_a_port_that_is_taken(capsys: pytest.CaptureFixture[str]) -> None:
         (["--link", "/tmp/x", "--tvm-port", "0"], "serve needs --link or --tvm-port"),
         (["--link", "/tmp/x", "--tracker", "a:1"], "--tracker is for --tvm-port"),
         (["--tvm-port", "0", "--tracker", "nowhere"], "--tracker nowhere: HOST:PORT was expected"),
+        (["--tvm-port", "0", "--tracker", "127.0.0.1:1", "--key", "a b"], "--key 'a b': a key is one word"),
         (["--tvm-port", "70000"], "can't listen at 127.0.0.1:70000"),
         (["--tvm-port", "0", "--tracker", "127.0.0.1:1"], "no tracker at 127.0.0.1:1: Connection refused"),
     ],

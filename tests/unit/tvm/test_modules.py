@@ -56,6 +56,11 @@ def test_a_file_that_is_not_there() -> None:
         load_tvm(None, "none.c")  # type: ignore[arg-type]
 
 
+def test_what_is_no_module_of_tvms() -> None:
+    with pytest.raises(ModuleError, match=r"a dict is no module: give what tvm\.compile returned, or a file"):
+        load_tvm(None, {})  # type: ignore[arg-type]
+
+
 def archive(members: dict[str, bytes]) -> bytes:
     stream = io.BytesIO()
     with tarfile.open(fileobj=stream, mode="w") as made:
