@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,21 @@ def test_one_call_and_a_call_for_each_operator_give_the_same_bits(loaded: Any, m
     assert same_bits(loaded.run(inputs), loaded.step_by_step(inputs))
 
 
+def test_an_operator_that_fails_is_told(device: Device, model: Any, can_load: None) -> None:  # noqa: ANN401
+    """As one does that finds less workspace than it wants."""
+    from minrpc.tvm.models import load_model
+
+    inputs = model.random_inputs()
+    operators = tuple(replace(one, workspace=0) for one in model.plan.operators)
+    with load_model(device, replace(model.plan, operators=operators)) as loaded:
+        with pytest.raises(ConfigurationError, match="net: an operator failed with -1"):
+            loaded.run(inputs)
+        with pytest.raises(ConfigurationError, match="an operator failed with -1"):
+            loaded.measure(inputs)
+        with pytest.raises(ConfigurationError, match=r"net: \w+ failed with -1"):
+            loaded.step_by_step(inputs)
+
+
 def test_operators_make_up_the_whole(loaded: Any, model: Any, image: Firmware) -> None:  # noqa: ANN401
     """The law, where times are exact: what the operators take is what a run takes, to one per cent."""
     assert image
@@ -93,6 +109,12 @@ def test_weights_in_the_image(firmware: Firmware, loaded: Any, model: Any) -> No
         assert same_bits(dict(run.outputs), loaded.run(inputs))
         assert again.library.device_bytes < loaded.library.device_bytes - model.plan.constant_bytes + 64
         assert abs(run.code_bytes - loaded.measure(inputs, repeat=1).code_bytes) < 256
+        weight = device.system_lib()["tvmgen_net_weight"]
+        count = len(model.plan.constants)
+        assert len({weight(number) for number in range(count)}) == count
+        for number in (-1, count):
+            with pytest.raises(RemoteError, match="expected the number of a weight"):
+                weight(number)
 
 
 def test_the_exported_library_in_a_firmware(

@@ -55,6 +55,18 @@ def test_add(remote: Any) -> None:  # noqa: ANN401
     assert c.numpy().tolist() == [6, 7]
 
 
+def test_the_devices_own_session_goes_on_afterwards(device: Device) -> None:
+    """Anew: what it had is gone, and said so."""
+    array = device.array(np.array([1, 2], np.int8))
+    sessions = device.sessions
+    with session(device) as remote:
+        assert remote.system_lib()["inc"](1) == 2
+    assert device.sessions > sessions
+    with pytest.raises(ValueError, match="session"):
+        array.numpy()
+    assert device.system_lib()["inc"](1) == 2
+
+
 @pytest.mark.parametrize(
     "dtype", ["int8", "uint8", "int16", "int32", "int64", "float16", "float32", "float64", "bool"]
 )

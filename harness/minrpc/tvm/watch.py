@@ -9,7 +9,6 @@ import threading
 from collections.abc import Callable
 from typing import Final, Protocol, Self
 
-
 # What poll(2) takes, 24 days. A session that may be longer has no limit.
 _LONGEST_MS: Final = (1 << 31) - 1
 

@@ -50,6 +50,17 @@ def test_it_serves_one_client(program: Path, today: bool) -> None:
         assert process.wait(LIMIT_S) == 0
 
 
+def test_a_platform_of_the_users_wherever_it_is_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "mine.toml").write_text('[platforms.mine]\nextends = "posix"\n')
+    monkeypatch.chdir(tmp_path)
+    assert main(["pipe", "device", "--platform", "mine", "--platforms-file", "mine.toml"]) == 0
+    monkeypatch.chdir("/")
+    with running(tmp_path / "device") as (_, pipe), TvmClient(0, True, pipe=pipe) as client:
+        assert client.call(client.library_function("inc"), 41) == 42
+
+
 def test_a_device_that_crashed_says_so(program: Path) -> None:
     with (
         running(program) as (process, pipe),

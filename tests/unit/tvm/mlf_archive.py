@@ -142,6 +142,62 @@ def write_graph(path: Path, network: Network, version: int) -> Path:
     return _write(path, files, version, {"executors": ["graph"], "memory": {}})
 
 
+_SPLIT = """\
+#define ARGUMENTS void* args, int32_t* codes, int32_t count, void* result, int32_t* code, void* resource
+#define DATA(i) ((float*)((DLTensor*)((TVMValue*)args)[i].v_handle)->data)
+TVM_DLL int32_t tvmgen_default_split(ARGUMENTS) {
+  for (int32_t i = 0; i < 16; ++i) DATA(1)[i] = DATA(0)[i % 4];
+  for (int32_t i = 0; i < 4; ++i) DATA(2)[i] = (2.0f * DATA(0)[i]);
+  return 0;
+}
+TVM_DLL int32_t tvmgen_default_join(ARGUMENTS) {
+  for (int32_t i = 0; i < 4; ++i) DATA(2)[i] = (DATA(0)[i] - DATA(1)[(i + 12)]);
+  return 0;
+}
+TVM_DLL int32_t tvmgen_default_last(ARGUMENTS) {
+  for (int32_t i = 0; i < 4; ++i) DATA(1)[i] = ((2.0f * DATA(0)[i]) + 5.0f);
+  return 0;
+}
+"""
+
+
+def write_split(path: Path) -> Path:
+    """2 * (2 * x - x) + 5, by a node with two outputs, of which the second is reshaped.
+
+    What comes of them lies where the first was.
+    """
+
+    def call(name: str, *inputs: tuple[int, int], outputs: int = 1) -> dict[str, Any]:
+        counts = {"num_outputs": str(outputs), "num_inputs": str(len(inputs)), "flatten_data": "0"}
+        attributes = {"func_name": f"tvmgen_default_{name}", **counts}
+        return {"op": "tvm_op", "name": name, "attrs": attributes, "inputs": [[*one, 0] for one in inputs]}
+
+    nodes: list[dict[str, Any]] = [
+        {"op": "null", "name": "x", "inputs": []},
+        call("split", (0, 0), outputs=2),
+        call("view", (1, 1)),
+        call("join", (2, 0), (1, 0)),
+        call("last", (3, 0)),
+    ]
+    nodes[2]["attrs"]["func_name"] = "__nop"
+    shown = {
+        "nodes": nodes,
+        "arg_nodes": [0],
+        "heads": [[4, 0, 0]],
+        "node_row_ptr": [0, 1, 3, 4, 5, 6],
+        "attrs": {
+            "dltype": ["list_str", ["float32"] * 6],
+            "shape": ["list_shape", [[4], [16], [4], [2, 2], [4], [4]]],
+            "storage_id": ["list_int", [0, 1, 2, 2, 1, 3]],
+        },
+    }
+    files = {
+        "codegen/host/src/default_lib1.c": (_HEAD + _SPLIT).encode(),
+        "executor-config/graph/default.graph": json.dumps(shown).encode(),
+    }
+    return _write(path, files, 7, {"executors": ["graph"], "memory": {}})
+
+
 def write_aot(
     path: Path,
     network: Network,

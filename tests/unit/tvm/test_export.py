@@ -96,6 +96,13 @@ def test_sizes(tmp_path: Path) -> None:
     assert "#define TVMGEN_NET_CONSTANT_SIZE 16\n" in header
 
 
+def test_workspaces_of_operators_lie_one_over_the_other() -> None:
+    """One runs at a time: the largest counts."""
+    plan = make_plan("net", workspace=48)
+    second = replace(plan.operators[1], workspace=32)
+    assert replace(plan, operators=(plan.operators[0], second)).workspace_bytes == 32 + 48
+
+
 def test_memory_of_the_callers(tmp_path: Path) -> None:
     library = compiled(tmp_path, make_plan("net"), defines="-DTVMGEN_NET_NO_STATIC_WORKSPACE")
     assert not hasattr(library, "tvmgen_net_run")
@@ -121,6 +128,36 @@ def test_an_operator_that_there_is_not(tmp_path: Path) -> None:
     library = compiled(tmp_path, make_plan("net"))
     block = np.zeros(64, np.uint8)
     assert library.tvmgen_net_operator(None, None, ctypes.c_void_p(block.ctypes.data), 2) == -1
+
+
+def test_a_parallel_loop_ends_where_a_part_fails(tmp_path: Path) -> None:
+    """Its parts run in turn, each told its number and how many there are; the first error is the loop's."""
+    source = """
+#include "tvm/runtime/c_backend_api.h"
+#include "tvm/ffi/c_api.h"
+static int32_t part(int number, TVMParallelGroupEnv* environment, void* data) {
+  float *out = ((DLTensor *)data)->data;
+  if (environment->num_task != 4 || out[3] < 0.0f) return number == 2 ? -7 : 0;
+  out[number] = (float)(10 * number);
+  return 0;
+}
+int32_t __tvm_ffi_net_double(void* self, void* args, int32_t count, void* result);
+int32_t __tvm_ffi_net_double(void* self, void* args, int32_t count, void* result) {
+  DLTensor *given = ((TVMFFIAny *)args)[0].v_ptr, *out = ((TVMFFIAny *)args)[1].v_ptr;
+  ((float *)out->data)[3] = ((float *)given->data)[3];
+  return TVMBackendParallelLaunch(part, out, 4);
+}
+"""
+    plan = make_plan("net")
+    x, output = plan.inputs[0][1], plan.outputs[0][1]
+    parallel = replace(plan, operators=(Operator("net_double", (x, output)),), source=source)
+    library = compiled(tmp_path, parallel)
+    given, out = np.array([0, 0, 0, 1], np.float32), np.zeros(4, np.float32)
+    inputs, outputs = (ctypes.c_void_p * 1)(given.ctypes.data), (ctypes.c_void_p * 1)(out.ctypes.data)
+    assert library.tvmgen_net_run(inputs, outputs) == 0
+    assert out.tolist() == [0, 10, 20, 30]
+    given[3] = -1
+    assert library.tvmgen_net_run(inputs, outputs) == -7
 
 
 def test_two_models_in_one_program(tmp_path: Path) -> None:

@@ -40,6 +40,28 @@ def test_a_graph(version: int, tmp_path: Path) -> None:
     check(plan, tmp_path)
 
 
+def test_nodes_with_two_outputs_and_storages_that_tensors_share(tmp_path: Path) -> None:
+    """A storage is as large as the largest in it, wherever that one comes; outputs are told apart."""
+    plan = read_mlf(mlf_archive.write_split(tmp_path / "net.tar"), "net")
+    assert plan.storages == (64, 16)
+    split, join, _ = plan.operators
+    assert [(one.place, one.index, one.shape) for one in split.tensors] == [
+        ("input", 0, (4,)),
+        ("storage", 0, (16,)),
+        ("storage", 1, (4,)),
+    ]
+    assert [(one.place, one.index, one.shape) for one in join.tensors] == [
+        ("storage", 1, (2, 2)),
+        ("storage", 0, (16,)),
+        ("storage", 0, (4,)),
+    ]
+    library = compiled(tmp_path, plan)
+    x, y = np.array([1, 2, 3, 4], np.float32), np.zeros(4, np.float32)
+    inputs, outputs = (ctypes.c_void_p * 1)(x.ctypes.data), (ctypes.c_void_p * 1)(y.ctypes.data)
+    assert library.tvmgen_net_run(inputs, outputs) == 0
+    assert y.tolist() == [7, 9, 11, 13]
+
+
 @pytest.mark.parametrize("version", [5, 7])
 @pytest.mark.parametrize(
     "form", [{}, {"system_lib": True}, {"pools": True}, {"field": "_in_0"}], ids=lambda form: " ".join(form)

@@ -84,3 +84,63 @@ def test_members_are_not_unpacked() -> None:
 def test_an_archive_that_was_cut_off() -> None:
     with pytest.raises(ModuleError, match=r"m\.tar is no archive"):
         parts("m.tar", archive({"a.c": bytes(2000)})[:1000])
+
+
+# Functions as TVM generates them, and a caller as the device is one.
+_CALLS = """
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+static char *last;
+void TVMAPISetLastError(const char *text) { free(last); last = strdup(text); }
+void *TVMBackendAllocWorkspace(int a, int b, unsigned long long c, int d, int e) { return 0; }
+int TVMBackendFreeWorkspace(int a, int b, void *c) { return 0; }
+int TVMBackendParallelLaunch(void *a, void *b, int c) { return 0; }
+int __tvm_ffi_same(void *self, void *args, int count, void *result)
+{
+	*(any *)result = *(any *)args;
+	return 0;
+}
+int __tvm_ffi_fails(void *self, void *args, int count, void *result)
+{
+	static char text[1000];
+	memset(text, 'x', sizeof(text) - 1);
+	TVMFFIErrorSetRaisedFromCStr("ValueError", text);
+	return -1;
+}
+int main(void)
+{
+	/* What is given, and as what it comes back: of ints, floats, handles and nothing the device knows. */
+	static const int codes[][2] = {{0, 0}, {1, 0}, {2, 2}, {3, 3}, {4, 4}, {7, 3}, {11, 3}, {15, 0}};
+	value many[65] = {{.i = 0x1122334455667788}}, r;
+	int given[65] = {0}, code;
+	for (int i = 0; i < 8; i++) {
+		given[0] = codes[i][0];
+		assert(f0(many, given, 64, &r, &code, 0) == 0);
+		assert(code == codes[i][1]);
+		assert(r.i == (codes[i][0] == 4 ? 0 : many[0].i));
+	}
+	for (int wrong = -1; wrong < 100; wrong = wrong == 14 ? 16 : wrong + 1) {
+		if (wrong >= 8 && wrong != 11 || wrong < 0) {
+			given[0] = wrong;
+			assert(f0(many, given, 1, &r, &code, 0) == -1);
+			assert(strcmp(last, "an argument of a type that generated functions do not take") == 0);
+		}
+	}
+	assert(f0(many, given, 65, &r, &code, 0) == -1);
+	assert(strcmp(last, "more arguments than a generated function may have") == 0);
+	assert(f1(many, given, 0, &r, &code, 0) == -1);
+	assert(strlen(last) == 255 && strncmp(last, "ValueError: xxx", 15) == 0);
+	free(last);
+	return 0;
+}
+"""
+
+
+def test_arguments_results_and_errors_on_their_way(tmp_path: Path) -> None:
+    """Each kind of value there and back; what is too much or unknown is refused; a long text is cut."""
+    _, text = adapter_source(["__tvm_ffi_same", "__tvm_ffi_fails"])
+    (tmp_path / "a.c").write_text(text + _CALLS)
+    command = ["gcc", "-std=gnu11", "-w", "a.c", "-o", "a"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    subprocess.run([tmp_path / "a"], check=True)

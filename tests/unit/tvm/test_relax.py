@@ -66,6 +66,32 @@ def test_a_network_gives_what_tvm_gives(tmp_path: Path) -> None:
     assert max(operator.workspace for operator in plan.operators) == 1024
 
 
+def test_outputs_between_other_tensors(tmp_path: Path) -> None:
+    """The first output is made before what lies in between: each of all those has memory of its own."""
+    from tvm import relax
+
+    rng = np.random.default_rng(2)
+    w1, w2, w3 = (rng.standard_normal((8, 8)).astype(np.float32) for _ in range(3))
+    builder = relax.BlockBuilder()
+    x = relax.Var("x", (getattr(relax, "TensorStructInfo", None) or relax.TensorType)((1, 8), "float32"))
+    with builder.function("forward", [x]):
+        first = builder.emit(relax.op.matmul(x, relax.const(w1)))
+        between = builder.emit(relax.op.matmul(first, relax.const(w2)))
+        further = builder.emit(relax.op.matmul(between, relax.const(w3)))
+        last = builder.emit(relax.op.matmul(further, relax.const(w1)))
+        builder.emit_func_output(relax.Tuple([first, last]))
+    plan = models.plan(models.lower(builder.finalize()), "net")
+    assert [name for name, _ in plan.outputs] == ["output0", "output1"]
+    assert plan.storages == (32, 32)
+    given = rng.standard_normal((1, 8)).astype(np.float32)
+    out = [np.zeros((1, 8), np.float32) for _ in plan.outputs]
+    library = compiled(tmp_path, plan)
+    outputs = (ctypes.c_void_p * 2)(*(one.ctypes.data for one in out))
+    assert library.tvmgen_net_run((ctypes.c_void_p * 1)(given.ctypes.data), outputs) == 0
+    np.testing.assert_allclose(out[0], given @ w1, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(out[1], given @ w1 @ w2 @ w3 @ w1, rtol=1e-4, atol=1e-3)
+
+
 def test_a_shape_that_is_not_known_is_refused() -> None:
     with pytest.raises(models.ModelError, match="is not known before the model runs"):
         models._shape([tvm.tirx.Var("n", "int64") if hasattr(tvm, "tirx") else tvm.tir.Var("n", "int64")])

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +62,35 @@ def test_a_riscv_core(toolset: MakeToolset) -> None:
     assert found["mtriple"] == "riscv32-unknown-elf"
     assert found["mabi"] == "ilp32"
     assert found["mattr"] == ["+m", "+a", "+c", "+zicsr"]
-    assert extensions("rv64gcv") == ["m", "a", "f", "d", "c", "v"]
+
+
+@pytest.mark.parametrize(
+    ("march", "expected"),
+    [
+        ("rv32i", []),
+        ("rv32imac", ["m", "a", "c"]),
+        ("rv64gcv", ["m", "a", "f", "d", "c", "v"]),
+        ("rv64gc_zba_zbb", ["m", "a", "f", "d", "c", "zba", "zbb"]),
+    ],
+)
+def test_extensions(march: str, expected: list[str]) -> None:
+    assert extensions(march) == expected
+
+
+@pytest.mark.parametrize(
+    ("flag", "triple"), [("-m64", "x86_64-unknown-linux-gnu"), ("-m32", "i686-unknown-linux-gnu")]
+)
+def test_this_machine(toolset: MakeToolset, flag: str, triple: str) -> None:
+    assert description(toolset("gcc", flag)) == {"kind": "llvm", "num-cores": 1, "mtriple": triple}
+
+
+def test_a_core_that_nothing_is_known_of(toolset: MakeToolset) -> None:
+    made = toolset("gcc", "-m64")
+    content = bytearray(made.elf.read_bytes())
+    content[18:20] = (2).to_bytes(2, "little")
+    made.elf.with_suffix(".sparc").write_bytes(content)
+    with pytest.raises(ConfigurationError, match="no target of LLVM's is known for EM_SPARC"):
+        description(replace(made, elf=made.elf.with_suffix(".sparc")))
 
 
 @pytest.mark.parametrize(

@@ -50,6 +50,7 @@ VALUES = st.lists(
         st.builds(Function, U64),
         st.builds(Module, U64),
         st.builds(DLDevice, st.integers(0, 20), st.integers(0, 20)),
+        st.builds(DataType, st.integers(0, 4), st.integers(1, 64), st.integers(1, 4)),
         TENSORS,
     ),
     max_size=6,
@@ -138,3 +139,8 @@ def test_bytes_after_the_end_are_malformed() -> None:
 def test_a_value_that_its_type_does_not_hold() -> None:
     with pytest.raises(ValueError, match="does not fit its type"):
         ffi.encode_sequence([1 << 70])
+
+
+def test_text_that_is_no_utf_8_has_its_bytes() -> None:
+    """As a device's own text may be after a fault."""
+    assert ffi.encode_exception("\udcff!") == ffi.encode_exception("??").replace(b"??", b"\xff!")

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a bridge makes of a client's requests, on a device in Python."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from minrpc.errors import EmulatorExitedError, HarnessError
+from minrpc.tvm import files
+from minrpc.tvm.bridge import Bridge
+from minrpc.tvm.files import Files
+from minrpc.wire import ffi
+from minrpc.wire.dtypes import DataType
+from minrpc.wire.replies import Result, ReturnedArray
+from minrpc.wire.requests import HEAD, CallFunc, RpcCode, Syscall, get_global_func
+from minrpc.wire.values import Argument, DLTensor, Handle, Module, Object, TypeCode, Value
+
+from tests.unit.client.conftest import Bench
+from tests.unit.client.device_model import LIBRARY
+
+ARRAY = ReturnedArray(DLTensor(0x100, DataType(0, 8), (2,)), 0x140)
+
+
+class Client:
+    """One of today's, and what the device behind the bridge was asked to free."""
+
+    def __init__(self) -> None:
+        self.bench = Bench()
+        self.bench.device.rpc.restart()
+        self.files = Files(self.bench.device)
+        self.bridge = Bridge(self.bench.device, self.files, {"test.array": lambda _: ARRAY})
+
+    def ask(self, request: CallFunc | Syscall) -> tuple[RpcCode, list[Value]]:
+        reply = self.bridge.answer(ffi.encode_request(request))
+        return RpcCode(HEAD.unpack_from(reply)[1]), ffi.decode_sequence(reply, HEAD.size)
+
+    def result(self, handle: int, *args: Argument) -> Value:
+        code, values = self.ask(CallFunc(handle, args))
+        assert code is RpcCode.RETURN, values
+        return values[1]
+
+    def refused(self, handle: int, *args: Argument) -> Value:
+        code, values = self.ask(CallFunc(handle, args))
+        assert code is RpcCode.EXCEPTION
+        return values[0]
+
+    def function(self, name: str) -> int:
+        request = get_global_func(name)
+        assert isinstance(request, Syscall)
+        _, (found,) = self.ask(request)
+        assert isinstance(found, Handle)
+        return found.value
+
+    def free(self, handle: int) -> None:
+        self.ask(Syscall(RpcCode.FREE_HANDLE, (Handle(handle),)))
+
+    @property
+    def freed(self) -> list[Sequence[object]]:
+        return [
+            (args[0].value, args[1])
+            for one in self.bench.model.requests
+            if isinstance(one, Syscall) and one.code is RpcCode.FREE_HANDLE
+            for args in [one.args]
+            if isinstance(args[0], Handle)
+        ]
+
+
+@pytest.fixture
+def client() -> Client:
+    return Client()
+
+
+def test_an_array_that_a_function_returned_is_freed(client: Client) -> None:
+    client.result(client.function("test.array"))
+    client.free(ARRAY.handle)
+    assert client.freed == [(ARRAY.handle, TypeCode.NDARRAY)]
+
+
+def test_a_module_that_was_given_again_stays(client: Client) -> None:
+    """Given back while a function of it was in use, then had once more: it does not go with the function."""
+    library, find = client.function("ffi.SystemLib"), client.function("tvm.rpc.server.ModuleGetFunction")
+    assert client.result(library) == Handle(LIBRARY)
+    inc = client.result(find, Module(LIBRARY), "inc", True)
+    assert isinstance(inc, Handle)
+    client.free(LIBRARY)
+    client.result(library)
+    client.free(inc.value)
+    assert client.freed == [(inc.value, TypeCode.FUNCTION)]
+    client.free(LIBRARY)
+    assert client.freed == [(inc.value, TypeCode.FUNCTION), (LIBRARY, TypeCode.MODULE)]
+
+
+def test_an_object_is_nothing_for_a_device(client: Client) -> None:
+    inc = client.function(":inc")
+    asked = len(client.bench.model.requests)
+    assert client.refused(inc, Object(75, 9)) == "an object (type index 75) can't be sent to a device"
+    assert len(client.bench.model.requests) == asked
+
+
+def test_text_of_the_devices_that_is_no_utf_8_comes_as_it_is(client: Client) -> None:
+    client.function(":inc")
+    assert client.bridge.refusal("\udcff!").endswith(b"\x02\0\0\0\0\0\0\0\xff!")
+
+
+def test_all_files_are_removed_by_the_empty_name(client: Client) -> None:
+    """As TVM's tuner leaves nothing behind."""
+    server = "tvm.rpc.server."
+    upload, remove = client.function(f"{server}upload"), client.function(f"{server}remove")
+    for name in ("a.o", "b.o"):
+        client.result(upload, name, b"x")
+    client.result(remove, "")
+    for name in ("a.o", "b.o"):
+        assert client.refused(client.function(f"{server}download"), name) == (
+            f"there is no file {name}: upload it first"
+        )
+
+
+@pytest.mark.parametrize("dies", [True, False])
+def test_a_device_that_dies_of_a_module(client: Client, dies: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Is told upwards, which gets another device; what is wrong with the module only to the client."""
+
+    def load(*_: object, **__: object) -> Result:
+        if dies:
+            client.bench.transport.close()
+            with pytest.raises(HarnessError):
+                client.bench.device.rpc.call(1, [], "call")
+        raise EmulatorExitedError("it has gone") if dies else HarnessError("it does not link")
+
+    monkeypatch.setattr(files, "load_module", load)
+    server = "tvm.rpc.server."
+    client.result(client.function(f"{server}upload"), "m.o", b"x")
+    loading = client.function(f"{server}load_module")
+    if dies:
+        with pytest.raises(EmulatorExitedError, match="it has gone"):
+            client.ask(CallFunc(loading, ("m.o",)))
+    else:
+        assert str(client.refused(loading, "m.o")).startswith("it does not link")

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The process that serves a device of its parent's."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import pytest
+from minrpc.tvm import lent
+
+
+@pytest.mark.parametrize(("word", "resend"), [("1", True), ("0", False)])
+def test_the_device_is_as_its_parent_has_it(
+    word: str, resend: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made: list[dict[str, object]] = []
+    served: list[tuple[int, object]] = []
+
+    def device(link: Any, **options: object) -> None:  # noqa: ANN401
+        made.append({"link": link.name, **options})
+
+    class Server:
+        def __init__(self, listener: Any, *_: object, firmware: object) -> None:  # noqa: ANN401
+            served.append((listener.getsockname()[1], firmware))
+
+        def serve(self, stop_fd: int) -> None:
+            assert stop_fd == 0
+
+    class Input:
+        def fileno(self) -> int:
+            return 0
+
+    monkeypatch.setattr(lent, "Device", device)
+    monkeypatch.setattr(lent, "Server", Server)
+    monkeypatch.setattr(lent, "FdTransport", lambda _, name: type("Link", (), {"name": name}))
+    monkeypatch.setattr("sys.stdin", Input())
+    lent.main(["7", word, "2.5", pickle.dumps("firmware").hex()])
+    assert made == [{"link": "descriptor 7", "resend": resend, "call_timeout_s": 2.5}]
+    assert served == [(int(capsys.readouterr().out), "firmware")]

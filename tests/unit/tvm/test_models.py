@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether a model has room on a device, and what a picture of its run says: no device needed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from minrpc.errors import DeviceMemoryError
+from minrpc.timing import Measurement
+from minrpc.timing.clock import DeviceClock
+from minrpc.timing.measurement import Overhead, Sample
+from minrpc.tvm.models import ModelRun, OperatorTime, _check_room
+from minrpc.tvm.picture import draw_runs
+
+from tests.unit.tvm.test_export import make_plan
+
+# Of `make_plan("net")`: a workspace of 48 bytes, 16 of input and 16 of output, 16 of weights.
+CODE = 1000
+ALL = CODE + 48 + 32 + 16
+
+
+def device(free: int, *kinds: str) -> Any:  # noqa: ANN401
+    regions = [SimpleNamespace(kind=kind) for kind in kinds]
+    return SimpleNamespace(
+        name="mine", info=lambda: SimpleNamespace(regions=regions, arena_largest_free=free)
+    )
+
+
+def test_room_for_a_model() -> None:
+    plan = make_plan("net")
+    _check_room(device(ALL), plan, CODE + 16, "loaded")
+    _check_room(device(ALL - 16), plan, CODE, "image")
+    _check_room(device(48 + 32, "arena", "code"), plan, CODE + 16, "loaded")
+
+
+@pytest.mark.parametrize(
+    ("missing", "advice"),
+    [(1, "--weights image builds"), (16, "--weights image builds"), (17, "take a smaller model")],
+)
+def test_what_helps_where_there_is_no_room(missing: int, advice: str) -> None:
+    """Weights in the image only where they are what is too much."""
+    with pytest.raises(DeviceMemoryError, match=f"{missing} are missing") as caught:
+        _check_room(device(ALL - missing), make_plan("net"), CODE + 16, "loaded")
+    assert advice in str(caught.value)
+    for line in ("code: 1,000 bytes", "weights: 16 bytes", "workspace: 48 bytes", "outputs: 32 bytes"):
+        assert line in str(caught.value)
+
+
+def test_weights_that_are_in_the_image_are_no_advice() -> None:
+    for given in (device(ALL - 17), device(79, "code")):
+        with pytest.raises(DeviceMemoryError, match="take a smaller model"):
+            _check_room(given, make_plan("net"), CODE, "image")
+
+
+def measured(*cycles: int) -> Measurement:
+    samples = tuple(Sample(one, 1) for one in cycles)
+    return Measurement(
+        name="f", clock=DeviceClock(cycles_hz=1_000_000), samples=samples, overhead=Overhead(0, 0)
+    )
+
+
+def test_a_picture_of_a_run(tmp_path: Path) -> None:
+    """The run's own time, and each operator's share of it."""
+    pytest.importorskip("matplotlib")
+    operators = (OperatorTime("first", measured(250)), OperatorTime("second" * 9, measured(700, 800, 750)))
+    run = ModelRun("net", {}, measured(900, 1000, 2000), operators, 0, 0, 0, 0, 0)
+    draw_runs({"mine": run, "other": replace(run, whole=measured(2000))}, tmp_path / "p.svg")
+    text = (tmp_path / "p.svg").read_text()
+    for part in ("mine: 1 ms a run", "other: 2 ms a run", "25.0%", "75.0%", "12.5%", "37.5%", "0 first"):
+        assert part in text
+    assert f"1 {('second' * 9)[:40]}..." in text
+    assert np.isclose(run.share(operators[1]), 0.75)
