@@ -7,6 +7,7 @@ import gc
 from pathlib import Path
 
 import pytest
+from minrpc.client import Device
 from minrpc.errors import DeadlineError, HarnessError
 from minrpc.firmware import Firmware
 from minrpc.library import LoadedLibrary, Sources, load
@@ -57,6 +58,24 @@ def test_many_loads(firmware: Firmware | None, tmp_path: Path, amount: Amount) -
     # Caches fill at first; 256 images of some kilobytes are the largest.
     half = len(resident) // 2
     assert resident[-1] - resident[half] < 16 * 1024, resident
+
+
+@pytest.mark.usefixtures("load")
+def test_what_takes_most_of_the_memory(device: Device, tmp_path: Path) -> None:
+    """Where a block turns out too small for its address, it is given back before the next is asked for."""
+    info = device.info()
+    if any(region.kind == "code" for region in info.regions):
+        pytest.skip("code has memory of its own")
+    size = info.arena_largest_free * 2 // 3
+    (tmp_path / "most.c").write_text(
+        "char most[SIZE] __attribute__((aligned(64)));\nint last(void) { return most[SIZE - 1]; }\n"
+    )
+    for pad in (16, 32, 48, 64):
+        with (
+            device.empty((pad,), "uint8"),
+            device.load(tmp_path / "most.c", defines={"SIZE": size}) as library,
+        ):
+            assert library.last() == 0
 
 
 def loads_of_a_session(running: RunningDevice, source: Path, first: int, count: int) -> list[int]:

@@ -198,6 +198,7 @@ def _placed(rpc: RpcClient, device: Device, compiled: Compiled, toolset: Toolset
             _last_base[toolset.elf] = given
             return moved
         _free(rpc, given)
+        rpc.ready()  # Gives it back now: there may be no room for another beside it.
         image = moved
     raise LoadError(f"{compiled.name}: its size changes with its address", stage="load")
 

@@ -10,13 +10,16 @@ import argparse
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, cast, get_args
 
+from minrpc.client import Device
+from minrpc.errors import ConfigurationError
 from minrpc.targets import Target, Timing
 from minrpc.tvm.served import OwnedDevice
-from minrpc.tvm.server import Service, events_of
+from minrpc.tvm.server import DeviceSource, Service, events_of
 from minrpc.wire.tcp_door import Door
 from minrpc.wire.values import MalformedError
 
@@ -50,12 +53,9 @@ def main(argv: Sequence[str]) -> int:
     """Serve the one client until it leaves: 0; 1 when what speaks is no client of TVM's."""
     options = _options(argv)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the client that started this.
-    target = Target.named(
-        options.platform, platforms_file=options.platforms_file, timing=cast(Timing | None, options.timing)
-    )
     stream = PipeStream(options.reader, options.writer)
     try:
-        with OwnedDevice(target) as source:
+        with _source(options) as source:
             Service(source, lambda _: None).serve(stream, events_of(stream, Door(greets=False)))
     except ConnectionError:
         return 0
@@ -63,6 +63,35 @@ def main(argv: Sequence[str]) -> int:
         print(f"minrpc: {error}", file=sys.stderr)
         return 1
     return 0
+
+
+class NoDevice:
+    """A `DeviceSource` for a platform that there is not; its client is told why."""
+
+    def __init__(self, why: ConfigurationError) -> None:
+        self._why = why
+
+    def open(self) -> Device:
+        """Raises ConfigurationError."""
+        raise self._why
+
+    def interrupt(self) -> None:
+        """Nothing runs."""
+
+    def discard(self) -> None:
+        """There is nothing."""
+
+
+@contextmanager
+def _source(options: argparse.Namespace) -> Iterator[DeviceSource]:
+    timing = cast(Timing | None, options.timing)
+    try:
+        target = Target.named(options.platform, platforms_file=options.platforms_file, timing=timing)
+    except ConfigurationError as error:
+        yield NoDevice(error)
+        return
+    with OwnedDevice(target) as source:
+        yield source
 
 
 _TIMINGS: Final = [mode for mode in get_args(Timing) if mode != "board"]

@@ -61,6 +61,21 @@ def test_a_platform_of_the_users_wherever_it_is_started(
         assert client.call(client.library_function("inc"), 41) == 42
 
 
+def test_a_platform_that_has_gone(tmp_path: Path) -> None:
+    """The client is told in its own packing: another ends its whole process."""
+    file = tmp_path / "mine.toml"
+    file.write_text('[platforms.mine]\nextends = "posix"\n')
+    assert main(["pipe", str(tmp_path / "device"), "--platform", "mine", "--platforms-file", str(file)]) == 0
+    file.write_text("")
+    with (
+        running(tmp_path / "device") as (process, pipe),
+        TvmClient(0, True, pipe=pipe) as client,
+        pytest.raises(RefusedError, match="mine"),
+    ):
+        client.function("ffi.SystemLib")
+    assert process.returncode == 0
+
+
 def test_a_device_that_crashed_says_so(program: Path) -> None:
     with (
         running(program) as (process, pipe),
