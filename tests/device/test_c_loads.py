@@ -68,9 +68,9 @@ def test_what_takes_most_of_the_memory(device: Device, tmp_path: Path) -> None:
         pytest.skip("code has memory of its own")
     size = info.arena_largest_free * 2 // 3
     (tmp_path / "most.c").write_text(
-        "char most[SIZE] __attribute__((aligned(64)));\nint last(void) { return most[SIZE - 1]; }\n"
+        "char most[SIZE] __attribute__((aligned(256)));\nint last(void) { return most[SIZE - 1]; }\n"
     )
-    for pad in (16, 32, 48, 64):
+    for pad in (64, 128, 192, 256):
         with (
             device.empty((pad,), "uint8"),
             device.load(tmp_path / "most.c", defines={"SIZE": size}) as library,
