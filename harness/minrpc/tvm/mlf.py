@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 import re
 import tarfile
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
@@ -43,6 +44,8 @@ _WORKSPACE: Final = re.compile(r"TVMBackendAllocWorkspace\([^;]*?\(uint64_t\)(\d
 _REGISTRY: Final = re.compile(
     r"#include <tvm/runtime/crt/module\.h>.*?TVMSystemLibEntryPoint\(void\) \{.*?^\}$", re.M | re.S
 )
+# Files of functions' addresses, and of a description of the model that is not needed to run it.
+_NOT_FOR_MODELS: Final = re.compile(r"_tvm_func_array|tvm/runtime/metadata_types\.h")
 _PROTOTYPE: Final = re.compile(r"^TVM_DLL int32_t (\w+)\([^;{}]*\);$", re.M)
 
 _SHIM: Final = """
@@ -112,13 +115,19 @@ class Archive:
 
 def read_mlf(path: Path, name: str) -> Plan:
     """The plan of an archive. Raises ModelError for what is none, or has no code that could be run."""
-    archive = _read(path)
+    try:
+        return _plan(_read(path), name)
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        raise ModelError(f"{path.name} is no archive in TVM's Model Library Format: {error!r}") from error
+
+
+def _plan(archive: Archive, name: str) -> Plan:
     executors = list(archive.metadata.get("executors") or [])
     if "graph" in executors:
         return _Graph(archive, name).plan()
     if "aot" in executors:
         return _aot(archive, name)
-    raise ModelError(f'{path.name} has no executor "graph" or "aot" but {", ".join(executors) or "none"}')
+    raise ModelError(f'{archive.name} has no executor "graph" or "aot" but {", ".join(executors) or "none"}')
 
 
 def _read(path: Path) -> Archive:
@@ -130,10 +139,10 @@ def _read(path: Path) -> Archive:
                 for one in members
                 if (stream := archive.extractfile(one)) is not None
             }
-        metadata = json.loads(files["metadata.json"])
-        version = metadata["version"]
-    except (tarfile.TarError, KeyError, ValueError, TypeError) as error:
+    except (tarfile.TarError, EOFError, zlib.error) as error:
         raise ModelError(f"{path.name} is no archive in TVM's Model Library Format: {error!r}") from error
+    metadata = json.loads(files["metadata.json"])
+    version = metadata["version"]
     if version not in VERSIONS:
         raise ModelError(
             f"{path.name} has version {version}; versions {VERSIONS[0]} to {VERSIONS[-1]} are read"
@@ -236,12 +245,18 @@ def _aot(archive: Archive, name: str) -> Plan:
         raise ModelError(f"{archive.name}: its metadata does not name inputs and outputs")
     given = [_flat(one, inputs, "input") for one in inputs]
     made = [_flat(one, outputs, "output") for one in outputs]
-    function = f"{archive.module}_model"
+    run = f"tvmgen_{archive.module}_run"
+    workspace = aligned(int(main.get("workspace_size_bytes", 0))) + 1024  # What lies between blocks.
+    tensors = tuple(tensor for _, tensor in (*given, *made))
     header = next((one for one in archive.below("codegen/host/include") if one.endswith(".h")), None)
-    if header is None:
-        raise ModelError(f'{archive.name} has no C interface: it was made without "interface-api": "c"')
+    if header is None:  # Made with "interface-api": "packed": inputs, then outputs.
+        packed = _SHIM.format(name=run, arguments=len(tensors))
+        operator = Operator(run, tensors, workspace)
+        source = _sources(archive, [run]) + packed
+        return Plan(name, tuple(given), tuple(made), (), (), (operator,), source)
+    function = f"{archive.module}_model"
     declared = archive.files[header].decode()
-    source = declared + "\n" + _sources(archive, [f"tvmgen_{archive.module}_run"])
+    source = declared + "\n" + _sources(archive, [run])
     pools = _pools(archive, declared)
     shim = _RUN_SHIM.format(
         function=function,
@@ -257,8 +272,7 @@ def _aot(archive: Archive, name: str) -> Plan:
         if pools
         else "",
     )
-    workspace = aligned(int(main.get("workspace_size_bytes", 0))) + 1024  # What lies between blocks.
-    operator = Operator(function, tuple(tensor for _, tensor in (*given, *made)), workspace)
+    operator = Operator(function, tensors, workspace)
     return Plan(name, tuple(given), tuple(made), (), (), (operator,), _included(archive, source) + shim)
 
 
@@ -314,7 +328,7 @@ def _sources(archive: Archive, functions: list[str]) -> str:
     texts = sorted((_REGISTRY.sub("", text) for text in files), key=lambda one: _body(one, start) is not None)
     taken: list[str] = []
     for text in texts:
-        if "_tvm_func_array" not in text:
+        if not _NOT_FOR_MODELS.search(text):
             before = "\n".join(taken)
             taken.append(_PROTOTYPE.sub(lambda one: one[0] if _body(before, one[1]) is None else "", text))  # noqa: B023
     for function in wanted:

@@ -75,6 +75,16 @@ const TVMModule* TVMSystemLibEntryPoint(void) {
 }
 """
 
+_PACKED_PARAMETERS = (
+    ("TVMValue*", "args"),
+    ("int*", "type_code"),
+    ("int", "num_args"),
+    ("TVMValue*", "out_value"),
+    ("int*", "out_type_code"),
+    ("void*", "resource_handle"),
+)
+_PACKED_NAMES = [name for _, name in _PACKED_PARAMETERS]
+
 FIRST, SECOND = "tvmgen_default_fused_nn_dense_add_nn_relu", "tvmgen_default_fused_nn_dense_add"
 
 
@@ -207,11 +217,12 @@ def write_aot(
     system_lib: bool = False,
     pools: bool = False,
     devices: bool = False,
+    packed: bool = False,
 ) -> Path:
     """For the executor "aot" with its C interface: weights are in the code.
 
     field: the input's. system_lib: the functions are registered, too. pools: the caller gives the working
-    memory, and a constant. devices: it also gives contexts of devices.
+    memory, and a constant. devices: it also gives contexts of devices. packed: with the other interface.
     """
     arrays = {"w1": network.w1, "b1": network.b1, "w2": network.w2, "b2": network.b2}
     constants = "".join(
@@ -239,6 +250,14 @@ def write_aot(
         f"{tensors}{call(FIRST, 'tx', 'tw1', 'tb1', 'ts')}{call(SECOND, 'ts', 'tw2', 'tb2', 'to')}"
         "  return TVMBackendFreeWorkspace(1, 0, sid);\n}\n"
     )
+    if packed:
+        run = run.replace(
+            "float* x_buffer_var, float* output_buffer_var",
+            "void* args, int32_t* codes, int32_t count, void* result, int32_t* result_code, void* resource",
+        )
+        for number, name in enumerate(("x_buffer_var", "output_buffer_var")):
+            run = run.replace(name, f"(float*)((DLTensor*)((TVMValue*)args)[{number}].v_handle)[0].data")
+        run = run.replace("= sid}", "= sid, .device = {.device_type = ((DLDeviceType)1)}}")
     more = "struct tvmgen_default_workspace_pools* workspace_pools," if pools else ""
     more += "struct tvmgen_default_devices* devices," if devices else ""
     taken = f"struct tvmgen_default_inputs* inputs,struct tvmgen_default_outputs* outputs,{more}"[:-1]
@@ -253,6 +272,15 @@ def write_aot(
         f"return tvmgen_default___tvm_main__(inputs->{field},outputs->output{given});\n}}\n"
         "#ifdef __cplusplus\n}\n#endif\n;"
     )
+    if packed:
+        taken = ", ".join(f"{kind} {name}" for kind, name in _PACKED_PARAMETERS)
+        entry = (
+            '#include "tvm/runtime/c_runtime_api.h"\n'
+            f"TVM_DLL int32_t tvmgen_default___tvm_main__({taken});\n\n"
+            f"int32_t tvmgen_default_run({taken}) {{\nTVMValue tensors[2];\n"
+            "tensors[0] = ((TVMValue*)args)[0];\ntensors[1] = ((TVMValue*)args)[1];\n"
+            f"return tvmgen_default___tvm_main__((void*)tensors, {', '.join(_PACKED_NAMES[1:])});\n}}\n;"
+        )
     header = (
         "#ifndef TVMGEN_DEFAULT_H_\n#define TVMGEN_DEFAULT_H_\n#include <stdint.h>\n"
         f"struct tvmgen_default_inputs {{\n  void* {field};\n}};\n\n"
@@ -268,6 +296,9 @@ def write_aot(
         "codegen/host/src/default_lib0.c": entry.encode(),
         "codegen/host/src/default_lib1.c": (_HEAD + constants + packed_functions() + run).encode(),
     }
+    if packed:
+        del files["codegen/host/include/tvmgen_default.h"]
+        files["codegen/host/src/default_lib2.c"] = b"#include <tvm/runtime/metadata_types.h>\n"
     main = {
         "device": 1,
         "workspace_size_bytes": 8 * HIDDEN,

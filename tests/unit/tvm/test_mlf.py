@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import ctypes
+import gzip
+import io
 import tarfile
 from pathlib import Path
 from typing import Any
@@ -64,7 +66,9 @@ def test_nodes_with_two_outputs_and_storages_that_tensors_share(tmp_path: Path) 
 
 @pytest.mark.parametrize("version", [5, 7])
 @pytest.mark.parametrize(
-    "form", [{}, {"system_lib": True}, {"pools": True}, {"field": "_in_0"}], ids=lambda form: " ".join(form)
+    "form",
+    [{}, {"system_lib": True}, {"pools": True}, {"field": "_in_0"}, {"packed": True}],
+    ids=lambda form: " ".join(form),
 )
 def test_aot(version: int, form: dict[str, Any], tmp_path: Path) -> None:
     plan = read_mlf(mlf_archive.write_aot(tmp_path / "net.tar", NETWORK, version, **form), "net")
@@ -93,6 +97,36 @@ def test_what_is_no_archive(tmp_path: Path) -> None:
         pass
     with pytest.raises(ModelError, match="KeyError"):
         read_mlf(path, "net")
+
+
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [
+        ("metadata.json", b"[]"),
+        ("metadata.json", b'{"version": 7, "modules": [1]}'),
+        ("executor-config/graph/default.graph", b"{}"),
+        ("executor-config/graph/default.graph", b"no JSON"),
+    ],
+)
+def test_files_that_are_damaged(file: str, content: bytes, tmp_path: Path) -> None:
+    whole, path = mlf_archive.write_graph(tmp_path / "whole.tar", NETWORK, 7), tmp_path / "net.tar"
+    with tarfile.open(whole) as source, tarfile.open(path, "w") as archive:
+        for member in source.getmembers():
+            stream = source.extractfile(member)
+            data = content if member.name.endswith(file) else stream.read() if stream else b""
+            member.size = len(data)
+            archive.addfile(member, io.BytesIO(data))
+    with pytest.raises(ModelError, match=r"net\.tar is no archive in TVM's Model Library Format"):
+        read_mlf(path, "net")
+
+
+def test_an_archive_that_is_cut(tmp_path: Path) -> None:
+    whole, path = mlf_archive.write_graph(tmp_path / "whole.tar", NETWORK, 7), tmp_path / "net.tar"
+    data = gzip.compress(whole.read_bytes())
+    for size in (len(data) // 4, len(data) // 2):
+        path.write_bytes(data[:size])
+        with pytest.raises(ModelError, match=r"net\.tar is no archive in TVM's Model Library Format"):
+            read_mlf(path, "net")
 
 
 @pytest.mark.parametrize("size", [0, 8, 30, 100])

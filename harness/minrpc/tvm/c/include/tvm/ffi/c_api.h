@@ -30,6 +30,10 @@ typedef __fp16 half;
 #ifndef DLPACK_DLPACK_H_
 #define DLPACK_DLPACK_H_
 
+typedef enum {
+	kDLCPU = 1,
+} DLDeviceType;
+
 typedef struct {
 	int32_t device_type;
 	int32_t device_id;
