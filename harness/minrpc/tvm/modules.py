@@ -237,10 +237,7 @@ def _functions(name: str, content: bytes, toolset: Toolset) -> list[str]:
     due = (facts.machine, facts.bits)
     if given != due:
         words = [f"{str(machine).removeprefix('EM_')}, {bits} bits" for machine, bits in (given, due)]
-        raise ModuleError(
-            f"{name} is code for {words[0]}; the device is {words[1]}",
-            next_step=_NEXT_TARGET,
-        )
+        raise ModuleError(f"{name} is code for {words[0]}; the device is {words[1]}", next_step=_NEXT_TARGET)
     absent = sorted(
         one for one in used if one.startswith("__TVM") and one.removeprefix("__") not in _POINTERS
     )
@@ -313,7 +310,7 @@ def _used(file: ELFFile) -> set[str]:
     """The names of the symbols that an object's code and data refer to."""
     found = set()
     for section in file.iter_sections():
-        if not isinstance(section, RelocationSection):
+        if not isinstance(section, RelocationSection) or ".debug" in section.name:
             continue
         table = file.get_section(section["sh_link"])
         if isinstance(table, SymbolTableSection):
