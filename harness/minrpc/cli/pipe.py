@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Write it: 0. Raises ConfigurationError for a file that can't be written."""
+    """Write it: 0. Raises ConfigurationError where the platform can't run, or the file not be written."""
     from minrpc.tvm.pipe import pipe_program
 
     file: Path = arguments.file

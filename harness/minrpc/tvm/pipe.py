@@ -12,7 +12,10 @@ import shlex
 import sys
 from pathlib import Path
 
-from minrpc.targets import Target, Timing
+from minrpc.firmware.zephyr_boards import resolved
+from minrpc.pipeline import select
+from minrpc.targets import Timing, find_platform, load_platforms
+from minrpc.targets.options import Options
 
 
 def pipe_program(
@@ -20,9 +23,13 @@ def pipe_program(
 ) -> bytes:
     """The text of a program that is a device of this platform. Arguments: as `Target.named` has them.
 
-    Raises ConfigurationError for a platform that there is not.
+    Raises ConfigurationError for a platform that there is not, or that can't run here.
     """
-    Target.named(platform, platforms_file=Path(platforms_file) if platforms_file else None, timing=timing)
+    file = Path(platforms_file) if platforms_file else None
+    resolved(
+        find_platform(load_platforms(file), platform)
+    )  # For `select` "all" is many, and none is too few.
+    select(Options(platforms=(platform,), platforms_file=file, timing=timing))
     words = [sys.executable, "-m", "minrpc.tvm.piped", "--platform", platform]
     if platforms_file:
         words += ["--platforms-file", str(Path(platforms_file).absolute())]

@@ -122,5 +122,9 @@ def children_of(pid: int) -> list[int]:
 def test_what_does_not_fit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["pipe", str(tmp_path / "device"), "--platforms-file", "none.toml"]) == 2
     assert "none.toml" in capsys.readouterr().err
+    for name in ("nope", "posix,bare_mps2_an385", "all"):
+        assert main(["pipe", str(tmp_path / "device"), "--platform", name]) == 2
+        assert f"there is no platform '{name}'" in capsys.readouterr().err
+    assert not (tmp_path / "device").exists()
     assert main(["pipe", str(tmp_path / "no" / "device")]) == 2
     assert "can't be written" in capsys.readouterr().err
