@@ -7,8 +7,6 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from minrpc.cli.json_output import add_json_option, write_json
 from minrpc.cli.selected import selected
 from minrpc.cli.time import counter_names
@@ -24,9 +22,6 @@ from minrpc.timing.units import count, quantity
 
 if TYPE_CHECKING:
     from minrpc.tvm.models import Model, ModelRun
-
-# Float results differ in the order of additions and in the math library.
-_TOLERANCE = 1e-5
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -118,6 +113,7 @@ def _run(
     inputs: dict[str, Any],
     expected: dict[str, Any],
 ) -> tuple[ModelRun, dict[str, Any]]:
+    from minrpc.tvm.compared import difference
     from minrpc.tvm.models import load_model, with_weights
 
     print(f"{target.name}", flush=True)
@@ -131,13 +127,12 @@ def _run(
             print(f"  loaded   {count(loaded.library.device_bytes)} bytes", flush=True)
             run = loaded.measure(inputs, repeat=arguments.repeat, counters=counters)
         info = device.info()
-    errors = {name: _error(run.outputs[name], expected[name]) for name in expected}
-    passed = all(one <= _TOLERANCE for one in errors.values())
-    for name in run.outputs if not errors else ():
+    found = {name: difference(run.outputs[name], expected[name]) for name in expected}
+    passed = all(one.right for one in found.values())
+    for name in run.outputs if not found else ():
         print(f"  {name:<8} not compared: TVM of today can't run what this is from")
-    for name, error in errors.items():
-        verdict = "right" if error <= _TOLERANCE else "WRONG"
-        print(f"  {name:<8} {verdict}, largest error {error:.3g} of the largest value")
+    for name, one in found.items():
+        print(f"  {name:<8} {one}")
     print(
         f"  time     {quantity(run.whole.clock.seconds(run.cycles), 's')} a run, {count(run.cycles)} cycles"
     )
@@ -150,18 +145,11 @@ def _run(
     print()
     print(_operators(run))
     print()
-    return run, _as_json(target, run, errors, passed) | {
+    return run, _as_json(target, run, {name: one.error for name, one in found.items()}, passed) | {
         "arena_peak_bytes": info.arena_peak,
         "stack_peak_bytes": info.stack_peak or None,
         "weights_in": arguments.weights,
     }
-
-
-def _error(given: Any, expected: Any) -> float:  # noqa: ANN401 - arrays of any type
-    """The largest difference in parts of the largest value: 0 for integers that are equal."""
-    difference = np.max(np.abs(given.astype(np.float64) - expected.astype(np.float64)), initial=0.0)
-    scale = np.max(np.abs(expected.astype(np.float64)), initial=0.0)
-    return float(difference / scale) if scale else float(difference)
 
 
 def _operators(run: ModelRun) -> str:
@@ -207,7 +195,7 @@ def _side_by_side(found: list[dict[str, Any]]) -> str:
     return table(header, lines, set(range(len(header))) - {1})
 
 
-def _as_json(target: Target, run: ModelRun, errors: dict[str, float], passed: bool) -> dict[str, Any]:
+def _as_json(target: Target, run: ModelRun, errors: dict[str, float | None], passed: bool) -> dict[str, Any]:
     functions = run.by_function()
     return {
         "platform": target.name,

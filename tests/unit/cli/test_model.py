@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 from minrpc.cli import main
 
 from tests.unit.tvm import mlf_archive, waveforms
-from tests.unit.tvm.onnx_model import write_onnx
+from tests.unit.tvm.onnx_model import write_nodes, write_onnx
 
 pytest.importorskip("tvm", reason="TVM is not installed: pip install 'minrpc-harness[tvm]'")
 pytest.importorskip("onnx", reason="onnx is not installed: pip install 'minrpc-harness[tvm]'")
@@ -30,6 +31,14 @@ def test_it_runs_and_tells(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     assert found["passed"]
     assert [one["calls"] for one in found["operators"]] == [1] * len(found["operators"])
     assert found["weight_bytes"] == 4 * (36 + 4 + 1024 * 5 + 5)
+
+
+def test_nan_where_tvm_has_it_is_right(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, result = write_nodes(tmp_path / "net.onnx", ("Log", [("a", "float32", [20])])), tmp_path / "r.json"
+    assert main(["model", str(path), "--platform", "posix", "--json", str(result)]) == 0
+    assert re.search(r"output0  right, .*; nan or infinity: \d+, as TVM's", capsys.readouterr().out)
+    (found,) = json.loads(result.read_text())["models"]
+    assert found["errors_ratio"] == {"output0": 0.0} or found["errors_ratio"]["output0"] < 1e-5
 
 
 def test_two_platforms_side_by_side(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

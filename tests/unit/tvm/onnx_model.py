@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -32,5 +33,42 @@ def write_onnx(path: Path) -> Path:
     graph = helper.make_graph(nodes, "net", [x], [y], constants)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     onnx.checker.check_model(model)
+    onnx.save(model, str(path))
+    return path
+
+
+def write_nodes(
+    path: Path,
+    *operators: tuple[str, list[tuple[str, str, list[int]]]],
+    constants: dict[str, Any] | None = None,
+    **attributes: Any,  # noqa: ANN401 - of the last operator
+) -> Path:
+    """Operators in a row: each takes what it names, (name, dtype, shape), after the output of the one before.
+
+    What is in `constants` is no input. The output is "y".
+    """
+    import onnx
+    from onnx import TensorProto, helper, numpy_helper
+
+    given = constants or {}
+    inputs: dict[str, Any] = {}
+    nodes: list[Any] = []
+    for number, (operator, tensors) in enumerate(operators):
+        last = number == len(operators) - 1
+        names = [*(nodes[-1].output if nodes else ()), *(name for name, _, _ in tensors)]
+        for name, dtype, shape in tensors:
+            if name not in given:
+                kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+                inputs[name] = helper.make_tensor_value_info(name, kind, shape)
+        nodes.append(
+            helper.make_node(
+                operator, names, ["y" if last else f"between{number}"], **(attributes if last else {})
+            )
+        )
+    weights = [numpy_helper.from_array(np.asarray(one), name) for name, one in given.items()]
+    y = helper.make_tensor_value_info("y", TensorProto.UNDEFINED, None)
+    graph = helper.make_graph(nodes, "net", list(inputs.values()), [y], weights)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    model = onnx.shape_inference.infer_shapes(model)
     onnx.save(model, str(path))
     return path

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a device gave beside what TVM gives."""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+TOLERANCE: Final = 1e-5
+"""Float results differ in the order of additions and in the math library."""
+
+
+class Difference(NamedTuple):
+    """Of two arrays of one shape.
+
+    error: the largest difference in parts of the largest value, 0 for integers that are equal; of what is
+        finite. None where nan or infinity are not at the same places.
+    special: how many elements are nan or infinity, as they should be; else how many are not as they should.
+    """
+
+    error: float | None
+    special: int
+
+    @property
+    def right(self) -> bool:
+        """Whether that is what rounding may do."""
+        return self.error is not None and self.error <= TOLERANCE
+
+    def __str__(self) -> str:
+        if self.error is None:
+            return f"WRONG, nan or infinity: {self.special:,} are at other places than TVM's"
+        verdict = "right" if self.right else "WRONG"
+        shown = f"{verdict}, largest error {self.error:.3g} of the largest value"
+        return shown + (f"; nan or infinity: {self.special:,}, as TVM's" if self.special else "")
+
+
+def difference(given: npt.NDArray[Any], expected: npt.NDArray[Any]) -> Difference:
+    """Of what came from what should have come."""
+    if given.dtype.kind in "iub":  # float64 has no room for large integers: Python's own, where they differ.
+        wrong = given != expected
+        steps = [abs(int(one) - int(due)) for one, due in zip(given[wrong], expected[wrong], strict=True)]
+        largest = max((abs(int(one)) for one in expected.flat), default=0) if steps else 0
+        return Difference(max(steps, default=0) / (largest or 1), 0)
+    one, due = given.astype(np.float64), expected.astype(np.float64)
+    finite = np.isfinite(due)
+    same = np.where(finite, np.isfinite(one), (one == due) | (np.isnan(one) & np.isnan(due)))
+    if not same.all():
+        return Difference(None, int(np.count_nonzero(~same)))
+    error = np.max(np.abs(one[finite] - due[finite]), initial=0.0)
+    scale = np.max(np.abs(due[finite]), initial=0.0)
+    return Difference(float(error / (scale or 1.0)), int(np.count_nonzero(~finite)))

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is right: rounding, and nan or infinity where TVM has them, too."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from minrpc.tvm.compared import Difference, difference
+
+NAN, INF = float("nan"), float("inf")
+
+
+@pytest.mark.parametrize(
+    ("given", "expected", "found"),
+    [
+        ([1.0, 2.0], [1.0, 2.0], Difference(0.0, 0)),
+        ([1.0, 5.0], [1.0, 4.0], Difference(0.25, 0)),
+        ([0.5], [0.0], Difference(0.5, 0)),
+        ([], [], Difference(0.0, 0)),
+        ([NAN, 2.0], [NAN, 2.0], Difference(0.0, 1)),
+        ([NAN, INF, -INF, 3.0], [NAN, INF, -INF, 4.0], Difference(0.25, 3)),
+        ([NAN, NAN], [NAN, NAN], Difference(0.0, 2)),
+        ([NAN, 2.0, 1.0], [2.0, NAN, 1.0], Difference(None, 2)),
+        ([INF], [-INF], Difference(None, 1)),
+        ([INF], [NAN], Difference(None, 1)),
+        ([INF], [1.0], Difference(None, 1)),
+        ([1.0], [INF], Difference(None, 1)),
+    ],
+)
+def test_floats(given: list[float], expected: list[float], found: Difference) -> None:
+    for dtype in (np.float16, np.float32, np.float64):
+        assert difference(np.array(given, dtype), np.array(expected, dtype)) == found
+
+
+@pytest.mark.parametrize(
+    ("dtype", "given", "expected", "error"),
+    [
+        (np.int64, [2**62], [2**62 + 1], 1 / (2**62 + 1)),
+        (np.int64, [2**62], [2**62], 0.0),
+        (np.int8, [-128], [127], 255 / 127),
+        (np.uint8, [0], [4], 1.0),
+        (np.bool_, [True, False], [True, True], 1.0),
+        (np.int32, [], [], 0.0),
+    ],
+)
+def test_integers(dtype: Any, given: list[int], expected: list[int], error: float) -> None:  # noqa: ANN401
+    assert difference(np.array(given, dtype), np.array(expected, dtype)) == Difference(error, 0)
+
+
+def test_it_says_so() -> None:
+    assert str(Difference(1e-6, 0)) == "right, largest error 1e-06 of the largest value"
+    assert str(Difference(0.0, 9)).endswith("; nan or infinity: 9, as TVM's")
+    assert str(Difference(0.1, 0)).startswith("WRONG, largest error 0.1 of")
+    assert str(Difference(None, 3)) == "WRONG, nan or infinity: 3 are at other places than TVM's"
