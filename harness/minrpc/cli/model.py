@@ -90,7 +90,9 @@ def _describe(model: Model) -> None:
     print(f"{plan.name}: {len(plan.operators)} operators, weights {count(plan.constant_bytes)} bytes")
     for kind, tensors in (("input", plan.inputs), ("output", plan.outputs)):
         for name, tensor in tensors:
-            print(f"  {kind:<6} {name}: {tensor.dtype}[{', '.join(map(str, tensor.shape))}]")
+            own = plan.called.get(f"{kind}s.{name}")
+            called = f', the model\'s "{own}"' if own else ""
+            print(f"  {kind:<6} {name}: {tensor.dtype}[{', '.join(map(str, tensor.shape))}]{called}")
 
 
 def _export(model: Model, directory: Path) -> None:

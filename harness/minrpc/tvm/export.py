@@ -13,6 +13,7 @@ own, which `TVMGEN_NAME_NO_STATIC_WORKSPACE` leaves out. Operators can be called
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -20,6 +21,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from minrpc.tvm.c_names import different
 from minrpc.tvm.plan import ALIGNMENT, Plan, Tensor
 
 SUPPORT: Final = Path(__file__).with_name("c")
@@ -71,17 +73,21 @@ def header(plan: Plan) -> str:
     name = plan.name
     upper = name.upper()
     sizes = [
-        (f"TVMGEN_{upper}_{field.upper()}_SIZE", tensor.nbytes)
-        for field, tensor in (*plan.inputs, *plan.outputs)
+        (f"{macro}_SIZE", f"{tensor.nbytes} /* {where} */") for macro, where, tensor in _size_macros(plan)
     ]
     sizes += [
-        (f"TVMGEN_{upper}_WORKSPACE_SIZE", plan.workspace_bytes),
-        (f"TVMGEN_{upper}_CONSTANT_SIZE", plan.constant_bytes),
-        (f"TVMGEN_{upper}_OPERATORS", len(plan.operators)),
+        (f"TVMGEN_{upper}_WORKSPACE_SIZE", str(plan.workspace_bytes)),
+        (f"TVMGEN_{upper}_CONSTANT_SIZE", f"{plan.constant_bytes} /* all weights */"),
+        (f"TVMGEN_{upper}_OPERATORS", f"{len(plan.operators)} /* how many there are */"),
     ]
     defines = "\n".join(f"#define {key} {value}" for key, value in sizes)
-    inputs = "\n".join(f"\tconst void *{field}; /* {_type_of(tensor)} */" for field, tensor in plan.inputs)
-    outputs = "\n".join(f"\tvoid *{field}; /* {_type_of(tensor)} */" for field, tensor in plan.outputs)
+    inputs = "\n".join(
+        f"\tconst void *{field}; /* {_about(plan, 'inputs', field, tensor)} */"
+        for field, tensor in plan.inputs
+    )
+    outputs = "\n".join(
+        f"\tvoid *{field}; /* {_about(plan, 'outputs', field, tensor)} */" for field, tensor in plan.outputs
+    )
     return f"""{_LICENCE}#ifndef TVMGEN_{upper}_H_
 #define TVMGEN_{upper}_H_
 
@@ -122,6 +128,28 @@ int32_t tvmgen_{name}_operator(const struct tvmgen_{name}_inputs *inputs,
 
 #endif /* TVMGEN_{upper}_H_ */
 """
+
+
+def _size_macros(plan: Plan) -> list[tuple[str, str, Tensor]]:
+    """For each input and output the macro of its size, without _SIZE, and the member it is of."""
+    upper = f"TVMGEN_{plan.name.upper()}"
+    taken = [f"{upper}_WORKSPACE", f"{upper}_CONSTANT"]
+    found = []
+    for kind, tensors in (("inputs", plan.inputs), ("outputs", plan.outputs)):
+        for field, tensor in tensors:
+            taken.append(different(f"{upper}_{field.upper()}", taken))
+            found.append((taken[-1], f"{kind}.{field}", tensor))
+    return found
+
+
+def _about(plan: Plan, kind: str, field: str, tensor: Tensor) -> str:
+    """For a comment: the type, and what the model calls it where that is something else."""
+    name = plan.called.get(f"{kind}.{field}")
+    if name is None:
+        return _type_of(tensor)
+    # Nothing in it may end the comment, begin another, or go on behind the line's end.
+    shown = re.sub(r"[^ -~]|[*?\\]", ".", name)
+    return f'{_type_of(tensor)}, the model\'s "{shown}"'
 
 
 def program(plan: Plan) -> str:
@@ -260,8 +288,8 @@ def operators(plan: Plan) -> str:
 
 
 def _own(plan: Plan, name: str) -> str:
-    """A name of TVM's as this model's library has it."""
-    return f"tvmgen_{plan.name}_{name}"
+    """A name of TVM's as this model's library has it: none of the library's own, such as "run"."""
+    return f"tvmgen_{plan.name}_op_{name}"
 
 
 def weights(plan: Plan) -> str:

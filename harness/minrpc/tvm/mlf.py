@@ -17,7 +17,7 @@ import re
 import tarfile
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from pathlib import Path, PurePosixPath
 from struct import Struct
@@ -27,8 +27,9 @@ from typing import Any, Final, Literal
 import numpy as np
 import numpy.typing as npt
 
+from minrpc.tvm.c_names import field_names, renamed
 from minrpc.tvm.plan import Operator, Plan, Tensor, aligned
-from minrpc.tvm.relax import ModelError, identifier
+from minrpc.tvm.relax import ModelError
 from minrpc.wire.dtypes import DataType, to_dtype, to_numpy
 
 VERSIONS: Final = (5, 6, 7)
@@ -212,14 +213,19 @@ class _Graph:
                 operators.append(Operator(function, taken, _workspace(source, function)))
         arguments_of = {one.function: len(one.tensors) for one in operators}
         shims = [_SHIM.format(name=one, arguments=count) for one, count in arguments_of.items()]
+        names = [one for _, one in given]
+        fields = field_names(names)
         return Plan(
             self._name,
-            tuple((identifier(one), tensor(self._rows[number])) for number, one in given),
+            tuple(
+                (field, tensor(self._rows[number])) for field, (number, _) in zip(fields, given, strict=True)
+            ),
             tuple((f"output{index}", tensor(entry)) for entry, index in outputs.items()),
             tuple(params[one] for _, one in weights),
             tuple(self._sizes(storages)),
             tuple(operators),
             source + "".join(shims),
+            renamed("inputs", fields, names),
         )
 
     def _entry(self, place: list[int]) -> int:
@@ -253,7 +259,7 @@ def _aot(archive: Archive, name: str) -> Plan:
         packed = _SHIM.format(name=run, arguments=len(tensors))
         operator = Operator(run, tensors, workspace)
         source = _sources(archive, [run]) + packed
-        return Plan(name, tuple(given), tuple(made), (), (), (operator,), source)
+        return Plan(name, _named(given), _named(made), (), (), (operator,), source)
     function = f"{archive.module}_model"
     declared = archive.files[header].decode()
     source = declared + "\n" + _sources(archive, [run])
@@ -273,7 +279,14 @@ def _aot(archive: Archive, name: str) -> Plan:
         else "",
     )
     operator = Operator(function, tensors, workspace)
-    return Plan(name, tuple(given), tuple(made), (), (), (operator,), _included(archive, source) + shim)
+    text = _included(archive, source) + shim
+    plan = Plan(name, (), (), (), (), (operator,), text)
+    return replace(plan, inputs=_named(given), outputs=_named(made))
+
+
+def _named(tensors: list[tuple[str, Tensor]]) -> tuple[tuple[str, Tensor], ...]:
+    fields = field_names(name for name, _ in tensors)
+    return tuple((field, tensor) for field, (_, tensor) in zip(fields, tensors, strict=True))
 
 
 def _pools(archive: Archive, header: str) -> list[str]:

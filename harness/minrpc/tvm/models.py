@@ -26,6 +26,7 @@ from minrpc.targets import Target
 from minrpc.timing import Measurement
 from minrpc.tvm import export
 from minrpc.tvm import relax as importer
+from minrpc.tvm.c_names import identifier
 from minrpc.tvm.mlf import read_mlf
 from minrpc.tvm.model_sizes import LinkedSizes, linked_sizes
 from minrpc.tvm.modules import void
@@ -174,7 +175,8 @@ class LoadedModel:
         outputs = {name: self.device.empty(tensor.shape, tensor.dtype) for name, tensor in self.plan.outputs}
         arrays = {name: self.device.array(inputs[name], tensor.dtype) for name, tensor in self.plan.inputs}
         prefix = f"tvmgen_{self.plan.name}"
-        return types[f"{prefix}_inputs"](**arrays), types[f"{prefix}_outputs"](**outputs), outputs
+        given = types[f"{prefix}_inputs"](*arrays.values())
+        return given, types[f"{prefix}_outputs"](*outputs.values()), outputs
 
 
 def _check(plan: Plan, inputs: Arrays) -> None:
@@ -312,10 +314,10 @@ def model_of(what: Any, name: str | None = None) -> Model:  # noqa: ANN401
     if isinstance(what, str | Path):
         path = Path(what)
         if path.suffix == ".tar":
-            called = importer.identifier(name or path.stem)
+            called = identifier(name or path.stem)
             return Model(None, read_mlf(existing(path), called))
-        return _model(read_model(path), importer.identifier(name or path.stem))
-    return _model(what, importer.identifier(name or "model"))
+        return _model(read_model(path), identifier(name or path.stem))
+    return _model(what, identifier(name or "model"))
 
 
 def export_library(module: Any, name: str, directory: str | Path) -> list[Path]:  # noqa: ANN401
@@ -326,7 +328,7 @@ def export_library(module: Any, name: str, directory: str | Path) -> list[Path]:
 
     Raises ModelError for what a device can't run, OSError for a directory that can't be written.
     """
-    called = importer.identifier(name)
+    called = identifier(name)
     loops = not any(importer.is_relax(one) for one in module.functions.values())
     plan = importer.function_plan(module, called) if loops else _model(module, called).plan
     return export.write(plan, Path(directory))

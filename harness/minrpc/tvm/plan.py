@@ -6,7 +6,8 @@ Made from a Relax module by `minrpc.tvm.relax`, turned into C by `minrpc.tvm.exp
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from math import prod
 from typing import Any, Literal
 
@@ -58,10 +59,12 @@ class Plan:
     """A model.
 
     name: a C identifier.
-    inputs, outputs: names, C identifiers too, and tensors.
+    inputs, outputs: names, of `c_names.field_names`, and tensors.
     constants: weights, as C-contiguous arrays.
     storages: bytes of each block that tensors in between share.
     source: the C code of the operators' functions, `__tvm_ffi_NAME` each.
+    called: what the model itself calls an input or output that has another name here: by "inputs.NAME" or
+        "outputs.NAME".
     """
 
     name: str
@@ -71,6 +74,7 @@ class Plan:
     storages: tuple[int, ...]
     operators: tuple[Operator, ...]
     source: str
+    called: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def storage_offsets(self) -> tuple[int, ...]:

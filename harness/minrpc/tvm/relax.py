@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from importlib import import_module
 from typing import Any, Final
 
 import numpy as np
 
 from minrpc.errors import ConfigurationError
+from minrpc.tvm.c_names import field_names, renamed
 from minrpc.tvm.plan import Operator, Plan, Tensor, aligned
 from minrpc.wire.dtypes import BOOLEAN, DataType, to_dtype
 
@@ -109,20 +111,23 @@ def function_plan(module: Any, name: str) -> Plan:  # noqa: ANN401
     ((symbol, function),) = found
     named = [_parameter(function, one) for one in function.params]
     last = len(named) - 1
+    names = [name for name, _, _ in named]
+    fields = [*field_names(names[:last]), *field_names(names[last:])]
     tensors = [
         (
-            identifier(field),
+            field,
             Tensor(dtype_of(dtype), shape, "input", number)
             if number < last
             else Tensor(dtype_of(dtype), shape, "output", 0),
         )
-        for number, (field, dtype, shape) in enumerate(named)
+        for number, (field, (_, dtype, shape)) in enumerate(zip(fields, named, strict=True))
     ]
     # The tuner's loops may be vectors for LLVM: C compilers make their own of them.
     source = c_source(module, {"tirx.disable_vectorize": True})
     workspace = workspaces(source).get(symbol, 0)
     operator = Operator(symbol, tuple(tensor for _, tensor in tensors), workspace)
-    return Plan(name, tuple(tensors[:-1]), tuple(tensors[-1:]), (), (), (operator,), source)
+    called = renamed("inputs", fields[:last], names[:last]) | renamed("outputs", fields[last:], names[last:])
+    return Plan(name, tuple(tensors[:-1]), tuple(tensors[-1:]), (), (), (operator,), source, called)
 
 
 def _parameter(function: Any, parameter: Any) -> tuple[str, str, tuple[int, ...]]:  # noqa: ANN401
@@ -178,14 +183,17 @@ class _Reader:
         }
 
     def read(self, function: Any) -> Plan:  # noqa: ANN401
+        names = [_name_of(param) for param in function.params]
+        fields = field_names(names)
         inputs = tuple(
-            (identifier(_name_of(param)), self._input(number, param))
-            for number, param in enumerate(function.params)
+            (field, self._input(number, param))
+            for number, (field, param) in enumerate(zip(fields, function.params, strict=True))
         )
         for block in function.body.blocks:
             for binding in block.bindings:
                 self._bind(binding.var, binding.value)
-        return self._finished(inputs, self._results(function.body.body))
+        plan = self._finished(inputs, self._results(function.body.body))
+        return replace(plan, called=renamed("inputs", fields, names))
 
     def _input(self, number: int, param: Any) -> Tensor:  # noqa: ANN401
         dtype, shape = _tensor_type(param)
@@ -300,12 +308,6 @@ class _Reader:
 def _without(storages: Sequence[int], dropped: set[int]) -> tuple[list[int], dict[int, int]]:
     kept = [number for number in range(len(storages)) if number not in dropped]
     return [storages[number] for number in kept], {old: new for new, old in enumerate(kept)}
-
-
-def identifier(name: str) -> str:
-    """`name` as a C identifier."""
-    cleaned = re.sub(r"\W", "_", name, flags=re.ASCII)
-    return cleaned if cleaned[:1].isalpha() else f"_{cleaned}"
 
 
 def _name_of(var: Any) -> str:  # noqa: ANN401

@@ -41,6 +41,15 @@ def test_nan_where_tvm_has_it_is_right(tmp_path: Path, capsys: pytest.CaptureFix
     assert found["errors_ratio"] == {"output0": 0.0} or found["errors_ratio"]["output0"] < 1e-5
 
 
+def test_inputs_with_names_that_c_has(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    inputs = [(name, "float32", [2, 3]) for name in ("int", "self")]
+    path = write_nodes(tmp_path / "while.onnx", ("Add", inputs), ("Mul", [("X", "float32", [2, 1])]))
+    assert main(["model", str(path), "--platform", "posix"]) == 0
+    shown = capsys.readouterr().out
+    assert 'input  int_: float32[2, 3], the model\'s "int"\n  input  self: float32[2, 3]\n' in shown
+    assert "output0  right" in shown
+
+
 def test_two_platforms_side_by_side(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = write_onnx(tmp_path / "net.onnx")
     assert main(["model", str(path), "--platform", "posix,bare_mps2_an385", "--repeat", "1"]) == 0

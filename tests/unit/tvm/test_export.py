@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ctypes
+import re
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from minrpc.tvm import export
+from minrpc.tvm.c_names import field_names, renamed
 from minrpc.tvm.plan import Operator, Plan, Tensor, aligned
 from minrpc.wire.dtypes import DataType
 
@@ -90,10 +92,10 @@ def test_sizes(tmp_path: Path) -> None:
     assert plan.storage_bytes == 32
     assert plan.workspace_bytes == 48
     header = export.header(plan)
-    assert "#define TVMGEN_NET_X_SIZE 16\n" in header
-    assert "#define TVMGEN_NET_OUTPUT0_SIZE 16\n" in header
+    assert "#define TVMGEN_NET_X_SIZE 16 /* inputs.x */\n" in header
+    assert "#define TVMGEN_NET_OUTPUT0_SIZE 16 /* outputs.output0 */\n" in header
     assert "#define TVMGEN_NET_WORKSPACE_SIZE 48\n" in header
-    assert "#define TVMGEN_NET_CONSTANT_SIZE 16\n" in header
+    assert "#define TVMGEN_NET_CONSTANT_SIZE 16 /* all weights */\n" in header
 
 
 def test_workspaces_of_operators_lie_one_over_the_other() -> None:
@@ -208,3 +210,75 @@ def test_a_scalar_has_a_shape(tmp_path: Path) -> None:
         ),
     )
     assert run(compiled(tmp_path, replace(plan, operators=operators)), "net") == [3, 6, 9, 12]
+
+
+AWKWARD = [
+    "int", "class", "typeof", "new", "self", "operator", "workspace", "constant", "operators", "inputs",
+    "x", "X", "x_2", "output0", "NULL", "I", "errno", "linux", "INT8_MAX", "SIZE_MAX", "_Bool", "__LINE__",
+    "a.b", "a_b", "1x:0", "", "ä", "*/ int evil; /*", "end\\", "two\nlines", "number", "args", "memory",
+]  # fmt: skip
+
+
+def awkward_plan() -> Plan:
+    """output0 = 2 * the first of many inputs with names that C or this library has; functions too."""
+    plan = make_plan("net")
+    fields = field_names(AWKWARD)
+    inputs = tuple((one, Tensor(FLOAT, (4 + at,), "input", at)) for at, one in enumerate(fields))
+    functions = ("run", "operator")
+    source = plan.source.replace("net_double", functions[0]).replace("net_add", functions[1])
+    tensors = [(inputs[0][1], *plan.operators[0].tensors[1:]), plan.operators[1].tensors]
+    replaced = [
+        replace(one, function=function, tensors=taken)
+        for one, function, taken in zip(plan.operators, functions, tensors, strict=True)
+    ]
+    # Both functions of loops also read x's four elements, which the first input has.
+    called = renamed("inputs", fields, AWKWARD)
+    return replace(plan, inputs=inputs, source=source, operators=tuple(replaced), called=called)
+
+
+def test_names_that_c_or_the_library_have(tmp_path: Path) -> None:
+    plan = awkward_plan()
+    library = compiled(tmp_path, plan, defines="-pedantic")
+    x, out = np.array([1, 2, 3, 4], np.float32), np.zeros(4, np.float32)
+    inputs = (ctypes.c_void_p * len(plan.inputs))(x.ctypes.data)
+    assert library.tvmgen_net_run(inputs, (ctypes.c_void_p * 1)(out.ctypes.data)) == 0
+    assert list(out) == [3, 6, 9, 12]
+    header = export.header(plan)
+    told = re.findall(r"#define \w+_SIZE (\d+) /\* (\w+\.\w+) \*/", header)
+    assert told == [(str(one.nbytes), f"inputs.{name}") for name, one in plan.inputs] + [
+        ("16", "outputs.output0")
+    ]
+    macros = re.findall(r"#define (\w+) ", header)
+    assert len(set(macros)) == len(macros)
+    assert "TVMGEN_NET_WORKSPACE_SIZE 48\n" in header
+    assert 'const void *int_; /* float32[4], the model\'s "int" */' in header
+
+
+HEADERS = "assert complex ctype errno fenv float inttypes limits math signal stdbool stdio stdlib string time"
+
+
+@pytest.mark.parametrize("compiler", ["gcc -std=gnu11", "gcc -std=c99", "g++ -std=gnu++20", "g++ -std=c++11"])
+def test_a_header_for_any_program(compiler: str, tmp_path: Path) -> None:
+    """Behind the standard's headers, whose macros no member's name may be."""
+    plan = awkward_plan()
+    export.write(plan, tmp_path)
+    cxx = compiler.startswith("g++")
+    names = [one for one in HEADERS.split() if not (cxx and one == "complex")]
+    uses = "".join(
+        f"\tinputs.{name} = (const void *)1;\n\tsize += sizeof(char[{tensor.nbytes}]);\n"
+        for name, tensor in plan.inputs
+    )
+    (tmp_path / f"main.{'cpp' if cxx else 'c'}").write_text(
+        "".join(f"#include <{one}.h>\n" for one in names)
+        + '#include "tvmgen_net.h"\n\nint main(void)\n{\n\tstruct tvmgen_net_inputs inputs;\n'
+        + f"\tunsigned long size = 0;\n\n{uses}\treturn inputs.{plan.inputs[0][0]} == 0 && size;\n}}\n"
+    )
+    command = [*compiler.split(), "-Wall", "-Wextra", "-Werror", "-Iinclude", "-fsyntax-only"]
+    subprocess.run([*command, f"main.{'cpp' if cxx else 'c'}"], cwd=tmp_path, check=True)
+
+
+def test_names_stay_what_they_are_where_they_can() -> None:
+    assert field_names(["x", "X", "input_1", "data", "Image", "_1x", "E", "SIGMOID_in"]) == [
+        "x", "X", "input_1", "data", "Image", "_1x", "E", "SIGMOID_in",
+    ]  # fmt: skip
+    assert field_names(["int", "int_", "int"]) == ["int_", "int__2", "int__3"]

@@ -22,7 +22,7 @@ extern "C" {
  * before version 13 for RISC-V.
  */
 #if defined(__FLT16_MANT_DIG__)
-typedef _Float16 half;
+__extension__ typedef _Float16 half;
 #elif defined(__ARM_FP16_FORMAT_IEEE)
 typedef __fp16 half;
 #endif
