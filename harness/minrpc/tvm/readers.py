@@ -13,7 +13,7 @@ from minrpc.tvm import relax as importer
 
 
 def read_model(path: Path) -> Any:  # noqa: ANN401 - TVM has no types
-    """The Relax module of a file. Raises ConfigurationError for what can't be read."""
+    """The Relax module of a file. Raises ConfigurationError; ModelError where TVM can't import it."""
     read = READERS.get(path.suffix)
     if read is None:
         raise ConfigurationError(
@@ -21,7 +21,8 @@ def read_model(path: Path) -> Any:  # noqa: ANN401 - TVM has no types
         )
     existing(path)
     importer.tvm()
-    return read(path)
+    with importer.told_by_tvm(f"TVM's importer can't read {path.name}"):
+        return read(path)
 
 
 def existing(path: Path) -> Path:
@@ -73,8 +74,10 @@ def _loaded(path: Path, kind: str, load: Callable[[str], Any]) -> Any:  # noqa: 
     try:
         return load(str(path))
     except Exception as error:  # each lets errors of the library below it through, of which there is no list
-        text = str(error).partition("\n")[0]
-        raise ConfigurationError(f"{path.name} is no {kind} model: {text}") from error
+        text = importer.first_line(error)
+        raise ConfigurationError(
+            f"{path.name} is no {kind} model: {text}", next_step="give another file"
+        ) from error
 
 
 READERS: Final[dict[str, Callable[[Path], Any]]] = {".onnx": _onnx, ".tflite": _tflite, ".pt2": _torch}

@@ -8,14 +8,15 @@ that 0.26 and 0.27 share.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from importlib import import_module
 from typing import Any, Final
 
 import numpy as np
 
-from minrpc.errors import ConfigurationError
+from minrpc.errors import ConfigurationError, HarnessError
 from minrpc.tvm.c_names import field_names, renamed
 from minrpc.tvm.plan import Operator, Plan, Tensor, aligned
 from minrpc.wire.dtypes import BOOLEAN, DataType, to_dtype
@@ -43,10 +44,30 @@ def tvm() -> Any:  # noqa: ANN401 - TVM has no types
         ) from error
 
 
+@contextmanager
+def told_by_tvm(what: str) -> Iterator[None]:
+    """Around what TVM does. Raises ModelError with `what` and the first line of what TVM says."""
+    try:
+        yield
+    except HarnessError:
+        raise
+    except Exception as error:  # Of all classes: TVM's own, and those of Python's for what it did not expect.
+        raise ModelError(f"{what}: {first_line(error)}") from error
+
+
+def first_line(error: Exception) -> str:
+    """What happened: behind what TVM says of its own code's places; the class where there is no text."""
+    lines = [line.strip() for line in str(error).splitlines() if line[:1].strip()]
+    told = [line for line in lines if not line.startswith("Traceback (")]
+    return told[0] if told else type(error).__name__
+
+
 def lower(module: Any, params: Mapping[str, Any] | None = None, function: str | None = None) -> Any:  # noqa: ANN401
     """The module with operators fused into loops, and memory planned.
 
     params: weights by name, bound as constants. function: the entry; the only public Relax function if None.
+
+    Raises ModelError for what TVM can't lower.
     """
     package = tvm()
     transform = import_module("tvm.relax.transform")
@@ -65,7 +86,7 @@ def lower(module: Any, params: Mapping[str, Any] | None = None, function: str | 
         transform.CallTIRRewrite(),
         transform.StaticPlanBlockMemory(),
     ]
-    with package.target.Target("c"):
+    with package.target.Target("c"), told_by_tvm("TVM can't make loops of the model"):
         return package.ir.transform.Sequential(passes)(module)
 
 
@@ -85,7 +106,10 @@ def plan(lowered: Any, name: str, function: str | None = None) -> Plan:  # noqa:
 
 
 def c_source(lowered: Any, config: Mapping[str, object] | None = None) -> str:  # noqa: ANN401
-    """The C code of the module's loops, one function each. config: of TVM's passes."""
+    """The C code of the module's loops, one function each. config: of TVM's passes.
+
+    Raises ModelError with the name of one that TVM has no C for.
+    """
     package = tvm()
     functions = {
         var: function.with_attr("global_symbol", var.name_hint).without_attr("op_pattern")
@@ -93,9 +117,20 @@ def c_source(lowered: Any, config: Mapping[str, object] | None = None) -> str:  
         if not is_relax(function)
     }
     # Shapes are fixed by the plan: checking them on the device at each call would cost code and time.
-    with package.transform.PassContext(config={"tirx.disable_assert": True, **(config or {})}):
-        library = package.compile(package.IRModule(functions), target=package.target.Target("c"))
-    return str(library.mod.inspect_source())
+    options = {"tirx.disable_assert": True, **(config or {})}
+
+    def compiled(some: Mapping[Any, Any]) -> str:
+        with package.transform.PassContext(config=options):
+            library = package.compile(package.IRModule(some), target=package.target.Target("c"))
+        return str(library.mod.inspect_source())
+
+    try:
+        return compiled(functions)
+    except Exception as error:
+        for var, function in functions.items():  # Of all together TVM does not say which it was.
+            with told_by_tvm(f"TVM has no C for the operator {var.name_hint}"):
+                compiled({var: function})
+        raise ModelError(f"TVM has no C for the model: {first_line(error)}") from error
 
 
 def function_plan(module: Any, name: str) -> Plan:  # noqa: ANN401

@@ -94,3 +94,17 @@ def test_it_is_exported_and_compiles_without_a_warning(tmp_path: Path) -> None:
 def test_what_can_not_be_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["model", str(tmp_path / "none.onnx"), "--platform", "posix"]) != 0
     assert "there is no file" in capsys.readouterr().err
+
+
+def test_what_tvm_can_not_import(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One line of its text, with the operator's name."""
+    kinds: list[tuple[str, list[int]]] = [("uint8", [4, 4]), ("float32", []), ("uint8", [])]
+    tensors = [(f"i{number}", *kind) for number, kind in enumerate((*kinds, *kinds, *kinds[1:]))]
+    path = write_nodes(tmp_path / "net.onnx", ("QLinearMatMul", tensors))
+    (tmp_path / "empty.onnx").touch()
+    for file, text in ((path, "QLinearMatMul"), (tmp_path / "empty.onnx", "IR version 0 not supported")):
+        assert main(["model", str(file), "--platform", "posix"]) == 2
+        first, *rest = capsys.readouterr().err.splitlines()
+        assert first.startswith(f"minrpc: TVM's importer can't read {file.name}: ")
+        assert text in first
+        assert [line[:8] for line in rest] == ["  next: "]

@@ -131,3 +131,27 @@ def test_one_function_of_loops_becomes_a_library(tmp_path: Path) -> None:
     np.testing.assert_array_equal(y, 2 * x)
     with pytest.raises(models.ModelError, match="the module has 2 functions of loops"):
         models.function_plan(tvm.IRModule({"f": module["main"], "g": module["main"]}), "two")
+
+
+def test_what_tvm_has_no_c_for_is_named() -> None:
+    from tvm import te
+
+    twice = te.compute((4,), lambda i: i.astype("float32") * 2.0, name="b")
+    strange = te.compute((4,), lambda i: i.astype("int4"), name="b")
+    module = tvm.IRModule({"fine": te.create_prim_func([twice]), "strange": te.create_prim_func([strange])})
+    assert "fine" in models.c_source(tvm.IRModule({"fine": module["fine"]}))
+    with pytest.raises(models.ModelError, match=r"^TVM has no C for the operator strange: \S"):
+        models.c_source(module)
+
+
+def test_of_tvms_errors_one_line_is_told() -> None:
+    for text, told in [
+        ("Traceback (most recent call last):\n  File x, line 1\nNo: loops\nmore", "No: loops"),
+        ("one\n\ntwo", "one"),
+        ("", "KeyError"),
+    ]:
+        with pytest.raises(models.ModelError) as caught, models.told_by_tvm("it"):
+            raise KeyError if not text else RuntimeError(text)
+        assert caught.value.message == f"it: {told}"
+    with pytest.raises(models.ModelError, match="ours"), models.told_by_tvm("it"):
+        raise models.ModelError("ours")
