@@ -49,6 +49,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add("--repeat", type=int, default=3, metavar="N", help="repeats of each measurement (default 3)")
     add("--plot", type=Path, metavar="FILE", help="draw the operators' times, as PNG, SVG or PDF")
+    add(
+        "--inputs",
+        type=Path,
+        metavar="FILE",
+        help="arrays of numpy.savez by the inputs' names (default: random)",
+    )
     add("--seed", type=int, default=0, metavar="N", help="of the random inputs (default 0)")
     add_json_option(add)
     add_device_options(add)
@@ -56,6 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Compile, then export or run on each platform: 1 where an output is wrong."""
+    from minrpc.tvm.inputs import read_inputs
     from minrpc.tvm.models import model_of
 
     options = options_from(vars(arguments))
@@ -70,7 +77,8 @@ def main(arguments: argparse.Namespace) -> int:
         return 0
     selection = selected(arguments)
     total = Deadline("model", options.total_s)
-    inputs = model.random_inputs(arguments.seed)
+    given: Path | None = arguments.inputs
+    inputs = read_inputs(given, model.plan) if given else model.random_inputs(arguments.seed)
     expected = model.on_host(inputs)
     ran = [_run(model, target, arguments, total, inputs, expected) for target in selection.targets]
     found = [one for _, one in ran]

@@ -7,7 +7,7 @@ What runs is what `minrpc.tvm.export` writes: the numbers shown are those of the
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -27,17 +27,17 @@ from minrpc.timing import Measurement
 from minrpc.tvm import export
 from minrpc.tvm import relax as importer
 from minrpc.tvm.c_names import identifier
+from minrpc.tvm.indices import index_bounds
+from minrpc.tvm.inputs import Arrays, check_inputs, random_inputs
 from minrpc.tvm.mlf import read_mlf
 from minrpc.tvm.model_sizes import LinkedSizes, linked_sizes
 from minrpc.tvm.modules import void
 from minrpc.tvm.plan import Plan
 from minrpc.tvm.readers import existing, read_model
-from minrpc.wire.dtypes import to_numpy
+from minrpc.tvm.reference import run_on_host
 
 FLAGS: Final = ("-O2",)
 """How a model is compiled for a device where its user says nothing."""
-
-Arrays = Mapping[str, npt.NDArray[Any]]
 
 Weights = Literal["loaded", "image"]
 """Where a model's constants are: loaded with its code, or in the firmware's image, see `with_weights`."""
@@ -170,27 +170,13 @@ class LoadedModel:
 
     def _placed(self, inputs: Arrays) -> tuple[Any, Any, dict[str, Any]]:
         """The two structs of a run, and the arrays behind the second."""
-        _check(self.plan, inputs)
+        check_inputs(self.plan, inputs)
         types = self.library.types
         outputs = {name: self.device.empty(tensor.shape, tensor.dtype) for name, tensor in self.plan.outputs}
         arrays = {name: self.device.array(inputs[name], tensor.dtype) for name, tensor in self.plan.inputs}
         prefix = f"tvmgen_{self.plan.name}"
         given = types[f"{prefix}_inputs"](*arrays.values())
         return given, types[f"{prefix}_outputs"](*outputs.values()), outputs
-
-
-def _check(plan: Plan, inputs: Arrays) -> None:
-    names = [name for name, _ in plan.inputs]
-    if sorted(inputs) != sorted(names):
-        raise ConfigurationError(
-            f"{plan.name} takes {', '.join(names) or 'no input'}, not {', '.join(inputs) or 'nothing'}"
-        )
-    for name, tensor in plan.inputs:
-        host, lanes = to_numpy(tensor.dtype)
-        array = np.asarray(inputs[name])
-        if array.dtype != host or array.shape != tensor.shape + lanes:
-            due, given = f"{tensor.dtype}{list(tensor.shape)}", f"{array.dtype}{list(array.shape)}"
-            raise ConfigurationError(f"{plan.name}: {name} is {due}, not {given}")
 
 
 def load_model(
@@ -279,31 +265,24 @@ class Model:
         return self.plan.name
 
     def random_inputs(self, seed: int = 0) -> dict[str, npt.NDArray[Any]]:
-        """Inputs of the model's shapes and types: floats in [-1, 1), all other numbers their type's own."""
-        rng = np.random.default_rng(seed)
-        return {
-            name: _random(rng, tensor.shape, to_numpy(tensor.dtype)[0]) for name, tensor in self.plan.inputs
-        }
+        """Inputs of the model's shapes and types.
+
+        Floats are in [-1, 1), integers in [-128, 127] as far as their type has them; those that the model
+        takes as indices choose among what there is.
+        """
+        bounds = index_bounds(self.module) if self.module is not None else {}
+        return random_inputs(self.plan, seed, bounds)
 
     def on_host(self, inputs: Arrays) -> dict[str, npt.NDArray[Any]]:
-        """What TVM computes for them on this machine; nothing for a model that is only C code."""
+        """What TVM computes for them on this machine; nothing for a model that is only C code.
+
+        Raises ModelError where TVM can't, ConfigurationError for inputs that do not fit.
+        """
         if self.module is None:
             return {}
-        package = importer.tvm()
-        machine = package.relax.VirtualMachine(package.compile(self.module, "llvm"), package.cpu())
-        arguments = [package.runtime.tensor(inputs[name]) for name, _ in self.plan.inputs]
-        result = machine[importer.entry_of(self.module)](*arguments)
-        results = [result] if hasattr(result, "numpy") else list(result)
-        return {name: one.numpy() for (name, _), one in zip(self.plan.outputs, results, strict=True)}
-
-
-def _random(rng: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
-    if dtype.kind == "f":
-        return (2 * rng.random(shape) - 1).astype(dtype)
-    if dtype.kind == "b":
-        return rng.integers(0, 2, shape).astype(dtype)
-    info = np.iinfo(dtype)
-    return rng.integers(max(info.min, -128), min(info.max, 127), shape, endpoint=True).astype(dtype)
+        check_inputs(self.plan, inputs)
+        results = run_on_host(self.module, [inputs[name] for name, _ in self.plan.inputs])
+        return {name: one for (name, _), one in zip(self.plan.outputs, results, strict=True)}
 
 
 def model_of(what: Any, name: str | None = None) -> Model:  # noqa: ANN401

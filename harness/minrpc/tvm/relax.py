@@ -354,6 +354,11 @@ def _tensor_type(var: Any) -> tuple[str, tuple[int, ...]]:  # noqa: ANN401
     return str(info.dtype), _shape(info.shape)
 
 
+def shape_of(value: Any) -> tuple[int, ...]:  # noqa: ANN401
+    """Of a variable or a constant. Raises ModelError where it is not known before the model runs."""
+    return _tensor_type(value)[1]
+
+
 def _shape(shape: Any) -> tuple[int, ...]:  # noqa: ANN401
     try:
         return tuple(int(extent) for extent in shape)

@@ -8,11 +8,12 @@ import re
 import subprocess
 from pathlib import Path
 
+import numpy as np
 import pytest
 from minrpc.cli import main
 
 from tests.unit.tvm import mlf_archive, waveforms
-from tests.unit.tvm.onnx_model import write_nodes, write_onnx
+from tests.unit.tvm.onnx_model import need_gather, write_nodes, write_onnx
 
 pytest.importorskip("tvm", reason="TVM is not installed: pip install 'minrpc-harness[tvm]'")
 pytest.importorskip("onnx", reason="onnx is not installed: pip install 'minrpc-harness[tvm]'")
@@ -108,3 +109,68 @@ def test_what_tvm_can_not_import(tmp_path: Path, capsys: pytest.CaptureFixture[s
         assert first.startswith(f"minrpc: TVM's importer can't read {file.name}: ")
         assert text in first
         assert [line[:8] for line in rest] == ["  next: "]
+
+
+def embedding(path: Path) -> Path:
+    """Rows of a table of 10, by 500 indices."""
+    need_gather()
+    table = np.arange(40, dtype=np.float32).reshape(10, 4)
+    tensors = [("table", "float32", [10, 4]), ("tokens", "int64", [500])]
+    return write_nodes(path, ("Gather", tensors), constants={"table": table})
+
+
+def test_random_indices_are_in_range(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = embedding(tmp_path / "net.onnx")
+    assert main(["model", str(path), "--platform", "posix", "--repeat", "1"]) == 0
+    assert "output0  right" in capsys.readouterr().out
+
+
+def test_inputs_of_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, file = embedding(tmp_path / "net.onnx"), tmp_path / "x.npz"
+    words = ["model", str(path), "--platform", "posix", "--repeat", "1", "--inputs", str(file)]
+    np.savez(file, tokens=np.arange(500) % 10)
+    assert main(words) == 0
+    capsys.readouterr()
+    tokens = np.arange(500) % 10
+    for arrays, text in [
+        ({}, "net takes tokens, not nothing"),
+        ({"x": tokens}, "net takes tokens, not x"),
+        ({"tokens": tokens, "x": tokens}, "net takes tokens, not tokens, x"),
+        ({"tokens": tokens[1:]}, "net: tokens is int64[500], not int64[499]"),
+        ({"tokens": tokens.astype(np.int32)}, "net: tokens is int64[500], not int32[500]"),
+        ({"tokens": np.array([{}])}, "x.npz has no named arrays"),
+    ]:
+        np.savez(file, **arrays)  # type: ignore[arg-type]
+        assert main(words) == 2
+        assert text in capsys.readouterr().err
+    for content, text in [(b"text", "has no named arrays"), (b"", "has no named arrays")]:
+        file.write_bytes(content)
+        assert main(words) == 2
+        assert text in capsys.readouterr().err
+    with file.open("wb") as stream:
+        np.save(stream, tokens)
+    assert main(words) == 2
+    assert "has no named arrays" in capsys.readouterr().err
+    file.unlink()
+    assert main(words) == 2
+    assert "x.npz can't be read: No such file" in capsys.readouterr().err
+
+
+def test_inputs_by_the_models_own_names(tmp_path: Path) -> None:
+    path, file = tmp_path / "net.onnx", tmp_path / "x.npz"
+    write_nodes(path, ("Add", [(name, "float32", [2]) for name in ("int", "a.b")]))
+    for names in (("int", "a.b"), ("int_", "a_b")):
+        np.savez(file, **{name: np.ones(2, np.float32) for name in names})  # type: ignore[arg-type]
+        assert main(["model", str(path), "--platform", "posix", "--repeat", "1", "--inputs", str(file)]) == 0
+
+
+def test_a_division_by_zero_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, file = tmp_path / "net.onnx", tmp_path / "x.npz"
+    write_nodes(path, ("Div", [(name, "int32", [600]) for name in ("a", "b")]))
+    words = ["model", str(path), "--platform", "posix", "--repeat", "1"]
+    assert main(words) == 2
+    error = capsys.readouterr().err
+    assert "TVM's run of the model on this machine, to compare with, ended: killed by SIGFPE" in error
+    assert "--inputs FILE.npz" in error
+    np.savez(file, a=np.arange(600, dtype=np.int32), b=np.arange(1, 601, dtype=np.int32))
+    assert main([*words, "--inputs", str(file)]) == 0

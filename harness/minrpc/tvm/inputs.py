@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a model is run with: random numbers that it can take, or a user's own from a file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+from zipfile import BadZipFile
+
+import numpy as np
+import numpy.typing as npt
+
+from minrpc.errors import ConfigurationError
+from minrpc.tvm.c_names import identifier
+from minrpc.tvm.plan import Plan
+from minrpc.wire.dtypes import to_numpy
+
+Arrays = Mapping[str, npt.NDArray[Any]]
+
+_INT_BOUND: Final = 128
+"""Of random integers: as int8 has them, so that sums and products stay far from what overflows."""
+
+
+def random_inputs(plan: Plan, seed: int, bounds: Mapping[int, int]) -> dict[str, npt.NDArray[Any]]:
+    """Floats in [-1, 1), integers in [-128, 127] as far as the type has them.
+
+    bounds: of inputs that are indices, by their number: these are in [0, bound) where they are integers.
+    """
+    rng = np.random.default_rng(seed)
+    return {
+        name: _random(rng, tensor.shape, to_numpy(tensor.dtype)[0], bounds.get(number))
+        for number, (name, tensor) in enumerate(plan.inputs)
+    }
+
+
+def _random(
+    rng: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype[Any], bound: int | None
+) -> npt.NDArray[Any]:
+    if dtype.kind == "f":
+        return (2 * rng.random(shape) - 1).astype(dtype)
+    if dtype.kind == "b":
+        return rng.integers(0, 2, shape).astype(dtype)
+    info = np.iinfo(dtype)
+    if bound is not None:
+        return rng.integers(0, max(1, min(bound, int(info.max))), shape).astype(dtype)
+    least, most = max(info.min, -_INT_BOUND), min(info.max, _INT_BOUND - 1)
+    return rng.integers(least, most, shape, endpoint=True).astype(dtype)
+
+
+def read_inputs(path: Path, plan: Plan) -> dict[str, npt.NDArray[Any]]:
+    """Of a file of `numpy.savez`, by the names of `plan.inputs` or the model's own.
+
+    Raises ConfigurationError for a file that is none, and for what the model does not take.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            if not isinstance(file, np.lib.npyio.NpzFile):
+                raise ValueError("it has one array without a name")
+            arrays = {name: file[name] for name in file.files}
+    except OSError as error:
+        raise ConfigurationError(
+            f"{path} can't be read: {error.strerror or error}", next_step="correct the path"
+        ) from error
+    except (ValueError, BadZipFile, EOFError, AttributeError, TypeError) as error:
+        raise ConfigurationError(
+            f"{path} has no named arrays: {error}", next_step="write it by numpy.savez(FILE, NAME=ARRAY, ...)"
+        ) from error
+    given = {_field(plan, name): array for name, array in arrays.items()}
+    check_inputs(plan, given)
+    return {name: given[name] for name, _ in plan.inputs}
+
+
+def _field(plan: Plan, name: str) -> str:
+    """The input that a file calls `name`: as C does, as the model does, or what C makes of that."""
+    fields = [field for field, _ in plan.inputs]
+    own = {plan.called.get(f"inputs.{field}", field): field for field in fields}
+    cleaned = identifier(name)
+    return name if name in fields else own.get(name, cleaned if cleaned in fields else name)
+
+
+def check_inputs(plan: Plan, inputs: Arrays) -> None:
+    """Raise ConfigurationError for names, types and shapes that are not the model's."""
+    names = [name for name, _ in plan.inputs]
+    if sorted(inputs) != sorted(names):
+        raise ConfigurationError(
+            f"{plan.name} takes {', '.join(names) or 'no input'}, not {', '.join(inputs) or 'nothing'}",
+            next_step="give an array for each input, by its name",
+        )
+    for name, tensor in plan.inputs:
+        host, lanes = to_numpy(tensor.dtype)
+        array = np.asarray(inputs[name])
+        if array.dtype != host or array.shape != tensor.shape + lanes:
+            due, given = f"{tensor.dtype}{list(tensor.shape)}", f"{array.dtype}{list(array.shape)}"
+            raise ConfigurationError(
+                f"{plan.name}: {name} is {due}, not {given}", next_step="convert the array before it is given"
+            )

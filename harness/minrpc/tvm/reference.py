@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What TVM computes on this machine, which a device's outputs are compared with."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from minrpc.firmware.cache import scratch
+from minrpc.host.process import describe_status, output_tail, spawn, stop_group
+from minrpc.tvm.relax import ModelError, tvm
+
+_AFTER_END_S: Final = 2.0
+
+
+def run_on_host(module: Any, inputs: Sequence[npt.NDArray[Any]]) -> list[npt.NDArray[Any]]:  # noqa: ANN401
+    """The outputs of a Relax module as TVM computes them here.
+
+    Raises ModelError where TVM can't, or was ended by a signal.
+    """
+    with scratch() as directory:
+        (directory / "model.json").write_text(tvm().ir.save_json(module))
+        np.savez(directory / "inputs.npz", *inputs)
+        process = spawn([sys.executable, "-m", "minrpc.tvm.on_host", str(directory)])
+        output = output_tail(process, "host")
+        try:
+            status = process.wait()
+        finally:
+            stop_group(process)
+            output.close(_AFTER_END_S)
+        if status == 0:
+            return arrays_of(directory / "outputs.npz")
+        told = directory / "error.txt"
+        if told.is_file():
+            raise ModelError(f"TVM can't run the model on this machine: {told.read_text()}")
+        raise ModelError(
+            f"TVM's run of the model on this machine, to compare with, ended: {describe_status(status)}",
+            details=output.text().splitlines()[-ModelError.most_details :],
+            next_step="give inputs that it can take, --inputs FILE.npz: it divided integers by zero, "
+            "or took an index out of range",
+        )
+
+
+def arrays_of(path: Path) -> list[npt.NDArray[Any]]:
+    """What `numpy.savez` was given without names, in that order."""
+    with np.load(path) as file:
+        return [file[f"arr_{number}"] for number in range(len(file.files))]
