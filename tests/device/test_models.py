@@ -18,7 +18,7 @@ from minrpc.sizes.program import program_sizes
 from minrpc.tvm import export
 
 from tests.unit.tvm import mobile_net, waveforms
-from tests.unit.tvm.onnx_model import write_onnx
+from tests.unit.tvm.onnx_model import write_nodes, write_onnx
 
 pytest.importorskip("tvm", reason="TVM is not installed: pip install 'minrpc-harness[tvm]'")
 pytest.importorskip("onnx", reason="onnx is not installed: pip install 'minrpc-harness[tvm]'")
@@ -79,6 +79,28 @@ def test_operators_make_up_the_whole(loaded: Any, model: Any, image: Firmware) -
     assert len(run.operators) == len(model.plan.operators)
     assert abs(sum(one.cycles for one in run.operators) / run.cycles - 1) < 0.01
     assert run.weight_bytes == model.plan.constant_bytes
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_operators_make_up_the_whole_of_a_small_model(
+    count: int, device: Device, can_load: None, image: Firmware, tmp_path: Path
+) -> None:
+    """What is none of them is the loop that calls them: so many instructions for each, alone or not."""
+    from minrpc.tvm.models import load_model, model_of
+
+    assert image
+    kinds = ["Relu", "MatMul", "Sigmoid", "MatMul", "Tanh"][:count]
+    nodes = [
+        (kind, [("x", "float32", [4, 4])] if not number else [("w", "float32", [4, 4])] * (kind == "MatMul"))
+        for number, kind in enumerate(kinds)
+    ]
+    weights = {"w": np.eye(4, dtype=np.float32)} if count > 1 else {}
+    model = model_of(write_nodes(tmp_path / "small.onnx", *nodes, constants=weights))
+    with load_model(device, model.plan) as loaded:
+        run = loaded.measure(model.random_inputs(), repeat=2)
+    each = run.whole.clock.cycles_per_instruction
+    assert each is not None
+    assert -1 < run.between_cycles / float(each) / len(run.operators) < 24
 
 
 def test_a_device_without_room_says_how_much_is_missing(

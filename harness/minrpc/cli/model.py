@@ -180,8 +180,14 @@ def _operators(run: ModelRun) -> str:
         )
     covered = sum(one.cycles for one in run.operators)
     whole = (f"{run.whole.counter_per_call(name):,.0f}" for name in counters)
-    share = f"{covered / run.cycles:.1%}" if run.cycles else ""
-    lines.append(("", "all operators", str(len(run.operators)), f"{covered:,.0f}", share, *whole))
+    blank = [""] * len(counters)
+
+    def line(what: str, calls: str, cycles: float, *more: str) -> tuple[str, ...]:
+        return ("", what, calls, f"{cycles:,.0f}", f"{cycles / run.cycles:.1%}" if run.cycles else "", *more)
+
+    lines.append(line("all operators", str(len(run.operators)), covered, *blank))
+    lines.append(line("between operators", "", run.between_cycles, *blank))
+    lines.append(line("a run", "1", run.cycles, *whole))
     header = ("#", "operator", "calls", "cycles", "share", *counters)
     return table(header, lines, set(range(len(header))) - {1})
 
@@ -215,6 +221,7 @@ def _as_json(target: Target, run: ModelRun, errors: dict[str, float | None], pas
         "errors_ratio": errors,
         "run_cycles": run.cycles,
         "run_s": run.whole.clock.seconds(run.cycles),
+        "between_cycles": run.between_cycles,
         "code_bytes": run.code_bytes,
         "weight_bytes": run.weight_bytes,
         "static_bytes": run.static_bytes,

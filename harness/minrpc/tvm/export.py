@@ -46,6 +46,7 @@ def sources(plan: Plan) -> dict[str, str]:
     return {
         f"include/{prefix}.h": header(plan),
         f"src/{prefix}.c": program(plan),
+        f"src/{prefix}_run.c": runs(plan),
         f"src/{prefix}_operators.c": operators(plan),
         f"src/{prefix}_weights.c": weights(plan),
         f"src/{prefix}_backend.c": backend(plan),
@@ -153,7 +154,7 @@ def _about(plan: Plan, kind: str, field: str, tensor: Tensor) -> str:
 
 
 def program(plan: Plan) -> str:
-    """The functions of the header: the operators in their order."""
+    """The operators, and the function that does one of them by its number."""
     name = plan.name
     functions = sorted({operator.function for operator in plan.operators})
     declared = "\n".join(
@@ -214,6 +215,19 @@ int32_t tvmgen_{name}_operator(const struct tvmgen_{name}_inputs *inputs,
 		return -1;
 	}}
 }}
+"""
+
+
+def runs(plan: Plan) -> str:
+    """The operators in their order.
+
+    Not in the file of the operators: a compiler that has both makes other code of an operator in the run than
+    it has alone, and its time alone would not be its part of the run.
+    """
+    name = plan.name
+    return f"""{_LICENCE}#include <stdint.h>
+
+#include "tvmgen_{name}.h"
 
 int32_t tvmgen_{name}_run_in(const struct tvmgen_{name}_inputs *inputs,
 	const struct tvmgen_{name}_outputs *outputs, void *workspace)
@@ -237,6 +251,34 @@ int32_t tvmgen_{name}_run(const struct tvmgen_{name}_inputs *inputs,
 	return tvmgen_{name}_run_in(inputs, outputs, static_workspace);
 }}
 #endif
+"""
+
+
+def nothing(plan: Plan) -> str:
+    """What has the arguments of a run and of an operator, and does nothing: what calling them costs."""
+    name = plan.name
+    taken = f"""const struct tvmgen_{name}_inputs *inputs,
+	const struct tvmgen_{name}_outputs *outputs, void *workspace"""
+    unused = "\t(void)inputs;\n\t(void)outputs;\n\t(void)workspace;"
+    return f"""#include <stdint.h>
+
+#include "tvmgen_{name}.h"
+
+int32_t tvmgen_{name}_no_run({taken});
+int32_t tvmgen_{name}_no_operator({taken}, int32_t number);
+
+int32_t tvmgen_{name}_no_run({taken})
+{{
+{unused}
+	return 0;
+}}
+
+int32_t tvmgen_{name}_no_operator({taken}, int32_t number)
+{{
+{unused}
+	(void)number;
+	return 0;
+}}
 """
 
 
@@ -488,7 +530,7 @@ const TVMModule *TVMSystemLibEntryPoint(void)
 def cmake(plan: Plan) -> str:
     """A library for any CMake project, and for Zephyr when the directory is one of its modules."""
     prefix = f"tvmgen_{plan.name}"
-    files = [f"src/{prefix}{suffix}.c" for suffix in ("", "_operators", "_weights", "_backend")]
+    files = [f"src/{prefix}{suffix}.c" for suffix in ("", "_run", "_operators", "_weights", "_backend")]
     listed = "\n".join(f"  {file}" for file in files)
     return f"""# Generated. In a CMake project: add_subdirectory(DIR), target_link_libraries(app {prefix}).
 # In Zephyr: -DEXTRA_ZEPHYR_MODULES=DIR.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -61,7 +61,8 @@ class ModelRun:
     """What came of a model on a device.
 
     outputs: by name. whole: the time of a run. operators: of each, in their order. What measuring costs is
-        subtracted from all: it would count once for each operator.
+        subtracted from all, and what a call from here with the same arguments does: both would count once
+        for each operator.
     code_bytes: of the library's functions and their constants, without weight_bytes; static_bytes: of its
         variables. Both as linked, see `linked_sizes`, and without what calls it from here.
     workspace_bytes: storages and workspaces; io_bytes: inputs and outputs.
@@ -81,6 +82,11 @@ class ModelRun:
     def cycles(self) -> float:
         """A run's, the median of its repeats."""
         return float(np.median(self.whole.cycles_per_call))
+
+    @property
+    def between_cycles(self) -> float:
+        """What a run spends outside its operators, in the loop that calls them; below 0 by noise, if any."""
+        return self.cycles - sum(one.cycles for one in self.operators)
 
     def share(self, operator: OperatorTime) -> float:
         """Of the run, 0 to 1."""
@@ -149,17 +155,20 @@ class LoadedModel:
         outputs = self._run(given, taken, there)
         name = self.plan.name
         options: dict[str, Any] = {"number": number, "repeat": repeat, "counters": counters}
+        no_run = self.library.measure(f"tvmgen_{name}_no_run", **options)(given, taken, self._workspace)
+        no_operator = self.library.measure(f"tvmgen_{name}_no_operator", **options)
+        empty = no_operator(given, taken, self._workspace, 0)
         whole = self.library.measure(f"tvmgen_{name}_run_in", **options)(given, taken, self._workspace)
         operators = []
         for index, operator in enumerate(self.plan.operators):
             timed = self.library.measure(f"tvmgen_{name}_operator", **options)
             measurement = timed(given, taken, self._workspace, index)
-            operators.append(OperatorTime(operator.function, measurement.net()))
+            operators.append(OperatorTime(operator.function, _without(measurement, empty)))
         io = [tensor.nbytes for _, tensor in (*self.plan.inputs, *self.plan.outputs)]
         return ModelRun(
             name,
             outputs,
-            whole.net(),
+            _without(whole, no_run),
             tuple(operators),
             self.sizes.code,
             self.plan.constant_bytes,
@@ -177,6 +186,13 @@ class LoadedModel:
         prefix = f"tvmgen_{self.plan.name}"
         given = types[f"{prefix}_inputs"](*arrays.values())
         return given, types[f"{prefix}_outputs"](*outputs.values()), outputs
+
+
+def _without(measured: Measurement, empty: Measurement) -> Measurement:
+    """Net, and without what `empty` takes: a call of what does nothing with the same arguments."""
+    overhead = measured.overhead
+    called = max(0.0, float(np.median(empty.net().cycles_per_call)))
+    return replace(measured, overhead=replace(overhead, call=overhead.call + called), subtracted=True)
 
 
 def load_model(
@@ -202,6 +218,9 @@ def load_model(
             for path in export.write(plan, directory)
             if path.suffix == ".c" and path.parent.name == "src" and path.name != left_out
         ]
+        empty = directory / "src" / f"tvmgen_{plan.name}_nothing.c"
+        empty.write_text(export.nothing(plan))
+        files.append(str(empty))
         sources = Sources.of(
             files,
             include=[directory / "include"],
