@@ -14,11 +14,13 @@ from minrpc import open_device
 from minrpc.client import Device
 from minrpc.errors import ConfigurationError, DeviceMemoryError, RemoteError
 from minrpc.firmware import Firmware, build
+from minrpc.library.loading import firmware_of
+from minrpc.library.toolset import program_facts
 from minrpc.sizes.program import program_sizes
 from minrpc.tvm import export
 
 from tests.unit.tvm import mobile_net, waveforms
-from tests.unit.tvm.onnx_model import write_nodes, write_onnx
+from tests.unit.tvm.onnx_model import write_kinds, write_nodes, write_onnx
 
 pytest.importorskip("tvm", reason="TVM is not installed: pip install 'minrpc-harness[tvm]'")
 pytest.importorskip("onnx", reason="onnx is not installed: pip install 'minrpc-harness[tvm]'")
@@ -50,6 +52,27 @@ def test_outputs_are_tvms(loaded: Any, model: Any) -> None:  # noqa: ANN401
     expected = model.on_host(inputs)
     for name, array in loaded.run(inputs).items():
         np.testing.assert_allclose(array, expected[name], rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.usefixtures("can_load")
+def test_float16_and_booleans(device: Device, tmp_path: Path) -> None:
+    """As on the host; where the device's compiler has no float16 it says so."""
+    from minrpc.tvm.models import load_model, model_of
+
+    model = model_of(write_kinds(tmp_path / "kinds.onnx"))
+    x = np.linspace(-4, 3.5, 16).astype(np.float16).reshape(1, 16)
+    try:
+        loaded = load_model(device, model.plan)
+    except ConfigurationError as error:
+        assert program_facts(firmware_of(device).elf).machine == "EM_RISCV"
+        pytest.skip(error.message)
+    outputs = loaded.run({"x": x})
+    expected = model.on_host({"x": x})
+    np.testing.assert_allclose(outputs["output0"], expected["output0"], rtol=2e-3)
+    np.testing.assert_allclose(outputs["output0"], np.where(x < 1, x, x * x + x), rtol=2e-3)
+    assert outputs["output1"].dtype == np.bool_
+    np.testing.assert_array_equal(outputs["output1"], x >= 1)
+    assert "-mfp16-format=ieee" in export.sources(model.plan)["CMakeLists.txt"]
 
 
 def test_one_call_and_a_call_for_each_operator_give_the_same_bits(loaded: Any, model: Any) -> None:  # noqa: ANN401

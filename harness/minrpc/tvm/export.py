@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from minrpc.tvm.c_names import different
-from minrpc.tvm.plan import ALIGNMENT, Plan, Tensor
+from minrpc.tvm.plan import ALIGNMENT, HALF, Plan, Tensor
 
 SUPPORT: Final = Path(__file__).with_name("c")
 """Headers that generated code includes."""
@@ -527,6 +527,14 @@ const TVMModule *TVMSystemLibEntryPoint(void)
 """
 
 
+_FLOAT16: Final = """
+# GCC knows float16 on Arm once it is told its format.
+if(CONFIG_ARM OR CMAKE_SYSTEM_PROCESSOR MATCHES "^arm")
+  set_source_files_properties(src/{prefix}_operators.c PROPERTIES COMPILE_OPTIONS -mfp16-format=ieee)
+endif()
+"""
+
+
 def cmake(plan: Plan) -> str:
     """A library for any CMake project, and for Zephyr when the directory is one of its modules."""
     prefix = f"tvmgen_{plan.name}"
@@ -552,7 +560,7 @@ else()
   target_include_directories({prefix} PUBLIC include)
   target_link_libraries({prefix} PUBLIC m)
 endif()
-"""
+{_FLOAT16.format(prefix=prefix) if HALF.search(plan.source) else ""}"""
 
 
 def _type_of(tensor: Tensor) -> str:

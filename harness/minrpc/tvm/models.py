@@ -35,6 +35,7 @@ from minrpc.tvm.modules import void
 from minrpc.tvm.plan import Plan
 from minrpc.tvm.readers import existing, read_model
 from minrpc.tvm.reference import run_on_host
+from minrpc.tvm.targets import float16_flags
 
 FLAGS: Final = ("-O2",)
 """How a model is compiled for a device where its user says nothing."""
@@ -224,7 +225,7 @@ def load_model(
         sources = Sources.of(
             files,
             include=[directory / "include"],
-            flags=list(flags),
+            flags=[*flags, *float16_flags(plan.source, toolset)],
             defines=[f"TVMGEN_{plan.name.upper()}_NO_STATIC_WORKSPACE"],
         )
         compiled = compile_sources(sources, toolset)

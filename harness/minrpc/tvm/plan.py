@@ -6,10 +6,11 @@ Made from a Relax module by `minrpc.tvm.relax`, turned into C by `minrpc.tvm.exp
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import prod
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +19,9 @@ from minrpc.wire.dtypes import DataType
 
 ALIGNMENT = 16
 """Bytes on whose multiples storages and workspaces begin."""
+
+HALF: Final = re.compile(r"\bhalf\b")
+"""What TVM's C calls float16: compilers have to be told of it, or do not know it."""
 
 Place = Literal["input", "output", "constant", "storage"]
 

@@ -20,6 +20,7 @@ from minrpc.firmware import Firmware, build
 from minrpc.library.loading import firmware_of
 from minrpc.library.toolset import Toolset, program_facts, run_tool, toolset_of
 from minrpc.targets import Target
+from minrpc.tvm.plan import HALF
 from minrpc.tvm.relax import tvm
 
 # Arm's cores by the name of their instruction set in LLVM's triples; all others are thumbv7em.
@@ -113,7 +114,7 @@ def float16_flags(source: str, toolset: Toolset) -> list[str]:
 
     Raises ConfigurationError where that compiler does not know it at all.
     """
-    if not re.search(r"\bhalf\b", source):
+    if not HALF.search(source):
         return []
     facts = program_facts(toolset.elf)
     if facts.machine == "EM_ARM":

@@ -10,6 +10,28 @@ import numpy as np
 import pytest
 
 
+def write_kinds(path: Path) -> Path:
+    """float16 and booleans: y is x * x + x where x is at least 1, else x; flags tell where."""
+    import onnx
+    from onnx import TensorProto, helper, numpy_helper
+
+    nodes = [
+        helper.make_node("Less", ["x", "one"], ["small"]),
+        helper.make_node("Mul", ["x", "x"], ["square"]),
+        helper.make_node("Add", ["square", "x"], ["sum"]),
+        helper.make_node("Where", ["small", "x", "sum"], ["y"]),
+        helper.make_node("Not", ["small"], ["flags"]),
+    ]
+    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT16, [1, 16]) for name in "xy")
+    flags = helper.make_tensor_value_info("flags", TensorProto.BOOL, [1, 16])
+    one = numpy_helper.from_array(np.ones(1, np.float16), "one")
+    graph = helper.make_graph(nodes, "kinds", [x], [y, flags], [one])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    onnx.checker.check_model(model)
+    onnx.save(model, str(path))
+    return path
+
+
 def write_onnx(path: Path) -> Path:
     import onnx
     from onnx import TensorProto, helper, numpy_helper
