@@ -141,6 +141,27 @@ def test_a_device_without_room_says_how_much_is_missing(
     assert loaded.run(model.random_inputs())
 
 
+def test_weights_that_are_too_large_are_refused_before_they_are_compiled(
+    device: Device,
+    can_load: None,
+    model: Any,  # noqa: ANN401
+) -> None:
+    """Also where code has memory of its own."""
+    from minrpc.tvm.models import load_model
+
+    info = device.info()
+    room = max((one.size for one in info.regions if one.kind == "code"), default=info.arena_largest_free)
+    stages: list[str] = []
+    plan = replace(model.plan, constants=(*model.plan.constants, np.zeros(room, np.uint8)))
+    with pytest.raises(DeviceMemoryError, match=r"[\d,]+ are missing") as caught:
+        load_model(device, plan, begins=stages.append)
+    assert f"weights: {plan.constant_bytes:,} bytes" in str(caught.value)
+    assert "--weights image" in caught.value.next_step
+    assert not stages
+    load_model(device, model.plan, begins=stages.append).library.unload()
+    assert stages == ["compile", "load"]
+
+
 def test_weights_in_the_image(firmware: Firmware, loaded: Any, model: Any) -> None:  # noqa: ANN401
     """Only code is loaded, and all comes out as before."""
     from minrpc.tvm.models import load_model, with_weights

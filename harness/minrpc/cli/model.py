@@ -70,6 +70,7 @@ def main(arguments: argparse.Namespace) -> int:
         raise ConfigurationError(f"--repeat is at least 1, not {arguments.repeat}", next_step="leave it out")
     if arguments.plot:
         check_target(arguments.plot)
+    _begins("import", arguments.model.name)
     model = model_of(arguments.model, arguments.name)
     _describe(model)
     if arguments.export:
@@ -79,6 +80,8 @@ def main(arguments: argparse.Namespace) -> int:
     total = Deadline("model", options.total_s)
     given: Path | None = arguments.inputs
     inputs = read_inputs(given, model.plan) if given else model.random_inputs(arguments.seed)
+    if model.module is not None:
+        _begins("compute", "what to compare with, by TVM on this machine")
     expected = model.on_host(inputs)
     ran = [_run(model, target, arguments, total, inputs, expected) for target in selection.targets]
     found = [one for _, one in ran]
@@ -91,6 +94,11 @@ def main(arguments: argparse.Namespace) -> int:
     passed = all(one["passed"] for one in found)
     write_json(arguments, {"models": found}, passed=passed)
     return 0 if passed else 1
+
+
+def _begins(stage: str, what: str = "") -> None:
+    """A line for what may take long, before it does."""
+    print(f"  {stage:<8} {what}".rstrip(), flush=True)
 
 
 def _describe(model: Model) -> None:
@@ -130,11 +138,14 @@ def _run(
     counters = counter_names(arguments.counters)
     target = target.changed(counters=bool(counters) and target.platform.starts == "qemu")
     if arguments.weights == "image":
+        _begins("build", f"firmware with {count(model.plan.constant_bytes)} bytes of weights")
         target = with_weights(target, model.plan)
     with start(target, total=total) as running, connect(running, total=total) as device:
         flags = arguments.flags.split()
-        with load_model(device, model.plan, flags=flags, weights=arguments.weights) as loaded:
+        weights = arguments.weights
+        with load_model(device, model.plan, flags=flags, weights=weights, begins=_begins) as loaded:
             print(f"  loaded   {count(loaded.library.device_bytes)} bytes", flush=True)
+            _begins("run", f"and time {len(model.plan.operators)} operators")
             run = loaded.measure(inputs, repeat=arguments.repeat, counters=counters)
         info = device.info()
     found = {name: difference(run.outputs[name], expected[name]) for name in expected}

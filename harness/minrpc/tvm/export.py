@@ -16,10 +16,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from minrpc.tvm.c_names import different
 from minrpc.tvm.plan import ALIGNMENT, HALF, Plan, Tensor
@@ -30,17 +29,24 @@ SUPPORT: Final = Path(__file__).with_name("c")
 _BACKEND: Final = ("TVMBackendAllocWorkspace", "TVMBackendFreeWorkspace", "TVMBackendParallelLaunch")
 
 _LINE_BYTES: Final = 16
+_TEXT_BYTES: Final = 64
 _LICENCE: Final = "/* Generated: change the model, not this file. */\n"
 # TVM declares what it does not use, once the checks of shapes are off.
 _QUIET: Final = """#pragma GCC diagnostic ignored "-Wunused-parameter"
 #pragma GCC diagnostic ignored "-Wunused-variable"
 """
+# The zero behind a text has no room, and shall have none.
+_QUIET_TEXTS: Final = """#pragma GCC diagnostic ignored "-Woverlength-strings"
+#if defined(__GNUC__) && __GNUC__ >= 15
+#pragma GCC diagnostic ignored "-Wunterminated-string-initialization"
+#endif
+"""
 
 
-def sources(plan: Plan) -> dict[str, str]:
+def sources(plan: Plan, *, quick: bool = False) -> dict[str, str]:
     """The library's own files by path: a header and C files; `SUPPORT` holds the headers beside them.
 
-    src/ is the library, rpc/ what makes it a function of a firmware of this project.
+    src/ is the library, rpc/ what makes it a function of a firmware of this project. quick: see `weights`.
     """
     prefix = f"tvmgen_{plan.name}"
     return {
@@ -48,7 +54,7 @@ def sources(plan: Plan) -> dict[str, str]:
         f"src/{prefix}.c": program(plan),
         f"src/{prefix}_run.c": runs(plan),
         f"src/{prefix}_operators.c": operators(plan),
-        f"src/{prefix}_weights.c": weights(plan),
+        f"src/{prefix}_weights.c": weights(plan, quick=quick),
         f"src/{prefix}_backend.c": backend(plan),
         f"rpc/{prefix}_rpc.c": rpc(plan),
         "CMakeLists.txt": cmake(plan),
@@ -56,9 +62,9 @@ def sources(plan: Plan) -> dict[str, str]:
     }
 
 
-def write(plan: Plan, directory: Path) -> list[Path]:
-    """Write the library into `directory`; the files. Raises OSError."""
-    texts = sources(plan)
+def write(plan: Plan, directory: Path, *, quick: bool = False) -> list[Path]:
+    """Write the library into `directory`; the files. quick: see `weights`. Raises OSError."""
+    texts = sources(plan, quick=quick)
     # Beside the C files, which name them in quotes: nothing of this is in the way of a program's own headers.
     for path in sorted((SUPPORT / "include").rglob("*.h")):
         texts[str("src" / path.relative_to(SUPPORT / "include"))] = path.read_text()
@@ -334,26 +340,46 @@ def _own(plan: Plan, name: str) -> str:
     return f"tvmgen_{plan.name}_op_{name}"
 
 
-def weights(plan: Plan) -> str:
-    """The constants as bytes of this machine's order, which every supported core has: little-endian."""
+def weights(plan: Plan, *, quick: bool = False) -> str:
+    """The constants as bytes of this machine's order, which every supported core has: little-endian.
+
+    quick: as text that a compiler reads 25 times as fast, and a person, or a strict C90 compiler, not at all.
+    """
     parts = [
         f"{_LICENCE}#include <stdint.h>\n",
         "/* For a section of its own: -DTVMGEN_WEIGHTS='__attribute__((section(\".rodata.weights\")))'. */",
         "#ifndef TVMGEN_WEIGHTS\n#define TVMGEN_WEIGHTS\n#endif\n",
     ]
+    if quick:
+        parts.append(_QUIET_TEXTS)
     for number, constant in enumerate(plan.constants):
         name = f"tvmgen_{plan.name}_weight{number}"
         kind = f"{constant.dtype}[{', '.join(map(str, constant.shape))}]"
         parts.append(f"/* {kind} */\nextern const uint8_t {name}[{constant.nbytes}];")
-        parts.append(f"TVMGEN_WEIGHTS __attribute__((aligned({ALIGNMENT}))) const uint8_t {name}[] = {{")
-        parts += _byte_lines(constant)
-        parts.append("};\n")
+        declared = f"TVMGEN_WEIGHTS __attribute__((aligned({ALIGNMENT}))) const uint8_t {name}"
+        data = np.ascontiguousarray(constant, constant.dtype.newbyteorder("<")).tobytes()
+        if quick and data:
+            parts.append(f"{declared}[{len(data)}] =\n{_text_lines(data)};\n")
+        else:
+            parts += [f"{declared}[] = {{", *_byte_lines(data), "};\n"]
     return "\n".join(parts)
 
 
-def _byte_lines(constant: npt.NDArray[Any]) -> Iterator[str]:
-    little = np.ascontiguousarray(constant, constant.dtype.newbyteorder("<"))
-    data = little.tobytes()
+def _text_lines(data: bytes) -> str:
+    """String literals: each byte is an octal escape, made for all bytes at once."""
+    escapes = np.frombuffer("".join(f"\\{byte:03o}" for byte in range(256)).encode(), np.uint8).reshape(
+        256, 4
+    )
+    end = len(data) // _TEXT_BYTES * _TEXT_BYTES
+    rows = escapes[np.frombuffer(data[:end], np.uint8)].reshape(-1, 4 * _TEXT_BYTES)
+    quotes = np.full((len(rows), 1), ord('"'), np.uint8)
+    breaks = np.full((len(rows), 1), ord("\n"), np.uint8)
+    whole = np.hstack([quotes, rows, quotes, breaks]).tobytes().decode()
+    rest = "".join(f"\\{byte:03o}" for byte in data[end:])
+    return f'{whole}"{rest}"'
+
+
+def _byte_lines(data: bytes) -> Iterator[str]:
     for begin in range(0, len(data), _LINE_BYTES):
         yield "\t" + ", ".join(map(str, data[begin : begin + _LINE_BYTES])) + ","
 
@@ -490,7 +516,7 @@ def weights_in_image(plan: Plan) -> str:
     """The constants for a firmware's image, where a function that returns one's address keeps them all."""
     count = len(plan.constants)
     names = ", ".join(f"tvmgen_{plan.name}_weight{number}" for number in range(count))
-    return f"""{weights(plan)}
+    return f"""{weights(plan, quick=True)}
 #include <tvm/runtime/c_backend_api.h>
 #include <tvm/runtime/crt/module.h>
 

@@ -7,7 +7,7 @@ What runs is what `minrpc.tvm.export` writes: the numbers shown are those of the
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -203,20 +203,25 @@ def load_model(
     flags: Sequence[str] = FLAGS,
     firmware: Firmware | None = None,
     weights: Weights = "loaded",
+    begins: Callable[[str], None] = lambda stage: None,
 ) -> LoadedModel:
     """Compile a plan for the device and load it.
 
     flags: of the compiler. firmware: what runs on the device; left out it is what was started from here.
-    weights: "image" for a firmware that was built from `with_weights`.
+    weights: "image" for a firmware that was built from `with_weights`. begins: called with "compile", "load"
+        when these begin.
 
-    Raises as `device.load` does; DeviceMemoryError says how much is missing.
+    Raises as `device.load` does; DeviceMemoryError says how much is missing, and before anything is compiled
+    where that is known then.
     """
     toolset = toolset_of(firmware or firmware_of(device))
+    _check_room(device, plan, 0, weights)
+    begins("compile")
     with scratch() as directory:
         left_out = f"tvmgen_{plan.name}_weights.c" if weights == "image" else ""
         files = [
             str(path)
-            for path in export.write(plan, directory)
+            for path in export.write(plan, directory, quick=True)
             if path.suffix == ".c" and path.parent.name == "src" and path.name != left_out
         ]
         empty = directory / "src" / f"tvmgen_{plan.name}_nothing.c"
@@ -229,7 +234,9 @@ def load_model(
             defines=[f"TVMGEN_{plan.name.upper()}_NO_STATIC_WORKSPACE"],
         )
         compiled = compile_sources(sources, toolset)
-    _check_room(device, plan, image_size(device, compiled, toolset), weights)
+    begins("load")
+    size = image_size(device, compiled, toolset)
+    _check_room(device, plan, size - (plan.constant_bytes if weights == "loaded" else 0), weights)
     without_weights = [
         one for one, file in zip(compiled.objects, files, strict=False) if "_weights." not in file
     ]
@@ -247,29 +254,43 @@ def with_weights(target: Target, plan: Plan) -> Target:
     return target.changed(sources=[directory / name])
 
 
-def _check_room(device: Device, plan: Plan, loaded: int, weights: Weights) -> None:
-    """Raise DeviceMemoryError where the device has not what the model takes."""
+def _check_room(device: Device, plan: Plan, code: int, weights: Weights) -> None:
+    """Raise DeviceMemoryError where the device has not what the model takes.
+
+    code: bytes beside the weights; 0 where that is not known yet, so that what can't fit is not compiled.
+    """
     info = device.info()
-    constants = 0 if weights == "image" else plan.constant_bytes
-    parts = {
-        "code": loaded - constants,
-        "weights": constants,
+    loaded = {"code": code} if code else {}
+    if weights == "loaded":
+        loaded["weights"] = plan.constant_bytes
+    arrays = {
         "workspace": plan.workspace_bytes,
         "inputs and outputs": sum(tensor.nbytes for _, tensor in (*plan.inputs, *plan.outputs)),
     }
-    if any(region.kind == "code" for region in info.regions):
-        del parts["code"], parts["weights"]
-    missing = sum(parts.values()) - info.arena_largest_free
-    if missing > 0:
-        raise DeviceMemoryError(
-            f"{plan.name} takes {sum(parts.values()):,} bytes of {device.name}'s memory, of which "
-            f"{info.arena_largest_free:,} are free: {missing:,} are missing",
-            stage="load",
-            details=[f"{name}: {size:,} bytes" for name, size in parts.items()],
-            next_step="--weights image builds the weights into the firmware"
-            if 0 < missing <= parts.get("weights", 0)
-            else "take a smaller model, or a platform with more memory",
-        )
+    for_code = max((region.size for region in info.regions if region.kind == "code"), default=None)
+    if for_code is None:
+        _require_room(device, plan, loaded | arrays, info.arena_largest_free, "memory", "free")
+    else:  # How much of it is free the device does not say.
+        _require_room(device, plan, loaded, for_code, "memory for code", "there")
+        _require_room(device, plan, arrays, info.arena_largest_free, "memory", "free")
+
+
+def _require_room(
+    device: Device, plan: Plan, parts: Mapping[str, int], room: int, memory: str, state: str
+) -> None:
+    missing = sum(parts.values()) - room
+    if missing <= 0:
+        return
+    image = missing <= parts.get("weights", 0)
+    raise DeviceMemoryError(
+        f"{plan.name} takes {sum(parts.values()):,} bytes of {device.name}'s {memory}, of which "
+        f"{room:,} are {state}: {missing:,} are missing",
+        stage="load",
+        details=[f"{name}: {size:,} bytes" for name, size in parts.items()],
+        next_step="--weights image builds the weights into the firmware"
+        if image
+        else "take a smaller model, or a platform with more memory",
+    )
 
 
 @dataclass(frozen=True)

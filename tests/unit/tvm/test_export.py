@@ -282,3 +282,24 @@ def test_names_stay_what_they_are_where_they_can() -> None:
         "x", "X", "input_1", "data", "Image", "_1x", "E", "SIGMOID_in",
     ]  # fmt: skip
     assert field_names(["int", "int_", "int"]) == ["int_", "int__2", "int__3"]
+
+
+@pytest.mark.parametrize("dtype", ["<u2", ">u2"])
+def test_weights_that_compile_quickly_are_the_same(dtype: str, tmp_path: Path) -> None:
+    """All bytes, in rows of any length, and none of them; in this machine's order."""
+    rng = np.random.default_rng(2)
+    constants = [
+        rng.permutation(256).astype(dtype),
+        *(rng.integers(0, 256, n).astype(np.uint8) for n in (1, 63, 65)),
+    ]
+    plan = replace(make_plan("net"), constants=tuple(constants))
+    assert "{" not in export.weights(plan, quick=True).partition("#endif")[2].partition("weight0[512] =")[2]
+    for quick, strict in ((True, "-Wno-pedantic"), (False, "-pedantic")):
+        (tmp_path / "weights.c").write_text(export.weights(plan, quick=quick))
+        command = f"gcc -std=c11 -shared -fPIC -Wall -Wextra {strict} -Werror -o {quick}.so weights.c"
+        subprocess.run(command.split(), cwd=tmp_path, check=True)
+        library = ctypes.CDLL(str(tmp_path / f"{quick}.so"))
+        for number, one in enumerate(constants):
+            held = (ctypes.c_uint8 * one.nbytes).in_dll(library, f"tvmgen_net_weight{number}")
+            assert bytes(held) == one.astype(one.dtype.newbyteorder("<")).tobytes()
+            assert ctypes.addressof(held) % 16 == 0
