@@ -332,6 +332,13 @@ def _address(plan: Plan, tensor: Tensor) -> str:
 def operators(plan: Plan) -> str:
     """TVM's code. Each of its names gets the model's, so that two models link into one program."""
     renamed = "".join(f"#define {name} {_own(plan, name)}\n" for name in _BACKEND)
+    # An archive's code has functions of such names, by the name that its model had there: maybe the same.
+    ours = {one: f"tvmgen_{plan.name}_{one}" for one in ("run", "run_in", "operator", "use_workspace")}
+    renamed += "".join(
+        f"#define {ours[one]} {_own(plan, one)}\n"
+        for one in ours
+        if re.search(rf"\b{ours[one]}\b", plan.source)
+    )
     return _LICENCE + _QUIET + renamed + plan.source.replace("__tvm_ffi_", _own(plan, ""))
 
 

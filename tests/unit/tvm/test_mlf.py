@@ -22,12 +22,12 @@ from tests.unit.tvm.test_export import compiled
 NETWORK = waveforms.trained(50)
 
 
-def check(plan: Plan, directory: Path) -> None:
+def check(plan: Plan, directory: Path, name: str = "net") -> None:
     library = compiled(directory, plan)
     signals, _ = waveforms.waveforms(1, 9)
     scores = np.zeros((1, waveforms.CLASSES), np.float32)
     inputs, outputs = (ctypes.c_void_p * 1)(signals.ctypes.data), (ctypes.c_void_p * 1)(scores.ctypes.data)
-    assert library.tvmgen_net_run(inputs, outputs) == 0
+    assert getattr(library, f"tvmgen_{name}_run")(inputs, outputs) == 0
     np.testing.assert_allclose(scores, NETWORK.scores(signals), rtol=1e-4, atol=1e-5)
 
 
@@ -75,6 +75,12 @@ def test_aot(version: int, form: dict[str, Any], tmp_path: Path) -> None:
     assert [name for name, _ in plan.inputs] == [form.get("field", "x")]
     assert [name for name, _ in plan.outputs] == ["output"]
     check(plan, tmp_path)
+
+
+def test_aot_of_the_name_that_it_has_in_its_archive(tmp_path: Path) -> None:
+    """Both have a function tvmgen_default_run."""
+    plan = read_mlf(mlf_archive.write_aot(tmp_path / "default.tar", NETWORK, 6), "default")
+    check(plan, tmp_path, "default")
 
 
 def test_what_takes_devices_is_refused(tmp_path: Path) -> None:
