@@ -18,7 +18,7 @@ import numpy.typing as npt
 from minrpc.client import Device
 from minrpc.errors import ConfigurationError, DeviceMemoryError
 from minrpc.firmware import Firmware
-from minrpc.firmware.cache import cache_home, kept, scratch
+from minrpc.firmware.cache import cache_home, in_the_cache, kept, scratch
 from minrpc.library import LoadedLibrary, Sources, compile_sources
 from minrpc.library.loading import firmware_of, image_size, load_compiled
 from minrpc.library.toolset import toolset_of
@@ -196,6 +196,7 @@ def _without(measured: Measurement, empty: Measurement) -> Measurement:
     return replace(measured, overhead=replace(overhead, call=overhead.call + called), subtracted=True)
 
 
+@in_the_cache()
 def load_model(
     device: Device,
     plan: Plan,
@@ -211,8 +212,8 @@ def load_model(
     weights: "image" for a firmware that was built from `with_weights`. begins: called with "compile", "load"
         when these begin.
 
-    Raises as `device.load` does; DeviceMemoryError says how much is missing, and before anything is compiled
-    where that is known then.
+    Raises as `device.load` does, ConfigurationError where the cache can't be written; DeviceMemoryError says
+    how much is missing, and before anything is compiled where that is known then.
     """
     toolset = toolset_of(firmware or firmware_of(device))
     _check_room(device, plan, 0, weights)
@@ -245,8 +246,12 @@ def load_model(
     return LoadedModel(device, plan, load_compiled(device, compiled, toolset), sizes)
 
 
+@in_the_cache()
 def with_weights(target: Target, plan: Plan) -> Target:
-    """The target with the model's constants in its firmware's image, which is flash on a board."""
+    """The target with the model's constants in its firmware's image, which is flash on a board.
+
+    Raises ConfigurationError where the cache can't be written.
+    """
     text = export.weights_in_image(plan)
     key = hashlib.sha256(text.encode()).hexdigest()[:32]
     name = f"tvmgen_{plan.name}_weights.c"

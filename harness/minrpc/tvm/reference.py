@@ -11,17 +11,19 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from minrpc.firmware.cache import scratch
+from minrpc.firmware.cache import in_the_cache, scratch
 from minrpc.host.process import describe_status, output_tail, spawn, stop_group
 from minrpc.tvm.relax import ModelError, tvm
 
 _AFTER_END_S: Final = 2.0
 
 
+@in_the_cache()
 def run_on_host(module: Any, inputs: Sequence[npt.NDArray[Any]]) -> list[npt.NDArray[Any]]:  # noqa: ANN401
     """The outputs of a Relax module as TVM computes them here.
 
-    Raises ModelError where TVM can't, or was ended by a signal.
+    Raises ModelError where TVM can't, or was ended by a signal; ConfigurationError where the cache can't be
+    written.
     """
     with scratch() as directory:
         (directory / "model.json").write_text(tvm().ir.save_json(module))

@@ -174,3 +174,15 @@ def test_a_division_by_zero_is_told(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "--inputs FILE.npz" in error
     np.savez(file, a=np.arange(600, dtype=np.int32), b=np.arange(1, 601, dtype=np.int32))
     assert main([*words, "--inputs", str(file)]) == 0
+
+
+def test_a_cache_that_can_not_be_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Root may write anywhere, so something else is where a directory should be."""
+    path = write_onnx(tmp_path / "net.onnx")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    (tmp_path / "minrpc").mkdir()
+    (tmp_path / "minrpc" / "scratch").touch()
+    assert main(["model", str(path), "--platform", "posix"]) == 2
+    assert "the cache can't be written" in capsys.readouterr().err
