@@ -77,6 +77,10 @@ def main(arguments: argparse.Namespace) -> int:
             raise ConfigurationError(
                 f"{name} is for --tvm-port", next_step=f"name both: --tvm-port 0 {name} ..."
             )
+    if arguments.key is not None and (not arguments.key or any(map(str.isspace, arguments.key))):
+        raise ConfigurationError(
+            f"--key {arguments.key!r}: a key is one word", next_step="e.g. --key cortex-m3"
+        )
     if arguments.call_timeout is not None:
         if not arguments.call_timeout > 0:
             raise ConfigurationError("--call-timeout must be more than 0 seconds", next_step="leave it out")

@@ -77,8 +77,8 @@ class RemoteHandle:
 def _give_back(
     rpc: RpcClient, generation: int, request: Syscall | None, made: Ends | None, of: Ends | None, key: int
 ) -> None:
-    if of is not None:
-        del of[key]
     for end in list(made.values()) if made else ():
         end()
     rpc.release(generation, request)
+    if of is not None:
+        del of[key]

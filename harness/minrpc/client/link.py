@@ -129,7 +129,11 @@ class SessionLink:
         return (beside or "") + self.console.text
 
     def listen(self, wait_s: float) -> None:
-        """Take what the device says without being asked: logs, text, the news that it has restarted."""
+        """Take what the device says without being asked: logs, text, the news that it has restarted.
+
+        Raises ConfigurationError while the link is lent.
+        """
+        self._require_own()
         for event in self._session.receive(self.transport.read(wait_s)):
             self._note(event)
 
@@ -139,10 +143,7 @@ class SessionLink:
         Raises NothingHeardError when no byte came, SessionError when bytes came but no answer,
         ConfigurationError while the link is lent.
         """
-        if self._lent_to:
-            raise ConfigurationError(
-                f"{self.name} is lent to {self._lent_to}", next_step="use that, or wait for its end"
-            )
+        self._require_own()
         deadline = self.deadline("session", budget_s)
         self._waiting = False
         self.numbered = None
@@ -166,6 +167,12 @@ class SessionLink:
     def take_back(self) -> None:
         """The end of `lend`; a session has to be started then."""
         self._lent_to = ""
+
+    def _require_own(self) -> None:
+        if self._lent_to:
+            raise ConfigurationError(
+                f"{self.name} is lent to {self._lent_to}", next_step="use that, or wait for its end"
+            )
 
     def request(self, packet: bytes, stage: str, budget_s: float, front: int = 0) -> Buffer:
         """Send an RPC packet and return the packet that answers it.

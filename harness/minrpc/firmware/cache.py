@@ -18,6 +18,7 @@ and cleans; everything in it can be deleted at any time when no build runs.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import shutil
@@ -127,10 +128,13 @@ def in_the_cache() -> Iterator[None]:
         yield
     except OSError as error:
         home = cache_home()
-        if not str(error.filename or "").startswith(f"{home}/"):
+        named = str(error.filename or "").startswith(f"{home}/")
+        # A full disk is told by what writes, without a name.
+        full = error.filename is None and error.errno in (errno.ENOSPC, errno.EDQUOT)
+        if not (named or full):
             raise
         raise ConfigurationError(
-            f"the cache can't be written: {error.filename}: {error.strerror}",
+            f"the cache can't be written: {error.filename if named else home}: {error.strerror}",
             next_step=f"make room in {home}, or set XDG_CACHE_HOME to a directory that you may write to",
         ) from error
 

@@ -159,7 +159,7 @@ class Bridge:
         kind = args[1] if len(args) == 2 else None
         if kind == _EXISTS:
             return 1
-        info = self._device.info() if kind in _MEMORY else None
+        info = self._device.info() if kind in _MEMORY and self._rpc.ours else None
         return _MEMORY[kind](info) if info is not None and isinstance(kind, int) else None
 
     def _global_function(self, args: Sequence[Argument]) -> Value:

@@ -20,13 +20,15 @@ _KEYWORDS: Final = """
 """
 # Macros without arguments, of the standard's headers and of compilers that don't keep to the standard.
 _MACROS: Final = """
-    BUFSIZ EOF EXIT_FAILURE EXIT_SUCCESS FILENAME_MAX HUGE_VAL I INFINITY NAN NDEBUG NULL RAND_MAX
-    TMP_MAX TVMGEN_WEIGHTS TVM_DLL arm assert complex errno far huge i386 imaginary interrupt linux
-    near noreturn pascal stderr stdin stdout unix vector pixel
+    BUFSIZ CLOCKS_PER_SEC EOF EXIT_FAILURE EXIT_SUCCESS FILENAME_MAX HUGE_VAL I INFINITY L_tmpnam
+    MATH_ERREXCEPT MATH_ERRNO NAN NDEBUG NULL RAND_MAX TIME_UTC TMP_MAX TVMGEN_WEIGHTS TVM_DLL arm
+    assert complex errno far huge i386 imaginary interrupt linux near noreturn pascal stderr stdin
+    stdout unix vector pixel
 """
 _TAKEN: Final = frozenset((_KEYWORDS + _MACROS).split())
 _LIMITS: Final = re.compile(
-    r"[A-Z][A-Z0-9]*_([A-Z0-9]+_)*(MAX|MIN|WIDTH|BIT|DIG|EPSILON)|(FE|FP|SIG|E)[A-Z_]+"
+    r"[A-Z][A-Z0-9]*_([A-Z0-9]+_)*(MAX|MIN|WIDTH|BIT|DIG|EPSILON)|(FE|FP|SIG)[A-Z_]+|E[A-Z0-9_]+|"
+    r"M_[A-Z0-9_]+|(SEEK|LC|FLT|DBL|LDBL)_[A-Z_]+|(PRI|SCN)[a-zA-Z0-9]+"
 )
 # Of the language and its library: __anything, _Anything.
 _RESERVED: Final = re.compile(r"_[A-Z_]")

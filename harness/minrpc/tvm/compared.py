@@ -44,7 +44,7 @@ def difference(given: npt.NDArray[Any], expected: npt.NDArray[Any]) -> Differenc
         wrong = given != expected
         steps = [abs(int(one) - int(due)) for one, due in zip(given[wrong], expected[wrong], strict=True)]
         largest = max((abs(int(one)) for one in expected.flat), default=0) if steps else 0
-        return Difference(max(steps, default=0) / (largest or 1), 0)
+        return Difference(max(steps, default=0) / (largest or 1), 0, 0.0)
     one, due = given.astype(np.float64), expected.astype(np.float64)
     finite = np.isfinite(due)
     same = np.where(finite, np.isfinite(one), (one == due) | (np.isnan(one) & np.isnan(due)))

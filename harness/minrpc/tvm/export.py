@@ -561,8 +561,9 @@ const TVMModule *TVMSystemLibEntryPoint(void)
 
 
 _FLOAT16: Final = """
-# GCC knows float16 on Arm once it is told its format.
-if(CONFIG_ARM OR CMAKE_SYSTEM_PROCESSOR MATCHES "^arm")
+# GCC knows float16 on 32-bit Arm once it is told its format.
+if(CMAKE_C_COMPILER_ID STREQUAL "GNU" AND
+   (CONFIG_ARM OR CMAKE_SYSTEM_PROCESSOR MATCHES "^(arm|arm-none|armv[5-8].*|cortex-m.*)$"))
   set_source_files_properties(src/{prefix}_operators.c PROPERTIES COMPILE_OPTIONS -mfp16-format=ieee)
 endif()
 """

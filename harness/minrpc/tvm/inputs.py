@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -62,7 +63,7 @@ def read_inputs(path: Path, plan: Plan) -> dict[str, npt.NDArray[Any]]:
         raise ConfigurationError(
             f"{path} can't be read: {error.strerror or error}", next_step="correct the path"
         ) from error
-    except (ValueError, BadZipFile, EOFError, AttributeError, TypeError) as error:
+    except (ValueError, BadZipFile, EOFError, AttributeError, TypeError, RuntimeError, zlib.error) as error:
         raise ConfigurationError(
             f"{path} has no named arrays: {error}", next_step="write it by numpy.savez(FILE, NAME=ARRAY, ...)"
         ) from error

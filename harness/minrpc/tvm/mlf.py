@@ -259,7 +259,9 @@ def _aot(archive: Archive, name: str) -> Plan:
         packed = _SHIM.format(name=run, arguments=len(tensors))
         operator = Operator(run, tensors, workspace)
         source = _sources(archive, [run]) + packed
-        return Plan(name, _named(given), _named(made), (), (), (operator,), source)
+        return _named(
+            Plan(name, (), (), (), (), (operator,), source), given, made, list(inputs), list(outputs)
+        )
     function = f"{archive.module}_model"
     declared = archive.files[header].decode()
     source = declared + "\n" + _sources(archive, [run])
@@ -280,13 +282,24 @@ def _aot(archive: Archive, name: str) -> Plan:
     )
     operator = Operator(function, tensors, workspace)
     text = _included(archive, source) + shim
-    plan = Plan(name, (), (), (), (), (operator,), text)
-    return replace(plan, inputs=_named(given), outputs=_named(made))
+    return _named(Plan(name, (), (), (), (), (operator,), text), given, made, list(inputs), list(outputs))
 
 
-def _named(tensors: list[tuple[str, Tensor]]) -> tuple[tuple[str, Tensor], ...]:
-    fields = field_names(name for name, _ in tensors)
-    return tuple((field, tensor) for field, (_, tensor) in zip(fields, tensors, strict=True))
+def _named(
+    plan: Plan,
+    given: list[tuple[str, Tensor]],
+    made: list[tuple[str, Tensor]],
+    inputs: list[str],
+    outputs: list[str],
+) -> Plan:
+    """With its inputs and outputs, which its metadata calls `inputs` and `outputs`."""
+    takes, gives = (field_names(name for name, _ in one) for one in (given, made))
+    return replace(
+        plan,
+        inputs=tuple((field, tensor) for field, (_, tensor) in zip(takes, given, strict=True)),
+        outputs=tuple((field, tensor) for field, (_, tensor) in zip(gives, made, strict=True)),
+        called=renamed("inputs", takes, inputs) | renamed("outputs", gives, outputs),
+    )
 
 
 def _pools(archive: Archive, header: str) -> list[str]:

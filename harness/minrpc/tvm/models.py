@@ -239,7 +239,9 @@ def load_model(
     size = image_size(device, compiled, toolset)
     _check_room(device, plan, size - (plan.constant_bytes if weights == "loaded" else 0), weights)
     without_weights = [
-        one for one, file in zip(compiled.objects, files, strict=False) if "_weights." not in file
+        one
+        for one, file in zip(compiled.objects, files, strict=False)
+        if Path(file).name != f"tvmgen_{plan.name}_weights.c"
     ]
     entries = [f"tvmgen_{plan.name}_{one}" for one in ("run_in", "operator")]
     sizes = linked_sizes(without_weights, entries, toolset)

@@ -16,6 +16,7 @@ from minrpc.firmware.zephyr_boards import resolved
 from minrpc.pipeline import select
 from minrpc.targets import Timing, find_platform, load_platforms
 from minrpc.targets.options import Options
+from minrpc.targets.project import find_project_file
 
 
 def pipe_program(
@@ -25,14 +26,13 @@ def pipe_program(
 
     Raises ConfigurationError for a platform that there is not, or that can't run here.
     """
-    file = Path(platforms_file) if platforms_file else None
-    resolved(
-        find_platform(load_platforms(file), platform)
-    )  # For `select` "all" is many, and none is too few.
+    file = Path(platforms_file) if platforms_file else find_project_file(Path.cwd())
+    # For `select` "all" is many, and no name is few enough; here it is one platform.
+    resolved(find_platform(load_platforms(file), platform))
     select(Options(platforms=(platform,), platforms_file=file, timing=timing))
     words = [sys.executable, "-m", "minrpc.tvm.piped", "--platform", platform]
-    if platforms_file:
-        words += ["--platforms-file", str(Path(platforms_file).absolute())]
+    if file is not None:
+        words += ["--platforms-file", str(file.absolute())]
     if timing:
         words += ["--timing", timing]
     return f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n'.encode()

@@ -20,8 +20,8 @@ from minrpc.wire.dtypes import DataType
 ALIGNMENT = 16
 """Bytes on whose multiples storages and workspaces begin."""
 
-HALF: Final = re.compile(r"\bhalf\b")
-"""What TVM's C calls float16: compilers have to be told of it, or do not know it."""
+HALF: Final = re.compile(r"\(half\s*\*?\)|^\s*(?:static |const )*half(?: \*?|\* ?)\w", re.M)
+"""float16 as TVM's C has it, in casts and declarations: compilers have to be told of it, or have none."""
 
 Place = Literal["input", "output", "constant", "storage"]
 

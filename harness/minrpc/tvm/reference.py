@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,9 +14,14 @@ import numpy.typing as npt
 
 from minrpc.firmware.cache import in_the_cache, scratch
 from minrpc.host.process import describe_status, output_tail, spawn, stop_group
-from minrpc.tvm.relax import ModelError, tvm
+from minrpc.tvm.relax import ModelError, told_by_tvm, tvm
 
 _AFTER_END_S: Final = 2.0
+_BY_INPUTS: Final = (signal.SIGFPE, signal.SIGSEGV, signal.SIGBUS)
+_OTHER_INPUTS: Final = (
+    "give inputs that it can take, --inputs FILE.npz: it divided integers by zero, or took an index "
+    "out of range"
+)
 
 
 @in_the_cache()
@@ -26,9 +32,11 @@ def run_on_host(module: Any, inputs: Sequence[npt.NDArray[Any]]) -> list[npt.NDA
     written.
     """
     with scratch() as directory:
-        (directory / "model.json").write_text(tvm().ir.save_json(module))
+        with told_by_tvm("TVM can't write the model for its run on this machine"):
+            text = tvm().ir.save_json(module)
+        (directory / "model.json").write_text(text)
         np.savez(directory / "inputs.npz", *inputs)
-        process = spawn([sys.executable, "-m", "minrpc.tvm.on_host", str(directory)])
+        process = spawn([sys.executable, "-P", "-m", "minrpc.tvm.on_host", str(directory)])
         output = output_tail(process, "host")
         try:
             status = process.wait()
@@ -43,8 +51,7 @@ def run_on_host(module: Any, inputs: Sequence[npt.NDArray[Any]]) -> list[npt.NDA
         raise ModelError(
             f"TVM's run of the model on this machine, to compare with, ended: {describe_status(status)}",
             details=output.text().splitlines()[-ModelError.most_details :],
-            next_step="give inputs that it can take, --inputs FILE.npz: it divided integers by zero, "
-            "or took an index out of range",
+            next_step=_OTHER_INPUTS if -status in _BY_INPUTS else "see what it said",
         )
 
 

@@ -276,7 +276,7 @@ class _Reader:
     def _own(self, var: Any, call: Any) -> None:  # noqa: ANN401
         """A tensor that nothing shares: an output, or one that memory planning left alone."""
         tensor = Tensor(
-            to_dtype(str(call.args[1].value)), _shape(call.args[0]), "storage", len(self._storages)
+            dtype_of(str(call.args[1].value)), _shape(call.args[0]), "storage", len(self._storages)
         )
         self._storages.append(tensor.nbytes)
         self._tensors[var] = tensor
@@ -290,7 +290,7 @@ class _Reader:
         if data is None or not hasattr(data, "numpy"):
             raise ModelError(f"the argument {value} of an operator is no tensor")
         array = np.ascontiguousarray(data.numpy())
-        tensor = Tensor(to_dtype(array.dtype), array.shape, "constant", len(self._constants))
+        tensor = Tensor(dtype_of(str(array.dtype)), array.shape, "constant", len(self._constants))
         self._constants.append(array)
         self._tensors[value] = tensor
         return tensor

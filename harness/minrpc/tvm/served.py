@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
 from minrpc.client import Device
-from minrpc.errors import ConfigurationError, HarnessError
+from minrpc.errors import ConfigurationError, HarnessError, LinkError
 from minrpc.pipeline import open_device
 from minrpc.targets import Target
 from minrpc.tvm.bridge import OwnFunction
@@ -93,8 +93,7 @@ def lent(device: Device) -> Iterator[int]:
     if fileno is None:
         raise ConfigurationError(f"{device.name} is no link that another process could use")
     firmware = pickle.dumps(getattr(device.owner, "firmware", None)).hex()
-    command = [sys.executable, "-m", "minrpc.tvm.lent", str(fileno()), str(int(device.resend))]
-    device.rpc.link.lend("a session of TVM's")
+    command = [sys.executable, "-P", "-m", "minrpc.tvm.lent", str(fileno()), str(int(device.resend))]
     with subprocess.Popen(
         [*command, str(device.call_timeout_s), firmware],
         stdin=subprocess.PIPE,
@@ -104,12 +103,19 @@ def lent(device: Device) -> Iterator[int]:
     ) as process:
         assert process.stdin is not None
         assert process.stdout is not None
+        # Its session begins with its first client.
+        device.rpc.link.lend("a session of TVM's")
         try:
-            yield int(process.stdout.readline())
+            port = process.stdout.readline()
+            if not port:
+                raise LinkError(f"the process that was to serve {device.name} has ended")
+            yield int(port)
         finally:
-            process.stdin.close()
-            process.wait()
-            device.rpc.link.take_back()
+            try:
+                process.stdin.close()
+                process.wait()
+            finally:
+                device.rpc.link.take_back()
             device.rpc.restart()
 
 

@@ -11,6 +11,7 @@ import os
 import re
 import select
 import socket
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
@@ -81,16 +82,17 @@ class Server:
         poll = select.poll()
         poll.register(self.listener, select.POLLIN)
         poll.register(stop_fd, select.POLLIN)
+        due = time.monotonic() + PERIOD_S
         while True:
-            ready = dict(poll.poll(None if tracker is None else PERIOD_S * 1000))
+            left_s = max(0.0, due - time.monotonic())
+            ready = dict(poll.poll(None if tracker is None else left_s * 1000))
             if stop_fd in ready:
                 return
-            if self.listener.fileno() in ready:
-                # Who was refused has not used up the key that the tracker has.
-                if self.serve_one(stop_fd) and tracker is not None:
-                    self._tell(tracker, served=True)
-            elif tracker is not None:
-                self._tell(tracker, served=False)
+            # Who was refused has not used up the key that the tracker has.
+            served = self.listener.fileno() in ready and self.serve_one(stop_fd)
+            if tracker is not None and (served or time.monotonic() >= due):
+                self._tell(tracker, served=served)
+                due = time.monotonic() + PERIOD_S
 
     def _tell(self, tracker: Tracker, *, served: bool) -> None:
         """That the device is there for the next client."""
@@ -205,16 +207,16 @@ class Service:
         """Said in answer to the first packet that shows how the client packs values: what is packed otherwise
         would end the whole process of today's client.
         """
+        self._gone(str(error))
         for event in events:
             assert isinstance(event, PacketReceived)
             if is_shutdown(event.packet):
-                break
+                return
             request, packing = recognize(event.packet)
             if not isinstance(request, InitServer):
-                self._failed(stream, str(error), (packing or V0_8).encode_exception)
+                stream.sendall((packing or V0_8).encode_exception(str(error)))
                 return
             stream.sendall(INITIALIZED)
-        self._gone(error.message)
 
     def _gone(self, text: str) -> None:
         """The device is of no use any more."""

@@ -131,7 +131,7 @@ def float16_flags(source: str, toolset: Toolset) -> list[str]:
 def misfit(toolset: Toolset, used: Iterable[str]) -> str:
     """Why an object that uses these symbols would compute something else here; "" where it fits."""
     machine = program_facts(toolset.elf).machine
-    called = next((one for one in used if _GCC_FLOAT.fullmatch(one)), "")
+    called = next((one for one in sorted(used) if _GCC_FLOAT.fullmatch(one)), "")
     if machine == "EM_ARM" and called:
         hard = "-mfloat-abi=hard" in toolset.code_flags
         if hard or _instructions(toolset) in _WITHOUT_GCC_NAMES:

@@ -140,12 +140,10 @@ class Tracker:
 
 
 def tracker_at(where: str, key: str, served_port: int) -> Tracker:
-    """A tracker from "HOST:PORT". Raises ConfigurationError for another form, and for a key of two words."""
+    """A tracker from "HOST:PORT". Raises ConfigurationError for another form."""
     host, colon, port = where.rpartition(":")
     if not colon or not host or not port.isdecimal():
         raise ConfigurationError(
             f"--tracker {where}: HOST:PORT was expected", next_step="e.g. 127.0.0.1:9190"
         )
-    if not key or any(map(str.isspace, key)):
-        raise ConfigurationError(f"--key {key!r}: a key is one word", next_step="e.g. cortex-m3")
     return Tracker(host.strip("[]"), int(port), key, served_port)

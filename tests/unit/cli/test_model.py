@@ -39,7 +39,7 @@ def test_nan_where_tvm_has_it_is_right(tmp_path: Path, capsys: pytest.CaptureFix
     assert main(["model", str(path), "--platform", "posix", "--json", str(result)]) == 0
     assert re.search(r"output0  right, .*; nan or infinity: \d+, as TVM's", capsys.readouterr().out)
     (found,) = json.loads(result.read_text())["models"]
-    assert found["errors_ratio"] == {"output0": 0.0} or found["errors_ratio"]["output0"] < 1e-5
+    assert found["errors_ratio"]["output0"] < 1e-5
 
 
 def test_inputs_with_names_that_c_has(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

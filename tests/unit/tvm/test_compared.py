@@ -31,7 +31,22 @@ NAN, INF = float("nan"), float("inf")
 )
 def test_floats(given: list[float], expected: list[float], found: Difference) -> None:
     for dtype in (np.float16, np.float32, np.float64):
-        assert difference(np.array(given, dtype), np.array(expected, dtype)) == found
+        assert difference(np.array(given, dtype), np.array(expected, dtype))[:2] == found[:2]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "error", "right"),
+    [
+        (np.float16, 0.0015, True),
+        (np.float16, 0.003, False),
+        (np.float32, 0.9e-5, True),
+        (np.float32, 1.1e-5, False),
+        (np.float64, 1.1e-5, False),
+    ],
+)
+def test_what_rounding_may_do(dtype: Any, error: float, right: bool) -> None:  # noqa: ANN401
+    expected = np.array([1.0, 0.25], dtype)
+    assert difference((expected + dtype(error)).astype(dtype), expected).right is right
 
 
 @pytest.mark.parametrize(
@@ -46,7 +61,10 @@ def test_floats(given: list[float], expected: list[float], found: Difference) ->
     ],
 )
 def test_integers(dtype: Any, given: list[int], expected: list[int], error: float) -> None:  # noqa: ANN401
-    assert difference(np.array(given, dtype), np.array(expected, dtype)) == Difference(error, 0)
+    """Each must be as it should."""
+    found = difference(np.array(given, dtype), np.array(expected, dtype))
+    assert found == Difference(error, 0, 0.0)
+    assert found.right is (error == 0)
 
 
 def test_it_says_so() -> None:

@@ -216,6 +216,7 @@ AWKWARD = [
     "int", "class", "typeof", "new", "self", "operator", "workspace", "constant", "operators", "inputs",
     "x", "X", "x_2", "output0", "NULL", "I", "errno", "linux", "INT8_MAX", "SIZE_MAX", "_Bool", "__LINE__",
     "a.b", "a_b", "1x:0", "", "ä", "*/ int evil; /*", "end\\", "two\nlines", "number", "args", "memory",
+    "M_PI", "SEEK_SET", "E2BIG", "FLT_RADIX", "CLOCKS_PER_SEC", "PRId32",
 ]  # fmt: skip
 
 

@@ -42,6 +42,7 @@ def test_bounds(operators: Any, attributes: Any, bounds: dict[int, int], tmp_pat
     inputs = list(model.random_inputs(5).values())
     for number, bound in bounds.items():
         assert inputs[number].min() >= 0
+        assert inputs[number].max() < bound
         assert inputs[number].max() == bound - 1 or inputs[number].size < 20
     assert all(array.min() < 0 for number, array in enumerate(inputs) if number not in bounds)
 

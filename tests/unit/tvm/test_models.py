@@ -24,8 +24,10 @@ CODE = 1000
 ALL = CODE + 48 + 32 + 16
 
 
-def device(free: int, *kinds: str) -> Any:  # noqa: ANN401
-    regions = [SimpleNamespace(kind=kind) for kind in kinds]
+def device(free: int, code: int | None = None) -> Any:  # noqa: ANN401
+    """code: bytes of a region for code alone."""
+    regions = [SimpleNamespace(kind="arena", size=free)]
+    regions += [SimpleNamespace(kind="code", size=code)] if code is not None else []
     return SimpleNamespace(
         name="mine", info=lambda: SimpleNamespace(regions=regions, arena_largest_free=free)
     )
@@ -33,9 +35,19 @@ def device(free: int, *kinds: str) -> Any:  # noqa: ANN401
 
 def test_room_for_a_model() -> None:
     plan = make_plan("net")
-    _check_room(device(ALL), plan, CODE + 16, "loaded")
+    _check_room(device(ALL), plan, CODE, "loaded")
     _check_room(device(ALL - 16), plan, CODE, "image")
-    _check_room(device(48 + 32, "arena", "code"), plan, CODE + 16, "loaded")
+    _check_room(device(48 + 32, CODE + 16), plan, CODE, "loaded")
+    _check_room(device(48 + 32, CODE), plan, CODE, "image")
+
+
+def test_weights_that_do_not_fit_are_told_before_there_is_code() -> None:
+    _check_room(device(48 + 32 + 16), make_plan("net"), 0, "loaded")
+    for given in (device(48 + 32 + 15), device(48 + 32, 15)):
+        with pytest.raises(DeviceMemoryError, match="1 are missing") as caught:
+            _check_room(given, make_plan("net"), 0, "loaded")
+        assert "--weights image builds" in str(caught.value)
+        assert "code: " not in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -45,14 +57,14 @@ def test_room_for_a_model() -> None:
 def test_what_helps_where_there_is_no_room(missing: int, advice: str) -> None:
     """Weights in the image only where they are what is too much."""
     with pytest.raises(DeviceMemoryError, match=f"{missing} are missing") as caught:
-        _check_room(device(ALL - missing), make_plan("net"), CODE + 16, "loaded")
+        _check_room(device(ALL - missing), make_plan("net"), CODE, "loaded")
     assert advice in str(caught.value)
     for line in ("code: 1,000 bytes", "weights: 16 bytes", "workspace: 48 bytes", "outputs: 32 bytes"):
         assert line in str(caught.value)
 
 
 def test_weights_that_are_in_the_image_are_no_advice() -> None:
-    for given in (device(ALL - 17), device(79, "code")):
+    for given in (device(ALL - 17), device(79, CODE), device(80, CODE - 1)):
         with pytest.raises(DeviceMemoryError, match="take a smaller model"):
             _check_room(given, make_plan("net"), CODE, "image")
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from minrpc.errors import ConfigurationError
 from minrpc.library.toolset import Toolset
+from minrpc.tvm.plan import HALF
 from minrpc.tvm.targets import description, extensions, float16_flags, misfit
 
 ARM, RISCV = "arm-none-eabi-gcc", "riscv64-unknown-elf-gcc"
@@ -120,6 +121,10 @@ def test_float16_of_llvms_on_riscv(toolset: MakeToolset, abi: str, fits: bool) -
 
 def test_float16_of_c(toolset: MakeToolset) -> None:
     source = "half *a = (half *)b;"
+    assert HALF.search("  half* a = b;")
+    assert HALF.search("  half condval_4;")
+    assert HALF.search("x = ((half*)y)[0];")
+    assert not HALF.search("float half = 1; /* the other half */ f(half[0], half_handle);")
     assert float16_flags(source, toolset(ARM, *M0)) == ["-mfp16-format=ieee"]
     assert float16_flags("float halfway;", toolset("gcc", "-m32", "-mno-sse")) == []
     assert float16_flags(source, toolset("gcc", "-m64")) == []
