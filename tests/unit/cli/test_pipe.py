@@ -61,6 +61,16 @@ def test_a_platform_of_the_users_wherever_it_is_started(
         assert client.call(client.library_function("inc"), 41) == 42
 
 
+def test_a_platform_of_the_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The nearest minrpc.toml is another one where TVM starts the program."""
+    (tmp_path / "minrpc.toml").write_text('[platforms.mine]\nextends = "posix"\n')
+    monkeypatch.chdir(tmp_path)
+    assert main(["pipe", "device", "--platform", "mine"]) == 0
+    monkeypatch.chdir("/")
+    with running(tmp_path / "device") as (_, pipe), TvmClient(0, True, pipe=pipe) as client:
+        assert client.call(client.library_function("inc"), 41) == 42
+
+
 def test_a_platform_that_has_gone(tmp_path: Path) -> None:
     """The client is told in its own packing: another ends its whole process."""
     file = tmp_path / "mine.toml"

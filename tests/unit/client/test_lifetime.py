@@ -9,6 +9,8 @@ from collections.abc import Callable
 from typing import TypeGuard
 
 import numpy as np
+import pytest
+from minrpc.errors import ConfigurationError
 from minrpc.wire.requests import RpcCode, Syscall
 from minrpc.wire.values import Handle
 
@@ -139,3 +141,16 @@ def test_a_module_does_not_grow_by_what_was_given_back(bench: Bench) -> None:
     for _ in range(20):
         module.get_function("inc")
     assert ends() == before
+
+
+def test_a_link_that_is_lent_is_nobodys_here(bench: Bench) -> None:
+    inc = bench.device.system_lib()["inc"]
+    link = bench.device.rpc.link
+    link.lend("a friend")
+    before = len(bench.transport.written)
+    for use in (lambda: inc(1), bench.device.connect, lambda: link.listen(0.0)):
+        with pytest.raises(ConfigurationError, match="is lent to a friend"):
+            use()
+    assert len(bench.transport.written) == before
+    link.take_back()
+    assert bench.device.system_lib()["inc"](1) == 2

@@ -14,10 +14,10 @@ from minrpc.wire import ffi
 from minrpc.wire.dtypes import DataType
 from minrpc.wire.replies import Result, ReturnedArray
 from minrpc.wire.requests import HEAD, CallFunc, RpcCode, Syscall, get_global_func
-from minrpc.wire.values import Argument, DLTensor, Handle, Module, Object, TypeCode, Value
+from minrpc.wire.values import Argument, DLDevice, DLTensor, Handle, Module, Object, TypeCode, Value
 
 from tests.unit.client.conftest import Bench
-from tests.unit.client.device_model import LIBRARY
+from tests.unit.client.device_model import LIBRARY, OURS, TVM_0_18_0, Traits
 
 ARRAY = ReturnedArray(DLTensor(0x100, DataType(0, 8), (2,)), 0x140)
 
@@ -25,8 +25,8 @@ ARRAY = ReturnedArray(DLTensor(0x100, DataType(0, 8), (2,)), 0x140)
 class Client:
     """One of today's, and what the device behind the bridge was asked to free."""
 
-    def __init__(self) -> None:
-        self.bench = Bench()
+    def __init__(self, traits: Traits = OURS) -> None:
+        self.bench = Bench(traits)
         self.bench.device.rpc.restart()
         self.files = Files(self.bench.device)
         self.bridge = Bridge(self.bench.device, self.files, {"test.array": lambda _: ARRAY})
@@ -136,3 +136,12 @@ def test_a_device_that_dies_of_a_module(client: Client, dies: bool, monkeypatch:
             client.ask(CallFunc(loading, ("m.o",)))
     else:
         assert str(client.refused(loading, "m.o")).startswith("it does not link")
+
+
+def test_attributes_of_a_device_that_tells_nothing_of_itself() -> None:
+    """TVM's own has no `minrpc.device_info`: nothing is asked of it, and the session goes on."""
+    client = Client(TVM_0_18_0)
+    for kind, value in ((0, 1), (1, None), (14, None), (15, None)):
+        code, values = client.ask(Syscall(RpcCode.DEV_GET_ATTR, (DLDevice(1, 0), kind)))
+        assert (code, values) == (RpcCode.RETURN, [value])
+    assert client.function("runtime.SystemLib")

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A cache that can't be written, as a user meets it."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+from minrpc.errors import ConfigurationError
+from minrpc.firmware.cache import cache_home, in_the_cache, kept, scratch
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    return cache_home()
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
+def test_a_full_disk_is_told_without_a_files_name(home: Path, number: int) -> None:
+    def fill(_: Path) -> None:
+        raise OSError(number, os.strerror(number))
+
+    with pytest.raises(ConfigurationError, match=f"the cache can't be written: {home}: ") as caught:
+        kept(home / "objects" / "one", fill)
+    assert "make room in" in str(caught.value)
+    assert not list((home / "objects").iterdir())
+
+
+def test_a_file_where_a_directory_should_be(home: Path) -> None:
+    for name in ("objects", "scratch"):
+        (home / name).write_text("")
+    with pytest.raises(ConfigurationError, match=r"the cache can't be written: .*objects"):
+        kept(home / "objects" / "one", lambda _: None)
+    with pytest.raises(ConfigurationError, match=r"the cache can't be written: .*scratch"), scratch():
+        pass
+
+
+def test_what_is_no_affair_of_the_cache_goes_through(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError), in_the_cache():
+        (tmp_path / "none").read_text()
