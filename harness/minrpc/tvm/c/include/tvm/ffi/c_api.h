@@ -18,8 +18,8 @@ extern "C" {
 #endif
 
 /*
- * What generated code calls float16. GCC has it for Arm with -mfp16-format=ieee, for x86 with SSE2, and not
- * before version 13 for RISC-V.
+ * What generated code calls float16. GCC has it for Arm with -mfp16-format=ieee, for x86 with
+ * SSE2, and not before version 13 for RISC-V.
  */
 #if defined(__FLT16_MANT_DIG__)
 __extension__ typedef _Float16 half;
