@@ -90,13 +90,15 @@ def filled(directory: Path) -> Iterator[Path]:
 
 @contextmanager
 def scratch() -> Iterator[Path]:
-    """An empty directory for the block; `bound` removes what a killed process has left."""
+    """An empty directory for the block; `bound` removes what a killed process has left.
+
+    Raises ConfigurationError where the cache can't be written, in the block, too.
+    """
     parent = cache_home() / "scratch"
     with in_the_cache():
         parent.mkdir(exist_ok=True)
-        made = tempfile.TemporaryDirectory(dir=parent)
-    with made as name:
-        yield Path(name)
+        with tempfile.TemporaryDirectory(dir=parent) as name:
+            yield Path(name)
 
 
 def kept(directory: Path, fill: Callable[[Path], None]) -> Path:

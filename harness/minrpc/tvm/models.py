@@ -18,7 +18,7 @@ import numpy.typing as npt
 from minrpc.client import Device
 from minrpc.errors import ConfigurationError, DeviceMemoryError
 from minrpc.firmware import Firmware
-from minrpc.firmware.cache import cache_home, in_the_cache, kept, scratch
+from minrpc.firmware.cache import cache_home, kept, scratch
 from minrpc.library import LoadedLibrary, Sources, compile_sources
 from minrpc.library.loading import firmware_of, image_size, load_compiled
 from minrpc.library.toolset import toolset_of
@@ -196,7 +196,6 @@ def _without(measured: Measurement, empty: Measurement) -> Measurement:
     return replace(measured, overhead=replace(overhead, call=overhead.call + called), subtracted=True)
 
 
-@in_the_cache()
 def load_model(
     device: Device,
     plan: Plan,
@@ -248,7 +247,6 @@ def load_model(
     return LoadedModel(device, plan, load_compiled(device, compiled, toolset), sizes)
 
 
-@in_the_cache()
 def with_weights(target: Target, plan: Plan) -> Target:
     """The target with the model's constants in its firmware's image, which is flash on a board.
 

@@ -23,7 +23,7 @@ from elftools.common.exceptions import ELFError
 from elftools.construct import ConstructError
 from elftools.elf.elffile import ELFFile
 from elftools.elf.relocation import RelocationSection
-from elftools.elf.sections import Symbol, SymbolTableSection
+from elftools.elf.sections import SymbolTableSection
 
 from minrpc.client import Device, RemoteArray
 from minrpc.errors import ConfigurationError
@@ -230,7 +230,7 @@ def _functions(name: str, content: bytes, toolset: Toolset) -> list[str]:
     try:
         file = ELFFile(BytesIO(content))
         given = (file["e_machine"], file.elfclass)
-        symbols, used = _symbols(content), _used(file)
+        found, used = defined_functions(content), _used(file)
     except _DAMAGE as error:
         raise ModuleError(f"{name} has an object that can't be read: {error}") from error
     facts = program_facts(toolset.elf)
@@ -250,7 +250,7 @@ def _functions(name: str, content: bytes, toolset: Toolset) -> list[str]:
     why = misfit(toolset, used)
     if why:
         raise ModuleError(f"{name} {why}", next_step=_NEXT_TARGET)
-    return _global_functions(symbols)
+    return found
 
 
 def _object(name: str, suffix: str, content: bytes, toolset: Toolset) -> Path:
@@ -298,12 +298,16 @@ def parts(name: str, content: bytes) -> list[tuple[str, bytes]]:
 
 def defined_functions(content: bytes) -> list[str]:
     """The names of the functions that an ELF object defines for others."""
-    return _global_functions(_symbols(content))
-
-
-def _symbols(content: bytes) -> list[Symbol]:
     table = ELFFile(BytesIO(content)).get_section_by_name(".symtab")
-    return list(table.iter_symbols()) if isinstance(table, SymbolTableSection) else []
+    if not isinstance(table, SymbolTableSection):
+        return []
+    return [
+        one.name
+        for one in table.iter_symbols()
+        if one["st_info"]["type"] == "STT_FUNC"
+        and one["st_info"]["bind"] == "STB_GLOBAL"
+        and one["st_shndx"] != "SHN_UNDEF"
+    ]
 
 
 def _used(file: ELFFile) -> set[str]:
@@ -317,16 +321,6 @@ def _used(file: ELFFile) -> set[str]:
             numbers = {one["r_info_sym"] for one in section.iter_relocations()}
             found |= {table.get_symbol(number).name for number in numbers}
     return found
-
-
-def _global_functions(symbols: Sequence[Symbol]) -> list[str]:
-    return [
-        one.name
-        for one in symbols
-        if one["st_info"]["type"] == "STT_FUNC"
-        and one["st_info"]["bind"] == "STB_GLOBAL"
-        and one["st_shndx"] != "SHN_UNDEF"
-    ]
 
 
 def adapter_source(symbols: Sequence[str]) -> tuple[tuple[str, ...], str]:

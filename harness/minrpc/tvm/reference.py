@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from minrpc.firmware.cache import in_the_cache, scratch
+from minrpc.firmware.cache import scratch
 from minrpc.host.process import describe_status, output_tail, spawn, stop_group
 from minrpc.tvm.relax import ModelError, told_by_tvm, tvm
 
@@ -24,7 +24,6 @@ _OTHER_INPUTS: Final = (
 )
 
 
-@in_the_cache()
 def run_on_host(module: Any, inputs: Sequence[npt.NDArray[Any]]) -> list[npt.NDArray[Any]]:  # noqa: ANN401
     """The outputs of a Relax module as TVM computes them here.
 

@@ -38,6 +38,11 @@ def test_a_file_where_a_directory_should_be(home: Path) -> None:
         pass
 
 
+def test_what_the_block_can_not_write() -> None:
+    with pytest.raises(ConfigurationError, match="the cache can't be written"), scratch() as directory:
+        (directory / "none" / "x").write_text("")
+
+
 def test_what_is_no_affair_of_the_cache_goes_through(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError), in_the_cache():
         (tmp_path / "none").read_text()
