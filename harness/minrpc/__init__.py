@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from minrpc.running import RunningDevice, start
     from minrpc.targets import Platform, Target
 
+    __version__: str
+    """Version of the installed package, such as "0.1.0"."""
+
 __all__ = [
     "Device",
     "DeviceInfo",
@@ -35,6 +38,7 @@ __all__ = [
     "SystemLibrary",
     "Target",
     "TimingResult",
+    "__version__",
     "build",
     "connect",
     "open_device",
@@ -55,6 +59,8 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> object:
+    if name == "__version__":
+        return import_module("minrpc.reports.document").package_version()
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(_HOMES[name]), name)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 _WIDTH = 110
 _CONSOLE_LINES = 8
@@ -149,6 +149,22 @@ class ConfigurationError(HarnessError):
     default_next_step = "correct it, or run `minrpc platforms` for the names that are known"
 
 
+class NoSuchBoardError(ConfigurationError):
+    """The user's Zephyr has no board of that name."""
+
+
+class ModelError(ConfigurationError):
+    """A model can't run as straight code on a device."""
+
+    default_next_step = "see docs/tvm.md for what a model may have"
+
+
+class ModuleError(ConfigurationError):
+    """The file is not a TVM module for a device."""
+
+    default_next_step = "load what export_library or write_to_file made for the device: .c, .o or .tar"
+
+
 class BuildError(HarnessError):
     """The firmware did not build. `log_path` holds the tool's whole output, `details` its first errors."""
 
@@ -171,6 +187,36 @@ class BuildError(HarnessError):
         if self.log_path is not None:
             lines.insert(-1, f"  log: {self.log_path}")
         return lines
+
+
+class CompileError(BuildError):
+    """A source did not compile. The compiler's own words follow, whole."""
+
+    default_next_step = "correct the first error above"
+
+    def __init__(self, message: str, output: str = "") -> None:
+        super().__init__(message, next_step=self.default_next_step)
+        self.stage = "compile"
+        self.output = output
+
+    def _report(self) -> list[str]:
+        lines = super()._report()
+        return [lines[0], *self.output.strip().splitlines()[:60], *lines[1:]]
+
+
+class LinkerError(BuildError):
+    """What is to be loaded does not link against the firmware."""
+
+    default_next_step = "add the source or the archive that has it: sources=[...] or libraries=[...]"
+
+
+class UndefinedSymbolsError(LinkerError):
+    """Symbols that neither the sources, nor the libraries, nor the firmware have. names: which."""
+
+    def __init__(self, message: str, names: Sequence[str] = (), details: Sequence[str] = ()) -> None:
+        super().__init__(message, details=details, next_step=self.default_next_step)
+        self.stage = "link"
+        self.names = tuple(names)
 
 
 class MissingError(HarnessError):
@@ -204,6 +250,12 @@ class EmulatorExitedError(HarnessError):
     def __init__(self, message: str, *, status: int | None = None, details: Sequence[str] = ()) -> None:
         super().__init__(message, details=details)
         self.status = status
+
+
+class QmpError(HarnessError):
+    """QEMU refused a command."""
+
+    default_next_step = "report this together with the version that `minrpc doctor` prints"
 
 
 class NothingHeardError(HarnessError):
@@ -245,6 +297,20 @@ class DeviceMemoryError(RemoteError):
     """The device has not enough memory for an allocation."""
 
     default_next_step = "free arrays that are no longer used, or build with a larger arena"
+
+
+class GuardError(RemoteError):
+    """A function wrote outside of an array that it was given."""
+
+    default_next_step = "correct the function, or the count that it was called with; the session goes on"
+
+
+class LoadError(HarnessError):
+    """Code can't be loaded into this device."""
+
+    default_next_step = (
+        "build its firmware with -DMINRPC_CODE_LOADING=ON, on Zephyr with CONFIG_MINRPC_CODE_LOADING=y"
+    )
 
 
 class LinkError(HarnessError):
@@ -310,6 +376,15 @@ class ResetError(HarnessError):
     """A board can't be reset from here, or its reset command failed. `details` holds what that said."""
 
     default_next_step = "reset it by its button, or correct reset_command or reset_line in minrpc.toml"
+
+
+class BoardLostError(HarnessError):
+    """A board does not come back, so it judges no more."""
+
+    default_next_step = "reset it; reset_command or reset_line in minrpc.toml would do that after a crash"
+
+    verdict: Any = None
+    """The `tuning` result of its candidate, where it has one."""
 
 
 class DialectError(HarnessError):

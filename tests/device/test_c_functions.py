@@ -11,18 +11,16 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from minrpc.client import Device
-from minrpc.errors import HarnessError
-from minrpc.firmware import Firmware, build
-from minrpc.library import (
-    Address,
+from minrpc.errors import (
     CompileError,
     GuardError,
-    LinkError,
-    LoadedLibrary,
+    HarnessError,
+    LinkerError,
     LoadError,
     UndefinedSymbolsError,
-    out,
 )
+from minrpc.firmware import Firmware, build
+from minrpc.library import Address, LoadedLibrary, out
 from minrpc.pipeline import open_device
 from minrpc.running import RunningDevice
 
@@ -434,7 +432,7 @@ def test_symbols_that_are_nowhere(load: Load, tmp_path: Path, kinds: LoadedLibra
 def test_what_does_not_link(load: Load, tmp_path: Path) -> None:
     for name in "ab":
         (tmp_path / f"{name}.c").write_text("int twice(void) { return 1; }\n")
-    with pytest.raises(LinkError, match=r"a.c does not link\n.*multiple definition of"):
+    with pytest.raises(LinkerError, match=r"a.c does not link\n.*multiple definition of"):
         load(tmp_path / "a.c", tmp_path / "b.c")
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from minrpc.client import Device
-from minrpc.errors import ConfigurationError
-from minrpc.library import GuardError, LinkError, LoadedLibrary, Toolset, UndefinedSymbolsError, toolset_of
+from minrpc.errors import ConfigurationError, GuardError, LinkerError, UndefinedSymbolsError
+from minrpc.library import LoadedLibrary, Toolset, toolset_of
 from minrpc.library.loading import firmware_of
 
 from tests.native import need_tools
@@ -206,7 +206,7 @@ def test_variables_that_are_too_far(load: Load, toolset: Toolset, tmp_path: Path
     (tmp_path / "far.c").write_text("#include <stdio.h>\nvoid *f(void) { return stdout; }\n")
     words = [toolset.compiler, *toolset.flags, "-g", "-O2", "-fno-pic"]
     subprocess.run([*words, "-c", "far.c", "-o", "far.o"], cwd=tmp_path, check=True)
-    with pytest.raises(LinkError) as caught:
+    with pytest.raises(LinkerError) as caught:
         load(tmp_path / "far.o")
     assert "compile it with -fPIC" in str(caught.value)
 

@@ -11,8 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from minrpc.client import Device
+from minrpc.errors import LoadError
 from minrpc.firmware import Firmware
-from minrpc.library import LoadedLibrary, LoadError
+from minrpc.library import LoadedLibrary
 from minrpc.library.loading import firmware_from
 from minrpc.library.toolset import toolset_of
 

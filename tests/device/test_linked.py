@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from minrpc.errors import ConfigurationError
-from minrpc.library import LinkedLibrary, LoadedLibrary, LoadError
+from minrpc.errors import ConfigurationError, LoadError
+from minrpc.library import LinkedLibrary, LoadedLibrary
 from minrpc.pipeline import open_device
 from minrpc.running import RunningDevice
 from minrpc.targets import Target

@@ -11,13 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 from minrpc.client import Device
-from minrpc.errors import ConfigurationError, RemoteError
+from minrpc.errors import ConfigurationError, ModuleError, RemoteError
 from minrpc.firmware import Firmware
 from minrpc.library.linking import firmware_symbols
 from minrpc.library.loading import firmware_of
 from minrpc.library.toolset import program_facts, toolset_of
 from minrpc.tvm import llvm_target, pipe_program, session
-from minrpc.tvm.modules import ModuleError
 from minrpc.tvm.targets import description
 
 tvm = pytest.importorskip("tvm", reason="TVM is not installed: pip install 'minrpc-harness[tvm]'")

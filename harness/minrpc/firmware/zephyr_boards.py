@@ -18,7 +18,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
 
-from minrpc.errors import ConfigurationError, MissingError, ZephyrMissingError
+from minrpc.errors import ConfigurationError, MissingError, NoSuchBoardError, ZephyrMissingError
 from minrpc.firmware.cache import cache_home
 from minrpc.firmware.sources import firmware_root
 from minrpc.firmware.zephyr_workspace import Workspace, find_workspace, projects_of
@@ -55,10 +55,6 @@ _TIMING: Final = "-DCONFIG_MINRPC_CLOCK_TIMING=y"
 _TIMING_FUNCTIONS: Final = "Zephyr's timing functions"
 
 MODULE_STAGE: Final = "find Zephyr's modules"
-
-
-class NoSuchBoardError(ConfigurationError):
-    """The user's Zephyr has no board of that name."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,14 +2,14 @@
 """Any C function of a device, called with its own types: loaded into it, linked in, or there from the
 start."""
 
+from minrpc.errors import CompileError, GuardError, LinkerError, LoadError, UndefinedSymbolsError
 from minrpc.library.c_library import CFunction, CLibrary
-from minrpc.library.compiling import Compiled, CompileError, Sources, compile_sources
+from minrpc.library.compiling import Compiled, Sources, compile_sources
 from minrpc.library.firmware_functions import FirmwareFunctions
-from minrpc.library.frame import GuardError
 from minrpc.library.linked import LinkedLibrary, load_or_find, named, sources_of
-from minrpc.library.linking import Image, LinkError, UndefinedSymbolsError, link
+from minrpc.library.linking import Image, link
 from minrpc.library.loaded import LoadedLibrary
-from minrpc.library.loading import LoadError, firmware_of, load, load_compiled
+from minrpc.library.loading import firmware_of, load, load_compiled
 from minrpc.library.objects import function_sizes
 from minrpc.library.placing import out
 from minrpc.library.scalars import Address
@@ -25,8 +25,8 @@ __all__ = [
     "FirmwareFunctions",
     "GuardError",
     "Image",
-    "LinkError",
     "LinkedLibrary",
+    "LinkerError",
     "LoadError",
     "LoadedLibrary",
     "Sources",

@@ -18,7 +18,7 @@ from typing import Final
 from elftools.elf.constants import SH_FLAGS
 from elftools.elf.elffile import ELFFile
 
-from minrpc.errors import BuildError, ConfigurationError, ToolchainMissingError
+from minrpc.errors import CompileError, ConfigurationError, ToolchainMissingError
 from minrpc.firmware.cache import cache_home, kept, mark_used, scratch
 from minrpc.library.c_types import Declarations, Function
 from minrpc.library.objects import read_objects
@@ -38,21 +38,6 @@ _CXX_FLAGS: Final = (
 )  # fmt: skip
 # Zeroed memory up to here travels with the rest; more is zeroed on the device.
 _SMALL_BSS: Final = 512
-
-
-class CompileError(BuildError):
-    """A source did not compile. The compiler's own words follow, whole."""
-
-    default_next_step = "correct the first error above"
-
-    def __init__(self, message: str, output: str = "") -> None:
-        super().__init__(message, next_step=self.default_next_step)
-        self.stage = "compile"
-        self.output = output
-
-    def _report(self) -> list[str]:
-        lines = super()._report()
-        return [lines[0], *self.output.strip().splitlines()[:60], *lines[1:]]
 
 
 @dataclass(frozen=True)

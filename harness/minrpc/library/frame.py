@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
-from minrpc.errors import RemoteError
+from minrpc.errors import GuardError
 
 GUARD: Final = 8
 """Bytes of a guard word, at least: what fills up to the next block's alignment is guard, too."""
@@ -21,12 +21,6 @@ _PATTERN: Final = bytes.fromhex("a65b93c74e1d68f2")
 _HOLE: Final = 512
 # So many bytes more in an answer that comes anyway cost less than a per cent of a call.
 _ALONG: Final = 256
-
-
-class GuardError(RemoteError):
-    """A function wrote outside of an array that it was given."""
-
-    default_next_step = "correct the function, or the count that it was called with; the session goes on"
 
 
 @dataclass(eq=False)

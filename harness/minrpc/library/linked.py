@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from minrpc.client.device import Device
-from minrpc.errors import ConfigurationError
+from minrpc.errors import ConfigurationError, LoadError
 from minrpc.firmware import Firmware
 from minrpc.firmware.build import LIBRARIES
 from minrpc.library.c_library import CLibrary
 from minrpc.library.c_types import Declarations, Function
 from minrpc.library.compiling import Sources
 from minrpc.library.linked_in import declared_in, packed_name
-from minrpc.library.loading import LoadError, firmware_of, load
+from minrpc.library.loading import firmware_of, load
 from minrpc.library.program_types import program
 from minrpc.library.toolset import program_facts
 from minrpc.targets import Target

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from minrpc.errors import BuildError
+from minrpc.errors import LinkerError, UndefinedSymbolsError
 from minrpc.firmware.cache import cache_home, kept, scratch
 from minrpc.library import elf_tables
 from minrpc.library.compiling import Compiled
@@ -61,21 +61,6 @@ _TRUNCATED: Final = re.compile(
 _UNDEFINED: Final = re.compile(r"undefined reference to [`'\"](?P<name>[^'\"]+)['\"]")
 
 
-class LinkError(BuildError):
-    """What is to be loaded does not link against the firmware."""
-
-    default_next_step = "add the source or the archive that has it: sources=[...] or libraries=[...]"
-
-
-class UndefinedSymbolsError(LinkError):
-    """Symbols that neither the sources, nor the libraries, nor the firmware have. names: which."""
-
-    def __init__(self, message: str, names: Sequence[str] = (), details: Sequence[str] = ()) -> None:
-        super().__init__(message, details=details, next_step=self.default_next_step)
-        self.stage = "link"
-        self.names = tuple(names)
-
-
 @dataclass(frozen=True)
 class Image:
     """What is loaded.
@@ -97,7 +82,7 @@ class Image:
 def link(compiled: Compiled, toolset: Toolset, base: int, further: Mapping[str, int] | None = None) -> Image:
     """Link for the address `base`. further: addresses of symbols that the firmware's ELF does not have.
 
-    Raises UndefinedSymbolsError, LinkError with the linker's words.
+    Raises UndefinedSymbolsError, LinkerError with the linker's words.
     """
     known = further or {}
     far: set[str] = set()
@@ -160,7 +145,7 @@ def _far_calls(functions: Mapping[str, int], toolset: Toolset, directory: Path) 
     return (made,)
 
 
-def _failure(library: str, output: str) -> LinkError:
+def _failure(library: str, output: str) -> LinkerError:
     lines = [re.sub(r"^\S*ld(\.bfd)?: ", "", line) for line in output.splitlines() if not _NOISE.search(line)]
     names = tuple(dict.fromkeys(match["name"] for line in lines for match in _UNDEFINED.finditer(line)))
     shown = [line for line in lines if _UNDEFINED.search(line)]
@@ -168,10 +153,10 @@ def _failure(library: str, output: str) -> LinkError:
         wanted = ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
         who = "which neither its sources, nor its libraries, nor the firmware have"
         return UndefinedSymbolsError(f"{library} needs {wanted}, {who}", names, shown)
-    step = LinkError.default_next_step
+    step = LinkerError.default_next_step
     if _TRUNCATED.search(output):
         step = "compile it with -fPIC: variables of the C library lie further away than this code expects"
-    error = LinkError(f"{library} does not link", details=lines[:8], next_step=step)
+    error = LinkerError(f"{library} does not link", details=lines[:8], next_step=step)
     error.stage = "link"
     return error
 
@@ -222,7 +207,7 @@ def _symbol_source(elf: Path, thumb: bool) -> str:
     lines = [".syntax unified", ".thumb"] if thumb else []
     symbols = Elf(elf.read_bytes()).symbols
     if not symbols:
-        raise LinkError(f"{elf.name} has no symbols: nothing can be linked against it")
+        raise LinkerError(f"{elf.name} has no symbols: nothing can be linked against it")
     for one in symbols:
         # A simulator hides the simulated program's symbols from those of its own C library.
         hidden = one.bind == LOCAL and one.visibility == HIDDEN

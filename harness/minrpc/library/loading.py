@@ -18,11 +18,18 @@ from minrpc.client import memory
 from minrpc.client.device import Device
 from minrpc.client.function import RemoteModule
 from minrpc.client.rpc import RpcClient
-from minrpc.errors import DeviceMemoryError, DialectError, HarnessError, RemoteError
+from minrpc.errors import (
+    DeviceMemoryError,
+    DialectError,
+    HarnessError,
+    LoadError,
+    RemoteError,
+    UndefinedSymbolsError,
+)
 from minrpc.firmware import Firmware
 from minrpc.library.call_memory import upload
 from minrpc.library.compiling import Compiled, Sources, compile_sources
-from minrpc.library.linking import Image, UndefinedSymbolsError, link
+from minrpc.library.linking import Image, link
 from minrpc.library.loaded import LoadedLibrary
 from minrpc.library.thunks import START
 from minrpc.library.toolset import COMMANDS, Toolset, program_facts, toolset_of
@@ -41,14 +48,6 @@ _WORTH_STAGING: Final = 256
 # A build's directory is at most so far above its program: build/zephyr/zephyr.elf.
 _LEVELS: Final = 3
 _ROUNDS: Final = 4
-
-
-class LoadError(HarnessError):
-    """Code can't be loaded into this device."""
-
-    default_next_step = (
-        "build its firmware with -DMINRPC_CODE_LOADING=ON, on Zephyr with CONFIG_MINRPC_CODE_LOADING=y"
-    )
 
 
 def load(device: Device, sources: Sources, *, firmware: Firmware | None = None) -> LoadedLibrary:

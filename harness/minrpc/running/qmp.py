@@ -7,17 +7,11 @@ import json
 import socket
 from typing import Any
 
-from minrpc.errors import HarnessError
+from minrpc.errors import QmpError
 from minrpc.host.deadline import Deadline
 from minrpc.transport import SocketTransport
 
 _WRITE_S = 10.0
-
-
-class QmpError(HarnessError):
-    """QEMU refused a command."""
-
-    default_next_step = "report this together with the version that `minrpc doctor` prints"
 
 
 class Qmp:

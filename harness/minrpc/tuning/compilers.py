@@ -18,11 +18,11 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from multiprocessing.connection import Connection
 from typing import NamedTuple
 
-from minrpc.errors import BuildError, HarnessError
+from minrpc.errors import BuildError, HarnessError, LinkerError
 from minrpc.host.process import output_tail, spawn, stop_group
 from minrpc.library import Sources, compile_sources
 from minrpc.library.compiling import Compiled
-from minrpc.library.linking import Image, LinkError
+from minrpc.library.linking import Image
 from minrpc.library.loading import link_ahead
 from minrpc.library.toolset import Toolset
 from minrpc.tuning.candidates import Outcome
@@ -50,7 +50,7 @@ def built(sources: Sources, toolset: Toolset, base: int | None) -> Built:
     try:
         compiled = compile_sources(sources, toolset)
         image = None if base is None else link_ahead(compiled, toolset, base)
-    except LinkError as error:
+    except LinkerError as error:
         return Built(time.monotonic() - begin, outcome="link", reason=reason_of(error))
     except BuildError as error:
         return Built(time.monotonic() - begin, outcome="compile", reason=reason_of(error))

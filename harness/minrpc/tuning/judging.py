@@ -16,23 +16,25 @@ from typing import Final
 
 from minrpc.client import Device
 from minrpc.errors import (
+    BoardLostError,
     ConfigurationError,
     DeadlineError,
     DeviceMemoryError,
     DialectError,
     EmulatorExitedError,
+    GuardError,
     HarnessError,
     LinkClosedError,
+    LinkerError,
+    LinkError,
     NothingHeardError,
     RemoteError,
     SessionError,
 )
-from minrpc.errors import LinkError as DamagedLinkError
 from minrpc.firmware import Firmware
 from minrpc.host.deadline import Deadline
-from minrpc.library import GuardError, LoadedLibrary
+from minrpc.library import LoadedLibrary
 from minrpc.library.arguments import plan_call
-from minrpc.library.linking import LinkError
 from minrpc.library.loading import check_build, load_compiled, remember
 from minrpc.library.toolset import Toolset
 from minrpc.pipeline import connect, open_device
@@ -53,18 +55,9 @@ _CRASHES: Final = (
     LinkClosedError,
     SessionError,
     NothingHeardError,
-    DamagedLinkError,
+    LinkError,
     DialectError,
 )
-
-
-class BoardLostError(HarnessError):
-    """A board does not come back, so it judges no more."""
-
-    default_next_step = "reset it; reset_command or reset_line in minrpc.toml would do that after a crash"
-
-    verdict: Result | None = None
-    """What its candidate has done, if anything."""
 
 
 @dataclass
@@ -171,7 +164,7 @@ class Bench:
             result = Result(candidate, "no room", reason_of(error))
         except (GuardError, RemoteError) as error:
             result = Result(candidate, "wrong", error.message)
-        except LinkError as error:
+        except LinkerError as error:
             result = Result(candidate, "link", reason_of(error))
         except DeadlineError as error:
             result = Result(candidate, "hang", error.message)

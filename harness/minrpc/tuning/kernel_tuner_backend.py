@@ -21,10 +21,9 @@ from typing import Any, Final
 import numpy as np
 
 from minrpc.client import Device
-from minrpc.errors import BuildError, ConfigurationError, HarnessError
+from minrpc.errors import BuildError, ConfigurationError, HarnessError, LinkerError
 from minrpc.firmware import Firmware
 from minrpc.library import LoadedLibrary, Sources, compile_sources
-from minrpc.library.linking import LinkError
 from minrpc.library.loading import load_compiled
 from minrpc.library.toolset import toolset_of
 from minrpc.pipeline import open_device
@@ -144,7 +143,7 @@ class _Backend:
                 if self._device is None:
                     self._device = open_device(self._firmware, call_timeout_s=self._call_timeout_s)
                 self._library = load_compiled(self._device, compiled, self._toolset)
-            except (BuildError, LinkError):
+            except (BuildError, LinkerError):
                 return None
         return str(kernel_instance.name)
 

@@ -12,13 +12,13 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import NamedTuple, Protocol
 
-from minrpc.errors import ConfigurationError
+from minrpc.errors import BoardLostError, ConfigurationError
 from minrpc.firmware import Firmware
 from minrpc.library.loading import likely_base
 from minrpc.library.toolset import Toolset, toolset_of
 from minrpc.tuning.candidates import Candidate, Result, Space, best
 from minrpc.tuning.compilers import Built, Compilers
-from minrpc.tuning.judging import CALL_S, Bench, BoardLostError
+from minrpc.tuning.judging import CALL_S, Bench
 from minrpc.tuning.kernel import Kernel
 from minrpc.tuning.strategies import STRATEGIES, Strategy
 

@@ -27,9 +27,9 @@ from typing import Any, Final, Literal
 import numpy as np
 import numpy.typing as npt
 
+from minrpc.errors import ModelError
 from minrpc.tvm.c_names import field_names, renamed
 from minrpc.tvm.plan import Operator, Plan, Tensor, aligned
-from minrpc.tvm.relax import ModelError
 from minrpc.wire.dtypes import DataType, to_dtype, to_numpy
 
 VERSIONS: Final = (5, 6, 7)

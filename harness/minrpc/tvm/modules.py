@@ -26,7 +26,7 @@ from elftools.elf.relocation import RelocationSection
 from elftools.elf.sections import SymbolTableSection
 
 from minrpc.client import Device, RemoteArray
-from minrpc.errors import ConfigurationError
+from minrpc.errors import ModuleError
 from minrpc.firmware import Firmware
 from minrpc.firmware.cache import cache_home, kept, scratch
 from minrpc.library import LoadedLibrary
@@ -163,12 +163,6 @@ static int call(ffi *function, value *a, int *c, int n, value *r, int *rc)
 	return 0;
 }
 """
-
-
-class ModuleError(ConfigurationError):
-    """A file is no module of TVM's that a device could run."""
-
-    default_next_step = "load what export_library or write_to_file made for the device: .c, .o or .tar"
 
 
 def load_tvm(

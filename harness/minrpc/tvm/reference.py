@@ -12,9 +12,10 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from minrpc.errors import ModelError
 from minrpc.firmware.cache import scratch
 from minrpc.host.process import describe_status, output_tail, spawn, stop_group
-from minrpc.tvm.relax import ModelError, told_by_tvm, tvm
+from minrpc.tvm.relax import told_by_tvm, tvm
 
 _AFTER_END_S: Final = 2.0
 _BY_INPUTS: Final = (signal.SIGFPE, signal.SIGSEGV, signal.SIGBUS)

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from minrpc.errors import ConfigurationError, HarnessError
+from minrpc.errors import ConfigurationError, HarnessError, ModelError
 from minrpc.tvm.c_names import field_names, renamed
 from minrpc.tvm.plan import Operator, Plan, Tensor, aligned
 from minrpc.wire.dtypes import BOOLEAN, DataType, to_dtype
@@ -26,12 +26,6 @@ _FUNCTION: Final = re.compile(r"int32_t __tvm_ffi_(\w+)\(void\* self_handle[^;{]
 
 # What has no effect on a device whose memory is planned.
 _IGNORED: Final = ("relax.memory.kill_tensor", "relax.memory.kill_storage", "relax.vm.kill_object")
-
-
-class ModelError(ConfigurationError):
-    """The model has something that can't be run as straight code on a device."""
-
-    default_next_step = "see docs/tvm.md for what a model may have"
 
 
 def tvm() -> Any:  # noqa: ANN401 - TVM has no types

@@ -7,11 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from minrpc.errors import ConfigurationError, ZephyrMissingError
+from minrpc.errors import ConfigurationError, NoSuchBoardError, ZephyrMissingError
 from minrpc.firmware.sources import firmware_root
 from minrpc.firmware.zephyr_boards import (
     Board,
-    NoSuchBoardError,
     Uart,
     completed,
     link_of,

@@ -9,8 +9,8 @@ from typing import cast
 import numpy as np
 import pytest
 from minrpc.client.rpc import RpcClient
+from minrpc.errors import GuardError
 from minrpc.library.arguments import plan_call
-from minrpc.library.frame import GuardError
 from minrpc.library.quick import quick_call
 
 from tests.unit.library.host_library import HostLibrary

@@ -15,9 +15,8 @@ from typing import ClassVar, Literal
 import pytest
 import serial
 from minrpc import RunningDevice, Target, build, open_device, start
-from minrpc.errors import DeadlineError, ResetError
+from minrpc.errors import DeadlineError, LoadError, ResetError
 from minrpc.host.deadline import Deadline
-from minrpc.library import LoadError
 
 BOARD = Path(__file__).with_name("board.py")
 RESET_S = 60.0

@@ -23,13 +23,13 @@ from minrpc.errors import (
     HarnessError,
     LinkClosedError,
     QemuMissingError,
+    QmpError,
 )
 from minrpc.firmware import Firmware, build
 from minrpc.host.deadline import Deadline, read_before
 from minrpc.host.process import describe_status
 from minrpc.pipeline.requirements import lacking
 from minrpc.running import RunningDevice, start
-from minrpc.running.qmp import QmpError
 from minrpc.targets import PLATFORMS, Link, Platform, StartFields, Target
 
 # What every port says when it boots, that no session runs (without the lone fe before it).

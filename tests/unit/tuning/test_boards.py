@@ -12,9 +12,8 @@ import numpy as np
 import pytest
 from minrpc import Target, build
 from minrpc.cli import main
-from minrpc.library import LoadError
+from minrpc.errors import BoardLostError, LoadError
 from minrpc.tuning import Kernel, Space, tune
-from minrpc.tuning.judging import BoardLostError
 
 from tests.unit.plugin import board as board_program
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from minrpc.errors import ModelError
 from minrpc.tvm.mlf import read_mlf, read_params
 from minrpc.tvm.plan import Plan
-from minrpc.tvm.relax import ModelError
 
 from tests.unit.tvm import mlf_archive, waveforms
 from tests.unit.tvm.test_export import compiled

@@ -9,7 +9,8 @@ import tarfile
 from pathlib import Path
 
 import pytest
-from minrpc.tvm.modules import ModuleError, adapter_source, defined_functions, load_tvm, parts
+from minrpc.errors import ModuleError
+from minrpc.tvm.modules import adapter_source, defined_functions, load_tvm, parts
 
 
 def test_functions_of_today() -> None:

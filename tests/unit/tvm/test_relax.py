@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from minrpc.errors import ModelError
 from minrpc.tvm import relax as models
 from minrpc.tvm.plan import Plan
 
@@ -93,7 +94,7 @@ def test_outputs_between_other_tensors(tmp_path: Path) -> None:
 
 
 def test_a_shape_that_is_not_known_is_refused() -> None:
-    with pytest.raises(models.ModelError, match="is not known before the model runs"):
+    with pytest.raises(ModelError, match="is not known before the model runs"):
         models._shape([tvm.tirx.Var("n", "int64") if hasattr(tvm, "tirx") else tvm.tir.Var("n", "int64")])
 
 
@@ -107,7 +108,7 @@ int32_t __tvm_ffi_g(void* self_handle, void* args, int32_t num_args, void* resul
 }
 """
     assert models.workspaces(source) == {"f": 1008 + 16, "g": 0}
-    with pytest.raises(models.ModelError, match="the workspace of f has no fixed size"):
+    with pytest.raises(ModelError, match="the workspace of f has no fixed size"):
         models.workspaces(source.replace("(uint64_t)1000ULL", "(uint64_t)(n * 4)"))
 
 
@@ -129,7 +130,7 @@ def test_one_function_of_loops_becomes_a_library(tmp_path: Path) -> None:
     inputs, outputs = (ctypes.c_void_p * 1)(x.ctypes.data), (ctypes.c_void_p * 1)(y.ctypes.data)
     assert library.tvmgen_twice_run(inputs, outputs) == 0
     np.testing.assert_array_equal(y, 2 * x)
-    with pytest.raises(models.ModelError, match="the module has 2 functions of loops"):
+    with pytest.raises(ModelError, match="the module has 2 functions of loops"):
         models.function_plan(tvm.IRModule({"f": module["main"], "g": module["main"]}), "two")
 
 
@@ -140,7 +141,7 @@ def test_what_tvm_has_no_c_for_is_named() -> None:
     strange = te.compute((4,), lambda i: i.astype("int4"), name="b")
     module = tvm.IRModule({"fine": te.create_prim_func([twice]), "strange": te.create_prim_func([strange])})
     assert "fine" in models.c_source(tvm.IRModule({"fine": module["fine"]}))
-    with pytest.raises(models.ModelError, match=r"^TVM has no C for the operator strange: \S"):
+    with pytest.raises(ModelError, match=r"^TVM has no C for the operator strange: \S"):
         models.c_source(module)
 
 
@@ -150,8 +151,8 @@ def test_of_tvms_errors_one_line_is_told() -> None:
         ("one\n\ntwo", "one"),
         ("", "KeyError"),
     ]:
-        with pytest.raises(models.ModelError) as caught, models.told_by_tvm("it"):
+        with pytest.raises(ModelError) as caught, models.told_by_tvm("it"):
             raise KeyError if not text else RuntimeError(text)
         assert caught.value.message == f"it: {told}"
-    with pytest.raises(models.ModelError, match="ours"), models.told_by_tvm("it"):
-        raise models.ModelError("ours")
+    with pytest.raises(ModelError, match="ours"), models.told_by_tvm("it"):
+        raise ModelError("ours")
