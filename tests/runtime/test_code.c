@@ -347,22 +347,230 @@ TEST(functions_get_their_resource)
 	host_stop(host);
 }
 
-/* Nothing but the registry: its names, none, and its functions begin where it does. */
-TEST(a_block_of_one_registry)
+/* Without functions a registry has a count, in either form. */
+TEST(a_registry_without_functions)
+{
+	static const char *const names[] = {"\000\000", "\000A"};
+
+	for (size_t i = 0U; i < 2U; i++) {
+		struct host *host = start();
+		uint64_t block = upload(host);
+		struct image image = linked_at(block);
+		uint64_t module;
+
+		image.registry.funcs = (const TVMBackendPackedCFunc *)(uintptr_t)block;
+		memcpy(image.names, names[i], 2U);
+		image.registry.names = (const char *)(uintptr_t)block + sizeof(image) - 2U;
+		memcpy((char *)&image + sizeof(image) - 2U, names[i], 2U);
+		host_write(host, block, &image, sizeof(image));
+		module = load(host, block);
+		(void)expect_returned(get_function(host, module, "answer"), ARG_NULL);
+		(void)expect_returned(get_function(host, module, ""), ARG_NULL);
+		expect_exception(call(host, module + 1U), "no live function");
+		host_still_serves(host);
+		host_stop(host);
+	}
+}
+
+/* As TVM up to v0.8 writes it: the count is one byte. */
+TEST(a_registry_whose_count_is_a_byte)
 {
 	struct host *host = start();
-	uint64_t block =
-		get_u64(expect_returned(code_alloc(host, sizeof(TVMFuncRegistry)), ARG_HANDLE));
-	TVMFuncRegistry registry = {(const char *)(uintptr_t)block,
-				    (const TVMBackendPackedCFunc *)(uintptr_t)block};
+	uint64_t block = upload(host);
+	struct image image = linked_at(block);
+	uint64_t module;
 
-	host_write(host, block, &registry, sizeof(registry));
-	(void)expect_returned(code_load(host, block, 0U), ARG_MODULE);
-	expect_exception(code_load(host, block, 0U), "0x");
+	memcpy(image.names, "\002answer\0tick", 13U);
+	host_write(host, block, &image, sizeof(image));
+	module = load(host, block);
+	CHECK_EQ(get_u64(expect_returned(call(host, function(host, module, "answer")), ARG_INT)),
+		 42U);
+	(void)expect_returned(call(host, function(host, module, "tick")), ARG_NULL);
+	expect_exception(call(host, module + 3U), "no live function");
 	host_stop(host);
 }
 
-CHECK_MAIN(CASE(a_loaded_module_works_like_the_system_library), CASE(a_block_of_one_registry),
+/* What is not all in the block is no registry, by a byte too much or by far. */
+TEST(a_registry_lies_in_its_block_as_a_whole)
+{
+	struct host *host = start();
+	uint64_t block = upload(host);
+	const struct image good = linked_at(block);
+	const uint64_t end = block + sizeof(good);
+
+	for (int i = 0; i < 15; i++) {
+		struct image image = good;
+		char *last = image.names + sizeof(image.names);
+		uintptr_t names = 0U;
+		uintptr_t functions = 0U;
+
+		switch (i) {
+		case 0: /* the last name has no NUL */
+			memset(image.names + 9, 'x', sizeof(image.names) - 9U);
+			break;
+		case 1: /* nor has any */
+			memset(image.names + 2, 'x', sizeof(image.names) - 2U);
+			break;
+		case 2: /* more names than there are */
+			image.names[0] = 6;
+			break;
+		case 3:
+			image.names[0] = 5;
+			image.names[1] = 1;
+			break;
+		case 4: /* the count's second byte is outside */
+			names = (uintptr_t)end - 1U;
+			break;
+		case 5:
+			names = (uintptr_t)end;
+			break;
+		case 6:
+			names = (uintptr_t)block - 1U;
+			break;
+		case 7:
+			names = 8U;
+			break;
+		case 8:
+			names = UINTPTR_MAX;
+			break;
+		case 9: /* half of the last address is outside */
+			functions = (uintptr_t)end - 3U * sizeof(void *) / 2U;
+			break;
+		case 10:
+			functions = (uintptr_t)end - sizeof(void *);
+			break;
+		case 11:
+			functions = (uintptr_t)end;
+			break;
+		case 12:
+			functions = (uintptr_t)block - sizeof(void *);
+			break;
+		case 13:
+			functions = 8U;
+			break;
+		default:
+			functions = UINTPTR_MAX & ~(uintptr_t)7U;
+			break;
+		}
+		last[-1] = i < 2 ? 'x' : '\0';
+		image.registry.names = names != 0U ? (const char *)names : good.registry.names;
+		image.registry.funcs = functions != 0U ? (const TVMBackendPackedCFunc *)functions
+						       : good.registry.funcs;
+		host_write(host, block, &image, sizeof(image));
+		expect_exception(code_load(host, block, offsetof(struct image, registry)),
+				 "another address");
+		CHECK_EQ(readied, 0U);
+	}
+	host_write(host, block, &good, sizeof(good));
+	CHECK_EQ(get_u64(expect_returned(call(host, function(host, load(host, block), "answer")),
+					 ARG_INT)),
+		 42U);
+	host_still_serves(host);
+	host_stop(host);
+}
+
+/* An object has 4095 handles for functions: with more, the next object would be meant. */
+TEST(a_registry_has_as_many_functions_as_there_are_handles)
+{
+	enum {
+		MOST = 4095,
+	};
+	static struct {
+		TVMFuncRegistry registry;
+		TVMBackendPackedCFunc functions[MOST + 1];
+		char names[2U + 2U * (MOST + 1U)];
+	} image;
+
+	for (uint32_t count = MOST; count <= MOST + 1U; count++) {
+		struct host *host = host_boot((struct host_sizes){8192U, 256U, 1U << 17});
+		uint64_t block;
+
+		CHECK(host_take(host));
+		host_open(host, 0x23U);
+		block = get_u64(expect_returned(code_alloc(host, sizeof(image)), ARG_HANDLE));
+		image.registry.names =
+			(const char *)(uintptr_t)block + ((char *)image.names - (char *)&image);
+		image.registry.funcs =
+			(const TVMBackendPackedCFunc *)((uintptr_t)block + sizeof(TVMFuncRegistry));
+		for (uint32_t i = 0U; i < count; i++) {
+			image.functions[i] = i == count - 1U ? answer_42 : host_registry.funcs[0];
+			memcpy(image.names + 2U + 2U * i, i == count - 1U ? "b" : "a", 2U);
+		}
+		image.names[0] = (char)(count & 0xffU);
+		image.names[1] = (char)(count >> 8);
+		memcpy((void *)(uintptr_t)block, &image, sizeof(image));
+		if (count > MOST) {
+			expect_exception(code_load(host, block, 0U), "another address");
+		} else {
+			uint64_t module =
+				get_u64(expect_returned(code_load(host, block, 0U), ARG_MODULE));
+			uint64_t last = function(host, module, "b");
+
+			CHECK_EQ(last, module + MOST);
+			CHECK_EQ(get_u64(expect_returned(call(host, last), ARG_INT)), 42U);
+		}
+		host_stop(host);
+	}
+}
+
+/*
+ * Once a module is there the block's table is no longer read: overwritten by a copy, or by a
+ * function, it changes neither look-ups nor calls nor the names in texts.
+ */
+TEST(what_overwrites_a_loaded_table_changes_nothing)
+{
+	struct host *host = start();
+	uint64_t block = upload(host);
+	uint64_t module = load(host, block);
+	uint64_t answer = function(host, module, "answer");
+	uint64_t evaluator =
+		get_u64(expect_returned(make_evaluator(host, module, "tick"), ARG_FUNCTION));
+	uint8_t bytes[sizeof(struct image)];
+
+	for (int value = 0; value < 256; value += 51) {
+		memset(bytes, value, sizeof(bytes));
+		host_write(host, block, bytes, sizeof(bytes));
+		CHECK_EQ(function(host, module, "answer"), answer);
+		CHECK_EQ(get_u64(expect_returned(call(host, answer), ARG_INT)), 42U);
+		(void)expect_returned(call(host, function(host, module, "tick")), ARG_NULL);
+		(void)expect_returned(get_function(host, module, "nothing"), ARG_NULL);
+		(void)expect_returned(call(host, evaluator), ARG_BYTES);
+		expect_exception(call(host, module + 3U), "no live function");
+		expect_void(
+			free_handle(host,
+				    get_u64(expect_returned(make_evaluator(host, module, "answer"),
+							    ARG_FUNCTION)),
+				    ARG_FUNCTION));
+	}
+	expect_void(free_handle(host, module, ARG_MODULE));
+	CHECK_EQ(arena_check(&host->server.arena), 0U);
+	host_stop(host);
+}
+
+/* The name in the text of a failure is of the copied table, too. */
+TEST(a_loaded_functions_failure_has_its_name)
+{
+	struct host *host = start();
+	uint64_t block = upload(host);
+	struct image image = linked_at(block);
+	uint64_t module;
+
+	image.functions[1] = host_registry.funcs[1]; /* fail_at */
+	host_write(host, block, &image, sizeof(image));
+	module = load(host, block);
+	memset(&image, 0xff, sizeof(image));
+	host_write(host, block, &image, sizeof(image));
+	host_functions.fail_at = 1U;
+	expect_exception(call(host, function(host, module, "tick")),
+			 "tick returned -1, no message");
+	host_stop(host);
+}
+
+CHECK_MAIN(CASE(a_loaded_module_works_like_the_system_library), CASE(a_registry_without_functions),
+	   CASE(a_registry_whose_count_is_a_byte), CASE(a_registry_lies_in_its_block_as_a_whole),
+	   CASE(a_registry_has_as_many_functions_as_there_are_handles),
+	   CASE(what_overwrites_a_loaded_table_changes_nothing),
+	   CASE(a_loaded_functions_failure_has_its_name),
 	   CASE(what_is_freed_takes_its_functions_and_evaluators_along),
 	   CASE(the_session_end_frees_it), CASE(its_memory_can_be_read_and_written_at_any_offset),
 	   CASE(a_block_that_is_not_loaded_is_freed_like_data),

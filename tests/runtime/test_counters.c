@@ -64,18 +64,25 @@ static struct host *start(void)
 	return host;
 }
 
-static const struct answer *create(struct host *host, const char *name, const char *chosen)
+static const struct answer *create_repeated(struct host *host, const char *name, uint64_t repeat,
+					    const char *chosen)
 {
 	struct args args = {0};
 
 	arg(&args, ARG_MODULE, 0x8000U);
 	arg_string(&args, name);
-	for (uint32_t i = 0U; i < 4U; i++) {
-		arg(&args, ARG_INT, 1U); /* device type and id, number, repeat */
+	for (uint32_t i = 0U; i < 3U; i++) {
+		arg(&args, ARG_INT, 1U); /* device type and id, number */
 	}
+	arg(&args, ARG_INT, repeat);
 	arg(&args, ARG_INT, 0U);
 	arg_string(&args, chosen);
 	return host_call(host, host_global(host, "minrpc.time_evaluator"), &args);
+}
+
+static const struct answer *create(struct host *host, const char *name, const char *chosen)
+{
+	return create_repeated(host, name, 1U, chosen);
 }
 
 static const struct answer *run(struct host *host, const char *name, const char *chosen)
@@ -152,6 +159,75 @@ TEST(only_whole_names_are_known)
 	}
 	host_still_serves(host);
 	host_stop(host);
+}
+
+/* A row has 16 bytes and 8 for each counter: with two or more the largest repeat is over 4 GiB. */
+TEST(results_with_columns_that_do_not_fit_are_exceptions)
+{
+	static const char *const columns[] = {
+		"",
+		"narrow",
+		"link_received,link_sent",
+		"narrow,word,full,later,arena_bytes,link_received,link_sent",
+	};
+	static const uint64_t repeats[] = {8192U,       1U << 20,    0x04000000U,
+					   0x05555556U, 0x07ffffffU, 0x08000000U};
+	struct host *host = start();
+	const uint32_t used = host->server.arena.used;
+
+	for (size_t i = 0U; i < sizeof(columns) / sizeof(columns[0]); i++) {
+		for (size_t j = 0U; j < sizeof(repeats) / sizeof(repeats[0]); j++) {
+			struct args args = {0};
+			uint64_t evaluator = get_u64(expect_returned(
+				create_repeated(host, "tick", repeats[j], columns[i]),
+				ARG_FUNCTION));
+
+			expect_exception(host_call(host, evaluator, &args), "out of device memory");
+			arg(&args, ARG_HANDLE, evaluator);
+			arg(&args, ARG_INT, ARG_FUNCTION);
+			expect_void(host_syscall(host, RPC_FREE_HANDLE, &args));
+		}
+		expect_exception(create_repeated(host, "tick", 0x08000001U, columns[i]),
+				 "argument 5: expected 1 to 134217728");
+	}
+	CHECK_EQ(host_functions.calls, 0U);
+	CHECK_EQ(narrow.starts, 0U);
+	CHECK_EQ(host->server.arena.used, used);
+	host_still_serves(host);
+	host_stop(host);
+}
+
+/* The largest repeat that fits the arena, and one more. */
+TEST(results_with_columns_up_to_the_arenas_end)
+{
+	static const char *const columns[] = {"", "link_sent", "link_received,link_sent"};
+
+	for (uint32_t count = 0U; count < 3U; count++) {
+		struct host *host = start();
+		uint32_t row = 16U + 8U * count;
+		uint32_t repeat = 60000U / row;
+		const struct answer *answer;
+
+		for (;; repeat++) {
+			struct args args = {0};
+			uint64_t evaluator = get_u64(expect_returned(
+				create_repeated(host, "tick", repeat, columns[count]),
+				ARG_FUNCTION));
+
+			answer = host_call(host, evaluator, &args);
+			(void)arena_check(&host->server.arena);
+			if (answer->code == RPC_EXCEPTION) {
+				break;
+			}
+			CHECK_EQ(get_u64(expect_returned(answer, ARG_BYTES) + 8) >> 48, count);
+			arg(&args, ARG_HANDLE, evaluator);
+			arg(&args, ARG_INT, ARG_FUNCTION);
+			expect_void(host_syscall(host, RPC_FREE_HANDLE, &args));
+		}
+		expect_exception(answer, "out of device memory");
+		CHECK(repeat * row > 65000U);
+		host_stop(host);
+	}
 }
 
 /* And the most that was ever in use stays what it was. */
@@ -308,4 +384,6 @@ CHECK_MAIN(CASE(differences_are_modulo_a_counters_width),
 	   CASE(counters_stop_when_the_timed_function_fails), CASE(only_whole_names_are_known),
 	   CASE(a_calls_peak_is_above_what_was_in_use), CASE(the_list_tells_which_can_not_be_had),
 	   CASE(a_long_list_is_kept_where_it_fits), CASE(a_list_needs_memory),
+	   CASE(results_with_columns_that_do_not_fit_are_exceptions),
+	   CASE(results_with_columns_up_to_the_arenas_end),
 	   CASE(interrupts_are_masked_around_a_batch))

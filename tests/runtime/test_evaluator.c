@@ -4,6 +4,8 @@
  * The time evaluator, with a scripted clock: it advances by `host_functions.cost` with each call of
  * tick.
  */
+#include <stdio.h>
+
 #include "check.h"
 #include "functions.h"
 #include "host.h"
@@ -251,6 +253,35 @@ TEST(numbers_that_make_no_sense_are_exceptions)
 	}
 	CHECK_EQ(host->server.arena.used, 0U);
 	host_still_serves(host);
+	host_stop(host);
+}
+
+/* The largest value of each option is taken, one more is refused, whatever the others are. */
+TEST(each_option_has_a_limit)
+{
+	static const int64_t limit = 0x08000000;
+	static const char *const globals[] = {"runtime.RPCTimeEvaluator", "minrpc.time_evaluator"};
+	struct host *host = host_start();
+
+	for (int i = 0; i < 6; i++) {
+		for (int j = 0; j < 2; j++) {
+			struct options options = {.number = 1, .repeat = 1};
+			int64_t *all[] = {&options.number,        &options.repeat,
+					  &options.min_repeat_ms, &options.limit_zero,
+					  &options.cooldown_ms,   &options.repeats_to_cooldown};
+			char text[64];
+
+			*all[i] = limit;
+			free_evaluator(host, get_u64(expect_returned(create(host, globals[j],
+									    "tick", 11U, &options),
+								     ARG_FUNCTION)));
+			*all[i] = limit + 1;
+			(void)snprintf(text, sizeof(text), "argument %d: expected %d to 134217728",
+				       i + 4, i == 1 || (i == 0 && j == 0));
+			expect_exception(create(host, globals[j], "tick", 11U, &options), text);
+		}
+	}
+	CHECK_EQ(host->server.arena.used, 0U);
 	host_stop(host);
 }
 
@@ -786,7 +817,7 @@ CHECK_MAIN(CASE(one_untimed_call_then_number_calls_a_repeat), CASE(every_arity_i
 	   CASE(batches_grow_until_the_time_is_reached),
 	   CASE(a_short_function_under_a_coarse_clock), CASE(a_zero_reading_grows_too),
 	   CASE(a_clock_that_moves_late_is_waited_for), CASE(cooling_down),
-	   CASE(numbers_that_make_no_sense_are_exceptions),
+	   CASE(numbers_that_make_no_sense_are_exceptions), CASE(each_option_has_a_limit),
 	   CASE(results_that_do_not_fit_are_exceptions),
 	   CASE(more_results_than_tvms_client_can_take_are_refused),
 	   CASE(a_failure_anywhere_stops_the_timer), CASE(the_failing_functions_own_text_is_told),

@@ -204,6 +204,64 @@ TEST(what_is_no_memory_is_refused)
 	host_stop(host);
 }
 
+static const struct answer *numbered_lay_out(struct host *host, uint8_t sequence, uint64_t layout,
+					     uint64_t size)
+{
+	static struct answer answer;
+	struct bytes wire = {0};
+	struct bytes body = {0};
+	struct args args = {0};
+
+	arg(&args, ARG_HANDLE, arena_at(host));
+	arg(&args, ARG_INT, size);
+	arg(&args, ARG_HANDLE, 0U);
+	arg(&args, ARG_INT, 0U);
+	put_u64(&body, layout);
+	put_args(&body, &args);
+	put_numbered_request(&wire, host->session, sequence, RPC_CALL_FUNC, &body);
+	host_give(host, &wire);
+	host_take_next(host);
+	CHECK_EQ(open_numbered(&host->message), sequence);
+	answer.code = get_u32(host->message.body.data + 8);
+	answer.body = host->message.body.data + 12;
+	return &answer;
+}
+
+/* In the smallest arena that is taken, with and without blocks, the session goes on. */
+TEST(an_arena_has_room_for_what_each_request_needs)
+{
+	static const uint32_t kept[] = {0U, 100U, 1000U};
+
+	for (size_t i = 0U; i < sizeof(kept) / sizeof(kept[0]); i++) {
+		struct host *host = start();
+		uint64_t layout = host_global(host, "minrpc.layout");
+		uint8_t sequence = 0U;
+		uint32_t size = 0U;
+		bool done = false;
+
+		if (kept[i] != 0U) {
+			(void)host_alloc(host, kept[i]);
+		}
+		for (; !done; size += 16U) {
+			const struct answer *answer =
+				numbered_lay_out(host, ++sequence, layout, size);
+
+			CHECK(answer->code == RPC_RETURN || answer->code == RPC_EXCEPTION);
+			done = answer->code == RPC_RETURN && get_u64(answer->body + 20) == 1U;
+		}
+		CHECK_EQ(host->server.arena.size, size - 16U);
+		CHECK(size < 700U + 2U * kept[i]);
+		(void)arena_check(&host->server.arena);
+		CHECK_EQ(numbered_lay_out(host, ++sequence, layout, host->config.arena_size)->code,
+			 RPC_RETURN);
+		CHECK_EQ(host->server.arena.size, host->config.arena_size);
+		expect_exception(lay_out(host, arena_at(host), 96U, 0U, 0U),
+				 "too little memory for arrays: 96 bytes");
+		host_still_serves(host);
+		host_stop(host);
+	}
+}
+
 TEST(the_next_session_has_the_configurations)
 {
 	struct host *host = start();
@@ -265,6 +323,7 @@ CHECK_MAIN(CASE(a_smaller_arena_keeps_what_is_in_it), CASE(blocks_in_the_way_lea
 	   CASE(what_lies_behind_a_gap_is_in_the_way), CASE(a_layout_begins_the_arenas_peak_anew),
 	   CASE(code_gets_memory_of_its_own_and_goes_back_among_the_arrays),
 	   CASE(code_lies_in_memory_that_the_port_gave_for_it_only),
-	   CASE(what_is_no_memory_is_refused), CASE(the_next_session_has_the_configurations),
+	   CASE(what_is_no_memory_is_refused), CASE(an_arena_has_room_for_what_each_request_needs),
+	   CASE(the_next_session_has_the_configurations),
 	   CASE(what_functions_keep_between_sessions_stays_where_it_is),
 	   CASE(a_numbered_request_takes_memory_for_its_answer_anew))

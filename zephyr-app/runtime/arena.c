@@ -30,9 +30,10 @@ _Static_assert(sizeof(struct header) == MINRPC_ARENA_GRANULE, "payloads start on
 #define GUARD_SIZE (8U * MINRPC_GUARDS)
 #define OVERHEAD   ((uint32_t)sizeof(struct header) + GUARD_SIZE)
 
+/* By integers: C has no sum of NULL, which an empty arena's base may be, and 0. */
 static struct header *at(const void *base, uint32_t offset)
 {
-	return (struct header *)(void *)((uint8_t *)base + offset);
+	return (struct header *)((uintptr_t)base + offset);
 }
 
 static struct header *end(const struct minrpc_arena *arena)
@@ -97,7 +98,7 @@ void minrpc_arena_init(struct minrpc_arena *arena, void *buffer, uint32_t size)
 
 	*arena = (struct minrpc_arena){.base = buffer};
 	if (size >= skip + 2U * MINRPC_ARENA_GRANULE) {
-		arena->base += skip;
+		arena->base = (uint8_t *)at(buffer, skip);
 		arena->size = (size - skip) & ~(MINRPC_ARENA_GRANULE - 1U);
 		arena->top = arena->size;
 	}

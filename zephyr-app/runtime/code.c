@@ -4,6 +4,8 @@
  * Code that arrives over the link: a block of executable memory that the client copies it to, and a
  * module of its functions once it is there. The client has linked it for the block's address.
  */
+#include <string.h>
+
 #include "rpc.h"
 
 #if MINRPC_CODE_LOADING
@@ -11,6 +13,8 @@
 struct code {
 	struct minrpc_object object;
 	uintptr_t block;
+	TVMFuncRegistry registry;          /* of what follows */
+	TVMBackendPackedCFunc functions[]; /* and behind them the names */
 };
 
 /* A block starts where both an instruction and any datum may. */
@@ -46,21 +50,81 @@ static void destroy(struct minrpc_server *server, struct minrpc_object *object)
 	}
 }
 
+/* What a registry in a block consists of. */
+struct table {
+	TVMFuncRegistry registry;
+	uint32_t names_size; /* with the count in front and the last NUL; at least 2 */
+	uint32_t count;
+};
+
+/* Finds the end of `count` names; false when the last NUL is not within `room` bytes. */
+static bool measure_names(struct table *table, uint32_t room)
+{
+	const char *start = table->registry.names;
+	const char *end = start + room;
+	const char *at;
+
+	if (room < 2U) {
+		return false;
+	}
+	at = minrpc_packed_names(&table->registry, &table->count);
+	for (uint32_t left = table->count; left != 0U; left--) {
+		at = memchr(at, '\0', (size_t)(end - at));
+		if (at == NULL) {
+			return false;
+		}
+		at++;
+	}
+	/* The second byte tells one form from the other, also where there is no name. */
+	table->names_size = table->count == 0U ? 2U : (uint32_t)(at - start);
+	return true;
+}
+
 /*
- * The registry at `offset` in the block of `size` bytes; NULL unless it and its tables lie in the
- * block.
+ * Finds the registry at `offset` in the block. False unless all of it lies in the block: the
+ * registry, each name with its NUL, each function's address; or when it has more functions than an
+ * object has handles for.
  */
-static const TVMFuncRegistry *registry_in(uintptr_t block, uint32_t size, uint32_t offset)
+static bool find_table(uintptr_t block, uint32_t size, uint32_t offset, struct table *table)
 {
 	const TVMFuncRegistry *registry = (const TVMFuncRegistry *)(block + offset);
+	uintptr_t names;
+	uintptr_t functions;
 
 	if (size < sizeof(*registry) || offset > size - sizeof(*registry) ||
-	    offset % _Alignof(TVMFuncRegistry) != 0U ||
-	    (uintptr_t)registry->names - block >= size ||
-	    (uintptr_t)registry->funcs - block >= size) {
+	    offset % _Alignof(TVMFuncRegistry) != 0U) {
+		return false;
+	}
+	table->registry = *registry;
+	names = (uintptr_t)registry->names - block;
+	functions = (uintptr_t)registry->funcs - block;
+	return names < size && measure_names(table, size - (uint32_t)names) &&
+	       table->count <= MINRPC_OBJECT_FUNCTIONS && functions <= size &&
+	       table->count <= (size - functions) / sizeof(*registry->funcs);
+}
+
+/*
+ * A module of the block's functions. Its table is a copy: what later writes to the block, such as a
+ * function of it, changes nothing that a look-up reads.
+ */
+static struct code *create(struct minrpc_server *server, const struct table *table)
+{
+	uint32_t functions_size = table->count * (uint32_t)sizeof(*table->registry.funcs);
+	struct code *code = minrpc_object_create(server, (uint32_t)sizeof(*code) + functions_size +
+								 table->names_size);
+	char *names;
+
+	if (code == NULL) {
 		return NULL;
 	}
-	return registry;
+	names = (char *)(code->functions + table->count);
+	memcpy(code->functions, table->registry.funcs, functions_size);
+	memcpy(names, table->registry.names, table->names_size);
+	code->registry = (TVMFuncRegistry){names, code->functions};
+	code->object.type_code = kTVMModuleHandle;
+	code->object.module.packed = &code->registry;
+	code->object.destroy = destroy;
+	return code;
 }
 
 bool minrpc_code_load(struct minrpc_call *call)
@@ -69,30 +133,26 @@ bool minrpc_code_load(struct minrpc_call *call)
 	const struct minrpc_config *config = server->config;
 	const TVMValue *values = call->args.values;
 	uintptr_t block = minrpc_handle((uint64_t)values[0].v_int64);
-	const TVMFuncRegistry *registry;
+	struct table table;
 	struct code *code;
 	uint32_t size;
 
 	if (!minrpc_arena_find(minrpc_code_arena(server), block, MINRPC_ARENA_CODE, &size)) {
 		return minrpc_fail_handle(server, kTVMOpaqueHandle, block);
 	}
-	registry = registry_in(block, size, minrpc_size((uint64_t)values[1].v_int64));
-	if (registry == NULL) {
+	if (!find_table(block, size, minrpc_size((uint64_t)values[1].v_int64), &table)) {
 		return minrpc_fail(server, "no registry there: linked for another address");
 	}
 	if (config->platform->code_ready != NULL &&
 	    config->platform->code_ready(config->context, (void *)block, size) != 0) {
 		return minrpc_fail(server, "can't make 0x%x executable", (unsigned int)block);
 	}
-	code = minrpc_object_create(server, sizeof(*code));
+	code = create(server, &table);
 	if (code == NULL) {
 		return false;
 	}
 	minrpc_arena_set_kind(block, MINRPC_ARENA_CODE_IN_USE);
 	code->block = block;
-	code->object.type_code = kTVMModuleHandle;
-	code->object.module.packed = registry;
-	code->object.destroy = destroy;
 	call->value.v_int64 = code->object.handle;
 	call->type_code = kTVMModuleHandle;
 	return true;

@@ -13,7 +13,7 @@
 #define NUMBER_MAX 0x40000000U
 #endif
 
-/* No option is larger: a result of so many repeats still has a size of 32 bits. */
+/* The largest value of an option. */
 #define OPTION_MAX 0x08000000U
 
 /* The results that a message of 2,048 bytes has room for beside 43 bytes of headers. */
@@ -517,18 +517,19 @@ static void keep(const struct run *run, void *out, uint32_t index)
 	seconds[index] = minrpc_timer_seconds(&run->server->timer, sample->cycles) / sample->number;
 }
 
-static uint32_t result_size(const struct minrpc_server *server, const struct evaluator *evaluator)
+/* Bytes of the result. 64 bits: the client's repeat times a row of many columns is over 4 GiB. */
+static uint64_t result_size(const struct minrpc_server *server, const struct evaluator *evaluator)
 {
-	(void)server;
-	uint32_t repeat = evaluator->options[REPEAT];
+	uint64_t repeat = evaluator->options[REPEAT];
 
+	(void)server; /* only counters need it */
 #if MINRPC_COUNTING
 	if (evaluator->counting) {
-		return repeat * row_size(evaluator) + (uint32_t)sizeof(struct counting_header) +
+		return repeat * row_size(evaluator) + sizeof(struct counting_header) +
 		       names_size(server, evaluator);
 	}
 #endif
-	return repeat * (uint32_t)sizeof(double);
+	return repeat * sizeof(double);
 }
 
 static bool time_repeats(struct run *run, void *out)
@@ -579,14 +580,14 @@ static bool evaluate(struct minrpc_call *call)
 		TVMByteArray bytes;
 		uint64_t values[];
 	} *result;
-	uint32_t size = result_size(server, evaluator);
+	uint64_t size = result_size(server, evaluator);
 	bool done;
 
 	call->callee = &evaluator->callee;
 	if (!minrpc_bind_arguments(call)) {
 		return false;
 	}
-	result = minrpc_server_alloc(server, (uint32_t)sizeof(*result) + size, 1U,
+	result = minrpc_server_alloc(server, minrpc_size(sizeof(*result) + size), 1U,
 				     MINRPC_ARENA_RESULT);
 	server->result = result;
 	if (result == NULL || !enable_counters(&run, true)) {
@@ -598,7 +599,7 @@ static bool evaluate(struct minrpc_call *call)
 		return false;
 	}
 	result->bytes.data = (const char *)result->values;
-	result->bytes.size = size;
+	result->bytes.size = (size_t)size;
 	call->value.v_handle = &result->bytes;
 	call->type_code = kTVMBytes;
 	return true;

@@ -41,10 +41,23 @@ static bool overlap(const struct minrpc_arena *one, const struct minrpc_arena *o
 	return first < second ? second - first < one->size : first - second < other->size;
 }
 
-/* Blocks stay where they are: they must go on lying at the same offsets. */
-static bool holds_blocks(const struct minrpc_arena *moved, const struct minrpc_arena *arena)
+/*
+ * Takes the live blocks of `arena` over to where it is to lie. They keep their addresses: false,
+ * and nothing was done, where they would not be in it.
+ */
+static bool take_blocks(struct minrpc_arena *moved, const struct minrpc_arena *arena)
 {
-	return arena->end == 0U || (moved->base == arena->base && moved->size >= arena->end);
+	if (arena->end != 0U && (moved->base != arena->base || moved->size < arena->end)) {
+		return false;
+	}
+	moved->end = arena->end;
+	return true;
+}
+
+/* Whether each numbered request will have memory for its answer, so that the session can go on. */
+static bool has_spare(const struct minrpc_arena *arena)
+{
+	return !MINRPC_NUMBERED || minrpc_arena_largest_free(arena) >= MINRPC_SPARE_MIN;
 }
 
 static void move(struct minrpc_arena *arena, const struct minrpc_arena *moved)
@@ -56,13 +69,6 @@ static void move(struct minrpc_arena *arena, const struct minrpc_arena *moved)
 		arena->top = moved->size;
 		arena->peak = arena->used;
 	}
-}
-
-/* Whether it can be done: not where live blocks are in the way. */
-static bool can_lay_out(const struct minrpc_server *server, const struct minrpc_arena *arena,
-			const struct minrpc_arena *code)
-{
-	return holds_blocks(arena, &server->arena) && holds_blocks(code, &server->code);
 }
 
 void minrpc_layout_take(struct minrpc_server *server)
@@ -81,7 +87,8 @@ void minrpc_layout_restore(struct minrpc_server *server)
 	minrpc_arena_init(&server->next_arena, config->arena, config->arena_size);
 	minrpc_code_memory(config, &server->next_code);
 	/* What functions keep between calls may be in the way: then all stays as it is. */
-	server->laid_out = can_lay_out(server, &server->next_arena, &server->next_code);
+	server->laid_out = take_blocks(&server->next_arena, &server->arena) &&
+			   take_blocks(&server->next_code, &server->code);
 	minrpc_layout_take(server);
 }
 
@@ -109,13 +116,18 @@ bool minrpc_layout(struct minrpc_call *call)
 		return minrpc_fail(server, "no memory for arrays: %u bytes at 0x%x",
 				   (unsigned int)arena_size, (unsigned int)(uintptr_t)arena_at);
 	}
+	if (!has_spare(&arena)) {
+		return minrpc_fail(server, "too little memory for arrays: %u bytes",
+				   (unsigned int)arena_size);
+	}
 	if (overlap(&arena, &code)) {
 		return minrpc_fail(server, "arrays and code would overlap");
 	}
 	/* Memory for this answer's text, which it has none of. */
 	minrpc_free_spare(server);
 	/* Once this call is over: until then its workspace, though it has none, is the arena's. */
-	server->laid_out = can_lay_out(server, &arena, &code);
+	server->laid_out = take_blocks(&arena, &server->arena) && has_spare(&arena) &&
+			   take_blocks(&code, &server->code);
 	server->next_arena = arena;
 	server->next_code = code;
 	return minrpc_return_int(call, server->laid_out);

@@ -5,10 +5,9 @@
  */
 #include <string.h>
 
-#include <minrpc/function.h>
+#include "rpc.h"
 
-/* The names of a registry, one behind another. `*count` is 0 where there is no registry. */
-static const char *packed_names(const TVMFuncRegistry *registry, uint32_t *count)
+const char *minrpc_packed_names(const TVMFuncRegistry *registry, uint32_t *count)
 {
 	const uint8_t *names;
 
@@ -42,7 +41,7 @@ const char *minrpc_callee_name(const struct minrpc_callee *callee)
 	if (callee->function != NULL) {
 		return callee->function->name;
 	}
-	name = packed_names(callee->packed, &count);
+	name = minrpc_packed_names(callee->packed, &count);
 	for (uint32_t i = 0U; i < callee->index; i++) {
 		name = after(name);
 	}
@@ -63,7 +62,7 @@ uint32_t minrpc_library_find(const struct minrpc_library *library, const char *n
 				return index;
 			}
 		}
-		packed = packed_names(module->packed, &count);
+		packed = minrpc_packed_names(module->packed, &count);
 		for (; count != 0U; count--, index++, packed = after(packed)) {
 			if (strcmp(packed, name) == 0) {
 				return index;
@@ -88,7 +87,7 @@ bool minrpc_library_at(const struct minrpc_library *library, uint32_t index,
 			return true;
 		}
 		index -= module->count;
-		(void)packed_names(module->packed, &count);
+		(void)minrpc_packed_names(module->packed, &count);
 		if (index < count) {
 			callee->packed = module->packed;
 			callee->index = index;

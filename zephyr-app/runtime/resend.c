@@ -10,9 +10,6 @@
 
 #if MINRPC_NUMBERED
 
-/* What device_info and all short texts fit in. */
-#define SPARE_MIN 512U
-
 void minrpc_free_spare(struct minrpc_server *server)
 {
 	if (server->spare != NULL) {
@@ -33,8 +30,8 @@ bool minrpc_resend_reserve(struct minrpc_server *server, const struct minrpc_cur
 	struct minrpc_cursor head = *packet;
 	uint32_t size = minrpc_take_size(&head);
 
-	if (minrpc_take_u32(&head) != MINRPC_RPC_CALL_FUNC || size < SPARE_MIN) {
-		size = SPARE_MIN;
+	if (minrpc_take_u32(&head) != MINRPC_RPC_CALL_FUNC || size < MINRPC_SPARE_MIN) {
+		size = MINRPC_SPARE_MIN;
 	}
 	if (size <= server->spare_size) {
 		return true;

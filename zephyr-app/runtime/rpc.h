@@ -116,6 +116,14 @@ bool minrpc_call_handle(uintptr_t handle, struct minrpc_call *call);
 bool minrpc_find_module(struct minrpc_server *server, uintptr_t handle,
 			struct minrpc_library *library, uint32_t *first);
 
+/* --------------------------------------------------------------- library.c */
+
+/*
+ * The first name of a registry; the others follow, each behind the NUL of the one before. `*count`
+ * is their number: 0 for no registry.
+ */
+const char *minrpc_packed_names(const TVMFuncRegistry *registry, uint32_t *count);
+
 /* Fails unless the handle is a function's. */
 bool minrpc_check_function(struct minrpc_server *server, uintptr_t handle);
 
@@ -221,6 +229,9 @@ void minrpc_stream(struct minrpc_server *server);
 void minrpc_stream_refusal(struct minrpc_server *server);
 
 /* ----------------------------------------------------------------- resend.c */
+
+/* The least memory that is kept for a numbered reply: device_info and all short texts fit in. */
+#define MINRPC_SPARE_MIN 512U
 
 /* The memory for a numbered reply; the next request takes it anew. */
 #if MINRPC_NUMBERED
