@@ -1,12 +1,79 @@
 # SPDX-License-Identifier: Apache-2.0
-"""For all tests."""
+"""For all tests: what a run leaves out, and where C is built."""
 
 from collections.abc import Callable
+from functools import cache
+from importlib.metadata import PackageNotFoundError, distribution, requires
 from pathlib import Path
+from typing import Final
 
 import pytest
+from packaging.requirements import Requirement
 
 pytest_plugins = ["pytester"]
+
+# Distributions that some tests need, and that no extra has.
+_NO_EXTRA: Final = {"torch"}
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--all", action="store_true", help="slow tests, too: see DESIGN.md, Tests")
+    parser.addoption(
+        "--load", action="store_true", help="the whole of what tests/device does to load the link, not a part"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    for line in (
+        "extra(name): skipped unless all packages of this extra of minrpc-harness are installed",
+        "slow: left out without --all, unless its file is named on the command line",
+    ):
+        config.addinivalue_line("markers", line)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Deselects slow tests of files that the command line does not name."""
+    if config.getoption("--all"):
+        return
+    named = [Path(config.invocation_params.dir, argument.partition("::")[0]) for argument in config.args]
+    slow = {item for item in items if item.get_closest_marker("slow") and item.path not in named}
+    if slow:
+        config.hook.pytest_deselected(items=list(slow))
+        items[:] = [item for item in items if item not in slow]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Before any fixture; skipped here, all tests of an extra are one line of the summary."""
+    for mark in item.iter_markers("extra"):
+        (extra,) = mark.args
+        if missing := _missing_packages(extra):
+            what = extra if extra in _NO_EXTRA else f"-e '.[{extra}]'"
+            pytest.skip(f"not installed: {missing} (pip install {what})")
+
+
+@cache
+def _missing_packages(extra: str) -> str:
+    """The packages of an extra that are not installed, with commas."""
+    wanted = [
+        requirement.name
+        for requirement in map(Requirement, requires("minrpc-harness") or [])
+        if requirement.marker is not None
+        and not requirement.marker.evaluate({"extra": ""})
+        and requirement.marker.evaluate({"extra": extra})
+    ]
+    if extra in _NO_EXTRA:
+        wanted = [extra]
+    assert wanted, f"minrpc-harness has no extra {extra!r}"
+    return ", ".join(name for name in wanted if not _is_installed(name))
+
+
+def _is_installed(name: str) -> bool:
+    try:
+        distribution(name)
+    except PackageNotFoundError:
+        return False
+    return True
 
 
 @pytest.fixture(scope="session")
@@ -16,9 +83,3 @@ def native_build(
     """Gives build directories by name. pytest's cache keeps them: a second run builds what changed."""
     cache = getattr(request.config, "cache", None)
     return tmp_path_factory.mktemp if cache is None else cache.mkdir
-
-
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption(
-        "--load", action="store_true", help="the whole of what tests/device does to load the link, not a part"
-    )

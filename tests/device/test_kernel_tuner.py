@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -31,11 +30,13 @@ void scale(const int16_t *x, int16_t *y, int32_t n)
 """
 
 
+@pytest.mark.extra("kernel-tuner")
 @pytest.mark.parametrize("strategy", ["brute_force", "greedy_ils"])
 def test_its_strategies_find_the_best_on_a_device(
     firmware: Firmware | None, load: object, tmp_path: Path, strategy: str
 ) -> None:
-    kernel_tuner: Any = pytest.importorskip("kernel_tuner")
+    import kernel_tuner
+
     assert firmware is not None
     source = tmp_path / "scale.c"
     source.write_text(SOURCE)

@@ -22,8 +22,7 @@ from minrpc.tvm import export
 from tests.unit.tvm import mobile_net, waveforms
 from tests.unit.tvm.onnx_model import write_kinds, write_nodes, write_onnx
 
-pytest.importorskip("tvm", reason="TVM is not installed: pip install 'minrpc-harness[tvm]'")
-pytest.importorskip("onnx", reason="onnx is not installed: pip install 'minrpc-harness[tvm]'")
+pytestmark = pytest.mark.extra("tvm")
 
 
 @pytest.fixture(scope="module")

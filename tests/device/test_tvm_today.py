@@ -19,7 +19,7 @@ from minrpc.library.toolset import program_facts, toolset_of
 from minrpc.tvm import llvm_target, pipe_program, session
 from minrpc.tvm.targets import description
 
-tvm = pytest.importorskip("tvm", reason="TVM is not installed: pip install 'minrpc-harness[tvm]'")
+pytestmark = pytest.mark.extra("tvm")
 
 
 @pytest.fixture
@@ -43,6 +43,8 @@ def can_load(device: Device) -> None:
 
 
 def on_device(remote: Any, data: Any) -> Any:  # noqa: ANN401
+    import tvm
+
     return tvm.runtime.tensor(data, remote.cpu(0))
 
 
@@ -100,12 +102,16 @@ def test_errors(remote: Any) -> None:  # noqa: ANN401
 
 
 def test_the_device_allocates_and_fills(remote: Any) -> None:  # noqa: ANN401
+    import tvm
+
     tensor = tvm.runtime.empty((16,), "float32", remote.cpu(0))
     remote.get_function("tvm.contrib.random.random_fill_for_measure")(tensor)
     assert np.unique(tensor.numpy()).size > 8
 
 
 def test_more_than_there_is(remote: Any) -> None:  # noqa: ANN401
+    import tvm
+
     with pytest.raises(Exception, match="bytes"):
         tvm.runtime.empty((1 << 29,), "float32", remote.cpu(0))
     assert remote.system_lib()["inc"](1) == 2
@@ -118,10 +124,13 @@ def test_attributes_of_the_device(remote: Any) -> None:  # noqa: ANN401
 @pytest.fixture(scope="module")
 def generated() -> Any:  # noqa: ANN401
     """`scaled(a, b)`: b = 2 * exp(a), sixteen floats, as `tvm.compile` gives it for C."""
+    import tvm
+
     return compiled(tvm.target.Target("c"))
 
 
 def compiled(target: Any) -> Any:  # noqa: ANN401
+    import tvm
     from tvm import te
 
     a = te.placeholder((16,), "float32", name="a")
@@ -205,6 +214,7 @@ def test_an_object_of_llvms(device: Device) -> None:
 @pytest.mark.parametrize("kind", ["c", "llvm"])
 def test_arithmetic_that_a_core_may_not_have(device: Device, dtype: str, kind: str) -> None:
     """Then functions of the compiler's library do it, which are called as that one calls them."""
+    import tvm
     from tvm import te
 
     a, b = (te.placeholder((8,), dtype, name=name) for name in "ab")
@@ -229,6 +239,7 @@ def test_arithmetic_that_a_core_may_not_have(device: Device, dtype: str, kind: s
 @pytest.mark.usefixtures("can_load")
 @pytest.mark.parametrize("kind", ["c", "llvm"])
 def test_booleans(device: Device, kind: str) -> None:
+    import tvm
     from tvm import te
 
     a = te.placeholder((4,), "bool", name="a")
@@ -248,6 +259,8 @@ def test_an_archive_for_another_processor(
     tmp_path: Path,
 ) -> None:
     """Said so, and the session goes on."""
+    import tvm
+
     mine = description(toolset_of(firmware_of(device)))["mtriple"]
     other = "riscv32-unknown-elf" if not mine.startswith("riscv32") else "thumbv7m-none-eabi"
     module = compiled(tvm.target.Target({"kind": "llvm", "mtriple": other}))
@@ -263,6 +276,7 @@ def test_an_archive_for_another_processor(
 @pytest.mark.usefixtures("can_load")
 def test_what_calls_tvms_runtime_is_refused(device: Device) -> None:
     """LLVM's code would call it through a pointer that stays NULL."""
+    import tvm
     from tvm import topi
 
     a = tvm.te.placeholder((4,), "float32", name="a")
@@ -302,6 +316,8 @@ def test_a_client_over_two_pipes(
     firmware: Firmware | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its end is a SIGKILL for the program, which leaves nothing behind."""
+    import tvm
+
     if firmware is None or firmware.target.serial_port:
         pytest.skip("a device that was not started from here")
     monkeypatch.setenv("TMPDIR", str(tmp_path))

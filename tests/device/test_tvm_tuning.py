@@ -25,7 +25,7 @@ from minrpc.firmware import Firmware
 from tests.device.conftest import Amount
 from tests.docs.pages import ROOT, blocks_of
 
-pytest.importorskip("tvm", reason="TVM is not installed: pip install 'minrpc-harness[tvm]'")
+pytestmark = pytest.mark.extra("tvm")
 
 HERE = Path(__file__).parent
 # TVM's own processes import TVM, each for itself, and LLVM compiles: on a busy machine that takes long.

@@ -40,7 +40,8 @@ def workflow() -> str:
 
 
 def steps() -> tuple[dict[str, Any], dict[str, str]]:
-    yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
+    import yaml
+
     document = yaml.safe_load(workflow())
     (job,) = document["jobs"].values()
     return {step.get("name", step.get("uses")): step for step in job["steps"]}, document["env"]
@@ -102,6 +103,7 @@ def test_it_is_short() -> None:
     assert len(workflow().splitlines()) <= 30
 
 
+@pytest.mark.extra("zephyr")
 def test_a_change_that_makes_add_slower_and_bigger(checkout: Path) -> None:
     named, env = steps()
     measured = run_step(named["Measure"], checkout, env)
@@ -122,6 +124,7 @@ def test_a_change_that_makes_add_slower_and_bigger(checkout: Path) -> None:
     assert (checkout / file).read_text() == summary
 
 
+@pytest.mark.extra("zephyr")
 def test_a_change_that_changes_nothing(checkout: Path) -> None:
     named, env = steps()
     git(checkout, "revert", "--no-edit", "HEAD")
@@ -131,6 +134,7 @@ def test_a_change_that_changes_nothing(checkout: Path) -> None:
     assert "none of 1 slower" in (checkout.parent / "summary.md").read_text()
 
 
+@pytest.mark.extra("zephyr")
 def test_a_change_that_brings_the_function(checkout: Path) -> None:
     """What it started from has nothing to compare with: the job goes on to its summary and comment."""
     named, env = steps()

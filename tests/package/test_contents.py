@@ -20,8 +20,6 @@ COPIES = "minrpc/firmware/sources"
 @pytest.fixture(scope="session")
 def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A directory with both, as `python -m build` makes them: the wheel from the sdist."""
-    pytest.importorskip("build", reason="the package `build` is not installed")
-    pytest.importorskip("hatchling", reason="the package `hatchling` is not installed")
     if not (ROOT / ".git").exists():
         pytest.skip("only a checkout of git says which files belong to it")
     target = tmp_path_factory.mktemp("dist")
@@ -38,6 +36,7 @@ def tracked(*paths: str) -> set[str]:
     return {name for name in listed.decode().splitlines() if (ROOT / name).is_file()}
 
 
+@pytest.mark.extra("dev")
 def test_the_sdist_is_the_checkout(dist: Path) -> None:
     (file,) = dist.glob("*.tar.gz")
     with tarfile.open(file) as sdist:
@@ -46,6 +45,7 @@ def test_the_sdist_is_the_checkout(dist: Path) -> None:
     assert [name for name, member in members.items() if member.issym() or member.islnk()] == []
 
 
+@pytest.mark.extra("dev")
 def test_the_wheel_builds_all_firmware(dist: Path) -> None:
     (file,) = dist.glob("*.whl")
     names = set(zipfile.ZipFile(file).namelist())

@@ -18,15 +18,15 @@ ROWS = [
 
 
 @pytest.mark.parametrize(("suffix", "magic"), [("png", b"\x89PNG"), ("svg", b"<?xml")])
+@pytest.mark.extra("plot")
 def test_it_is_drawn(tmp_path: Path, suffix: str, magic: bytes) -> None:
-    pytest.importorskip("matplotlib")
     target = tmp_path / f"bench.{suffix}"
     plot.draw(Report({}, ROWS), target)
     assert target.read_bytes().startswith(magic)
 
 
+@pytest.mark.extra("plot")
 def test_every_ratio_is_in_it(tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
     target = tmp_path / "bench.svg"
     plot.draw(Report({}, ROWS), target)
     drawn = target.read_text()

@@ -15,8 +15,7 @@ from minrpc.cli import main
 from tests.unit.tvm import mlf_archive, waveforms
 from tests.unit.tvm.onnx_model import need_gather, write_nodes, write_onnx
 
-pytest.importorskip("tvm", reason="TVM is not installed: pip install 'minrpc-harness[tvm]'")
-pytest.importorskip("onnx", reason="onnx is not installed: pip install 'minrpc-harness[tvm]'")
+pytestmark = pytest.mark.extra("tvm")
 
 
 def test_it_runs_and_tells(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

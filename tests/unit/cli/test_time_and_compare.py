@@ -63,8 +63,8 @@ def test_elements_are_small_and_the_same_each_time(dtype: str) -> None:
     assert (np.abs(first.astype(float)) <= 5).all()
 
 
-def test_a_time_is_shown_kept_and_drawn(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    kept, drawn = tmp_path / "times.json", tmp_path / "times.svg"
+def test_a_time_is_shown_and_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    kept = tmp_path / "times.json"
     assert main([*TIME, "add", "--shape", "64", "--json", str(kept)]) == 0
     assert main([*TIME, "inc", "--arg", "5", "--net", "--json", str(kept)]) == 0
     shown = capsys.readouterr().out
@@ -75,7 +75,11 @@ def test_a_time_is_shown_kept_and_drawn(tmp_path: Path, capsys: pytest.CaptureFi
     assert first.firmware is not None
     assert first.firmware.compiler
     assert "-O2" in first.firmware.flags
-    pytest.importorskip("matplotlib")
+
+
+@pytest.mark.extra("plot")
+def test_a_time_is_drawn(tmp_path: Path) -> None:
+    drawn = tmp_path / "times.svg"
     assert main([*TIME, "inc", "--arg", "5", "--plot", str(drawn)]) == 0
     assert drawn.read_text().lstrip().startswith("<?xml")
 
@@ -179,8 +183,8 @@ def test_compare_nothing_is_no_success(
     assert reason in said
 
 
+@pytest.mark.extra("plot")
 def test_compare_draws(tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
     base, picture = tmp_path / "base.json", tmp_path / "both.png"
     base.write_text(dump([recorded([1000] * 6)]))
     assert main(["compare", str(base), str(base), "--plot", str(picture)]) == 0

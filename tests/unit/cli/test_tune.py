@@ -58,7 +58,7 @@ def due() -> dict[int, str]:
 
 
 def test_all_that_it_writes(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    files = ["--results", "r.jsonl", "--t4", "t4.json", "--plot", "p.png"]
+    files = ["--results", "r.jsonl", "--t4", "t4.json"]
     assert main([*command, "--check", "right.py:right", *files]) == 0
     shown = capsys.readouterr().out
     assert "16 tried: 8 right, 8 wrong" in shown
@@ -69,6 +69,11 @@ def test_all_that_it_writes(command: list[str], capsys: pytest.CaptureFixture[st
     assert [one["invalidity"] == "correct" for one in t4["results"]] == [
         outcome == "correct" for outcome in due().values()
     ]
+
+
+@pytest.mark.extra("plot")
+def test_a_picture(command: list[str]) -> None:
+    assert main([*command, "--budget", "2", "--plot", "p.png"]) == 0
     assert Path("p.png").read_bytes().startswith(b"\x89PNG")
 
 
@@ -145,10 +150,10 @@ def test_what_makes_no_sense_is_said_before_anything_runs(
     assert Path("right.py").read_text() == CHECK
 
 
+@pytest.mark.extra("dask")
 def test_a_scheduler_that_is_not_there_is_named(
     command: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    pytest.importorskip("distributed", reason="pip install 'minrpc-harness[dask]'")
     assert main([*command, "--dask", "tcp://127.0.0.1:1"]) == 2
     assert "tcp://127.0.0.1:1" in capsys.readouterr().err
 

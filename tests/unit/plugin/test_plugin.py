@@ -437,7 +437,6 @@ def test_the_total_limit_ends_the_run(pytester: pytest.Pytester) -> None:
 
 
 def test_workers_of_xdist_have_devices_of_their_own(pytester: pytest.Pytester) -> None:
-    pytest.importorskip("xdist")
     pytester.makepyfile(ADD, test_more=ADD)
     result = run(pytester, "--platform", "posix", "-n", "2")
     result.assert_outcomes(passed=2)
@@ -445,7 +444,6 @@ def test_workers_of_xdist_have_devices_of_their_own(pytester: pytest.Pytester) -
 
 
 def test_a_board_is_for_one_process(pytester: pytest.Pytester) -> None:
-    pytest.importorskip("xdist")
     pytester.makepyfile(ADD)
     result = run(pytester, "--serial-port", "/dev/ttyACM0", "-n", "2")
     assert result.ret == pytest.ExitCode.USAGE_ERROR

@@ -34,8 +34,6 @@ def run_of_tests(pytester: pytest.Pytester, *options: str) -> Run:
 
 @pytest.mark.parametrize("options", [(), ("-n", "2")])
 def test_a_page_has_each_test_of_a_device(pytester: pytest.Pytester, options: tuple[str, ...]) -> None:
-    if options:
-        pytest.importorskip("xdist")
     run = run_of_tests(pytester, *options)
     outcomes = {one.test.split("::")[1].split("[")[0]: one for one in run.tests}
     assert {name: one.outcome for name, one in outcomes.items()} == {

@@ -49,12 +49,12 @@ def test_the_tree_adds_up() -> None:
     }
 
 
+@pytest.mark.extra("zephyr")
 def test_zephyrs_own_tool_reads_it(tmp_path: Path) -> None:
     """Since anytree 2.9 a node's `size` is how many nodes it has, so this tool tells what is new and gone."""
     script = Path(os.environ.get("ZEPHYR_BASE", "")) / "scripts/footprint/fpdiff.py"
     if not os.environ.get("ZEPHYR_BASE") or not script.is_file():
         pytest.skip("ZEPHYR_BASE names no Zephyr with scripts/footprint/fpdiff.py")
-    pytest.importorskip("anytree")
     base, head = tmp_path / "base.json", tmp_path / "head.json"
     base.write_text(json.dumps(size_report(PIECES, "flash")))
     renamed = [one._replace(symbol="h") if one.symbol == "f" else one for one in PIECES]

@@ -12,11 +12,12 @@ from minrpc.timing.compare import compare
 
 from tests.unit.timing.samples import recorded
 
+pytestmark = pytest.mark.extra("plot")
+
 
 @pytest.fixture
 def figures(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Every figure that is made."""
-    pytest.importorskip("matplotlib")
     made: list[Any] = []
 
     def kept(width: float, height: float) -> Any:  # noqa: ANN401 - matplotlib has no types

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import importlib.util
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +15,7 @@ from minrpc.targets import Target
 from minrpc.tuning import Kernel, Result, Space, tune
 from minrpc.tuning.cluster import DaskWorkers
 
-distributed: Any = pytest.importorskip("distributed")
+pytestmark = pytest.mark.extra("dask")
 
 SOURCE = Path(__file__).parents[2] / "device" / "c" / "tuned.c"
 CHECK = """
@@ -48,12 +47,14 @@ def told(results: list[Result]) -> dict[int, tuple[object, ...]]:
 
 
 def test_two_workers_say_what_one_device_says(tmp_path: Path) -> None:
+    import distributed
+
     target = Target.named("bare_mps2_an385")
     if lacks := lacking(target.platform):
         pytest.skip("; ".join(one.name for one in lacks))
     kernel, firmware = kernel_in(tmp_path), build(target)
     here = told(list(tune(kernel, SPACE, firmware)))
-    with distributed.LocalCluster(
+    with distributed.LocalCluster(  # type: ignore[no-untyped-call]
         n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
     ) as cluster:
         workers = DaskWorkers(cluster.scheduler_address, kernel, target)

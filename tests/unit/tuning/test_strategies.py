@@ -41,8 +41,8 @@ def best_of(numbers: list[int]) -> float:
     return min(one.cycles for one in map(result, numbers) if one.valid)
 
 
+@pytest.mark.extra("tune")
 def test_tpe_proposes_nothing_twice_and_all_in_the_end() -> None:
-    pytest.importorskip("optuna")
     small = Space({"A": ["1", "2", "3"]}, [("-O2",), ("-O3",)])
     strategy = STRATEGIES["tpe"](small, 3)
     asked = []
@@ -52,21 +52,21 @@ def test_tpe_proposes_nothing_twice_and_all_in_the_end() -> None:
     assert sorted(asked) == list(range(len(small)))
 
 
+@pytest.mark.extra("tune")
 def test_tpe_is_the_same_for_a_seed() -> None:
-    pytest.importorskip("optuna")
     assert tried("tpe", 40, seed=5) == tried("tpe", 40, seed=5)
 
 
+@pytest.mark.extra("tune")
 def test_tpe_finds_better_than_chance() -> None:
     """Over ten seeds, of 60 of 512: invalid ones on the way do not hinder it."""
-    pytest.importorskip("optuna")
     by_chance = [best_of(tried("random", 60, seed)) for seed in range(10)]
     by_tpe = [best_of(tried("tpe", 60, seed)) for seed in range(10)]
     assert sum(by_tpe) < sum(by_chance)
 
 
+@pytest.mark.extra("tune")
 def test_tpe_learns_from_what_is_known_and_does_not_try_it_again() -> None:
-    pytest.importorskip("optuna")
     known = [result(number) for number in tried("random", 60, seed=2)]
     asked = tried("tpe", 30, seed=4, known=known)
     assert not set(asked) & {one.candidate.number for one in known}

@@ -11,8 +11,7 @@ import pytest
 
 from tests.unit.tvm.onnx_model import need_gather, write_nodes
 
-pytest.importorskip("tvm", reason="TVM is not installed: pip install 'minrpc-harness[tvm]'")
-pytest.importorskip("onnx", reason="onnx is not installed: pip install 'minrpc-harness[tvm]'")
+pytestmark = pytest.mark.extra("tvm")
 
 Tensor = tuple[str, str, list[int]]
 TABLE: Tensor = ("t", "float32", [6, 4])

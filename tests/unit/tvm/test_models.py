@@ -76,9 +76,9 @@ def measured(*cycles: int) -> Measurement:
     )
 
 
+@pytest.mark.extra("plot")
 def test_a_picture_of_a_run(tmp_path: Path) -> None:
     """The run's own time, and each operator's share of it."""
-    pytest.importorskip("matplotlib")
     operators = (OperatorTime("first", measured(250)), OperatorTime("second" * 9, measured(700, 800, 750)))
     run = ModelRun("net", {}, measured(900, 1000, 2000), operators, 0, 0, 0, 0, 0)
     draw_runs({"mine": run, "other": replace(run, whole=measured(2000))}, tmp_path / "p.svg")

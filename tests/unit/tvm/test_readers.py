@@ -13,7 +13,7 @@ from minrpc.errors import ConfigurationError
 from tests.unit.tvm import waveforms
 from tests.unit.tvm.tflite_model import write_tflite
 
-pytest.importorskip("tvm", reason="TVM is not installed: pip install 'minrpc-harness[tvm]'")
+pytestmark = pytest.mark.extra("tvm")
 
 
 @pytest.fixture(scope="module")
@@ -35,12 +35,13 @@ def check(path: Path, network: waveforms.Network) -> None:
 
 
 def test_tflite(network: waveforms.Network, tmp_path: Path) -> None:
-    pytest.importorskip("tflite", reason="tflite is not installed: pip install tflite")
     check(write_tflite(tmp_path / "net.tflite", network), network)
 
 
+@pytest.mark.extra("torch")
 def test_pytorch(network: waveforms.Network, tmp_path: Path) -> None:
-    torch = pytest.importorskip("torch", reason="torch is not installed: pip install torch")
+    import torch
+
     layers = torch.nn.Sequential(
         linear(torch, network.w1, network.b1), torch.nn.ReLU(), linear(torch, network.w2, network.b2)
     )
@@ -58,12 +59,12 @@ def linear(torch: Any, weights: waveforms.Floats, offsets: waveforms.Floats) -> 
 
 
 @pytest.mark.parametrize(
-    ("suffix", "package", "kind"), [("tflite", "tflite", "TFLite"), ("pt2", "torch", "PyTorch")]
+    ("suffix", "kind"),
+    [("tflite", "TFLite"), pytest.param("pt2", "PyTorch", marks=pytest.mark.extra("torch"))],
 )
-def test_what_is_no_model(suffix: str, package: str, kind: str, tmp_path: Path) -> None:
+def test_what_is_no_model(suffix: str, kind: str, tmp_path: Path) -> None:
     from minrpc.tvm.models import model_of
 
-    pytest.importorskip(package)
     path = tmp_path / f"net.{suffix}"
     with pytest.raises(ConfigurationError, match="there is no file"):
         model_of(path)

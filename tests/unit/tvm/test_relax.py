@@ -16,11 +16,12 @@ from minrpc.tvm.plan import Plan
 
 from tests.unit.tvm.test_export import compiled
 
-tvm = pytest.importorskip("tvm", reason="TVM is not installed: pip install 'minrpc-harness[tvm]'")
+pytestmark = pytest.mark.extra("tvm")
 
 
 def network(rng: np.random.Generator) -> Any:  # noqa: ANN401
     """Convolution, relu, linear, softmax on an 8x8 picture."""
+    import tvm
     from tvm.relax.frontend import nn
 
     class Net(nn.Module):  # type: ignore[misc]
@@ -42,6 +43,8 @@ def network(rng: np.random.Generator) -> Any:  # noqa: ANN401
 
 
 def on_host(module: Any, x: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:  # noqa: ANN401
+    import tvm
+
     machine = tvm.relax.VirtualMachine(tvm.compile(module, "llvm"), tvm.cpu())
     result: npt.NDArray[np.float32] = machine["forward"](tvm.runtime.tensor(x)).numpy()
     return result
@@ -94,6 +97,8 @@ def test_outputs_between_other_tensors(tmp_path: Path) -> None:
 
 
 def test_a_shape_that_is_not_known_is_refused() -> None:
+    import tvm
+
     with pytest.raises(ModelError, match="is not known before the model runs"):
         models._shape([tvm.tirx.Var("n", "int64") if hasattr(tvm, "tirx") else tvm.tir.Var("n", "int64")])
 
@@ -114,6 +119,7 @@ int32_t __tvm_ffi_g(void* self_handle, void* args, int32_t num_args, void* resul
 
 def test_one_function_of_loops_becomes_a_library(tmp_path: Path) -> None:
     """As the tuner's best schedule does; its vectors become loops."""
+    import tvm
     from tvm import te
 
     a = te.placeholder((4, 8), "float32", name="a")
@@ -135,6 +141,7 @@ def test_one_function_of_loops_becomes_a_library(tmp_path: Path) -> None:
 
 
 def test_what_tvm_has_no_c_for_is_named() -> None:
+    import tvm
     from tvm import te
 
     twice = te.compute((4,), lambda i: i.astype("float32") * 2.0, name="b")
