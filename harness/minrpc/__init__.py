@@ -38,7 +38,6 @@ __all__ = [
     "SystemLibrary",
     "Target",
     "TimingResult",
-    "__version__",
     "build",
     "connect",
     "open_device",

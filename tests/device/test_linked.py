@@ -30,7 +30,7 @@ def platform(running_device: RunningDevice) -> str:
 
 
 def test_what_holds_for_loaded_code_holds_for_linked_in(platform: str) -> None:
-    words = ["-q", "-x", "-p", "no:cacheprovider", "-n", "0", "--platforms-file", str(FILE)]
+    words = ["-q", "-x", "-p", "no:cacheprovider", "-n", "0", "--minrpc-platforms-file", str(FILE)]
     words += [str(HERE / SAME), "--platform", platform, "-k", "kinds or not loaded"]
     ran = subprocess.run(
         [sys.executable, "-m", "pytest", *words], capture_output=True, text=True, check=False

@@ -28,7 +28,7 @@ def main(arguments: argparse.Namespace) -> int:
     """Check all targets; 0 when everything is right on each."""
     options = options_from(vars(arguments))
     selection = selected(arguments)
-    total = Deadline("check", options.total_s)
+    total = Deadline("check", options.total_timeout_s)
     checked = [_check(target, total) for target in selection.targets]
     say(f"\n{report_text(checked)}")
     passed = all(one.passed for one in checked)

@@ -39,7 +39,7 @@ def main(arguments: argparse.Namespace) -> int:
     if arguments.seconds < 0:
         raise ConfigurationError("--seconds is at least 0", next_step="leave it out")
     selection = selected(arguments)
-    total = Deadline("clock", options.total_s)
+    total = Deadline("clock", options.total_timeout_s)
     clocks = [_show(target, arguments.seconds, total) for target in selection.targets]
     write_json(arguments, {"clocks": clocks})
     return 0

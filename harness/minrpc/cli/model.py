@@ -77,7 +77,7 @@ def main(arguments: argparse.Namespace) -> int:
         _export(model, arguments.export)
         return 0
     selection = selected(arguments)
-    total = Deadline("model", options.total_s)
+    total = Deadline("model", options.total_timeout_s)
     given: Path | None = arguments.inputs
     inputs = read_inputs(given, model.plan) if given else model.random_inputs(arguments.seed)
     if model.module is not None:

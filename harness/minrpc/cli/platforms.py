@@ -32,7 +32,9 @@ def main(arguments: argparse.Namespace) -> int:
 
 def _entry(platform: Platform, lacks: list[Requirement]) -> dict[str, Any]:
     """Its fields, whether it can run here, and what is missing."""
-    return {**asdict(platform), "here": not lacks, "lacks": [asdict(one) for one in lacks]}
+    fields = asdict(platform)
+    fields |= dict(fields.pop("device_options"))
+    return {**fields, "here": not lacks, "lacks": [asdict(one) for one in lacks]}
 
 
 def _row(platform: Platform, lacks: list[Requirement]) -> tuple[str, ...]:

@@ -64,7 +64,7 @@ def main(arguments: argparse.Namespace) -> int:
     target = target.changed(cmake_options=arguments.option)
     print(f"{target.name}: firmware", file=sys.stderr, flush=True)
     firmware = build(target)
-    total = Deadline("profile", options.total_s)
+    total = Deadline("profile", options.total_timeout_s)
     with ExitStack() as stack:
         counters = QemuCounters(Image(firmware.elf), flow=True)
         running = stack.enter_context(start(firmware, counters=counters, total=total))

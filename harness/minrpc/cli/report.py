@@ -146,7 +146,7 @@ def _measured(arguments: argparse.Namespace) -> Run:
         raise ConfigurationError("--number and --repeat are at least 1", next_step="leave them out")
     options = options_from(vars(arguments))
     selection = selected(arguments)
-    total = Deadline("report", options.total_s)
+    total = Deadline("report", options.total_timeout_s)
     done = [
         _measure(arguments, target.changed(cmake_options=arguments.option), plan, total)
         for target in selection.targets

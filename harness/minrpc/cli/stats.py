@@ -26,7 +26,7 @@ def main(arguments: argparse.Namespace) -> int:
     """Ask each device, and show."""
     options = options_from(vars(arguments))
     selection = selected(arguments)
-    total = Deadline("stats", options.total_s)
+    total = Deadline("stats", options.total_timeout_s)
     for target in selection.targets:
         with start(target, total=total) as running, connect(running, total=total) as device:
             info = device.info()

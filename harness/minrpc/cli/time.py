@@ -92,7 +92,7 @@ def main(arguments: argparse.Namespace) -> int:
     if arguments.json and arguments.json != STDOUT:
         read_records(arguments.json, missing=[])
     selection = selected(arguments)
-    total = Deadline("time", options.total_s)
+    total = Deadline("time", options.total_timeout_s)
     if arguments.constant_time:
         targets = [one.changed(cmake_options=arguments.option) for one in selection.targets]
         return max([_constant_time(arguments, target, plan, total) for target in targets])

@@ -34,9 +34,6 @@ if TYPE_CHECKING:
 
 # As shells have it for a program that SIGINT ended.
 _STOPPED: Final = 130
-# What one call may take, unless --call-timeout says less.
-CALL_S: Final = 10.0
-
 _SEVERAL: Final = {
     "action": "append",
     "default": [],
@@ -255,6 +252,7 @@ def _try_all(
     file: ResultsFile | None,
 ) -> bool:
     """Add what comes of each to `results` and the file; whether Ctrl-C has stopped it."""
+    from minrpc.tuning.judging import CANDIDATE_TIMEOUT_S
     from minrpc.tuning.run import tune
 
     budget: int | None = arguments.budget
@@ -273,7 +271,7 @@ def _try_all(
         jobs=arguments.jobs,
         seed=arguments.seed,
         known=tuple(results.values()),
-        call_timeout_s=min(target.call_timeout_s, CALL_S),
+        call_timeout_s=min(target.call_timeout_s, CANDIDATE_TIMEOUT_S),
         workers=_dask(arguments.dask, kernel, target) if arguments.dask else None,
         ports=ports,
     )

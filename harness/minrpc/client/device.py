@@ -28,6 +28,7 @@ from minrpc.errors import (
     SessionTerminatedError,
 )
 from minrpc.host.deadline import Deadline
+from minrpc.host.limits import CALL_TIMEOUT_S, SESSION_TIMEOUT_S
 from minrpc.timing import DeviceClock
 from minrpc.transport import Transport
 from minrpc.wire.dtypes import DTypeLike, to_dtype, to_numpy
@@ -68,8 +69,8 @@ class Device:
         owner: Owner | None = None,
         *,
         total: Deadline | None = None,
-        session_timeout_s: float = 30.0,
-        call_timeout_s: float = 60.0,
+        session_timeout_s: float = SESSION_TIMEOUT_S,
+        call_timeout_s: float = CALL_TIMEOUT_S,
         resend: bool = False,
         direct: bool = True,
         keep_link: bool = False,

@@ -52,7 +52,7 @@ def named(device: Device, name: str, *, linked: bool | None = None) -> CLibrary:
         raise LoadError(
             f"the library {name} is not in the firmware of {device.name}",
             stage="load",
-            next_step=f"leave `linked = false` out of [libraries.{name}] and --libraries loaded, or load it",
+            next_step=f"leave out `linked = false` of [libraries.{name}], and --libraries-as loaded",
         )
     try:
         return load(device, sources_of(find_library(libraries, name)), firmware=firmware)

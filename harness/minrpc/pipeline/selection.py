@@ -39,17 +39,19 @@ def select(options: Options, missing: Callable[[Platform], list[Requirement]] = 
     Raises ConfigurationError for an unknown platform, and for one that was named and can't run here: a test
     that was asked for is never left out in silence.
     """
-    if options.build_dir is not None:
+    given = options.given
+    if given.get("build_dir") is not None:
         return Selection((_of_build(options),), {})
-    if options.serial_port is not None:
+    if given.get("serial_port") is not None:
         return Selection((_at_port(options),), {})
     platforms = load_platforms(options.platforms_file)
     named = [resolved(find_platform(platforms, name)) for name in options.platforms if name not in GROUPS]
+    timing = given.get("timing")
     for platform in named:
-        _require(platform, options.timing, missing)
+        _require(platform, timing, missing)
     chosen = {platform.name: platform for platform in (*named, *_able(platforms, options))}
     reasons = {
-        name: "" if platform in named else reason(platform, options.timing, missing(platform))
+        name: "" if platform in named else reason(platform, timing, missing(platform))
         for name, platform in chosen.items()
     }
     targets = tuple(options.target(platform) for name, platform in chosen.items() if not reasons[name])
@@ -99,13 +101,13 @@ def _require(
 def _at_port(options: Options) -> Target:
     """A board that the table does not know is tested too: its name is a label then."""
     name = options.platforms[0] if options.platforms else None
-    target = Target.named(name, platforms_file=options.platforms_file, serial_port=options.serial_port)
-    return options.target(target.platform)
+    return Target.named(name, platforms_file=options.platforms_file, **options.given)
 
 
 def _of_build(options: Options) -> Target:
     """What a finished build holds. Its name is the user's, else the directory's."""
-    assert options.build_dir is not None
-    name = options.platforms[0] if options.platforms else options.build_dir.resolve().name
-    about = f"the firmware in {options.build_dir}"
+    build_dir = options.given["build_dir"]
+    assert build_dir is not None
+    name = options.platforms[0] if options.platforms else build_dir.resolve().name
+    about = f"the firmware in {build_dir}"
     return options.target(Platform(name, port="zephyr", starts="board", description=about))

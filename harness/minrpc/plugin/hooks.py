@@ -52,6 +52,7 @@ def pytest_load_initial_conftests(
     option_names.look_past_short_names(early_config, parser, args)
     yield
     option_names.add_short(early_config, parser)
+    option_names.refuse_former_names(parser, args)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -190,7 +191,7 @@ def pytest_runtest_makereport(
         for shared in item.stash.get(_USED, []):
             report.sections += shared.sections()
         if run.total.expired():
-            limit = f"{run.options.total_s:g} s"
+            limit = f"{run.options.total_timeout_s:g} s"
             option = option_names.spelled(item.config, "total-timeout")
             item.session.shouldfail = f"the total limit of {limit} has passed ({option})"
     return report
@@ -309,7 +310,7 @@ def load(request: pytest.FixtureRequest, device: Device) -> Callable[..., CLibra
     """`load("fir.c", flags=["-O3"])` gives the functions of C files; paths start at the test.
 
     They are compiled and loaded as Device.load does it, unless minrpc.toml has a library of just these files,
-    flags, ...: then it comes as that says, or as --libraries does: linked into the firmware, or loaded.
+    flags, ...: then it is linked into the firmware or loaded, as that says, or --minrpc-libraries-as does.
     `load("dsp")` names such a library.
     """
     from minrpc.library import load_or_find
@@ -329,7 +330,7 @@ def firmware(request: pytest.FixtureRequest, minrpc_shared: SharedDevice) -> Fir
 
 @pytest.fixture
 def timing_check(request: pytest.FixtureRequest, running_device: RunningDevice) -> TimingCheck:
-    """Fails on a wrong time where times are exact, or with --strict-timing; warns elsewhere."""
+    """Fails on a wrong time where times are exact, or with --minrpc-strict-timing; warns elsewhere."""
     from minrpc.plugin.timing import TimingCheck
 
     return TimingCheck(

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Option names beside other plugins: `--minrpc-NAME` always works, `--NAME` where nobody else has it.
+"""Option names beside other plugins: each option is `--minrpc-NAME`, and two have a short name, too.
 
-Two plugins that register one name end every run of pytest, and who registers first is chance. So the short
-names are added last, when the other plugins and the conftest files have named theirs.
+Two plugins that register the same name end every run of pytest, and their order is chance. So the short names
+are added after those of the other plugins and the conftest files, and only where nobody else has them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from minrpc.targets.option_table import DEVICE_OPTIONS
 _PREFIX: Final = "minrpc"
 
 OPTIONS: Final[Mapping[str, Mapping[str, Any]]] = {
-    **DEVICE_OPTIONS,
+    **{name: option.argparse for name, option in DEVICE_OPTIONS.items()},
     "strict-timing": {
         "action": "store_true",
         "help": "fail on a wrong time that is not exact, too: by the host's clock, or of a board",
@@ -37,6 +37,9 @@ OPTIONS: Final[Mapping[str, Mapping[str, Any]]] = {
         "help": "succeed though tests wanted a device and none could run",
     },
 }
+
+SHORT: Final = ("platform", "serial-port")
+"""Those that also have a short name, `--NAME`."""
 
 TAKEN: Final = pytest.StashKey[tuple[str, ...]]()
 """The short names, "--platform", that mean something else in this run."""
@@ -56,6 +59,8 @@ def option_of(config: pytest.Config, name: str) -> Any:  # noqa: ANN401 - of the
 
 def spelled(config: pytest.Config, name: str) -> str:
     """As the user writes it in this run."""
+    if name not in SHORT:
+        return f"--{_PREFIX}-{name}"
     taken = config.stash.get(TAKEN, None)
     short = f"--{name}"
     return f"--{_PREFIX}-{name}" if taken is None or short in taken else short
@@ -69,7 +74,7 @@ def values(config: pytest.Config) -> dict[str, Any]:
 def given(config: pytest.Config) -> bool:
     """Whether the user said anything about devices."""
     return any(
-        option_of(config, name) != attributes.get("default") for name, attributes in DEVICE_OPTIONS.items()
+        option_of(config, name) != option.argparse.get("default") for name, option in DEVICE_OPTIONS.items()
     )
 
 
@@ -91,7 +96,15 @@ def add_short(config: pytest.Config, parser: pytest.Parser) -> None:
     """The names that nobody else has registered by now."""
     free = _free(parser)
     _add_short(parser.getgroup(_PREFIX).addoption, free)
-    config.stash[TAKEN] = tuple(f"--{name}" for name in OPTIONS if name not in free)
+    config.stash[TAKEN] = tuple(f"--{name}" for name in SHORT if name not in free)
+
+
+def refuse_former_names(parser: pytest.Parser, args: Sequence[str]) -> None:
+    """Raise pytest.UsageError for `--NAME` where only `--minrpc-NAME` is ours, and nobody else has it."""
+    for word in parser.parse_known_and_unknown_args(list(args))[1]:
+        name = word.removeprefix("--").partition("=")[0]
+        if word.startswith("--") and name in OPTIONS:
+            raise pytest.UsageError(f"--{name} is not known here; the option is --{_PREFIX}-{name}")
 
 
 def _add_short(add: Any, names: Sequence[str]) -> None:  # noqa: ANN401 - argparse's or pytest's
@@ -106,11 +119,7 @@ def _destination(name: str) -> str:
 
 def _free(parser: pytest.Parser) -> list[str]:
     """The short names that pytest does not know: it leaves them among the unknown ones."""
-    try:
-        unknown = parser.parse_known_and_unknown_args([f"--{name}=?" for name in OPTIONS])[1]
-    except (pytest.UsageError, SystemExit):  # One is known, and does not take such a value.
-        return [name for name in OPTIONS if _is_free(parser, name)]
-    return [name for name in OPTIONS if f"--{name}=?" in unknown]
+    return [name for name in SHORT if _is_free(parser, name)]
 
 
 def _is_free(parser: pytest.Parser, name: str) -> bool:

@@ -88,7 +88,7 @@ class Run:
             self.options = as_twister_says(config, options_from(values(config)))
         except HarnessError as error:
             self.misused = error
-        self.total = Deadline("test run", self.options.total_s)
+        self.total = Deadline("test run", self.options.total_timeout_s)
         if self.misused is None:
             self._select()
         self.tally.left_out = dict(self.selection.left_out)
@@ -141,7 +141,7 @@ class Run:
             if target.name == what:
                 return target
         platform = resolved(find_platform(load_platforms(self.options.platforms_file), what))
-        why = reason(platform, self.options.timing, lacking(platform))
+        why = reason(platform, self.options.given.get("timing"), lacking(platform))
         if why:
             self.tally.left_out[what] = why
             pytest.skip(f"{what} can't run here: {why}")

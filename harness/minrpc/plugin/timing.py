@@ -22,7 +22,7 @@ class TimingCheck:
     """Says what a wrong time means here: a failure where times are exact, else a warning.
 
     exact: QEMU counts instructions.
-    strict: --strict-timing was given, so that any wrong time fails.
+    strict: --minrpc-strict-timing was given, so that any wrong time fails.
     platform: whose bounds hold; None where there are none.
     """
 
@@ -36,7 +36,7 @@ class TimingCheck:
             return
         if self.exact or self.strict:
             pytest.fail(text)
-        warnings.warn(TimingWarning(f"{text} (--strict-timing makes this a failure)"), stacklevel=2)
+        warnings.warn(TimingWarning(f"{text} (--minrpc-strict-timing makes this a failure)"), stacklevel=2)
 
     def bounds(self, measurement: Measurement) -> None:
         """Expect the median inside the platform's own bounds for this function, if it has any."""

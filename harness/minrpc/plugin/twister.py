@@ -11,7 +11,6 @@ import os
 import re
 import shlex
 import subprocess
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from _pytest.junitxml import xml_key
 from minrpc.errors import ConfigurationError
 from minrpc.firmware.zephyr_build import board_of
 from minrpc.host.process import spawn_on, stop_group
+from minrpc.targets import TargetFields
 from minrpc.targets.options import Options
 
 
@@ -31,28 +31,27 @@ def runs_here(config: pytest.Config) -> bool:
 
 def as_twister_says(config: pytest.Config, options: Options) -> Options:
     """`options` with twister's build and device, where twister runs this test; else as they are."""
-    if not runs_here(config) or options.build_dir or options.serial_port:
+    if not runs_here(config) or options.given.get("build_dir") or options.given.get("serial_port"):
         return options
     build_dir = _option(config, "--build-dir")
     if build_dir is None:
         return options
     # Zephyr 3.7 names a platform for hardware only.
     name = _option(config, "--platform") or board_of(Path(build_dir))
-    options = replace(options, build_dir=Path(build_dir), platforms=(name,))
+    given = TargetFields(build_dir=Path(build_dir))
     if _option(config, "--device-type") != "hardware":
-        return options
+        return options.changed(platforms=(name,), given=given)
     port = _option(config, "--device-serial") or _served(config)
     if port is None:
         raise ConfigurationError(
             "twister names no serial port for RPC",
             next_step="give the board one in the hardware map (serial:), or use --device-serial",
         )
-    return replace(
-        options,
-        serial_port=port,
-        flash_arguments=tuple(_flash_arguments(config)),
-        flash_command=_flash_command(config),
-    )
+    given |= TargetFields(serial_port=port, flash_arguments=tuple(_flash_arguments(config)))
+    command = _flash_command(config)
+    if command:
+        given["flash_command"] = command
+    return options.changed(platforms=(name,), given=given)
 
 
 class ReportForTwister:

@@ -16,6 +16,10 @@
     [platforms.my_board.time_bounds]    # seconds that a call takes, at least and at most
     add = [20e-6, 25e-6]
 
+    [device]                            # for all platforms: options of devices, by Python's names
+    call_timeout_s = 120                # one platform has them among its own keys
+    link = "socket"
+
     [firmware]                          # for all platforms: the user's own C
     sources = ["kernels/*.c"]           # paths are relative to this file
     include_dirs = ["include"]
@@ -49,11 +53,12 @@ from minrpc.errors import ConfigurationError
 from minrpc.names import did_you_mean, instead_of
 from minrpc.targets.libraries import NamedLibrary, named_library
 from minrpc.targets.libraries import merged as merged_libraries
+from minrpc.targets.option_table import FILE_OPTIONS, Option
 from minrpc.targets.project import OWN, find_project_file, own_value
 from minrpc.targets.table import PLATFORMS, Platform, Port, ResetLine, Start, TimeBound
 from minrpc.timing.clock import Counts
 
-_NO_KEYS = ("name", "project", "named_libraries")
+_NO_KEYS = ("name", "project", "named_libraries", "device_options")
 _FIELDS = {one.name: one.type for one in fields(Platform) if one.name not in _NO_KEYS}
 _FIELDS |= {"extends": "str"}
 _CHOICES = {
@@ -64,7 +69,7 @@ _CHOICES = {
 }
 _NONE = "none"
 _NAME = re.compile(r"[A-Za-z0-9][\w.+-]*")
-_TABLES = ("platforms", "firmware", "libraries", "limits")
+_TABLES = ("platforms", "device", "firmware", "libraries", "limits")
 _NEW_BOARD = {"port": "zephyr", "starts": "board"}
 
 
@@ -106,12 +111,13 @@ def merge(
     origin: the file's name, for messages. directory: where it lies: its paths are relative to that.
     """
     _check_keys(document, _TABLES, origin, "")
-    merged = dict(platforms)
+    options = _options(document.get("device", {}), origin, "device")
+    merged = {name: _with_options(platform, options) for name, platform in platforms.items()}
     entries = document.get("platforms", {})
     if not isinstance(entries, Mapping):
         raise ConfigurationError(f"{origin}: platforms must be a table, [platforms.NAME]")
     for name, entry in entries.items():
-        merged[name] = _merge_one(merged, name, entry, origin, directory)
+        merged[name] = _merge_one(merged, name, entry, options, origin, directory)
     own = _for_all(document.get("firmware", {}), origin, directory)
     libraries = _libraries(document.get("libraries", {}), origin, directory)
     if own or libraries:
@@ -167,27 +173,73 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 def _merge_one(
-    platforms: Mapping[str, Platform], name: str, entry: object, origin: str, directory: Path
+    platforms: Mapping[str, Platform],
+    name: str,
+    entry: object,
+    for_all: Mapping[str, Any],
+    origin: str,
+    directory: Path,
 ) -> Platform:
+    """The platform of one entry. for_all: the options of [device]."""
     where = f"platforms.{name}"
     if not _NAME.fullmatch(name):
         step = "a name is of letters, digits, and _ . + - after the first"
         raise ConfigurationError(f"{origin}: {name!r} is no name for a platform", next_step=step)
     if not isinstance(entry, Mapping):
         raise ConfigurationError(f"{origin}: {where} must be a table, [{where}]")
-    _check_keys(entry, tuple(_FIELDS), origin, where + ".")
+    _check_keys(entry, (*_FIELDS, *FILE_OPTIONS), origin, where + ".")
+    own = {key: entry[key] for key in entry if key in FILE_OPTIONS}
+    options = _options(own, origin, where)
     given: dict[str, Any] = {
-        key: _checked(value, key, directory, f"{origin}: {where}.{key}") for key, value in entry.items()
+        key: _checked(value, key, directory, f"{origin}: {where}.{key}")
+        for key, value in entry.items()
+        if key not in FILE_OPTIONS
     }
-    base = _base(platforms, name, given.pop("extends", None), f"{origin}: {where}.extends")
+    base = _base(platforms, name, given.pop("extends", None), for_all, f"{origin}: {where}.extends")
     values = base | given | {"name": name, "project": str(directory)}
     _check_whole(values, f"{origin}: {where}")
-    return Platform(**values)
+    return _with_options(Platform(**values), options)
 
 
-def _base(platforms: Mapping[str, Platform], name: str, extends: str | None, where: str) -> dict[str, Any]:
+def _options(table: object, origin: str, where: str) -> dict[str, Any]:
+    """The options of devices in a table of the file. Raises ConfigurationError."""
+    if not isinstance(table, Mapping):
+        raise ConfigurationError(f"{origin}: {where} must be a table, [{where}]")
+    _check_keys(table, tuple(FILE_OPTIONS), origin, f"{where}.")
+    return {
+        key: _option(FILE_OPTIONS[key], value, f"{origin}: {where}.{key}") for key, value in table.items()
+    }
+
+
+def _option(option: Option, value: object, where: str) -> object:
+    if option.type is bool and isinstance(value, bool):
+        return value
+    if option.type is float and isinstance(value, int | float) and not isinstance(value, bool) and value > 0:
+        return float(value)
+    if option.choices and value in option.choices:
+        return value
+    kinds: Mapping[object, str] = {bool: "true or false", float: "seconds, more than 0"}
+    wanted = kinds.get(option.type) or f"one of {', '.join(option.choices)}"
+    raise ConfigurationError(f"{where}: must be {wanted}, not {value!r}")
+
+
+def _with_options(platform: Platform, options: Mapping[str, Any]) -> Platform:
+    """`platform` with the options over its own."""
+    merged = {**dict(platform.device_options), **options}
+    return replace(platform, device_options=tuple(merged.items()))
+
+
+def _base(
+    platforms: Mapping[str, Platform],
+    name: str,
+    extends: str | None,
+    for_all: Mapping[str, Any],
+    where: str,
+) -> dict[str, Any]:
+    """The fields that an entry changes. for_all: the options of a platform that is new."""
     if extends is None:
-        return asdict(platforms[name]) if name in platforms else dict(_NEW_BOARD)
+        new = {**_NEW_BOARD, "device_options": tuple(for_all.items())}
+        return asdict(platforms[name]) if name in platforms else new
     if extends not in platforms:
         raise ConfigurationError(f"{where}: there is no platform {extends!r} before this one")
     return asdict(platforms[extends])

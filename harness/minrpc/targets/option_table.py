@@ -1,75 +1,137 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The options that say which devices are meant, as data: for the command line and for pytest.
+"""The options of devices, each declared once: for the command line, pytest, minrpc.toml and Python.
 
-It imports nothing, so that a pytest run which needs no device does not pay for it.
+It loads next to nothing, so that a pytest run which needs no device does not pay for it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
-SESSION_S: Final = 30.0
-CALL_S: Final = 60.0
-TOTAL_S: Final = 3600.0
+from minrpc.host.limits import CALL_TIMEOUT_S, SESSION_TIMEOUT_S, TOTAL_TIMEOUT_S
+
+SWITCH: Final = MappingProxyType({"on": True, "off": False})
 
 
-def _limit(default: float, what: str) -> dict[str, Any]:
-    text = f"limit for {what} (default {default:g})"
-    return {"type": float, "default": default, "metavar": "SECONDS", "help": text}
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One option.
+
+    name: on the command line `--NAME`, in pytest `--minrpc-NAME`.
+    field: its keyword in `open_device` and `Target.named`, and its key in minrpc.toml.
+    help: one sentence.
+    type: of its value: Path, int, float, bool (on, off), or str.
+    metavar: what the help shows for the value.
+    choices: the only values; () for any.
+    several: it can be repeated, and a value can be a list with commas.
+    in_file: minrpc.toml can set it, in [device] for all platforms, or for one in [platforms.NAME].
+    """
+
+    name: str
+    field: str
+    help: str
+    type: Callable[[str], Any] = str
+    metavar: str | None = None
+    choices: tuple[str, ...] = ()
+    several: bool = False
+    in_file: bool = False
+
+    @property
+    def argparse(self) -> dict[str, Any]:
+        """Keywords of `argparse.ArgumentParser.add_argument`; the default says that it was not given."""
+        if self.several:
+            return {"action": "append", "default": [], "metavar": self.metavar, "help": self.help}
+        if self.type is bool:
+            return {"choices": list(SWITCH), "help": self.help}
+        if self.choices:
+            return {"choices": list(self.choices), "help": self.help}
+        return {"type": self.type, "metavar": self.metavar, "help": self.help}
+
+    def value(self, given: Any) -> Any:  # noqa: ANN401 - of the option's type
+        """The Python value of what the command line gave."""
+        return SWITCH[given] if self.type is bool else given
 
 
-DEVICE_OPTIONS: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
-    {
-        "platform": {
-            "action": "append",
-            "default": [],
-            "metavar": "NAME[,NAME...]",
-            "help": "platforms to use, or all, bare, zephyr: those that can run here; by default all default "
-            "ones that can run (see `minrpc platforms`)",
-        },
-        "serial-port": {"metavar": "PATH", "help": "use the device that already runs at this port"},
-        "build-dir": {
-            "type": Path,
-            "metavar": "DIR",
-            "help": "use the firmware of a finished `west build` as it is, and build nothing",
-        },
-        "elf": {
-            "type": Path,
-            "metavar": "FILE",
-            "help": "with --serial-port: the program that runs there, which code is linked against",
-        },
-        "baud": {"type": int, "metavar": "N", "help": "bits per second of the serial port"},
-        "platforms-file": {"type": Path, "metavar": "FILE", "help": "TOML file with more platforms"},
-        "libraries": {
-            "choices": ["linked", "loaded"],
-            "help": "how the libraries of minrpc.toml get onto the device: in its firmware, or loaded when "
-            "they are used (default: as each says)",
-        },
-        "timing": {
-            "choices": ["exact", "wall", "board"],
-            "help": "clock that times follow: exact (instructions counted, the default under QEMU), wall "
-            "(the host's time), board",
-        },
-        "link": {
-            "choices": ["pty", "socket"],
-            "default": "pty",
-            "help": "what carries RPC to a device started here",
-        },
-        "resend": {
-            "choices": ["on", "off"],
-            "help": "send again what the link loses, where the device can (default: on for a serial port)",
-        },
-        "direct": {
-            "choices": ["on", "off"],
-            "default": "on",
-            "help": "arrays go through memory shared with the emulator where it can, not over the link",
-        },
-        "session-timeout": _limit(SESSION_S, "a session to come about, of time that the device could use"),
-        "call-timeout": _limit(CALL_S, "each call, of time that the device could use"),
-        "total-timeout": _limit(TOTAL_S, "all that is waited for, of plain time"),
-    }
+def _limit(name: str, default: float, what: str, *, in_file: bool = True) -> Option:
+    field = f"{name.replace('-', '_')}_s"
+    return Option(name, field, f"{what} (default {default:g})", float, "SECONDS", in_file=in_file)
+
+
+_OPTIONS: Final = (
+    Option(
+        "platform",
+        "platforms",
+        "platforms to use; or the groups all, bare, zephyr: those that can run here (default: the platforms "
+        "that `minrpc platforms` calls default and that can run here)",
+        metavar="NAME[,NAME...]",
+        several=True,
+    ),
+    Option("serial-port", "serial_port", "use the device that already runs at this port", metavar="PATH"),
+    Option(
+        "build-dir",
+        "build_dir",
+        "use the firmware of a finished `west build` as it is, and build nothing",
+        Path,
+        "DIR",
+    ),
+    Option(
+        "elf",
+        "elf",
+        "with --serial-port: the program that runs there, which code is linked against",
+        Path,
+        "FILE",
+    ),
+    Option("baud", "baud", "bits per second of the serial port", int, "N"),
+    Option("platforms-file", "platforms_file", "TOML file in place of minrpc.toml", Path, "FILE"),
+    Option(
+        "libraries-as",
+        "libraries_as",
+        "how the libraries of minrpc.toml get onto the device: in its firmware, or loaded when they are used "
+        "(default: as each says)",
+        choices=("linked", "loaded"),
+    ),
+    Option(
+        "timing",
+        "timing",
+        "clock that times follow: exact (instructions counted, the default under QEMU), wall (the host's "
+        "time), board",
+        choices=("exact", "wall", "board"),
+        in_file=True,
+    ),
+    Option(
+        "link",
+        "link",
+        "what carries RPC to a device started here (default pty)",
+        choices=("pty", "socket"),
+        in_file=True,
+    ),
+    Option(
+        "resend",
+        "resend",
+        "send again what the link loses, where the device can (default: on for a serial port)",
+        bool,
+        in_file=True,
+    ),
+    Option(
+        "direct",
+        "direct",
+        "arrays go through memory shared with the emulator where it can, not over the link (default on)",
+        bool,
+        in_file=True,
+    ),
+    _limit("session-timeout", SESSION_TIMEOUT_S, "limit for a session to start, of the device's time"),
+    _limit("call-timeout", CALL_TIMEOUT_S, "limit for each call, of the device's time"),
+    _limit("total-timeout", TOTAL_TIMEOUT_S, "limit for everything, of plain time", in_file=False),
 )
-"""What `argparse.ArgumentParser.add_argument` takes, by the option's name without its dashes."""
+
+DEVICE_OPTIONS: Final[Mapping[str, Option]] = MappingProxyType({one.name: one for one in _OPTIONS})
+"""All, by name."""
+
+FILE_OPTIONS: Final[Mapping[str, Option]] = MappingProxyType(
+    {one.field: one for one in _OPTIONS if one.in_file}
+)
+"""Those that minrpc.toml can set, by key."""

@@ -70,6 +70,7 @@ class Platform:
         them stand for the firmware and its directory.
     clock: the counter behind the platform timer, for reports.
     clock_counts: what it counts; "ticks" where that is neither the core's cycles nor instructions.
+    device_options: the options of devices that minrpc.toml sets, by `Target`'s field.
     project: the directory of the user's file that says so; "" for none.
     time_bounds: what calls may take; advice, unless --strict-timing makes it a test.
     """
@@ -103,6 +104,7 @@ class Platform:
     clock: str = ""
     clock_counts: Counts = "ticks"
     time_bounds: tuple[TimeBound, ...] = ()
+    device_options: tuple[tuple[str, Any], ...] = ()
     project: str = ""
 
 

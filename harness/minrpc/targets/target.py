@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, Self, TypedDict, TypeVar, Unpack, cast, get_type_hints
 
 from minrpc.errors import ConfigurationError
+from minrpc.host.limits import CALL_TIMEOUT_S, SESSION_TIMEOUT_S
 from minrpc.targets.config import find_platform, load_platforms
 from minrpc.targets.libraries import NamedLibrary
 from minrpc.targets.table import Platform, ResetLine
@@ -48,6 +49,7 @@ class TargetFields(StartFields, total=False):
     """What can be said of a target beside its platform's name; each as in `Platform` or `Target`.
 
     Lists are added to the platform's own, and paths are relative to the working directory.
+    libraries_as: all named libraries are linked into the firmware, or loaded when they are used.
     """
 
     sources: Sequence[str | Path]
@@ -55,6 +57,7 @@ class TargetFields(StartFields, total=False):
     defines: Sequence[str] | Mapping[str, object]
     libraries: Sequence[str | Path]
     named_libraries: Sequence[NamedLibrary]
+    libraries_as: Literal["linked", "loaded"]
     cmake_options: Sequence[str]
     baud: int
     reset_command: str
@@ -98,8 +101,8 @@ class Target:
     icount_sleep: bool = True
     direct: bool = True
     resend: bool | None = None
-    session_timeout_s: float = 30.0
-    call_timeout_s: float = 60.0
+    session_timeout_s: float = SESSION_TIMEOUT_S
+    call_timeout_s: float = CALL_TIMEOUT_S
     total_timeout_s: float | None = None
     counters: bool = False
 
@@ -115,8 +118,13 @@ class Target:
         """
         platforms = load_platforms(platforms_file)
         if given.get("serial_port") is not None and name not in platforms:
-            return cls(Platform(name or UNKNOWN_BOARD, port="zephyr", starts="board")).changed(**given)
-        return cls(find_platform(platforms, name or UNKNOWN_BOARD)).changed(**given)
+            return cls.of(Platform(name or UNKNOWN_BOARD, port="zephyr", starts="board"), **given)
+        return cls.of(find_platform(platforms, name or UNKNOWN_BOARD), **given)
+
+    @classmethod
+    def of(cls, platform: Platform, **given: Unpack[TargetFields]) -> Self:
+        """The platform as minrpc.toml sets its options, with what is `given` over that."""
+        return cls(platform).changed(**cast(TargetFields, dict(platform.device_options))).changed(**given)
 
     @property
     def name(self) -> str:
@@ -128,9 +136,13 @@ class Target:
         require(given, TargetFields, "a target has no")
         own: dict[str, Any] = {name: value for name, value in given.items() if name in _OWN}
         others: dict[str, Any] = {
-            name: _merged(self.platform, name, value) for name, value in given.items() if name not in _OWN
+            name: _merged(self.platform, name, value)
+            for name, value in given.items()
+            if name not in _OWN and name != "libraries_as"
         }
         platform = replace(self.platform, **others)
+        if "libraries_as" in given:
+            platform = _with_libraries(platform, linked=given["libraries_as"] == "linked")
         return replace(self, platform=platform, **own)
 
 
@@ -155,6 +167,11 @@ def require(given: Mapping[str, object], known: type[T], problem: str) -> T:
 @cache
 def _names(known: Hashable) -> tuple[str, ...]:
     return tuple(get_type_hints(known))
+
+
+def _with_libraries(platform: Platform, *, linked: bool) -> Platform:
+    libraries = tuple(library._replace(linked=linked) for library in platform.named_libraries)
+    return replace(platform, named_libraries=libraries)
 
 
 _OWN: Final = frozenset(field.name for field in fields(Target))

@@ -44,7 +44,7 @@ from minrpc.tuning.candidates import Candidate, Result
 from minrpc.tuning.compilers import Built, reason_of
 from minrpc.tuning.kernel import Kernel
 
-CALL_S: Final = 10.0
+CANDIDATE_TIMEOUT_S: Final = 10.0
 """What one call of a candidate may take of the device's time."""
 
 _RESET_S: Final = 60.0
@@ -71,7 +71,7 @@ class Bench:
     kernel: Kernel
     firmware: Firmware
     toolset: Toolset
-    call_timeout_s: float = CALL_S
+    call_timeout_s: float = CANDIDATE_TIMEOUT_S
     port: str | None = None
     _device: Device | None = field(default=None, init=False)
     _spoiled: bool = field(default=False, init=False)

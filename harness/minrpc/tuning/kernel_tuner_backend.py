@@ -27,14 +27,14 @@ from minrpc.library import LoadedLibrary, Sources, compile_sources
 from minrpc.library.loading import load_compiled
 from minrpc.library.toolset import toolset_of
 from minrpc.pipeline import open_device
-from minrpc.tuning.judging import CALL_S
+from minrpc.tuning.judging import CANDIDATE_TIMEOUT_S
 
 # With these words Kernel Tuner goes on to the next configuration; other errors end its run.
 _SKIP: Final = "too many resources requested for launch"
 
 
 @contextmanager
-def on_devices(firmware: Firmware, *, call_timeout_s: float = CALL_S) -> Iterator[None]:
+def on_devices(firmware: Firmware, *, call_timeout_s: float = CANDIDATE_TIMEOUT_S) -> Iterator[None]:
     """Inside the block `tune_kernel(..., lang="C")` and `run_kernel` use a device of `firmware`.
 
     Results have `time` in ms, and `cycles`, `code_bytes` and `stack_bytes` besides, for `objective=`.

@@ -18,7 +18,7 @@ from minrpc.library.loading import likely_base
 from minrpc.library.toolset import Toolset, toolset_of
 from minrpc.tuning.candidates import Candidate, Result, Space, best
 from minrpc.tuning.compilers import Built, Compilers
-from minrpc.tuning.judging import CALL_S, Bench
+from minrpc.tuning.judging import CANDIDATE_TIMEOUT_S, Bench
 from minrpc.tuning.kernel import Kernel
 from minrpc.tuning.strategies import STRATEGIES, Strategy
 
@@ -48,7 +48,7 @@ def tune(
     jobs: int = 1,
     seed: int = 0,
     known: Iterable[Result] = (),
-    call_timeout_s: float = CALL_S,
+    call_timeout_s: float = CANDIDATE_TIMEOUT_S,
     workers: AbstractContextManager[Workers] | None = None,
     ports: Sequence[str] = (),
 ) -> Generator[Result, None, None]:
@@ -137,7 +137,7 @@ class Devices:
         kernel: Kernel,
         firmware: Firmware,
         jobs: int = 1,
-        call_timeout_s: float = CALL_S,
+        call_timeout_s: float = CANDIDATE_TIMEOUT_S,
         ports: Sequence[str] = (),
     ) -> None:
         self._kernel = kernel

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from minrpc.firmware.zephyr_boards import resolved
 from minrpc.pipeline import select
-from minrpc.targets import Timing, find_platform, load_platforms
+from minrpc.targets import TargetFields, Timing, find_platform, load_platforms
 from minrpc.targets.options import Options
 from minrpc.targets.project import find_project_file
 
@@ -29,7 +29,8 @@ def pipe_program(
     file = Path(platforms_file) if platforms_file else find_project_file(Path.cwd())
     # For `select` "all" is many, and no name is few enough; here it is one platform.
     resolved(find_platform(load_platforms(file), platform))
-    select(Options(platforms=(platform,), platforms_file=file, timing=timing))
+    given = TargetFields(timing=timing) if timing else TargetFields()
+    select(Options((platform,), file, given))
     words = [sys.executable, "-m", "minrpc.tvm.piped", "--platform", platform]
     if file is not None:
         words += ["--platforms-file", str(file.absolute())]

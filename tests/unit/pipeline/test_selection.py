@@ -80,19 +80,19 @@ def test_an_unknown_name_proposes_one() -> None:
 
 def test_exact_time_is_for_emulators() -> None:
     with pytest.raises(ConfigurationError, match="posix: it does not run under QEMU"):
-        select(Options(platforms=("posix",), timing="exact"), nothing_missing)
-    selection = select(Options(timing="exact"), nothing_missing)
+        select(Options(("posix",), given={"timing": "exact"}), nothing_missing)
+    selection = select(Options(given={"timing": "exact"}), nothing_missing)
     assert "posix" not in names(selection)
     assert "does not run under QEMU" in selection.left_out["posix"]
 
 
 def test_a_port_needs_no_platform_and_nothing_installed() -> None:
-    (target,) = select(Options(serial_port="/dev/ttyUSB0"), no_arm).targets
+    (target,) = select(Options(given={"serial_port": "/dev/ttyUSB0"}), no_arm).targets
     assert (target.name, target.serial_port, target.platform.baud) == ("board", "/dev/ttyUSB0", 115200)
 
 
 def test_a_board_need_not_be_in_the_table() -> None:
-    options = Options(platforms=("nucleo_f746zg",), serial_port="/dev/ttyACM0", baud=9600)
+    options = Options(("nucleo_f746zg",), given={"serial_port": "/dev/ttyACM0", "baud": 9600})
     (target,) = select(options, no_arm).targets
     assert (target.name, target.platform.zephyr_board, target.platform.baud) == ("nucleo_f746zg", "", 9600)
 
@@ -100,6 +100,6 @@ def test_a_board_need_not_be_in_the_table() -> None:
 def test_a_board_of_the_users_file_has_its_own_rate(tmp_path: Path) -> None:
     file = tmp_path / "boards.toml"
     file.write_text('[platforms.mine]\nzephyr_board = "x"\nbaud = 57600\n')
-    options = Options(platforms=("mine",), serial_port="/dev/ttyACM0", platforms_file=file)
+    options = Options(("mine",), file, {"serial_port": "/dev/ttyACM0"})
     (target,) = select(options, no_arm).targets
     assert (target.platform.baud, target.platform.zephyr_board) == (57600, "x")

@@ -227,12 +227,12 @@ def test_a_run_in_which_no_device_test_ran_is_no_success(
     result.assert_outcomes(skipped=1)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     why = "*gcc is not installed (sudo apt-get install gcc*"
-    lines = [f"minrpc: posix was left out: {why}", "minrpc: no test ran on a device*--allow-no-device"]
+    lines = [f"minrpc: posix was left out: {why}", "minrpc: no test ran on a device*--minrpc-allow-no-device"]
     result.stdout.fnmatch_lines(lines)
     found = ET.parse(pytester.path / "report.xml").iter("property")
     left_out = {one.attrib["name"]: one.attrib["value"] for one in found}
     assert "gcc is not installed" in left_out["minrpc.left_out.posix"]
-    assert run(pytester, "--allow-no-device", *workers).ret == pytest.ExitCode.OK
+    assert run(pytester, "--minrpc-allow-no-device", *workers).ret == pytest.ExitCode.OK
 
 
 def test_what_was_left_out_is_named_when_the_rest_ran(
@@ -342,12 +342,12 @@ def test_limits_of_calls(pytester: pytest.Pytester) -> None:
             device.system_lib()["testing.hang"].with_timeout(0.1)()
         """
     )
-    result = run(pytester, "--platform", "posix", "--call-timeout", "7")
+    result = run(pytester, "--platform", "posix", "--minrpc-call-timeout", "7")
     result.assert_outcomes(passed=1, failed=2)
     result.stdout.fnmatch_lines(
         [
             "*stage 'call testing.hang' did not come to its end within 0.2 s",
-            "*next: *: @pytest.mark.call_timeout(SECONDS) on the test, --call-timeout SECONDS*",
+            "*next: *: @pytest.mark.call_timeout(SECONDS) on the test, --minrpc-call-timeout SECONDS*",
             "*did not come to its end within 0.1 s",
         ]
     )
@@ -357,8 +357,8 @@ OTHERS = """
     def pytest_addoption(parser):
         group = parser.getgroup("other", "another plugin")
         group.addoption("--platform", default="theirs")
-        group.addoption("--baud", type=int, default=1)
-        parser.addoption("--strict-timing", action="store_true")
+        group.addoption("--serial-port", type=int, default=1)
+        parser.addoption("--link")
 """
 
 
@@ -369,7 +369,7 @@ def test_names_that_another_plugin_has_stay_its_own(pytester: pytest.Pytester, h
         + """
     def test_theirs(request):
         assert request.config.getoption("--platform") == "theirs"
-        assert request.config.getoption("--baud") == 5
+        assert request.config.getoption("--serial-port") == 5
         """
     )
     loaded: list[str] = []
@@ -379,9 +379,9 @@ def test_names_that_another_plugin_has_stay_its_own(pytester: pytest.Pytester, h
         pytester.makepyfile(other=OTHERS)
         pytester.syspathinsert()
         loaded = ["-p", "other"] if how == "-p" else ["-p", "minrpc", "-p", "other"]
-    result = run(pytester, *loaded, "--baud", "5", "--minrpc-platform", "posix", "--timing", "wall")
+    result = run(pytester, *loaded, "--serial-port", "5", "--minrpc-platform", "posix", "--link", "theirs")
     result.assert_outcomes(passed=2)
-    result = run(pytester, *loaded, "--baud=5", "--timing=wall", "-k", "test_theirs")
+    result = run(pytester, *loaded, "--serial-port=5", "--minrpc-timing=wall", "-k", "test_theirs")
     result.assert_outcomes(passed=1)
     assert run(pytester, *loaded, "--help").ret == 0
 
@@ -393,9 +393,18 @@ def test_who_can_not_use_a_short_name_is_told(pytester: pytest.Pytester) -> None
     result.stdout.fnmatch_lines(
         [
             f"minrpc: --{name} is another plugin's here; ours is --minrpc-{name}"
-            for name in ("platform", "baud", "strict-timing")
+            for name in ("platform", "serial-port")
         ]
     )
+
+
+@pytest.mark.parametrize("word", ["--link=socket", "--call-timeout", "--strict-timing"])
+def test_a_name_that_was_short_once_is_told(pytester: pytest.Pytester, word: str) -> None:
+    pytester.makepyfile(ADD)
+    result = run(pytester, word, *(["7"] if word == "--call-timeout" else []))
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    name = word.removeprefix("--").partition("=")[0]
+    result.stderr.fnmatch_lines([f"ERROR: --{name} is not known here; the option is --minrpc-{name}"])
 
 
 def test_a_short_name_does_not_hide_the_conftest_files(pytester: pytest.Pytester) -> None:
@@ -431,9 +440,11 @@ def test_a_port_that_is_not_there_is_reported_once(pytester: pytest.Pytester) ->
 
 def test_the_total_limit_ends_the_run(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(ADD.replace("test_add", "test_one") + ADD.replace("test_add", "test_two"))
-    result = run(pytester, "--platform", "posix", "--total-timeout", "0.000001")
+    result = run(pytester, "--platform", "posix", "--minrpc-total-timeout", "0.000001")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
-    result.stdout.fnmatch_lines(["*the total time limit of 1e-06 s has passed*", "*(--total-timeout)*"])
+    result.stdout.fnmatch_lines(
+        ["*the total time limit of 1e-06 s has passed*", "*(--minrpc-total-timeout)*"]
+    )
 
 
 def test_workers_of_xdist_have_devices_of_their_own(pytester: pytest.Pytester) -> None:

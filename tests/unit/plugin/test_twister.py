@@ -52,7 +52,7 @@ def test_elsewhere_nothing_changes(twister: Twister) -> None:
 def test_qemu_and_processes_are_started_from_the_build(twister: Twister) -> None:
     for kind in ("qemu", "native", "custom"):
         said = twister.says(device_type=kind)
-        assert said == Options(build_dir=BUILD, platforms=("acme",))
+        assert said == Options(("acme",), given={"build_dir": BUILD})
 
 
 def test_a_build_without_a_platform_names_its_own(twister: Twister, tmp_path: Path) -> None:
@@ -71,11 +71,12 @@ def test_a_board_is_flashed_as_twister_would(twister: Twister) -> None:
         device_id="066A",
         west_flash_extra_args="--erase,--speed=4000",
     )
-    assert said.serial_port == "/dev/ttyACM0"
-    assert said.flash_arguments == ("--runner", "pyocd", "--dev-id", "066A", "--", "--erase", "--speed=4000")
-    assert not said.flash_command
+    assert said.given.get("serial_port") == "/dev/ttyACM0"
+    words = ("--runner", "pyocd", "--dev-id", "066A", "--", "--erase", "--speed=4000")
+    assert said.given.get("flash_arguments") == words
+    assert not said.given.get("flash_command")
     said = twister.says(device_serial="/dev/ttyACM0", device_id="066A", flash_command='./f.sh,"a, b"')
-    assert said.flash_command == "./f.sh --build-dir '{build}' --board-id 066A 'a, b'"
+    assert said.given.get("flash_command") == "./f.sh --build-dir '{build}' --board-id 066A 'a, b'"
 
 
 def test_a_board_without_a_port(twister: Twister) -> None:
@@ -87,8 +88,7 @@ def test_a_board_behind_a_program(twister: Twister) -> None:
     """As --device-serial-pty has it: the program's input and output are the board's serial port."""
     program = str(build(Target.named("posix")).elf)
     said = twister.says(device_serial_pty=f"{shlex.quote(program)},--fd,0")
-    assert said.serial_port is not None
-    with open_device(serial_port=said.serial_port) as device:
+    with open_device(serial_port=said.given["serial_port"]) as device:
         assert device.system_lib()["inc"](41) == 42
     with pytest.raises(ConfigurationError, match="/no/such/program can't be run"):
         twister.says(device_serial_pty="/no/such/program")

@@ -11,7 +11,6 @@ from minrpc.errors import ConfigurationError
 from minrpc.targets import PLATFORMS
 from minrpc.targets.config import merge
 from minrpc.targets.libraries import NamedLibrary
-from minrpc.targets.option_table import DEVICE_OPTIONS
 from minrpc.targets.options import options_from
 
 
@@ -87,6 +86,5 @@ def test_what_is_wrong_is_named(text: str, message: str, project: Path) -> None:
 def test_an_option_says_how_for_all(given: str | None, linked: list[bool], project: Path) -> None:
     text = '[libraries.a]\nsources = ["fir.c"]\n[libraries.b]\nsources = ["biquad.c"]\nlinked = false'
     platform = merge(PLATFORMS, tomllib.loads(text), "my.toml", project)["posix"]
-    values = {name.replace("-", "_"): one.get("default") for name, one in DEVICE_OPTIONS.items()}
-    target = options_from({**values, "libraries": given}).target(platform)
+    target = options_from({"libraries_as": given}).target(platform)
     assert [one.linked for one in target.platform.named_libraries] == linked

@@ -2,9 +2,15 @@
 """The options that say which devices are meant."""
 
 import argparse
+import tomllib
+from pathlib import Path
+from typing import get_type_hints
 
 import pytest
 from minrpc.errors import ConfigurationError
+from minrpc.targets import PLATFORMS, Platform, Target, TargetFields
+from minrpc.targets.config import merge
+from minrpc.targets.option_table import DEVICE_OPTIONS
 from minrpc.targets.options import Options, add_device_options, options_from, split_names
 
 
@@ -29,12 +35,13 @@ def test_empty_names_are_none() -> None:
 
 @pytest.mark.parametrize(("argv", "resend"), [([], None), (["--resend=on"], True), (["--resend=off"], False)])
 def test_resend(argv: list[str], resend: bool | None) -> None:
-    assert parse(*argv).resend is resend
+    assert parse(*argv).given.get("resend") is resend
 
 
 def test_a_port_with_its_rate() -> None:
     options = parse("--serial-port", "/dev/ttyACM0", "--baud", "9600", "--platform", "my_board")
-    assert (options.serial_port, options.baud, options.platforms) == ("/dev/ttyACM0", 9600, ("my_board",))
+    assert options.platforms == ("my_board",)
+    assert options.given == {"serial_port": "/dev/ttyACM0", "baud": 9600}
 
 
 @pytest.mark.parametrize(
@@ -51,3 +58,56 @@ def test_a_port_with_its_rate() -> None:
 def test_what_does_not_fit_together(argv: list[str], text: str) -> None:
     with pytest.raises(ConfigurationError, match=text):
         parse(*argv)
+
+
+def test_each_is_a_keyword_of_python() -> None:
+    fields = set(get_type_hints(TargetFields)) | {"platforms", "platforms_file"}
+    assert {option.field for option in DEVICE_OPTIONS.values()} <= fields
+
+
+def in_file(text: str) -> dict[str, Platform]:
+    return merge(PLATFORMS, tomllib.loads(text), "my.toml", Path("/project"))
+
+
+def test_a_file_sets_them_and_a_platform_over_that() -> None:
+    platforms = in_file(
+        '[device]\ncall_timeout_s = 120\nlink = "socket"\n'
+        "[platforms.posix]\ncall_timeout_s = 5\ndirect = false\n"
+        '[platforms.mine]\nzephyr_board = "x"\n'
+        '[platforms.slow]\nextends = "posix"\nresend = true\n'
+    )
+    posix, mine, slow, other = (Target.of(platforms[name]) for name in ("posix", "mine", "slow", "qemu_x86"))
+    assert (posix.call_timeout_s, posix.link, posix.direct) == (5.0, "socket", False)
+    assert (mine.call_timeout_s, other.call_timeout_s, mine.link) == (120.0, 120.0, "socket")
+    assert (slow.call_timeout_s, slow.resend) == (5.0, True)
+
+
+def test_the_command_line_is_over_the_file() -> None:
+    platform = in_file("[device]\ncall_timeout_s = 120\ndirect = false\n")["posix"]
+    target = parse("--call-timeout", "7").target(platform)
+    assert (target.call_timeout_s, target.direct) == (7.0, False)
+    assert Target.of(platform, direct=True).direct
+
+
+def test_a_later_file_is_over_an_earlier() -> None:
+    first = in_file("[device]\ncall_timeout_s = 120\nsession_timeout_s = 9\n")
+    later = merge(first, tomllib.loads("[device]\ncall_timeout_s = 5\n"), "my.toml", Path("/project"))
+    target = Target.of(later["posix"])
+    assert (target.call_timeout_s, target.session_timeout_s) == (5.0, 9.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("device = 3", "device must be a table"),
+        ("[device]\ncall_timeout = 3", "device.call_timeout: unknown key"),
+        ("[device]\ncall_timeout_s = 0", "device.call_timeout_s: must be seconds, more than 0, not 0"),
+        ("[device]\ncall_timeout_s = true", "must be seconds"),
+        ('[device]\nlink = "usb"', "device.link: must be one of pty, socket, not 'usb'"),
+        ('[platforms.posix]\ndirect = "off"', "platforms.posix.direct: must be true or false, not 'off'"),
+    ],
+)
+def test_what_is_wrong_in_a_file(text: str, message: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        in_file(text)
+    assert message in str(caught.value)
