@@ -15,11 +15,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from minrpc.client import Device, DeviceInfo, RemoteArray, RemoteFunction, SystemLibrary, TimingResult
+    from minrpc.client import DeviceInfo, RemoteArray, RemoteFunction, Session, SystemLibrary, TimingResult
     from minrpc.client.filling import random_values
     from minrpc.errors import HarnessError
     from minrpc.firmware import Firmware, build
-    from minrpc.pipeline import connect, open_device, open_devices
+    from minrpc.pipeline import Device, connect, open_device, open_devices
     from minrpc.running import RunningDevice, start
     from minrpc.targets import Platform, Target
 
@@ -35,6 +35,7 @@ __all__ = [
     "RemoteArray",
     "RemoteFunction",
     "RunningDevice",
+    "Session",
     "SystemLibrary",
     "Target",
     "TimingResult",
@@ -53,7 +54,7 @@ _HOMES = {
     **dict.fromkeys(("Platform", "Target"), "minrpc.targets"),
     **dict.fromkeys(("Firmware", "build"), "minrpc.firmware"),
     **dict.fromkeys(("RunningDevice", "start"), "minrpc.running"),
-    **dict.fromkeys(("connect", "open_device", "open_devices"), "minrpc.pipeline"),
+    **dict.fromkeys(("Device", "connect", "open_device", "open_devices"), "minrpc.pipeline"),
 }
 
 

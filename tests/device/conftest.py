@@ -4,7 +4,8 @@
 from collections.abc import Callable
 
 import pytest
-from minrpc.client import Device, SystemLibrary
+from minrpc import Device
+from minrpc.client import SystemLibrary
 from minrpc.errors import FunctionNotFoundError
 from minrpc.firmware import Firmware
 from minrpc.library import LoadedLibrary

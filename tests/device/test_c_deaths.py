@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 
 import pytest
-from minrpc.client import Device
+from minrpc import Device
 from minrpc.errors import DeadlineError, EmulatorExitedError, HarnessError
 from minrpc.library import LoadedLibrary
 from minrpc.plugin.shared import SharedDevice

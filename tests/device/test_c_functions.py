@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import pytest
-from minrpc.client import Device
+from minrpc import Device
 from minrpc.errors import (
     CompileError,
     GuardError,

@@ -7,7 +7,7 @@ import gc
 from pathlib import Path
 
 import pytest
-from minrpc.client import Device
+from minrpc import Device
 from minrpc.errors import DeadlineError, HarnessError
 from minrpc.firmware import Firmware
 from minrpc.library import LoadedLibrary, Sources, load

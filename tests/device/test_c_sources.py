@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from minrpc.client import Device
+from minrpc import Device
 from minrpc.errors import ConfigurationError, GuardError, LinkerError, UndefinedSymbolsError
 from minrpc.library import LoadedLibrary, Toolset, toolset_of
 from minrpc.library.loading import firmware_of

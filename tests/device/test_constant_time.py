@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pytest
-from minrpc.client import Device
+from minrpc import Device
 from minrpc.counters import QemuCounters, counters_for
 from minrpc.counters.constant_time import ConstantTime, check_constant_time
 from minrpc.errors import ConfigurationError

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from minrpc.client import Device
+from minrpc import Device
 
 
 @pytest.fixture(params=["direct", "link"])

@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from minrpc.client import Device, SystemLibrary
+from minrpc import Device
+from minrpc.client import SystemLibrary
 from minrpc.counters import Counts, QemuCounters, counters_for
 from minrpc.errors import ConfigurationError
 from minrpc.firmware import Firmware, build

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from minrpc.client import Device
+from minrpc import Device
 from minrpc.errors import (
     DeadlineError,
     EmulatorExitedError,

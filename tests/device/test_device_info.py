@@ -3,7 +3,7 @@
 
 import numpy as np
 import pytest
-from minrpc.client import Device
+from minrpc import Device
 from minrpc.firmware import Firmware
 from minrpc.library.loading import build_id_of
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from minrpc.client import Device
+from minrpc import Device
 from minrpc.client import memory as copies
 from minrpc.errors import RemoteError
 from minrpc.firmware import Firmware

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from minrpc.client import Device, RemoteArray, SystemLibrary
+from minrpc import Device
+from minrpc.client import RemoteArray, SystemLibrary
 from minrpc.errors import DeviceMemoryError, FunctionNotFoundError, RemoteError
 
 

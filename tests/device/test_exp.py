@@ -7,7 +7,7 @@ An error is given in ULPs: units in the last place of the float32 nearest to the
 import numpy as np
 import numpy.typing as npt
 import pytest
-from minrpc.client import Device
+from minrpc import Device
 
 Float32s = npt.NDArray[np.float32]
 

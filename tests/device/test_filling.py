@@ -7,8 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from minrpc import random_values
-from minrpc.client import Device
+from minrpc import Device, random_values
 from minrpc.client.filling import CHECKSUM, checksum_of
 from minrpc.errors import RemoteError
 

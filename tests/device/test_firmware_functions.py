@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from minrpc.client import Device
+from minrpc import Device
 from minrpc.errors import LoadError
 from minrpc.firmware import Firmware
 from minrpc.library import LoadedLibrary

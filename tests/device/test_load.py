@@ -14,7 +14,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from minrpc.client import Device, DeviceInfo
+from minrpc import Device
+from minrpc.client import DeviceInfo
 from minrpc.client.lent import LentTransport
 from minrpc.firmware import Firmware
 from minrpc.pipeline import connect

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from minrpc.client import Device
+from minrpc import Device
 from minrpc.client.lent import LentTransport
 from minrpc.errors import DeadlineError, LinkError, RemoteError, SessionError
 from minrpc.pipeline import connect

@@ -3,7 +3,8 @@
 
 import numpy as np
 import pytest
-from minrpc.client import Device, SystemLibrary
+from minrpc import Device
+from minrpc.client import SystemLibrary
 from minrpc.errors import RemoteError
 from minrpc.plugin.timing import TimingCheck
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from minrpc.client import Device
+from minrpc import Device
 from minrpc.client.device_counters import LIST
 from minrpc.errors import BuildError, ConfigurationError, FunctionNotFoundError, MissingError
 from minrpc.firmware import Firmware, build

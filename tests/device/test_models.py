@@ -10,14 +10,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from minrpc import open_device
-from minrpc.client import Device
+from minrpc import Device, open_device
 from minrpc.errors import ConfigurationError, DeviceMemoryError, RemoteError
 from minrpc.firmware import Firmware, build
 from minrpc.library.loading import firmware_of
 from minrpc.library.toolset import program_facts
 from minrpc.sizes.program import program_sizes
-from minrpc.tvm import export
+from minrpc.tvm.code import export
 
 from tests.unit.tvm import mobile_net, waveforms
 from tests.unit.tvm.onnx_model import write_kinds, write_nodes, write_onnx
@@ -27,7 +26,7 @@ pytestmark = pytest.mark.extra("tvm")
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Any:  # noqa: ANN401
-    from minrpc.tvm.models import model_of
+    from minrpc.tvm.code.models import model_of
 
     return model_of(write_onnx(tmp_path_factory.mktemp("model") / "net.onnx"))
 
@@ -41,7 +40,7 @@ def can_load(device: Device, need_memory: Callable[[int], None]) -> None:
 
 @pytest.fixture
 def loaded(device: Device, model: Any, can_load: None) -> Any:  # noqa: ANN401
-    from minrpc.tvm.models import load_model
+    from minrpc.tvm.code.models import load_model
 
     return load_model(device, model.plan)
 
@@ -56,7 +55,7 @@ def test_outputs_are_tvms(loaded: Any, model: Any) -> None:  # noqa: ANN401
 @pytest.mark.usefixtures("can_load")
 def test_float16_and_booleans(device: Device, tmp_path: Path) -> None:
     """As on the host; where the device's compiler has no float16 it says so."""
-    from minrpc.tvm.models import load_model, model_of
+    from minrpc.tvm.code.models import load_model, model_of
 
     model = model_of(write_kinds(tmp_path / "kinds.onnx"))
     x = np.linspace(-4, 3.5, 16).astype(np.float16).reshape(1, 16)
@@ -81,7 +80,7 @@ def test_one_call_and_a_call_for_each_operator_give_the_same_bits(loaded: Any, m
 
 def test_an_operator_that_fails_is_told(device: Device, model: Any, can_load: None) -> None:  # noqa: ANN401
     """As one does that finds less workspace than it wants."""
-    from minrpc.tvm.models import load_model
+    from minrpc.tvm.code.models import load_model
 
     inputs = model.random_inputs()
     operators = tuple(replace(one, workspace=0) for one in model.plan.operators)
@@ -108,7 +107,7 @@ def test_operators_make_up_the_whole_of_a_small_model(
     count: int, device: Device, can_load: None, image: Firmware, tmp_path: Path
 ) -> None:
     """What is none of them is the loop that calls them: so many instructions for each, alone or not."""
-    from minrpc.tvm.models import load_model, model_of
+    from minrpc.tvm.code.models import load_model, model_of
 
     assert image
     kinds = ["Relu", "MatMul", "Sigmoid", "MatMul", "Tanh"][:count]
@@ -130,7 +129,7 @@ def test_a_device_without_room_says_how_much_is_missing(
     model: Any,  # noqa: ANN401
     device: Device,
 ) -> None:
-    from minrpc.tvm.models import load_model
+    from minrpc.tvm.code.models import load_model
 
     filling = device.empty((device.info().arena_largest_free - 3000,), np.int8)
     with pytest.raises(DeviceMemoryError, match=r"are free: [\d,]+ are missing") as caught:
@@ -146,7 +145,7 @@ def test_weights_that_are_too_large_are_refused_before_they_are_compiled(
     model: Any,  # noqa: ANN401
 ) -> None:
     """Also where code has memory of its own."""
-    from minrpc.tvm.models import load_model
+    from minrpc.tvm.code.models import load_model
 
     info = device.info()
     room = max((one.size for one in info.regions if one.kind == "code"), default=info.arena_largest_free)
@@ -163,7 +162,7 @@ def test_weights_that_are_too_large_are_refused_before_they_are_compiled(
 
 def test_weights_in_the_image(firmware: Firmware, loaded: Any, model: Any) -> None:  # noqa: ANN401
     """Only code is loaded, and all comes out as before."""
-    from minrpc.tvm.models import load_model, with_weights
+    from minrpc.tvm.code.models import load_model, with_weights
 
     if firmware.target.serial_port:
         pytest.skip("a device that was not started from here")
@@ -215,7 +214,7 @@ def test_the_exported_library_in_a_firmware(
 
 def check_sizes(elf: Path, loaded: Any) -> None:  # noqa: ANN401
     """What a model is said to take is what it takes in a program, as that one's own flags compile it."""
-    from minrpc.tvm.models import load_model
+    from minrpc.tvm.code.models import load_model
 
     library = [one for one in program_sizes(elf).pieces if "/net/src/" in one.file and one.section != ".init"]
 
@@ -245,7 +244,7 @@ def same_bits(given: dict[str, Any], expected: dict[str, Any]) -> bool:
 
 def test_a_trained_network(device: Device, can_load: None) -> None:
     """Scores to 1e-5 of the largest, and so the same answers."""
-    from minrpc.tvm.models import load_model, model_of
+    from minrpc.tvm.code.models import load_model, model_of
 
     network = waveforms.trained()
     signals, kinds = waveforms.waveforms(20, 5)
@@ -258,7 +257,7 @@ def test_a_trained_network(device: Device, can_load: None) -> None:
 
 
 def test_an_integer_network_is_exact(device: Device, can_load: None) -> None:
-    from minrpc.tvm.models import load_model, model_of
+    from minrpc.tvm.code.models import load_model, model_of
 
     network = waveforms.quantized(waveforms.trained())
     signals, kinds = waveforms.waveforms(20, 6)
@@ -272,7 +271,7 @@ def test_an_integer_network_is_exact(device: Device, can_load: None) -> None:
 
 def test_a_network_of_twenty_layers(device: Device, can_load: None, image: Firmware, tmp_path: Path) -> None:
     """Right to 1e-5 of the largest; operators make up the whole to one per cent; shared code is counted."""
-    from minrpc.tvm.models import load_model, model_of
+    from minrpc.tvm.code.models import load_model, model_of
 
     assert image
     net = mobile_net.layers(np.float32)
@@ -287,7 +286,7 @@ def test_a_network_of_twenty_layers(device: Device, can_load: None, image: Firmw
 
 
 def test_an_integer_network_of_twenty_layers(device: Device, can_load: None) -> None:
-    from minrpc.tvm.models import load_model, model_of
+    from minrpc.tvm.code.models import load_model, model_of
 
     net = mobile_net.layers(np.int8)
     x = np.random.default_rng(6).integers(-128, 128, mobile_net.SHAPE).astype(np.int8)
@@ -313,7 +312,7 @@ def test_inputs_that_do_not_fit(loaded: Any, wrong: dict[str, Any], text: str) -
 
 
 def test_what_is_no_model(tmp_path: Path) -> None:
-    from minrpc.tvm.models import model_of
+    from minrpc.tvm.code.models import model_of
 
     (tmp_path / "m.onnx").write_bytes(b"text")
     with pytest.raises(ConfigurationError, match="is no ONNX model"):

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from minrpc.client import Device
+from minrpc import Device
 from minrpc.client.layout import LAYOUT, home
 from minrpc.errors import BuildError, ConfigurationError, DeviceMemoryError
 from minrpc.firmware import Firmware

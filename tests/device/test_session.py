@@ -3,7 +3,7 @@
 
 import numpy as np
 import pytest
-from minrpc.client import Device
+from minrpc import Device
 from minrpc.errors import DeadlineError, SessionTerminatedError
 from minrpc.host.deadline import Deadline, write_before
 from minrpc.pipeline import connect

@@ -10,7 +10,8 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from minrpc.client import Device, RemoteArray, SystemLibrary, TimingResult
+from minrpc import Device
+from minrpc.client import RemoteArray, SystemLibrary, TimingResult
 from minrpc.errors import RemoteError
 from minrpc.running import RunningDevice
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from minrpc.client import Device
+from minrpc import Device
 from minrpc.firmware import Firmware
 from minrpc.pipeline import open_device
 from minrpc.tuning import Kernel, Result, Space, judging, tune

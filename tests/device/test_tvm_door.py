@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from minrpc.client import Device
+from minrpc import Device
 from minrpc.library.loading import firmware_of
 from minrpc.library.toolset import program_facts, toolset_of
 from minrpc.wire.dtypes import DataType

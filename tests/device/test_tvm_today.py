@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from minrpc.client import Device
+from minrpc import Device
 from minrpc.errors import ConfigurationError, ModuleError, RemoteError
 from minrpc.firmware import Firmware
 from minrpc.library.linking import firmware_symbols
 from minrpc.library.loading import firmware_of
 from minrpc.library.toolset import program_facts, toolset_of
 from minrpc.tvm import llvm_target, pipe_program, session
-from minrpc.tvm.targets import description
+from minrpc.tvm.code.targets import description
 
 pytestmark = pytest.mark.extra("tvm")
 

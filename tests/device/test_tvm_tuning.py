@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from minrpc.client import Device
+from minrpc import Device
 from minrpc.firmware import Firmware
 
 from tests.device.conftest import Amount

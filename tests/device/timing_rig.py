@@ -14,7 +14,8 @@ from functools import cached_property
 from statistics import fmean
 from typing import NamedTuple
 
-from minrpc.client import Device, SystemLibrary
+from minrpc import Device
+from minrpc.client import SystemLibrary
 from minrpc.firmware import Firmware
 from minrpc.pipeline import connect
 from minrpc.running import start

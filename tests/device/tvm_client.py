@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from struct import Struct, pack
 
-from minrpc.client import Device
-from minrpc.tvm.served import serving
+from minrpc import Device
+from minrpc.tvm.rpc.served import serving
 from minrpc.wire import ffi
 from minrpc.wire.replies import Result, call_result
 from minrpc.wire.requests import (

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from minrpc.client import Device
+from minrpc import Device
 from minrpc.errors import BuildError, EmulatorExitedError, SessionTerminatedError
 from minrpc.firmware import build
 from minrpc.host.deadline import Deadline

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import NoteSection
-from minrpc.client import Device
+from minrpc import Device
 from minrpc.transport import SocketTransport
 from minrpc.wire.values import Handle
 

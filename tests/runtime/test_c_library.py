@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from minrpc.client import Device
+from minrpc import Device
 from minrpc.errors import DeadlineError, FunctionNotFoundError, RemoteError
 from minrpc.firmware import Firmware
 from minrpc.pipeline import connect

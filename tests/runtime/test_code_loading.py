@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from minrpc.client import Device
+from minrpc import Device
 from minrpc.client.rpc import RpcClient
 from minrpc.errors import RemoteError
 from minrpc.transport import SocketTransport

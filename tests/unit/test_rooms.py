@@ -1,19 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Dependencies point one way: between modules, and between the rooms of the package, there is no circle.
+"""Dependencies point one way: between modules there is no circle, and each room uses rooms before it only.
 
-What counts is loaded at the top of a module. What is imported later, or for types only, is a loan from above.
+All imports count: at the top of a module, in a function, and for types.
 """
 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from graphlib import TopologicalSorter
 from pathlib import Path
 
 import minrpc
+import pytest
 
 PACKAGE = Path(minrpc.__file__).parent
+DESIGN = Path(__file__).parents[2] / "DESIGN.md"
+# They export names of the rooms behind them, on first use.
+FACADES = {"minrpc", "minrpc.tvm"}
+# Every room may use them, and they use no room.
+SHARED = {"errors", "names"}
+STARTS = {"__main__"}
 
 
 def name_of(file: Path) -> str:
@@ -25,11 +33,13 @@ MODULES = {name_of(file): file for file in PACKAGE.rglob("*.py")}
 
 
 def room_of(module: str) -> str:
-    return ".".join(module.split(".")[:2])
+    """Its directory below minrpc/, as DESIGN.md names it: "wire", "tvm/code"."""
+    parts = module.split(".")[1:]
+    return "/".join(parts[: 2 if parts[0] == "tvm" else 1])
 
 
-def loaded_by(module: str) -> Iterator[str]:
-    for statement in ast.parse(MODULES[module].read_text()).body:
+def imports_in(source: str) -> Iterator[str]:
+    for statement in ast.walk(ast.parse(source)):
         if isinstance(statement, ast.ImportFrom) and statement.module in MODULES:
             for alias in statement.names:
                 inner = f"{statement.module}.{alias.name}"
@@ -38,26 +48,64 @@ def loaded_by(module: str) -> Iterator[str]:
             yield from (alias.name for alias in statement.names if alias.name in MODULES)
 
 
-LOADED = {module: set(loaded_by(module)) for module in MODULES}
-ROOMS: dict[str, set[str]] = {}
-for one, others in LOADED.items():
-    ROOMS.setdefault(room_of(one), set()).update(map(room_of, others) if one != "minrpc" else ())
+IMPORTS = {module: set(imports_in(file.read_text())) for module, file in MODULES.items()}
+
+
+def order_in_design() -> list[str]:
+    """The rooms of the package, lowest first, as the table in DESIGN.md has them."""
+    table = DESIGN.read_text().partition("<!-- rooms -->")[2].partition("<!-- end of rooms -->")[0]
+    return re.findall(r"^\| `([a-z_/]+)/` ", table, re.MULTILINE)
+
+
+def arrows() -> Iterator[tuple[str, str]]:
+    for module, imported in IMPORTS.items():
+        yield from ((module, other) for other in imported if {module, other}.isdisjoint(FACADES))
 
 
 def test_modules_make_no_circle() -> None:
-    assert len(list(TopologicalSorter(LOADED).static_order())) == len(MODULES)
+    loaded = {module: IMPORTS[module] for module in MODULES if module not in FACADES}
+    assert len(list(TopologicalSorter(loaded).static_order())) == len(loaded)
 
 
-def test_rooms_make_no_circle() -> None:
-    outward = {room: {other for other in others if other != room} for room, others in ROOMS.items()}
-    order = list(TopologicalSorter(outward).static_order())
-    assert order.index("minrpc.client") < order.index("minrpc.pipeline") < order.index("minrpc.cli")
+def test_design_names_each_room_once() -> None:
+    rooms = {room_of(module) for module in MODULES if module not in FACADES}
+    assert sorted(order_in_design()) == sorted(rooms - SHARED - STARTS)
+
+
+def test_each_room_uses_the_rooms_before_it() -> None:
+    order = [*sorted(SHARED), *order_in_design(), *STARTS]
+    upward = [
+        f"{module} imports {other}"
+        for module, other in arrows()
+        if order.index(room_of(module)) < order.index(room_of(other))
+    ]
+    assert upward == []
+
+
+def test_no_module_hides_an_arrow_behind_an_export() -> None:
+    """The package itself and minrpc.tvm import from all rooms: modules name the room they use."""
+    assert not [module for module in IMPORTS if module not in FACADES and IMPORTS[module] & FACADES]
+
+
+@pytest.mark.parametrize("module", sorted(f"minrpc.{name}" for name in SHARED))
+def test_what_all_rooms_share_uses_no_room(module: str) -> None:
+    assert not IMPORTS[module]
 
 
 def test_what_a_room_may_know() -> None:
-    assert ROOMS["minrpc.wire"] <= {"minrpc.wire", "minrpc.errors"}
-    below_client = {"client", "wire", "transport", "timing", "host", "errors"}
-    assert ROOMS["minrpc.client"] <= {f"minrpc.{room}" for room in below_client}
-    skins = {f"minrpc.{room}" for room in ("cli", "plugin", "check", "bench")}
-    lower = {room for room in ROOMS if room not in skins and room != "minrpc.__main__"}
-    assert not {room for room in lower if ROOMS[room] & skins}
+    known: dict[str, set[str]] = {}
+    for module, other in arrows():
+        known.setdefault(room_of(module), set()).add(room_of(other))
+    assert known["wire"] <= {"wire", "errors"}
+    # A session's owner tells which firmware and target run; the client hands these values on.
+    types_only = {"firmware", "targets"}
+    assert known["client"] <= {"client", "wire", "transport", "timing", "host", "errors"} | types_only
+    skins = {"cli", "plugin", "check", "bench"}
+    assert not {room for room in known.keys() - skins - STARTS if known[room] & skins}
+
+
+@pytest.mark.parametrize(
+    "source", ["def f():\n    from minrpc.cli import main", "if X:\n    import minrpc.cli"]
+)
+def test_an_import_in_a_function_or_for_types_counts(source: str) -> None:
+    assert list(imports_in(source)) == ["minrpc.cli"]

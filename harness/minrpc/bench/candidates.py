@@ -50,8 +50,8 @@ def measure(peers: Peers, rounds: int) -> list[Row]:
 
 def _call(peers: Peers, rounds: int) -> Row:
     """`add` by TVM's client, which a process of its own serves, against ours."""
-    from minrpc.tvm import session
-    from minrpc.tvm.relax import tvm
+    from minrpc.tvm.code.relax import tvm
+    from minrpc.tvm.rpc.served import session
 
     package = tvm()
     with running_device(peers.server) as (own, _), running_device(peers.server) as (lent, _):

@@ -16,8 +16,8 @@ from minrpc.bench.meter import MeteredTransport, Traffic
 from minrpc.bench.paired import Paired, interleave_clocks
 from minrpc.bench.peers import Peers, Raw, cpu_clock, on_one_cpu, running_device, running_raw
 from minrpc.bench.rows import Goal, Row, time_row
-from minrpc.client import Device, RemoteArray
-from minrpc.pipeline import connect
+from minrpc.client import RemoteArray
+from minrpc.pipeline import Device, connect
 from minrpc.running import start
 from minrpc.targets import Platform
 

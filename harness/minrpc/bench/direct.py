@@ -11,8 +11,7 @@ import numpy as np
 
 from minrpc.bench.peers import Peers
 from minrpc.bench.rows import Goal, Row
-from minrpc.client import Device
-from minrpc.pipeline import connect
+from minrpc.pipeline import Device, connect
 from minrpc.running import start
 
 _BYTES: Final = 256 * 1024

@@ -16,9 +16,8 @@ import numpy as np
 from minrpc.bench.copies import random_int8
 from minrpc.bench.peers import Peers
 from minrpc.bench.rows import Goal, Row
-from minrpc.client import Device
 from minrpc.counters import Counts, Image, QemuCounters
-from minrpc.pipeline import connect
+from minrpc.pipeline import Device, connect
 from minrpc.running import start
 
 # The interrupt by which the bare-metal port receives; on others nothing is counted here.

@@ -17,8 +17,8 @@ import numpy as np
 from minrpc.bench.paired import interleave
 from minrpc.bench.peers import Peers, on_one_cpu, running_device
 from minrpc.bench.rows import Goal, Row, time_row
-from minrpc.client import Device
 from minrpc.library import LoadedLibrary, Sources, compile_sources, link, load, load_compiled, toolset_of
+from minrpc.pipeline import Device
 
 T = TypeVar("T")
 _CALLS: Final = {"process": 200, "qemu": 10}

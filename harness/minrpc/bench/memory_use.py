@@ -13,8 +13,8 @@ from elftools.elf.sections import SymbolTableSection
 
 from minrpc.bench.peers import Peers, running_device
 from minrpc.bench.rows import Goal, Row
-from minrpc.client import Device
 from minrpc.errors import RemoteError
+from minrpc.pipeline import Device
 
 # The sections in RAM by picolibc's linker script, without the stack, and what receives or is arena there.
 _RAM_SECTIONS: Final = (".data", ".bss", ".preserve")

@@ -15,12 +15,11 @@ from itertools import chain
 from pathlib import Path
 from typing import Final
 
-from minrpc.client import Device
 from minrpc.errors import HarnessError
 from minrpc.firmware import Firmware, build
 from minrpc.host.deadline import ProcessClock
 from minrpc.host.process import spawn, stop_group
-from minrpc.pipeline import connect
+from minrpc.pipeline import Device, connect
 from minrpc.running import RunningDevice, start
 from minrpc.targets import Platform, Target
 from minrpc.transport import MAX_READ, FdTransport

@@ -11,7 +11,7 @@ from minrpc.bench.paired import interleave
 from minrpc.bench.peers import Peers, on_one_cpu, running_device
 from minrpc.bench.round_trip import calls_of
 from minrpc.bench.rows import Row, time_row
-from minrpc.client import Device
+from minrpc.pipeline import Device
 
 _CALLS: Final = {"process": 200, "qemu": 10}
 

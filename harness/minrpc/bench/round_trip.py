@@ -12,8 +12,7 @@ from minrpc.bench.meter import MeteredTransport
 from minrpc.bench.paired import interleave
 from minrpc.bench.peers import Peers, Raw, busy_processors, on_one_cpu, running_device, running_raw
 from minrpc.bench.rows import Goal, Row, time_row
-from minrpc.client import Device
-from minrpc.pipeline import connect
+from minrpc.pipeline import Device, connect
 from minrpc.running import start
 
 _GOALS: Final = {"inc": Goal("at most", 2.0), "add, 3 tensors": Goal("at most", 2.5)}

@@ -10,11 +10,10 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from minrpc.check.cases import Case
-from minrpc.client import Device
 from minrpc.errors import HarnessError
 from minrpc.firmware import Firmware, build
 from minrpc.host.deadline import Deadline
-from minrpc.pipeline import connect
+from minrpc.pipeline import Device, connect
 from minrpc.pipeline.post_mortem import state_lines
 from minrpc.running import RunningDevice, start
 from minrpc.targets import Platform, Target

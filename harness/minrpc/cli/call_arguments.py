@@ -12,8 +12,8 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from minrpc.client import Device
 from minrpc.errors import ConfigurationError
+from minrpc.pipeline import Device
 from minrpc.wire.dtypes import to_dtype, to_numpy
 
 # How many arrays of one shape the built-in functions take.

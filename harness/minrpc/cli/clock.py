@@ -11,10 +11,9 @@ from typing import Any
 from minrpc.check.run import clock_hint
 from minrpc.cli.json_output import add_json_option, write_json
 from minrpc.cli.selected import selected
-from minrpc.client import Device
 from minrpc.errors import ConfigurationError, DialectError, TimerError
 from minrpc.host.deadline import Deadline
-from minrpc.pipeline import connect
+from minrpc.pipeline import Device, connect
 from minrpc.running import start
 from minrpc.targets import Platform, Target
 from minrpc.targets.options import add_device_options, options_from

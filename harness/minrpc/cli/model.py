@@ -21,7 +21,7 @@ from minrpc.targets.options import add_device_options, options_from
 from minrpc.timing.units import count, quantity
 
 if TYPE_CHECKING:
-    from minrpc.tvm.models import Model, ModelRun
+    from minrpc.tvm.code.models import Model, ModelRun
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -62,8 +62,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Compile, then export or run on each platform: 1 where an output is wrong."""
-    from minrpc.tvm.inputs import read_inputs
-    from minrpc.tvm.models import model_of
+    from minrpc.tvm.code.inputs import read_inputs
+    from minrpc.tvm.code.models import model_of
 
     options = options_from(vars(arguments))
     if arguments.repeat < 1:
@@ -88,7 +88,7 @@ def main(arguments: argparse.Namespace) -> int:
     if len(found) > 1:
         print(_side_by_side(found))
     if arguments.plot:
-        from minrpc.tvm.picture import draw_runs
+        from minrpc.tvm.code.picture import draw_runs
 
         draw_runs({one["platform"]: run for run, one in ran}, arguments.plot)
     passed = all(one["passed"] for one in found)
@@ -112,7 +112,7 @@ def _describe(model: Model) -> None:
 
 
 def _export(model: Model, directory: Path) -> None:
-    from minrpc.tvm import export
+    from minrpc.tvm.code import export
 
     try:
         files = export.write(model.plan, directory)
@@ -131,8 +131,8 @@ def _run(
     inputs: dict[str, Any],
     expected: dict[str, Any],
 ) -> tuple[ModelRun, dict[str, Any]]:
-    from minrpc.tvm.compared import difference
-    from minrpc.tvm.models import load_model, with_weights
+    from minrpc.tvm.code.compared import difference
+    from minrpc.tvm.code.models import load_model, with_weights
 
     print(f"{target.name}", flush=True)
     counters = counter_names(arguments.counters)

@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Write it: 0. Raises ConfigurationError where the platform can't run, or the file not be written."""
-    from minrpc.tvm.pipe import pipe_program
+    from minrpc.tvm.rpc.pipe import pipe_program
 
     file: Path = arguments.file
     text = pipe_program(arguments.platform, platforms_file=arguments.platforms_file, timing=arguments.timing)

@@ -106,9 +106,9 @@ def main(arguments: argparse.Namespace) -> int:
 
 def serve_tvm(firmware: Firmware, arguments: argparse.Namespace) -> None:
     """Clients of TVM until a signal. Raises ConfigurationError for a port that is taken, or no tracker."""
-    from minrpc.tvm.served import OwnedDevice
-    from minrpc.tvm.server import Server, listen
-    from minrpc.tvm.tracker import tracker_at
+    from minrpc.tvm.rpc.served import OwnedDevice
+    from minrpc.tvm.rpc.server import Server, listen
+    from minrpc.tvm.rpc.tracker import tracker_at
 
     name = firmware.target.name
     with ExitStack() as stack:

@@ -10,10 +10,10 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from minrpc.client import Device
 from minrpc.errors import ConfigurationError, HarnessError
 from minrpc.library import LoadedLibrary, Sources, load
 from minrpc.names import did_you_mean, listed
+from minrpc.pipeline import Device
 
 
 def add_source_options(add: Callable[..., Any]) -> None:

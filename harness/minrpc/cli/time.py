@@ -23,13 +23,13 @@ from minrpc.cli.source_options import (
     told_if_unfit,
 )
 from minrpc.cli.timing_files import add_record, read_records
-from minrpc.client import Device, RemoteModule
+from minrpc.client import RemoteModule
 from minrpc.counters.packed_code import packed_function_code
 from minrpc.errors import ConfigurationError, RemoteError
 from minrpc.firmware import Firmware
 from minrpc.host.deadline import Deadline
 from minrpc.library import LoadedLibrary
-from minrpc.pipeline import connect
+from minrpc.pipeline import Device, connect
 from minrpc.publish.provenance import firmware_record
 from minrpc.reports.figures import check_target
 from minrpc.running import RunningDevice, start

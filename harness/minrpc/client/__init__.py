@@ -3,15 +3,14 @@
 
 from minrpc.client.array import RemoteArray
 from minrpc.client.counting import Measurer
-from minrpc.client.device import Device
 from minrpc.client.function import RemoteFunction, RemoteModule, SystemLibrary
 from minrpc.client.info import DeviceInfo
 from minrpc.client.owner import Owner, Unowned
+from minrpc.client.session import Session
 from minrpc.client.stats import DeviceStats
 from minrpc.client.timing import TimeEvaluator, TimingResult
 
 __all__ = [
-    "Device",
     "DeviceInfo",
     "DeviceStats",
     "Measurer",
@@ -19,6 +18,7 @@ __all__ = [
     "RemoteArray",
     "RemoteFunction",
     "RemoteModule",
+    "Session",
     "SystemLibrary",
     "TimeEvaluator",
     "TimingResult",

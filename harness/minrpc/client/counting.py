@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import Any, Final, Literal, Self
 
-from minrpc.client.device_counters import NO_SLOT, PEAKS, DeviceCounter, device_counters
+from minrpc.client.device_counters import NO_SLOT, PEAKS, device_counters
+from minrpc.client.info import DeviceCounter
 from minrpc.client.owner import Counters
 from minrpc.client.rpc import RpcClient
 from minrpc.client.timing import EvaluatorOptions

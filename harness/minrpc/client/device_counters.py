@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from struct import Struct
 from typing import Final, NamedTuple
 
+from minrpc.client.info import DeviceCounter
 from minrpc.client.rpc import RpcClient
 from minrpc.errors import DialectError
 
@@ -18,14 +19,6 @@ NO_SLOT: Final = "no slot for the counter"
 """How the device says that all hardware counters are in use, or none can be had."""
 
 _HEAP: Final = Struct("<II")
-
-
-class DeviceCounter(NamedTuple):
-    """A counter of the device. bits: its width; 0 where it can't be had, as the kernel or the core says."""
-
-    name: str
-    unit: str
-    bits: int
 
 
 def device_counters(rpc: RpcClient) -> Mapping[str, DeviceCounter]:

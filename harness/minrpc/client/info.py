@@ -36,6 +36,14 @@ _NUMBERS: Final = (
 )
 
 
+class DeviceCounter(NamedTuple):
+    """A counter of the device. bits: its width; 0 where it can't be had, as the kernel or the core says."""
+
+    name: str
+    unit: str
+    bits: int
+
+
 class Region(NamedTuple):
     """Memory of the device.
 

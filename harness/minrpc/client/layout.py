@@ -4,14 +4,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from minrpc.client.info import DeviceInfo, Region
-from minrpc.errors import ConfigurationError, RemoteError
-from minrpc.wire.values import Handle
-
-if TYPE_CHECKING:
-    from minrpc.client.rpc import RpcClient
+from minrpc.errors import ConfigurationError
 
 LAYOUT: Final = "minrpc.layout"
 STAGE: Final = "lay out the memory"
@@ -60,23 +56,6 @@ class Layout:
         return f"{self.how}{why}: arrays {_shown(self.arena)}, code {code}"
 
 
-def lay_out(rpc: RpcClient, places: Places) -> bool:
-    """Whether the device's memory is as `places` say now; unchanged where live blocks are in the way.
-
-    Raises ConfigurationError where it has no such memory, or can't do it.
-    """
-    handle = rpc.global_function(LAYOUT)
-    if not handle:
-        raise _no_layout(rpc.link.name)
-    numbers = (Handle(places.arena_at), places.arena_size, Handle(places.code_at), places.code_size)
-    try:
-        return rpc.call(handle, numbers, STAGE) == 1
-    except RemoteError as error:
-        raise ConfigurationError(
-            error.text, stage=STAGE, details=told_memory(rpc.device_info()), next_step="take a part of that"
-        ) from error
-
-
 def told_memory(info: DeviceInfo) -> list[str]:
     """What there is, a line each."""
     of = {"memory": "arrays", "code_memory": "code"}
@@ -87,7 +66,7 @@ def home(info: DeviceInfo, name: str) -> Region:
     """The memory that the firmware has its arrays in. Raises ConfigurationError where it tells none."""
     found = next((one for one in info.regions if one.kind == "memory"), None)
     if found is None:
-        raise _no_layout(name)
+        raise no_layout(name)
     return found
 
 
@@ -140,7 +119,7 @@ def _shown(region: Region) -> str:
     return f"{region.base:#x}+{region.size:,}"
 
 
-def _no_layout(name: str) -> ConfigurationError:
+def no_layout(name: str) -> ConfigurationError:
     return ConfigurationError(
         f"the firmware of {name} can't change where its memory has what",
         stage=STAGE,

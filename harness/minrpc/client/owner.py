@@ -5,12 +5,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from minrpc.errors import HarnessError
 from minrpc.host.deadline import Clock, WallClock
 from minrpc.host.process import TextTail
 from minrpc.timing import Timebase
+
+if TYPE_CHECKING:  # The client hands these values on, and looks into none.
+    from minrpc.firmware import Firmware
+    from minrpc.targets import Target
 
 
 class DirectMemory(Protocol):
@@ -74,6 +78,14 @@ class Owner(Protocol):
     def counters(self) -> Counters | None:
         """What counts it from outside; None where nothing does."""
 
+    @property
+    def firmware(self) -> Firmware | None:
+        """The firmware that was built and started; None where it is not known."""
+
+    @property
+    def target(self) -> Target | None:
+        """The target that was started, or attached to; None where it is not known."""
+
     def diagnose(self, error: HarnessError) -> HarnessError:
         """The error to raise for one that the link met: that the device is dead, if it is."""
 
@@ -88,6 +100,8 @@ class Unowned:
     memory: DirectMemory | None = None
     console_tail: TextTail | None = None
     counters: Counters | None = None
+    firmware: Firmware | None = None
+    target: Target | None = None
 
     def diagnose(self, error: HarnessError) -> HarnessError:
         """The error as it is."""

@@ -12,14 +12,15 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import RLock
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 from weakref import WeakSet
 
 from minrpc.client.direct import Direct
-from minrpc.client.info import DeviceInfo
-from minrpc.client.layout import Places, lay_out
+from minrpc.client.info import DeviceCounter, DeviceInfo
+from minrpc.client.layout import LAYOUT, STAGE, Places, no_layout, told_memory
 from minrpc.client.link import SessionLink
 from minrpc.errors import (
+    ConfigurationError,
     DeadlineError,
     DialectError,
     HarnessError,
@@ -39,9 +40,6 @@ from minrpc.wire.replies import (
 )
 from minrpc.wire.requests import Request, RpcCode, Syscall, encode_call, encode_request, get_global_func
 from minrpc.wire.values import Argument, Dialect, Handle, MalformedError, Value
-
-if TYPE_CHECKING:
-    from minrpc.client.device_counters import DeviceCounter
 
 log = logging.getLogger("minrpc.client")
 
@@ -206,12 +204,29 @@ class RpcClient:
     def _start(self) -> None:
         """A session, with the memory laid out."""
         self._start_session()
-        if self.layout is not None and not lay_out(self, self.layout):
+        if self.layout is not None and not self.lay_out(self.layout):
             raise DialectError(
                 "arrays and code can't lie where they should: functions of the firmware keep memory there",
-                stage="lay out the memory",
+                stage=STAGE,
                 next_step="device.relayout() gives the firmware's own layout",
             )
+
+    def lay_out(self, places: Places) -> bool:
+        """Whether the device's memory is as `places` say now; unchanged where live blocks are in the way.
+
+        Raises ConfigurationError where it has no such memory, or can't do it.
+        """
+        handle = self.global_function(LAYOUT)
+        if not handle:
+            raise no_layout(self.link.name)
+        numbers = (Handle(places.arena_at), places.arena_size, Handle(places.code_at), places.code_size)
+        try:
+            return self.call(handle, numbers, STAGE) == 1
+        except RemoteError as error:
+            details = told_memory(self.device_info())
+            raise ConfigurationError(
+                error.text, stage=STAGE, details=details, next_step="take a part of that"
+            ) from error
 
     def move_to(self, link: SessionLink) -> None:
         """Go on over another link, on another device: what belonged to the sessions before is gone."""

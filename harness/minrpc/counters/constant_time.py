@@ -14,7 +14,7 @@ from typing import Any, Final, Literal, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from minrpc.client import Device, RemoteArray
+from minrpc.client import RemoteArray, Session
 from minrpc.client.device_counters import device_counters
 from minrpc.counters.image import Image
 from minrpc.counters.lines import LineTable
@@ -86,7 +86,7 @@ class ConstantTime:
 
 
 def check_constant_time(
-    device: Device,
+    device: Session,
     counters: QemuCounters,
     name: str,
     inputs: Sequence[Sequence[Any]],
@@ -124,7 +124,7 @@ def check_constant_time(
     return ConstantTime(name, len(inputs), len(traces[0]), differences, masks)
 
 
-def _on_device(device: Device, inputs: Sequence[Sequence[Any]]) -> list[RemoteArray | None]:
+def _on_device(device: Session, inputs: Sequence[Sequence[Any]]) -> list[RemoteArray | None]:
     """An array for each position that has one."""
     if len(inputs) < 2:
         raise ConfigurationError("one input can't be compared", next_step="give two or more")

@@ -11,9 +11,9 @@ from typing import Any, Literal, Self
 
 from minrpc.client.array import RemoteArray
 from minrpc.client.counting import Measurer
-from minrpc.client.device import Device
 from minrpc.client.function import RemoteFunction, RemoteModule
 from minrpc.client.rpc import RpcClient
+from minrpc.client.session import Session
 from minrpc.client.timing import TimeEvaluator
 from minrpc.errors import DeadlineError, EmulatorExitedError, SessionTerminatedError
 from minrpc.library.arguments import Plan, plan_call
@@ -137,7 +137,7 @@ class CLibrary:
 
     def __init__(
         self,
-        device: Device,
+        device: Session,
         name: str,
         functions: Mapping[str, Function],
         declarations: Declarations,

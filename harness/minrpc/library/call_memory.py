@@ -8,9 +8,9 @@ from typing import Any, Final
 
 from minrpc.client import memory
 from minrpc.client.array import RemoteArray
-from minrpc.client.device import Device
 from minrpc.client.function import RemoteFunction
 from minrpc.client.rpc import RpcClient
+from minrpc.client.session import Session
 from minrpc.library.arguments import Plan
 from minrpc.wire.dtypes import to_dtype
 from minrpc.wire.values import DLTensor, Handle
@@ -22,7 +22,7 @@ _BYTES: Final = to_dtype("uint8")
 class CallMemory:
     """Runs calls that were planned. One at a time: they share the memory."""
 
-    def __init__(self, device: Device) -> None:
+    def __init__(self, device: Session) -> None:
         self._device = device
         self._room: RemoteArray | None = None
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
-from minrpc.client.device import Device
+from minrpc.client.session import Session
 from minrpc.firmware import Firmware
 from minrpc.library.c_library import CFunction, CLibrary, Symbols
 from minrpc.library.c_types import Declarations, Function
@@ -29,7 +29,7 @@ class FirmwareFunctions:
     when that is first used: a few hundred bytes of the device's memory for code, until the session ends.
     """
 
-    def __init__(self, device: Device, firmware: Firmware) -> None:
+    def __init__(self, device: Session, firmware: Firmware) -> None:
         self.name = firmware.elf.name
         self._device = device
         self._firmware = firmware

@@ -9,7 +9,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from minrpc.client.device import Device
+from minrpc.client.session import Session
 from minrpc.errors import ConfigurationError, LoadError
 from minrpc.firmware import Firmware
 from minrpc.firmware.build import LIBRARIES
@@ -20,14 +20,13 @@ from minrpc.library.linked_in import declared_in, packed_name
 from minrpc.library.loading import firmware_of, load
 from minrpc.library.program_types import program
 from minrpc.library.toolset import program_facts
-from minrpc.targets import Target
 from minrpc.targets.libraries import NamedLibrary, find_library
 
 
 class LinkedLibrary(CLibrary):
     """C functions, variables and types that are part of the firmware: each function is an attribute."""
 
-    def __init__(self, device: Device, name: str, firmware: Firmware) -> None:
+    def __init__(self, device: Session, name: str, firmware: Firmware) -> None:
         functions, declarations = _declared(firmware.build_dir / LIBRARIES / name)
         module = device.system_lib()
         facts = program_facts(firmware.elf)
@@ -38,7 +37,7 @@ class LinkedLibrary(CLibrary):
         return packed_name(self.name, name)
 
 
-def named(device: Device, name: str, *, linked: bool | None = None) -> CLibrary:
+def named(device: Session, name: str, *, linked: bool | None = None) -> CLibrary:
     """The library `name` of minrpc.toml: of the firmware that runs, or loaded where it is not part of that.
 
     linked: only this way. Raises LoadError, ConfigurationError, and what `load` raises.
@@ -62,7 +61,7 @@ def named(device: Device, name: str, *, linked: bool | None = None) -> CLibrary:
 
 
 def load_or_find(
-    device: Device, directory: Path, files: Sequence[str | PathLike[str]], given: Mapping[str, Any]
+    device: Session, directory: Path, files: Sequence[str | PathLike[str]], given: Mapping[str, Any]
 ) -> CLibrary:
     """The library that `files` names, or that minrpc.toml makes of just these; else they are loaded.
 
@@ -78,8 +77,8 @@ def load_or_find(
         if key in given:
             given[key] = [directory / one for one in given[key]]
     sources = Sources.of([directory / one for one in files], **given)
-    target = getattr(device.owner, "target", None)
-    known = target.platform.named_libraries if isinstance(target, Target) else ()
+    target = device.owner.target
+    known = target.platform.named_libraries if target is not None else ()
     same = next((one for one in known if sources_of(one) == sources), None)
     if same is None:
         return load(device, sources, firmware=firmware)

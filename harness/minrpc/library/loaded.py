@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import Any, Final
 
 from minrpc.client.counting import Measurer
-from minrpc.client.device import Device
 from minrpc.client.function import RemoteModule
+from minrpc.client.session import Session
 from minrpc.client.timing import TimeEvaluator
 from minrpc.library.c_library import CLibrary, Symbols
 from minrpc.library.compiling import Compiled
@@ -30,7 +30,7 @@ class LoadedLibrary(CLibrary):
     """
 
     def __init__(
-        self, device: Device, compiled: Compiled, image: Image, facts: ProgramFacts, module: RemoteModule
+        self, device: Session, compiled: Compiled, image: Image, facts: ProgramFacts, module: RemoteModule
     ) -> None:
         symbols = Symbols(image.symbols, image.sizes)
         super().__init__(

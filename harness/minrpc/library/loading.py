@@ -15,9 +15,9 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import NoteSection
 
 from minrpc.client import memory
-from minrpc.client.device import Device
 from minrpc.client.function import RemoteModule
 from minrpc.client.rpc import RpcClient
+from minrpc.client.session import Session
 from minrpc.errors import (
     DeviceMemoryError,
     DialectError,
@@ -50,7 +50,7 @@ _LEVELS: Final = 3
 _ROUNDS: Final = 4
 
 
-def load(device: Device, sources: Sources, *, firmware: Firmware | None = None) -> LoadedLibrary:
+def load(device: Session, sources: Sources, *, firmware: Firmware | None = None) -> LoadedLibrary:
     """Compile `sources` for the device and load them.
 
     firmware: what runs on the device; left out it is what was started from here.
@@ -63,13 +63,12 @@ def load(device: Device, sources: Sources, *, firmware: Firmware | None = None) 
     return load_compiled(device, compile_sources(sources, toolset), toolset)
 
 
-def firmware_of(device: Device) -> Firmware:
+def firmware_of(device: Session) -> Firmware:
     """What runs on the device. Raises LoadError when that is not known."""
-    found = getattr(device.owner, "firmware", None)
-    if isinstance(found, Firmware):
-        return found
-    target = getattr(device.owner, "target", None)
-    if isinstance(target, Target) and target.elf is not None:
+    if device.owner.firmware is not None:
+        return device.owner.firmware
+    target = device.owner.target
+    if target is not None and target.elf is not None:
         firmware = firmware_from(target, target.elf)
         check_build(device, firmware)
         return firmware
@@ -95,7 +94,7 @@ def firmware_from(target: Target, elf: Path) -> Firmware:
     return Firmware(target, elf, build_dir, hashlib.sha256(content).hexdigest(), cached=True, seconds=0.0)
 
 
-def check_build(device: Device, firmware: Firmware) -> None:
+def check_build(device: Session, firmware: Firmware) -> None:
     """Raise LoadError when the device runs another build than `firmware`; nothing where it can't tell its
     own."""
     runs = device.info().build_id
@@ -116,7 +115,7 @@ def build_id_of(elf: Path) -> str:
     return str(notes[0]["n_desc"]) if notes else ""
 
 
-def load_compiled(device: Device, compiled: Compiled, toolset: Toolset) -> LoadedLibrary:
+def load_compiled(device: Session, compiled: Compiled, toolset: Toolset) -> LoadedLibrary:
     """Load what was compiled before, for instance by another process. Raises as `load` does."""
     rpc = device.rpc
     with rpc.lock:
@@ -137,7 +136,7 @@ def load_compiled(device: Device, compiled: Compiled, toolset: Toolset) -> Loade
     return LoadedLibrary(device, compiled, image, program_facts(toolset.elf), module)
 
 
-def _tell_counters(device: Device, name: str, image: Image) -> None:
+def _tell_counters(device: Session, name: str, image: Image) -> None:
     """What counts the device from outside learns the names of what was loaded, thunks as one."""
     counters = device.owner.counters
     if counters is None:
@@ -147,14 +146,14 @@ def _tell_counters(device: Device, name: str, image: Image) -> None:
     counters.note_code(image.base, image.size, named)
 
 
-def image_size(device: Device, compiled: Compiled, toolset: Toolset) -> int:
+def image_size(device: Session, compiled: Compiled, toolset: Toolset) -> int:
     """Bytes of the device's memory that it will take. Raises LinkError, and as a call does."""
     with device.rpc.lock:
         device.rpc.ready()
         return _Linker(device, toolset).link(compiled, _last_base.get(toolset.elf, _FIRST_BASE)).size
 
 
-def _copy(rpc: RpcClient, device: Device, image: Image) -> None:
+def _copy(rpc: RpcClient, device: Session, image: Image) -> None:
     """Copy the code to its block; over the link only where the device shares no memory with us.
 
     Code is never written directly into that: an emulator would go on with what it has translated before.
@@ -174,7 +173,7 @@ def _copy(rpc: RpcClient, device: Device, image: Image) -> None:
         memory.copy_among(rpc, stage.tensor, stage.tensor._replace(data=image.base), size)
 
 
-def _placed(rpc: RpcClient, device: Device, compiled: Compiled, toolset: Toolset) -> Image:
+def _placed(rpc: RpcClient, device: Session, compiled: Compiled, toolset: Toolset) -> Image:
     """Linked for a block that the device has given.
 
     How large it is shows when it is linked, and where it lies when the device is asked: so it is linked for
@@ -235,7 +234,7 @@ def _keep(key: tuple[str, Path, int], image: Image) -> None:
 class _Linker:
     """Links, and asks the device for addresses that the firmware's ELF does not know: of shared libraries."""
 
-    def __init__(self, device: Device, toolset: Toolset) -> None:
+    def __init__(self, device: Session, toolset: Toolset) -> None:
         self._device = device
         self._toolset = toolset
         self._far: dict[str, int] = {}

@@ -4,11 +4,13 @@
 Target -> build -> Firmware -> start -> RunningDevice -> connect -> Device
 """
 
+from minrpc.pipeline.device import Device
 from minrpc.pipeline.opening import connect, open_device, open_devices
 from minrpc.pipeline.requirements import Requirement, lacking, requirements
 from minrpc.pipeline.selection import Selection, select, select_runnable
 
 __all__ = [
+    "Device",
     "Requirement",
     "Selection",
     "connect",

@@ -6,13 +6,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Final, Unpack
 
-from minrpc.client import Device
 from minrpc.firmware import Firmware
 from minrpc.host.deadline import Deadline
+from minrpc.pipeline.device import Device
+from minrpc.pipeline.session import session_on
 from minrpc.running import RunningDevice, start
 from minrpc.targets import SessionFields, StartFields, Target, TargetFields
 from minrpc.targets.target import require
@@ -91,18 +91,14 @@ def connect(
     on_close: called last by `Device.close`.
     given: in place of what the target of `running` says.
     """
-    target = replace(running.target, **given)
-    return Device(
-        transport or running.transport,
+    return session_on(
+        Device,
         running,
         total=total,
-        session_timeout_s=target.session_timeout_s,
-        call_timeout_s=target.call_timeout_s,
-        resend=running.process is None if target.resend is None else target.resend,
-        direct=target.direct,
-        keep_link=transport is None,
+        transport=transport,
         from_boot=from_boot,
         on_close=on_close,
+        **given,
     )
 
 

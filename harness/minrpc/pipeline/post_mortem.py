@@ -6,10 +6,10 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Final
 
-from minrpc.client import Device, DeviceInfo
+from minrpc.client import DeviceInfo, Session
 from minrpc.errors import HarnessError
 from minrpc.host.deadline import Deadline
-from minrpc.pipeline.opening import connect
+from minrpc.pipeline.session import session_on
 from minrpc.running import RunningDevice
 
 # A device that answers does so at once. The second limit is plain wall time, for a host that is busy.
@@ -17,18 +17,18 @@ _ANSWER_S: Final = 1.0
 _TOTAL_S: Final = 10.0
 
 
-def state_lines(running: RunningDevice, device: Device | None) -> list[str]:
+def state_lines(running: RunningDevice, session: Session | None) -> list[str]:
     """Lines of text: counts of both sides, and the device's memory.
 
-    device: the client that failed; its session is used while it is good, and left alone otherwise.
+    session: the client that failed; it is used while it is good, and left alone otherwise.
 
     Asks once or twice and never waits long; nothing is raised.
     """
-    lines = [] if device is None else [_counted("the host's reader", asdict(device.link_counters))]
+    lines = [] if session is None else [_counted("the host's reader", asdict(session.link_counters))]
     if not running.alive():
         return lines
     try:
-        info = _ask(running, device)
+        info = _ask(running, session)
     except HarnessError as error:
         return [*lines, f"the device does not answer any more: {error.message}"]
     return [
@@ -45,14 +45,16 @@ def _counted(who: str, counts: dict[str, int]) -> str:
     return f"{who}: {shown}"
 
 
-def _ask(running: RunningDevice, device: Device | None) -> DeviceInfo:
+def _ask(running: RunningDevice, session: Session | None) -> DeviceInfo:
     """The device's info. A session that runs must not be replaced: its client would wait for answers."""
-    if device is not None and device.in_session:
+    if session is not None and session.in_session:
         try:
-            return device.info(_ANSWER_S)
+            return session.info(_ANSWER_S)
         except HarnessError:
-            if device.in_session:
+            if session.in_session:
                 raise
     total = Deadline("post mortem", _TOTAL_S)
-    fresh = connect(running, total=total, session_timeout_s=_ANSWER_S, call_timeout_s=_ANSWER_S, resend=False)
+    fresh = session_on(
+        Session, running, total=total, session_timeout_s=_ANSWER_S, call_timeout_s=_ANSWER_S, resend=False
+    )
     return fresh.info()

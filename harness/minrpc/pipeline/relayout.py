@@ -9,13 +9,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, TypedDict
 
-from minrpc.client import Device
+from minrpc.client import Session
 from minrpc.client.info import DeviceInfo
-from minrpc.client.layout import STAGE, How, Layout, Places, Where, home, lay_out, places_of, told_memory
+from minrpc.client.layout import STAGE, How, Layout, Places, Where, home, places_of, told_memory
 from minrpc.errors import ConfigurationError
 from minrpc.firmware import build
 from minrpc.firmware.cache import cache_home
-from minrpc.pipeline.opening import connect
+from minrpc.pipeline.session import session_on
 from minrpc.running import RunningDevice, start
 from minrpc.targets import Target, Timing
 from minrpc.targets.table import Port
@@ -50,9 +50,9 @@ class RestartFields(TypedDict, total=False):
 class Relayout:
     """Changes the layout of one device; see `Device.relayout`."""
 
-    def __init__(self, device: Device) -> None:
-        self._device = device
-        self._opened = _running(device)
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._opened = _running(session)
         self._target = self._opened.target
         # Of its firmware's own memory for arrays, while it has more than that.
         self._own_size = 0
@@ -61,24 +61,24 @@ class Relayout:
         self, arena: Where | None, code: Where | None, stack: int | None, given: RestartFields
     ) -> Layout:
         target = self._asked(stack, require(given, RestartFields, "relayout takes no"))
-        with self._device.rpc.lock:
+        with self._session.rpc.lock:
             if target != self._target:
                 layout = self._restart(target, arena, code, "it is built or started otherwise")
             else:
-                info = self._device.info()
+                info = self._session.info()
                 size = _bytes_of(arena)
-                if size > home(info, self._device.name).size:
+                if size > home(info, self._session.name).size:
                     layout = self._restart(target, arena, code, _too_large(size))
                 elif self._own_size and arena is None:
                     layout = self._restart(target, arena, code, "it had more memory than its own")
                 else:
-                    layout = self._in_session(places_of(info, self._device.name, arena, code))
+                    layout = self._in_session(places_of(info, self._session.name, arena, code))
             if arena is None and not code:
-                self._device.rpc.layout = None
+                self._session.rpc.layout = None
         if layout.how != "session":
-            log.warning("%s: %s; arrays, functions and libraries are gone", self._device.name, layout)
+            log.warning("%s: %s; arrays, functions and libraries are gone", self._session.name, layout)
         else:
-            log.info("%s: %s", self._device.name, layout)
+            log.info("%s: %s", self._session.name, layout)
         return layout
 
     def _asked(self, stack: int | None, given: RestartFields) -> Target:
@@ -99,11 +99,11 @@ class Relayout:
 
     def _in_session(self, places: Places) -> Layout:
         """In the session that runs, else in a new one."""
-        rpc = self._device.rpc
+        rpc = self._session.rpc
         rpc.ready()
         how: How = "session"
         why = ""
-        if not lay_out(rpc, places):
+        if not rpc.lay_out(places):
             how, why = "new session", "live arrays, functions or code were in the way"
         before, rpc.layout = rpc.layout, places
         if how != "session":
@@ -112,7 +112,7 @@ class Relayout:
             except BaseException:
                 rpc.layout = before
                 raise
-        return _layout(self._device.info(), how, why)
+        return _layout(self._session.info(), how, why)
 
     def _restart(self, target: Target, arena: Where | None, code: Where | None, why: str) -> Layout:
         """Another device, and only when that answers and has the memory, the end of this one."""
@@ -129,25 +129,25 @@ class Relayout:
                 info = _ask(running)
                 _require_memory(info, running.name, size)
             places = places_of(info, running.name, arena, code)
-            with connect(running) as trial:
+            with session_on(Session, running) as trial:
                 trial.connect()
-                if not lay_out(trial.rpc, places):
+                if not trial.rpc.lay_out(places):
                     raise ConfigurationError(
                         "functions of the firmware keep memory there", stage=STAGE, details=told_memory(info)
                     )
         except BaseException:
             running.stop()
             raise
-        self._device.rpc.layout = places
+        self._session.rpc.layout = places
         self._target = target
         self._own_size = own_size if size > own_size else 0
-        self._device.move_to(running.transport, running, running.stop)
-        self._device.connect()
-        return _layout(self._device.info(), "restart", why)
+        self._session.move_to(running.transport, running, running.stop)
+        self._session.connect()
+        return _layout(self._session.info(), "restart", why)
 
     def _started(self, target: Target) -> RunningDevice:
         """The firmware of before where only its start differs."""
-        known, total = self._opened.firmware, self._device.rpc.link.total
+        known, total = self._opened.firmware, self._session.rpc.link.total
         if known is not None and target.platform == known.target.platform:
             return start(replace(known, target=target), total=total)
         if known is not None and not known.build_dir.is_relative_to(cache_home()):
@@ -159,12 +159,12 @@ class Relayout:
         return start(build(target), total=total)
 
 
-def _running(device: Device) -> RunningDevice:
-    owner = device.owner
+def _running(session: Session) -> RunningDevice:
+    owner = session.owner
     if isinstance(owner, RunningDevice):
         return owner
     raise ConfigurationError(
-        f"it is not known what {device.name} is, so it can't be started anew",
+        f"it is not known what {session.name} is, so it can't be started anew",
         stage=STAGE,
         next_step="open it by open_device, or by connect(start(...))",
     )
@@ -180,8 +180,8 @@ def _require_startable(running: RunningDevice) -> None:
 
 
 def _ask(running: RunningDevice) -> DeviceInfo:
-    with connect(running) as device:
-        return device.info()
+    with session_on(Session, running) as session:
+        return session.info()
 
 
 def _bytes_of(arena: Where | None) -> int:

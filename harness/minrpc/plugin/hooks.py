@@ -24,9 +24,10 @@ import pytest
 from minrpc.plugin import option_names, workers
 
 if TYPE_CHECKING:
-    from minrpc.client import Device, TimingResult
+    from minrpc.client import TimingResult
     from minrpc.firmware import Firmware
     from minrpc.library import CLibrary
+    from minrpc.pipeline import Device
     from minrpc.plugin.run import Run
     from minrpc.plugin.shared import SharedDevice
     from minrpc.plugin.timing import TimingCheck
@@ -146,7 +147,7 @@ def pytest_testnodedown(node: workers.Worker) -> None:
     """A worker of pytest-xdist has ended."""
     sent = workers.received(node)
     if sent is not None:
-        from minrpc.plugin.run import Tally
+        from minrpc.plugin.tally import Tally
 
         _run(node.config).tally.add(Tally.from_json(sent))
 

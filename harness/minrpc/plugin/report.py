@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import _pytest
 import pluggy
@@ -16,10 +16,8 @@ from _pytest.junitxml import xml_key
 from minrpc.errors import DeadlineError, HarnessError
 from minrpc.pipeline import Selection
 from minrpc.plugin import option_names
+from minrpc.plugin.tally import Tally
 from minrpc.targets import Target
-
-if TYPE_CHECKING:
-    from minrpc.plugin.run import Tally
 
 _FEW: Final = 3
 _PACKAGE: Final = Path(__file__).resolve().parent.parent

@@ -13,7 +13,7 @@ import pytest
 from minrpc.errors import ConfigurationError
 from minrpc.firmware import Firmware
 from minrpc.host.files import check_writable, write_whole
-from minrpc.plugin.run import Tally
+from minrpc.plugin.tally import Tally
 from minrpc.publish.html_page import html_page
 from minrpc.publish.markdown_page import markdown_page
 from minrpc.publish.provenance import about_here, firmware_record, platform_facts

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
-from minrpc.client import Device
 from minrpc.client.lent import LentTransport
 from minrpc.counters import counters_for
 from minrpc.counters.coverage import add_coverage, covered_lines
@@ -18,7 +17,7 @@ from minrpc.errors import HarnessError
 from minrpc.firmware import Firmware, build
 from minrpc.firmware.flash import flash
 from minrpc.host.deadline import Deadline
-from minrpc.pipeline import connect
+from minrpc.pipeline import Device, connect
 from minrpc.pipeline.post_mortem import state_lines
 from minrpc.running import RunningDevice, start
 from minrpc.targets import Target

@@ -14,7 +14,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from minrpc.client import Device
 from minrpc.errors import (
     BoardLostError,
     ConfigurationError,
@@ -37,7 +36,7 @@ from minrpc.library import LoadedLibrary
 from minrpc.library.arguments import plan_call
 from minrpc.library.loading import check_build, load_compiled, remember
 from minrpc.library.toolset import Toolset
-from minrpc.pipeline import connect, open_device
+from minrpc.pipeline import Device, connect, open_device
 from minrpc.running import start
 from minrpc.timing import Measurement
 from minrpc.tuning.candidates import Candidate, Result

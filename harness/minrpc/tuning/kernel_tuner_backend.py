@@ -20,13 +20,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from minrpc.client import Device
 from minrpc.errors import BuildError, ConfigurationError, HarnessError, LinkerError
 from minrpc.firmware import Firmware
 from minrpc.library import LoadedLibrary, Sources, compile_sources
 from minrpc.library.loading import load_compiled
 from minrpc.library.toolset import toolset_of
-from minrpc.pipeline import open_device
+from minrpc.pipeline import Device, open_device
 from minrpc.tuning.judging import CANDIDATE_TIMEOUT_S
 
 # With these words Kernel Tuner goes on to the next configuration; other errors end its run.

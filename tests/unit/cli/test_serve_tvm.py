@@ -15,10 +15,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
+from minrpc import Device
 from minrpc.cli import main
-from minrpc.client import Device
 from minrpc.errors import ConfigurationError
-from minrpc.tvm.served import serving as serving_here
+from minrpc.tvm.rpc.served import serving as serving_here
 from minrpc.wire.dtypes import DataType
 from minrpc.wire.requests import InitServer
 from minrpc.wire.values import Dialect, DLTensor

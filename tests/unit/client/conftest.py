@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pytest
-from minrpc.client import Device
+from minrpc import Device
 
 from tests.unit.client.device_model import OURS, DeviceModel, Traits
 from tests.unit.client.model_transport import ModelTransport

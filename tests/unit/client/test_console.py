@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator
 
 import pexpect
 import pytest
-from minrpc.client import Device, Unowned
+from minrpc import Device
+from minrpc.client import Unowned
 from minrpc.host.process import TextTail
 from minrpc.wire.framing import encode_frame
 from minrpc.wire.session import MessageType, encode_message

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from minrpc.client.counting import Counted, Measurer
-from minrpc.client.device_counters import DeviceCounter, _parsed
+from minrpc.client.device_counters import _parsed
+from minrpc.client.info import DeviceCounter
 from minrpc.client.timing import EvaluatorOptions
 from minrpc.errors import HarnessError, RemoteError
 from minrpc.timing import Measurement

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from minrpc.client import Device
+from minrpc import Device
 from minrpc.client.counting import Counted
 from minrpc.errors import ConfigurationError, DialectError, HarnessError
 from minrpc.timing import Measurement, Overhead, Sample

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from minrpc.client import Device, RemoteArray, RemoteFunction, RemoteModule, memory
+from minrpc import Device
+from minrpc.client import RemoteArray, RemoteFunction, RemoteModule, memory
 from minrpc.errors import (
     DeadlineError,
     DeviceMemoryError,

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from minrpc.client import Device, Unowned
+from minrpc import Device
+from minrpc.client import Unowned
 from minrpc.errors import (
     DeadlineError,
     DialectError,

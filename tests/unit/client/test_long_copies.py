@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 import pytest
-from minrpc.client import Device
+from minrpc import Device
 from minrpc.wire.framing import Deframer, Frame
 from minrpc.wire.requests import CopyToRemote
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 import pytest
-from minrpc.client import Device
+from minrpc import Device
 from minrpc.errors import DeadlineError, HarnessError, SessionTerminatedError
 from minrpc.transport.lossy import Faults, LossyTransport
 from minrpc.wire.framing import Deframer, Frame

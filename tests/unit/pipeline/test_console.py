@@ -7,8 +7,7 @@ import threading
 
 import pexpect
 import pytest
-from minrpc import RunningDevice, Target, build, open_device, start
-from minrpc.client import Device
+from minrpc import Device, RunningDevice, Target, build, open_device, start
 from minrpc.host.deadline import Deadline
 from minrpc.pipeline import lacking
 from minrpc.targets import PLATFORMS

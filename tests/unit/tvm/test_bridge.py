@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 import pytest
 from minrpc.errors import EmulatorExitedError, HarnessError
-from minrpc.tvm import files
-from minrpc.tvm.bridge import Bridge
-from minrpc.tvm.files import Files
+from minrpc.tvm.rpc import files
+from minrpc.tvm.rpc.bridge import Bridge
+from minrpc.tvm.rpc.files import Files
 from minrpc.wire import ffi
 from minrpc.wire.dtypes import DataType
 from minrpc.wire.replies import Result, ReturnedArray

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from minrpc.tvm.compared import Difference, difference
+from minrpc.tvm.code.compared import Difference, difference
 
 NAN, INF = float("nan"), float("inf")
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from minrpc.tvm import export
-from minrpc.tvm.c_names import field_names, renamed
-from minrpc.tvm.plan import Operator, Plan, Tensor, aligned
+from minrpc.tvm.code import export
+from minrpc.tvm.code.c_names import field_names, renamed
+from minrpc.tvm.code.plan import Operator, Plan, Tensor, aligned
 from minrpc.wire.dtypes import DataType
 
 FLOAT = DataType(2, 32)

@@ -31,8 +31,8 @@ TABLE: Tensor = ("t", "float32", [6, 4])
     ids=lambda one: one[0][0] if isinstance(one, list) else None,
 )
 def test_bounds(operators: Any, attributes: Any, bounds: dict[int, int], tmp_path: Path) -> None:  # noqa: ANN401
-    from minrpc.tvm.indices import index_bounds
-    from minrpc.tvm.models import model_of
+    from minrpc.tvm.code.indices import index_bounds
+    from minrpc.tvm.code.models import model_of
 
     if operators[0][0] == "Gather":
         need_gather()
@@ -47,7 +47,7 @@ def test_bounds(operators: Any, attributes: Any, bounds: dict[int, int], tmp_pat
 
 
 def test_types_that_are_small() -> None:
-    from minrpc.tvm.inputs import _random
+    from minrpc.tvm.code.inputs import _random
 
     rng = np.random.default_rng(1)
     for dtype, least, most in [("uint8", 0, 127), ("int8", -128, 127), ("int64", -128, 127), ("bool", 0, 1)]:

@@ -7,7 +7,7 @@ import pickle
 from typing import Any
 
 import pytest
-from minrpc.tvm import lent
+from minrpc.tvm.rpc import lent
 
 
 @pytest.mark.parametrize(("word", "resend"), [("1", True), ("0", False)])
@@ -15,14 +15,14 @@ def test_the_device_is_as_its_parent_has_it(
     word: str, resend: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     made: list[dict[str, object]] = []
-    served: list[tuple[int, object]] = []
+    served: list[int] = []
 
-    def device(link: Any, **options: object) -> None:  # noqa: ANN401
-        made.append({"link": link.name, **options})
+    def device(link: Any, owner: object, **options: object) -> None:  # noqa: ANN401
+        made.append({"link": link.name, "owner": owner, **options})
 
     class Server:
-        def __init__(self, listener: Any, *_: object, firmware: object) -> None:  # noqa: ANN401
-            served.append((listener.getsockname()[1], firmware))
+        def __init__(self, listener: Any, *_: object) -> None:  # noqa: ANN401
+            served.append(listener.getsockname()[1])
 
         def serve(self, stop_fd: int) -> None:
             assert stop_fd == 0
@@ -35,6 +35,6 @@ def test_the_device_is_as_its_parent_has_it(
     monkeypatch.setattr(lent, "Server", Server)
     monkeypatch.setattr(lent, "FdTransport", lambda _, name: type("Link", (), {"name": name}))
     monkeypatch.setattr("sys.stdin", Input())
-    lent.main(["7", word, "2.5", pickle.dumps("firmware").hex()])
-    assert made == [{"link": "descriptor 7", "resend": resend, "call_timeout_s": 2.5}]
-    assert served == [(int(capsys.readouterr().out), "firmware")]
+    lent.main(["7", word, "2.5", pickle.dumps("owner").hex()])
+    assert made == [{"link": "descriptor 7", "owner": "owner", "resend": resend, "call_timeout_s": 2.5}]
+    assert served == [int(capsys.readouterr().out)]

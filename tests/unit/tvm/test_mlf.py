@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 from minrpc.errors import ModelError
-from minrpc.tvm.mlf import read_mlf, read_params
-from minrpc.tvm.plan import Plan
+from minrpc.tvm.code.mlf import read_mlf, read_params
+from minrpc.tvm.code.plan import Plan
 
 from tests.unit.tvm import mlf_archive, waveforms
 from tests.unit.tvm.test_export import compiled

@@ -14,8 +14,8 @@ from minrpc.errors import DeviceMemoryError
 from minrpc.timing import Measurement
 from minrpc.timing.clock import DeviceClock
 from minrpc.timing.measurement import Overhead, Sample
-from minrpc.tvm.models import ModelRun, OperatorTime, _check_room
-from minrpc.tvm.picture import draw_runs
+from minrpc.tvm.code.models import ModelRun, OperatorTime, _check_room
+from minrpc.tvm.code.picture import draw_runs
 
 from tests.unit.tvm.test_export import make_plan
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from minrpc.errors import ModuleError
-from minrpc.tvm.modules import adapter_source, defined_functions, load_tvm, parts
+from minrpc.tvm.code.modules import adapter_source, defined_functions, load_tvm, parts
 
 
 def test_functions_of_today() -> None:

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from minrpc.errors import ModelError
-from minrpc.tvm import relax as models
-from minrpc.tvm.plan import Plan
+from minrpc.tvm.code import relax as models
+from minrpc.tvm.code.plan import Plan
 
 from tests.unit.tvm.test_export import compiled
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 from minrpc.errors import EmulatorExitedError
-from minrpc.tvm import server
-from minrpc.tvm.served import serving
-from minrpc.tvm.server import session_limit
+from minrpc.tvm.rpc import server
+from minrpc.tvm.rpc.served import serving
+from minrpc.tvm.rpc.server import session_limit
 from minrpc.wire.values import Argument
 
 from tests.device.tvm_client import LIMIT_S, LentDevice, RefusedError, TvmClient

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from minrpc.errors import ConfigurationError
 from minrpc.library.toolset import Toolset
-from minrpc.tvm.plan import HALF
-from minrpc.tvm.targets import description, extensions, float16_flags, misfit
+from minrpc.tvm.code.plan import HALF
+from minrpc.tvm.code.targets import description, extensions, float16_flags, misfit
 
 ARM, RISCV = "arm-none-eabi-gcc", "riscv64-unknown-elf-gcc"
 M4F = ("-mcpu=cortex-m4", "-mthumb", "-mfloat-abi=hard", "-mfpu=fpv4-sp-d16")

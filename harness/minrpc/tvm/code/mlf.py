@@ -28,8 +28,8 @@ import numpy as np
 import numpy.typing as npt
 
 from minrpc.errors import ModelError
-from minrpc.tvm.c_names import field_names, renamed
-from minrpc.tvm.plan import Operator, Plan, Tensor, aligned
+from minrpc.tvm.code.c_names import field_names, renamed
+from minrpc.tvm.code.plan import Operator, Plan, Tensor, aligned
 from minrpc.wire.dtypes import DataType, to_dtype, to_numpy
 
 VERSIONS: Final = (5, 6, 7)

@@ -9,7 +9,7 @@ from typing import Final
 
 from minrpc.reports.figures import new_figure
 from minrpc.timing.units import quantity
-from minrpc.tvm.models import ModelRun
+from minrpc.tvm.code.models import ModelRun
 
 _BAR: Final = "#1c7ed6"
 _LONGEST: Final = 40

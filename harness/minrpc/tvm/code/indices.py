@@ -7,7 +7,7 @@ from math import prod
 from typing import Any, Final
 
 from minrpc.errors import ModelError
-from minrpc.tvm.relax import entry_of, is_relax, shape_of
+from minrpc.tvm.code.relax import entry_of, is_relax, shape_of
 
 # Operators with the data as their first argument and indices as their second.
 _ALONG_AN_AXIS: Final = ("relax.take", "relax.gather_elements", "relax.scatter_elements")

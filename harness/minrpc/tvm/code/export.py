@@ -20,8 +20,8 @@ from typing import Final
 
 import numpy as np
 
-from minrpc.tvm.c_names import different
-from minrpc.tvm.plan import ALIGNMENT, HALF, Plan, Tensor
+from minrpc.tvm.code.c_names import different
+from minrpc.tvm.code.plan import ALIGNMENT, HALF, Plan, Tensor
 
 SUPPORT: Final = Path(__file__).with_name("c")
 """Headers that generated code includes."""

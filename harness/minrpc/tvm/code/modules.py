@@ -25,7 +25,7 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.relocation import RelocationSection
 from elftools.elf.sections import SymbolTableSection
 
-from minrpc.client import Device, RemoteArray
+from minrpc.client import RemoteArray, Session
 from minrpc.errors import ModuleError
 from minrpc.firmware import Firmware
 from minrpc.firmware.cache import cache_home, kept, scratch
@@ -35,8 +35,8 @@ from minrpc.library.compiling import Compiled, Sources, compile_file, compile_te
 from minrpc.library.loading import firmware_of, load_compiled
 from minrpc.library.thunks import registry_source
 from minrpc.library.toolset import Toolset, program_facts, toolset_of
-from minrpc.tvm.export import SUPPORT
-from minrpc.tvm.targets import float16_flags, misfit
+from minrpc.tvm.code.export import SUPPORT
+from minrpc.tvm.code.targets import float16_flags, misfit
 from minrpc.wire.dtypes import BOOLEAN
 
 PREFIX: Final = "__tvm_ffi_"
@@ -166,7 +166,7 @@ static int call(ffi *function, value *a, int *c, int n, value *r, int *rc)
 
 
 def load_tvm(
-    device: Device,
+    device: Session,
     module: str | PathLike[str] | Any,  # noqa: ANN401 - TVM has no types
     *,
     firmware: Firmware | None = None,
@@ -176,7 +176,9 @@ def load_tvm(
     return load_module(device, name, content, firmware=firmware)
 
 
-def load_module(device: Device, name: str, content: bytes, *, firmware: Firmware | None = None) -> TvmLibrary:
+def load_module(
+    device: Session, name: str, content: bytes, *, firmware: Firmware | None = None
+) -> TvmLibrary:
     """As `load_tvm`, of a file's name and content."""
     toolset = toolset_of(firmware or firmware_of(device))
     compiled, names = compile_module(name, content, toolset)
@@ -358,7 +360,7 @@ class TvmFunction:
 class TvmLibrary:
     """A module of TVM's on a device: each function is an attribute, and an item."""
 
-    def __init__(self, device: Device, loaded: LoadedLibrary, names: Sequence[str]) -> None:
+    def __init__(self, device: Session, loaded: LoadedLibrary, names: Sequence[str]) -> None:
         self.device = device
         self.loaded = loaded
         self.name = loaded.name

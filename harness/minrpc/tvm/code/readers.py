@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from minrpc.errors import ConfigurationError
-from minrpc.tvm import relax as importer
+from minrpc.tvm.code import relax as importer
 
 
 def read_model(path: Path) -> Any:  # noqa: ANN401 - TVM has no types

@@ -31,7 +31,7 @@ def pipe_program(
     resolved(find_platform(load_platforms(file), platform))
     given = TargetFields(timing=timing) if timing else TargetFields()
     select(Options((platform,), file, given))
-    words = [sys.executable, "-m", "minrpc.tvm.piped", "--platform", platform]
+    words = [sys.executable, "-m", "minrpc.tvm.rpc.piped", "--platform", platform]
     if file is not None:
         words += ["--platforms-file", str(file.absolute())]
     if timing:

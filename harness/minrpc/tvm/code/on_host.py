@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A model in a process of its own on this machine: `python -m minrpc.tvm.on_host DIRECTORY`.
+"""A model in a process of its own on this machine: `python -m minrpc.tvm.code.on_host DIRECTORY`.
 
 DIRECTORY has model.json, a Relax module, and inputs.npz in the order of its parameters; outputs.npz comes
 there, or what failed as error.txt. A process of its own: an index out of range, or a division of integers
@@ -13,8 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
-from minrpc.tvm.reference import arrays_of
-from minrpc.tvm.relax import entry_of, first_line, tvm
+from minrpc.tvm.code.reference import arrays_of
+from minrpc.tvm.code.relax import entry_of, first_line, tvm
 
 
 def main(directory: Path) -> int:

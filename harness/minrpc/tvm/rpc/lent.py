@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A process that serves its parent's device: `python -m minrpc.tvm.lent FD RESEND SECONDS FIRMWARE`.
+"""A process that serves its parent's device: `python -m minrpc.tvm.rpc.lent FD RESEND SECONDS OWNER`.
 
 It inherits the link's descriptor, prints the TCP port, ends when its standard input does. A process of
 its own, because TVM's client holds Python's lock while it gives an object back, when no other thread runs.
@@ -11,9 +11,9 @@ import pickle
 import socket
 import sys
 
-from minrpc.client import Device
+from minrpc.pipeline import Device
 from minrpc.transport import FdTransport
-from minrpc.tvm.server import Server
+from minrpc.tvm.rpc.server import Server
 
 
 class _Lent:
@@ -36,14 +36,13 @@ class _Lent:
 
 def main(arguments: list[str]) -> None:
     """Serve until standard input ends."""
-    descriptor, resend, call_timeout_s, firmware = arguments
+    descriptor, resend, call_timeout_s, owner = arguments
     link = FdTransport(int(descriptor), f"descriptor {descriptor}")
-    device = Device(link, resend=resend == "1", call_timeout_s=float(call_timeout_s))
+    known = pickle.loads(bytes.fromhex(owner))
+    device = Device(link, known, resend=resend == "1", call_timeout_s=float(call_timeout_s))
     with socket.create_server(("127.0.0.1", 0)) as listener:
         print(listener.getsockname()[1], flush=True)
-        server = Server(
-            listener, _Lent(device), lambda _: None, firmware=pickle.loads(bytes.fromhex(firmware))
-        )
+        server = Server(listener, _Lent(device), lambda _: None)
         server.serve(sys.stdin.fileno())
 
 

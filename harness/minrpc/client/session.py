@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A device: arrays, functions and times of it, over any transport."""
+"""A session with a device: arrays, packed functions, times, console, over any transport."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from os import PathLike
-from typing import TYPE_CHECKING, Any, Self, Unpack
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Self
 
 import numpy.typing as npt
 
@@ -14,7 +13,6 @@ from minrpc.client.array import RemoteArray, host_elements, tensor_of
 from minrpc.client.device_counters import heap_use
 from minrpc.client.function import RemoteFunction, SystemLibrary
 from minrpc.client.info import DeviceInfo
-from minrpc.client.layout import Layout, Where
 from minrpc.client.link import SessionLink
 from minrpc.client.owner import Owner
 from minrpc.client.resend import ResendCounters
@@ -24,7 +22,6 @@ from minrpc.errors import (
     ConfigurationError,
     DialectError,
     FunctionNotFoundError,
-    LinkClosedError,
     SessionTerminatedError,
 )
 from minrpc.host.deadline import Deadline
@@ -36,17 +33,13 @@ from minrpc.wire.framing import FramingCounters
 from minrpc.wire.requests import free_data
 from minrpc.wire.values import DLTensor
 
-if TYPE_CHECKING:  # pexpect is loaded for who uses it; the others are the rooms above this one.
+if TYPE_CHECKING:  # pexpect is loaded on the first use of `console`.
     from minrpc.client.expect import Console
-    from minrpc.firmware import Firmware
-    from minrpc.library import CLibrary, FirmwareFunctions, LoadedLibrary
-    from minrpc.pipeline.relayout import Relayout, RestartFields
-    from minrpc.tvm.modules import TvmLibrary
 
 RESET_SERVER = "tvm.testing.reset_server"
 
 
-class Device:
+class Session:
     """A MinRPC server at the other end of `transport`: this project's or TVM's own.
 
     owner: what is known of the device beside its link; a `RunningDevice` when it was started from here.
@@ -83,8 +76,6 @@ class Device:
         tail = self.owner.console_tail
         self._console_start = 0 if from_boot or tail is None else tail.position
         self._library: SystemLibrary | None = None
-        self._firmware: FirmwareFunctions | None = None
-        self._relayout: Relayout | None = None
         self._closed = False
         self.rpc = RpcClient(
             self._link,
@@ -257,112 +248,6 @@ class Device:
                 self._library = SystemLibrary(self.rpc)
             return self._library
 
-    def load(
-        self,
-        sources: str | PathLike[str] | Sequence[str | PathLike[str]],
-        *,
-        include: Sequence[str | PathLike[str]] = (),
-        flags: Sequence[str] = (),
-        defines: Mapping[str, object] | Sequence[str] = (),
-        libraries: Sequence[str | PathLike[str]] = (),
-        headers: Sequence[str | PathLike[str]] = (),
-        firmware: Firmware | None = None,
-    ) -> LoadedLibrary:
-        """Compile C for this device, link it against what runs there, load it: each function is an attribute.
-
-        sources: C, C++ without a runtime, assembler (.S), objects (.o), archives (.a).
-        include: directories of headers. flags: behind those of the firmware. defines: names and values.
-        libraries: archives and objects that are linked where they are needed. headers: included before each
-            source.
-        firmware: what runs on the device, where it was not started from here.
-
-        Raises CompileError with the compiler's output, LinkError, LoadError, DeviceMemoryError; the session
-        goes on.
-        """
-        from minrpc import library
-
-        given = library.Sources.of(
-            sources, include=include, flags=flags, defines=defines, libraries=libraries, headers=headers
-        )
-        return library.load(self, given, firmware=firmware)
-
-    def load_tvm(
-        self,
-        module: str | PathLike[str] | Any,  # noqa: ANN401 - TVM has no types
-        *,
-        firmware: Firmware | None = None,
-    ) -> TvmLibrary:
-        """Load a module that TVM generated: each function is an attribute, and takes numpy arrays.
-
-        module: a file `.c`, `.o` or `.tar`, or what `tvm.compile` returned for the target "c", or for
-            `minrpc.tvm.llvm_target(device)`.
-        firmware: what runs on the device, where it was not started from here.
-
-        Raises ModuleError for what is no such module, and what `load` raises.
-        """
-        from minrpc.tvm.modules import load_tvm
-
-        return load_tvm(self, module, firmware=firmware)
-
-    def library(self, name: str, *, linked: bool | None = None) -> CLibrary:
-        """The library of C `name`, as [libraries.NAME] in minrpc.toml has it: each function is an attribute.
-
-        It is part of the firmware; or it is loaded now, where the file says `linked = false`.
-
-        linked: True or False raises LoadError, or loads it, where it is not there so.
-
-        Raises ConfigurationError where there is no such library, and what `load` raises.
-        """
-        from minrpc import library
-
-        return library.named(self, name, linked=linked)
-
-    @property
-    def firmware(self) -> FirmwareFunctions:
-        """The functions of the firmware that runs, by name: `device.firmware.k_uptime_ticks()`.
-
-        With their own types, from its debug information: every function with external linkage, its variables
-        and its types. Raises LoadError where it is not known what runs.
-        """
-        from minrpc import library
-
-        if self._firmware is None:
-            self._firmware = library.FirmwareFunctions(self, library.firmware_of(self))
-        return self._firmware
-
-    def relayout(
-        self,
-        *,
-        arena: Where | None = None,
-        code: Where | None = None,
-        stack: int | None = None,
-        **given: Unpack[RestartFields],
-    ) -> Layout:
-        """Have arrays and code lie elsewhere, or the device run with another stack or other options.
-
-        Each call says all of it: what is left out is as the device was opened. Where arrays and code lie
-        changes in the session, and arrays, functions and libraries stay where they are; they are gone, and
-        say so when used, where a new session or a restart had to be, which the answer and the log
-        "minrpc.layout" tell.
-
-        arena: bytes for arrays and workspace, at the beginning of their memory; or an address and bytes.
-            More than the firmware has restarts the device, where it can be built or started with more.
-        code: bytes for loaded code alone, at the end of that memory; or an address and bytes. 0 is none.
-        stack: bytes of the stack that functions run on. It restarts the device, and so does what is given:
-            cmake_options (on Zephyr Kconfig's too: "-DCONFIG_X=y"), defines, sources, timing, ...
-
-        Raises ConfigurationError for what can't be had, ValueError for no bytes; what `build` and `start`
-        raise. The device goes on as it was then. LinkClosedError once the device is closed.
-        """
-        from minrpc.pipeline.relayout import Relayout
-
-        with self.rpc.lock:
-            if self._closed:
-                raise LinkClosedError(f"{self.name}: the device is closed", next_step="open the device again")
-            if self._relayout is None:
-                self._relayout = Relayout(self)
-            return self._relayout(arena, code, stack, given)
-
     def move_to(self, transport: Transport, owner: Owner, on_close: Callable[[], None]) -> None:
         """Go on as the client of another device, whose link stays its owner's.
 
@@ -372,7 +257,7 @@ class Device:
             link = SessionLink(transport, owner, total=self._link.total, keep_open=True)
             before, self._on_close = self._on_close, on_close
             self._console, self._console_start = None, 0
-            self._library = self._firmware = None
+            self._library = None
             self._link = link
             try:
                 self.rpc.move_to(link)
@@ -450,4 +335,4 @@ class Device:
         self.close()
 
     def __repr__(self) -> str:
-        return f"Device({self.name!r})"
+        return f"{type(self).__name__}({self.name!r})"

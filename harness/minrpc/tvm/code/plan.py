@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A compiled model as straight code: tensors in planned memory, and operators called one after another.
 
-Made from a Relax module by `minrpc.tvm.relax`, turned into C by `minrpc.tvm.export`. Nothing here needs TVM.
+`relax` makes it from a Relax module, `export` turns it into C. This module does not need TVM.
 """
 
 from __future__ import annotations

@@ -8,10 +8,9 @@ from pathlib import Path
 from subprocess import SubprocessError
 from typing import Final
 
-from minrpc.client.device import Device
 from minrpc.errors import HarnessError, RemoteError
-from minrpc.firmware import Firmware
-from minrpc.tvm.modules import TvmLibrary, load_module
+from minrpc.pipeline import Device
+from minrpc.tvm.code.modules import TvmLibrary, load_module
 from minrpc.wire.replies import Result
 from minrpc.wire.values import Argument, Module
 
@@ -20,14 +19,10 @@ _LONGEST_NAME: Final = 60  # A file system takes 255 bytes, and a letter has up 
 
 
 class Files:
-    """The files of one client, in this process's memory, and the modules made of them.
+    """The files of one client, in this process's memory, and the modules made of them."""
 
-    firmware: what runs on the device; None for what was started from here.
-    """
-
-    def __init__(self, device: Device, firmware: Firmware | None = None) -> None:
+    def __init__(self, device: Device) -> None:
         self._device = device
-        self._firmware = firmware
         self._files: dict[str, bytes] = {}
         self._modules: dict[int, TvmLibrary] = {}
 
@@ -67,7 +62,7 @@ class Files:
     def _load(self, args: Sequence[Argument]) -> Module:
         content = self._uploaded(args)
         try:
-            library = load_module(self._device, _name(args), content, firmware=self._firmware)
+            library = load_module(self._device, _name(args), content)
         except RemoteError:
             raise
         except HarnessError as error:

@@ -13,12 +13,13 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
-from minrpc.client import Device
+from minrpc.client import Unowned
 from minrpc.errors import ConfigurationError, HarnessError, LinkError
-from minrpc.pipeline import open_device
+from minrpc.pipeline import Device, open_device
+from minrpc.running import RunningDevice
 from minrpc.targets import Target
-from minrpc.tvm.bridge import OwnFunction
-from minrpc.tvm.server import DeviceSource, Server
+from minrpc.tvm.rpc.bridge import OwnFunction
+from minrpc.tvm.rpc.server import DeviceSource, Server
 
 if TYPE_CHECKING:
     from minrpc.firmware import Firmware
@@ -55,9 +56,8 @@ class OwnedDevice:
     def interrupt(self) -> None:
         """See `DeviceSource`."""
         running = self._device.owner if self._device is not None else None
-        stop: Callable[[], None] | None = getattr(running, "stop", None)
-        if stop is not None and getattr(running, "process", None) is not None:
-            stop()
+        if isinstance(running, RunningDevice) and running.process is not None:
+            running.stop()
 
     def discard(self) -> None:
         """See `DeviceSource`."""
@@ -78,7 +78,7 @@ def session(device: Device) -> Iterator[Any]:
     Raises ConfigurationError where TVM is not installed, and for a link that is no descriptor; what
     `Device.connect` raises.
     """
-    from minrpc.tvm.relax import tvm
+    from minrpc.tvm.code.relax import tvm
 
     connect = tvm().rpc.connect
     with lent(device) as port:
@@ -87,15 +87,15 @@ def session(device: Device) -> Iterator[Any]:
 
 @contextmanager
 def lent(device: Device) -> Iterator[int]:
-    """Serve `device` from a process of its own, see `minrpc.tvm.lent`; its TCP port on the loopback."""
+    """Serve `device` from a process of its own, see `minrpc.tvm.rpc.lent`; its TCP port on the loopback."""
     device.connect()
     fileno = getattr(device.link, "fileno", None)
     if fileno is None:
         raise ConfigurationError(f"{device.name} is no link that another process could use")
-    firmware = pickle.dumps(getattr(device.owner, "firmware", None)).hex()
-    command = [sys.executable, "-P", "-m", "minrpc.tvm.lent", str(fileno()), str(int(device.resend))]
+    owner = pickle.dumps(Unowned(firmware=device.owner.firmware, target=device.owner.target)).hex()
+    command = [sys.executable, "-P", "-m", "minrpc.tvm.rpc.lent", str(fileno()), str(int(device.resend))]
     with subprocess.Popen(
-        [*command, str(device.call_timeout_s), firmware],
+        [*command, str(device.call_timeout_s), owner],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from minrpc.errors import ModelError
 from minrpc.firmware.cache import scratch
 from minrpc.host.process import describe_status, output_tail, spawn, stop_group
-from minrpc.tvm.relax import told_by_tvm, tvm
+from minrpc.tvm.code.relax import told_by_tvm, tvm
 
 _AFTER_END_S: Final = 2.0
 _BY_INPUTS: Final = (signal.SIGFPE, signal.SIGSEGV, signal.SIGBUS)
@@ -36,7 +36,7 @@ def run_on_host(module: Any, inputs: Sequence[npt.NDArray[Any]]) -> list[npt.NDA
             text = tvm().ir.save_json(module)
         (directory / "model.json").write_text(text)
         np.savez(directory / "inputs.npz", *inputs)
-        process = spawn([sys.executable, "-P", "-m", "minrpc.tvm.on_host", str(directory)])
+        process = spawn([sys.executable, "-P", "-m", "minrpc.tvm.code.on_host", str(directory)])
         output = output_tail(process, "host")
         try:
             status = process.wait()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A process that serves one client over two pipes: `python -m minrpc.tvm.piped --platform NAME READ WRITE`.
+"""A process that serves a client over pipes: `python -m minrpc.tvm.rpc.piped --platform NAME READ WRITE`.
 
 What `minrpc.tvm.pipe_program` runs. TVM ends it by SIGKILL, and the kernel ends the device with it.
 """
@@ -15,11 +15,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, cast, get_args
 
-from minrpc.client import Device
 from minrpc.errors import ConfigurationError
+from minrpc.pipeline import Device
 from minrpc.targets import Target, Timing
-from minrpc.tvm.served import OwnedDevice
-from minrpc.tvm.server import DeviceSource, Service, events_of
+from minrpc.tvm.rpc.served import OwnedDevice
+from minrpc.tvm.rpc.server import DeviceSource, Service, events_of
 from minrpc.wire.tcp_door import Door
 from minrpc.wire.values import MalformedError
 
@@ -98,7 +98,7 @@ _TIMINGS: Final = [mode for mode in get_args(Timing) if mode != "board"]
 
 
 def _options(argv: Sequence[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser("minrpc.tvm.piped")
+    parser = argparse.ArgumentParser("minrpc.tvm.rpc.piped")
     parser.add_argument("--platform", required=True)
     parser.add_argument("--platforms-file", type=Path)
     parser.add_argument("--timing", choices=_TIMINGS)

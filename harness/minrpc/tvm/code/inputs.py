@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from minrpc.errors import ConfigurationError
-from minrpc.tvm.c_names import identifier
-from minrpc.tvm.plan import Plan
+from minrpc.tvm.code.c_names import identifier
+from minrpc.tvm.code.plan import Plan
 from minrpc.wire.dtypes import to_numpy
 
 Arrays = Mapping[str, npt.NDArray[Any]]

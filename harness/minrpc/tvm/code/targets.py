@@ -14,14 +14,14 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
 
-from minrpc.client import Device
+from minrpc.client import Session
 from minrpc.errors import ConfigurationError
 from minrpc.firmware import Firmware, build
 from minrpc.library.loading import firmware_of
 from minrpc.library.toolset import Toolset, program_facts, run_tool, toolset_of
 from minrpc.targets import Target
-from minrpc.tvm.plan import HALF
-from minrpc.tvm.relax import tvm
+from minrpc.tvm.code.plan import HALF
+from minrpc.tvm.code.relax import tvm
 
 # Arm's cores by the name of their instruction set in LLVM's triples; all others are thumbv7em.
 _THUMB: Final = {
@@ -45,7 +45,7 @@ _HALF: Final = frozenset({"__extendhfsf2", "__truncsfhf2"})
 _RISCV: Final = {32: "riscv32-unknown-elf", 64: "riscv64-unknown-elf"}
 
 
-def llvm_target(what: Device | Firmware | Target | str) -> Any:  # noqa: ANN401
+def llvm_target(what: Session | Firmware | Target | str) -> Any:  # noqa: ANN401
     """The `tvm.target.Target` for code that `what` runs, by LLVM: a device, a firmware, or a platform.
 
     A platform's firmware is built first, which tells its core and its options.
@@ -56,8 +56,8 @@ def llvm_target(what: Device | Firmware | Target | str) -> Any:  # noqa: ANN401
     return package.target.Target(description(toolset_of(_firmware(what))))
 
 
-def _firmware(what: Device | Firmware | Target | str) -> Firmware:
-    if isinstance(what, Device):
+def _firmware(what: Session | Firmware | Target | str) -> Firmware:
+    if isinstance(what, Session):
         return firmware_of(what)
     if isinstance(what, Firmware):
         return what

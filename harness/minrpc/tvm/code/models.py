@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A model on a device: compiled, loaded, run, checked against TVM on the host, timed operator by operator.
 
-What runs is what `minrpc.tvm.export` writes: the numbers shown are those of the code that a user takes along.
+The code is that of `minrpc.tvm.code.export`: the numbers shown are those of what a user takes along.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, Final, Literal
 import numpy as np
 import numpy.typing as npt
 
-from minrpc.client import Device
+from minrpc.client import Session
 from minrpc.errors import ConfigurationError, DeviceMemoryError
 from minrpc.firmware import Firmware
 from minrpc.firmware.cache import cache_home, kept, scratch
@@ -24,18 +24,18 @@ from minrpc.library.loading import firmware_of, image_size, load_compiled
 from minrpc.library.toolset import toolset_of
 from minrpc.targets import Target
 from minrpc.timing import Measurement
-from minrpc.tvm import export
-from minrpc.tvm import relax as importer
-from minrpc.tvm.c_names import identifier
-from minrpc.tvm.indices import index_bounds
-from minrpc.tvm.inputs import Arrays, check_inputs, random_inputs
-from minrpc.tvm.mlf import read_mlf
-from minrpc.tvm.model_sizes import LinkedSizes, linked_sizes
-from minrpc.tvm.modules import void
-from minrpc.tvm.plan import Plan
-from minrpc.tvm.readers import existing, read_model
-from minrpc.tvm.reference import run_on_host
-from minrpc.tvm.targets import float16_flags
+from minrpc.tvm.code import export
+from minrpc.tvm.code import relax as importer
+from minrpc.tvm.code.c_names import identifier
+from minrpc.tvm.code.indices import index_bounds
+from minrpc.tvm.code.inputs import Arrays, check_inputs, random_inputs
+from minrpc.tvm.code.mlf import read_mlf
+from minrpc.tvm.code.model_sizes import LinkedSizes, linked_sizes
+from minrpc.tvm.code.modules import void
+from minrpc.tvm.code.plan import Plan
+from minrpc.tvm.code.readers import existing, read_model
+from minrpc.tvm.code.reference import run_on_host
+from minrpc.tvm.code.targets import float16_flags
 
 FLAGS: Final = ("-O2",)
 """How a model is compiled for a device where its user says nothing."""
@@ -104,7 +104,7 @@ class ModelRun:
 class LoadedModel:
     """A model in a running device. `run` gives its outputs; `with` unloads it at the end."""
 
-    def __init__(self, device: Device, plan: Plan, library: LoadedLibrary, sizes: LinkedSizes) -> None:
+    def __init__(self, device: Session, plan: Plan, library: LoadedLibrary, sizes: LinkedSizes) -> None:
         self.device = device
         self.plan = plan
         self.library = library
@@ -197,7 +197,7 @@ def _without(measured: Measurement, empty: Measurement) -> Measurement:
 
 
 def load_model(
-    device: Device,
+    device: Session,
     plan: Plan,
     *,
     flags: Sequence[str] = FLAGS,
@@ -259,7 +259,7 @@ def with_weights(target: Target, plan: Plan) -> Target:
     return target.changed(sources=[directory / name])
 
 
-def _check_room(device: Device, plan: Plan, code: int, weights: Weights) -> None:
+def _check_room(device: Session, plan: Plan, code: int, weights: Weights) -> None:
     """Raise DeviceMemoryError where the device has not what the model takes.
 
     code: bytes beside the weights; 0 where that is not known yet, so that what can't fit is not compiled.
@@ -281,7 +281,7 @@ def _check_room(device: Device, plan: Plan, code: int, weights: Weights) -> None
 
 
 def _require_room(
-    device: Device, plan: Plan, parts: Mapping[str, int], room: int, memory: str, state: str
+    device: Session, plan: Plan, parts: Mapping[str, int], room: int, memory: str, state: str
 ) -> None:
     missing = sum(parts.values()) - room
     if missing <= 0:
@@ -346,7 +346,7 @@ def model_of(what: Any, name: str | None = None) -> Model:  # noqa: ANN401
 
 
 def export_library(module: Any, name: str, directory: str | Path) -> list[Path]:  # noqa: ANN401
-    """Write a module as a C library without malloc, see `minrpc.tvm.export`; the files.
+    """Write a module as a C library without malloc, see `minrpc.tvm.code.export`; the files.
 
     module: Relax with its weights bound, or one function of loops, as the tuner's best schedule has it.
     name: what the C code is called by, a C identifier after other letters became "_".

@@ -17,8 +17,8 @@ from typing import Any, Final
 import numpy as np
 
 from minrpc.errors import ConfigurationError, HarnessError, ModelError
-from minrpc.tvm.c_names import field_names, renamed
-from minrpc.tvm.plan import Operator, Plan, Tensor, aligned
+from minrpc.tvm.code.c_names import field_names, renamed
+from minrpc.tvm.code.plan import Operator, Plan, Tensor, aligned
 from minrpc.wire.dtypes import BOOLEAN, DataType, to_dtype
 
 _WORKSPACE: Final = re.compile(r"TVMBackendAllocWorkspace\([^;]*?\(uint64_t\)(\d+)(?:ULL)?,")

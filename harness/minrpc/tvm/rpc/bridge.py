@@ -12,11 +12,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from minrpc.client import memory
-from minrpc.client.device import Device
 from minrpc.client.info import DeviceInfo
 from minrpc.client.rpc import MAX_PACKET_SIZE
 from minrpc.errors import RemoteError
-from minrpc.tvm.files import Files
+from minrpc.pipeline import Device
+from minrpc.tvm.rpc.files import Files
 from minrpc.wire.replies import Result, ReturnedArray, encode_copy_ack
 from minrpc.wire.requests import (
     HEAD,

@@ -16,13 +16,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from minrpc.client.device import Device
 from minrpc.errors import ConfigurationError, HarnessError, LinkClosedError
-from minrpc.firmware import Firmware
-from minrpc.tvm.bridge import Bridge, OwnFunction, is_shutdown
-from minrpc.tvm.files import Files
-from minrpc.tvm.tracker import PERIOD_S, Tracker
-from minrpc.tvm.watch import Stream, Watch
+from minrpc.pipeline import Device
+from minrpc.tvm.rpc.bridge import Bridge, OwnFunction, is_shutdown
+from minrpc.tvm.rpc.files import Files
+from minrpc.tvm.rpc.tracker import PERIOD_S, Tracker
+from minrpc.tvm.rpc.watch import Stream, Watch
 from minrpc.wire.requests import InitServer
 from minrpc.wire.tcp_door import (
     INITIALIZED,
@@ -60,7 +59,6 @@ class Server:
 
     functions: answered here and not on the device, made for each session's device.
     accepts: whether a client with this handshake is to be served; name: what it is told of us.
-    firmware: what modules are linked against; None for what the device's owner has started.
     say: told what happens, a line each.
     """
 
@@ -70,7 +68,6 @@ class Server:
     functions: Callable[[Device], Mapping[str, OwnFunction]] = lambda _: {}
     accepts: Callable[[str], bool] = lambda _: True
     name: str = "minrpc"
-    firmware: Firmware | None = None
 
     def serve(self, stop_fd: int, tracker: Tracker | None = None) -> None:
         """Serve clients until `stop_fd` is readable; only those that `tracker` sends when there is one.
@@ -151,9 +148,7 @@ class Server:
     ) -> None:
         connection.sendall(answer_hello(f"server:{self.name}"))
         self.say(f"client {peer} came")
-        Service(self.source, self.say, self.functions, self.firmware).serve(
-            connection, events, stop_fd, limit_s
-        )
+        Service(self.source, self.say, self.functions).serve(connection, events, stop_fd, limit_s)
         self.say(f"client {peer} left")
 
 
@@ -164,7 +159,6 @@ class Service:
     source: DeviceSource
     say: Callable[[str], None]
     functions: Callable[[Device], Mapping[str, OwnFunction]] = lambda _: {}
-    firmware: Firmware | None = None
 
     def serve(
         self,
@@ -186,7 +180,7 @@ class Service:
         except HarnessError as error:
             self._no_device(stream, events, error)
             return
-        bridge = Bridge(device, Files(device, self.firmware), self.functions(device))
+        bridge = Bridge(device, Files(device), self.functions(device))
         for event in events:
             assert isinstance(event, PacketReceived)
             if is_shutdown(event.packet):

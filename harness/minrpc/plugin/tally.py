@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Results of one pytest run that wanted devices, counted in each of its processes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from minrpc.timing import DeviceClock
+
+
+@dataclass
+class Tally:
+    """How the tests that wanted a device fared; it can be sent between processes.
+
+    wanted, had: the ids of those that wanted one, and of those that had one.
+    left_out: the reason, by platform that is not tested.
+    pinned: tests that asked for their device while they ran, and so have seen only the first of several.
+    clocks: by which each device's times were taken; None for a device that does not tell.
+    tests, records, firmwares: for --minrpc-report: how each test ended, what was measured, and by platform
+        the program that was tested, with facts about it.
+    """
+
+    wanted: set[str] = field(default_factory=set)
+    had: set[str] = field(default_factory=set)
+    left_out: dict[str, str] = field(default_factory=dict)
+    pinned: list[str] = field(default_factory=list)
+    clocks: dict[str, DeviceClock | None] = field(default_factory=dict)
+    tests: dict[str, dict[str, Any]] = field(default_factory=dict)
+    records: list[dict[str, Any]] = field(default_factory=list)
+    firmwares: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    def add(self, other: Tally) -> None:
+        """What another process counted."""
+        self.wanted |= other.wanted
+        self.had |= other.had
+        self.left_out |= other.left_out
+        self.pinned += other.pinned
+        self.clocks |= other.clocks
+        self.tests |= other.tests
+        self.records += other.records
+        self.firmwares |= other.firmwares
+
+    def to_json(self) -> dict[str, Any]:
+        """For another process."""
+        clocks = {name: clock and clock.to_json() for name, clock in self.clocks.items()}
+        return {**vars(self), "wanted": sorted(self.wanted), "had": sorted(self.had), "clocks": clocks}
+
+    @classmethod
+    def from_json(cls, sent: dict[str, Any]) -> Tally:
+        """Back from `to_json`."""
+        clocks = {name: clock and DeviceClock.from_json(clock) for name, clock in sent["clocks"].items()}
+        sets = {name: set(sent[name]) for name in ("wanted", "had")}
+        return cls(**{**sent, **sets, "clocks": clocks})
