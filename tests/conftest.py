@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """For all tests: what a run leaves out, and where C is built."""
 
+import signal
 from collections.abc import Callable
 from functools import cache
 from importlib.metadata import PackageNotFoundError, distribution, requires
@@ -8,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+from minrpc.targets import Target
 from packaging.requirements import Requirement
 
 pytest_plugins = ["pytester"]
@@ -24,9 +26,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # A shell's background jobs ignore it, and so would each process that a test interrupts.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     for line in (
         "extra(name): skipped unless all packages of this extra of minrpc-harness are installed",
         "slow: left out without --all, unless its file is named on the command line",
+        "once: as slow, on all platforms of the run but the first",
     ):
         config.addinivalue_line("markers", line)
 
@@ -36,10 +41,26 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if config.getoption("--all"):
         return
     named = [Path(config.invocation_params.dir, argument.partition("::")[0]) for argument in config.args]
-    slow = {item for item in items if item.get_closest_marker("slow") and item.path not in named}
-    if slow:
-        config.hook.pytest_deselected(items=list(slow))
-        items[:] = [item for item in items if item not in slow]
+    platforms = [*dict.fromkeys(filter(None, map(_platform, items)))]
+    left_out = {
+        item
+        for item in items
+        if item.path not in named
+        and (
+            item.get_closest_marker("slow")
+            or (item.get_closest_marker("once") and _platform(item) not in platforms[:1])
+        )
+    }
+    if left_out:
+        config.hook.pytest_deselected(items=list(left_out))
+        items[:] = [item for item in items if item not in left_out]
+
+
+def _platform(item: pytest.Item) -> str:
+    """The name of the platform that the test runs on; "" for one without a device."""
+    callspec = getattr(item, "callspec", None)
+    values = callspec.params.values() if callspec is not None else ()
+    return next((value.name for value in values if isinstance(value, Target)), "")
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -398,9 +398,10 @@ def test_an_array_that_a_parameter_sizes(load: Load, tmp_path: Path) -> None:
     assert "variables of sized.c: const short int table[2][2]>" in repr(library.variables)
 
 
+@pytest.mark.once
 def test_loads_leave_nothing_behind(load: Load, device: Device) -> None:
     base = None
-    for round_ in range(20):
+    for round_ in range(6):
         made = load("c/kinds.c", defines={"ROUND": round_ % 2})
         base = base or made.image.base
         assert made.image.base == base
@@ -442,6 +443,7 @@ def test_a_device_whose_firmware_is_not_known(running_device: RunningDevice) -> 
     assert "firmware=" in caught.value.next_step
 
 
+@pytest.mark.once
 def test_another_build_than_the_one_that_runs(device: Device, firmware: Firmware | None) -> None:
     if firmware is None or not device.info().build_id:
         pytest.skip("the device does not know its build")

@@ -40,6 +40,7 @@ void hang(void)
 DEATHS = ("crash", "hang")
 
 
+@pytest.mark.slow
 def test_many_loads(firmware: Firmware | None, tmp_path: Path, amount: Amount) -> None:
     """With --load a thousand, and forty devices that did not survive them."""
     if firmware is None:

@@ -19,7 +19,7 @@ from tests.unit.library.prototypes import Call, random_array, random_members, ra
 Load = Callable[..., LoadedLibrary]
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(one, marks=pytest.mark.slow) for one in range(1, 6))])
 def test_random_prototypes_give_what_they_give_here(
     seed: int, load: Load, tmp_path: Path, amount: Amount
 ) -> None:

@@ -29,6 +29,7 @@ def platform(running_device: RunningDevice) -> str:
     return running_device.name
 
 
+@pytest.mark.slow
 def test_what_holds_for_loaded_code_holds_for_linked_in(platform: str) -> None:
     words = ["-q", "-x", "-p", "no:cacheprovider", "-n", "0", "--minrpc-platforms-file", str(FILE)]
     words += [str(HERE / SAME), "--platform", platform, "-k", "kinds or not loaded"]
@@ -41,6 +42,7 @@ def test_what_holds_for_loaded_code_holds_for_linked_in(platform: str) -> None:
     assert int(passed[1]) > 0, ran.stdout
 
 
+@pytest.mark.once
 def test_either_way_by_name(platform: str) -> None:
     target = Target.named(platform, platforms_file=FILE)
     with open_device(target) as device:
@@ -56,6 +58,7 @@ def test_either_way_by_name(platform: str) -> None:
         assert "known are kinds" in str(caught.value)
 
 
+@pytest.mark.once
 def test_not_in_the_firmware(platform: str) -> None:
     libraries = [
         one._replace(linked=False)

@@ -178,6 +178,7 @@ def test_of_what_is_tried_nothing_is_left(restartable: Device, monkeypatch: pyte
     assert not any(one.alive() for one in started)
 
 
+@pytest.mark.once
 def test_options_of_the_build(restartable: Device, amount: Callable[[int, int], int]) -> None:
     """The stack and a definition; on Zephyr, whose builds take long, with --load."""
     device = restartable

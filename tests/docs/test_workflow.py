@@ -103,6 +103,7 @@ def test_it_is_short() -> None:
     assert len(workflow().splitlines()) <= 30
 
 
+@pytest.mark.slow
 @pytest.mark.extra("zephyr")
 def test_a_change_that_makes_add_slower_and_bigger(checkout: Path) -> None:
     named, env = steps()
@@ -124,6 +125,7 @@ def test_a_change_that_makes_add_slower_and_bigger(checkout: Path) -> None:
     assert (checkout / file).read_text() == summary
 
 
+@pytest.mark.slow
 @pytest.mark.extra("zephyr")
 def test_a_change_that_changes_nothing(checkout: Path) -> None:
     named, env = steps()
@@ -134,6 +136,7 @@ def test_a_change_that_changes_nothing(checkout: Path) -> None:
     assert "none of 1 slower" in (checkout.parent / "summary.md").read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.extra("zephyr")
 def test_a_change_that_brings_the_function(checkout: Path) -> None:
     """What it started from has nothing to compare with: the job goes on to its summary and comment."""

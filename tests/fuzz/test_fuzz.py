@@ -24,6 +24,7 @@ def programs(native_build: Callable[[str], Path]) -> Path:
     return build(HERE, native_build("fuzz"), env={"CC": "clang"})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", MAX_LENGTH)
 def test_target(programs: Path, tmp_path: Path, target: str) -> None:
     """That many inputs, the kept ones first, without a finding."""

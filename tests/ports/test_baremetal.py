@@ -31,6 +31,11 @@ __attribute__((constructor)) static void early(void)
 """
 
 
+def slow(name: str) -> object:
+    """A machine that is tried with --all: each is a build."""
+    return pytest.param(name, marks=pytest.mark.slow)
+
+
 def target_of(name: str, *sources: Path) -> Target:
     """The platform with further sources; skips where it can't run."""
     target = Target.named(name, sources=sources)
@@ -51,7 +56,7 @@ def wait_for(running: RunningDevice, text: str, times: int) -> str:
     return tail.text()
 
 
-@pytest.mark.parametrize("name", ["bare_mps2_an385", "bare_mps2_an505"])
+@pytest.mark.parametrize("name", ["bare_mps2_an385", slow("bare_mps2_an505")])
 def test_a_fault_before_main_speaks_and_restarts(name: str, tmp_path: Path) -> None:
     source = tmp_path / "early.c"
     source.write_text(EARLY)
@@ -62,7 +67,11 @@ def test_a_fault_before_main_speaks_and_restarts(name: str, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    "name", ["bare_mps2_an385", "bare_mps2_an386", "bare_mps2_an521", "bare_mps3_an547", "bare_microbit"]
+    "name",
+    [
+        "bare_mps2_an385",
+        *map(slow, ["bare_mps2_an386", "bare_mps2_an521", "bare_mps3_an547", "bare_microbit"]),
+    ],
 )
 @pytest.mark.parametrize("function", ["divide", "divide_wide"])
 def test_a_division_by_zero_is_a_fault(name: str, function: str) -> None:
@@ -76,7 +85,9 @@ def test_a_division_by_zero_is_a_fault(name: str, function: str) -> None:
         assert device.system_lib()["inc"](1) == 2
 
 
-@pytest.mark.parametrize("name", ["bare_microbit", "bare_mps2_an385", "bare_mps2_an500", "bare_rv32"])
+@pytest.mark.parametrize(
+    "name", ["bare_mps2_an385", *map(slow, ["bare_microbit", "bare_mps2_an500", "bare_rv32"])]
+)
 def test_a_load_that_is_not_aligned(name: str) -> None:
     """A Cortex-M0 has no such loads: a fault that is named. The others take the bytes as they are."""
     data = np.arange(1, 9, dtype=np.uint8)
@@ -94,6 +105,7 @@ def test_a_load_that_is_not_aligned(name: str) -> None:
         assert device.system_lib()["inc"](1) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["bare_mps2_an386", "bare_mps2_an500", "bare_mps2_an505", "bare_mps3_an547"])
 def test_an_interrupt_leaves_the_registers_of_the_fpu_alone(name: str) -> None:
     """The vectors' registers are the same ones. The processor saves them since the FPU was turned on so."""
@@ -108,6 +120,7 @@ def instructions(device: Device, name: str, *args: object) -> float:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["bare_mps3_an547", "bare_rv64v"])
 def test_vectors_take_fewer_instructions_than_scalars(
     name: str, record_property: Callable[[str, object], None]

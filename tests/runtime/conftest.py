@@ -9,7 +9,9 @@ import pytest
 from tests.native import build, compiles, need_tools
 
 
-@pytest.fixture(scope="session", params=["64", "32"], ids=lambda bits: f"{bits}bit")
+@pytest.fixture(
+    scope="session", params=["64", pytest.param("32", marks=pytest.mark.slow)], ids=lambda bits: f"{bits}bit"
+)
 def programs(request: pytest.FixtureRequest, native_build: Callable[[str], Path]) -> Path:
     """The directory of the test programs, built for that width."""
     bits = request.param

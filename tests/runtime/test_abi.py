@@ -19,7 +19,7 @@ from tests.native import build, need_tools
 
 GENERATED = Path(__file__).parent / "generated"
 APP = Path(__file__).parents[2] / "zephyr-app"
-GENERATIONS = ["v0_7", "v0_18"]
+GENERATIONS = ["v0_7", pytest.param("v0_18", marks=pytest.mark.slow)]
 
 # But for what the generator's own code gives rise to: it names what it does not use, and casts functions.
 WARNINGS = ["-Wall", "-Wextra", "-Werror", "-Wno-unused", "-Wno-unused-parameter", "-Wno-cast-function-type"]

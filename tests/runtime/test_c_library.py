@@ -43,7 +43,9 @@ def running(program: Path, call_timeout_s: float = 60.0) -> Iterator[Device]:
         process.wait()
 
 
-@pytest.fixture(scope="module", params=["add_subdirectory", "find_package"])
+@pytest.fixture(
+    scope="module", params=["add_subdirectory", pytest.param("find_package", marks=pytest.mark.slow)]
+)
 def program(
     request: pytest.FixtureRequest,
     native_build: Callable[[str], Path],
@@ -81,6 +83,7 @@ def test_its_own_functions_are_called_and_timed(program: Path) -> None:
         check_its_functions(device)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("platform", "compiler"),
     [("bare_mps2_an385", "arm-none-eabi-gcc"), ("bare_rv32", "riscv64-unknown-elf-gcc")],

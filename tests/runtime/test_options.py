@@ -65,6 +65,7 @@ def test_options_are_the_same_in_c_cmake_kconfig_and_on_the_page() -> None:
     assert set(cmake.split()) == header
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("option", OPTIONS)
 def test_what_is_off_is_not_there(option: str, tmp_path: Path) -> None:
     off = symbols(tmp_path, **{option: 0})

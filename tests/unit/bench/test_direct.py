@@ -35,6 +35,7 @@ def test_nothing_where_no_memory_is_shared(peers: Peers) -> None:
     assert direct.measure(Peers(build(target), peers.raw)) == []
 
 
+@pytest.mark.slow
 def test_candidates_on_one_device_and_two(peers: Peers, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tuning, "_CANDIDATES", 4)
     monkeypatch.setattr(tuning, "_BUILDS", 1)

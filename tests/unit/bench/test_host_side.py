@@ -22,6 +22,7 @@ def posix() -> Peers:
     return build_peers(Target(PLATFORMS["posix"]))
 
 
+@pytest.mark.slow
 def test_opening_has_a_goal_in_microseconds(posix: Peers, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(opening, "_CALLS", {"process": 1})
     wall, cpu = opening.measure(posix, 1)

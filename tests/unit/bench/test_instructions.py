@@ -19,6 +19,7 @@ def server_on(name: str) -> Peers:
     return Peers(firmware, firmware)
 
 
+@pytest.mark.slow
 def test_a_call_takes_the_same_each_time() -> None:
     (one, to_device, back), (other, *_) = (
         instructions.measure(server_on("bare_mps2_an385")) for _ in range(2)

@@ -38,7 +38,7 @@ def built(name: str, *options: str) -> Firmware:
     return build(Target(PLATFORMS[name]).changed(cmake_options=options))
 
 
-@pytest.fixture(scope="module", params=["posix", "bare_mps2_an385"])
+@pytest.fixture(scope="module", params=["posix", pytest.param("bare_mps2_an385", marks=pytest.mark.slow)])
 def raw(request: pytest.FixtureRequest) -> Iterator[Raw]:
     with running_raw(built(request.param, *RAW_OPTIONS)) as started:
         yield started

@@ -61,6 +61,7 @@ def test_a_file_that_is_cut_off_and_an_object_are_refused(
     assert "--top is at least 1" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_boards_firmware_is_only_built(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

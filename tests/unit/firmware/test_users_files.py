@@ -36,6 +36,7 @@ def found(directory: Path) -> bool:
     return store.find(recipe_for(target(directory).platform, firmware_root())) is not None
 
 
+@pytest.mark.slow
 def test_a_header_of_the_users_counts_and_a_second_checkout_is_the_same(tmp_path: Path) -> None:
     one, two = project(tmp_path / "one"), project(tmp_path / "two" / "deeper")
     first = build(target(one))

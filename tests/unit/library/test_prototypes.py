@@ -31,7 +31,7 @@ from .prototypes import (
 
 
 @pytest.mark.parametrize("flags", [("-O0",), ("-O2",)], ids=" ".join)
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(one, marks=pytest.mark.slow) for one in range(1, 5))])
 def test_random_prototypes_agree_with_calls_in_c(seed: int, flags: tuple[str, ...], tmp_path: Path) -> None:
     random = Random(seed)
     program = random_program(random, 100)

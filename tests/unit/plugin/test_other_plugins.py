@@ -16,6 +16,9 @@ from minrpc.errors import MissingError
 from minrpc.firmware.sources import firmware_root
 from minrpc.firmware.zephyr_workspace import find_workspace
 
+# Environments are made, from the network.
+pytestmark = pytest.mark.slow
+
 INSTALL_S = 600
 RUN_S = 300
 TESTS = """

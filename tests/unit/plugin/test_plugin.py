@@ -2,7 +2,6 @@
 """The pytest plugin, by running pytest on small projects that use it, with the posix device."""
 
 import os
-import shutil
 import subprocess
 import sys
 import textwrap
@@ -10,6 +9,10 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
+from minrpc.errors import BuildError
+from minrpc.firmware import Firmware, build, toolchain
+from minrpc.plugin import shared
+from minrpc.targets import Target
 
 WAIT_S = 300.0
 ADD = """
@@ -178,10 +181,13 @@ def test_remote_errors_show_the_test_and_not_the_harness(pytester: pytest.Pytest
 def test_firmware_that_does_not_build_fails_once(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(pytester.path / "cache"))
-    broken = pytester.makefile(".c", broken="this is no C\n")
-    toml = f'[platforms.broken]\nextends = "posix"\ncmake_options = ["-DMINRPC_EXTRA_SOURCES={broken}"]\n'
-    pytester.makefile(".toml", minrpc=toml)
+    def building(target: Target) -> Firmware:
+        if target.name == "broken":
+            raise BuildError("the firmware of broken did not build", details=["broken.c:1:2: error: no"])
+        return build(target)
+
+    monkeypatch.setattr(shared, "build", building)
+    pytester.makefile(".toml", minrpc='[platforms.broken]\nextends = "posix"\n')
     pytester.makepyfile(ADD.replace("test_add", "test_one") + ADD.replace("test_add", "test_two"))
     result = run(pytester, "--platform", "broken,posix", "-rs")
     result.assert_outcomes(passed=2, errors=1, skipped=1)
@@ -238,10 +244,10 @@ def test_a_run_in_which_no_device_test_ran_is_no_success(
 def test_what_was_left_out_is_named_when_the_rest_ran(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    directory = pytester.mkdir("some")
-    for name in ("cc", "gcc", "cmake", "ninja", "ld", "as"):
-        (directory / name).symlink_to(str(shutil.which(name)))
-    monkeypatch.setenv("PATH", str(directory))
+    version = toolchain.compiler_version
+    monkeypatch.setattr(
+        toolchain, "compiler_version", lambda name: None if name.startswith("arm-") else version(name)
+    )
     pytester.makepyfile(ADD)
     result = run(pytester, "-q")
     result.assert_outcomes(passed=1)
@@ -461,6 +467,7 @@ def test_a_board_is_for_one_process(pytester: pytest.Pytester) -> None:
     result.stderr.fnmatch_lines(["*leads to one device, for one process: leave -n out"])
 
 
+@pytest.mark.slow
 def test_two_runs_at_once_in_one_project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     """With an empty cache: one builds, and both get the same firmware."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(pytester.mkdir("cache")))

@@ -140,6 +140,7 @@ def test_the_least_probability() -> None:
     assert least_p(1_000_000, 1_000_000) == 0.0
 
 
+@pytest.mark.slow
 def test_a_million_samples() -> None:
     """Nothing here is quadratic: it would take terabytes."""
     rng, count = random.Random(5), 1_000_000
