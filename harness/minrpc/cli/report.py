@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
@@ -39,6 +40,7 @@ from minrpc.publish.limits import broken_limits, idle_limits, unchecked_limits
 from minrpc.publish.markdown_page import markdown_page
 from minrpc.publish.provenance import about_here, firmware_record, platform_facts
 from minrpc.publish.run import CallProfile, PlatformPart, Run, run_of
+from minrpc.publish.tables import CALLING
 from minrpc.running import start
 from minrpc.sizes import program_sizes
 from minrpc.targets import Target
@@ -176,7 +178,7 @@ def _measure(
         if arguments.source:
             sources = sources_from(arguments, arguments.source)
             library = loaded = load_with(arguments.function, device, sources, stack)
-            code = loaded.image.sizes
+            code = loaded.own_sizes
         measurer = library.measure(
             arguments.function,
             number=arguments.number,
@@ -212,12 +214,26 @@ def _part(firmware: Firmware, record: Record, profile: Profile | None) -> Platfo
 
 
 def _call_profile(firmware: Firmware, call: str, profile: Profile) -> CallProfile:
-    shown = list(profile.lines.items())[:_LINES]
-    lines = [(_place(line), _text(firmware, line), count) for line, count in shown]
-    rest = profile.total - sum(count for _, _, count in lines)
+    return CallProfile(call, profile.settled, _lines(firmware, profile))
+
+
+def _lines(firmware: Firmware, profile: Profile) -> list[tuple[str, str, int]]:
+    """Those of the function and of what it called; none where no source line of these is known."""
+    functions = set(profile.settled.below(profile.name, CALLING).names) - {CALLING}
+    sums: Counter[Line | None] = Counter()
+    for address, number in profile.counts.by_address.items():
+        function = profile.image.function_at(address)
+        if function is not None and function.name in functions:
+            sums[profile.line_table.at(address)] += number
+    if not any(sums):
+        return []
+    shown = sums.most_common(_LINES)
+    lines = [(_place(line), _text(firmware, line), number) for line, number in shown]
+    rest = sums.total() - sum(number for _, _, number in lines)
     if rest:
-        lines.append((f"{len(profile.lines) - len(shown)} more", "", rest))
-    return CallProfile(call, profile.settled, lines)
+        lines.append((f"{len(sums) - len(shown)} more", "", rest))
+    calling = profile.total - sums.total()
+    return [*lines, (CALLING, "", calling)] if calling else lines
 
 
 def _place(line: Line | None) -> str:

@@ -177,7 +177,7 @@ class Run:
             return device.system_lib()
         sources = sources_from(self._given, self._given.source)
         loaded = load_with(self._given.function, device, sources, stack)
-        self._code = loaded.image.sizes
+        self._code = loaded.own_sizes
         return loaded
 
     def _size_of_code(self, library: RemoteModule | LoadedLibrary, firmware: Firmware | None) -> int:

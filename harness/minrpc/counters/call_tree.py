@@ -54,6 +54,25 @@ class CallTree:
         calls = [now - then for now, then in zip(self.calls, [*before.calls, *missing], strict=True)]
         return CallTree(self.names, self.parents, own, calls)
 
+    def below(self, name: str, rest: str) -> CallTree:
+        """The calls of `name` and all below them; whatever else was executed is one node, `rest`.
+
+        The tree itself where `name` was not called.
+        """
+        inside = [False] * len(self.names)
+        for node in range(1, len(self.names)):
+            inside[node] = inside[self.parents[node]] or self.names[node] == name
+        if not any(inside):
+            return self
+        kept = [node for node, within in enumerate(inside) if within]
+        places = {node: place for place, node in enumerate(kept, 2)}
+        return CallTree(
+            ["?", rest, *(self.names[node] for node in kept)],
+            [0, 0, *(places.get(self.parents[node], 0) for node in kept)],
+            [0, self.total - sum(self.own[node] for node in kept), *(self.own[node] for node in kept)],
+            [0, 0, *(self.calls[node] for node in kept)],
+        )
+
     def stack(self, node: int) -> tuple[str, ...]:
         """The functions that are active in `node`, the outermost first."""
         names: list[str] = []

@@ -103,7 +103,7 @@ def flame_graph(name: str, tree: CallTree) -> str:
     Who called lies above. Pointing at a box names it; there is no script in it.
     """
     total = tree.total
-    boxes = list(_boxes(tree))
+    boxes = list(flame_boxes(tree))
     depth = 1 + max((level for _, level, _, _ in boxes), default=0)
     height = (depth + 1) * _ROW + 8
     text = [
@@ -128,7 +128,7 @@ def flame_graph(name: str, tree: CallTree) -> str:
     return "\n".join([*text, "</svg>"]) + "\n"
 
 
-def _boxes(tree: CallTree) -> Iterator[tuple[str, int, int, int]]:
+def flame_boxes(tree: CallTree) -> Iterator[tuple[str, int, int, int]]:
     """Name, level, where it begins and how much is in it, both in instructions."""
     children: dict[int, list[int]] = {}
     for node in range(1, len(tree.names)):

@@ -195,6 +195,11 @@ class CLibrary:
             hint = f"it is a type: .types.{name}"
         return f"{self.name} has no function {name!r} with external linkage; {hint}"
 
+    @property
+    def own_sizes(self) -> Mapping[str, int]:
+        """Bytes of machine code of each function, by name."""
+        return {name: one.size for name, one in self._functions.items() if one.size}
+
     def crash_places(self, console: str) -> list[str]:
         """Which of its functions the addresses in a crash's last words are in: only loaded code is asked."""
         return []
@@ -255,8 +260,11 @@ class CLibrary:
     def __exit__(self, *_: object) -> None:
         self.unload()
 
+    def __str__(self) -> str:
+        return "\n".join([repr(self)] + [f"  {one.prototype}" for one in self._functions.values()])
+
     def __repr__(self) -> str:
-        return "\n".join([repr(self.name)] + [f"  {one.prototype}" for one in self._functions.values()])
+        return f"<{type(self).__name__} {self.name}: {listed(list(self._functions), 12)}>"
 
 
 def _signature(function: Function) -> Signature:

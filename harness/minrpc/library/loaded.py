@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, Final
 
 from minrpc.client.counting import Measurer
@@ -13,11 +14,15 @@ from minrpc.client.session import Session
 from minrpc.client.timing import TimeEvaluator
 from minrpc.library.c_library import CLibrary, Symbols
 from minrpc.library.compiling import Compiled
+from minrpc.library.elf_tables import LOCAL, Elf
 from minrpc.library.linking import Image
+from minrpc.library.objects import members
 from minrpc.library.toolset import ProgramFacts
+from minrpc.names import listed
 from minrpc.running.crash import last_addresses
 from minrpc.timing import Measurement
 
+FROM_LIBRARIES: Final = "(from libraries)"
 _RED_ZONE: Final = 128
 """Bytes below the stack pointer that a function on x86-64 may use, and GCC's figures leave out."""
 
@@ -102,6 +107,31 @@ class LoadedLibrary(CLibrary):
         """Whether it was given back."""
         return self.module.freed
 
+    @cached_property
+    def own_sizes(self) -> Mapping[str, int]:
+        """Bytes of each function and variable of its sources; what they took from libraries is one sum.
+
+        Thunks are left out. Of several names of an address a global one counts.
+        """
+        *sources, thunks = (
+            [Elf(one) for one in members(path, path.read_bytes())] for path in self.compiled.objects
+        )
+        own, ours = _sizes([one for elves in sources for one in elves]), _sizes(thunks)
+        sizes = {**self.image.sizes, **own}
+        by_address: dict[int, str] = {}
+        for name in (*own, *sizes):
+            if sizes[name] and name in self.image.sizes and (name in own or name not in ours):
+                by_address.setdefault(self.image.symbols[name], name)
+        found = {name: sizes[name] for name in by_address.values() if name in own}
+        rest = sum(sizes[name] for name in by_address.values() if name not in own)
+        return {**found, FROM_LIBRARIES: rest} if rest else found
+
     def __repr__(self) -> str:
-        head = f"LoadedLibrary({self.name!r}, {self.image.size} bytes at 0x{self.image.base:x})"
-        return "\n".join([head] + [f"  {one.prototype}" for one in self._functions.values()])
+        names = listed(list(self._functions), 12)
+        return f"<{self.name}, {self.image.size:,} bytes at 0x{self.image.base:x}: {names}>"
+
+
+def _sizes(objects: Iterable[Elf]) -> dict[str, int]:
+    """Bytes of what they define, global names first."""
+    found = [one for elf in objects for one in elf.symbols if one.size]
+    return {one.name: one.size for one in sorted(found, key=lambda one: one.bind == LOCAL)}

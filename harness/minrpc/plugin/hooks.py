@@ -316,8 +316,16 @@ def load(request: pytest.FixtureRequest, device: Device) -> Callable[..., CLibra
     """
     from minrpc.library import load_or_find
 
-    directory = request.path.parent
-    return lambda *sources, **given: load_or_find(device, directory, sources, given)
+    def loaded(*sources: str | Path, **given: object) -> CLibrary:
+        library = load_or_find(device, request.path.parent, sources, given)
+        if option_names.option_of(request.config, "report"):
+            from minrpc.plugin.run_page import note_library
+
+            name = request.getfixturevalue("minrpc_shared").name
+            note_library(_run(request.config).tally, name, library)
+        return library
+
+    return loaded
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 from minrpc.errors import ConfigurationError
 from minrpc.firmware import Firmware
 from minrpc.host.files import check_writable, write_whole
+from minrpc.library import CLibrary
 from minrpc.plugin.tally import Tally
 from minrpc.publish.html_page import html_page
 from minrpc.publish.markdown_page import markdown_page
@@ -34,6 +36,12 @@ _WRITERS: Final[Mapping[str, Callable[[Run], str]]] = {
 }
 
 
+# An exception's name stands behind its module's.
+_MODULE: Final = re.compile(r"^(?:\w+\.)+(?=\w+:)")
+_STRICT: Final = ("[XPASS(strict)]", "passed, though failure is expected:")
+_LONGEST: Final = 8000
+
+
 def check_page(file: Path) -> None:
     """Raise UsageError where no page can be written: better before the tests than after."""
     if file.suffix not in _WRITERS:
@@ -49,9 +57,29 @@ def note_phase(tally: Tally, report: pytest.TestReport, call: pytest.CallInfo[No
     kept = tally.tests.setdefault(report.nodeid, {"outcome": "passed", "took_s": 0.0, "text": ""})
     kept["platform"] = platform or kept.get("platform", "")
     kept["took_s"] += report.duration
-    if report.failed or (report.skipped and kept["outcome"] != "failed"):
-        kept["outcome"] = report.outcome
-        kept["text"] = call.excinfo.exconly() if call.excinfo else str(report.longrepr)
+    outcome = _outcome(report)
+    if report.failed or (outcome != "passed" and kept["outcome"] != "failed"):
+        before = f"{kept['text']}\n" if kept["outcome"] == "failed" else ""
+        kept["outcome"], kept["text"] = outcome, before + _why(report, call)
+
+
+def _outcome(report: pytest.TestReport) -> str:
+    if hasattr(report, "wasxfail") and not report.failed:
+        return "xpassed" if report.passed else "xfailed"
+    return report.outcome
+
+
+def _why(report: pytest.TestReport, call: pytest.CallInfo[None]) -> str:
+    """Of a failure what pytest prints, without the exception's module; of others the given reason."""
+    expected = getattr(report, "wasxfail", None)
+    if expected is not None and not report.failed:
+        return str(expected)
+    text = call.excinfo.exconly() if call.excinfo else str(report.longrepr)
+    if report.skipped:
+        return text.removeprefix("Skipped: ")
+    text = _MODULE.sub("", text).replace(*_STRICT)
+    phase = "" if report.when == "call" else f"at {report.when}: "
+    return phase + (text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… ({len(text):,} characters)")
 
 
 def note_firmware(tally: Tally, name: str, firmware: Firmware | None, clock: object) -> None:
@@ -59,6 +87,11 @@ def note_firmware(tally: Tally, name: str, firmware: Firmware | None, clock: obj
     if firmware is not None and name not in tally.firmwares:
         facts = {**platform_facts(firmware), "clock": str(clock)}
         tally.firmwares[name] = {"elf": str(firmware.elf), "facts": facts}
+
+
+def note_library(tally: Tally, platform: str, library: CLibrary) -> None:
+    """A test has loaded code of the user's."""
+    tally.libraries.setdefault(platform, {})[library.name] = dict(library.own_sizes)
 
 
 def note_measurement(
@@ -81,12 +114,14 @@ def write_page(file: Path, tally: Tally) -> None:
         title="Tests",
         about=about_here(),
         records=[Record.from_json(one) for one in tally.records],
-        platforms=[_part(name, one) for name, one in sorted(tally.firmwares.items())],
+        platforms=[
+            _part(name, one, tally.libraries.get(name, {})) for name, one in sorted(tally.firmwares.items())
+        ],
         tests=[Tested(test=name, **one) for name, one in sorted(tally.tests.items())],
     )
     write_whole(file, _WRITERS[file.suffix](run))
 
 
-def _part(name: str, noted: Mapping[str, Any]) -> PlatformPart:
+def _part(name: str, noted: Mapping[str, Any], loaded: Mapping[str, Mapping[str, int]]) -> PlatformPart:
     sizes = program_sizes(Path(noted["elf"]))
-    return PlatformPart(name, noted["facts"], (), sizes.grouped("flash"), sizes.grouped("ram"))
+    return PlatformPart(name, noted["facts"], (), sizes.grouped("flash"), sizes.grouped("ram"), loaded)

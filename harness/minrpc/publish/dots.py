@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each repeat of each measurement as a dot, as SVG: a strip for a call on a platform."""
+"""Each repeat of each measurement as a dot: a strip of HTML for a call on a platform."""
 
 from __future__ import annotations
 
@@ -7,48 +7,50 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from typing import Final
 
+from minrpc.publish.tables import called
 from minrpc.reports.colors import any_hue
+from minrpc.timing.measurement import Measurement
 from minrpc.timing.record import Record
 from minrpc.timing.units import count, quantity
 
-_WIDTH: Final = 1200.0
-_LEFT: Final = 420.0
-_RIGHT: Final = 140.0
-_ROW: Final = 30.0
 _MOST: Final = 400
+_NARROWEST: Final = 0.01
+"""A strip shows at least so much of the time: dots that differ by less lie together."""
 
 
 def dots(records: Sequence[Record]) -> str:
-    """The picture: from each strip's shortest to its longest. Many repeats are shown by every so many."""
-    height = _ROW * len(records) + 8
-    text = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH:g} {height:g}" font-size="12" '
-        'font-family="ui-monospace, monospace">',
-        "<title>Cycles of each repeat, per call</title>",
-    ]
-    for index, record in enumerate(records):
-        text += _strip(record, index * _ROW + _ROW / 2)
-    return "\n".join([*text, "</svg>"]) + "\n"
+    """The strips, with the times of their ends. Many repeats are shown by every so many."""
+    return f"<figure>{''.join(map(_strip, records))}<figcaption></figcaption></figure>"
 
 
-def _strip(record: Record, y: float) -> Iterator[str]:
+def _strip(record: Record) -> str:
+    one = record.measurement
+    low, high = min(one.cycles_per_call), max(one.cycles_per_call)
+    label = f"<span><b>{escape(called(record))}</b> on {escape(record.platform)}</span>"
+    if low == high:
+        same = f"{len(one.samples)} repeats, all the same: {_time(one, low)}"
+        return f'<div class="strip"><p>{label}<span>{same}</span></p></div>'
+    spread = f"± {(high - low) / (high + low) * 100:.3g} %"
+    middle, half = (low + high) / 2, max((high - low) / 2, _NARROWEST / 2 * (low + high) / 2)
+    begin = middle - half
+    drawn = "".join(_drawn(record, begin, 2 * half))
+    return (
+        f'<div class="strip"><p>{label}<span>{len(one.samples)} repeats, {spread}</span></p>'
+        f'<div class="line">{drawn}</div>'
+        f"<p><span>{_time(one, begin)}</span><span>{_time(one, begin + 2 * half)}</span></p></div>"
+    )
+
+
+def _drawn(record: Record, begin: float, width: float) -> Iterator[str]:
     one = record.measurement
     cycles = one.cycles_per_call
-    low, high = min(cycles), max(cycles)
-    end = _WIDTH - _RIGHT
-    label = f"{record.call} on {record.platform}"
-    shown = label if len(label) < 56 else label[:55] + "…"
-    yield f'<text x="4" y="{y + 4:g}" fill="currentColor">{escape(shown)}</text>'
-    yield f'<line x1="{_LEFT:g}" y1="{y:g}" x2="{end:g}" y2="{y:g}" stroke="currentColor" opacity="0.3"/>'
-    step = -(-len(cycles) // _MOST)
-    for number, value in list(enumerate(cycles))[::step]:
-        x = _LEFT + ((value - low) / (high - low) if high > low else 0.5) * (end - _LEFT)
-        told = (
-            f"{label}, repeat {number + 1}: {count(value)} cycles ({quantity(one.clock.seconds(value), 's')})"
-        )
+    for number, value in list(enumerate(cycles, 1))[:: -(-len(cycles) // _MOST)]:
+        told = f"repeat {number} of {called(record)} on {record.platform}: {count(value)} cycles"
         yield (
-            f'<g><title>{escape(told)}</title><circle cx="{x:.1f}" cy="{y:g}" r="5" '
-            f'fill="{any_hue(record.platform)}" stroke="currentColor" stroke-width="0.6" opacity="0.8"/></g>'
+            f'<i title="{escape(f"{told} ({_time(one, value)})")}" style="left:{(value - begin) / width:.2%};'
+            f'background:{any_hue(record.platform)}"></i>'
         )
-    spread = f"± {(high - low) / (high + low) * 100:.3g} %" if high > low else "all the same"
-    yield f'<text x="{end + 12:g}" y="{y + 4:g}" fill="currentColor">{spread}</text>'
+
+
+def _time(one: Measurement, cycles: float) -> str:
+    return quantity(one.clock.seconds(cycles), "s")

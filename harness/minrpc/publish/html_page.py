@@ -4,27 +4,36 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from html import escape
 from importlib.resources import files
 from typing import Final
 
-from minrpc.counters.profile_files import flame_graph
 from minrpc.publish import tables
+from minrpc.publish.boxes import areas, flame
 from minrpc.publish.dots import dots
 from minrpc.publish.markdown_page import headline
-from minrpc.publish.run import Run
-from minrpc.publish.tables import Table
-from minrpc.reports.treemap import treemap
+from minrpc.publish.run import CallProfile, PlatformPart, Run
+from minrpc.publish.tables import Cell, Long, Table
 
 _POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
+# Where the name of a test may go on in another line.
+_BREAKS: Final = re.compile(r"(::|/|\[(?=[^\[\]]*\]$))")
+_FAILURES: Final = 20
+_FUNCTIONS: Final = 12
+_DRAWN: Final = 4
+"""Symbols from which on a picture says more than the table."""
+_CODE_PIXELS: Final = 120
+_FIRMWARE_PIXELS: Final = 420
+_SORTED: Final = 5
+"""Rows from which on a table can be sorted."""
 
 
 def html_page(run: Run, when: str) -> str:
     """The page. when: it was made, for its last line."""
     sections = [(title, body) for title, body in _sections(run) if body]
     head = escape(headline(run))
-    links = " ".join(f'<a href="#{_anchor(title)}">{escape(title)}</a>' for title, _ in sections)
+    links = "".join(f'<a href="#{_anchor(title)}">{escape(title)}</a>' for title, _ in sections)
     parts = [
         "<!doctype html>",
         '<html lang="en"><head><meta charset="utf-8">',
@@ -32,9 +41,9 @@ def html_page(run: Run, when: str) -> str:
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         '<link rel="icon" href="data:,">',
         f"<title>{head}</title><style>{_own('page.css')}</style></head>",
-        f"<body><h1>{head}</h1><nav>{links}</nav>",
+        f"<body><h1>{head}</h1>{f'<nav>{links}</nav>' if len(sections) > 1 else ''}<main>",
         *(f'<h2 id="{_anchor(title)}">{escape(title)}</h2>{body}' for title, body in sections),
-        f"<footer>minrpc, {escape(when)}</footer>",
+        f"</main><footer>minrpc, {escape(when)}</footer>",
         f"<script>{_own('page.js')}</script></body></html>",
     ]
     return "\n".join(parts) + "\n"
@@ -49,48 +58,95 @@ def _anchor(title: str) -> str:
 
 
 def _sections(run: Run) -> Iterator[tuple[str, str]]:
+    """What failed and the user's own code first; what is only looked up is folded."""
+    failures = tables.failures(run)
+    if failures.rows:
+        shown, rest = tables.split(failures, _FAILURES)
+        yield "Failures", _table(shown) + (_folded(rest) if rest.rows else "")
     if run.records:
-        counted = tables.counters(run)
-        folded = _folded(counted) if counted.rows else ""
-        yield "Measurements", _table(tables.measurements(run)) + folded
-        yield "Times", _figure(dots(run.records), scroll=True) + _folded(tables.statistics(run))
-    if run.tests:
-        yield "Tests", _table(tables.tests(run))
+        folded = [
+            one for one in (tables.counters(run), tables.statistics(run), tables.firmwares(run)) if one.rows
+        ]
+        yield "Measurements", _table(tables.measurements(run)) + "".join(map(_folded, folded))
+        yield "Repeats", dots(run.records)
     for part in run.platforms:
         for profile in part.profiles:
-            drawn = _figure(flame_graph(profile.call, profile.tree), scroll=True)
-            listed = "".join(map(_folded, tables.profile_tables(part, profile)))
-            yield f"{profile.call} on {part.platform}", drawn + listed
-    for part in run.platforms:
-        if part.flash or part.ram:
-            drawn = _figure(treemap(f"{part.platform}, flash", part.flash), scroll=True)
-            yield f"Sizes of {part.platform}", drawn + _folded(tables.components(part))
-    if run.platforms:
-        yield "Platforms", _table(tables.facts(run))
-    if run.about:
-        yield "About", _table(tables.about(run))
+            yield f"{profile.call} on {part.platform}", _profile(profile)
+    own = tables.own_sizes(run)
+    if own.rows:
+        drawn = ""
+        if len(own.rows) >= _DRAWN:
+            code = tables.own_code(run).items()
+            drawn = "".join(areas(f"{name}: bytes of your code", sizes, _CODE_PIXELS) for name, sizes in code)
+        yield "Your code", _table(own) + drawn
+    if run.tests:
+        found = list(tables.outcomes(run))
+        alone = len(found) == 1 and not failures.rows and len(found[0].rows) <= _FAILURES
+        yield "Tests", "".join(_folded(one, opened=alone) for one in found)
+    sized = [part for part in run.platforms if part.flash or part.ram]
+    if sized:
+        yield "Firmware", "".join(map(_firmware, sized))
+    if run.platforms or run.about:
+        stated = [*tables.facts(run), *([tables.about(run)] if run.about else [])]
+        yield "Versions", "".join(map(_folded, stated))
 
 
-def _figure(svg: str, *, scroll: bool = False) -> str:
-    kind = ' class="scroll"' if scroll else ""
-    return f"<figure{kind}>{svg}<figcaption></figcaption></figure>"
+def _profile(profile: CallProfile) -> str:
+    functions, *lines = tables.profile_tables(profile)
+    tree = tables.own_tree(profile)
+    shown, rest = tables.split(functions, _FUNCTIONS)
+    drawn = flame(f"{profile.call}: {tree.total:,} instructions", tree)
+    folded = [*([rest] if rest.rows else []), *lines]
+    return drawn + _table(shown) + "".join(map(_folded, folded))
 
 
-def _folded(one: Table) -> str:
-    return f"<details><summary>{escape(one.title)}</summary>{_table(one)}</details>"
+def _firmware(part: PlatformPart) -> str:
+    one = tables.components(part)
+    drawn = areas(f"{part.platform}, flash by component and symbol", part.flash, _FIRMWARE_PIXELS)
+    return f"<details><summary>{escape(one.title)}</summary>{_table(one)}{drawn}</details>"
+
+
+def _folded(one: Table, *, opened: bool = False) -> str:
+    state = " open" if opened else ""
+    return f"<details{state}><summary>{escape(one.title)}</summary>{_table(one)}</details>"
 
 
 def _table(one: Table) -> str:
     numbers = set(one.right)
-    kinds = [' class="number"' if column in numbers else "" for column in range(len(one.head))]
+    kinds = ["number" if column in numbers else "" for column in range(len(one.head))]
     head = "".join(
-        f'<th scope="col"{kind}><button type="button">{escape(name) or "&nbsp;"}</button></th>'
+        f'<th scope="col"{_class(kind)}><button type="button">{escape(name)}</button></th>'
         for name, kind in zip(one.head, kinds, strict=True)
     )
-    rows = "".join(f"<tr>{''.join(map(_cell, row, kinds))}</tr>" for row in one.rows)
-    return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
+    rows = "".join(_row(row, one.head, kinds) for row in one.rows)
+    single = " single" if len(one.rows) < _SORTED else ""
+    return (
+        f'<div class="wide{single}"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
+    )
 
 
-def _cell(text: str, kind: str) -> str:
-    marked = ' class="failed"' if text == "failed" else kind
-    return f"<td{marked}>{escape(text)}</td>"
+def _row(row: Sequence[Cell], head: Sequence[str], kinds: Sequence[str]) -> str:
+    first, *others = row
+    named = zip(others, head[1:], kinds[1:], strict=True)
+    cells = "".join(
+        f'<td data-label="{escape(name)}"{_class("long" if isinstance(cell, Long) else kind)}>'
+        f"{_cell(cell)}</td>"
+        for cell, name, kind in named
+    )
+    name = _BREAKS.sub(r"\1<wbr>", _cell(first))
+    return f'<tr><th scope="row"{_class(kinds[0])}>{name}</th>{cells}</tr>'
+
+
+def _class(kind: str) -> str:
+    return f' class="{kind}"' if kind else ""
+
+
+def _cell(cell: Cell) -> str:
+    if not isinstance(cell, Long):
+        return escape(cell)
+    whole = (
+        f"<details><summary>all of it</summary><pre>{escape(cell.whole)}</pre></details>"
+        if cell.whole
+        else ""
+    )
+    return escape(cell.text) + whole

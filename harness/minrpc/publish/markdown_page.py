@@ -4,12 +4,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from html import escape
+from typing import Final
 
 from minrpc.publish import tables
-from minrpc.publish.run import Run
-from minrpc.publish.tables import Table
+from minrpc.publish.run import OUTCOMES, Run
+from minrpc.publish.tables import Cell, Long, Table
 from minrpc.reports.markdown import table
+
+_FAILURES: Final = 50
 
 
 def markdown_page(run: Run) -> str:
@@ -21,35 +25,37 @@ def headline(run: Run) -> str:
     """How it went, in a line."""
     if not run.tests:
         return run.title
-    counted = {
-        name: sum(one.outcome == name for one in run.tests) for name in ("failed", "passed", "skipped")
-    }
+    counted = {name: sum(one.outcome == name for one in run.tests) for name in OUTCOMES}
     return f"{run.title}: " + ", ".join(f"{number} {name}" for name, number in counted.items() if number)
 
 
 def _parts(run: Run) -> Iterator[str]:
     yield f"### {headline(run)}"
+    failures = tables.failures(run)
+    if failures.rows:
+        shown, rest = tables.split(failures, _FAILURES)
+        yield _shown(shown)
+        yield from (_folded(one) for one in (rest,) if one.rows)
     if run.records:
         yield _shown(tables.measurements(run))
-    failed = [one for one in run.tests if one.outcome == "failed"]
-    if failed:
-        yield _shown(tables.tests(Run(run.title, tests=failed)))
-    if run.records:
-        yield _folded(tables.statistics(run))
-        if tables.counters(run).rows:
-            yield _folded(tables.counters(run))
+    yield from (_folded(one) for one in _looked_up(run) if one.rows)
+
+
+def _looked_up(run: Run) -> Iterator[Table]:
+    """What is folded, the user's own code first."""
     for part in run.platforms:
         for profile in part.profiles:
-            for one in tables.profile_tables(part, profile):
-                yield _folded(tables.first(one))
-        if part.flash or part.ram:
-            yield _folded(tables.components(part))
-    if run.tests:
-        yield _folded(tables.tests(run))
-    if run.platforms:
-        yield _folded(tables.facts(run))
-    if run.about:
-        yield _folded(tables.about(run))
+            for one in tables.profile_tables(profile):
+                title = f"{profile.call} on {part.platform}: {one.title}"
+                yield replace(tables.first(one), title=title)
+    yield tables.own_sizes(run)
+    yield tables.counters(run)
+    yield tables.statistics(run)
+    yield from tables.outcomes(run)
+    yield tables.firmwares(run)
+    yield from (tables.components(part) for part in run.platforms if part.flash or part.ram)
+    yield from tables.facts(run)
+    yield tables.about(run)
 
 
 def _shown(one: Table) -> str:
@@ -61,10 +67,11 @@ def _folded(one: Table) -> str:
     return f"<details><summary>{escape(one.title)}</summary>\n\n{_shown(one)}\n\n</details>"
 
 
-def _cells(row: Sequence[str]) -> list[str]:
+def _cells(row: Sequence[Cell]) -> list[str]:
     return [_cell(cell) for cell in row]
 
 
-def _cell(text: str) -> str:
+def _cell(cell: Cell) -> str:
     """What a table's line can hold."""
+    text = cell.text if isinstance(cell, Long) else cell
     return " ".join(text.split()).replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tables sort by a click on a column's head; a click on a box of a picture says below what it is.
+// Tables sort by a click on a column's head, and become cards where they are too wide for the page.
+// A click on a box or a dot of a picture says below it what it is.
 "use strict";
 
 // "1,234.5", "36.4 µs", "12.3%": by value; all else as text.
@@ -38,21 +39,38 @@ function sortBy(head) {
   table.tBodies[0].append(...rows);
 }
 
-for (const head of document.querySelectorAll("th")) {
+for (const head of document.querySelectorAll("thead th")) {
   head.querySelector("button").addEventListener("click", () => sortBy(head));
+}
+
+const widths = new WeakMap();
+
+function fit(place) {
+  if (widths.get(place) !== place.clientWidth) {
+    widths.set(place, place.clientWidth);
+    place.classList.remove("cards");
+    place.classList.toggle("cards", place.scrollWidth > place.clientWidth);
+  }
+}
+
+// In the next frame: what changes sizes while they are observed is an error.
+const fitting = new ResizeObserver((entries) => requestAnimationFrame(() => entries.forEach((one) => fit(one.target))));
+
+for (const place of document.querySelectorAll(".wide")) {
+  fit(place);
+  fitting.observe(place);
 }
 
 for (const figure of document.querySelectorAll("figure")) {
   figure.addEventListener("click", (event) => {
-    const box = event.target.closest("g");
-    const name = box && box.querySelector("title");
-    if (!name) {
+    const chosen = event.target.closest("[title]");
+    if (!chosen) {
       return;
     }
-    for (const before of figure.querySelectorAll("g.chosen")) {
+    for (const before of figure.querySelectorAll(".chosen")) {
       before.classList.remove("chosen");
     }
-    box.classList.add("chosen");
-    figure.querySelector("figcaption").textContent = name.textContent;
+    chosen.classList.add("chosen");
+    figure.querySelector("figcaption").textContent = chosen.title;
   });
 }

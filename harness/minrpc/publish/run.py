@@ -15,6 +15,10 @@ COMMAND: Final = "report"
 """Whose JSON it is."""
 
 
+OUTCOMES: Final = ("failed", "passed", "skipped", "xfailed", "xpassed")
+"""Of tests, in pytest's order."""
+
+
 @dataclass(frozen=True)
 class CallProfile:
     """What one call executed.
@@ -32,6 +36,7 @@ class PlatformPart:
     """What is known of one platform beside its measurements.
 
     facts: a name and what it says, for people. flash, ram: bytes by component and, in it, by symbol.
+    loaded: bytes of the user's own code, by library and symbol.
     """
 
     platform: str
@@ -39,11 +44,16 @@ class PlatformPart:
     profiles: Sequence[CallProfile] = ()
     flash: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     ram: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    loaded: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Tested:
-    """How a test ended. outcome: "passed", "failed", "skipped"; text: why."""
+    """How a test ended.
+
+    outcome: one of OUTCOMES: "xfailed" is a failure that a mark expects, "xpassed" the lack of it.
+    text: why; its first line is the reason.
+    """
 
     test: str
     platform: str
@@ -115,6 +125,7 @@ def _platform(one: PlatformPart) -> dict[str, Any]:
         ],
         "flash_bytes": {name: dict(symbols) for name, symbols in one.flash.items()},
         "ram_bytes": {name: dict(symbols) for name, symbols in one.ram.items()},
+        "loaded_bytes": {name: dict(symbols) for name, symbols in one.loaded.items()},
     }
 
 
@@ -131,5 +142,10 @@ def _platform_of(found: Mapping[str, Any]) -> PlatformPart:
         for one in found["profiles"]
     ]
     return PlatformPart(
-        found["platform"], dict(found["facts"]), profiles, found["flash_bytes"], found["ram_bytes"]
+        found["platform"],
+        dict(found["facts"]),
+        profiles,
+        found["flash_bytes"],
+        found["ram_bytes"],
+        found.get("loaded_bytes", {}),
     )

@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, NamedTuple
 
-from minrpc.counters.call_tree import Row
-from minrpc.publish.run import CallProfile, PlatformPart, Run
+from minrpc.counters.call_tree import CallTree, Row
+from minrpc.publish.run import CallProfile, PlatformPart, Run, Tested
 from minrpc.timing.measurement import MemoryUse
 from minrpc.timing.record import Record
 from minrpc.timing.units import count, quantity
@@ -17,47 +17,82 @@ _TOP: Final = 12
 _COUNTERS: Final = ("branches", "loads", "stores", "cache_misses")
 _BARS: Final = "▁▂▃▄▅▆▇█"
 _BINS: Final = 24
+_EMPTY: Final = "·"
+"""Spaces in a row are one in HTML and Markdown."""
+
+
+_REASON: Final = 200
+CALLING: Final = "(calling it)"
+"""What it takes to call the function of a profile."""
+_OUTCOMES: Final[Mapping[str, str]] = {
+    "xpassed": "passed, though failure is expected",
+    "passed": "passed",
+    "skipped": "skipped",
+    "xfailed": "failed as expected",
+}
+_LINES: Final = 3
+
+
+class Long(NamedTuple):
+    """A cell's text, and all of it where that is more than a reader wants first."""
+
+    text: str
+    whole: str = ""
+
+
+Cell = str | Long
 
 
 @dataclass(frozen=True)
 class Table:
-    """Rows below a head. right: the columns of numbers, counted from 0; folded: read when asked for."""
+    """Rows below a head; the first column says what a row is of. right: the columns of numbers, from 0."""
 
     title: str
     head: Sequence[str]
-    rows: Sequence[Sequence[str]]
+    rows: Sequence[Sequence[Cell]]
     right: Sequence[int] = ()
-    folded: bool = False
+
+
+def called(record: Record) -> str:
+    """The call, or the name that a test gave to it."""
+    return record.call.removesuffix("()")
 
 
 def measurements(run: Run) -> Table:
-    """A line for each call on each platform: times, counters, sizes of the firmware."""
+    """A line for each call on each platform: times, counters, memory."""
     found: set[str] = {name for record in run.records for name in record.measurement.counters}
     names = [name for name in _COUNTERS if name in found]
     head = ["call", "platform", "time", "cycles", "instructions", *(name.replace("_", " ") for name in names)]
-    memory = any(record.measurement.memory for record in run.records)
-    head += [*(["stack", "heap"] if memory else []), "flash", "RAM"]
-    rows = [_measured(record, names, memory=memory) for record in run.records]
-    return Table("Measurements", head, rows, range(2, len(head)))
+    head += ["stack", "heap"]
+    rows = [_measured(record, names) for record in run.records]
+    return _without_empty(Table("Measurements", head, rows, range(2, len(head))))
 
 
-def _measured(record: Record, names: Sequence[str], *, memory: bool) -> list[str]:
+def _measured(record: Record, names: Sequence[str]) -> list[str]:
     one = record.measurement
     counters = one.counters
     counted = [count(one.counter_per_call(name), 1) if name in counters else "" for name in names]
     instructions = one.counter_per_call("instructions") if "instructions" in counters else one.instructions
-    firmware = record.firmware
-    sizes = [f"{firmware.flash:,}", f"{firmware.ram:,}"] if firmware else ["", ""]
     return [
-        record.call,
+        called(record),
         record.platform,
         quantity(one.clock.seconds(one.typical_cycles), "s"),
         count(one.typical_cycles, 1),
         "" if instructions is None else count(instructions, 1),
         *counted,
-        *(_needed(one.memory) if memory else ()),
-        *sizes,
+        *_needed(one.memory),
     ]
+
+
+def _without_empty(table: Table) -> Table:
+    """Without the columns that say nothing in any row."""
+    kept = [column for column in range(len(table.head)) if any(row[column] for row in table.rows)]
+    return replace(
+        table,
+        head=[table.head[column] for column in kept],
+        rows=[[row[column] for column in kept] for row in table.rows],
+        right=[place for place, column in enumerate(kept) if column in set(table.right)],
+    )
 
 
 def _needed(memory: MemoryUse | None) -> tuple[str, str]:
@@ -73,7 +108,7 @@ def counters(run: Run) -> Table:
     names = dict.fromkeys(name for record in run.records for name in record.measurement.counters)
     rows = [
         [
-            record.call,
+            called(record),
             record.platform,
             *(count(one.counter_per_call(name), 1) if name in one.counters else "" for name in names),
         ]
@@ -82,7 +117,7 @@ def counters(run: Run) -> Table:
         if one.counters
     ]
     head = ["call", "platform", *(name.replace("_", " ") for name in names)]
-    return Table("Counters, a call", head, rows, range(2, len(head)), folded=True)
+    return Table("Counters, a call", head, rows, range(2, len(head)))
 
 
 def statistics(run: Run) -> Table:
@@ -93,7 +128,7 @@ def statistics(run: Run) -> Table:
         summary, interval = one.summary, one.summary.interval
         rows.append(
             [
-                record.call,
+                called(record),
                 record.platform,
                 one.clock.mode,
                 f"{len(one.samples)} of {max(sample.number for sample in one.samples):,}",
@@ -107,7 +142,7 @@ def statistics(run: Run) -> Table:
         )
     head = ["call", "platform", "clock", "repeats of calls", "median", "MAD", "min", "max"]
     head += ["95 % interval", "spread"]
-    return Table("Statistics, in cycles per call", head, rows, range(4, 8), folded=True)
+    return Table("Statistics, in cycles per call", head, rows, range(4, 8))
 
 
 def histogram(values: Sequence[float]) -> str:
@@ -119,49 +154,123 @@ def histogram(values: Sequence[float]) -> str:
     for value in values:
         counts[min(_BINS - 1, int((value - low) / (high - low) * _BINS))] += 1
     most = max(counts)
-    return "".join(_BARS[max(0, -(-each * len(_BARS) // most) - 1)] if each else " " for each in counts)
+    return "".join(_BARS[max(0, -(-each * len(_BARS) // most) - 1)] if each else _EMPTY for each in counts)
 
 
 def about(run: Run) -> Table:
     """What was run, where."""
-    return Table("About", ["what", ""], [[name, text] for name, text in run.about.items()])
+    return Table("About", ["of", "version"], [[name, text] for name, text in run.about.items()])
 
 
-def facts(run: Run) -> Table:
+def facts(run: Run) -> Iterator[Table]:
     """What each platform says of itself."""
-    names = list(dict.fromkeys(name for one in run.platforms for name in one.facts))
-    rows = [[one.platform, *(one.facts.get(name, "") for name in names)] for one in run.platforms]
-    return Table("Platforms", ["platform", *names], rows)
-
-
-def tests(run: Run) -> Table:
-    """How each test ended; what failed comes first."""
-    order = {"failed": 0, "skipped": 1}
-    listed = sorted(run.tests, key=lambda one: order.get(one.outcome, 2))
-    rows = [[one.outcome, one.test, one.platform, f"{one.took_s:.2f}", one.text] for one in listed]
-    return Table("Tests", ["", "test", "platform", "seconds", "why"], rows, (3,))
-
-
-def profile_tables(part: PlatformPart, profile: CallProfile) -> Iterator[Table]:
-    """By function and by line."""
-    total = profile.tree.total
-    rows: list[Row] = profile.tree.rows()
-    yield Table(
-        f"{profile.call} on {part.platform}: {total:,} instructions by function",
-        ["function", "own", "share", "with callees", "calls"],
-        [_row(row, total) for row in rows],
-        (1, 2, 3, 4),
-        folded=True,
-    )
-    if profile.lines:
-        lines = [[place, text, f"{each:,}", f"{each / total:.1%}"] for place, text, each in profile.lines]
+    for one in run.platforms:
         yield Table(
-            f"{profile.call} on {part.platform}: by line", ["line", "", "own", "share"], lines, (2, 3), True
+            one.platform, ["fact", "value"], [[name, text] for name, text in one.facts.items() if text]
         )
 
 
+def firmwares(run: Run) -> Table:
+    """What the measured firmware takes, by platform."""
+    known = {record.platform: record.firmware for record in run.records if record.firmware}
+    rows = [[name, f"{one.flash:,}", f"{one.ram:,}", one.compiler, one.flags] for name, one in known.items()]
+    return Table("Firmware", ["platform", "flash", "RAM", "compiler", "flags"], rows, (1, 2))
+
+
+def failures(run: Run) -> Table:
+    """The tests that failed, and why."""
+    found = [one for one in run.tests if one.outcome == "failed"]
+    return _without_empty(_tested("Failures", found))
+
+
+def outcomes(run: Run) -> Iterator[Table]:
+    """The tests that did not fail: a table for each way in which they ended."""
+    for outcome, title in _OUTCOMES.items():
+        found = [one for one in run.tests if one.outcome == outcome]
+        if found:
+            yield _without_empty(_tested(f"{len(found)} {title}", found))
+
+
+def _tested(title: str, found: Sequence[Tested]) -> Table:
+    rows = [[one.test, one.platform, f"{one.took_s:.2f}", why(one.text)] for one in found]
+    return Table(title, ["test", "platform", "seconds", "why"], rows, (2,))
+
+
+def why(text: str) -> Cell:
+    """The first line that says something; all of it, too, where it says more."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    if not lines:
+        return ""
+    first = lines[0]
+    if first.endswith(":"):
+        first = f"{first} {', '.join(lines[1:_LINES])}".rstrip()
+    short = first if len(first) <= _REASON else f"{first[: _REASON - 1]}…"
+    return Long(short, "" if short == text.strip() else text.strip())
+
+
+def own_code(run: Run) -> Mapping[str, Mapping[str, Mapping[str, int]]]:
+    """Bytes of the user's code: by platform, then library or function that it was loaded for, then symbol."""
+    found: dict[str, dict[str, Mapping[str, int]]] = {}
+    for part in run.platforms:
+        for name, sizes in part.loaded.items():
+            found.setdefault(part.platform, {})[name] = sizes
+    for record in run.records:
+        if record.code:
+            found.setdefault(record.platform, {})[record.measurement.name] = record.code
+    return found
+
+
+def own_sizes(run: Run) -> Table:
+    """The user's functions and variables: bytes on each platform."""
+    found = own_code(run)
+    names = dict.fromkeys(
+        (library, symbol)
+        for libraries in found.values()
+        for library, sizes in libraries.items()
+        for symbol, size in sizes.items()
+        if size
+    )
+    several = len({library for library, _ in names}) > 1
+    rows = [
+        [
+            symbol,
+            library if several else "",
+            *(_bytes(libraries.get(library, {}).get(symbol)) for libraries in found.values()),
+        ]
+        for library, symbol in names
+    ]
+    return _without_empty(
+        Table("Bytes of your code", ["symbol", "of", *found], rows, range(2, 2 + len(found)))
+    )
+
+
+def _bytes(size: int | None) -> str:
+    return "" if size is None else f"{size:,}"
+
+
+def own_tree(profile: CallProfile) -> CallTree:
+    """The function that was called and what it called; what calling it takes is one node beside."""
+    return profile.tree.below(profile.call.partition("(")[0], CALLING)
+
+
+def profile_tables(profile: CallProfile) -> Iterator[Table]:
+    """By function and by line."""
+    tree = own_tree(profile)
+    total = tree.total
+    yield Table(
+        f"{total:,} instructions by function",
+        ["function", "own", "share", "with callees", "calls"],
+        [_row(row, total) for row in tree.rows()],
+        (1, 2, 3, 4),
+    )
+    if profile.lines:
+        lines = [[place, text, f"{each:,}", f"{each / total:.1%}"] for place, text, each in profile.lines]
+        yield Table("Instructions by line", ["line", "source", "own", "share"], lines, (2, 3))
+
+
 def _row(row: Row, total: int) -> list[str]:
-    return [row.name, f"{row.own:,}", f"{row.own / total:.1%}", f"{row.inclusive:,}", f"{row.calls:,}"]
+    calls = f"{row.calls:,}" if row.calls else ""
+    return [row.name, f"{row.own:,}", f"{row.own / total:.1%}", f"{row.inclusive:,}", calls]
 
 
 def components(part: PlatformPart) -> Table:
@@ -172,7 +281,7 @@ def components(part: PlatformPart) -> Table:
     rows = [[name, *(f"{each:,}" for each in sums[name])] for name in ordered]
     total = [f"{sum(sums[name][index] for name in names):,}" for index in range(2)]
     title = f"{part.platform}: flash {total[0]}, RAM {total[1]} bytes by component"
-    return Table(title, ["component", "flash", "RAM"], rows, (1, 2), folded=True)
+    return Table(title, ["component", "flash", "RAM"], rows, (1, 2))
 
 
 def first(table: Table, rows: int = _TOP) -> Table:
@@ -180,4 +289,10 @@ def first(table: Table, rows: int = _TOP) -> Table:
     if len(table.rows) <= rows + 1:
         return table
     more = [f"{len(table.rows) - rows} more", *("" for _ in table.head[1:])]
-    return Table(table.title, table.head, [*table.rows[:rows], more], table.right, table.folded)
+    return replace(table, rows=[*table.rows[:rows], more])
+
+
+def split(table: Table, rows: int) -> tuple[Table, Table]:
+    """The first rows, and those behind them under a title that says how many."""
+    rest = table.rows[rows:]
+    return replace(table, rows=table.rows[:rows]), replace(table, title=f"{len(rest)} more", rows=rest)

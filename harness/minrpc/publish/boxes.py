@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Profiles and sizes as boxes of HTML: places are shares of the page's width, so letters keep their size."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from html import escape
+from typing import Final
+
+from minrpc.counters.call_tree import CallTree
+from minrpc.counters.profile_files import flame_boxes
+from minrpc.reports.colors import any_hue, warm
+from minrpc.reports.treemap import Box, squarified
+
+_ROW: Final = 22
+_LEAST: Final = 0.15
+"""Per cent of the width, below which a box can't be seen."""
+_WIDE: Final = 900.0
+
+
+def flame(label: str, tree: CallTree) -> str:
+    """A box is as wide as what was executed in a function and its callees; who called lies above."""
+    total = tree.total
+    found = [
+        (name, level, 100 * left / total, 100 * size / total, size)
+        for name, level, left, size in flame_boxes(tree)
+    ]
+    depth = 1 + max((level for _, level, *_ in found), default=0)
+    drawn = [
+        _box(
+            name,
+            f"{name}: {size:,} instructions ({size / total:.1%})",
+            f"left:{left:.2f}%;width:{width:.2f}%;top:{level * _ROW}px;height:{_ROW - 1}px",
+            warm(name),
+        )
+        for name, level, left, width, size in found
+        if width >= _LEAST
+    ]
+    return _figure(label, drawn, depth * _ROW)
+
+
+def areas(label: str, groups: Mapping[str, Mapping[str, int]], height: int) -> str:
+    """A treemap of `height` pixels: areas are sizes in bytes, boxes of one group lie together."""
+    area = Box(0.0, 0.0, _WIDE, height)
+    sums = {name: sum(sizes.values()) for name, sizes in groups.items()}
+    named = sorted((name for name in sums if sums[name] > 0), key=lambda name: -sums[name])
+    total = sum(sums.values())
+    outer = squarified([sums[name] for name in named], area)
+    drawn = [
+        one
+        for name, box in zip(named, outer, strict=True)
+        for one in _group(name, groups[name], box, area, total)
+    ]
+    return _figure(label, drawn, height)
+
+
+def _group(name: str, sizes: Mapping[str, int], box: Box, area: Box, total: int) -> Iterator[str]:
+    inner = sorted((one for one in sizes if sizes[one] > 0), key=lambda one: -sizes[one])
+    for one, at in zip(inner, squarified([sizes[one] for one in inner], box), strict=True):
+        place = (
+            f"left:{100 * at.x / area.width:.2f}%;width:{100 * at.width / area.width:.2f}%;"
+            f"top:{100 * at.y / area.height:.2f}%;height:{100 * at.height / area.height:.2f}%"
+        )
+        yield _box(
+            one, f"{one}, {name}: {sizes[one]:,} bytes ({sizes[one] / total:.1%})", place, any_hue(name)
+        )
+
+
+def _box(name: str, told: str, place: str, color: str) -> str:
+    return f'<div class="box" title="{escape(told)}" style="{place};background:{color}">{escape(name)}</div>'
+
+
+def _figure(label: str, drawn: list[str], height: int) -> str:
+    boxes = "".join(drawn)
+    shown = escape(label)
+    return (
+        f'<figure><div class="boxes" role="img" aria-label="{shown}" style="height:{height}px">{boxes}</div>'
+        f"<figcaption>{shown}</figcaption></figure>"
+    )
