@@ -14,6 +14,8 @@ from minrpc.publish.tables import Cell, Long, Table
 from minrpc.reports.markdown import table
 
 _FAILURES: Final = 50
+_LONGEST: Final = 2000
+"""Characters of a failure: GitHub takes 1 MiB of a step."""
 
 
 def markdown_page(run: Run) -> str:
@@ -36,9 +38,20 @@ def _parts(run: Run) -> Iterator[str]:
         shown, rest = tables.split(failures, _FAILURES)
         yield _shown(shown)
         yield from (_folded(one) for one in (rest,) if one.rows)
+        yield from _whole(shown)
     if run.records:
         yield _shown(tables.measurements(run))
     yield from (_folded(one) for one in _looked_up(run) if one.rows)
+
+
+def _whole(failures: Table) -> Iterator[str]:
+    """What a failure says beyond its first line, folded."""
+    for row in failures.rows:
+        told = row[-1]
+        if isinstance(told, Long) and told.whole:
+            name = escape(str(row[0]), quote=False)
+            text = escape(told.whole[:_LONGEST], quote=False)
+            yield f"<details><summary>{name}</summary>\n\n<pre>\n{text}\n</pre>\n\n</details>"
 
 
 def _looked_up(run: Run) -> Iterator[Table]:

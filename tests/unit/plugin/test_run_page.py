@@ -22,13 +22,35 @@ def test_left_out(device):
 
 def test_of_something_else():
     pass
+
+@pytest.mark.xfail(reason="nothing doubles", raises=AssertionError)
+def test_expected(load):
+    lib = load("twice.c")
+    assert lib.twice(2) == 1000 + lib.twice.size
+
+@pytest.mark.xfail(reason="thought to fail")
+def test_unexpected(device):
+    pass
+
+@pytest.fixture
+def broken(device):
+    raise ValueError("no file:\\nlooked here")
+
+def test_set_up(broken):
+    pass
+"""
+SOURCE = """
+static int added(int a, int b) { return a + b; }
+int t0(int a) { return added(a, a); }
+int twice(int a) { return a < 0 ? t0(a) : added(a, a); }
 """
 
 
 def run_of_tests(pytester: pytest.Pytester, *options: str) -> Run:
     pytester.makepyfile(TESTS)
+    pytester.makefile(".c", twice=SOURCE)
     ran = pytester.runpytest_subprocess("--platform", "posix", "--minrpc-report", "page.json", *options)
-    ran.assert_outcomes(passed=2, failed=1, skipped=1)
+    ran.assert_outcomes(passed=2, failed=1, errors=1, skipped=1, xfailed=1, xpassed=1)
     return run_of((pytester.path / "page.json").read_text())
 
 
@@ -37,18 +59,27 @@ def test_a_page_has_each_test_of_a_device(pytester: pytest.Pytester, options: tu
     run = run_of_tests(pytester, *options)
     outcomes = {one.test.split("::")[1].split("[")[0]: one for one in run.tests}
     assert {name: one.outcome for name, one in outcomes.items()} == {
+        "test_expected": "xfailed",
         "test_left_out": "skipped",
         "test_right": "passed",
+        "test_set_up": "failed",
+        "test_unexpected": "xpassed",
         "test_wrong": "failed",
     }
+    reasons = {name: one.text for name, one in outcomes.items()}
+    assert reasons["test_expected"] == "nothing doubles"
+    assert reasons["test_unexpected"] == "thought to fail"
+    assert reasons["test_set_up"] == "at setup: ValueError: no file:\nlooked here"
     assert "assert 2 == 3" in outcomes["test_wrong"].text
-    assert "no <reason>" in outcomes["test_left_out"].text
+    assert reasons["test_left_out"] == "no <reason>"
     assert {one.platform for one in run.tests} == {"posix"}
     (record,) = run.records
     assert (record.measurement.name, record.platform) == ("increment", "posix")
     assert len(record.measurement.samples) == 5
     (part,) = run.platforms
     assert sum(part.flash["runtime"].values()) > 1000
+    assert part.loaded["twice.c"].keys() == {"t0", "twice"}
+    assert all(0 < size < 200 for size in part.loaded["twice.c"].values())
     assert json.loads((pytester.path / "page.json").read_text())["passed"] is False
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from minrpc.publish.exports import action_benchmark, bencher, tvm_report
 from minrpc.publish.html_page import html_page
 from minrpc.publish.markdown_page import markdown_page
 from minrpc.publish.run import Run, run_of
-from minrpc.publish.tables import histogram
+from minrpc.publish.tables import histogram, own_sizes, profile_tables, why
 from minrpc.timing.record import dump
 
 from tests.unit.publish.runs import counted, whole
@@ -52,10 +53,53 @@ def test_markdown_holds_any_text() -> None:
     lines = [line for line in page.splitlines() if line.startswith("|")]
     assert all(len(re.findall(r"(?<!\\)\|", line)) > 2 for line in lines)
     assert r"if (a &lt; b && c \| d)" in page
-    assert "wrong \\| &lt;value> here" in page
+    assert "wrong \\| &lt;value> |" in page
+    assert "test_two</summary>\n\n<pre>\nwrong | &lt;value&gt;\nhere\n</pre>" in page
     assert page.index("test_two") < page.index("<details>") < page.index("test_one")
     # Behind each summary comes the empty line that GitHub wants.
     assert re.findall(r"</summary>\n(?!\n)", page) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "first", "whole"),
+    [
+        ("", "", None),
+        ("no board", "no board", ""),
+        ("AssertionError: assert 2 == 3\n +  where", "AssertionError: assert 2 == 3", None),
+        ("AssertionError: \nArrays differ\n\nof 3\nat 1", "AssertionError: Arrays differ, of 3", None),
+        ("x" * 201, "x" * 199 + "…", None),
+        ("\n only one \n", "only one", ""),
+        ("Error:", "Error:", ""),
+    ],
+)
+def test_why_is_a_line_and_the_rest_is_kept(text: str, first: str, whole: str | None) -> None:
+    found = why(text)
+    if not text:
+        assert found == ""
+    else:
+        assert found == (first, text.strip() if whole is None else whole)
+
+
+def test_of_a_profile_the_function_is_told_and_what_calling_it_takes_is_one_row() -> None:
+    (part,) = whole().platforms
+    functions, lines = profile_tables(part.profiles[0])
+    assert [list(row) for row in functions.rows] == [
+        ["expf", "35", "35.0%", "35", "2"],
+        ["add", "30", "30.0%", "90", "1"],
+        ["<lambda>", "25", "25.0%", "25", "3"],
+        ["(calling it)", "10", "10.0%", "10", ""],
+    ]
+    assert functions.title == "100 instructions by function"
+    assert len(lines.rows) == 2
+
+
+def test_own_code_is_told_by_platform() -> None:
+    run = whole()
+    loaded = replace(run.records[-1], code={"fir": 81})
+    table = own_sizes(replace(run, records=[loaded]))
+    assert list(table.head) == ["symbol", "of", "bare_mps2_an385", "posix"]
+    assert ["fir", "fir.c", "68", ""] in table.rows
+    assert ["fir", "add", "", "81"] in table.rows
 
 
 def test_html_holds_any_text() -> None:
@@ -127,4 +171,4 @@ def test_in_tvms_report_shares_are_of_one_device() -> None:
 def test_a_histogram_in_letters() -> None:
     assert histogram([5.0, 5.0]) == ""
     drawn = histogram([0.0] * 8 + [1.0])
-    assert (len(drawn), drawn[0], drawn[-1], drawn.strip("█▁")) == (24, "█", "▁", " " * 22)
+    assert (len(drawn), drawn[0], drawn[-1], drawn.strip("█▁")) == (24, "█", "▁", "·" * 22)
