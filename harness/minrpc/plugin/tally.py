@@ -17,8 +17,9 @@ class Tally:
     left_out: the reason, by platform that is not tested.
     pinned: tests that asked for their device while they ran, and so have seen only the first of several.
     clocks: by which each device's times were taken; None for a device that does not tell.
-    tests, records, firmwares: for --minrpc-report: how each test ended, what was measured, and by platform
-        the program that was tested, with facts about it.
+    tests, records, firmwares, libraries: for --minrpc-report: how each test ended, what was measured, and by
+        platform the program that was tested, with facts about it, and bytes of what tests loaded, by library
+        and symbol.
     """
 
     wanted: set[str] = field(default_factory=set)
@@ -29,6 +30,7 @@ class Tally:
     tests: dict[str, dict[str, Any]] = field(default_factory=dict)
     records: list[dict[str, Any]] = field(default_factory=list)
     firmwares: dict[str, dict[str, Any]] = field(default_factory=dict)
+    libraries: dict[str, dict[str, dict[str, int]]] = field(default_factory=dict)
 
     def add(self, other: Tally) -> None:
         """What another process counted."""
@@ -40,6 +42,8 @@ class Tally:
         self.tests |= other.tests
         self.records += other.records
         self.firmwares |= other.firmwares
+        for platform, loaded in other.libraries.items():
+            self.libraries.setdefault(platform, {}).update(loaded)
 
     def to_json(self) -> dict[str, Any]:
         """For another process."""
