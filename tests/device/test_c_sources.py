@@ -13,6 +13,7 @@ from minrpc import Device
 from minrpc.errors import ConfigurationError, GuardError, LinkerError, UndefinedSymbolsError
 from minrpc.library import LoadedLibrary, Toolset, toolset_of
 from minrpc.library.loading import firmware_of
+from minrpc.library.toolset import program_facts
 
 from tests.native import need_tools
 
@@ -241,6 +242,40 @@ def test_unions(layouts: LoadedLibrary) -> None:
     tagged = layouts.types.tagged(which=1, number=number(whole=0), y=-5)
     layouts.move(tagged)
     assert (tagged.which, tagged.number.real, tagged.x) == (2, 2.0, -5)
+
+
+THREAD_LOCALS = """
+#include <errno.h>
+
+__thread int five = 5;
+static __thread int counted;
+__thread char aligned __attribute__((aligned(32)));
+
+int get_five(void) { return five; }
+int count(void) { return ++counted; }
+int is_aligned(void) { return ((__UINTPTR_TYPE__)&aligned & 31) == 0; }
+int error_of(int number) { int before = errno; errno = number; return before; }
+"""
+
+
+def test_thread_local_variables_are_right_or_refused(load: Load, toolset: Toolset, tmp_path: Path) -> None:
+    """Two libraries have their own, and a call that uses neither leaves them."""
+    first, second = tmp_path / "first.c", tmp_path / "second.c"
+    for path in (first, second):
+        path.write_text(THREAD_LOCALS)
+    facts = program_facts(toolset.elf)
+    if facts.dynamic or facts.machine not in ("EM_ARM", "EM_RISCV"):
+        # Zephyr's errno may need what its firmware has not.
+        with pytest.raises(LinkerError, match=r"first.c: .*five.* thread-local \(__thread\)|errno"):
+            load(first)
+        return
+    one, other = load(first), load(second)
+    for library in (one, other):
+        assert library.get_five() == 5
+        assert library.is_aligned()
+    assert [one.count(), other.count(), one.count(), other.count()] == [1, 1, 2, 2]
+    assert [one.error_of(7), other.error_of(9), one.error_of(0), other.error_of(0)] == [0, 0, 7, 9]
+    assert one.get_five() == 5
 
 
 def test_hidden_functions(layouts: LoadedLibrary) -> None:

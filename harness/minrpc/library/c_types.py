@@ -8,11 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
 
 Kind = Literal["int", "uint", "float", "bool", "char", "complex", "other"]
+
+
+class AlignmentLimits(NamedTuple):
+    """Alignments that a target's compiler gives members of a struct, at most, in bytes.
+
+    word: of 8-byte numbers: 4 on 32-bit x86, else 8. vector: of vectors: 8 on Arm, else their size.
+    """
+
+    word: int = 8
+    vector: int = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,6 +222,8 @@ def alignment_of(ctype: CType) -> int:
             return alignment_of(element)
         case Record() as record:
             return max((alignment_of(one.type) for one in record.fields), default=1)
+        case Array() as vector:
+            return min(1 << (size_of(vector) - 1).bit_length(), 64)
     size = max(size_of(ctype), 1)
     return min(1 << (size - 1).bit_length(), 16)
 

@@ -11,6 +11,7 @@ import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from io import BytesIO
 from pathlib import Path
 from typing import Final
@@ -21,6 +22,7 @@ from elftools.elf.elffile import ELFFile
 from minrpc.errors import CompileError, ConfigurationError, ToolchainMissingError
 from minrpc.firmware.cache import cache_home, kept, mark_used, scratch
 from minrpc.library.c_types import Declarations, Function
+from minrpc.library.elf_tables import THREAD, UNDEFINED, Elf
 from minrpc.library.objects import read_objects
 from minrpc.library.stack_bound import FLAG, parse_graphs
 from minrpc.library.thunks import callable_functions, thunk_source
@@ -114,6 +116,7 @@ class Compiled:
     objects: the user's and that of the thunks, last; libraries: archives behind them.
     functions: by name, also those that can't be called. declarations: variables and types.
     start: whether `thunks.START` must run once it is loaded.
+    thread_pointer: whether thunks set the thread pointer, on RISC-V.
     key: hash of all content.
     stack_use: bytes of each function's own frame; stack_bounds: with all that it calls, where that is known.
     thunk_frames: bytes that a function's thunk has on the stack above it.
@@ -126,6 +129,7 @@ class Compiled:
     declarations: Declarations
     start: bool
     key: str
+    thread_pointer: bool = False
     stack_use: Mapping[str, int] = field(default_factory=dict)
     stack_bounds: Mapping[str, int] = field(default_factory=dict)
     thunk_frames: Mapping[str, int] = field(default_factory=dict)
@@ -140,11 +144,13 @@ def compile_sources(sources: Sources, toolset: Toolset) -> Compiled:
     facts = program_facts(toolset.elf)
     contents = [one.path.read_bytes() for one in objects]
     declarations = read_objects([one.path for one in objects], contents)
-    functions = callable_functions(declarations.functions.values(), facts.word)
+    functions = callable_functions(declarations.functions.values(), facts.limits)
     start = any(_needs_start(content) for content in contents) or bool(sources.libraries)
     supported = [one for one in functions if not one.unsupported]
-    text = thunk_source(supported, facts.word, start=start)
-    thunks = compile_text(text, toolset)
+    thread_pointer = facts.machine == "EM_RISCV" and _may_have_thread_locals(contents, sources, toolset.elf)
+    text = thunk_source(supported, facts.limits, start=start, own_code=True, thread_pointer=thread_pointer)
+    # What decides on registers for arguments, such as -mavx, decides on the thunks' calls too.
+    thunks = compile_text(text, toolset, [one for one in sources.flags if one.startswith("-m")])
     frames = _stack_use(thunks.with_suffix(".su"))
     graph = parse_graphs(one.graph for one in objects)
     hashes = [hashlib.sha256(one).hexdigest() for one in contents]
@@ -160,10 +166,26 @@ def compile_sources(sources: Sources, toolset: Toolset) -> Compiled:
         declarations,
         start,
         hashlib.sha256("".join(hashes).encode()).hexdigest(),
+        thread_pointer,
         {name: size for one in objects for name, size in one.stack_use.items()},
         {name: bound for name in graph.frames if (bound := graph.bound(name)) is not None},
         {one.name: frames[f"t{index}"] for index, one in enumerate(supported) if f"t{index}" in frames},
     )
+
+
+def _may_have_thread_locals(contents: Sequence[bytes], sources: Sources, firmware: Path) -> bool:
+    """Whether the code, or what is linked to it from the C library, may have thread-local variables."""
+    if sources.libraries or any(content[:4] != b"\x7fELF" for content in contents):
+        return True
+    symbols = [one for content in contents for one in Elf(content).symbols]
+    needed = {one.name for one in symbols if one.section == UNDEFINED}
+    needed -= {one.name for one in symbols if one.section != UNDEFINED} | _symbol_names(firmware)
+    return bool(needed) or any(one.kind == THREAD for one in symbols)
+
+
+@lru_cache(maxsize=8)
+def _symbol_names(program: Path) -> frozenset[str]:
+    return frozenset(one.name for one in Elf(program.read_bytes()).symbols)
 
 
 def _needs_start(content: bytes) -> bool:
@@ -217,15 +239,15 @@ def _stack_use(path: Path) -> dict[str, int]:
     return found
 
 
-def compile_text(text: str, toolset: Toolset) -> Path:
-    """The object of C source that is made here."""
+def compile_text(text: str, toolset: Toolset, flags: Sequence[str] = ()) -> Path:
+    """The object of C source that is made here. flags: behind the firmware's own."""
     name = hashlib.sha256(text.encode()).hexdigest()[:32]
 
     def fill(directory: Path) -> None:
         (directory / "thunks.c").write_text(text)
 
     source = kept(cache_home() / "objects" / name, fill) / "thunks.c"
-    return _compiled([toolset.compiler, *toolset.code_flags, "-w", "-fno-lto"], source) / "source.o"
+    return _compiled([toolset.compiler, *toolset.code_flags, *flags, "-w", "-fno-lto"], source) / "source.o"
 
 
 def _compiled(command: Sequence[str], source: Path) -> Path:

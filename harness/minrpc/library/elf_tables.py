@@ -14,6 +14,7 @@ _SYMTAB: Final = 2
 _RELA: Final = 4
 _NOBITS: Final = 8
 _ALLOC: Final = 2
+_TLS: Final = 0x400
 _RELOCATED: Final = (b".debug_info", b".debug_types", b".debug_str_offsets")
 
 _SECTION: Final = ("name", "type", "flags", "addr", "offset", "size", "link", "info", "align", "entsize")
@@ -100,6 +101,19 @@ class Elf:
             for one in self.sections
             if int(one["flags"]) & _ALLOC and one["type"] != _NOBITS and one["size"]
         ]
+
+    @property
+    def thread_locals(self) -> list[str]:
+        """Names of its thread-local variables; "(unnamed)" for what no symbol names."""
+        defined = {one.section for one in self.symbols if one.kind == THREAD and one.section != UNDEFINED}
+        names = [
+            one.name for one in self.symbols if one.kind == THREAD and one.section != UNDEFINED and one.size
+        ]
+        nameless = any(
+            int(one["flags"]) & _TLS and one["size"] and index not in defined
+            for index, one in enumerate(self.sections)
+        )
+        return names + ["(unnamed)"] * nameless
 
     def relocated(self) -> bytes:
         """The file with the references in what says types filled in, as the linker would."""

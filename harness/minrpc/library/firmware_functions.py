@@ -96,7 +96,7 @@ class FirmwareFunctions:
                 f"{self.name} has no debug information of {name}, so its types are not known: "
                 "load a C file with a function that calls it"
             )
-        return callable_functions([found], program_facts(self._firmware.elf).word)[0]
+        return callable_functions([found], program_facts(self._firmware.elf).limits)[0]
 
     def _missing(self, name: str) -> str:
         hint = did_you_mean(name, self._program.function_names)
@@ -105,8 +105,8 @@ class FirmwareFunctions:
     def _load(self, functions: list[Function]) -> LoadedLibrary:
         toolset = toolset_of(self._firmware)
         supported = [one for one in functions if not one.unsupported]
-        word = program_facts(toolset.elf).word
-        thunks = compile_text(thunk_source(supported, word, copy=not functions), toolset)
+        limits = program_facts(toolset.elf).limits
+        thunks = compile_text(thunk_source(supported, limits, copy=not functions), toolset)
         named = {one.name: one for one in functions}
         compiled = Compiled(
             self.name, (thunks,), (), named, Declarations(named), start=False, key=thunks.parent.name

@@ -20,10 +20,10 @@ from pathlib import Path
 from elftools.elf.elffile import ELFFile
 
 from minrpc.errors import ConfigurationError
-from minrpc.library.c_types import Declarations, Function, is_const
+from minrpc.library.c_types import AlignmentLimits, Declarations, Function, is_const
 from minrpc.library.objects import members, read_objects
 from minrpc.library.thunks import LINKED, callable_functions, thunk_source
-from minrpc.library.toolset import word_of
+from minrpc.library.toolset import alignment_limits
 
 
 def packed_name(library: str, function: str) -> str:
@@ -36,9 +36,12 @@ def kept_objects(directory: Path) -> list[Path]:
     return sorted(directory.glob("*.[oa]"), key=lambda path: int(path.stem))
 
 
-def declared_in(directory: Path) -> tuple[Declarations, dict[str, Function], int]:
+def declared_in(directory: Path) -> tuple[Declarations, dict[str, Function], AlignmentLimits]:
     """What a library declares whose objects are in `directory`; its functions, also those that can't be
-    called; and how its target aligns 8-byte numbers. Raises ConfigurationError without debug information."""
+    called; and how its target aligns members of structs.
+
+    Raises ConfigurationError without debug information.
+    """
     paths = kept_objects(directory)
     contents = [path.read_bytes() for path in paths]
     declarations = read_objects(paths, contents)
@@ -48,9 +51,9 @@ def declared_in(directory: Path) -> tuple[Declarations, dict[str, Function], int
             next_step="compile its objects with -g",
         )
     first = next(one for path, content in zip(paths, contents, strict=True) for one in members(path, content))
-    word = word_of(ELFFile(BytesIO(first))["e_machine"])
-    functions = callable_functions(declarations.functions.values(), word)
-    return declarations, {one.name: one for one in functions}, word
+    limits = alignment_limits(ELFFile(BytesIO(first))["e_machine"])
+    functions = callable_functions(declarations.functions.values(), limits)
+    return declarations, {one.name: one for one in functions}, limits
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -61,7 +64,7 @@ def main(words: Sequence[str] | None = None) -> int:
     arguments = parser.parse_args(words)
     named: list[Function] = []
     variables: list[str] = []
-    word = 8
+    limits = AlignmentLimits()
     for name, *objects in arguments.library:
         directory = arguments.output / name
         shutil.rmtree(directory, ignore_errors=True)
@@ -70,7 +73,7 @@ def main(words: Sequence[str] | None = None) -> int:
             kind = ".a" if one.endswith(".a") else ".o"  # CMake calls objects .obj, too.
             shutil.copy2(one, directory / f"{index}{kind}")
         try:
-            declarations, functions, word = declared_in(directory)
+            declarations, functions, limits = declared_in(directory)
         except ConfigurationError as error:
             print(f"error: {error}", file=sys.stderr)
             return 1
@@ -83,7 +86,7 @@ def main(words: Sequence[str] | None = None) -> int:
         variables += [
             one.symbol for one in declarations.variables.values() if one.external and not is_const(one.type)
         ]
-    text = thunk_source(named, word, copy=True, kept=variables, registry=LINKED)
+    text = thunk_source(named, limits, copy=True, kept=variables, registry=LINKED)
     (arguments.output / "thunks.c").write_text(text)
     return 0
 

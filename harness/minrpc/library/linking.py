@@ -18,6 +18,7 @@ from minrpc.library.compiling import Compiled
 from minrpc.library.elf_tables import FUNCTION, GLOBAL, HIDDEN, LOCAL, THREAD, UNDEFINED, WEAK, Elf
 from minrpc.library.thunks import REGISTRY
 from minrpc.library.toolset import Toolset, program_facts, run_tool
+from minrpc.names import listed
 
 _LINK_S: Final = 120.0
 ALIGNMENT: Final = 16
@@ -39,17 +40,30 @@ SECTIONS
 		*(.got .got.* .igot .igot.* .toc .relro* .ldata*)
 		. = ALIGN(4);
 	}}
+	.tdata : {{
+		*(.tdata .tdata.* .gnu.linkonce.td.*)
+	}}
+	.tbss : {{
+		*(.tbss .tbss.* .gnu.linkonce.tb.* .tcommon)
+	}}
 	.zeroed (NOLOAD) : {{
-		minrpc_bss = .;
+		/* The linker gives .tbss an address, but no room. */
+		. += SIZEOF(.tbss);
 		KEEP(*(.bss .bss.* .sbss .sbss.* COMMON))
 		minrpc_bss_end = .;
 	}}
+	minrpc_bss = SIZEOF(.tbss) ? ADDR(.tbss) : ADDR(.zeroed);
+	minrpc_thread_locals = SIZEOF(.tdata) ? ADDR(.tdata) : ADDR(.tbss);
+	minrpc_thread_pointer = minrpc_thread_locals - {thread_block};
 	minrpc_end = .;
 	/DISCARD/ : {{
 		*(.ARM.exidx* .ARM.extab* .eh_frame* .comment .note* .gnu.* .stab* .fini_array* .dtors*)
 	}}
 }}
 """
+
+# Bytes between the thread pointer and the first thread-local variable, by machine: 0 elsewhere.
+_THREAD_BLOCKS: Final = {"EM_ARM": "MAX(8, MAX(ALIGNOF(.tdata), ALIGNOF(.tbss)))"}
 
 # Unwinding tables name these; nothing here unwinds.
 _UNWINDERS: Final = ("__aeabi_unwind_cpp_pr0", "__aeabi_unwind_cpp_pr1", "__aeabi_unwind_cpp_pr2")
@@ -88,7 +102,9 @@ def link(compiled: Compiled, toolset: Toolset, base: int, further: Mapping[str, 
     far: set[str] = set()
     with scratch() as directory:
         linked = directory / "loaded.elf"
-        (directory / "load.ld").write_text(_SCRIPT.format(base=base))
+        machine = program_facts(toolset.elf).machine
+        script = _SCRIPT.format(base=base, thread_block=_THREAD_BLOCKS.get(machine, "0"))
+        (directory / "load.ld").write_text(script)
         while True:
             near = {one: value for one, value in known.items() if one not in far}
             stubs = _far_calls({one: known[one] for one in far}, toolset, directory) if far else ()
@@ -97,7 +113,9 @@ def link(compiled: Compiled, toolset: Toolset, base: int, further: Mapping[str, 
                 command, capture_output=True, text=True, timeout=_LINK_S, check=False, errors="replace"
             )
             if not ran.returncode:
-                return _image(linked, base)
+                file = Elf(linked.read_bytes())
+                _require_thread_locals(compiled, file, toolset.elf)
+                return _image(file, base)
             # The linker tells of the first few only.
             more = _called_too_far(ran.stderr, toolset) & (known.keys() - far)
             if not more:
@@ -161,8 +179,24 @@ def _failure(library: str, output: str) -> LinkerError:
     return error
 
 
-def _image(linked: Path, base: int) -> Image:
-    file = Elf(linked.read_bytes())
+def _require_thread_locals(compiled: Compiled, linked: Elf, firmware: Path) -> None:
+    """Raise LinkerError for thread-local variables where loaded code can't have its own thread pointer."""
+    names = linked.thread_locals
+    machine = program_facts(firmware).machine
+    if not names or machine == "EM_ARM":
+        return
+    if machine == "EM_RISCV" and compiled.thread_pointer and not Elf(firmware.read_bytes()).thread_locals:
+        return
+    error = LinkerError(
+        f"{compiled.name}: {listed(names, 6)} {'is' if len(names) == 1 else 'are'} thread-local (__thread), "
+        "which loaded code can't have on this platform: the thread pointer is the firmware's",
+        next_step="leave out __thread: a device calls functions one at a time",
+    )
+    error.stage = "link"
+    raise error
+
+
+def _image(file: Elf, base: int) -> Image:
     # What is local to a file is found too, unless a global has its name.
     found = {one.name: one for one in sorted(file.symbols, key=lambda one: one.bind != LOCAL)}
     symbols = {name: one.value for name, one in found.items()}

@@ -148,10 +148,14 @@ def number_bytes(where: str, ctype: CType, value: object) -> bytes:
         return struct.pack(_FLOATS[size], to_float(where, ctype, value))
     if is_number(ctype):
         return (to_int(where, ctype, value) & ((1 << 8 * size) - 1)).to_bytes(size, "little")
+    dtype = numpy_dtype(ctype)
     try:
-        return np.asarray(value, numpy_dtype(ctype)).tobytes()
-    except (TypeError, ValueError) as error:
+        made = np.asarray(value, dtype.base)
+    except (TypeError, ValueError, OverflowError) as error:
         raise wrong(where, ctype, value, str(error)) from None
+    if made.shape != dtype.shape:
+        raise wrong(where, ctype, value, f"{dtype.shape[0]} elements are expected" if dtype.shape else "")
+    return made.tobytes()
 
 
 def number_from(ctype: CType, data: bytes | bytearray | memoryview) -> Any:  # noqa: ANN401 - int, float, enum

@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import Final
 
 from minrpc.library.c_types import (
+    AlignmentLimits,
     Array,
     CType,
     Enumeration,
@@ -90,6 +91,36 @@ static void *pointer(const value *a, int code)
 }
 """
 
+# Arm's compiler asks this function for the thread pointer. It may change no other register.
+_ARM_THREAD_POINTER: Final = """
+#ifdef __arm__
+__attribute__((naked, used, section(".text.__aeabi_read_tp"))) void *__aeabi_read_tp(void)
+{
+	__asm__("ldr r0, =minrpc_thread_pointer\\n\\tbx lr\\n\\t.ltorg");
+}
+#endif
+"""
+
+# RISC-V has the thread pointer in a register, which is the firmware's own between calls.
+_OWN_THREAD_POINTER: Final = """
+static void *enter(void)
+{
+	void *before;
+
+	__asm__ volatile("mv %0, tp\\n\\tlla tp, minrpc_thread_pointer" : "=r"(before) : : "memory");
+	return before;
+}
+
+static void leave(void *before)
+{
+	__asm__ volatile("mv tp, %0" : : "r"(before) : "memory");
+}
+"""
+_NO_THREAD_POINTER: Final = """
+#define enter() 0
+#define leave(before) (void)(before)
+"""
+
 _START_SOURCE: Final = """\
 extern char minrpc_bss[], minrpc_bss_end[];
 extern void (*minrpc_constructors[])(void);
@@ -97,6 +128,8 @@ extern void (*minrpc_constructors_end[])(void);
 
 static int start(value *a, int *c, int n, value *r, int *rc, void *resource)
 {
+	void *before = enter();
+
 	(void)a, (void)c, (void)n, (void)r, (void)resource;
 	for (volatile char *at = minrpc_bss; at != minrpc_bss_end; at++) {
 		*at = 0;
@@ -104,6 +137,7 @@ static int start(value *a, int *c, int n, value *r, int *rc, void *resource)
 	for (void (**one)(void) = minrpc_constructors; one != minrpc_constructors_end; one++) {
 		(*one)();
 	}
+	leave(before);
 	*rc = 4;
 	return 0;
 }
@@ -148,18 +182,18 @@ class LayoutError(TypeError):
     """A struct's layout can't be declared again from its debug information."""
 
 
-def callable_functions(functions: Iterable[Function], word: int) -> list[Function]:
+def callable_functions(functions: Iterable[Function], limits: AlignmentLimits) -> list[Function]:
     """The functions, each with the reason where no thunk can be made for it.
 
-    word: the alignment of 8-byte numbers in a struct on the target: 4 on 32-bit x86, else 8.
+    limits: how the target's compiler aligns members of structs.
     """
-    return [_checked(one, word) for one in functions]
+    return [_checked(one, limits) for one in functions]
 
 
-def _checked(function: Function, word: int) -> Function:
+def _checked(function: Function, limits: AlignmentLimits) -> Function:
     if function.unsupported:
         return function
-    names = _Names(word)
+    names = _Names(limits)
     for where, ctype in [("its result", function.type.result)] + [
         (one.name or "a parameter", one.type) for one in function.type.parameters
     ]:
@@ -172,21 +206,27 @@ def _checked(function: Function, word: int) -> Function:
 
 def thunk_source(
     functions: Sequence[Function],
-    word: int,
+    limits: AlignmentLimits,
     *,
     start: bool = False,
     copy: bool = False,
     kept: Iterable[str] = (),
     registry: str = REGISTRY,
+    own_code: bool = False,
+    thread_pointer: bool = False,
 ) -> str:
     """A C file with a thunk for each function and the registry with their names. Needs no header.
 
     start, copy: whether it also has the function `START`, `COPY`. kept: symbols that are linked with `COPY`,
         whoever uses them. registry: the symbol of the registry.
+    own_code: whether it is linked to code that is loaded, which may have thread-local variables of its own.
+    thread_pointer: each thunk sets RISC-V's thread pointer to those, and back.
     """
-    names = _Names(word)
+    names = _Names(limits)
     bodies = [_thunk(index, one, names) for index, one in enumerate(functions)]
     listed = [(one.name, f"t{index}") for index, one in enumerate(functions)]
+    if own_code:
+        bodies.append(_ARM_THREAD_POINTER)
     if start:
         bodies.append(_START_SOURCE)
         listed.append((START, "start"))
@@ -195,7 +235,8 @@ def thunk_source(
         lines = "".join(f'\n\t__asm__ volatile(".reloc ., BFD_RELOC_NONE, {one}");' for one in kept)
         bodies.append(_COPY_SOURCE.replace("@KEPT@", lines))
         listed.append((COPY, "copy"))
-    return "\n".join([_PRELUDE, *names.definitions, *bodies, registry_source(listed, registry)])
+    entry = _OWN_THREAD_POINTER if thread_pointer else _NO_THREAD_POINTER
+    return "\n".join([_PRELUDE, entry, *names.definitions, *bodies, registry_source(listed, registry)])
 
 
 def registry_source(listed: Sequence[tuple[str, str]], registry: str = REGISTRY) -> str:
@@ -237,9 +278,9 @@ def _thunk(index: int, function: Function, names: _Names) -> str:
         f"\nextern {names.spell(result)} f{index}({', '.join(types) or 'void'}) "
         f'__asm__("{function.symbol}");\n'
         f"static int t{index}(value *a, int *c, int n, value *r, int *rc, void *resource)\n{{\n"
-        "\t(void)a, (void)r, (void)resource;\n"
+        "\tvoid *before;\n\n\t(void)a, (void)r, (void)resource;\n"
         f'\tif (!fits("{function.name}", "{form}", c, n)) {{\n\t\treturn -1;\n\t}}\n'
-        f"\t{body}\n\treturn 0;\n}}\n"
+        f"\tbefore = enter();\n\t{body}\n\tleave(before);\n\treturn 0;\n}}\n"
     )
 
 
@@ -266,9 +307,9 @@ def _argument(at: int, ctype: CType, spelled: str) -> str:
 class _Names:
     """How types are spelled in the thunks' file: all pointers are `void *`, structs have names of ours."""
 
-    def __init__(self, word: int) -> None:
+    def __init__(self, limits: AlignmentLimits) -> None:
         self.definitions: list[str] = []
-        self._word = word
+        self._limits = limits
         self._records: dict[int, str] = {}
 
     def spell(self, ctype: CType) -> str:
@@ -310,6 +351,11 @@ class _Names:
         self.definitions.append(
             f"{name} {{\n{members}}} {attribute};\n"
             f'_Static_assert(sizeof({name}) == {record.size}, "{record.tag or "anonymous"}");\n'
+            + "".join(
+                f'_Static_assert(__builtin_offsetof({name}, m{index}) == {one.offset}, "{one.name}");\n'
+                for index, one in enumerate(record.fields)
+                if one.bits is None
+            )
         )
         return name
 
@@ -355,7 +401,7 @@ class _Names:
         if record.kind == "union":
             at = max((size_of(one.type) for one in record.fields), default=0)
         if bit_fields:  # Where a run of them ends is the compiler's to say; the assertion looks.
-            return record.size % align == 0
+            return record.size % align == 0 and record.size - at < align
         return -(-at // align) * align == record.size
 
     def _alignment(self, ctype: CType) -> int:
@@ -368,13 +414,13 @@ class _Names:
             case Array(element, _, False):
                 return self._alignment(element)
             case Scalar(_, size, "complex"):
-                return min(size // 2, self._word)
+                return min(size // 2, self._limits.word)
             case Array(_, _, True):
-                return size_of(stripped)
+                return min(size_of(stripped), self._limits.vector)
         size = size_of(stripped)
         if size > 8:  # long double, __int128
             return 4 if size == 12 else 16
-        return min(size, self._word) or 1
+        return min(size, self._limits.word) or 1
 
 
 def _is_packed(record: Record) -> bool:

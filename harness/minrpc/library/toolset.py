@@ -20,6 +20,7 @@ from minrpc.errors import ConfigurationError, ToolchainMissingError
 from minrpc.firmware import Firmware
 from minrpc.firmware.provenance import compiler_of
 from minrpc.firmware.toolchain import base_extensions, debian_compiler
+from minrpc.library.c_types import AlignmentLimits
 
 COMMANDS: Final = "compile_commands.json"
 # A source of the firmware that is compiled with the port's own flags and nothing special.
@@ -120,9 +121,9 @@ class Toolset:
         return _library_options(self.compiler, self.flags)
 
 
-def word_of(machine: str) -> int:
-    """How 8-byte numbers are aligned in a struct."""
-    return 4 if machine == "EM_386" else 8
+def alignment_limits(machine: str) -> AlignmentLimits:
+    """How the machine's compiler aligns members of structs."""
+    return AlignmentLimits(4 if machine == "EM_386" else 8, 8 if machine == "EM_ARM" else 64)
 
 
 @dataclass(frozen=True)
@@ -140,9 +141,9 @@ class ProgramFacts:
         return self.bits // 8
 
     @property
-    def word(self) -> int:
-        """How 8-byte numbers are aligned in a struct."""
-        return word_of(self.machine)
+    def limits(self) -> AlignmentLimits:
+        """How members of structs are aligned."""
+        return alignment_limits(self.machine)
 
     @property
     def thumb(self) -> bool:

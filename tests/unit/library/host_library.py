@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from minrpc.library.arguments import plan_call
-from minrpc.library.c_types import Declarations
+from minrpc.library.c_types import AlignmentLimits, Declarations
 from minrpc.library.debug_info import read_declarations
 from minrpc.library.structs import StructValue, make_struct
 from minrpc.library.thunks import callable_functions, thunk_source
@@ -41,10 +41,11 @@ class HostLibrary:
         _run("gcc", "-g", "-fPIC", "-fno-ipa-icf", *flags, "-c", source, "-o", compiled)
         self.declarations: Declarations = read_declarations(compiled.read_bytes())
         self.functions = {
-            one.name: one for one in callable_functions(self.declarations.functions.values(), 8)
+            one.name: one
+            for one in callable_functions(self.declarations.functions.values(), AlignmentLimits())
         }
         supported = [one for one in self.functions.values() if not one.unsupported]
-        thunks.write_text(thunk_source(supported, 8, start=False))
+        thunks.write_text(thunk_source(supported, AlignmentLimits()))
         warnings = "-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter"
         _run("gcc", *warnings, *flags, "-fPIC", "-shared", thunks, stub, compiled, "-o", shared)
         self.library = ctypes.CDLL(str(shared))

@@ -18,6 +18,7 @@ import pytest
 from minrpc.library.structs import StructValue
 
 from .host_library import HostLibrary
+from .literals import check_literals, functions, random_literal
 from .prototypes import (
     Call,
     Program,
@@ -98,6 +99,29 @@ def _same(program: Program, call: Call | None, mine: object, reference: Any) -> 
             np.testing.assert_array_equal(getattr(mine, name), np.array(list(expected)))
         else:
             assert getattr(mine, name) == expected
+
+
+@pytest.mark.parametrize("flags", [("-O0",), ("-O2",)], ids=" ".join)
+def test_random_values_arrive_as_the_compiler_passes_them(flags: tuple[str, ...], tmp_path: Path) -> None:
+    literals = [random_literal(Random(seed), f"n{seed}") for seed in range(120)]
+    library = HostLibrary(functions(literals), tmp_path, flags)
+    refused = check_literals(literals, library.functions, library.call)
+    assert len(refused) < 12
+    assert all("is not the natural one" in one for one in refused)
+
+
+@pytest.mark.parametrize(
+    ("source", "reason"),
+    [
+        ("typedef int v4 __attribute__((vector_size(16))); int f(v4 x) { return x[0]; }", "4 elements"),
+        ("int f(_Complex float x) { return (int)x; }", "expected complex float"),
+    ],
+)
+def test_a_value_of_another_shape_is_refused(source: str, reason: str, tmp_path: Path) -> None:
+    library = HostLibrary(source, tmp_path)
+    for value in ([1, 2, 3], 7 if "v4" in source else "x", [[1, 2, 3, 4]] * 4):
+        with pytest.raises(TypeError, match=reason):
+            library.call("f", value)
 
 
 @pytest.mark.parametrize("version", ["-gdwarf-4", "-gdwarf-5"])
