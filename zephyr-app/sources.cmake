@@ -7,6 +7,7 @@ set(MINRPC_APP ${CMAKE_CURRENT_LIST_DIR})
 set(MINRPC_RUNTIME_SOURCES
   ${MINRPC_APP}/runtime/abandon.c
   ${MINRPC_APP}/runtime/arena.c
+  ${MINRPC_APP}/runtime/arguments.c
   ${MINRPC_APP}/runtime/call.c
   ${MINRPC_APP}/runtime/code.c
   ${MINRPC_APP}/runtime/config.c
@@ -14,6 +15,7 @@ set(MINRPC_RUNTIME_SOURCES
   ${MINRPC_APP}/runtime/counters.c
   ${MINRPC_APP}/runtime/crc32.c
   ${MINRPC_APP}/runtime/evaluator.c
+  ${MINRPC_APP}/runtime/failure.c
   ${MINRPC_APP}/runtime/fill.c
   ${MINRPC_APP}/runtime/frame_reader.c
   ${MINRPC_APP}/runtime/frame_writer.c

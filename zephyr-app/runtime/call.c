@@ -3,82 +3,7 @@
  *
  * Calls: what a handle names, whether the arguments are those that it takes, and the call itself.
  */
-#include <string.h>
-
 #include "rpc.h"
-
-bool minrpc_fail_handle(struct minrpc_server *server, int type_code, uintptr_t handle)
-{
-	return minrpc_fail(server, "no live %s 0x%x", minrpc_type_name(type_code),
-			   (unsigned int)handle);
-}
-
-bool minrpc_fail_type(struct minrpc_server *server, uint32_t type_code)
-{
-	return minrpc_fail(server, "bad type code %u", (unsigned int)type_code);
-}
-
-/* ----------------------------------------------------------------- arguments */
-
-/*
- * The two type codes, in the halves of a byte, that a letter of a form stands for; the first is the
- * one to name.
- */
-static uint8_t codes_of(char letter)
-{
-	static const char kinds[][2] = {
-		{'i', '\x0f'}, {'t', '\x77'}, {'w', '\x77'}, {'s', '\xbb'},
-		{'z', '\xb4'}, {'h', '\x34'}, {'d', '\x66'}, {'y', '\x55'},
-		{'m', '\x93'}, {'f', '\x22'}, {'b', '\xcc'},
-	};
-	uint32_t i = 0U;
-
-	while (kinds[i][0] != letter && i < sizeof(kinds) / sizeof(kinds[0]) - 1U) {
-		i++;
-	}
-	return (uint8_t)kinds[i][1];
-}
-
-bool minrpc_check_arguments(struct minrpc_call *call, const char *arguments)
-{
-	const char *name = minrpc_callee_name(call->callee);
-	int count = (int)strlen(arguments);
-
-	if (call->args.count != count) {
-		return minrpc_fail(call->server, "%s: expected %d arguments, got %d", name, count,
-				   call->args.count);
-	}
-	for (int i = 0; i < count; i++) {
-		int either = codes_of(arguments[i]) >> 4;
-		int other = codes_of(arguments[i]) & 0xf;
-		int code = call->args.type_codes[i];
-
-		if (code != either && code != other) {
-			return minrpc_fail(call->server, "%s: argument %d: expected %s, got %s",
-					   name, i, minrpc_type_name(either),
-					   minrpc_type_name(code));
-		}
-	}
-	return true;
-}
-
-bool minrpc_bind_arguments(struct minrpc_call *call)
-{
-	const struct minrpc_function *function = call->callee->function;
-	const char *form = function != NULL ? function->arguments : NULL;
-
-	if (form != NULL && !minrpc_check_arguments(call, form)) {
-		return false;
-	}
-	for (int i = 0; i < call->args.count; i++) {
-		if (call->args.type_codes[i] == kTVMDLTensorHandle &&
-		    !minrpc_bind_tensor(call->server, call->args.values[i].v_handle,
-					form != NULL && form[i] == 'w')) {
-			return false;
-		}
-	}
-	return true;
-}
 
 /* ---------------------------------------------------------------------- call */
 
@@ -152,13 +77,6 @@ bool minrpc_invoke(const struct minrpc_callee *callee, uint32_t number, struct m
 	return status == 0;
 }
 
-bool minrpc_return_handle(struct minrpc_call *call, int type_code, uintptr_t handle)
-{
-	call->value.v_int64 = (int64_t)handle;
-	call->type_code = type_code;
-	return true;
-}
-
 /* -------------------------------------------------------------------- handles */
 
 /*
@@ -213,6 +131,24 @@ bool minrpc_check_function(struct minrpc_server *server, uintptr_t handle)
 	struct minrpc_callee callee;
 
 	return find_callee(server, handle, &callee);
+}
+
+bool minrpc_bind_arguments(struct minrpc_call *call)
+{
+	const struct minrpc_function *function = call->callee->function;
+	const char *form = function != NULL ? function->arguments : NULL;
+
+	if (form != NULL && !minrpc_check_arguments(call, form)) {
+		return false;
+	}
+	for (int i = 0; i < call->args.count; i++) {
+		if (call->args.type_codes[i] == kTVMDLTensorHandle &&
+		    !minrpc_bind_tensor(call->server, call->args.values[i].v_handle,
+					form != NULL && form[i] == 'w')) {
+			return false;
+		}
+	}
+	return true;
 }
 
 bool minrpc_call_handle(uintptr_t handle, struct minrpc_call *call)

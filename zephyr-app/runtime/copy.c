@@ -15,11 +15,6 @@ struct span {
 	uint32_t size;
 };
 
-bool minrpc_fail_shape(struct minrpc_server *server)
-{
-	return minrpc_fail(server, "bad dtype or shape, or over 4 GiB");
-}
-
 /* What clients may name: their own data and code, and what a function shares with them. */
 static const uint32_t nameable = (uint32_t)MINRPC_ARENA_DATA | (uint32_t)MINRPC_ARENA_SHARED |
 				 (uint32_t)MINRPC_ARENA_CODE | (uint32_t)MINRPC_ARENA_CODE_IN_USE;

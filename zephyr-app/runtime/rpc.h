@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * Between the files of the server; not for ports.
+ * What the files of the server share. Ports and applications do not include it.
  */
 #ifndef MINRPC_RPC_H_
 #define MINRPC_RPC_H_
@@ -35,158 +35,183 @@ enum minrpc_rpc_code {
 	MINRPC_RPC_DEV_GET_CURRENT_STREAM = 21,
 };
 
-/* u64 n before the packet, i32 code in it. */
+/* Bytes of a packet's u64 length, and of the i32 code behind it. */
 #define MINRPC_PACKET_LENGTH 8U
 #define MINRPC_PACKET_CODE   4U
 
-/* Handles have TVM's shape; all are looked up, none is a pointer but data addresses. */
+/*
+ * Handles look like TVM's. The server looks each one up; only an array's handle is an address.
+ */
 #define MINRPC_HANDLE_MODULE   0x8000U
 #define MINRPC_HANDLE_FUNCTION 0x80008000U /* + index in the system library */
 #define MINRPC_HANDLE_GLOBAL   0x80028000U /* + index in the global functions */
 #define MINRPC_HANDLE_OBJECT                                                                       \
-	0xc0000000U /* + serial of 18 bits << 12 + 1 + index of a function in it */
+	0xc0000000U /* + serial number of 18 bits << 12; a function's: + 1 + its index */
 
 /*
- * What carries out a request, or a part of it, returns true; or false when server->error says why
- * it can't be done.
+ * A function that carries out a request, or a part of it, returns true on success. It returns false
+ * after it has set server->error to the reason.
  */
+
+/* ---------------------------------------------------------------- failure.c */
+
+/* Fails with "no live <type> 0x<handle>". */
+bool minrpc_fail_handle(struct minrpc_server *server, int type_code, uintptr_t handle);
+bool minrpc_fail_shape(struct minrpc_server *server);
+bool minrpc_fail_type(struct minrpc_server *server, uint32_t type_code);
 
 /* ------------------------------------------------------------------ reply.c */
 
 /*
- * Each describes the reply and returns true; minrpc_reply_send sends it, as often as it is called.
+ * Each of these describes the reply in server->reply and returns true. minrpc_reply_send sends the
+ * reply, once or several times.
  */
+
+/* The reply to a request that is no call: no value, */
 bool minrpc_reply_void(struct minrpc_server *server);
-/* Of a request: nothing, or a handle. */
+/* or the value of `call`, which is null or a handle, */
 bool minrpc_reply_value(struct minrpc_server *server, const struct minrpc_call *call);
+/* or bytes of the device's memory. */
 bool minrpc_reply_data(struct minrpc_server *server, void *data, uint32_t size);
-/* Fails when the function returned what can't travel. */
+/* The reply to a call. Fails when the function returned a value that has no form on the wire. */
 bool minrpc_reply_call(struct minrpc_server *server, const struct minrpc_call *call);
-/* server->error is the text. */
+/* An exception with server->error as its text. */
 void minrpc_reply_exception(struct minrpc_server *server);
 void minrpc_reply_send(struct minrpc_server *server);
 
 /* ---------------------------------------------------------------- request.c */
 
-/* What a request named is not there: "no live <type> 0x...". */
-bool minrpc_fail_handle(struct minrpc_server *server, int type_code, uintptr_t handle);
-bool minrpc_fail_shape(struct minrpc_server *server);
-bool minrpc_fail_type(struct minrpc_server *server, uint32_t type_code);
-
-/*
- * Carries out the packet (code and rest) and describes the reply; on failure server->error has the
- * text.
- */
+/* Carries out the packet, of which the code comes first, and describes the reply. */
 bool minrpc_request(struct minrpc_server *server, struct minrpc_cursor *packet);
 
 /* ------------------------------------------------------------------- copy.c */
 
 bool minrpc_copy_from_remote(struct minrpc_server *server, struct minrpc_cursor *body);
 bool minrpc_copy_to_remote(struct minrpc_server *server, struct minrpc_cursor *body);
-
 bool minrpc_copy_among_remote(struct minrpc_call *call);
 
 /*
- * For a packet that is not all there yet: the destination of a CopyToRemote whose body's first part
- * is in `body`, and of which `beyond` bytes are to come. NULL, or body->at is at the first data
- * byte.
+ * Returns the destination of a CopyToRemote, and moves body->at to the first byte of its data.
+ * Returns NULL when the copy is refused.
+ *
+ * body    the part of the body that has been received
+ * beyond  number of bytes that are still to come
  */
 uint8_t *minrpc_copy_stream(struct minrpc_server *server, struct minrpc_cursor *body,
 			    uint32_t beyond);
 
 /*
- * Fails unless the tensor's elements lie within memory that the client may name, and, for one to be
- * `writable`, not in what is read-only. Folds the byte offset into `data`: generated code does not
- * look at it.
+ * Fails unless the tensor's elements lie in memory that the client may name and, for a `writable`
+ * tensor, may write. Adds the byte offset to `data`, since generated code ignores it.
  */
 bool minrpc_bind_tensor(struct minrpc_server *server, DLTensor *tensor, bool writable);
 
 /* ------------------------------------------------------------------- call.c */
 
-/* Checks the arguments of call->callee and binds its tensors. Once a call: it changes them. */
+/*
+ * Checks the arguments of call->callee and binds its tensors. Only once for each call, since it
+ * changes the tensors.
+ */
 bool minrpc_bind_arguments(struct minrpc_call *call);
 
-/* Binds, and runs what `handle` names. */
+/* Looks the function up, binds its arguments, calls it. */
 bool minrpc_call_handle(uintptr_t handle, struct minrpc_call *call);
 
 /*
- * The functions of the module that `handle` names, and the handle of its first; fails when there is
- * none.
+ * Finds the functions of the module with this handle. Sets `*first` to the handle of the first
+ * function. Fails when there is no such module.
  */
 bool minrpc_find_module(struct minrpc_server *server, uintptr_t handle,
 			struct minrpc_library *library, uint32_t *first);
 
-/* --------------------------------------------------------------- library.c */
-
-/*
- * The first name of a registry; the others follow, each behind the NUL of the one before. `*count`
- * is their number: 0 for no registry.
- */
-const char *minrpc_packed_names(const TVMFuncRegistry *registry, uint32_t *count);
-
 /* Fails unless the handle is a function's. */
 bool minrpc_check_function(struct minrpc_server *server, uintptr_t handle);
 
+/* Sets the call's result to this handle; returns true. */
+static inline bool minrpc_return_handle(struct minrpc_call *call, int type_code, uintptr_t handle)
+{
+	call->value.v_int64 = (int64_t)handle;
+	call->type_code = type_code;
+	return true;
+}
+
+/* ---------------------------------------------------------------- library.c */
+
+/*
+ * Returns the first name of a registry. Each further name follows the NUL of the one before.
+ * `*count` is the number of names, 0 for no registry.
+ */
+const char *minrpc_packed_names(const TVMFuncRegistry *registry, uint32_t *count);
+
 /* ------------------------------------------------------------------ guard.c */
 
-/* Fails when what was called wrote beside an array. */
+/* Fails when the called function wrote beside an array. */
 #if MINRPC_GUARDS
 bool minrpc_inspect_memory(struct minrpc_call *call);
 #else
 #define minrpc_inspect_memory(call) true
 #endif
 
-/* The result is that. */
-bool minrpc_return_handle(struct minrpc_call *call, int type_code, uintptr_t handle);
-
 /* ---------------------------------------------------------------- globals.c */
 
 extern const struct minrpc_module minrpc_globals;
 
 /*
- * The handle of the function of that name; 0 when there is none. After a colon it is one of the
- * library's: our client then has its first result after one question, not four, on links that move
- * a byte in tens of microseconds.
+ * Returns the handle of the function with this name; 0 when there is none. A name after a colon is
+ * one of the library: so our client needs one question instead of four, on links where a byte takes
+ * tens of microseconds.
  */
 uintptr_t minrpc_global_find(const struct minrpc_server *server, const char *name);
 
-/* -------------------------------------- info.c, random.c, fill.c, code.c, layout.c: globals */
+/* ------------------------------------------------------------------- info.c */
 
 bool minrpc_device_info(struct minrpc_call *call);
+
+/* ----------------------------------------------------------------- random.c */
+
 bool minrpc_random_fill(struct minrpc_call *call);
+
+/* ------------------------------------------------------------------- fill.c */
+
 bool minrpc_random(struct minrpc_call *call);
 bool minrpc_fill(struct minrpc_call *call);
 bool minrpc_checksum(struct minrpc_call *call);
+
+/* ------------------------------------------------------------------- code.c */
+
 bool minrpc_code_alloc(struct minrpc_call *call);
 bool minrpc_code_load(struct minrpc_call *call);
+
+/* Describes the port's memory for code alone; empty where the arena is executable. */
+void minrpc_code_memory(const struct minrpc_config *config, struct minrpc_arena *code);
+
+/* The arena that blocks for code come from. */
+struct minrpc_arena *minrpc_code_arena(struct minrpc_server *server);
+
+/* ----------------------------------------------------------------- layout.c */
+
 bool minrpc_layout(struct minrpc_call *call);
 
 #if MINRPC_LAYOUT
-/* Makes the layout that a call has asked for the one in use, if any has. */
+/* Applies the layout that the last call asked for, if it asked for one. */
 void minrpc_layout_take(struct minrpc_server *server);
-/* Goes back to that of the configuration, where no block is in the way. */
+/* Returns to the configuration's layout, unless live blocks prevent it. */
 void minrpc_layout_restore(struct minrpc_server *server);
 #else
 #define minrpc_layout_take(server)    ((void)0)
 #define minrpc_layout_restore(server) ((void)0)
 #endif
 
-/* Memory for code alone, as the port gives it: none, where the arena is executable. */
-void minrpc_code_memory(const struct minrpc_config *config, struct minrpc_arena *code);
-
-/* Where blocks for code come from. */
-struct minrpc_arena *minrpc_code_arena(struct minrpc_server *server);
-
 /* ----------------------------------------------------------------- server.c */
 
-/* Whether the request being answered was numbered. */
+/* True while a numbered request is answered. */
 #define minrpc_is_numbered(server) (MINRPC_NUMBERED && (server)->numbered)
 
-/* With the session's id; a log's is none. */
+/* Sends a message with the session's id. A log has the id 0. */
 void minrpc_send_message(struct minrpc_server *server, enum minrpc_message_type type,
 			 const void *body, uint32_t size);
 
-/* The RPC packet of the message in the receive buffer, of which `held` bytes are there. */
+/* The RPC packet of the message in the receive buffer, of which `held` bytes have been received. */
 static inline struct minrpc_cursor minrpc_packet_in(const struct minrpc_server *server,
 						    uint32_t held)
 {
@@ -195,7 +220,7 @@ static inline struct minrpc_cursor minrpc_packet_in(const struct minrpc_server *
 	return (struct minrpc_cursor){.at = message + MINRPC_SESSION_HEADER, .end = message + held};
 }
 
-/* Everything of the session goes. */
+/* Frees all that belongs to the session. */
 void minrpc_forget_session(struct minrpc_server *server);
 
 /* Carries out a message's packet, and replies. */
@@ -204,8 +229,8 @@ void minrpc_serve_packet(struct minrpc_server *server, struct minrpc_cursor *pac
 /* ---------------------------------------------------------------- abandon.c */
 
 /*
- * Whether the start of a new session waits on the link; then it is noted that nobody wants an
- * answer.
+ * True when the start of a new session waits on the link. The running request then gets no answer,
+ * since its client has gone.
  */
 #if MINRPC_ABANDON
 bool minrpc_is_abandoned(struct minrpc_server *server);
@@ -223,78 +248,86 @@ bool minrpc_check_config(struct minrpc_server *server, const struct minrpc_confi
 
 /* ----------------------------------------------------------------- stream.c */
 
-/* The buffer is full, the frame is not over: a copy to the device can go on to where it belongs. */
+/*
+ * Called when the buffer is full before the frame has ended. The payload of a copy to the device
+ * then goes on straight to its destination.
+ */
 void minrpc_stream(struct minrpc_server *server);
-/* Why one could not, as the text of the answer; no text when it is no copy at all. */
+/* Sets server->error to the reason why a copy was refused; to "" when the frame was no copy. */
 void minrpc_stream_refusal(struct minrpc_server *server);
 
 /* ----------------------------------------------------------------- resend.c */
 
-/* The least memory that is kept for a numbered reply: device_info and all short texts fit in. */
+/* Bytes that are kept for a numbered reply, at least: device_info and every short text fit. */
 #define MINRPC_SPARE_MIN 512U
 
-/* The memory for a numbered reply; the next request takes it anew. */
+/* Frees the memory for a numbered reply. The next numbered request allocates it again. */
 #if MINRPC_NUMBERED
 void minrpc_free_spare(struct minrpc_server *server);
 #else
 #define minrpc_free_spare(server) ((void)0)
 #endif
-/* A numbered message of `length` bytes is in the receive buffer. */
+/* Handles the numbered message of `length` bytes in the receive buffer. */
 void minrpc_resend_deliver(struct minrpc_server *server, uint32_t length);
-/* So is a question for the reply: the client gets it, or learns that the request never came. */
+/*
+ * Handles a probe of `length` bytes: sends the reply again, or tells the client that the request
+ * never came.
+ */
 void minrpc_resend_probed(struct minrpc_server *server, uint32_t length);
-/* A global function: being there says that numbered messages are understood. */
+/* The global function "minrpc.resend". A client that finds it may send numbered messages. */
 bool minrpc_resend_version(struct minrpc_call *call);
-/* Asks the client for what follows the last numbered request. */
+/* Asks the client for the request that follows the last numbered one. */
 void minrpc_resend_ask(struct minrpc_server *server);
-/* Before a numbered request runs: memory for its answer. */
+/* Allocates memory for the answer, before a numbered request runs. */
 bool minrpc_resend_reserve(struct minrpc_server *server, const struct minrpc_cursor *packet);
-/* Keeps what the reply points to from being overwritten by what arrives before the next request. */
+/* Moves the reply's data out of the receive buffer, where the next bytes would overwrite it. */
 void minrpc_resend_keep(struct minrpc_server *server);
 
 /* -------------------------------------------------------------- evaluator.c */
 
+/* Calling an evaluator runs this. */
+extern const struct minrpc_function minrpc_evaluator_function;
+
 bool minrpc_evaluator_create(struct minrpc_call *call);
 /*
- * The same arguments; the evaluator's result is in cycles, with the number of calls and batches of
- * each repeat.
+ * Takes the same arguments. The evaluator's result is in cycles, with the number of calls and
+ * batches of each repeat.
  */
 bool minrpc_evaluator_create_counting(struct minrpc_call *call);
+
 #if MINRPC_COUNTERS
 /* --------------------------------------------------------------- counters.c */
 
-/* A set of counters has a bit for each number; the last one says that interrupts are masked. */
+/* A set of counters has a bit for each counter's number. The top bit means: mask interrupts. */
 #define MINRPC_COUNTERS_MAX 31U
 #define MINRPC_MASKED       (1U << MINRPC_COUNTERS_MAX)
 
 /*
- * The set of those that `names` has, with commas between; fails with the first that is not there.
- * The name interrupts_masked is no counter's: no interrupt comes in a timed batch.
+ * Sets `*chosen` to the set of the counters in `names`, which commas separate. The name
+ * interrupts_masked means that no interrupt runs during a timed batch. Fails at the first name that
+ * is unknown.
  */
 bool minrpc_counters_choose(struct minrpc_server *server, const char *names, uint32_t *chosen);
 uint32_t minrpc_counters_count(uint32_t chosen);
 /*
- * Writes their names, a NUL behind each, unless `to` is NULL. Returns the bytes that it takes, a
- * multiple of 8.
+ * Writes the names of the set, a NUL behind each, unless `to` is NULL. Returns their size, rounded
+ * up to a multiple of 8.
  */
 uint32_t minrpc_counters_names(const struct minrpc_server *server, uint32_t chosen, char *to);
-/* Sets them going, or stops them. */
+/* Starts or stops the counters of the set. */
 bool minrpc_counters_enable(struct minrpc_server *server, uint32_t chosen, bool on);
 /*
- * One value for each: at the beginning as it is, at the end what came since. Peaks are left as
- * they are.
+ * Reads the counters of the set, one value for each. With `begins` it stores the reading, without
+ * it the difference to the stored one. Values of peaks stay as they are.
  */
 void minrpc_counters_read(const struct minrpc_server *server, uint32_t chosen, uint64_t *values,
 			  bool begins);
-/* Calls once and fills in the peaks, where some are chosen. */
+/* Stores the peaks of the set, if it has any, after a call that is made for them alone. */
 bool minrpc_counters_peaks(struct minrpc_server *server, uint32_t chosen,
 			   const struct minrpc_callee *callee, struct minrpc_call *call,
 			   uint64_t *values);
 bool minrpc_counters_list(struct minrpc_call *call);
 bool minrpc_memory(struct minrpc_call *call);
 #endif
-
-/* What calling an evaluator does. */
-extern const struct minrpc_function minrpc_evaluator_function;
 
 #endif /* MINRPC_RPC_H_ */

@@ -121,53 +121,6 @@ void minrpc_server_last_words(struct minrpc_server *server, const char *text, ui
 	(void)minrpc_server_log(server, text, size);
 }
 
-bool minrpc_set_error(struct minrpc_server *server, const char *text)
-{
-	uint32_t i = 0U;
-
-	/* A text that is there already is copied onto itself. */
-	for (; text[i] != '\0' && i < sizeof(server->error) - 1U; i++) {
-		server->error[i] = text[i];
-	}
-	server->error[i] = '\0';
-	return false;
-}
-
-#if MINRPC_ERROR_TEXTS
-bool minrpc_fail(struct minrpc_server *server, const char *format, ...)
-{
-	va_list list;
-
-	va_start(list, format);
-	minrpc_text_list(server->error, sizeof(server->error), format, list);
-	va_end(list);
-	return false;
-}
-#endif
-
-bool minrpc_fail_memory(struct minrpc_server *server, const struct minrpc_arena *arena,
-			uint32_t size)
-{
-	(void)arena;
-	(void)size;
-	return minrpc_fail(server,
-			   "out of device memory: asked for %u bytes, largest free %u of %u; "
-			   "enlarge the arena",
-			   (unsigned int)size, (unsigned int)minrpc_arena_largest_free(arena),
-			   (unsigned int)arena->size);
-}
-
-void *minrpc_server_alloc(struct minrpc_server *server, uint32_t size, uint32_t alignment,
-			  enum minrpc_arena_kind kind)
-{
-	void *block = minrpc_arena_alloc(&server->arena, size, alignment, kind);
-
-	if (block == NULL) {
-		(void)minrpc_fail_memory(server, &server->arena, size);
-	}
-	return block;
-}
-
 /* With the frame's length and the buffer's. */
 static const char oversize_text[] = "skipped %u bytes: the receive buffer holds %u";
 

@@ -1,0 +1,51 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * The check of a call's arguments: their number and types against the form of struct
+ * minrpc_function.
+ */
+#include <string.h>
+
+#include "rpc.h"
+
+/*
+ * Returns the two type codes that a letter of a form allows, in the halves of a byte. A text names
+ * the upper one.
+ */
+static uint8_t codes_of(char letter)
+{
+	static const char kinds[][2] = {
+		{'i', '\x0f'}, {'t', '\x77'}, {'w', '\x77'}, {'s', '\xbb'},
+		{'z', '\xb4'}, {'h', '\x34'}, {'d', '\x66'}, {'y', '\x55'},
+		{'m', '\x93'}, {'f', '\x22'}, {'b', '\xcc'},
+	};
+	uint32_t i = 0U;
+
+	while (kinds[i][0] != letter && i < sizeof(kinds) / sizeof(kinds[0]) - 1U) {
+		i++;
+	}
+	return (uint8_t)kinds[i][1];
+}
+
+bool minrpc_check_arguments(struct minrpc_call *call, const char *arguments)
+{
+	const char *name = minrpc_callee_name(call->callee);
+	int count = (int)strlen(arguments);
+
+	if (call->args.count != count) {
+		return minrpc_fail(call->server, "%s: expected %d arguments, got %d", name, count,
+				   call->args.count);
+	}
+	for (int i = 0; i < count; i++) {
+		int either = codes_of(arguments[i]) >> 4;
+		int other = codes_of(arguments[i]) & 0xf;
+		int code = call->args.type_codes[i];
+
+		if (code != either && code != other) {
+			return minrpc_fail(call->server, "%s: argument %d: expected %s, got %s",
+					   name, i, minrpc_type_name(either),
+					   minrpc_type_name(code));
+		}
+	}
+	return true;
+}
