@@ -91,7 +91,7 @@ def test_the_functions_themselves_check_what_they_get(direct: Device) -> None:
         with pytest.raises(RemoteError, match="no multiple"):
             fill(array, pattern)
     with pytest.raises(RemoteError):
-        direct.get_function("minrpc.random")(direct.empty((2,), "handle"), 1)
+        direct.get_function("minrpc.threefry")(direct.empty((2,), "handle"), 1)
     np.testing.assert_array_equal(array.numpy(), np.zeros(5, np.uint8))
 
 

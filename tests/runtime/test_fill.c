@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * Arrays that are filled and compared on the device. What `minrpc.random` makes of seed 7 is what
+ * Arrays that are filled and compared on the device. What `minrpc.threefry` makes of seed 7 is what
  * numpy made of it in random_values.
  */
 #include "check.h"
@@ -14,23 +14,40 @@ struct golden {
 };
 
 static const struct golden table[] = {
-	{0U, 8U, "\x0d\xa0\x03\x35"},
+	{0U, 8U, "\x6a\x2f\xb1\xb4"},
 	{1U, 64U,
-	 "\x0d\xbb\x56\x2d\x3c\x62\x9f\xd7\xa0\x04\x87\x0d\xab\x03\x29\x29"
-	 "\x03\xc4\xf4\xe9\x31\xb9\xad\x82\x35\x1c\x55\xef\x22\x23\x1d\xcf"},
-	{2U, 16U, "\x10\xb5\x24\x35\xd6\xbb\x20\xb6"},
-	{2U, 32U, "\x78\x82\xa1\xbe\x0c\xa4\xa4\x3e\x8e\xa4\x7a\xbf\x74\x8b\xc3\xbe"},
+	 "\x6a\x29\x92\xe8\xb9\x53\x3b\xbc\x2f\xa1\xb8\xb0\xd0\x93\x8b\x4f"
+	 "\xb1\x8e\x4f\x18\x77\xf6\xc0\x12\xb4\x90\x8f\x2b\x54\x35\xde\xfd"},
+	{2U, 16U, "\x3e\xb8\xf8\x38\xb0\x30\x80\xa4"},
+	{2U, 32U, "\x5a\x89\x07\xbf\x26\x17\x1f\x3f\xb0\x07\x16\x3e\xc0\x72\x88\xbc"},
 	{2U, 64U,
-	 "\xa4\x54\xe9\xe1\x4e\x30\xd4\xbf\x80\xc3\x86\xd5\x81\x94\xd4\x3f"
-	 "\xd0\x82\x85\xb3\x91\x54\xef\xbf\x74\x55\x88\x6e\x6e\x71\xd8\xbf"},
-	{4U, 16U, "\xa4\xbe\xa4\x3e\x7c\xbf\xc4\xbe"},
-	{1U, 1U, "\x01\x00\x01\x01"},
+	 "\x76\xdb\x85\x11\x2b\xf1\xe0\xbf\x28\x2e\x2c\xf4\xe4\xe2\xe3\x3f"
+	 "\x88\x4f\x18\x77\xf6\xc0\xc2\x3f\x80\x83\xa3\x5e\x55\x0e\x91\xbf"},
+	{4U, 16U, "\x08\xbf\x1e\x3f\x10\x3e\xc0\xbc"},
+	{1U, 1U, "\x01\x00\x00\x01"},
 };
+
+/* The known answer of Random123 for threefry2x32, 20 rounds, with key and counter 0. */
+TEST(the_first_element_of_seed_0_is_random123s)
+{
+	struct host *host = host_start();
+	struct tensor tensor = tensor_1d(host_alloc(host, 8U), 1U, 64U, 1);
+	struct args args = {0};
+	uint8_t made[8];
+
+	arg_tensor(&args, V8, &tensor);
+	arg(&args, ARG_INT, 0U);
+	(void)expect_returned(host_call(host, host_global(host, "minrpc.threefry"), &args),
+			      ARG_NULL);
+	host_read(host, tensor.data, made, sizeof(made));
+	CHECK_EQ(get_u64(made), 0x99ba4efe6b200159ULL);
+	host_stop(host);
+}
 
 TEST(a_seed_gives_what_numpy_makes_of_it)
 {
 	struct host *host = host_start();
-	uint64_t random = host_global(host, "minrpc.random");
+	uint64_t random = host_global(host, "minrpc.threefry");
 
 	for (size_t i = 0U; i < sizeof(table) / sizeof(table[0]); i++) {
 		uint32_t size = (table[i].bits + 7U) / 8U * 4U;
@@ -55,7 +72,7 @@ TEST(other_seeds_give_other_elements)
 		7U, 8U, 7U + (1ULL << 32), 7U + (1ULL << 63), 1ULL << 32, 1ULL << 33, UINT64_MAX};
 	uint8_t made[7][16];
 	struct host *host = host_start();
-	uint64_t random = host_global(host, "minrpc.random");
+	uint64_t random = host_global(host, "minrpc.threefry");
 	struct tensor tensor = tensor_1d(host_alloc(host, 16U), 1U, 8U, 16);
 
 	for (size_t i = 0U; i < 7U; i++) {
@@ -86,7 +103,7 @@ TEST(types_without_random_elements_are_refused)
 
 		arg_tensor(&args, V8, &tensor);
 		arg(&args, ARG_INT, 7U);
-		expect_exception(host_call(host, host_global(host, "minrpc.random"), &args),
+		expect_exception(host_call(host, host_global(host, "minrpc.threefry"), &args),
 				 "no random elements");
 	}
 	host_still_serves(host);
@@ -137,6 +154,7 @@ TEST(a_checksum_is_crc_32)
 	host_stop(host);
 }
 
-CHECK_MAIN(CASE(a_seed_gives_what_numpy_makes_of_it), CASE(other_seeds_give_other_elements),
+CHECK_MAIN(CASE(a_seed_gives_what_numpy_makes_of_it),
+	   CASE(the_first_element_of_seed_0_is_random123s), CASE(other_seeds_give_other_elements),
 	   CASE(types_without_random_elements_are_refused), CASE(a_pattern_fills_all_and_no_more),
 	   CASE(a_checksum_is_crc_32))

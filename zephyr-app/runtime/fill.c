@@ -11,26 +11,34 @@
 
 #if MINRPC_FILL
 
-/* Spreads each bit over all (the last step of MurmurHash3, 32 bits). */
-static uint32_t mixed(uint32_t x)
-{
-	x ^= x >> 16;
-	x *= 0x85ebca6bU;
-	x ^= x >> 13;
-	x *= 0xc2b2ae35U;
-	return x ^ x >> 16;
-}
-
 /*
- * What belongs to element `number` under a seed that was mixed: any element can be had without
- * those before it.
+ * Returns 64 random bits for element `number`: Threefry-2x32 with 20 rounds, of which the seed is
+ * the key and the number is the counter. So each seed has a sequence of its own, and an element
+ * does not need those before it. (J. K. Salmon and others, "Parallel random numbers: as easy as 1,
+ * 2, 3", SC11.)
  */
-static uint64_t random_of(uint32_t key, uint32_t number)
+static uint64_t random_of(uint64_t seed, uint32_t number)
 {
-	uint32_t low = mixed(key + 2U * number * 0x9e3779b9U);
-	uint32_t high = mixed(key + (2U * number + 1U) * 0x9e3779b9U);
+	static const uint8_t rotations[] = {13U, 15U, 26U, 6U, 17U, 29U, 16U, 24U};
+	const uint32_t low = (uint32_t)seed;
+	const uint32_t high = (uint32_t)(seed >> 32);
+	const uint32_t keys[] = {low, high, 0x1bd11bdaU ^ low ^ high};
+	uint32_t x = number + low;
+	uint32_t y = high;
 
-	return (uint64_t)high << 32 | low;
+	for (uint32_t round = 1U; round <= 20U; round++) {
+		uint32_t rotation = rotations[(round - 1U) % 8U];
+
+		x += y;
+		y = (y << rotation | y >> (32U - rotation)) ^ x;
+		if (round % 4U == 0U) {
+			uint32_t step = round / 4U;
+
+			x += keys[step % 3U];
+			y += keys[(step + 1U) % 3U] + step;
+		}
+	}
+	return (uint64_t)y << 32 | x;
 }
 
 /*
@@ -82,18 +90,17 @@ static bool as_element(const DLDataType *type, uint64_t *random)
 	}
 }
 
-bool minrpc_random(struct minrpc_call *call)
+bool minrpc_threefry(struct minrpc_call *call)
 {
 	const TVMValue *values = call->args.values;
 	const DLTensor *tensor = values[0].v_handle;
 	uint32_t size = minrpc_tensor_size(tensor, tensor->shape);
 	uint32_t element = (tensor->dtype.bits + 7U) / 8U;
 	uint64_t seed = (uint64_t)values[1].v_int64;
-	uint32_t key = mixed((uint32_t)seed) ^ mixed((uint32_t)(seed >> 32) + 1U);
 	uint8_t *to = tensor->data;
 
 	for (uint32_t number = 0U; size >= element; number++, size -= element, to += element) {
-		uint64_t random = random_of(key, number);
+		uint64_t random = random_of(seed, number);
 
 		if (!as_element(&tensor->dtype, &random)) {
 			return minrpc_fail(

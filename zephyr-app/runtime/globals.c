@@ -68,7 +68,7 @@ static const struct minrpc_function functions[] = {
 	{"tvm.contrib.random.random_fill", "w", minrpc_random_fill},
 #endif
 #if MINRPC_FILL
-	{"minrpc.random", "wi", minrpc_random},
+	{"minrpc.threefry", "wi", minrpc_threefry},
 	{"minrpc.fill", "wb", minrpc_fill},
 	{"minrpc.checksum", "t", minrpc_checksum},
 #endif

@@ -173,7 +173,7 @@ bool minrpc_random_fill(struct minrpc_call *call);
 
 /* ------------------------------------------------------------------- fill.c */
 
-bool minrpc_random(struct minrpc_call *call);
+bool minrpc_threefry(struct minrpc_call *call);
 bool minrpc_fill(struct minrpc_call *call);
 bool minrpc_checksum(struct minrpc_call *call);
 

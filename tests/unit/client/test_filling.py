@@ -20,18 +20,22 @@ from tests.unit.client.conftest import Bench
 SEEDS = st.integers(-(1 << 63), (1 << 64) - 1)
 
 
-def fmix32(word: int) -> int:
-    """MurmurHash3's finalizer."""
-    for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35), (16, 1)):
-        word = (word ^ word >> shift) * factor % 2**32
-    return word
+def threefry2x32(key: tuple[int, int], counter: tuple[int, int]) -> tuple[int, int]:
+    """20 rounds, as Salmon and others describe them (SC11), in whole numbers."""
+    keys = (*key, 0x1BD11BDA ^ key[0] ^ key[1])
+    x, y = (counter[0] + keys[0]) % 2**32, (counter[1] + keys[1]) % 2**32
+    for injection in range(1, 6):
+        for rotation in ((13, 15, 26, 6), (17, 29, 16, 24))[(injection - 1) % 2]:
+            x = (x + y) % 2**32
+            y = (y << rotation | y >> 32 - rotation) % 2**32 ^ x
+        x = (x + keys[injection % 3]) % 2**32
+        y = (y + keys[(injection + 1) % 3] + injection) % 2**32
+    return x, y
 
 
 def word_of(seed: int, number: int) -> int:
-    """The 64 bits of element `number`: two neighbours of a Weyl sequence that the seed begins, mixed."""
-    seed %= 2**64
-    key = fmix32(seed % 2**32) ^ fmix32((seed // 2**32 + 1) % 2**32)
-    low, high = (fmix32((key + place * 0x9E3779B9) % 2**32) for place in (2 * number, 2 * number + 1))
+    """The 64 bits of element `number`."""
+    low, high = threefry2x32((seed % 2**32, seed // 2**32 % 2**32), (number, 0))
     return high * 2**32 + low
 
 
@@ -39,9 +43,30 @@ def words(seed: int, count: int) -> list[int]:
     return [int(word) for word in random_values(count, "uint64", seed)]
 
 
-def test_the_finalizer_is_murmurhash3s() -> None:
-    """MurmurHash3_x86_32 of nothing, with these seeds."""
-    assert (fmix32(0), fmix32(1), fmix32(0xFFFFFFFF)) == (0, 0x514E28B7, 0x81F16F39)
+@pytest.mark.parametrize(
+    ("counter", "key", "expected"),
+    [
+        ((0, 0), (0, 0), (0x6B200159, 0x99BA4EFE)),
+        ((0xFFFFFFFF, 0xFFFFFFFF), (0xFFFFFFFF, 0xFFFFFFFF), (0x1CB996FC, 0xBB002BE7)),
+        ((0x243F6A88, 0x85A308D3), (0x13198A2E, 0x03707344), (0xC4923A9C, 0x483DF7A0)),
+    ],
+)
+def test_the_generator_gives_random123s_known_answers(
+    counter: tuple[int, int], key: tuple[int, int], expected: tuple[int, int]
+) -> None:
+    """kat_vectors of Random123, threefry2x32 with 20 rounds."""
+    assert threefry2x32(key, counter) == expected
+
+
+def test_the_first_element_of_seed_0_is_random123s() -> None:
+    assert words(0, 1) == [0x99BA4EFE6B200159]
+
+
+def test_no_seeds_sequence_is_a_window_of_anothers() -> None:
+    """No pair of neighbours stands in two of 300 sequences, at no distance; nor do single words."""
+    seeds = [*range(100), *(seed << 32 for seed in range(1, 100)), *(2**64 - seed for seed in range(1, 102))]
+    found = np.concatenate([random_values(2000, "uint64", seed) for seed in seeds])
+    assert len(np.unique(found)) == len(found)
 
 
 @given(SEEDS, st.integers(0, 9))
@@ -139,7 +164,7 @@ def test_full_of_one_value(bench: Bench, dtype: str, value: object, expected: np
 
 def test_a_device_that_has_them_gets_the_seed_as_64_signed_bits(bench: Bench) -> None:
     seeds: list[object] = []
-    bench.model.globals["minrpc.random"] = lambda args: seeds.append(args[1])
+    bench.model.globals["minrpc.threefry"] = lambda args: seeds.append(args[1])
     for seed in (5, (1 << 63) - 1, 1 << 63, (1 << 64) - 1, -1):
         bench.device.random((2,), "int8", seed)
     assert seeds == [5, (1 << 63) - 1, -(1 << 63), -1, -1]

@@ -30,7 +30,8 @@
 #endif
 
 /**
- * The global functions minrpc.random, minrpc.fill and minrpc.checksum: arrays that need not travel.
+ * The global functions minrpc.threefry, minrpc.fill and minrpc.checksum: arrays that need not
+ * travel.
  */
 #ifndef MINRPC_FILL
 #define MINRPC_FILL 0
