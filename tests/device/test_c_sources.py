@@ -284,15 +284,26 @@ def test_hidden_functions(layouts: LoadedLibrary) -> None:
     assert layouts.hidden(3) == 4
 
 
-def test_what_is_const_is_not_written(layouts: LoadedLibrary) -> None:
-    x, y = np.array([1, 2, 3], np.int16), np.zeros(1, np.int16)
+@pytest.mark.parametrize("direct", [True, False])
+def test_what_is_const_is_not_written(device: Device, layouts: LoadedLibrary, direct: bool) -> None:
+    """Over the link, too, where it does not come back: long arrays by their checksum."""
+    device.direct = direct
+    long, y = np.ones(1000, np.int16), np.zeros(1, np.int16)
+    with pytest.raises(GuardError, match=r"spoil_constant wrote 1 byte of x \(int16\[1000\]\)"):
+        layouts.spoil_constant(long, 700)
+    with pytest.raises(GuardError, match=r"spoil_constant wrote 2 bytes behind x \(int16\[1000\]\)"):
+        layouts.spoil_constant(long, 1000)
+    with pytest.raises(GuardError, match=r"spoil_and_write wrote 1 byte of x"):
+        layouts.spoil_and_write(long, y, 999)
+    assert long.tolist() == [1] * 1000
+    x = np.array([1, 2, 3], np.int16)
     with pytest.raises(GuardError, match=r"spoil_constant wrote 2 bytes behind x \(int16\[3\]\)"):
-        layouts.spoil_constant(x, 3, guards="all")
+        layouts.spoil_constant(x, 3)
     text = r"spoil_constant wrote 1 byte of x \(int16\[3\]\), which it may only read; the first at offset 2"
     with pytest.raises(GuardError, match=text):
-        layouts.spoil_constant(x, 1, guards="all")
+        layouts.spoil_constant(x, 1)
     with pytest.raises(GuardError, match=r"of t \(struct tagged\), which it may only read"):
-        layouts.spoil_struct(layouts.types.tagged(which=1), guards="all")
+        layouts.spoil_struct(layouts.types.tagged(which=1))
     # Beside what comes back anyway it is looked at without being asked for.
     with pytest.raises(GuardError, match=r"spoil_and_write wrote 1 byte of x"):
         layouts.spoil_and_write(x, y, 1)

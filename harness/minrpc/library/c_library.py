@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from inspect import Parameter as SignatureParameter
 from inspect import Signature
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 from minrpc.client.array import RemoteArray
 from minrpc.client.counting import Measurer
@@ -65,14 +65,14 @@ class CFunction:
         """Bytes of its machine code."""
         return self._library.symbols.sizes.get(self.function.symbol, 0)
 
-    def __call__(self, *args: object, guards: bool | Literal["all"] = True, **named: object) -> Any:  # noqa: ANN401 - what C returns
+    def __call__(self, *args: object, guards: bool = True, **named: object) -> Any:  # noqa: ANN401 - what C returns
         """Call it.
 
         Arrays and structs go along by value; what the function may write comes back in place, or is returned
         where `out()` was given.
 
-        guards: look for bytes written before and behind what went along, and in what is const; of what is
-            only read where that takes no message of its own, or with "all".
+        guards: look for bytes written before and behind what went along, and in what is const. Over a link
+            this takes a message more where much is only read.
 
         Raises TypeError and ValueError, before anything is sent, for arguments that do not fit; GuardError
         when the function wrote where it should not; what `RemoteFunction` raises when it crashes or hangs.
@@ -89,7 +89,7 @@ class CFunction:
             error.details += tuple(self._library.crash_places(error.console_tail or ""))
             raise
 
-    def _called(self, args: Sequence[object], rpc: RpcClient, guards: bool | Literal["all"]) -> Any:  # noqa: ANN401
+    def _called(self, args: Sequence[object], rpc: RpcClient, guards: bool) -> Any:  # noqa: ANN401
         sent = self._quick(args, rpc) if self._quick is not None else None
         if sent is not None:
             return self.packed.call_with(sent)
@@ -98,8 +98,8 @@ class CFunction:
                 one.check(rpc)
             elif isinstance(one, CFunction):
                 one._library.module.check(rpc)
-        plan = plan_call(self.function, args, self._library.facts.pointer_size, guards=bool(guards))
-        return self._library.run(self.packed, plan, all_back=guards == "all")
+        plan = plan_call(self.function, args, self._library.facts.pointer_size, guards=guards)
+        return self._library.run(self.packed, plan)
 
     @property
     def packed(self) -> RemoteFunction:
@@ -204,9 +204,9 @@ class CLibrary:
         """Which of its functions the addresses in a crash's last words are in: only loaded code is asked."""
         return []
 
-    def run(self, packed: RemoteFunction, plan: Plan, *, all_back: bool = False) -> Any:  # noqa: ANN401 - what C returns
+    def run(self, packed: RemoteFunction, plan: Plan) -> Any:  # noqa: ANN401 - what C returns
         """Send a call that was planned, and take back what it did: see `CallMemory.run`."""
-        return self._memory.run(packed, plan, all_back=all_back)
+        return self._memory.run(packed, plan)
 
     def time_evaluator(self, name: str, **options: Any) -> Callable[..., Any]:  # noqa: ANN401 - see RemoteModule
         """Times a function as `RemoteModule.time_evaluator` does; what comes back takes the C function's

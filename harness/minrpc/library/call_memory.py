@@ -5,9 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, Final
+from zlib import crc32
 
 from minrpc.client import memory
 from minrpc.client.array import RemoteArray
+from minrpc.client.filling import CHECKSUM
 from minrpc.client.function import RemoteFunction
 from minrpc.client.rpc import RpcClient
 from minrpc.client.session import Session
@@ -26,10 +28,11 @@ class CallMemory:
         self._device = device
         self._room: RemoteArray | None = None
 
-    def run(self, packed: RemoteFunction, plan: Plan, *, all_back: bool = False) -> Any:  # noqa: ANN401 - what C returns
+    def run(self, packed: RemoteFunction, plan: Plan) -> Any:  # noqa: ANN401 - what C returns
         """Send what goes along, call, take what comes back.
 
-        all_back: also what is only read, whatever that costs, to see whether it is still the same.
+        Long blocks that are only read stay on the device. Their checksum comes instead; the blocks follow
+        where it has changed.
         """
         rpc = self._device.rpc
         if not plan.frame.size:
@@ -39,7 +42,9 @@ class CallMemory:
             result = packed(*plan.arguments(base))
             shared = rpc.facts.direct
             cheap = shared.usable and base in shared.live
-            begin, size = plan.frame.comes_back(cheap=cheap or all_back)
+            begin, size = plan.frame.comes_back(cheap=cheap)
+            if not _is_unchanged(rpc, base, plan.frame.unread(base, begin)):
+                begin, size = 0, plan.frame.size
             data = download(rpc, base, begin, size) if size else memoryview(b"")
         plan.frame.take(data, begin, base, plan.function.name)
         return plan.finish(result)
@@ -100,6 +105,15 @@ class CallMemory:
             self.free()
             room = self._room = self._device.empty((max(_LEAST, 1 << (size - 1).bit_length()),), "uint8")
         return room.address
+
+
+def _is_unchanged(rpc: RpcClient, base: int, sent: bytes) -> bool:
+    """Whether the memory at `base` has these bytes, by its checksum; False on a device without checksums."""
+    if not sent:
+        return True
+    checksum = rpc.global_function(CHECKSUM)
+    tensor = DLTensor(base, _BYTES, (len(sent),), 0)
+    return bool(checksum) and rpc.call(checksum, (tensor,), f"call {CHECKSUM}") == crc32(sent)
 
 
 def upload(rpc: RpcClient, base: int, offset: int, data: bytes) -> None:

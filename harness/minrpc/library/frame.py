@@ -19,7 +19,7 @@ GUARD: Final = 8
 _PATTERN: Final = bytes.fromhex("a65b93c74e1d68f2")
 # A hole of so many bytes in an upload costs more than a message of its own.
 _HOLE: Final = 512
-# So many bytes more in an answer that comes anyway cost less than a per cent of a call.
+# So many bytes more cost less than a message of their own.
 _ALONG: Final = 256
 
 
@@ -91,13 +91,20 @@ class Frame:
         return _joined(pieces)
 
     def comes_back(self, *, cheap: bool) -> tuple[int, int]:
-        """Offset and size of what is to be copied back: 0 bytes when nothing is written.
+        """Offset and size of the bytes to copy back: 0 bytes when nothing is written.
 
-        cheap: whether more bytes cost next to nothing; then the guards of what is only read, and that itself,
-            come back, too.
+        cheap: whether more bytes cost next to nothing. The blocks that are only read, and their guards, then
+            come back, too, as they do where they are short.
         """
-        guarded = self._guard and self.size and (cheap or 0 < self._back <= min(_ALONG, self.size - 1))
+        guarded = self._guard and self.size and (cheap or self._back <= _ALONG)
         return (0, self.size) if guarded else (self._back, self.size - self._back)
+
+    def unread(self, base: int, begin: int) -> bytes:
+        """The bytes in front of offset `begin` as they were sent: what a call must not have changed.
+
+        Empty where nothing is guarded.
+        """
+        return self.image(base)[0][1][:begin] if self._guard and begin else b""
 
     def take(self, data: memoryview, begin: int, base: int, function: str) -> None:
         """Hand what came back from offset `begin` on to its owners.
