@@ -12,48 +12,77 @@ import codecs
 import io
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib import import_module
+from importlib.util import find_spec
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 from minrpc.cli.json_output import json_output
 from minrpc.errors import ConfigurationError, DeadlineError, HarnessError
+from minrpc.names import did_you_mean
 from minrpc.reports.document import package_version
+from minrpc.targets.option_table import DEVICE_OPTIONS
 
-# Name of a sub-command, which is its module's, and what it does.
-COMMANDS: Final = MappingProxyType(
+GROUPS: Final = MappingProxyType(
     {
-        "check": "build, boot, call, compare and time: does everything work here?",
-        "serve": "keep a device running, for any client to talk to",
-        "pipe": "write a program that is a device, for the PopenSession of TVM's client",
-        "flash": "build the firmware of a board and put it there",
-        "platforms": "list the platforms, and what each lacks to run here",
-        "board": "add a board of Zephyr's to minrpc.toml: what its own files don't say",
-        "env": 'print what `west build` and twister need set: eval "$(minrpc env)"',
-        "doctor": "show the versions found, what is missing, and how to get it",
-        "functions": "list the C functions of a source: prototypes, code size, stack",
-        "call": "load a C file into a device and call a function of it",
-        "time": "measure how long a function takes on the device, with statistics",
-        "clock": "show what a device's times are worth: its clock, overhead and drift",
-        "profile": "show what one call executes, by function and source line, in QEMU",
-        "size": "show what a firmware takes of flash and RAM, by component and symbol",
-        "report": "make one page of a function: time, counters, profile and size on each platform",
-        "model": "run a trained network on a device, its time by operator; or export it as C",
-        "tune": "find the parameters and flags that make a C kernel fastest on the device",
-        "stats": "show what a device says of its memory, its clock and its link",
-        "compare": "show what got slower or bigger between two measurements, as Markdown",
-        "bench": "measure what the program costs against a raw baseline",
-        "cache": "show how much the firmware that is kept takes, and clean it",
-        "completion": "print what makes a shell complete these commands and their options",
+        "Call": {
+            "check": "build, boot, call, compare and time: does everything work here?",
+            "call": "load a C file into a device and call one of its functions",
+            "functions": "list the C functions of a source: prototypes, code size, stack",
+            "model": "run a neural network, time its operators; or export it as C",
+        },
+        "Measure": {
+            "time": "time a function on the device, with statistics and counters",
+            "profile": "count what a call executes, by function and line, in QEMU",
+            "size": "show flash and RAM of a firmware, by component and symbol",
+            "tune": "find the parameters and flags that make a C kernel fastest",
+        },
+        "Report": {
+            "report": "make one page of a function: time, counters, profile, size",
+            "compare": "show what got slower or bigger between two measurements",
+        },
+        "Devices": {
+            "platforms": "list the platforms, and what each lacks to run here",
+            "info": "show a device's memory, link, options, clock",
+            "serve": "keep a device running for other clients, such as TVM's",
+            "board": "add a Zephyr board to minrpc.toml; flash it",
+        },
+        "This machine": {
+            "doctor": "show the versions found, what is missing, and how to get it",
+            "env": "print the variables for `west build` and twister",
+            "cache": "show how much the kept firmware takes, and clean it",
+            "completion": "print the code that makes a shell complete these commands",
+            "help": "show the help of a command, or of `devices`, its options",
+        },
     }
+)
+"""The commands by group, each with its purpose. The name is that of its module."""
+
+DEVELOPERS: Final = MappingProxyType({"bench": "measure what the program costs against a raw baseline"})
+"""Commands of a checkout only: their module is not part of the package."""
+
+COMMANDS: Final = MappingProxyType(
+    {name: purpose for group in GROUPS.values() for name, purpose in group.items()} | DEVELOPERS
+)
+
+FORMER: Final = MappingProxyType(
+    {"flash": "board flash", "pipe": "serve --pipe", "stats": "info", "clock": "info"}
+)
+"""Commands by a name that they had."""
+
+FORMER_OPTIONS: Final = MappingProxyType(
+    {"--option": "--cmake-option", "--libraries": "--libraries-as", "--device-link": "--link"}
 )
 
 
 COMPLETES: Final = "_ARGCOMPLETE"
 """Set by a shell that asks how the line that is typed can go on."""
+LINKS: Final = DEVICE_OPTIONS["link"].choices
 _READER_GONE: Final = 141
-_TAKE_A_DASH: Final = ("--option", "--cmake-option")
+_TAKE_A_DASH: Final = "--cmake-option"
+_MORE: Final = "More options (--link, --timing, --call-timeout, ...): minrpc help devices"
+_WIDEST: Final = max(map(len, COMMANDS))
 _PLAIN: Final = "minrpc-plain"
 _LETTERS: Final = MappingProxyType({"µ": "u", "±": "+-", "…": "...", "≥": ">=", "≤": "<="})
 
@@ -63,13 +92,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     _write_what_the_locale_can()
     try:
         words = _joined(sys.argv[1:] if argv is None else argv)
+        _refuse_former(words)
         if COMPLETES in os.environ:
             typed = os.environ.get("COMP_LINE", "").split()
             import_module("minrpc.cli.completion").answer(make_parser(_chosen(typed)))
         arguments = make_parser(_chosen(words)).parse_args(words)
         try:
             with json_output(arguments):
-                status: int = import_module(f"minrpc.cli.{arguments.command}").main(arguments)
+                status: int = _module(arguments.command).main(arguments)
             sys.stdout.flush()
         finally:
             for name, why in getattr(arguments, "left_out", {}).items():
@@ -90,11 +120,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _joined(argv: Sequence[str]) -> list[str]:
-    """`--option -DX=1` as `--option=-DX=1`, `--flags -O3` as `--flags=-O3`: argparse takes what begins with
-    a dash for an option of ours."""
+    """`--flags -O3` as `--flags=-O3`, and so for `--cmake-option -DX=1`: argparse takes a value that begins
+    with a dash for an option."""
     joined: list[str] = []
     for word in argv:
-        takes = joined and (joined[-1] == "--flags" or (joined[-1] in _TAKE_A_DASH and word.startswith("-D")))
+        takes = joined and (joined[-1] == "--flags" or (joined[-1] == _TAKE_A_DASH and word.startswith("-D")))
         if takes:
             joined[-1] += f"={word}"
         else:
@@ -120,15 +150,70 @@ def make_parser(chosen: str | None = None) -> argparse.ArgumentParser:
     """The parser. Only the sub-command `chosen` has its options: what the others import is not loaded."""
     parser = argparse.ArgumentParser(
         prog="minrpc",
-        description="Builds firmware, boots it, calls its functions and times them on the device.",
+        usage="minrpc [-h] [--version] COMMAND ...",
+        description="Calls and measures C functions on microcontrollers, in QEMU or on a board.",
+        epilog="\n".join(_overview()),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"minrpc {package_version()}")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for name, purpose in COMMANDS.items():
-        command = commands.add_parser(name, help=purpose, description=purpose[0].upper() + purpose[1:] + ".")
+    # The epilog shows the commands, by group.
+    commands = parser.add_subparsers(
+        dest="command", required=True, metavar="COMMAND", prog="minrpc", help=argparse.SUPPRESS
+    )
+    for name in COMMANDS if chosen is None else [chosen]:
+        purpose = f"{COMMANDS[name][0].upper()}{COMMANDS[name][1:].rstrip('?.')}."
+        command = commands.add_parser(name, description=purpose)
         if name == chosen:
-            import_module(f"minrpc.cli.{name}").add_arguments(command)
+            _module(name).add_arguments(command)
+            if any(action.dest == "link" for action in command._actions):
+                command.epilog = _MORE
     return parser
+
+
+def _overview() -> Iterator[str]:
+    """The commands by group, in 80 columns."""
+    for title, group in GROUPS.items():
+        yield f"{title}:"
+        for name, purpose in group.items():
+            yield f"  {name:<{_WIDEST}}  {purpose}"
+        yield ""
+    yield "`minrpc COMMAND --help` shows the options of a command."
+
+
+def _module(command: str) -> Any:  # noqa: ANN401 - a module with add_arguments and main
+    if command not in DEVELOPERS:
+        return import_module(f"minrpc.cli.{command}")
+    if find_spec("minrpc_bench") is None:
+        step = "run it in a checkout, as its ./run setup installs it"
+        raise ConfigurationError(f"minrpc {command} is for developers, and not installed", next_step=step)
+    return import_module("minrpc_bench.command")
+
+
+def _refuse_former(words: Sequence[str]) -> None:
+    """Raise ConfigurationError for a name that a command or an option had, and for no command."""
+    typed = next((word for word in words if not word.startswith("-")), None)
+    if typed is not None and typed in FORMER:
+        raise ConfigurationError(f"there is no command {typed}", next_step=f"write: minrpc {FORMER[typed]}")
+    if typed is not None and typed not in COMMANDS:
+        step = did_you_mean(typed, COMMANDS) or "see `minrpc --help`"
+        raise ConfigurationError(f"there is no command {typed}", next_step=step)
+    for word in words:
+        name = word.partition("=")[0]
+        if word == "--":
+            return
+        if typed == "serve" and name == "--link" and _link_of(words, word) not in LINKS:
+            step = f"write --pty {_link_of(words, word)}"
+            raise ConfigurationError("--link of serve says what carries RPC: pty or socket", next_step=step)
+        if name in FORMER_OPTIONS:
+            step = f"write {FORMER_OPTIONS[name]}"
+            raise ConfigurationError(f"there is no option {name}", next_step=step)
+
+
+def _link_of(words: Sequence[str], option: str) -> str:
+    """The value of the option: behind "=", or the next word."""
+    if "=" in option:
+        return option.partition("=")[2]
+    return next(iter(words[words.index(option) + 1 :]), "PATH")
 
 
 def _chosen(argv: Sequence[str]) -> str | None:

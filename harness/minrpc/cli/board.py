@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`minrpc board`: adds a board of Zephyr's to minrpc.toml, and says what else there is to do."""
+"""`minrpc board`: adds a Zephyr board to minrpc.toml, and says what else there is to do; flashes a board."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
 
+from minrpc.cli import board_flash
 from minrpc.errors import ConfigurationError
 from minrpc.firmware.board_entry import entry_text, overlay_text, stem_of, uart_named, uarts_text
 from minrpc.firmware.sources import firmware_root
@@ -29,9 +30,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     text = f"TOML file to write to (default: the nearest {FILE}, or a new one here)"
     add("--platforms-file", type=Path, metavar="FILE", help=text)
+    board_flash.add_arguments(actions.add_parser("flash", help="build the firmware and flash it"))
 
 
 def main(arguments: argparse.Namespace) -> int:
+    """Do what the action says."""
+    return board_flash.main(arguments) if arguments.action == "flash" else _add(arguments)
+
+
+def _add(arguments: argparse.Namespace) -> int:
     """Write the entry, and the overlay that was asked for. Raises before anything is written."""
     workspace = find_workspace(firmware_root())
     board = read_board(workspace, arguments.name)
@@ -74,7 +81,7 @@ def _tell(board: Board, name: str, overlay: Path, *, chosen: bool) -> None:
         print(f"  link      the console's UART, its text goes over the link; for another write {overlay}:")
         print("\n".join(f"            {line}".rstrip() for line in overlay_text(board, other).splitlines()))
     if platform.starts == "board":
-        print(f"  next      minrpc flash --platform {name}")
+        print(f"  next      minrpc board flash --platform {name}")
         print(f"            minrpc check --platform {name} --serial-port PATH")
     else:
         print(f"  next      minrpc check --platform {name}")

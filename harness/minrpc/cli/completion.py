@@ -30,7 +30,7 @@ def answer(parser: argparse.ArgumentParser) -> None:
     for action in _actions(parser):
         if action.dest == "platform":
             action.completer = _platforms  # type: ignore[attr-defined] # as argcomplete has it
-    argcomplete.autocomplete(parser, always_complete_options=True)
+    argcomplete.autocomplete(parser, always_complete_options=True, print_suppressed=True)
 
 
 def _actions(parser: argparse.ArgumentParser) -> list[argparse.Action]:

@@ -9,7 +9,6 @@ import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import Any, Final
 
 from minrpc.cli.json_output import add_json_option, write_json
@@ -18,7 +17,7 @@ from minrpc.firmware.cache import SIZE_VARIABLE, cache_home, entries, limit, siz
 from minrpc.pipeline import Requirement, requirements
 from minrpc.reports.markdown import table
 from minrpc.targets import Platform, find_platform, load_platforms
-from minrpc.targets.options import split_names
+from minrpc.targets.options import add_device_options, split_names
 
 _PACKAGES: Final = ("minrpc-harness", "numpy", "pytest", "pyserial", "pyelftools", "pexpect", "west")
 
@@ -28,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_json_option(parser.add_argument)
     text = "only these: platforms, or boards of Zephyr's"
     parser.add_argument("--platform", action="append", default=[], metavar="NAME[,NAME...]", help=text)
-    parser.add_argument("--platforms-file", type=Path, metavar="FILE", help="TOML file with more platforms")
+    add_device_options(parser.add_argument, ["platforms-file"])
 
 
 def main(arguments: argparse.Namespace) -> int:

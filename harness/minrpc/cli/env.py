@@ -7,7 +7,6 @@ import argparse
 import os
 import shlex
 from collections.abc import Mapping
-from pathlib import Path
 
 from minrpc.errors import ConfigurationError
 from minrpc.firmware.sources import firmware_root
@@ -15,6 +14,7 @@ from minrpc.firmware.toolchain import zephyr_toolchain
 from minrpc.firmware.zephyr_boards import resolved
 from minrpc.firmware.zephyr_workspace import find_workspace
 from minrpc.targets import Platform, find_platform, load_platforms
+from minrpc.targets.options import add_device_options
 
 _DEFAULT = "qemu_x86"
 
@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     text = f"the platform or board whose compiler is meant (default {_DEFAULT})"
     parser.add_argument("--platform", default=_DEFAULT, metavar="NAME", help=text)
-    parser.add_argument("--platforms-file", type=Path, metavar="FILE", help="TOML file with more platforms")
+    add_device_options(parser.add_argument, ["platforms-file"])
 
 
 def main(arguments: argparse.Namespace) -> int:

@@ -5,19 +5,19 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 from minrpc.cli.json_output import add_json_option, write_json
 from minrpc.pipeline.requirements import Requirement, lacking
 from minrpc.reports.markdown import table
 from minrpc.targets import Platform, load_platforms
+from minrpc.targets.options import add_device_options
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     add_json_option(parser.add_argument)
-    parser.add_argument("--platforms-file", type=Path, metavar="FILE", help="TOML file with more platforms")
+    add_device_options(parser.add_argument, ["platforms-file"])
 
 
 def main(arguments: argparse.Namespace) -> int:

@@ -61,7 +61,7 @@ def main(arguments: argparse.Namespace) -> int:
         check_writable(file)
     selection = select(options)
     target = _only([one for one in selection.targets if one.platform.starts == "qemu"], options.platforms)
-    target = target.changed(cmake_options=arguments.option)
+    target = target.changed(cmake_options=arguments.cmake_option)
     print(f"{target.name}: firmware", file=sys.stderr, flush=True)
     firmware = build(target)
     total = Deadline("profile", options.total_timeout_s)

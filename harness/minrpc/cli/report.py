@@ -150,7 +150,7 @@ def _measured(arguments: argparse.Namespace) -> Run:
     selection = selected(arguments)
     total = Deadline("report", options.total_timeout_s)
     done = [
-        _measure(arguments, target.changed(cmake_options=arguments.option), plan, total)
+        _measure(arguments, target.changed(cmake_options=arguments.cmake_option), plan, total)
         for target in selection.targets
     ]
     return Run(

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """`minrpc serve`: a device that runs until it is told to stop, for any client.
 
-Its link is a terminal for clients of microTVM's wire, or a TCP port, also in a tracker, for today's TVM.
+Its link is a terminal for clients of microTVM's wire; or a TCP port, also in a tracker, for today's TVM; or
+the two pipes of a program that TVM's PopenSession starts.
 """
 
 from __future__ import annotations
@@ -13,12 +14,13 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Final, get_args
+from typing import Final
 
 from minrpc.errors import ConfigurationError, LinkClosedError
 from minrpc.firmware import Firmware, build
 from minrpc.running import RunningDevice, start
-from minrpc.targets import Link, Target, Timing
+from minrpc.targets import Target
+from minrpc.targets.options import add_device_options, options_from
 from minrpc.transport import FdTransport
 from minrpc.transport.public_pty import PublicPty, PublishedLink
 from minrpc.transport.relay import Relay
@@ -31,7 +33,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     add = parser.add_argument
     add("--platform", default="posix", metavar="NAME", help="what to run (default %(default)s)")
-    add("--link", type=Path, metavar="PATH", help="where clients find the device's terminal")
+    add(
+        "--pty",
+        type=Path,
+        metavar="PATH",
+        help="clients of microTVM's wire find the device's terminal here",
+    )
     add(
         "--tvm-port",
         type=int,
@@ -41,35 +48,45 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--bind", default="127.0.0.1", metavar="ADDRESS", help="where that port is open (default %(default)s)"
     )
+    add("--pipe", type=Path, metavar="FILE", help="write a program that is a device, for TVM's PopenSession")
     add("--tracker", metavar="HOST:PORT", help="register with this tracker of TVM's")
     add("--key", metavar="NAME", help="name in the tracker (default: the platform's)")
-    add(
-        "--call-timeout",
-        type=float,
-        metavar="SECONDS",
-        help="of the device's own time, for each call of TVM's clients (default: the platform's)",
-    )
-    add("--platforms-file", type=Path, metavar="FILE", help="TOML file with more platforms")
-    add(
-        "--timing",
-        choices=[mode for mode in get_args(Timing) if mode != "board"],
-        help="clock that the device's times follow (default: exact under QEMU)",
-    )
-    add("--device-link", choices=get_args(Link), default="pty", help="what carries RPC to the device")
+    add_device_options(add, ["call-timeout", "platforms-file", "timing", "link"])
 
 
 def main(arguments: argparse.Namespace) -> int:
     """Serve until a signal: 0. Raises EmulatorExitedError when the device ends by itself."""
-    target = Target.named(
-        arguments.platform,
-        platforms_file=arguments.platforms_file,
-        link=arguments.device_link,
-        timing=arguments.timing,
-    )
-    if (arguments.link is None) == (arguments.tvm_port is None):
+    _check(arguments)
+    if arguments.pipe is not None:
+        return _write_pipe(arguments)
+    options = options_from({**vars(arguments), "platform": []})
+    target = Target.named(arguments.platform, platforms_file=options.platforms_file, **options.given)
+    say(f"{target.name}: firmware")
+    firmware = build(target)
+    if arguments.tvm_port is not None:
+        serve_tvm(firmware, arguments)
+        return 0
+    with ExitStack() as stack:
+        running = stack.enter_context(start(firmware))
+        stop_fd = stack.enter_context(stop_signals())
+        pty = stack.enter_context(PublicPty())
+        # Once the link is there the device can be used: what waits for it may start.
+        stack.enter_context(PublishedLink(arguments.pty, pty.path))
+        say(f"{target.name}: runs{_process(running)}, {running.timing} time")
+        say(f"{arguments.pty} -> {pty.path}")
+        say(f"try: pytest tests/ --serial-port {arguments.pty}   (Ctrl-C ends the device)")
+        serve(running, pty, stop_fd)
+    say(f"{target.name}: stopped")
+    return 0
+
+
+def _check(arguments: argparse.Namespace) -> None:
+    """Raise ConfigurationError where the options don't fit together."""
+    ways = [arguments.pty, arguments.tvm_port, arguments.pipe]
+    if sum(way is not None for way in ways) != 1:
         raise ConfigurationError(
-            "serve needs --link or --tvm-port, and takes one of them",
-            next_step="--link PATH for clients of microTVM's wire, --tvm-port N for today's TVM",
+            "serve takes one of --pty, --tvm-port and --pipe",
+            next_step="--pty PATH for microTVM's wire, --tvm-port N or --pipe FILE for today's TVM",
         )
     for option in ("tracker", "call_timeout"):
         if arguments.tvm_port is None and getattr(arguments, option):
@@ -81,26 +98,22 @@ def main(arguments: argparse.Namespace) -> int:
         raise ConfigurationError(
             f"--key {arguments.key!r}: a key is one word", next_step="e.g. --key cortex-m3"
         )
-    if arguments.call_timeout is not None:
-        if not arguments.call_timeout > 0:
-            raise ConfigurationError("--call-timeout must be more than 0 seconds", next_step="leave it out")
-        target = target.changed(call_timeout_s=arguments.call_timeout)
-    say(f"{target.name}: firmware")
-    firmware = build(target)
-    if arguments.tvm_port is not None:
-        serve_tvm(firmware, arguments)
-        return 0
-    with ExitStack() as stack:
-        running = stack.enter_context(start(firmware))
-        stop_fd = stack.enter_context(stop_signals())
-        pty = stack.enter_context(PublicPty())
-        # Once the link is there the device can be used: what waits for it may start.
-        stack.enter_context(PublishedLink(arguments.link, pty.path))
-        say(f"{target.name}: runs{_process(running)}, {running.timing} time")
-        say(f"{arguments.link} -> {pty.path}")
-        say(f"try: pytest tests/ --serial-port {arguments.link}   (Ctrl-C ends the device)")
-        serve(running, pty, stop_fd)
-    say(f"{target.name}: stopped")
+
+
+def _write_pipe(arguments: argparse.Namespace) -> int:
+    """Write the program of --pipe. Raises ConfigurationError for a platform or a file that can't be had."""
+    from minrpc.tvm.rpc.pipe import pipe_program
+
+    file: Path = arguments.pipe
+    text = pipe_program(arguments.platform, platforms_file=arguments.platforms_file, timing=arguments.timing)
+    try:
+        file.write_bytes(text)
+        file.chmod(0o755)
+    except OSError as error:
+        raise ConfigurationError(
+            f"{file} can't be written: {error.strerror}", next_step="name another file"
+        ) from error
+    print(f'try: tvm.rpc.client.PopenSession("{file.absolute()}")')
     return 0
 
 

@@ -90,10 +90,8 @@ def _sizes(elf: Path) -> ProgramSizes:
 
 def _programs(arguments: argparse.Namespace) -> dict[str, Path]:
     if arguments.program:
-        if arguments.platform or arguments.option:
-            message = (
-                f"{arguments.program} is looked into as it is: --platform and --option are for a firmware"
-            )
+        if arguments.platform or arguments.cmake_option:
+            message = f"{arguments.program} is read as it is: --platform and --cmake-option are for firmware"
             raise ConfigurationError(message, next_step="leave one or the other out")
         try:
             is_elf = arguments.program.open("rb").read(4) == b"\x7fELF"
@@ -106,7 +104,7 @@ def _programs(arguments: argparse.Namespace) -> dict[str, Path]:
     programs = {}
     for target in selected(arguments, starts=False).targets:
         print(f"{target.name}: firmware", file=sys.stderr, flush=True)
-        programs[target.name] = build(target.changed(cmake_options=arguments.option)).elf
+        programs[target.name] = build(target.changed(cmake_options=arguments.cmake_option)).elf
     return programs
 
 

@@ -48,7 +48,13 @@ def add_call_options(add: Callable[..., Any]) -> None:
 
 def add_build_options(add: Callable[..., Any]) -> None:
     """Declare what the firmware is built with."""
-    add("--option", action="append", default=[], metavar="-DNAME=VALUE", help="a CMake option of the build")
+    add(
+        "--cmake-option",
+        action="append",
+        default=[],
+        metavar="-DNAME=VALUE",
+        help="a CMake option of the build",
+    )
 
 
 def sources_from(arguments: argparse.Namespace, files: Sequence[Path]) -> Sources:

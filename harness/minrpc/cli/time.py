@@ -94,7 +94,7 @@ def main(arguments: argparse.Namespace) -> int:
     selection = selected(arguments)
     total = Deadline("time", options.total_timeout_s)
     if arguments.constant_time:
-        targets = [one.changed(cmake_options=arguments.option) for one in selection.targets]
+        targets = [one.changed(cmake_options=arguments.cmake_option) for one in selection.targets]
         return max([_constant_time(arguments, target, plan, total) for target in targets])
     runs = [Run(arguments, target, plan, precision, total) for target in selection.targets]
     try:
@@ -192,7 +192,7 @@ class Run:
         if self._target.serial_port is None:
             say(f"{self._target.name}: firmware")
         counters = bool(self._given.counters) and self._target.platform.starts == "qemu"
-        target = self._target.changed(cmake_options=self._given.option, counters=counters)
+        target = self._target.changed(cmake_options=self._given.cmake_option, counters=counters)
         return start(target, total=self._total)
 
     def _measure(self, lib: RemoteModule | LoadedLibrary, args: list[object]) -> Measurement:

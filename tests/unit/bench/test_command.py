@@ -7,14 +7,14 @@ import argparse
 from pathlib import Path
 
 import pytest
-from minrpc.bench import run as bench_run
-from minrpc.bench import sizes
-from minrpc.bench.peers import Peers
-from minrpc.bench.rows import Report, Row, SourceSize
-from minrpc.bench.run import DEFAULT_GROUPS, Plan
-from minrpc.cli import bench
 from minrpc.errors import BuildError, ConfigurationError
 from minrpc.targets import Platform
+from minrpc_bench import command as bench
+from minrpc_bench import run as bench_run
+from minrpc_bench import sizes
+from minrpc_bench.peers import Peers
+from minrpc_bench.rows import Report, Row, SourceSize
+from minrpc_bench.run import DEFAULT_GROUPS, Plan
 
 
 @pytest.fixture

@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 import pytest
-from minrpc.bench import direct, tuning
-from minrpc.bench.peers import Peers
 from minrpc.firmware import build
 from minrpc.targets import Target
+from minrpc_bench import direct, tuning
+from minrpc_bench.peers import Peers
 
 
 @pytest.fixture(scope="module")

@@ -7,11 +7,11 @@ import os
 from pathlib import Path
 
 import pytest
-from minrpc.bench import opening, start_up
-from minrpc.bench.cpu import replayed_calls
-from minrpc.bench.peers import Peers, build_peers, busy_processors
 from minrpc.pipeline import lacking
 from minrpc.targets import PLATFORMS, Target
+from minrpc_bench import opening, start_up
+from minrpc_bench.cpu import replayed_calls
+from minrpc_bench.peers import Peers, build_peers, busy_processors
 
 
 @pytest.fixture(scope="module")

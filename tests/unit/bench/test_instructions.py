@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 import pytest
-from minrpc.bench import instructions
-from minrpc.bench.peers import Peers
 from minrpc.firmware import build
 from minrpc.pipeline import lacking
 from minrpc.targets import PLATFORMS, Target
+from minrpc_bench import instructions
+from minrpc_bench.peers import Peers
 
 
 def server_on(name: str) -> Peers:

@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from minrpc.bench.memory_use import state_bytes
+from minrpc_bench.memory_use import state_bytes
 
 SOURCE = """
 char arena[100000];

@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 import pytest
-from minrpc.bench.meter import MeteredTransport, ReplayingTransport, Traffic, count_escapes
 from minrpc.transport import memory_pair
 from minrpc.wire.framing import encode_frame
+from minrpc_bench.meter import MeteredTransport, ReplayingTransport, Traffic, count_escapes
 
 
 @pytest.mark.parametrize(

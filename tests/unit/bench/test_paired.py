@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from minrpc.bench.paired import deviation, interleave, interleave_clocks, pair, timed
+from minrpc_bench.paired import deviation, interleave, interleave_clocks, pair, timed
 
 
 class Clock:

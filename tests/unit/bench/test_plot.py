@@ -6,9 +6,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from minrpc.bench import plot
-from minrpc.bench.rows import Goal, Report, Row
 from minrpc.errors import ConfigurationError
+from minrpc_bench import plot
+from minrpc_bench.rows import Goal, Report, Row
 
 ROWS = [
     Row("round trip", "inc", "posix", "us", 40.0, 20.0, 2.0, 0.1, Goal("at most", 2.5)),

@@ -8,10 +8,16 @@ import socket
 from collections.abc import Iterator
 
 import pytest
-from minrpc.bench import peers
-from minrpc.bench.copies import copies_of, measure
-from minrpc.bench.meter import MeteredTransport
-from minrpc.bench.peers import (
+from minrpc.errors import HarnessError
+from minrpc.firmware import Firmware, build
+from minrpc.host.deadline import Deadline, read_before
+from minrpc.pipeline import connect, lacking
+from minrpc.running import RunningDevice, start
+from minrpc.targets import PLATFORMS, Target
+from minrpc_bench import peers
+from minrpc_bench.copies import copies_of, measure
+from minrpc_bench.meter import MeteredTransport
+from minrpc_bench.peers import (
     RAW_OPTIONS,
     Peers,
     Raw,
@@ -20,12 +26,6 @@ from minrpc.bench.peers import (
     on_one_cpu,
     running_raw,
 )
-from minrpc.errors import HarnessError
-from minrpc.firmware import Firmware, build
-from minrpc.host.deadline import Deadline, read_before
-from minrpc.pipeline import connect, lacking
-from minrpc.running import RunningDevice, start
-from minrpc.targets import PLATFORMS, Target
 
 PATIENCE_S = 120.0
 EVERY_BYTE = bytes(range(256))

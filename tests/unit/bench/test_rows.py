@@ -7,9 +7,9 @@ import json
 from pathlib import Path
 
 import pytest
-from minrpc.bench.paired import pair
-from minrpc.bench.rows import Goal, Report, Row, SourceSize, from_json, load, time_row
 from minrpc.errors import ConfigurationError
+from minrpc_bench.paired import pair
+from minrpc_bench.rows import Goal, Report, Row, SourceSize, from_json, load, time_row
 
 SIZES = SourceSize("arena.c", 504, 0, 4, 40, "minrpc_arena_alloc", {"minrpc_arena_alloc": 40, "grow": 8})
 

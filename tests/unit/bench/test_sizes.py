@@ -8,9 +8,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from minrpc.bench import sizes
-from minrpc.bench.rows import SourceSize
 from minrpc.firmware.sources import firmware_root
+from minrpc_bench import sizes
+from minrpc_bench.rows import SourceSize
 
 USAGE = """../runtime/arena.c:10:6:minrpc_arena_init\t16\tstatic
 ../runtime/arena.c:31:25:minrpc_arena_alloc\t40\tstatic

@@ -6,10 +6,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from minrpc.bench.compare import comparison
-from minrpc.bench.rows import Goal, Report, Row, SourceSize
-from minrpc.bench.table import notes, number, report_text, rows_table, sizes_table
 from minrpc.reports.markdown import table
+from minrpc_bench.compare import comparison
+from minrpc_bench.rows import Goal, Report, Row, SourceSize
+from minrpc_bench.table import notes, number, report_text, rows_table, sizes_table
 
 TRIP = Row("round trip", "inc", "posix", "us", 40.0, 20.0, 2.0, 0.1, Goal("at most", 2.5), "raw: an echo")
 TEXT = Row("size", "text", "Cortex-M3", "bytes", 8000.0, goal=Goal("at most", 8191, "value"))

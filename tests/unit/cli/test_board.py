@@ -80,7 +80,7 @@ def test_a_board_on_a_desk(workspace: Workspace, tmp_path: Path, minrpc: Minrpc)
         return
     status, out, err = minrpc("board", "add", "nucleo_f746zg", "--uart", "usart6")
     assert status == 0, err
-    assert "minrpc flash --platform nucleo_f746zg" in out
+    assert "minrpc board flash --platform nucleo_f746zg" in out
     made = resolved(load_platforms()["nucleo_f746zg"])
     assert (made.starts, made.arch, made.console_uart is None) == ("board", "arm", False)
     (overlay,) = (word for word in made.cmake_options if "OVERLAY" in word)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`minrpc pipe`: a program that is a device, as TVM's PopenSession runs it."""
+"""`minrpc serve --pipe`: a program that is a device, as TVM's PopenSession runs it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def running(program: Path) -> Iterator[tuple[subprocess.Popen[str], socket.socke
 @pytest.fixture
 def program(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
     file = tmp_path / "device"
-    assert main(["pipe", str(file)]) == 0
+    assert main(["serve", "--pipe", str(file)]) == 0
     assert capsys.readouterr().out == f'try: tvm.rpc.client.PopenSession("{file}")\n'
     return file
 
@@ -55,7 +55,7 @@ def test_a_platform_of_the_users_wherever_it_is_started(
 ) -> None:
     (tmp_path / "mine.toml").write_text('[platforms.mine]\nextends = "posix"\n')
     monkeypatch.chdir(tmp_path)
-    assert main(["pipe", "device", "--platform", "mine", "--platforms-file", "mine.toml"]) == 0
+    assert main(["serve", "--pipe", "device", "--platform", "mine", "--platforms-file", "mine.toml"]) == 0
     monkeypatch.chdir("/")
     with running(tmp_path / "device") as (_, pipe), TvmClient(0, True, pipe=pipe) as client:
         assert client.call(client.library_function("inc"), 41) == 42
@@ -65,7 +65,7 @@ def test_a_platform_of_the_project(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     """The nearest minrpc.toml is another one where TVM starts the program."""
     (tmp_path / "minrpc.toml").write_text('[platforms.mine]\nextends = "posix"\n')
     monkeypatch.chdir(tmp_path)
-    assert main(["pipe", "device", "--platform", "mine"]) == 0
+    assert main(["serve", "--pipe", "device", "--platform", "mine"]) == 0
     monkeypatch.chdir("/")
     with running(tmp_path / "device") as (_, pipe), TvmClient(0, True, pipe=pipe) as client:
         assert client.call(client.library_function("inc"), 41) == 42
@@ -75,7 +75,8 @@ def test_a_platform_that_has_gone(tmp_path: Path) -> None:
     """The client is told in its own packing: another ends its whole process."""
     file = tmp_path / "mine.toml"
     file.write_text('[platforms.mine]\nextends = "posix"\n')
-    assert main(["pipe", str(tmp_path / "device"), "--platform", "mine", "--platforms-file", str(file)]) == 0
+    given = ["--platform", "mine", "--platforms-file", str(file)]
+    assert main(["serve", "--pipe", str(tmp_path / "device"), *given]) == 0
     file.unlink()
     with (
         running(tmp_path / "device") as (process, pipe),
@@ -130,11 +131,11 @@ def children_of(pid: int) -> list[int]:
 
 
 def test_what_does_not_fit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["pipe", str(tmp_path / "device"), "--platforms-file", "none.toml"]) == 2
+    assert main(["serve", "--pipe", str(tmp_path / "device"), "--platforms-file", "none.toml"]) == 2
     assert "none.toml" in capsys.readouterr().err
     for name in ("nope", "posix,bare_mps2_an385", "all"):
-        assert main(["pipe", str(tmp_path / "device"), "--platform", name]) == 2
+        assert main(["serve", "--pipe", str(tmp_path / "device"), "--platform", name]) == 2
         assert f"there is no platform '{name}'" in capsys.readouterr().err
     assert not (tmp_path / "device").exists()
-    assert main(["pipe", str(tmp_path / "no" / "device")]) == 2
+    assert main(["serve", "--pipe", str(tmp_path / "no" / "device")]) == 2
     assert "can't be written" in capsys.readouterr().err

@@ -42,7 +42,7 @@ def platform(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def server(platform: str, link: Path) -> Iterator[subprocess.Popen[str]]:
     """A device, served at `link`; it is there when the test starts."""
-    argv = [sys.executable, "-m", "minrpc.cli", "serve", "--platform", platform, "--link", str(link)]
+    argv = [sys.executable, "-m", "minrpc.cli", "serve", "--platform", platform, "--pty", str(link)]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:
@@ -234,7 +234,7 @@ def test_the_end_of_the_device_ends_it_with_a_report(
 
 def test_a_path_that_is_taken(link: Path) -> None:
     link.write_text("precious")
-    argv = [sys.executable, "-m", "minrpc.cli", "serve", "--link", str(link)]
+    argv = [sys.executable, "-m", "minrpc.cli", "serve", "--pty", str(link)]
     ran = subprocess.run(argv, capture_output=True, text=True, timeout=WAIT_S, check=False)
     assert ran.returncode == 2
     assert "no link can be made" in ran.stderr

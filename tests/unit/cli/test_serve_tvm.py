@@ -202,9 +202,9 @@ def test_a_port_that_is_taken(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        ([], "serve needs --link or --tvm-port"),
-        (["--link", "/tmp/x", "--tvm-port", "0"], "serve needs --link or --tvm-port"),
-        (["--link", "/tmp/x", "--tracker", "a:1"], "--tracker is for --tvm-port"),
+        ([], "serve takes one of --pty, --tvm-port and --pipe"),
+        (["--pty", "/tmp/x", "--tvm-port", "0"], "serve takes one of --pty"),
+        (["--pty", "/tmp/x", "--tracker", "a:1"], "--tracker is for --tvm-port"),
         (["--tvm-port", "0", "--tracker", "nowhere"], "--tracker nowhere: HOST:PORT was expected"),
         (["--tvm-port", "0", "--tracker", "127.0.0.1:1", "--key", "a b"], "--key 'a b': a key is one word"),
         (["--tvm-port", "70000"], "can't listen at 127.0.0.1:70000"),

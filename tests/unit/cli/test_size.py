@@ -38,9 +38,9 @@ def test_any_program(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert main(["size", str(text)]) == 2
     assert "is no ELF file" in capsys.readouterr().err
     assert main(["size", str(tmp_path / "none")]) == 2
-    for further in (["--platform", "posix"], ["--option=-DX=1"]):
+    for further in (["--platform", "posix"], ["--cmake-option=-DX=1"]):
         assert main(["size", str(elf), *further]) == 2
-        assert "is looked into as it is" in capsys.readouterr().err
+        assert "is read as it is" in capsys.readouterr().err
     assert main(["size", "--platform", "posix,bare_mps2_an385", "--treemap", str(tmp_path / "m.svg")]) == 2
     assert "take one platform" in capsys.readouterr().err
 
@@ -69,5 +69,5 @@ def test_a_boards_firmware_is_only_built(
     monkeypatch.chdir(tmp_path)
     assert main(["size", "--platform", "desk", "--by", "component"]) == 0
     assert "desk: flash " in capsys.readouterr().out
-    assert main(["clock", "--platform", "desk"]) == 2
+    assert main(["info", "--platform", "desk"]) == 2
     assert "boards are not started from here" in capsys.readouterr().err

@@ -55,7 +55,7 @@ def test_what_is_not_flashed_is_refused_before_it_is_built(
     name: str, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert main(["flash", "--platform", name]) == 2
+    assert main(["board", "flash", "--platform", name]) == 2
     assert f"{name} is not flashed: {why}" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
 

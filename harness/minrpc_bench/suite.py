@@ -9,10 +9,11 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from minrpc.bench.paired import timed
-from minrpc.bench.rows import Goal, Row
 from minrpc.errors import ConfigurationError
 from minrpc.firmware.sources import firmware_root
+
+from minrpc_bench.paired import timed
+from minrpc_bench.rows import Goal, Row
 
 PLATFORMS: Final = "posix,bare_mps2_an385"
 _ON_ALL_CPUS: Final = ("-n", "auto", "--maxprocesses", "8", "--dist", "worksteal")  # as `./run test`

@@ -1,62 +1,119 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`minrpc clock`: a device's clock, what measuring costs there, and how the clock goes against the host's."""
+"""`minrpc info`: a device's memory, link and options; its clock, and what measuring by it costs."""
 
 from __future__ import annotations
 
 import argparse
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Final
 
 from minrpc.check.run import clock_hint
 from minrpc.cli.json_output import add_json_option, write_json
 from minrpc.cli.selected import selected
+from minrpc.client import DeviceInfo
 from minrpc.errors import ConfigurationError, DialectError, TimerError
 from minrpc.host.deadline import Deadline
 from minrpc.pipeline import Device, connect
+from minrpc.reports.columns import fact
 from minrpc.running import start
 from minrpc.targets import Platform, Target
 from minrpc.targets.options import add_device_options, options_from
 from minrpc.timing.drift import Enclosed, clock_drift
-from minrpc.timing.units import count
+from minrpc.timing.units import count, quantity
 
+_DRIFT_S: Final = 10.0
 # At either end so many readings, of which the one that took least is used.
 _LOOKS = 50
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    text = "how long to watch the clock for its drift (default 10; 0: not)"
-    parser.add_argument("--seconds", type=float, default=10.0, metavar="S", help=text)
-    add_json_option(parser.add_argument)
-    add_device_options(parser.add_argument)
+    add = parser.add_argument
+    add(
+        "--drift",
+        type=float,
+        nargs="?",
+        const=_DRIFT_S,
+        metavar="SECONDS",
+        help=f"watch the clock against this machine's, for so long (default {_DRIFT_S:g})",
+    )
+    add("--reset-peaks", action="store_true", help="peaks of memory are those of the next session on")
+    add_json_option(add)
+    add_device_options(add)
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Show each device's clock."""
+    """Ask each device, and show."""
     options = options_from(vars(arguments))
-    if arguments.seconds < 0:
-        raise ConfigurationError("--seconds is at least 0", next_step="leave it out")
+    if arguments.drift is not None and not arguments.drift > 0:
+        raise ConfigurationError("--drift must be more than 0 seconds", next_step="leave it out")
     selection = selected(arguments)
-    total = Deadline("clock", options.total_timeout_s)
-    clocks = [_show(target, arguments.seconds, total) for target in selection.targets]
-    write_json(arguments, {"clocks": clocks})
+    total = Deadline("info", options.total_timeout_s)
+    found = [_show(target, arguments, total) for target in selection.targets]
+    write_json(arguments, {"devices": found})
     return 0
 
 
-def _show(target: Target, seconds: float, total: Deadline) -> dict[str, Any]:
-    """Show the clock; what was shown, for the JSON."""
+def _show(target: Target, arguments: argparse.Namespace, total: Deadline) -> dict[str, Any]:
+    """Show the device; what was shown, for the JSON."""
     found: dict[str, Any] = {"platform": target.name}
     with start(target, total=total) as running, connect(running, total=total) as device:
         print(target.name)
-        for name, text, numbers in _facts(device, target.platform, seconds):
-            print(f"  {name:<9} {text}", flush=True)
+        info = device.info()
+        stats = device.stats(reset_peaks=arguments.reset_peaks)
+        for name, value in facts(info):
+            print(fact(name, value))
+        if stats.heap_used is not None:
+            print(fact("heap", f"{stats.heap_used:,} bytes in use, {stats.heap_peak:,} at the most"))
+        found |= _memory_json(info)
+        for name, text, numbers in _clock_facts(device, target.platform, arguments.drift):
+            print(fact(name, text), flush=True)
             found[name] = numbers
     return found
 
 
-def _facts(
-    device: Device, platform: Platform, seconds: float
+def _memory_json(info: DeviceInfo) -> dict[str, Any]:
+    return {
+        "arena_bytes": info.arena_size,
+        "arena_used_bytes": info.arena_used,
+        "arena_peak_bytes": info.arena_peak,
+        "stack_bytes": info.stack_size or None,
+        "stack_peak_bytes": info.stack_peak if info.stack_size else None,
+        "packet_bytes": info.max_packet,
+        "link": info.link_counts(),
+        "options": list(info.options),
+        "build_id": info.build_id or None,
+    }
+
+
+def facts(info: DeviceInfo) -> Iterator[tuple[str, str]]:
+    """Memory, link and options: a name and a text for each line."""
+    yield (
+        "arena",
+        (
+            f"{info.arena_used:,} of {info.arena_size:,} bytes used, peak {info.arena_peak:,}, "
+            f"largest free {info.arena_largest_free:,}"
+        ),
+    )
+    known = f"{info.stack_peak:,} of {info.stack_size:,} bytes at the most"
+    yield "stack", known if info.stack_size else "not known"
+    yield "message", f"at most {info.max_packet:,} bytes"
+    if info.clock is not None:
+        seconds = info.clock.cycles / info.clock.cycles_hz
+        yield (
+            "uptime",
+            f"{quantity(seconds, 's')} by the cycle counter, {quantity(info.clock.cycles_hz, 'Hz')}",
+        )
+    yield "link", ", ".join(f"{name} {count}" for name, count in info.link_counts().items())
+    for region in info.regions:
+        yield "memory", f"{region.kind}: {region.size:,} bytes at 0x{region.base:x}"
+    yield "options", ", ".join(info.options) or "none"
+    yield "build id", info.build_id or "not known"
+
+
+def _clock_facts(
+    device: Device, platform: Platform, seconds: float | None
 ) -> Iterator[tuple[str, str, dict[str, Any] | None]]:
     """Each fact's name, its text, and its numbers."""
     before = _look(device).reading
@@ -68,7 +125,7 @@ def _facts(
     if after.stands_still_since(before):
         raise TimerError(
             f"the counter stands still at {after.cycles:,}",
-            stage="clock",
+            stage="info",
             next_step=_another_clock(platform),
         )
     yield (

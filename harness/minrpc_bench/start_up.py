@@ -11,7 +11,7 @@ from statistics import median
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from minrpc.bench.rows import Goal, Row
+from minrpc_bench.rows import Goal, Row
 
 _GOAL: Final = Goal("at most", 15_000.0, "value")
 _LIMIT_S: Final = 300.0

@@ -8,9 +8,10 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from minrpc.bench.paired import Paired
 from minrpc.errors import ConfigurationError
 from minrpc.reports.document import document, parse, to_text
+
+from minrpc_bench.paired import Paired
 
 _COMMAND: Final = "bench"
 

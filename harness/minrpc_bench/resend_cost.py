@@ -6,12 +6,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from minrpc.bench.copies import CALLS, copies_of
-from minrpc.bench.paired import interleave
-from minrpc.bench.peers import Peers, on_one_cpu, running_device
-from minrpc.bench.round_trip import calls_of
-from minrpc.bench.rows import Row, time_row
 from minrpc.pipeline import Device
+
+from minrpc_bench.copies import CALLS, copies_of
+from minrpc_bench.paired import interleave
+from minrpc_bench.peers import Peers, on_one_cpu, running_device
+from minrpc_bench.round_trip import calls_of
+from minrpc_bench.rows import Row, time_row
 
 _CALLS: Final = {"process": 200, "qemu": 10}
 

@@ -7,10 +7,11 @@ import resource
 import time
 from typing import Final
 
-from minrpc.bench.paired import interleave_clocks
-from minrpc.bench.peers import Peers, on_one_cpu, running_raw
-from minrpc.bench.rows import Goal, Row, time_row
 from minrpc.pipeline import open_device
+
+from minrpc_bench.paired import interleave_clocks
+from minrpc_bench.peers import Peers, on_one_cpu, running_raw
+from minrpc_bench.rows import Goal, Row, time_row
 
 _GOAL: Final = Goal("at most", 3000.0, "value")
 _CALLS: Final = {"process": 20, "qemu": 1}

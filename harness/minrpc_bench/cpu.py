@@ -8,14 +8,15 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final
 
-from minrpc.bench.meter import ReplayingTransport
-from minrpc.bench.peers import Peers, on_one_cpu, running_device
-from minrpc.bench.round_trip import calls_of
-from minrpc.bench.rows import Row
 from minrpc.firmware import Firmware
 from minrpc.host.deadline import ProcessClock
 from minrpc.pipeline import connect
 from minrpc.running import start
+
+from minrpc_bench.meter import ReplayingTransport
+from minrpc_bench.peers import Peers, on_one_cpu, running_device
+from minrpc_bench.round_trip import calls_of
+from minrpc_bench.rows import Row
 
 _CALLS: Final = {"process": 3000, "qemu": 100}
 _IDLE_S: Final = 1.0

@@ -8,11 +8,11 @@ from collections.abc import Callable
 from typing import Final
 
 import numpy as np
-
-from minrpc.bench.peers import Peers
-from minrpc.bench.rows import Goal, Row
 from minrpc.pipeline import Device, connect
 from minrpc.running import start
+
+from minrpc_bench.peers import Peers
+from minrpc_bench.rows import Goal, Row
 
 _BYTES: Final = 256 * 1024
 _SIDE: Final = 512

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from minrpc.bench.rows import Report, Row, SourceSize
-from minrpc.bench.table import number
 from minrpc.reports.markdown import table
+
+from minrpc_bench.rows import Report, Row, SourceSize
+from minrpc_bench.table import number
 
 
 def comparison(base: Report, head: Report) -> str:

@@ -8,12 +8,13 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Final
 
-from minrpc.bench.paired import interleave_clocks
-from minrpc.bench.peers import Peers, cpu_clock, expect_ready, on_one_cpu, running_device
-from minrpc.bench.rows import Goal, Row, time_row
 from minrpc.errors import HarnessError
 from minrpc.firmware import Firmware
 from minrpc.running import RunningDevice, start
+
+from minrpc_bench.paired import interleave_clocks
+from minrpc_bench.peers import Peers, cpu_clock, expect_ready, on_one_cpu, running_device
+from minrpc_bench.rows import Goal, Row, time_row
 
 _GOAL: Final = Goal("at most", 1.3)
 

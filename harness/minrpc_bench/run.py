@@ -12,8 +12,11 @@ from pathlib import Path
 from typing import Final, TypeVar, get_args
 
 import numpy as np
+from minrpc.errors import HarnessError
+from minrpc.firmware.toolchain import compiler_version
+from minrpc.targets import Target
 
-from minrpc.bench import (
+from minrpc_bench import (
     boot,
     candidates,
     copies,
@@ -31,11 +34,8 @@ from minrpc.bench import (
     suite,
     tuning,
 )
-from minrpc.bench.peers import Peers, build_peers
-from minrpc.bench.rows import Group, Report, Row
-from minrpc.errors import HarnessError
-from minrpc.firmware.toolchain import compiler_version
-from minrpc.targets import Target
+from minrpc_bench.peers import Peers, build_peers
+from minrpc_bench.rows import Group, Report, Row
 
 GROUPS: Final[tuple[Group, ...]] = get_args(Group)
 DEFAULT_GROUPS: Final[tuple[Group, ...]] = tuple(

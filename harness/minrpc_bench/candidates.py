@@ -11,14 +11,14 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 import numpy as np
-
-from minrpc.bench.paired import interleave
-from minrpc.bench.peers import Peers, running_device
-from minrpc.bench.round_trip import calls_of
-from minrpc.bench.rows import Goal, Row, time_row
 from minrpc.library import Sources, load
 from minrpc.pipeline import open_device
 from minrpc.targets import Target
+
+from minrpc_bench.paired import interleave
+from minrpc_bench.peers import Peers, running_device
+from minrpc_bench.round_trip import calls_of
+from minrpc_bench.rows import Goal, Row, time_row
 
 _CALLS: Final = {"process": 200, "qemu": 10}
 _CALL: Final = Goal("at most", 2.5)

@@ -10,18 +10,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from minrpc.bench import plot
-from minrpc.bench.compare import comparison
-from minrpc.bench.host_profile import profile
-from minrpc.bench.peers import build_peers
-from minrpc.bench.rows import Group, Report, load
-from minrpc.bench.run import DEFAULT_GROUPS, GROUPS, Plan, run
-from minrpc.bench.table import report_text
 from minrpc.cli.json_output import add_json_option, write_json
 from minrpc.errors import ConfigurationError
 from minrpc.firmware.zephyr_boards import resolved
 from minrpc.reports.figures import check_target
 from minrpc.targets import Target
+from minrpc.targets.options import add_device_options
+
+from minrpc_bench import plot
+from minrpc_bench.compare import comparison
+from minrpc_bench.host_profile import profile
+from minrpc_bench.peers import build_peers
+from minrpc_bench.rows import Group, Report, load
+from minrpc_bench.run import DEFAULT_GROUPS, GROUPS, Plan, run
+from minrpc_bench.table import report_text
 
 DEFAULT_PLATFORMS: Final = ("posix", "bare_mps2_an385")
 
@@ -34,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=",".join(DEFAULT_PLATFORMS),
         help="platforms to measure (default %(default)s)",
     )
-    parser.add_argument("--platforms-file", type=Path, metavar="FILE", help="TOML file with more platforms")
+    add_device_options(parser.add_argument, ["platforms-file"])
     parser.add_argument(
         "--only",
         metavar="GROUP[,GROUP...]",

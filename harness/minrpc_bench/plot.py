@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from minrpc.bench.rows import Report, Row
 from minrpc.errors import ConfigurationError
 from minrpc.reports.figures import new_figure
+
+from minrpc_bench.rows import Report, Row
 
 _COLOURS: Final = {"met": "#2b8a3e", "missed": "#c92a2a", "": "#868e96"}
 

@@ -12,13 +12,13 @@ from collections.abc import Callable
 from typing import Final
 
 import numpy as np
-
-from minrpc.bench.copies import random_int8
-from minrpc.bench.peers import Peers
-from minrpc.bench.rows import Goal, Row
 from minrpc.counters import Counts, Image, QemuCounters
 from minrpc.pipeline import Device, connect
 from minrpc.running import start
+
+from minrpc_bench.copies import random_int8
+from minrpc_bench.peers import Peers
+from minrpc_bench.rows import Goal, Row
 
 # The interrupt by which the bare-metal port receives; on others nothing is counted here.
 _RECEIVES: Final = "link_receive_isr"

@@ -18,11 +18,11 @@ from typing import Final, NamedTuple
 
 from elftools.elf.constants import SH_FLAGS
 from elftools.elf.elffile import ELFFile
-
-from minrpc.bench.rows import Goal, Row, SourceSize
 from minrpc.errors import BuildError
 from minrpc.firmware.sources import firmware_root
 from minrpc.firmware.toolchain import find_tool
+
+from minrpc_bench.rows import Goal, Row, SourceSize
 
 COMPILER: Final = "arm-none-eabi-gcc"
 _FLAGS: Final = (

@@ -12,12 +12,12 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 import numpy as np
-
-from minrpc.bench.peers import Peers
-from minrpc.bench.rows import Goal, Row
 from minrpc.firmware import build
 from minrpc.pipeline import open_device
 from minrpc.tuning import Kernel, Space, tune
+
+from minrpc_bench.peers import Peers
+from minrpc_bench.rows import Goal, Row
 
 _CANDIDATES: Final = 120
 _BUILDS: Final = 3

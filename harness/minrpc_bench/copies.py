@@ -11,15 +11,15 @@ from typing import Final
 
 import numpy as np
 import numpy.typing as npt
-
-from minrpc.bench.meter import MeteredTransport, Traffic
-from minrpc.bench.paired import Paired, interleave_clocks
-from minrpc.bench.peers import Peers, Raw, cpu_clock, on_one_cpu, running_device, running_raw
-from minrpc.bench.rows import Goal, Row, time_row
 from minrpc.client import RemoteArray
 from minrpc.pipeline import Device, connect
 from minrpc.running import start
 from minrpc.targets import Platform
+
+from minrpc_bench.meter import MeteredTransport, Traffic
+from minrpc_bench.paired import Paired, interleave_clocks
+from minrpc_bench.peers import Peers, Raw, cpu_clock, on_one_cpu, running_device, running_raw
+from minrpc_bench.rows import Goal, Row, time_row
 
 _MIB: Final = 1 << 20
 # An emulated UART takes 30 us a byte to the device, and 4 us back. A copy to the device goes in messages of

@@ -13,12 +13,12 @@ from tempfile import TemporaryDirectory
 from typing import Final, TypeVar
 
 import numpy as np
-
-from minrpc.bench.paired import interleave
-from minrpc.bench.peers import Peers, on_one_cpu, running_device
-from minrpc.bench.rows import Goal, Row, time_row
 from minrpc.library import LoadedLibrary, Sources, compile_sources, link, load, load_compiled, toolset_of
 from minrpc.pipeline import Device
+
+from minrpc_bench.paired import interleave
+from minrpc_bench.peers import Peers, on_one_cpu, running_device
+from minrpc_bench.rows import Goal, Row, time_row
 
 T = TypeVar("T")
 _CALLS: Final = {"process": 200, "qemu": 10}

@@ -7,13 +7,13 @@ from collections.abc import Callable
 from typing import Final
 
 import numpy as np
-
-from minrpc.bench.meter import MeteredTransport
-from minrpc.bench.paired import interleave
-from minrpc.bench.peers import Peers, Raw, busy_processors, on_one_cpu, running_device, running_raw
-from minrpc.bench.rows import Goal, Row, time_row
 from minrpc.pipeline import Device, connect
 from minrpc.running import start
+
+from minrpc_bench.meter import MeteredTransport
+from minrpc_bench.paired import interleave
+from minrpc_bench.peers import Peers, Raw, busy_processors, on_one_cpu, running_device, running_raw
+from minrpc_bench.rows import Goal, Row, time_row
 
 _GOALS: Final = {"inc": Goal("at most", 2.0), "add, 3 tensors": Goal("at most", 2.5)}
 _CALLS: Final = {"process": 200, "qemu": 10}

@@ -7,12 +7,12 @@ import os
 from typing import Any, Final
 
 import numpy as np
-
-from minrpc.bench.peers import Peers
-from minrpc.bench.rows import Goal, Row
 from minrpc.counters import QemuCounters, counters_for
 from minrpc.pipeline import connect
 from minrpc.running import start
+
+from minrpc_bench.peers import Peers
+from minrpc_bench.rows import Goal, Row
 
 _KINDS: Final[dict[str, dict[str, Any]]] = {
     "instructions": {},

@@ -1,21 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`minrpc flash`: build the firmware of a Zephyr board and put it there, by the runner that Zephyr knows."""
+"""`minrpc board flash`: builds the firmware of a board and flashes it, by the runner that Zephyr knows."""
 
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 from minrpc.firmware import build
 from minrpc.firmware.flash import check_flashable, flash
 from minrpc.targets import Target
+from minrpc.targets.options import add_device_options
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     add = parser.add_argument
     add("--platform", required=True, metavar="NAME", help="the board's platform")
-    add("--platforms-file", type=Path, metavar="FILE", help="TOML file with more platforms")
+    add_device_options(add, ["platforms-file"])
     add("runner", nargs="*", metavar="-- ARG", help="arguments for `west flash`: --runner, --dev-id, ...")
 
 

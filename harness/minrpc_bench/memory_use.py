@@ -10,11 +10,11 @@ from typing import Final
 import numpy as np
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
-
-from minrpc.bench.peers import Peers, running_device
-from minrpc.bench.rows import Goal, Row
 from minrpc.errors import RemoteError
 from minrpc.pipeline import Device
+
+from minrpc_bench.peers import Peers, running_device
+from minrpc_bench.rows import Goal, Row
 
 # The sections in RAM by picolibc's linker script, without the stack, and what receives or is arena there.
 _RAM_SECTIONS: Final = (".data", ".bss", ".preserve")

@@ -6,8 +6,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import groupby
 
-from minrpc.bench.rows import Goal, Report, Row, SourceSize
 from minrpc.reports.markdown import table
+
+from minrpc_bench.rows import Goal, Report, Row, SourceSize
 
 
 def number(value: float | None) -> str:

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from io import StringIO
 from typing import Final
 
-from minrpc.bench.copies import copies_of
-from minrpc.bench.peers import Peers, running_device
-from minrpc.bench.round_trip import calls_of
+from minrpc_bench.copies import copies_of
+from minrpc_bench.peers import Peers, running_device
+from minrpc_bench.round_trip import calls_of
 
 _CALLS: Final = {"process": 2000, "qemu": 50}
 _COPIES: Final = {"process": 20, "qemu": 1}
