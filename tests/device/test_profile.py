@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 from minrpc.counters import Counts, counters_for
 from minrpc.counters.packed_code import packed_function_code
-from minrpc.counters.profile import Profile, profile_call
+from minrpc.counters.profile import CALLING, Profile, profile_call
 from minrpc.firmware import Firmware
 from minrpc.pipeline import connect
+from minrpc.publish.provenance import code_compiler
 from minrpc.running import start
 
 ROUNDS = 1000
@@ -85,6 +86,7 @@ def test_loaded_code_is_known_by_its_names(image: Firmware, tmp_path: Path) -> N
             pytest.skip("its firmware takes no code")
         lib = device.load(tmp_path / "loaded.c", flags=["-O1"])
         profile = profile_call(lib, counters, "outer", [50])
+        compiler, sizes = code_compiler(lib.compiled), lib.own_sizes
         lib.unload()
         # Loaded again at the same place, under other names.
         (tmp_path / "again.c").write_text(LOADED.replace("helper", "other").replace("outer", "inner"))
@@ -94,3 +96,10 @@ def test_loaded_code_is_known_by_its_names(image: Firmware, tmp_path: Path) -> N
     own = {row.name: row.own for row in again.functions}
     assert own["other"] == next(row.own for row in profile.functions if row.name == "helper")
     assert "helper" not in own
+    # Nothing of ours is in what was called, and nothing is lost.
+    called = {row.name: row.own for row in profile.called.rows()}
+    assert called.keys() == {"outer", "helper", CALLING}
+    assert sum(called.values()) == profile.total
+    assert sizes.keys() == {"outer", "helper"}
+    # Behind the firmware's own -Os or -O2, which does not count.
+    assert [flag for flag in compiler.flags.split() if flag.startswith("-O")] == ["-O1"]

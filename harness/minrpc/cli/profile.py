@@ -23,7 +23,7 @@ from minrpc.client import RemoteModule
 from minrpc.counters import QemuCounters
 from minrpc.counters.image import Image
 from minrpc.counters.lines import Line
-from minrpc.counters.profile import Profile, profile_call
+from minrpc.counters.profile import CALLING, Profile, profile_call
 from minrpc.counters.profile_files import callgrind, flame_graph, speedscope
 from minrpc.errors import ConfigurationError, MissingError
 from minrpc.firmware import Firmware, build
@@ -87,7 +87,7 @@ def main(arguments: argparse.Namespace) -> int:
 
 
 def _flame(profile: Profile) -> str:
-    return flame_graph(profile.name, profile.settled)
+    return flame_graph(profile.name, profile.called)
 
 
 def _only(targets: list[Target], named: tuple[str, ...]) -> Target:
@@ -104,22 +104,25 @@ def _text(profile: Profile, call: str, platform: str, firmware: Firmware, top: i
     yield f"{call} on {platform}: {total:,} instructions"
     yield ""
     yield f"  {'own':>12} {'':>6} {'with callees':>13} {'calls':>9}  function"
-    for row in profile.functions[:top]:
+    functions = profile.called.rows()
+    for row in functions[:top]:
         share = f"{row.own / total:.1%}"
-        yield f"  {row.own:>12,} {share:>6} {row.inclusive:>13,} {row.calls:>9,}  {row.name}"
-    rest = profile.functions[top:]
+        calls = f"{row.calls:,}" if row.calls else ""
+        yield f"  {row.own:>12,} {share:>6} {row.inclusive:>13,} {calls:>9}  {row.name}"
+    rest = functions[top:]
     if rest:
         own = sum(row.own for row in rest)
         yield f"  {own:>12,} {own / total:>6.1%} {'':>13} {'':>9}  {len(rest)} more"
     yield ""
     yield f"  {'own':>12} {'':>6}  line"
-    shown = list(profile.lines.items())[:top]
-    for line, count in shown:
+    found = list(profile.called_lines.items())
+    for line, count in found[:top]:
         yield f"  {count:>12,} {count / total:>6.1%}  {_place(line)}  {_source(firmware, line)}".rstrip()
-    more = len(profile.lines) - len(shown)
-    if more:
-        left = total - sum(count for _, count in shown)
-        yield f"  {left:>12,} {left / total:>6.1%}  {more} more"
+    more = sum(count for _, count in found[top:])
+    calling = total - sum(profile.called_lines.values())
+    for count, what in ((more, f"{len(found) - top} more"), (calling, CALLING)):
+        if count:
+            yield f"  {count:>12,} {count / total:>6.1%}  {what}"
 
 
 def _place(line: Line | None) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
@@ -27,9 +26,10 @@ from minrpc.cli.source_options import (
 from minrpc.client import RemoteModule
 from minrpc.counters import counters_for
 from minrpc.counters.lines import Line
-from minrpc.counters.profile import Profile, profile_call
+from minrpc.counters.profile import CALLING, Profile, profile_call
 from minrpc.errors import ConfigurationError
 from minrpc.firmware import Firmware, build
+from minrpc.firmware.provenance import Compiler
 from minrpc.host.deadline import Deadline
 from minrpc.host.files import check_writable, write_whole
 from minrpc.library import LoadedLibrary
@@ -38,9 +38,8 @@ from minrpc.publish.exports import action_benchmark, bencher, tvm_report
 from minrpc.publish.html_page import html_page
 from minrpc.publish.limits import broken_limits, idle_limits, unchecked_limits
 from minrpc.publish.markdown_page import markdown_page
-from minrpc.publish.provenance import about_here, firmware_record, platform_facts
+from minrpc.publish.provenance import about_here, code_compiler, firmware_record, platform_facts
 from minrpc.publish.run import CallProfile, PlatformPart, Run, run_of
-from minrpc.publish.tables import CALLING
 from minrpc.running import start
 from minrpc.sizes import program_sizes
 from minrpc.targets import Target
@@ -175,10 +174,11 @@ def _measure(
         given = to_device(device, plan)
         library: RemoteModule | LoadedLibrary = device.system_lib()
         code: Mapping[str, int] = {}
+        compiler = Compiler("", "")
         if arguments.source:
             sources = sources_from(arguments, arguments.source)
             library = loaded = load_with(arguments.function, device, sources, stack)
-            code = loaded.own_sizes
+            code, compiler = loaded.own_sizes, code_compiler(loaded.compiled)
         measurer = library.measure(
             arguments.function,
             number=arguments.number,
@@ -196,6 +196,8 @@ def _measure(
         measurement=measurement,
         firmware=firmware_record(firmware, symbols=True) if firmware else None,
         code=code,
+        code_compiler=compiler.name,
+        code_flags=compiler.flags,
         when=datetime.now(UTC).isoformat(timespec="seconds"),
     )
     return record, _part(firmware, record, profile) if firmware else None
@@ -219,21 +221,14 @@ def _call_profile(firmware: Firmware, call: str, profile: Profile) -> CallProfil
 
 def _lines(firmware: Firmware, profile: Profile) -> list[tuple[str, str, int]]:
     """Those of the function and of what it called; none where no source line of these is known."""
-    functions = set(profile.settled.below(profile.name, CALLING).names) - {CALLING}
-    sums: Counter[Line | None] = Counter()
-    for address, number in profile.counts.by_address.items():
-        function = profile.image.function_at(address)
-        if function is not None and function.name in functions:
-            sums[profile.line_table.at(address)] += number
-    if not any(sums):
+    found = list(profile.called_lines.items())
+    if not any(profile.called_lines):
         return []
-    shown = sums.most_common(_LINES)
-    lines = [(_place(line), _text(firmware, line), number) for line, number in shown]
-    rest = sums.total() - sum(number for _, _, number in lines)
-    if rest:
-        lines.append((f"{len(sums) - len(shown)} more", "", rest))
-    calling = profile.total - sums.total()
-    return [*lines, (CALLING, "", calling)] if calling else lines
+    lines = [(_place(line), _text(firmware, line), count) for line, count in found[:_LINES]]
+    rest = sum(count for _, count in found[_LINES:])
+    calling = profile.total - sum(profile.called_lines.values())
+    more = [(f"{len(found) - _LINES} more", "", rest), (CALLING, "", calling)]
+    return lines + [one for one in more if one[2]]
 
 
 def _place(line: Line | None) -> str:

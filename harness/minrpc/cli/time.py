@@ -27,10 +27,11 @@ from minrpc.client import RemoteModule
 from minrpc.counters.packed_code import packed_function_code
 from minrpc.errors import ConfigurationError, RemoteError
 from minrpc.firmware import Firmware
+from minrpc.firmware.provenance import Compiler
 from minrpc.host.deadline import Deadline
 from minrpc.library import LoadedLibrary
 from minrpc.pipeline import Device, connect
-from minrpc.publish.provenance import firmware_record
+from minrpc.publish.provenance import code_compiler, firmware_record
 from minrpc.reports.figures import check_target
 from minrpc.running import RunningDevice, start
 from minrpc.targets import Target
@@ -159,6 +160,7 @@ class Run:
         self.record: Record | None = None
         self.shown: Record | None = None
         self._code: Mapping[str, int] = {}
+        self._compiler = Compiler("", "")
         self._function_bytes = 0
 
     def __call__(self) -> int:
@@ -177,7 +179,7 @@ class Run:
             return device.system_lib()
         sources = sources_from(self._given, self._given.source)
         loaded = load_with(self._given.function, device, sources, stack)
-        self._code = loaded.own_sizes
+        self._code, self._compiler = loaded.own_sizes, code_compiler(loaded.compiled)
         return loaded
 
     def _size_of_code(self, library: RemoteModule | LoadedLibrary, firmware: Firmware | None) -> int:
@@ -249,6 +251,8 @@ class Run:
             measurement=measurement,
             firmware=firmware_record(firmware, symbols=bool(self._given.json)) if firmware else None,
             code=self._code,
+            code_compiler=self._compiler.name,
+            code_flags=self._compiler.flags,
             function_bytes=self._function_bytes,
             when=datetime.now(UTC).isoformat(timespec="seconds"),
         )

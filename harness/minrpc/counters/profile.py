@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,6 +17,8 @@ from minrpc.counters.qemu_counters import Counts, QemuCounters
 from minrpc.errors import HarnessError
 
 INTERRUPTS: Final = "(interrupts)"
+CALLING: Final = "(calling it)"
+"""What it takes to call the function: the evaluator, and the conversion of arguments."""
 
 # What an interrupt or exception is entered by, as runtimes name it. Nothing calls such a function.
 _ENTRIES: Final = re.compile(r"isr|irq|interrupt|trap|exc(eption)?|nmi|systick|timer_handler", re.IGNORECASE)
@@ -55,6 +58,22 @@ class Profile:
             if node and (inside or (_ENTRIES.search(name) and not _CALLED.search(name))):
                 names[node] = INTERRUPTS
         return CallTree(names, tree.parents, tree.own, tree.calls)
+
+    @cached_property
+    def called(self) -> CallTree:
+        """The function and what it called; all else that was executed is one node, `CALLING`."""
+        return self.settled.below(self.name, CALLING)
+
+    @cached_property
+    def called_lines(self) -> Mapping[Line | None, int]:
+        """By source line, most first, of the function and of what it called."""
+        functions = set(self.called.names) - {CALLING}
+        sums: Counter[Line | None] = Counter()
+        for address, count in self.counts.by_address.items():
+            function = self.image.function_at(address)
+            if function is not None and function.name in functions:
+                sums[self.line_table.at(address)] += count
+        return dict(sums.most_common())
 
     @cached_property
     def lines(self) -> Mapping[Line | None, int]:

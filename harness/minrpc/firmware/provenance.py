@@ -40,6 +40,16 @@ def compiler_of(elf: Path, source: str = "operators.c") -> Compiler:
     return split_producer(counted.most_common(1)[0][0]) if counted else Compiler(fallback, "")
 
 
+def compiler_of_object(file: ELFFile) -> Compiler:
+    """What compiled an object whose references are filled in: of levels of optimization the last counts."""
+    _, producer = next(_producers(file, relocate=False), ("", ""))
+    found = split_producer(producer)
+    flags = found.flags.split()
+    levels = [place for place, flag in enumerate(flags) if flag.startswith("-O")]
+    kept = [flag for place, flag in enumerate(flags) if place not in levels[:-1]]
+    return Compiler(found.name, " ".join(dict.fromkeys(kept)))
+
+
 def floating_point(elf: Path) -> str:
     """What computes floating point in it: "software", "FPU", "FPU, single precision"; "" where not known.
 
@@ -90,10 +100,10 @@ def split_producer(producer: str) -> Compiler:
     return Compiler(" ".join(words[:first]), " ".join(flags))
 
 
-def _producers(file: ELFFile) -> Iterator[tuple[str, str]]:
+def _producers(file: ELFFile, *, relocate: bool = True) -> Iterator[tuple[str, str]]:
     if not file.has_dwarf_info():
         return
-    for unit in file.get_dwarf_info().iter_CUs():
+    for unit in file.get_dwarf_info(relocate_dwarf_sections=relocate).iter_CUs():
         attributes = unit.get_top_DIE().attributes
         if "DW_AT_producer" in attributes and "DW_AT_name" in attributes:
             name, producer = (attributes[key].value.decode() for key in ("DW_AT_name", "DW_AT_producer"))

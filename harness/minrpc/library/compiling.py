@@ -120,6 +120,7 @@ class Compiled:
     key: hash of all content.
     stack_use: bytes of each function's own frame; stack_bounds: with all that it calls, where that is known.
     thunk_frames: bytes that a function's thunk has on the stack above it.
+    options: what the caller gave to the compiler: definitions and flags.
     """
 
     name: str
@@ -133,6 +134,7 @@ class Compiled:
     stack_use: Mapping[str, int] = field(default_factory=dict)
     stack_bounds: Mapping[str, int] = field(default_factory=dict)
     thunk_frames: Mapping[str, int] = field(default_factory=dict)
+    options: tuple[str, ...] = ()
 
 
 def compile_sources(sources: Sources, toolset: Toolset) -> Compiled:
@@ -170,6 +172,7 @@ def compile_sources(sources: Sources, toolset: Toolset) -> Compiled:
         {name: size for one in objects for name, size in one.stack_use.items()},
         {name: bound for name in graph.frames if (bound := graph.bound(name)) is not None},
         {one.name: frames[f"t{index}"] for index, one in enumerate(supported) if f"t{index}" in frames},
+        (*(f"-D{one}" for one in sources.defines), *sources.flags),
     )
 
 

@@ -14,7 +14,7 @@ from minrpc.client.session import Session
 from minrpc.client.timing import TimeEvaluator
 from minrpc.library.c_library import CLibrary, Symbols
 from minrpc.library.compiling import Compiled
-from minrpc.library.elf_tables import LOCAL, Elf
+from minrpc.library.elf_tables import LOCAL, UNDEFINED, Elf
 from minrpc.library.linking import Image
 from minrpc.library.objects import members
 from minrpc.library.toolset import ProgramFacts
@@ -116,7 +116,9 @@ class LoadedLibrary(CLibrary):
         *sources, thunks = (
             [Elf(one) for one in members(path, path.read_bytes())] for path in self.compiled.objects
         )
-        own, ours = _sizes([one for elves in sources for one in elves]), _sizes(thunks)
+        user = [one for elves in sources for one in elves]
+        own = _sizes(user)
+        ours = {*_sizes(thunks), *(f"__{name}_veneer" for name in _needed(thunks) - _needed(user))}
         sizes = {**self.image.sizes, **own}
         by_address: dict[int, str] = {}
         for name in (*own, *sizes):
@@ -135,3 +137,8 @@ def _sizes(objects: Iterable[Elf]) -> dict[str, int]:
     """Bytes of what they define, global names first."""
     found = [one for elf in objects for one in elf.symbols if one.size]
     return {one.name: one.size for one in sorted(found, key=lambda one: one.bind == LOCAL)}
+
+
+def _needed(objects: Iterable[Elf]) -> set[str]:
+    """What they need from elsewhere: far away, ld reaches it by a veneer of that name."""
+    return {one.name for elf in objects for one in elf.symbols if one.section == UNDEFINED}

@@ -78,7 +78,8 @@ def _sections(run: Run) -> Iterator[tuple[str, str]]:
         if len(own.rows) >= _DRAWN:
             code = tables.own_code(run).items()
             drawn = "".join(areas(f"{name}: bytes of your code", sizes, _CODE_PIXELS) for name, sizes in code)
-        yield "Your code", _table(own) + drawn
+        compilers = tables.own_compilers(run)
+        yield "Your code", _table(own) + drawn + (_folded(compilers) if compilers.rows else "")
     if run.tests:
         found = list(tables.outcomes(run))
         alone = len(found) == 1 and not failures.rows and len(found[0].rows) <= _FAILURES

@@ -62,6 +62,7 @@ def _looked_up(run: Run) -> Iterator[Table]:
                 title = f"{profile.call} on {part.platform}: {one.title}"
                 yield replace(tables.first(one), title=title)
     yield tables.own_sizes(run)
+    yield tables.own_compilers(run)
     yield tables.counters(run)
     yield tables.statistics(run)
     yield from tables.outcomes(run)

@@ -5,9 +5,14 @@ from __future__ import annotations
 
 import platform as machine
 import subprocess
+from io import BytesIO
+
+from elftools.elf.elffile import ELFFile
 
 from minrpc.firmware import Firmware
-from minrpc.firmware.provenance import compiler_of
+from minrpc.firmware.provenance import Compiler, compiler_of, compiler_of_object
+from minrpc.library.compiling import Compiled
+from minrpc.library.elf_tables import Elf
 from minrpc.reports.document import package_version
 from minrpc.sizes import program_sizes
 from minrpc.timing.record import FirmwareRecord
@@ -25,6 +30,16 @@ def firmware_record(firmware: Firmware, *, symbols: bool = False) -> FirmwareRec
         floating_point=firmware.floating_point,
         symbols=program_sizes(firmware.elf, files=False).by_symbol() if symbols else {},
     )
+
+
+def code_compiler(compiled: Compiled) -> Compiler:
+    """What compiled loaded code: its first source's debug information, and what its caller gave."""
+    first = next((one for one in compiled.objects[:-1] if one.suffix == ".o"), None)
+    if first is None:
+        return Compiler("", " ".join(compiled.options))
+    found = compiler_of_object(ELFFile(BytesIO(Elf(first.read_bytes()).relocated())))
+    given = [one for one in compiled.options if one not in found.flags.split() and not one.startswith("-O")]
+    return Compiler(found.name, " ".join([found.flags, *given]).strip())
 
 
 def platform_facts(firmware: Firmware) -> dict[str, str]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from minrpc.counters.call_tree import CallTree, Row
+from minrpc.counters.profile import CALLING
 from minrpc.publish.run import CallProfile, PlatformPart, Run, Tested
 from minrpc.timing.measurement import MemoryUse
 from minrpc.timing.record import Record
@@ -22,8 +23,6 @@ _EMPTY: Final = "·"
 
 
 _REASON: Final = 200
-CALLING: Final = "(calling it)"
-"""What it takes to call the function of a profile."""
 _OUTCOMES: Final[Mapping[str, str]] = {
     "xpassed": "passed, though failure is expected",
     "passed": "passed",
@@ -175,6 +174,16 @@ def firmwares(run: Run) -> Table:
     known = {record.platform: record.firmware for record in run.records if record.firmware}
     rows = [[name, f"{one.flash:,}", f"{one.ram:,}", one.compiler, one.flags] for name, one in known.items()]
     return Table("Firmware", ["platform", "flash", "RAM", "compiler", "flags"], rows, (1, 2))
+
+
+def own_compilers(run: Run) -> Table:
+    """What compiled the user's code."""
+    rows = [
+        [called(one), one.platform, one.code_compiler, one.code_flags]
+        for one in run.records
+        if one.code_compiler
+    ]
+    return Table("Compiler of your code", ["call", "platform", "compiler", "flags"], rows)
 
 
 def failures(run: Run) -> Table:

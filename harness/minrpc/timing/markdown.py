@@ -25,6 +25,9 @@ def comparison_markdown(comparison: Comparison, over: Sequence[str] = ()) -> str
     parts = [f"### {headline(comparison)}"]
     if over:
         parts.append("\n".join(f"- **over the limit**: {escape(one, quote=False)}" for one in over))
+    rebuilt = list(_rebuilt(comparison))
+    if rebuilt:
+        parts.append("\n".join(rebuilt))
     parts += _all_times(comparison.changes)
     if any(change.counters for change in comparison.changes):
         parts.append(_counters(comparison.changes))
@@ -33,6 +36,37 @@ def comparison_markdown(comparison: Comparison, over: Sequence[str] = ()) -> str
         parts += _symbols(comparison.sizes)
     parts.append(_method(comparison))
     return "\n\n".join(parts) + "\n"
+
+
+def _rebuilt(comparison: Comparison) -> Iterator[str]:
+    """The calls whose code another compiler or other flags made, with what differs."""
+    bases = {record.key: record for record in comparison.base}
+    found: dict[tuple[str, str, str], None] = {}
+    for record in comparison.head:
+        base = bases.get(record.key)
+        if base is not None:
+            for what, (old, new) in _builds(base, record).items():
+                if old != new:
+                    found[what, *_differing(old, new)] = None
+    for what, before, after in found:
+        yield f"- **built otherwise**: {escape(what, quote=False)}: base `{before}`, head `{after}`"
+
+
+def _builds(base: Record, head: Record) -> dict[str, tuple[list[str], list[str]]]:
+    """How both were compiled, in words, where that is known of both."""
+    firmwares = [f"{one.compiler} {one.flags}" if one else "" for one in (base.firmware, head.firmware)]
+    codes = [f"{one.code_compiler} {one.code_flags}" for one in (base, head)]
+    names = {f"firmware of {head.platform}": firmwares, f"{head.call} on {head.platform}": codes}
+    return {
+        what: (old.split(), new.split()) for what, (old, new) in names.items() if old.strip() and new.strip()
+    }
+
+
+def _differing(base: Sequence[str], head: Sequence[str]) -> tuple[str, str]:
+    """The words that only the one has; all of them where the order alone differs."""
+    old, new = [one for one in base if one not in head], [one for one in head if one not in base]
+    both = (old, new) if old or new else (base, head)
+    return " ".join(both[0]) or "-", " ".join(both[1]) or "-"
 
 
 def headline(comparison: Comparison) -> str:
@@ -173,4 +207,6 @@ def _provenance(records: Sequence[Record]) -> Iterator[str]:
             text += f"; firmware {record.firmware.content_hash[:12]}, {built}"
             floats = record.firmware.floating_point
             text += f", floats by {floats}" if floats else ""
+        if record.code_compiler:
+            text += f"; {record.measurement.name} loaded, {record.code_compiler} {record.code_flags}".rstrip()
         yield text

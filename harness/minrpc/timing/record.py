@@ -43,6 +43,7 @@ class Record:
     arguments: types and shapes, or values, as the command line takes them.
     firmware: None for a board, whose firmware is its own.
     code: bytes by symbol of what was loaded for the call, where it was.
+    code_compiler, code_flags: what compiled that, as its debug information and its caller say.
     function_bytes: of the function itself, without what it calls; 0 where that is not known.
     when: ISO 8601, UTC.
     """
@@ -52,6 +53,8 @@ class Record:
     measurement: Measurement
     firmware: FirmwareRecord | None = None
     code: Mapping[str, int] = field(default_factory=dict, hash=False)
+    code_compiler: str = ""
+    code_flags: str = ""
     function_bytes: int = 0
     when: str = ""
 
@@ -81,6 +84,8 @@ class Record:
             "doubtful_counters": list(one.doubtful),
             "firmware": _firmware(self.firmware) if self.firmware else None,
             "code_bytes": dict(self.code),
+            "code_compiler": self.code_compiler,
+            "code_flags": self.code_flags,
             "function_bytes": self.function_bytes,
             "when": self.when,
         }
@@ -115,6 +120,8 @@ class Record:
             measurement=measurement,
             firmware=FirmwareRecord(**firmware) if firmware else None,
             code=dict(entry.get("code_bytes", {})),
+            code_compiler=entry.get("code_compiler", ""),
+            code_flags=entry.get("code_flags", ""),
             function_bytes=entry.get("function_bytes", 0),
             when=entry["when"],
         )

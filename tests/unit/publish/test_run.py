@@ -16,6 +16,8 @@ from minrpc.publish.html_page import html_page
 from minrpc.publish.markdown_page import markdown_page
 from minrpc.publish.run import Run, run_of
 from minrpc.publish.tables import histogram, own_sizes, profile_tables, why
+from minrpc.timing.compare import compare
+from minrpc.timing.markdown import comparison_markdown
 from minrpc.timing.record import dump
 
 from tests.unit.publish.runs import counted, whole
@@ -91,6 +93,35 @@ def test_of_a_profile_the_function_is_told_and_what_calling_it_takes_is_one_row(
     ]
     assert functions.title == "100 instructions by function"
     assert len(lines.rows) == 2
+
+
+def test_a_tree_without_the_function_is_whole() -> None:
+    (part,) = whole().platforms
+    tree = part.profiles[0].tree
+    assert tree.below("mul", "rest") is tree
+    assert tree.below("evaluate", "rest").total == tree.total == 100
+
+
+def test_other_flags_are_told_first() -> None:
+    compiler = "GNU C17 12.2.1"
+    one = counted([1000])
+    base = replace(one, code={"add": 30}, code_compiler=compiler, code_flags="-mthumb -O2 -DN=1")
+    head = replace(base, code_flags="-mthumb -Os -DN=2")
+    page = comparison_markdown(compare([base], [head]))
+    told = "- **built otherwise**: add(float32[1024], float32[1024], float32[1024]) on bare_mps2_an385: "
+    assert page.index(f"{told}base `-O2 -DN=1`, head `-Os -DN=2`") < page.index("| call")
+    assert "add loaded, GNU C17 12.2.1 -mthumb -Os -DN=2" in page
+    for other in (base, counted([1000])):
+        assert "built otherwise" not in comparison_markdown(compare([base], [other]))
+    assert run_of(Run("kept", records=[head]).to_json()).records == [head]
+
+
+def test_another_compiler_of_the_firmware_is_told_once() -> None:
+    base = [counted([1000]), counted([90], name="mul")]
+    assert base[0].firmware is not None
+    newer = replace(base[0].firmware, compiler="GNU C11 14")
+    page = comparison_markdown(compare(base, [replace(one, firmware=newer) for one in base]))
+    assert page.count("- **built otherwise**: firmware of bare_mps2_an385: base `") == 1
 
 
 def test_own_code_is_told_by_platform() -> None:
