@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import re
 import shlex
+from itertools import takewhile
 from pathlib import Path
 
 import pytest
-from minrpc.cli import COMMANDS, make_parser
+from minrpc.cli import COMMANDS, _joined, make_parser
 from minrpc.plugin import hooks
 from minrpc.targets import load_platforms
 from minrpc.targets.config import _FIELDS
@@ -21,8 +22,19 @@ KINDS = {"console", "python", "toml", "c", "json", "text", "yaml", "cmake", "sh"
 
 @pytest.fixture(autouse=True)
 def own_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(Path.home() / ".cache"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_commands_and_options_of_a_page_exist(page: Path) -> None:
+    for block in blocks_of(page.read_text(encoding="utf-8")):
+        where = f"{page.name}:{block.line}"
+        assert block.kind in KINDS, f"{where}: nobody runs {block.kind}"
+        if block.kind in ("console", "sh"):
+            for command, _ in block.commands():
+                check_words(command, where)
+        elif block.kind == "python" and not block.not_run:
+            compile(block.text, where, "exec")
 
 
 @pytest.mark.slow
@@ -72,10 +84,10 @@ def run_commands(block: Block, where: str, directory: Path) -> None:
 
 def check_words(command: str, where: str) -> None:
     """What can't be run is at least a command that there is."""
-    words = shlex.split(command, comments=True)
+    words = [*takewhile(lambda word: not re.match(r"\d?[|>]", word), shlex.split(command, comments=True))]
     if words[:1] == ["minrpc"]:
         assert words[1] in COMMANDS, f"{where}: {command}"
-        make_parser(words[1]).parse_args(words[1:])
+        make_parser(words[1]).parse_args(_joined(words[1:]))
 
 
 def test_links_lead_somewhere() -> None:

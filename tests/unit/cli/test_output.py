@@ -48,7 +48,7 @@ def numbers(content: object) -> set[str]:
         (("platforms",), "platforms"),
         (("doctor",), "platforms"),
         (("cache",), "entries"),
-        (("bench", "--sizes"), "rows"),
+        pytest.param(("bench", "--sizes"), "rows", marks=pytest.mark.slow),
     ],
     ids=lambda one: one[0] if isinstance(one, tuple) else one,
 )
@@ -102,6 +102,7 @@ def test_a_failed_measurement_leaves_what_was_kept(minrpc: Minrpc) -> None:
     assert len(read_records(Path("kept.json"))) == 1
 
 
+@pytest.mark.slow
 def test_several_at_once_lose_no_entry(minrpc: Minrpc, tmp_path: Path) -> None:
     assert minrpc(*TIME)[0] == 0  # so that none has to build
     words = [(*TIME[:3], str(number), *TIME[4:], "--json", "kept.json") for number in range(6)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,21 @@ def test_a_link_stays_one_and_what_it_points_to_is_replaced(tmp_path: Path) -> N
     change_whole(link, lambda text: f"{text} two")
     assert link.is_symlink()
     assert (directory / "result.json").read_text() == "one two"
+
+
+def test_changes_at_once_lose_nothing(tmp_path: Path) -> None:
+    file = tmp_path / "kept"
+    together = threading.Barrier(8)
+
+    def add(letter: str) -> None:
+        together.wait()
+        for _ in range(20):
+            change_whole(file, lambda text: (text or "") + letter)
+
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(add, "abcdefgh"))
+    assert sorted(file.read_text()) == sorted("abcdefgh" * 20)
+    assert list(tmp_path.iterdir()) == [file]
 
 
 def test_what_is_no_file_is_written_to_and_stays(tmp_path: Path) -> None:

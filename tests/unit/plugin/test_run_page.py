@@ -49,12 +49,12 @@ int twice(int a) { return a < 0 ? t0(a) : added(a, a); }
 def run_of_tests(pytester: pytest.Pytester, *options: str) -> Run:
     pytester.makepyfile(TESTS)
     pytester.makefile(".c", twice=SOURCE)
-    ran = pytester.runpytest_subprocess("--platform", "posix", "--minrpc-report", "page.json", *options)
+    ran = pytester.runpytest("--platform", "posix", "--minrpc-report", "page.json", *options)
     ran.assert_outcomes(passed=2, failed=1, errors=1, skipped=1, xfailed=1, xpassed=1)
     return run_of((pytester.path / "page.json").read_text())
 
 
-@pytest.mark.parametrize("options", [(), ("-n", "2")])
+@pytest.mark.parametrize("options", [(), pytest.param(("-n", "2"), marks=pytest.mark.slow)])
 def test_a_page_has_each_test_of_a_device(pytester: pytest.Pytester, options: tuple[str, ...]) -> None:
     run = run_of_tests(pytester, *options)
     outcomes = {one.test.split("::")[1].split("[")[0]: one for one in run.tests}
@@ -86,7 +86,7 @@ def test_a_page_has_each_test_of_a_device(pytester: pytest.Pytester, options: tu
 def test_other_kinds_of_files(pytester: pytest.Pytester) -> None:
     pytester.makepyfile("def test_right(device):\n    device.info()\n")
     for name, begins in (("page.html", "<!doctype html>"), ("page.md", "### Tests: 1 passed")):
-        ran = pytester.runpytest_subprocess("--platform", "posix", "--minrpc-report", name)
+        ran = pytester.runpytest("--platform", "posix", "--minrpc-report", name)
         ran.assert_outcomes(passed=1)
         assert (pytester.path / name).read_text().startswith(begins)
 
@@ -96,6 +96,6 @@ def test_a_page_that_can_not_be_written_is_told_before_the_tests(
     pytester: pytest.Pytester, name: str
 ) -> None:
     pytester.makepyfile("def test_right(device):\n    device.info()\n")
-    ran = pytester.runpytest_subprocess("--platform", "posix", "--minrpc-report", name)
+    ran = pytester.runpytest("--platform", "posix", "--minrpc-report", name)
     assert ran.ret == pytest.ExitCode.USAGE_ERROR
     ran.stderr.fnmatch_lines([f"*{name}*"])
