@@ -84,6 +84,40 @@ def test_each_batch_is_counted(image: Firmware) -> None:
     assert max(result.counts.by_function(counted.counters.image).values()) > 0.9 * sum(result.batches)
 
 
+@pytest.mark.parametrize("flow", [False, True])
+def test_what_runs_outside_of_batches_is_counted_too(image: Firmware, flow: bool) -> None:
+    with (
+        counters_for(image.elf, flow=flow) as counters,
+        start(image, counters=counters) as running,
+        connect(running) as device,
+    ):
+        lib = device.system_lib()
+        measurer = lib.measure("spin", number=1, repeat=1)
+        measurer(0)
+        timed = counters.in_windows()
+        measurer(ROUNDS)
+        timed = counters.in_windows() - timed
+        before, instructions = counters.executed(), counters.instructions
+        lib["spin"](ROUNDS)
+        called = counters.executed() - before
+        assert counters.instructions - instructions >= called.total
+    inside, outside = (one.by_function(counters.image) for one in (timed, called))
+    most = max(inside, key=lambda name: inside[name])
+    assert outside[most] == inside[most] > 2 * ROUNDS
+
+
+def test_jumps_of_a_loop_are_one_less_than_its_rounds(image: Firmware) -> None:
+    with counting(image) as counted:
+        _ = counted.spin(0)  # also measures an empty function, thousands of times
+        before = counted.counters.jumps_in_windows()
+        _ = counted.spin(ROUNDS, repeat=1)
+        jumps = counted.counters.jumps_in_windows()
+    taken = {at: count - before.get(at, 0) for at, count in jumps.items()}
+    assert max(taken.values()) in (ROUNDS - 1, ROUNDS)
+    executed = counted.counters.in_windows().by_address
+    assert all(count <= executed[at] for at, count in jumps.items())
+
+
 def test_instructions_are_the_time(image: Firmware, own_shift: int) -> None:
     """What one measurement has more instructions than another, it takes longer: to the tick."""
     with counting(image) as counted:

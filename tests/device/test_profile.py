@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from minrpc.counters import Counts, counters_for
 from minrpc.counters.packed_code import packed_function_code
-from minrpc.counters.profile import CALLING, Profile, profile_call
+from minrpc.counters.profile import CALLING, INTERRUPTS, Profile, profile_call
 from minrpc.firmware import Firmware
 from minrpc.pipeline import connect
 from minrpc.publish.provenance import code_compiler
@@ -103,3 +103,38 @@ def test_loaded_code_is_known_by_its_names(image: Firmware, tmp_path: Path) -> N
     assert sizes.keys() == {"outer", "helper"}
     # Behind the firmware's own -Os or -O2, which does not count.
     assert [flag for flag in compiler.flags.split() if flag.startswith("-O")] == ["-O1"]
+    # Lines of each, though the second lies where the first lay.
+    body = LOADED[: LOADED.index("sum +=")].count("\n") + 1
+    for shown, file in ((profile, "loaded.c"), (again, "again.c")):
+        files = {Path(line.file).name for line in shown.lines if line}
+        assert files >= {file}
+        assert not files & ({"loaded.c", "again.c"} - {file})
+        most = max((line for line in shown.lines if line), key=lambda line: shown.lines[line])
+        assert body - 1 <= most.number <= body
+
+
+STORM = Path(__file__).parent / "c" / "storm.c"
+NAMED_LIKE_INTERRUPTS = ("trapezoid", "misread_count", "exchange_all")
+
+
+def test_interrupts_are_what_an_exception_entered_whatever_functions_are_called(image: Firmware) -> None:
+    """Interrupts at all places of calls, returns and tables of jumps change no other function's row."""
+    with (
+        counters_for(image.elf, flow=True) as counters,
+        start(image, counters=counters) as running,
+        connect(running) as device,
+    ):
+        if "code_loading" not in device.info().options:
+            pytest.skip("its firmware takes no code")
+        lib = device.load(STORM, flags=["-O2"])
+        quiet, stormy = (profile_call(lib, counters, "storm", [500, period]) for period in (0, 331))
+    calm = {row.name: (row.own, row.calls) for row in quiet.functions}
+    assert all(calm[name][1] > 100 for name in NAMED_LIKE_INTERRUPTS)
+    if counters.image.machine not in ("EM_ARM", "EM_RISCV"):
+        return
+    rows = {row.name: (row.own, row.calls) for row in stormy.functions}
+    assert rows[INTERRUPTS][1] > 20
+    assert {name: rows[name] for name in NAMED_LIKE_INTERRUPTS} == {
+        name: calm[name] for name in NAMED_LIKE_INTERRUPTS
+    }
+    assert rows.keys() <= {*calm, INTERRUPTS}

@@ -1,61 +1,195 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `minrpc time --constant-time` does: compare what calls with different elements execute and access."""
+"""`minrpc time --constant-time`: compares what calls with different secrets execute and access."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from typing import Any, Final
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
+import numpy.typing as npt
 
-from minrpc.cli.call_arguments import Argument, Array
+from minrpc.cli.call_arguments import Argument, Array, to_host
 from minrpc.cli.source_options import load_with
 from minrpc.counters import counters_for
 from minrpc.counters.constant_time import ConstantTime, check_constant_time
+from minrpc.counters.secret_inputs import LEAST, SecretInputs, secret_inputs
 from minrpc.errors import ConfigurationError
 from minrpc.firmware import build
 from minrpc.host.deadline import Deadline
-from minrpc.library import Sources
+from minrpc.library import LoadedLibrary, Sources
+from minrpc.library.c_types import Parameter, numpy_dtype
+from minrpc.names import listed
 from minrpc.pipeline import connect
 from minrpc.running import start
 from minrpc.targets import Target
+from minrpc.targets.options import split_names
 
-_RANDOM: Final = 6
+
+@dataclass(frozen=True, slots=True)
+class Trials:
+    """Options of the check: secret parameters, by name or number; values from a file; how many inputs."""
+
+    secret: tuple[str, ...]
+    values: Path | None = None
+    tries: int = LEAST
+
+
+def add_arguments(add: Callable[..., Any]) -> None:
+    """Declare the options."""
+    add(
+        "--constant-time",
+        action="store_true",
+        help="measure nothing, but compare what calls with different secrets execute and access, under QEMU",
+    )
+    add(
+        "--secret",
+        action="append",
+        default=[],
+        metavar="NAME[,NAME...]",
+        help="with --constant-time, the parameters that differ, by name, or by number from 1 on",
+    )
+    add(
+        "--inputs",
+        type=Path,
+        metavar="FILE.npz",
+        help="with --constant-time, values by parameter: of a public one its value, of a secret one further "
+        "inputs, each a row",
+    )
+    add(
+        "--tries",
+        type=int,
+        default=LEAST,
+        metavar="N",
+        help=f"with --constant-time, inputs to try (default and least {LEAST})",
+    )
+
+
+def trials_from(secret: Sequence[str], values: Path | None, tries: int) -> Trials:
+    """From the command line. Raises ConfigurationError."""
+    names = split_names(list(secret))
+    if not names:
+        message = "--constant-time compares calls that differ in secrets, and none is named"
+        raise ConfigurationError(message, next_step="name the secret parameters: --secret key, or --secret 1")
+    if tries < LEAST:
+        raise ConfigurationError(
+            f"--tries is at least {LEAST}, not {tries}", next_step=f"write --tries {LEAST}"
+        )
+    return Trials(tuple(names), values, tries)
 
 
 def constant_time(
-    target: Target, function: str, plan: Sequence[Argument], total: Deadline, sources: Sources | None = None
+    target: Target,
+    function: str,
+    plan: Sequence[Argument],
+    trials: Trials,
+    total: Deadline,
+    sources: Sources | None = None,
 ) -> ConstantTime:
-    """Check `function` with arrays of zeros, of ones, and of random elements; numbers are what they are.
+    """Check `function` with the inputs that `trials` says.
 
     sources: what has it, loaded for this; else the firmware's own library has.
 
-    Raises ConfigurationError where nothing differs, or for a target that QEMU does not run.
+    Raises ConfigurationError for parameters and files that don't fit, and for a target that QEMU does not
+    run.
     """
     if target.platform.starts != "qemu":
         message = f"{target.name} does not run under QEMU: nothing can be compared there"
         raise ConfigurationError(message, next_step="name one: --platform bare_mps2_an385")
-    if not any(isinstance(one, Array) for one in plan):
-        message = f"{function} has no array among its arguments: no input differs from another"
-        raise ConfigurationError(message, next_step="give one: --arg 'uint8[32]'")
     firmware = build(target)
     counters = counters_for(firmware.elf, trace=True)
     with ExitStack() as stack:
         running = stack.enter_context(start(firmware, counters=counters, total=total))
         device = stack.enter_context(connect(running, total=total))
         library = load_with(function, device, sources, stack) if sources else None
-        return check_constant_time(device, counters, function, _inputs(plan), library)
+        inputs = inputs_of(function, plan, _parameters(library, function), trials)
+        return check_constant_time(device, counters, function, inputs, library)
 
 
-def _inputs(plan: Sequence[Argument]) -> list[list[Any]]:
-    random = [_input(plan, np.random.default_rng(seed)) for seed in range(_RANDOM)]
-    same = [
-        [np.full_like(one, number) if isinstance(one, np.ndarray) else one for one in random[0]]
-        for number in (0, 1)
+def _parameters(library: LoadedLibrary | None, function: str) -> Sequence[Parameter]:
+    """Of a C function; packed functions say nothing of theirs."""
+    return library[function].function.type.parameters if library is not None else ()
+
+
+def inputs_of(
+    function: str, plan: Sequence[Argument], parameters: Sequence[Parameter], trials: Trials
+) -> SecretInputs:
+    """The calls to compare. Raises ConfigurationError for names and files that don't fit."""
+    names = [
+        parameters[place].name if place < len(parameters) and parameters[place].name else str(place + 1)
+        for place in range(len(plan))
     ]
-    return [*same, *random]
+    secret = [_place(name, names, function) for name in trials.secret]
+    arguments = [
+        host if isinstance(one, Array) else _number(one, parameters, place)
+        for place, (one, host) in enumerate(zip(plan, to_host(plan), strict=True))
+    ]
+    given = _read(trials.values, names, function) if trials.values else {}
+    rows = _own(arguments, {place: value for place, value in given.items() if place in secret}, names)
+    for place, value in given.items():
+        if place not in secret:
+            arguments[place] = _fitting(value, arguments[place], names[place])
+    own = [[values.get(place, value) for place, value in enumerate(arguments)] for values in rows]
+    return secret_inputs(arguments, secret, own=own, tries=trials.tries, names=names)
 
 
-def _input(plan: Sequence[Argument], rng: np.random.Generator) -> list[Any]:
-    return [one.host(rng) if isinstance(one, Array) else one for one in plan]
+def _place(name: str, names: Sequence[str], function: str) -> int:
+    if name in names:
+        return names.index(name)
+    if name.isdigit() and 1 <= int(name) <= len(names):
+        return int(name) - 1
+    step = f"it takes {listed(names, 12)}" if names else "give its arguments with --arg"
+    raise ConfigurationError(f"{function} has no parameter {name}", next_step=step)
+
+
+def _number(value: object, parameters: Sequence[Parameter], place: int) -> Any:  # noqa: ANN401 - a number
+    """A number of numpy's type for the parameter's C type; of 64 bits where that is not known."""
+    dtype = np.dtype(np.float64 if isinstance(value, float) else np.int64)
+    if place < len(parameters):
+        try:
+            dtype = numpy_dtype(parameters[place].type)
+        except TypeError as error:
+            message = f"{parameters[place].name or place + 1} takes no number"
+            raise ConfigurationError(message, next_step="give it an array: --arg 'uint8[16]'") from error
+    try:
+        return np.array([value], dtype)[0]
+    except OverflowError as error:
+        raise ConfigurationError(f"{value} does not fit into {dtype}", next_step="give another") from error
+
+
+def _read(file: Path, names: Sequence[str], function: str) -> Mapping[int, npt.NDArray[Any]]:
+    """The arrays of the file, by the argument that they are for."""
+    try:
+        with np.load(file) as content:
+            return {_place(name, names, function): content[name] for name in content.files}
+    except (OSError, ValueError, BadZipFile, AttributeError) as error:
+        step = "write it with numpy.savez(file, key=..., message=...)"
+        raise ConfigurationError(f"{file} has no arrays by name: {error}", next_step=step) from error
+
+
+def _own(
+    arguments: Sequence[Any], rows: Mapping[int, npt.NDArray[Any]], names: Sequence[str]
+) -> list[dict[int, Any]]:
+    """Further inputs: of each secret in the file its value, or one in each row."""
+    inputs: dict[int, list[Any]] = {}
+    for place, value in rows.items():
+        several = value.ndim == np.ndim(arguments[place]) + 1
+        inputs[place] = [
+            _fitting(row, arguments[place], names[place]) for row in (value if several else [value])
+        ]
+    if len({len(values) for values in inputs.values()}) > 1:
+        raise ConfigurationError("secrets have different numbers of rows", next_step="give all as many")
+    return [dict(zip(inputs, values, strict=True)) for values in zip(*inputs.values(), strict=True)]
+
+
+def _fitting(value: npt.NDArray[Any], like: Any, name: str) -> Any:  # noqa: ANN401 - an array or a number
+    if value.shape != np.shape(like) or value.dtype != like.dtype:
+        raise ConfigurationError(
+            f"{name} is {like.dtype}{list(np.shape(like))}, the file has {value.dtype}{list(value.shape)}",
+            next_step="write the array in this type and shape",
+        )
+    return value if isinstance(like, np.ndarray) else value[()]

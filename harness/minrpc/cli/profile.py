@@ -8,6 +8,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -30,6 +31,7 @@ from minrpc.firmware import Firmware, build
 from minrpc.host.deadline import Deadline
 from minrpc.host.files import check_writable, write_whole
 from minrpc.library import LoadedLibrary
+from minrpc.names import did_you_mean
 from minrpc.pipeline import connect, select
 from minrpc.running import start
 from minrpc.targets import Target
@@ -79,7 +81,11 @@ def main(arguments: argparse.Namespace) -> int:
     print("\n".join(_text(profile, call, target.name, firmware, arguments.top)))
     if arguments.annotate:
         print("\n".join(_annotated(profile, arguments.annotate, firmware)))
-    writers: tuple[Callable[[Profile], str], ...] = (_flame, callgrind, speedscope)
+    writers: tuple[Callable[[Profile], str], ...] = (
+        _flame,
+        partial(callgrind, source=firmware.source),
+        speedscope,
+    )
     for file, writer in zip(files, writers, strict=True):
         if file:
             write_whole(file, writer(profile))
@@ -144,13 +150,12 @@ def _lines_of(firmware: Firmware, name: str) -> list[str]:
 
 def _annotated(profile: Profile, name: str, firmware: Firmware) -> Iterator[str]:
     """The source lines from the function's first to its last, each with what was executed for it."""
-    function = next((one for one in profile.image.functions if one.name == name), None)
-    if function is None and any(one.name == name for one in profile.image.loaded):
-        step = "take a function of the firmware"
-        raise ConfigurationError(f"no source lines are known of {name}, which was loaded", next_step=step)
+    functions = [*profile.image.functions, *(one for code in profile.image.loaded for one in code.functions)]
+    function = next((one for one in functions if one.name == name), None)
     if function is None:
-        raise ConfigurationError(f"the image has no function {name}", next_step="take one of the table")
-    found = [profile.line_table.at(address) for address in range(function.start, function.end)]
+        step = did_you_mean(name, (one.name for one in functions)) or "take a function of the table"
+        raise ConfigurationError(f"the program has no function {name}", next_step=step)
+    found = [profile.image.line_at(address) for address in range(function.start, function.end)]
     own = [line for line in found if line]
     if not own:
         raise ConfigurationError(f"no source line of {name} is known", next_step="build it with -g")

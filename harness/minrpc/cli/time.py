@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Final, Literal
 
 from minrpc.cli.call_arguments import Argument, call_arguments, to_device
-from minrpc.cli.constant_time import constant_time
+from minrpc.cli.constant_time import add_arguments as add_constant_time_options
+from minrpc.cli.constant_time import constant_time, trials_from
 from minrpc.cli.json_output import STDOUT, add_json_option, write_json
 from minrpc.cli.selected import selected
 from minrpc.cli.source_options import (
@@ -69,11 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="what else is counted: under QEMU instructions, branches, loads, stores, cache_misses, ...",
     )
     add("--memory", action="store_true", help="also what of stack, workspace and heap a call needs")
-    add(
-        "--constant-time",
-        action="store_true",
-        help="measure nothing, but compare what calls with different elements execute and access, under QEMU",
-    )
+    add_constant_time_options(add)
     add_build_options(add)
     add_json_option(add, "keep the result here, beside those of other calls")
     add("--plot", type=Path, metavar="FILE", help="draw the samples, as PNG, SVG or PDF")
@@ -94,6 +91,10 @@ def main(arguments: argparse.Namespace) -> int:
         read_records(arguments.json, missing=[])
     selection = selected(arguments)
     total = Deadline("time", options.total_timeout_s)
+    if not arguments.constant_time and (arguments.secret or arguments.inputs):
+        raise ConfigurationError(
+            "--secret and --inputs are for --constant-time", next_step="add --constant-time"
+        )
     if arguments.constant_time:
         targets = [one.changed(cmake_options=arguments.cmake_option) for one in selection.targets]
         return max([_constant_time(arguments, target, plan, total) for target in targets])
@@ -115,9 +116,10 @@ def main(arguments: argparse.Namespace) -> int:
 def _constant_time(
     arguments: argparse.Namespace, target: Target, plan: list[Argument], total: Deadline
 ) -> int:
+    trials = trials_from(arguments.secret, arguments.inputs, arguments.tries)
     sources = sources_from(arguments, arguments.source) if arguments.source else None
     with told_if_unfit(arguments.source):
-        result = constant_time(target, arguments.function, plan, total, sources)
+        result = constant_time(target, arguments.function, plan, trials, total, sources)
     print(f"{target.name}: {result}")
     return 0 if result else 1
 

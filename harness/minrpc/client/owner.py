@@ -44,8 +44,10 @@ class Counters(Protocol):
     def windows(self) -> int:
         """Timed batches that have ended."""
 
-    def note_code(self, base: int, size: int, functions: Mapping[str, tuple[int, int]]) -> None:
-        """Code was loaded, `size` bytes at `base`: address and bytes of its functions by name."""
+    def note_code(
+        self, base: int, size: int, functions: Mapping[str, tuple[int, int]], program: bytes
+    ) -> None:
+        """Code was loaded, `size` bytes at `base`: address and bytes of its functions by name, its ELF."""
 
     def of_batches(self, since: int) -> list[dict[str, int]]:
         """The counters of each timed batch from number `since` on, the oldest first, by name."""

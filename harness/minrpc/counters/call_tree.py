@@ -27,12 +27,14 @@ class CallTree:
     """Calls by who called: node 0 is the root, which is nobody's, and every other comes after its parent.
 
     own: instructions executed in the function itself, as called from there.
+    interrupts: whether a node was entered by an exception; left out for a tree without any.
     """
 
     names: Sequence[str]
     parents: Sequence[int]
     own: Sequence[int]
     calls: Sequence[int]
+    interrupts: Sequence[bool] = ()
 
     @property
     def total(self) -> int:
@@ -52,7 +54,16 @@ class CallTree:
         missing = [0] * (len(self.own) - len(before.own))
         own = [now - then for now, then in zip(self.own, [*before.own, *missing], strict=True)]
         calls = [now - then for now, then in zip(self.calls, [*before.calls, *missing], strict=True)]
-        return CallTree(self.names, self.parents, own, calls)
+        return CallTree(self.names, self.parents, own, calls, self.interrupts)
+
+    def with_interrupts_named(self, name: str) -> CallTree:
+        """The same, with all that interrupts executed in nodes of this name; its calls are the interrupts."""
+        names, calls = list(self.names), list(self.calls)
+        for node, interrupt in enumerate(self.interrupts):
+            if interrupt or (node and names[self.parents[node]] == name):
+                names[node] = name
+                calls[node] *= interrupt
+        return CallTree(names, self.parents, self.own, calls, self.interrupts)
 
     def below(self, name: str, rest: str) -> CallTree:
         """The calls of `name` and all below them; whatever else was executed is one node, `rest`.

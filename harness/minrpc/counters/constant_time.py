@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a function takes the same path and touches the same addresses, whatever its arguments hold.
+"""Whether a function takes the same path and touches the same addresses, whatever its secrets hold.
 
 Equal means equal for the inputs that were tried, on this build of the code, by instructions and addresses. It
-is no proof, and says nothing of instructions whose own time depends on their operands.
+is no proof. Instructions whose own time depends on their operands are listed, not judged.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, Protocol
 
@@ -17,17 +17,18 @@ import numpy.typing as npt
 from minrpc.client import RemoteArray, Session
 from minrpc.client.device_counters import device_counters
 from minrpc.counters.image import Image
-from minrpc.counters.lines import LineTable
 from minrpc.counters.profile import Measures
-from minrpc.counters.qemu_counters import STEP_JUMP, STEP_STORE, QemuCounters
+from minrpc.counters.qemu_counters import STEP_JUMP, STEP_STORE, QemuCounters, Trace
+from minrpc.counters.secret_inputs import SecretInputs
+from minrpc.counters.variable_time import variable_time_instructions
 from minrpc.errors import ConfigurationError, HarnessError
 
-Trace = npt.NDArray[np.void]
+Steps = npt.NDArray[np.void]
 Bytes = npt.NDArray[np.uint8]
 
 
 class Functions(Measures, Protocol):
-    """What has the function: it is measured, and called."""
+    """A library or a module: measures and calls its functions by name."""
 
     def __getitem__(self, name: str, /) -> Callable[..., Any]: ...
 
@@ -37,6 +38,7 @@ class Functions(Measures, Protocol):
 _TRIES: Final = 20
 # The bytes that an access may reach, whose size is not known.
 _WORD: Final = np.arange(8)
+_SHOWN: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +62,12 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class ConstantTime:
-    """What comparing the runs gave. As a bool: whether all were equal.
+    """The runs, compared. As a bool: whether all were equal.
 
+    inputs: how many were tried. steps: jumps and accesses of the first run.
     masked: no interrupt could come in a run; else those runs count that came out the same twice.
+    tried: the inputs by kind, in words; "" where the caller made them.
+    variable_time: executed instructions whose own time depends on their operands, with function and line.
     """
 
     function: str
@@ -70,18 +75,29 @@ class ConstantTime:
     steps: int
     differences: tuple[Difference, ...]
     masked: bool = True
+    tried: str = ""
+    variable_time: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
         return not self.differences
 
     def __str__(self) -> str:
-        if self.differences:
-            lines = [f"{self.function} depends on its input:", *(f"  {one}" for one in self.differences)]
-            return "\n".join(lines)
         how = "" if self.masked else ", interrupts not masked"
-        return (
+        head = (
             f"{self.function} took the same path and the same addresses, {self.steps:,} steps, for these "
             f"{self.inputs} inputs{how}; that is no proof for others"
+        )
+        if self.differences:
+            head = f"{self.function} depends on its input, {self.inputs} were tried:"
+        more = len(self.differences) - _SHOWN
+        return "\n".join(
+            [
+                head,
+                *(f"  {one}" for one in self.differences[:_SHOWN]),
+                *([f"  and {more} other inputs"] if more > 0 else []),
+                *([f"  {self.tried}"] if self.tried else []),
+                *(f"  warning: {one}: its own time may depend on its operands" for one in self.variable_time),
+            ]
         )
 
 
@@ -89,39 +105,102 @@ def check_constant_time(
     device: Session,
     counters: QemuCounters,
     name: str,
-    inputs: Sequence[Sequence[Any]],
+    inputs: SecretInputs | Sequence[Sequence[Any]],
     library: Functions | None = None,
 ) -> ConstantTime:
     """Call `name` with each of `inputs`, and compare what it executed and accessed, step by step.
 
+    inputs: `secret_inputs` makes them of one call's arguments; or the arguments of each call. Arrays of numpy
+        are copied to the same addresses for each input, so all must be of one shape and type; other arguments
+        go as they are.
+    counters: with `trace=True`; the device was started with them.
+    library: has the function, where it is not the firmware's own.
+
     Interrupts are masked meanwhile. Where the firmware can't, two runs of an input that are equal had none.
-
-    Arrays of numpy are copied to the same addresses for each input, so all must be of one shape and type;
-    other arguments go as they are. The device was started with `counters`, which keep traces.
-    library: what has the function, where it is not the firmware's own.
-
     The call that is traced is not the first of an input: a function that overwrites what it reads would be
     traced with what it has made of its input. Where that shows no difference, it is refused.
 
     Raises ConfigurationError for inputs that don't fit together, and for such a function, HarnessError where
-    no two runs of an input are equal, ValueError for a run that is too long to keep.
+    no two runs of an input are equal.
     """
-    arguments = _on_device(device, inputs)
+    given = inputs.calls if isinstance(inputs, SecretInputs) else inputs
+    arguments = _on_device(device, given)
     functions: Functions = library if library is not None else device.system_lib()
     masks = bool(device_counters(device.rpc))
     measurer = functions.measure(name, number=1, repeat=1, interrupts_masked=masks)
-    traces = []
-    for given in inputs:
-        traces.append(_trace(measurer, counters, name, _copied(arguments, given)))
-    lines = LineTable(counters.image.path)
-    found = [
-        difference(index, traces[0], other, counters.image, lines)
-        for index, other in enumerate(traces[1:], 1)
-    ]
+    tracer = _Tracer(lambda call: measurer(*_copied(arguments, call)), counters, name)
+    before = counters.in_windows()
+    first = tracer.trace(given[0])
+    found = [_compared(tracer, index, first, given[0], other) for index, other in enumerate(given[1:], 1)]
     differences = tuple(one for one in found if one is not None)
     if not differences:
-        _require_kept_input(functions[name], name, arguments, inputs, traces)
-    return ConstantTime(name, len(inputs), len(traces[0]), differences, masks)
+        _require_kept_input(functions[name], name, arguments, given, tracer, first)
+    executed = (counters.in_windows() - before).by_address
+    return ConstantTime(
+        name,
+        len(given),
+        first.length,
+        differences,
+        masks,
+        str(inputs) if isinstance(inputs, SecretInputs) else "",
+        variable_time_instructions(counters.image, executed),
+    )
+
+
+class _Tracer:
+    """Traces runs of one function. run: calls it with an input."""
+
+    def __init__(self, run: Callable[[Sequence[Any]], object], counters: QemuCounters, name: str) -> None:
+        self._run = run
+        self._counters = counters
+        self._name = name
+
+    @property
+    def image(self) -> Image:
+        """What the device runs."""
+        return self._counters.image
+
+    def trace(self, given: Sequence[Any], like: Trace | None = None, kept_from: int = 0) -> Trace:
+        """The trace of a call: the first that equals `like`, or that comes twice, so that a difference from
+        run to run, as an interrupt makes, is not taken for the input's doing."""
+        seen: list[Trace] = [] if like is None else [like]
+        self._counters.keep_trace_from(kept_from)
+        try:
+            for _ in range(_TRIES):
+                self._run(given)
+                trace = self._counters.last_trace()
+                if any(trace.equals(before) for before in seen):
+                    return trace
+                seen.append(trace)
+        finally:
+            self._counters.keep_trace_from(0)
+        raise HarnessError(
+            f"no two of {_TRIES} runs of {self._name} with the same input were equal",
+            next_step="what it keeps from call to call must be the same each time",
+        )
+
+    def chunks(self, given: Sequence[Any], trace: Trace) -> Iterator[Steps]:
+        """All steps of the call with this trace, in order; those that were not kept come of new runs."""
+        at = 0
+        while at < trace.length:
+            steps = (trace if at == 0 else self.trace(given, trace, at)).steps
+            yield steps
+            at += len(steps)
+
+
+def _compared(
+    tracer: _Tracer, index: int, first: Trace, first_given: Sequence[Any], given: Sequence[Any]
+) -> Difference | None:
+    """The place where a run with `given` parts from the first input's; None where all is equal."""
+    other = tracer.trace(given, first)
+    if other.equals(first):
+        return None
+    at = first.equal_steps(other)
+    steps = [
+        tracer.trace(call, trace, at).steps if at else trace.steps
+        for call, trace in ((first_given, first), (given, other))
+    ]
+    return difference(index, steps[0], steps[1], tracer.image, at)
 
 
 def _on_device(device: Session, inputs: Sequence[Sequence[Any]]) -> list[RemoteArray | None]:
@@ -152,38 +231,43 @@ def _require_kept_input(
     name: str,
     arguments: Sequence[RemoteArray | None],
     inputs: Sequence[Sequence[Any]],
-    traces: Sequence[Trace],
+    tracer: _Tracer,
+    trace: Trace,
 ) -> None:
-    """Raise ConfigurationError where a call overwrites what it has read of an array that is an input."""
-    for given, trace in zip(inputs, traces, strict=True):
+    """Raise ConfigurationError where a call overwrites what it has read of an array that is an input.
+
+    The inputs have one trace, so its loads are those of all.
+    """
+    written: set[int] = set()
+    for given in inputs:
         function(*_copied(arguments, given))
         for place, array in enumerate(arguments):
             if array is None or all(np.array_equal(other[place], given[place]) for other in inputs):
                 continue
-            written = np.flatnonzero(_bytes(array.numpy()) != _bytes(given[place]))
-            if _loads_first(trace, np.unique((array.address + written) // len(_WORD)) * len(_WORD)):
-                raise ConfigurationError(
-                    f"{name} overwrites its input: the call that is traced finds what an earlier one left",
-                    stage="constant time",
-                    next_step=f"check a function that copies the input, and then calls {name} with the copy",
-                )
+            changed = np.flatnonzero(_bytes(array.numpy()) != _bytes(given[place]))
+            written.update((array.address + changed).tolist())
+    if written and _loads_first(tracer.chunks(inputs[0], trace), written):
+        raise ConfigurationError(
+            f"{name} overwrites its input: the call that is traced finds what an earlier one left",
+            stage="constant time",
+            next_step=f"check a function that copies the input, and then calls {name} with the copy",
+        )
 
 
-def _loads_first(trace: Trace, words: npt.NDArray[np.int64]) -> bool:
-    """Whether the first access to something of one of these words of 64 bits is a load."""
-    addresses = (words[:, None] + _WORD).ravel()
-    reaching = (words[:, None] + np.arange(1 - len(_WORD), len(_WORD))).ravel()
-    what = trace["what"]
-    accesses = what[what & np.uint64(STEP_JUMP) == 0]
-    places = accesses & ~np.uint64(STEP_STORE)
-    accesses = accesses[np.isin(places, reaching.astype(np.uint64))]
+def _loads_first(chunks: Iterable[Steps], written: Collection[int]) -> bool:
+    """Whether the first access to something of the words of 64 bits around these bytes is a load."""
+    words = np.unique(np.array(sorted(written), np.int64) // len(_WORD)) * len(_WORD)
+    due = set((words[:, None] + _WORD).ravel().tolist())
+    reaching = (words[:, None] + np.arange(1 - len(_WORD), len(_WORD))).ravel().astype(np.uint64)
     stored: set[int] = set()
-    due = set(addresses.tolist())
-    for access in accesses.tolist():
-        if access & STEP_STORE:
-            stored.update(range(access - STEP_STORE, access - STEP_STORE + len(_WORD)))
-        elif access in due and access not in stored:
-            return True
+    for steps in chunks:
+        what = steps["what"]
+        accesses = what[what & np.uint64(STEP_JUMP) == 0]
+        for access in accesses[np.isin(accesses & ~np.uint64(STEP_STORE), reaching)].tolist():
+            if access & STEP_STORE:
+                stored.update(range(access - STEP_STORE, access - STEP_STORE + len(_WORD)))
+            elif access in due and access not in stored:
+                return True
     return False
 
 
@@ -195,42 +279,15 @@ def _form(value: object) -> object:
     return (value.shape, value.dtype) if isinstance(value, np.ndarray) else type(value)
 
 
-def _trace(measurer: Any, counters: QemuCounters, name: str, call: Sequence[object]) -> Trace:  # noqa: ANN401
-    """The trace of a call in which no interrupt was: the first that comes twice, so that what else differs
-    from run to run is not taken for the input's doing."""
-    seen: list[Trace] = []
-    for _ in range(_TRIES):
-        measurer(*call)
-        trace = counters.last_trace()
-        if any(np.array_equal(trace, before) for before in seen):
-            return trace
-        seen.append(trace)
-    raise HarnessError(
-        f"no two of {_TRIES} runs of {name} with the same input were equal",
-        next_step="what it keeps from call to call must be the same each time",
-    )
-
-
-def difference(index: int, one: Trace, other: Trace, image: Image, lines: LineTable) -> Difference | None:
-    """Where `other` parts from `one`; None where it does not."""
+def difference(index: int, one: Steps, other: Steps, image: Image, first: int = 0) -> Difference:
+    """The place where `other` parts from `one`. first: number of their first steps."""
     length = min(len(one), len(other))
     unequal = np.flatnonzero(one[:length] != other[:length])
-    if len(unequal) == 0:
-        if len(one) == len(other):
-            return None
-        at = length
-    else:
-        at = int(unequal[0])
+    at = int(unequal[0]) if len(unequal) else length
     here = at < length and one[at]["where"] == other[at]["where"]
     if here and not (int(one[at]["what"]) | int(other[at]["what"])) & STEP_JUMP:
-        return Difference(index, "addresses", _place(int(one[at]["where"]), image, lines), at)
+        return Difference(index, "addresses", image.place_of(int(one[at]["where"])), first + at)
     # Up to there both went straight on from the same place: they part at the first jump of the two.
     jumps = [int(trace[at]["what"]) for trace in (one, other) if at < len(trace)]
     ends = [jump - STEP_JUMP for jump in jumps if jump & STEP_JUMP]
-    return Difference(index, "path", _place(min(ends, default=0) - 1, image, lines), at)
-
-
-def _place(address: int, image: Image, lines: LineTable) -> str:
-    function, line = image.function_at(address), lines.at(address)
-    name = function.name if function else f"0x{address:x}"
-    return f"{name} at {line.file.rpartition('/')[2]}:{line.number}" if line else name
+    return Difference(index, "path", image.place_of(min(ends, default=0) - 1), first + at)

@@ -1,41 +1,56 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which lines of C were executed, from the plugin's counts: nothing is added to the image that runs.
+"""Lines of C that were executed, from the plugin's counts: nothing is added to the image that runs.
 
 As lcov's files have it (geninfo(1)): `genhtml`, and what shows coverage in reviews, read them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 
-from minrpc.counters.image import Image
-from minrpc.counters.lines import LineTable
-from minrpc.counters.qemu_counters import Counts
+from minrpc.counters.image import Image, LoadedCode
+from minrpc.counters.lines import Line
 from minrpc.host.files import change_whole
 
 Lines = dict[str, dict[int, int]]
 """How often each line was executed that has code, by file."""
 
 
-def covered_lines(image: Image, counts: Counts, source: Callable[[str], Path]) -> Lines:
-    """Lines of the sources that are here, each as often as the instruction of it that was executed most.
+def covered_lines(
+    image: Image,
+    executed: Sequence[tuple[LoadedCode | None, Mapping[int, int]]],
+    source: Callable[[str], Path | None],
+) -> Lines:
+    """Lines that have code, each as often as the instruction of it that was executed most.
 
-    source: where the file is that the debug information calls so.
+    executed: of the image (None) and of each piece of code that was loaded, instructions by address.
+    source: the file that the debug information calls so; None for a file that is not wanted.
     """
-    paths: dict[str, str] = {}
+    find = cache(source)
     lines: Lines = {}
-    for address, line in LineTable(image.path).starts.items():
-        if image.function_at(address) is None:
-            continue
-        if line.file not in paths:
-            path = source(line.file)
-            paths[line.file] = str(path) if path.is_file() else ""
-        if paths[line.file]:
-            numbers = lines.setdefault(paths[line.file], {})
-            executed = counts.by_address.get(address, 0)
-            numbers[line.number] = max(numbers.get(line.number, 0), executed)
+    for code, counts in executed:
+        for line, count in _counted(code or image, counts):
+            path = find(line.file)
+            if path is not None and path.is_file():
+                numbers = lines.setdefault(str(path), {})
+                numbers[line.number] = max(numbers.get(line.number, 0), count)
     return lines
+
+
+def _counted(code: Image | LoadedCode, counts: Mapping[int, int]) -> Iterator[tuple[Line, int]]:
+    """Lines and executions: of the address where each line begins, and of all others that it has.
+
+    Several lines may begin at one address, as a function's first line and its body do.
+    """
+    for address, line in code.lines.starts:
+        if isinstance(code, LoadedCode) or code.function_at(address) is not None:
+            yield line, counts.get(address, 0)
+    for address, count in counts.items():
+        found = code.lines.at(address)
+        if found is not None:
+            yield found, count
 
 
 def lcov(lines: Mapping[str, Mapping[int, int]]) -> str:

@@ -6,16 +6,20 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, field
 from functools import cached_property
+from io import BytesIO
 from pathlib import Path
-from typing import Final, Literal, NamedTuple
+from typing import BinaryIO, Final, Literal, NamedTuple
 
 from elftools.dwarf.compileunit import CompileUnit
 from elftools.dwarf.die import DIE
 from elftools.elf.constants import SH_FLAGS
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import Symbol, SymbolTableSection
+
+from minrpc.counters.lines import Line, LineTable
 
 TIMER_START: Final = "minrpc_timer_start"
 TIMER_STOP: Final = "minrpc_timer_stop"
@@ -49,6 +53,31 @@ class Code(NamedTuple):
     size: int
 
 
+@dataclass(frozen=True)
+class LoadedCode:
+    """Code that a device was given while it ran: `size` bytes at `base`, of the ELF file `program`."""
+
+    base: int
+    size: int
+    functions: tuple[Function, ...]
+    program: bytes = field(repr=False)
+
+    @cached_property
+    def lines(self) -> LineTable:
+        """Its lines of source."""
+        return LineTable(BytesIO(self.program))
+
+    @cached_property
+    def contents(self) -> Sequence[tuple[int, bytes]]:
+        """Its sections: address and bytes."""
+        return _contents(BytesIO(self.program))
+
+    def function_at(self, address: int) -> Function | None:
+        """The smallest function at `address`: what has no name of its own is in one for all."""
+        found = [one for one in self.functions if one.start <= address < one.end]
+        return min(found, key=lambda one: one.end - one.start, default=None)
+
+
 class Region(NamedTuple):
     """Memory by its kind: `size` bytes at `base`."""
 
@@ -71,7 +100,13 @@ class Image:
     def __init__(self, path: Path) -> None:
         self.path = path
         # What a device was given while it ran, in the order of loading: a later one lies over an earlier.
-        self.loaded: list[Function] = []
+        self.loaded: list[LoadedCode] = []
+
+    def as_of_now(self) -> Image:
+        """The same; what is loaded later is not in it."""
+        now = copy(self)
+        now.loaded = list(self.loaded)
+        return now
 
     @cached_property
     def functions(self) -> tuple[Function, ...]:
@@ -146,13 +181,53 @@ class Image:
 
     def function_at(self, address: int) -> Function | None:
         """The function whose code is at `address`, also one that was loaded."""
-        for one in reversed(self.loaded):
-            if one.start <= address < one.end:
-                return one
+        code = self._loaded_at(address)
+        if code is not None:
+            return code.function_at(address)
         index = bisect_right(self._starts, address) - 1
         if index < 0 or address >= self.functions[index].end:
             return None
         return self.functions[index]
+
+    @cached_property
+    def lines(self) -> LineTable:
+        """Lines of the image's own source."""
+        with self.path.open("rb") as stream:
+            return LineTable(stream)
+
+    def line_at(self, address: int) -> Line | None:
+        """The line that the code at `address` was made from, also code that was loaded; None if unknown."""
+        code = self._loaded_at(address)
+        return (code or self).lines.at(address)
+
+    def place_of(self, address: int) -> str:
+        """Function, file and line of the code at `address`: "mul at scale.c:12"."""
+        function, line = self.function_at(address), self.line_at(address)
+        name = function.name if function else f"0x{address:x}"
+        return f"{name} at {line.file.rpartition('/')[2]}:{line.number}" if line else name
+
+    def bytes_at(self, address: int, size: int) -> bytes:
+        """Up to `size` bytes of the program at `address`, also of loaded code; b"" where it has none."""
+        code = self._loaded_at(address)
+        for base, data in (code or self).contents:
+            if 0 <= address - base < len(data):
+                return data[address - base : address - base + size]
+        return b""
+
+    @cached_property
+    def contents(self) -> Sequence[tuple[int, bytes]]:
+        """Its sections: address and bytes."""
+        with self.path.open("rb") as stream:
+            return _contents(stream)
+
+    def _loaded_at(self, address: int) -> LoadedCode | None:
+        return next((one for one in reversed(self.loaded) if 0 <= address - one.base < one.size), None)
+
+    @cached_property
+    def wide(self) -> bool:
+        """Whether addresses have 64 bits."""
+        with self.path.open("rb") as stream:
+            return bool(ELFFile(stream).elfclass == 64)
 
     @cached_property
     def _starts(self) -> Sequence[int]:
@@ -163,6 +238,15 @@ def _symbols(file: ELFFile) -> Iterator[Symbol]:
     for table in file.iter_sections():
         if isinstance(table, SymbolTableSection):
             yield from table.iter_symbols()
+
+
+def _contents(stream: BinaryIO) -> Sequence[tuple[int, bytes]]:
+    sections = ELFFile(stream).iter_sections()
+    return [
+        (one["sh_addr"], one.data())
+        for one in sections
+        if one["sh_flags"] & SH_FLAGS.SHF_ALLOC and one["sh_type"] == "SHT_PROGBITS"
+    ]
 
 
 def _writable(flags: int) -> bool:

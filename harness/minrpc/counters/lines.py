@@ -6,7 +6,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 from elftools.dwarf.lineprogram import LineProgram
 from elftools.elf.elffile import ELFFile
@@ -20,25 +20,25 @@ class Line(NamedTuple):
 
 
 class LineTable:
-    """The lines of the code in the ELF file at `path`; none where it has no debug information."""
+    """The lines of the code in an ELF file; none where it has no debug information."""
 
-    def __init__(self, path: Path) -> None:
-        with path.open("rb") as stream:
-            rows = sorted(_rows(ELFFile(stream)), key=lambda row: row[:2])
+    def __init__(self, program: BinaryIO) -> None:
+        # Of several rows at an address the last one counts, as binutils has it. Sorting is stable.
+        rows = sorted(_rows(ELFFile(program)), key=lambda row: row[:2])
         self._starts = [start for start, _, _ in rows]
         self._lines = [line for _, _, line in rows]
 
     def at(self, address: int) -> Line | None:
-        """What the code at `address` was made from; None where nothing tells."""
+        """The line that the code at `address` was made from; None where nothing tells."""
         index = bisect_right(self._starts, address) - 1
         return self._lines[index] if index >= 0 else None
 
     @property
-    def starts(self) -> dict[int, Line]:
-        """Where code of a line begins, by address."""
-        return {
-            start: line for start, line in zip(self._starts, self._lines, strict=True) if line is not None
-        }
+    def starts(self) -> list[tuple[int, Line]]:
+        """Where code of each line begins, by address: several lines may begin at one."""
+        return [
+            (start, line) for start, line in zip(self._starts, self._lines, strict=True) if line is not None
+        ]
 
 
 def _rows(file: ELFFile) -> Iterator[tuple[int, bool, Line | None]]:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,18 +11,13 @@ from typing import Any, Final, Protocol
 
 from minrpc.counters.call_tree import CallTree, Row
 from minrpc.counters.image import Image
-from minrpc.counters.lines import Line, LineTable
+from minrpc.counters.lines import Line
 from minrpc.counters.qemu_counters import Counts, QemuCounters
 from minrpc.errors import HarnessError
 
 INTERRUPTS: Final = "(interrupts)"
 CALLING: Final = "(calling it)"
 """What it takes to call the function: the evaluator, and the conversion of arguments."""
-
-# What an interrupt or exception is entered by, as runtimes name it. Nothing calls such a function.
-_ENTRIES: Final = re.compile(r"isr|irq|interrupt|trap|exc(eption)?|nmi|systick|timer_handler", re.IGNORECASE)
-# Functions about interrupts that are called as others are: irq_lock and its like.
-_CALLED: Final = re.compile(r"lock|enable|disable|connect|init", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -50,14 +44,8 @@ class Profile:
 
     @cached_property
     def settled(self) -> CallTree:
-        """The tree, with all that an interrupt executed in one node of the function that it interrupted."""
-        tree = self.tree
-        names = list(tree.names)
-        for node, name in enumerate(names):
-            inside = names[tree.parents[node]] == INTERRUPTS
-            if node and (inside or (_ENTRIES.search(name) and not _CALLED.search(name))):
-                names[node] = INTERRUPTS
-        return CallTree(names, tree.parents, tree.own, tree.calls)
+        """The tree, with all that exceptions executed in nodes of the function that they interrupted."""
+        return self.tree.with_interrupts_named(INTERRUPTS)
 
     @cached_property
     def called(self) -> CallTree:
@@ -72,25 +60,19 @@ class Profile:
         for address, count in self.counts.by_address.items():
             function = self.image.function_at(address)
             if function is not None and function.name in functions:
-                sums[self.line_table.at(address)] += count
+                sums[self.image.line_at(address)] += count
         return dict(sums.most_common())
 
     @cached_property
     def lines(self) -> Mapping[Line | None, int]:
         """By source line, most first; None is code without any."""
-        table = self.line_table
         sums: dict[Line | None, int] = {}
         for address, count in self.counts.by_address.items():
-            line = table.at(address)
+            line = self.image.line_at(address)
             sums[line] = sums.get(line, 0) + count
         if self.counts.elsewhere:
             sums[None] = sums.get(None, 0) + self.counts.elsewhere
         return dict(sorted(sums.items(), key=lambda item: -item[1]))
-
-    @cached_property
-    def line_table(self) -> LineTable:
-        """Of the image."""
-        return LineTable(self.image.path)
 
     def check(self) -> None:
         """Raise HarnessError unless all sums are equal: the plugin, or this, is wrong then."""
@@ -123,6 +105,7 @@ def profile_call(lib: Measures, counters: QemuCounters, name: str, arguments: Se
     measurer(*arguments)
     tree, counts = counters.call_tree(), counters.in_windows()
     measurer(*arguments)
-    profile = Profile(name, counters.image, counters.call_tree() - tree, counters.in_windows() - counts)
+    image = counters.image.as_of_now()
+    profile = Profile(name, image, counters.call_tree() - tree, counters.in_windows() - counts)
     profile.check()
     return profile

@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from html import escape
+from pathlib import Path
 from typing import Any, Final
 
 from minrpc.counters.call_tree import CallTree
@@ -16,24 +17,57 @@ from minrpc.reports.colors import warm
 _SCHEMA: Final = "https://www.speedscope.app/file-format-schema.json"
 
 
-def callgrind(profile: Profile) -> str:
-    """As valgrind's manual has the format: costs by line, and calls with their inclusive cost."""
+def callgrind(profile: Profile, source: Callable[[str], Path] = Path) -> str:
+    """As valgrind's manual has the format: costs by line, and calls with their inclusive cost.
+
+    source: the file that the debug information calls so. A call stands at the first line of its caller:
+    counts tell who called, not from which line.
+    """
     text = ["# callgrind format", "version: 1", "creator: minrpc", f"cmd: {profile.name}"]
     text += ["positions: line", "events: Instructions", f"summary: {profile.total}", ""]
+    places = _places(profile)
     arcs = _arcs(profile.tree)
-    for function, lines in sorted(_by_function(profile).items()):
-        text += [f"fl={_first_file(lines)}", f"fn={function}"]
-        file = _first_file(lines)
-        for line, count in sorted(lines.items(), key=lambda item: item[0] or ("", 0)):
-            here, number = line or ("", 0)
+    costs = _by_function(profile)
+    for function in sorted(costs.keys() | arcs.keys()):
+        file, first = places.get(function, _NOWHERE)
+        text += [f"fl={_path(file, source)}", f"fn={function}"]
+        for callee, (calls, inclusive) in sorted(arcs.get(function, {}).items()):
+            to, line = places.get(callee, _NOWHERE)
+            text += [f"cfi={_path(to, source)}", f"cfn={callee}", f"calls={max(calls, 1)} {line}"]
+            text.append(f"{first} {inclusive}")
+        for here, number, count in _lines_of(costs.get(function, {}), file):
             if here != file:
-                text.append(f"fi={here}")
+                text.append(f"fi={_path(here, source)}")
                 file = here
             text.append(f"{number} {count}")
-        for callee, (calls, inclusive) in sorted(arcs.pop(function, {}).items()):
-            text += [f"cfn={callee}", f"calls={max(calls, 1)} 0", f"0 {inclusive}"]
         text.append("")
     return "\n".join(text) + "\n"
+
+
+_NOWHERE: Final = Line("", 0)
+
+
+def _path(file: str, source: Callable[[str], Path]) -> str:
+    """Where the file is, if it is here; else its name in the debug information."""
+    path = source(file) if file else Path()
+    return str(path.absolute()) if path.is_file() else file or "???"
+
+
+def _lines_of(costs: Mapping[Line | None, int], file: str) -> list[tuple[str, int, int]]:
+    """File, line and count of each line, those of the function's own `file` first."""
+    rows = [(*(line or Line(file, 0)), count) for line, count in costs.items()]
+    return sorted(rows, key=lambda row: (row[0] != file, row))
+
+
+def _places(profile: Profile) -> dict[str, Line]:
+    """File and first line of each function in which something was executed."""
+    places: dict[str, Line] = {}
+    for address in profile.counts.by_address:
+        function = profile.image.function_at(address)
+        line = profile.image.line_at(function.start) if function else None
+        if function is not None and line is not None:
+            places.setdefault(function.name, line)
+    return places
 
 
 def _by_function(profile: Profile) -> dict[str, dict[Line | None, int]]:
@@ -41,16 +75,12 @@ def _by_function(profile: Profile) -> dict[str, dict[Line | None, int]]:
     for address, count in profile.counts.by_address.items():
         function = profile.image.function_at(address)
         lines = sums.setdefault(function.name if function else "?", {})
-        line = profile.line_table.at(address)
+        line = profile.image.line_at(address)
         lines[line] = lines.get(line, 0) + count
     if profile.counts.elsewhere:
         lines = sums.setdefault("?", {})
         lines[None] = lines.get(None, 0) + profile.counts.elsewhere
     return sums
-
-
-def _first_file(lines: dict[Line | None, int]) -> str:
-    return next((line.file for line in lines if line), "")
 
 
 def _arcs(tree: CallTree) -> dict[str, dict[str, tuple[int, int]]]:

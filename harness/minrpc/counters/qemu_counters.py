@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the guest executes, counted by our plugin in QEMU, in memory that it shares with us.
+"""Counts of the guest's instructions: our plugin in QEMU makes them, in memory that it shares with us.
 
-The layout of that memory is tcg_plugin.c's: a page of control, the windows, the counters twice (since QEMU's
-start, and of what was executed inside windows), the image's functions, and who called whom. The guest waits
-for us when we read them, so nothing changes meanwhile.
+The layout of that memory is tcg_plugin.c's: a page of control; the windows; how often each block of code was
+executed; the image's functions; who called whom; a trace. Sizes of all structures are in it, and the plugin
+refuses memory whose structures have other sizes than its own.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import mmap
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -20,20 +21,25 @@ import numpy as np
 import numpy.typing as npt
 
 from minrpc.counters.call_tree import CallTree
-from minrpc.counters.image import Code, Function, Image, Region
+from minrpc.counters.image import Code, Function, Image, LoadedCode, Region
 from minrpc.counters.plugin_build import plugin_for
-from minrpc.errors import ConfigurationError
+from minrpc.errors import ConfigurationError, HarnessError
 
-_LAYOUT: Final = 5
-_MAX_RANGES: Final = 16
+_LAYOUT: Final = 6
 _MAX_EDGES: Final = 16
 _MAX_REGIONS: Final = 16
 _WINDOWS: Final = 65536
 _NODES: Final = 65536
+_BLOCKS: Final = 1 << 18
+_MEMBERS: Final = 1 << 22
 _STEPS: Final = 1 << 20
-# Of code that is loaded while QEMU runs: functions, and instructions that are counted one by one.
-_LOADED: Final = 8192
-_LOADED_SLOTS: Final = 1 << 18
+_CHECKPOINTS: Final = 1 << 20
+CHECKPOINT: Final = 4096
+"""Steps of a trace from one checkpoint to the next."""
+# Of code that is loaded while QEMU runs: blocks of memory, functions, and instructions that have a counter.
+_LOADED_RANGES: Final = 8192
+_LOADED: Final = 65536
+_LOADED_SLOTS: Final = 1 << 22
 
 _RANGE: Final = np.dtype([(name, "<u8") for name in ("base", "size", "shift", "first")])
 _REGION: Final = np.dtype([(name, "<u8") for name in ("base", "size", "kind")])
@@ -41,24 +47,31 @@ _FUNCTION: Final = np.dtype([(name, "<u8") for name in ("start", "end")])
 _NODE: Final = np.dtype(
     [
         *((name, "<u4") for name in ("parent", "function", "child", "sibling")),
-        *((name, "<u8") for name in ("instructions", "calls")),
+        *((name, "<u8") for name in ("interrupt", "instructions", "calls")),
+    ]
+)
+_BLOCK: Final = np.dtype(
+    [
+        *((name, "<u8") for name in ("runs", "runs_in_windows", "jumps_in_windows", "last")),
+        *((name, "<u4") for name in ("first", "instructions")),
     ]
 )
 _CONTROL: Final = np.dtype(
     [
-        *((name, "<u8") for name in ("layout", "ranges", "opens", "closes", "windows_at", "windows_max")),
-        *((name, "<u8") for name in ("counters", "live_at", "inside_at", "slow_from", "slow_to")),
-        ("range", _RANGE, _MAX_RANGES),
+        ("layout", "<u8"),
+        ("sizes", "<u8", 7),
+        *((name, "<u8") for name in ("ranges_at", "ranges", "opens", "closes", "windows_at", "windows_max")),
+        *((name, "<u8") for name in ("counters", "parts_at", "parts_in_windows_at", "blocks_at")),
+        *((name, "<u8") for name in ("blocks_max", "members_at", "members_max", "slow_from", "slow_to")),
         ("open_at", "<u8", _MAX_EDGES),
         ("close_at", "<u8", _MAX_EDGES),
-        *((name, "<u8") for name in ("look_at", "machine", "functions_at", "functions")),
+        *((name, "<u8") for name in ("look_at", "machine", "wide", "functions_at", "functions")),
         *((name, "<u8") for name in ("nodes_at", "nodes_max", "regions")),
         ("region", _REGION, _MAX_REGIONS),
-        *(
-            (name, "<u8")
-            for name in ("cache_line", "cache_sets", "cache_ways", "stack_low", "stack_high", "loaded")
-        ),
-        *((name, "<u8") for name in ("trace_at", "trace_max", "traced", "nodes", "windows")),
+        *((name, "<u8") for name in ("cache_line", "cache_sets", "cache_ways", "stack_low", "stack_high")),
+        *((name, "<u8") for name in ("loaded", "trace_at", "trace_max", "checkpoints_at", "checkpoints_max")),
+        *((name, "<u8") for name in ("trace_from", "traced", "trace_hash", "nodes", "blocks", "members")),
+        *((name, "<u8") for name in ("full", "windows")),
     ]
 )
 # The counter that is no single instruction's comes first.
@@ -73,7 +86,7 @@ _WINDOW: Final = np.dtype(
     [
         *((name, "<u8") for name in ("instructions", "branches", "loads", "stores", "load_bytes")),
         *((name, "<u8") for name in ("store_bytes", "unaligned", *(f"{kind}_accesses" for kind in _KINDS))),
-        *((name, "<u8") for name in ("cache_misses", "path", "addresses")),
+        ("cache_misses", "<u8"),
         *((name, "<u8") for name in ("stack_first", "stack_lowest")),
     ]
 )
@@ -82,9 +95,10 @@ _MEMORY_COUNTERS: Final = {
     **dict.fromkeys(("load_bytes", "store_bytes"), "bytes"),
     **dict.fromkeys(("unaligned", *(f"{kind}_accesses" for kind in _KINDS), "cache_misses"), ""),
 }
+# As the plugin compares them with those of its own structures.
+_SIZES: Final = [one.itemsize for one in (_CONTROL, _RANGE, _FUNCTION, _NODE, STEP, _WINDOW, _BLOCK)]
 _LOOK_AT_FLOW, _LOOK_AT_MEMORY = 1, 2
-_MACHINES: Final = {"EM_ARM": 1, "EM_RISCV": 2}
-_X86: Final = 3
+_MACHINES: Final = {"EM_ARM": 1, "EM_RISCV": 2, "EM_386": 3, "EM_X86_64": 3}
 _PAGE: Final = 4096
 NO_FUNCTION: Final = 2**32 - 1
 
@@ -125,6 +139,32 @@ class Cache:
         return cls(size, line, ways)
 
 
+@dataclass(frozen=True)
+class Trace:
+    """The jumps and accesses of a timed batch, in their order.
+
+    length: how many there were. hash: of all of them.
+    checkpoints: the hash of the first 4,096 steps, of the first 8,192, and so on.
+    steps: the steps from number `kept_from` on, as `STEP` has them: a million at the most.
+    """
+
+    length: int
+    hash: int
+    checkpoints: npt.NDArray[np.uint64]
+    kept_from: int
+    steps: npt.NDArray[np.void]
+
+    def equals(self, other: Trace) -> bool:
+        """Whether all steps are equal, by their hashes."""
+        return (self.length, self.hash) == (other.length, other.hash)
+
+    def equal_steps(self, other: Trace) -> int:
+        """Steps at the beginning that are equal for sure: a multiple of 4,096."""
+        shared = min(len(self.checkpoints), len(other.checkpoints))
+        unequal = np.flatnonzero(self.checkpoints[:shared] != other.checkpoints[:shared])
+        return CHECKPOINT * (int(unequal[0]) if len(unequal) else shared)
+
+
 @dataclass(frozen=True, slots=True)
 class Counts:
     """How often each instruction was executed.
@@ -163,7 +203,7 @@ class QemuCounters:
 
     flow: branches are counted too, and who calls whom.
     memory: loads and stores are, what they go to, and the misses of `cache`.
-    trace: the last timed batch is kept step by step, up to a million of them.
+    trace: the last timed batch is hashed step by step, and up to a million of its steps are kept.
     slow: a function each of whose instructions takes the host 50 us longer, or more. In the interrupt that
         receives, that lets what waits to be received arrive all at once.
 
@@ -181,7 +221,10 @@ class QemuCounters:
         slow: str | None = None,
     ) -> None:
         self.image = image
-        self._loaded: list[tuple[Code, int]] = []
+        # Code that was loaded, with the number of its first counter; and the names of its functions.
+        self._loaded: dict[LoadedCode, int] = {}
+        self._loaded_names: list[str] = []
+        self.unknown_code = 0
         self.cache = cache or Cache()
         self._flow, self._memory, self._trace = flow or trace, memory or trace, trace
         self._slow = self._range_of(slow) if slow else (0, 0)
@@ -204,8 +247,8 @@ class QemuCounters:
 
     @property
     def instructions(self) -> int:
-        """Executed since QEMU's start."""
-        return int(self._live.sum())
+        """Instructions executed since QEMU's start."""
+        return int(self._executed("runs", self._parts).sum())
 
     @property
     def windows(self) -> int:
@@ -247,30 +290,59 @@ class QemuCounters:
         ]
 
     def executed(self) -> Counts:
-        """Everything since QEMU's start. Subtract two of these for what was executed between."""
-        return self._counts(self._live)
+        """Everything since QEMU's start. Subtract two of these for what was executed between.
+
+        Raises HarnessError where the memory for counts was too small.
+        """
+        return self._counts("runs", self._parts)
 
     def in_windows(self) -> Counts:
-        """What was executed in timed batches since QEMU's start."""
-        return self._counts(self._inside)
+        """What was executed in timed batches since QEMU's start. Raises as `executed` does."""
+        return self._counts("runs_in_windows", self._parts_in_windows)
 
-    def last_trace(self) -> npt.NDArray[np.void]:
-        """What the last timed batch did, in its order: jumps and accesses, as `STEP` has them.
+    def jumps_in_windows(self) -> dict[int, int]:
+        """How often execution left each branch, call and return for its target, by the instruction's address.
 
-        Raises ValueError where it did more than can be kept.
+        Timed batches only. A branch was not taken as often as `in_windows` has it more.
         """
-        steps = int(self._control["traced"])
-        if steps > len(self._steps):
-            raise ValueError(f"a trace of {steps} steps is too long: {len(self._steps)} are kept")
-        return self._steps[:steps].copy()
+        blocks = self._used_blocks()
+        found: dict[int, int] = {}
+        for address, jumps in blocks[["last", "jumps_in_windows"]][blocks["jumps_in_windows"] > 0].tolist():
+            found[address] = found.get(address, 0) + jumps
+        return found
+
+    def executed_by_code(self) -> list[tuple[LoadedCode | None, dict[int, int]]]:
+        """As `executed`, apart for the image (None) and each piece of code that was loaded: several may have
+        been at one address, one after the other."""
+        return self._by_code(self._executed("runs", self._parts))
+
+    def last_trace(self) -> Trace:
+        """The trace of the last timed batch."""
+        steps, from_ = int(self._control["traced"]), int(self._control["trace_from"])
+        checkpoints = steps // CHECKPOINT
+        if checkpoints > len(self._checkpoints):
+            longest = CHECKPOINT * len(self._checkpoints)
+            raise ValueError(f"a trace of {steps:,} steps can't be compared: {longest:,} are the most")
+        kept = self._steps[: max(0, min(steps - from_, len(self._steps)))].copy()
+        return Trace(
+            steps, int(self._control["trace_hash"]), self._checkpoints[:checkpoints].copy(), from_, kept
+        )
+
+    def keep_trace_from(self, step: int) -> None:
+        """Keep the steps of the next timed batches from this one on."""
+        self._control["trace_from"] = step
 
     def call_tree(self) -> CallTree:
         """Who called whom in timed batches, since QEMU's start; without `flow` it is empty."""
         nodes = self._nodes[: int(self._control["nodes"])]
-        functions = (*self.image.functions, *self.image.loaded)
-        names = [functions[one].name if one < len(functions) else "?" for one in nodes["function"].tolist()]
+        functions = (*(one.name for one in self.image.functions), *self._loaded_names)
+        names = [functions[one] if one < len(functions) else "?" for one in nodes["function"].tolist()]
         return CallTree(
-            names, nodes["parent"].tolist(), nodes["instructions"].tolist(), nodes["calls"].tolist()
+            names,
+            nodes["parent"].tolist(),
+            nodes["instructions"].tolist(),
+            nodes["calls"].tolist(),
+            nodes["interrupt"].astype(bool).tolist(),
         )
 
     def close(self) -> None:
@@ -294,101 +366,134 @@ class QemuCounters:
         raise ConfigurationError(f"{self.image.path} has no function {name}")
 
     def _map(self) -> None:
-        code, window = self.image.code, self.image.window
-        if len(code) > _MAX_RANGES or len(window.opens) > _MAX_EDGES or len(window.closes) > _MAX_EDGES:
+        code, window, functions = self.image.code, self.image.window, self.image.functions
+        regions = _joined(self.image.regions)
+        if len(regions) > _MAX_REGIONS or max(len(window.opens), len(window.closes)) > _MAX_EDGES:
             raise ConfigurationError(f"{self.image.path} has too many places to count at")
-        ranges = np.zeros(_MAX_RANGES, _RANGE)
-        counters = _FIRST_RANGE
-        for index, one in enumerate(code):
-            ranges[index] = (one.base, one.size, self.image.shift, counters)
-            counters += self._slots(one)
-        self._free_slots = counters
-        counters += _LOADED_SLOTS
-        functions = np.array([(one.start, one.end) for one in self.image.functions], _FUNCTION)
-        live_at = _PAGE + _rounded(_WINDOWS * _WINDOW.itemsize)
-        inside_at = live_at + _rounded(8 * counters)
-        functions_at = inside_at + _rounded(8 * counters)
-        nodes_at = functions_at + _rounded(functions.nbytes + _LOADED * _FUNCTION.itemsize)
-        trace_at = nodes_at + _rounded(_NODES * _NODE.itemsize)
-        steps = _STEPS if self._trace else 0
-        size = trace_at + _rounded(steps * STEP.itemsize)
+        self._first_slots = list(accumulate(map(self._slots, code), initial=_FIRST_RANGE))
+        self._free_slots = self._first_slots[-1]
+        counters = self._free_slots + _LOADED_SLOTS
+        layout = {
+            "windows": (_WINDOWS, _WINDOW),
+            "ranges": (len(code) + _LOADED_RANGES, _RANGE),
+            "parts": (counters, np.dtype("<u8")),
+            "parts_in_windows": (counters, np.dtype("<u8")),
+            "blocks": (_BLOCKS, _BLOCK),
+            "members": (_MEMBERS, np.dtype("<u4")),
+            "functions": (len(functions) + _LOADED, _FUNCTION),
+            "nodes": (_NODES, _NODE),
+            "trace": (_STEPS * self._trace, STEP),
+            "checkpoints": (_CHECKPOINTS * self._trace, np.dtype("<u8")),
+        }
+        sizes = [_rounded(count * dtype.itemsize) for count, dtype in layout.values()]
+        *places, size = accumulate(sizes, initial=_PAGE)
         os.ftruncate(self._fd, size)
         memory = mmap.mmap(self._fd, size)
-        control = np.frombuffer(memory, _CONTROL, 1)
-        control["range"][0] = ranges
-        control["open_at"][0][: len(window.opens)] = window.opens
-        control["close_at"][0][: len(window.closes)] = window.closes
-        control["ranges"], control["opens"], control["closes"] = (
-            len(code),
-            len(window.opens),
-            len(window.closes),
-        )
-        control["windows_at"], control["windows_max"] = _PAGE, _WINDOWS
-        control["counters"], control["live_at"], control["inside_at"] = counters, live_at, inside_at
+        control = self._control = np.frombuffer(memory, _CONTROL, 1)[0]
+        arrays = {}
+        for (name, (count, dtype)), place in zip(layout.items(), places, strict=True):
+            control[f"{name}_at"] = place
+            arrays[name] = np.frombuffer(memory, dtype, count, place)
+            if f"{name}_max" in (_CONTROL.names or ()):
+                control[f"{name}_max"] = count
+        self._windows, self._ranges, self._nodes = arrays["windows"], arrays["ranges"], arrays["nodes"]
+        self._parts, self._parts_in_windows = arrays["parts"], arrays["parts_in_windows"]
+        self._blocks, self._members = arrays["blocks"], arrays["members"]
+        self._functions = arrays["functions"]
+        self._steps, self._checkpoints = arrays["trace"], arrays["checkpoints"]
+        self._ranges[: len(code)] = [
+            (one.base, one.size, self.image.shift, first)
+            for one, first in zip(code, self._first_slots, strict=False)
+        ]
+        self._functions[: len(functions)] = [(one.start, one.end) for one in functions]
+        self._nodes[0]["function"] = NO_FUNCTION
+        control["ranges"], control["functions"], control["nodes"] = len(code), len(functions), 1
+        control["counters"] = counters
+        control["opens"], control["closes"] = len(window.opens), len(window.closes)
+        control["open_at"][: len(window.opens)] = window.opens
+        control["close_at"][: len(window.closes)] = window.closes
         control["slow_from"], control["slow_to"] = self._slow
-        control["functions_at"], control["functions"] = functions_at, len(functions)
-        control["nodes_at"], control["nodes_max"], control["nodes"] = nodes_at, _NODES, 1
-        control["trace_at"], control["trace_max"] = trace_at, steps
         control["stack_low"], control["stack_high"] = self.image.stack
         control["look_at"] = _LOOK_AT_FLOW * self._flow + _LOOK_AT_MEMORY * self._memory
-        control["machine"] = _MACHINES.get(self.image.machine, _X86)
-        regions = _joined(self.image.regions)[:_MAX_REGIONS]
-        control["region"][0][: len(regions)] = [
-            (one.base, one.size, _KINDS.index(one.kind)) for one in regions
-        ]
+        control["machine"], control["wide"] = _MACHINES.get(self.image.machine, 0), self.image.wide
         control["regions"] = len(regions)
+        control["region"][: len(regions)] = [(one.base, one.size, _KINDS.index(one.kind)) for one in regions]
         control["cache_line"], control["cache_ways"] = self.cache.line, self.cache.ways
         control["cache_sets"] = self.cache.sets
-        self._functions = np.frombuffer(memory, _FUNCTION, len(functions) + _LOADED, functions_at)
-        self._functions[: len(functions)] = functions
-        self._steps = np.frombuffer(memory, STEP, steps, trace_at)
-        self._nodes = np.frombuffer(memory, _NODE, _NODES, nodes_at)
-        self._nodes[0]["function"] = NO_FUNCTION
-        control["layout"] = _LAYOUT
-        self._control = control[0]
-        self._windows = np.frombuffer(memory, _WINDOW, _WINDOWS, _PAGE)
-        self._live = np.frombuffer(memory, "<u8", counters, live_at)
-        self._inside = np.frombuffer(memory, "<u8", counters, inside_at)
+        control["sizes"][:], control["layout"] = _SIZES, _LAYOUT
 
-    def note_code(self, base: int, size: int, functions: Mapping[str, tuple[int, int]]) -> None:
+    def note_code(
+        self, base: int, size: int, functions: Mapping[str, tuple[int, int]], program: bytes
+    ) -> None:
         """Code was loaded, `size` bytes at `base`: its instructions are counted, and its functions known by
         name. The device has not run it yet.
 
-        functions: address and bytes by name. Code that there is no room for is counted as a whole, as "?".
+        functions: address and bytes by name. program: the ELF file that the code is from.
+        Code that there is no room for is counted as a whole, as "?"; `unknown_code` has its size.
         """
-        loaded, known = self.image.loaded, len(self.image.functions)
-        code = Code(base, size)
-        ranges = int(self._control["ranges"])
-        end = self._free_slots + self._slots(code)
-        room = len(loaded) + len(functions) <= _LOADED and ranges < _MAX_RANGES
-        if not room or end > int(self._control["counters"]):
+        mask = ~1 if self.image.machine == "EM_ARM" else ~0
+        found = [Function(at & mask, (at & mask) + length, name) for name, (at, length) in functions.items()]
+        code = LoadedCode(base, size, tuple(found), program)
+        before = next((one for one in self._loaded if one == code), None)
+        first = self._loaded[before] if before else self._free_slots
+        end = self._free_slots if before else first + self._slots(code)
+        ranges, known = int(self._control["ranges"]), len(self.image.functions) + len(self._loaded_names)
+        if max(end - len(self._parts), ranges + 1 - len(self._ranges)) > 0 or known + len(found) > len(
+            self._functions
+        ):
+            self.unknown_code += size
             return
-        for name, (address, length) in functions.items():
-            start = address & ~1 if self.image.machine == "EM_ARM" else address
-            self._functions[known + len(loaded)] = (start, start + length)
-            loaded.append(Function(start, start + length, name))
-        self._control["range"][ranges] = (base, size, self.image.shift, self._free_slots)
-        self._loaded.append((code, self._free_slots))
+        for place, function in enumerate(found, known):
+            self._functions[place] = (function.start, function.end)
+        self._loaded_names += [function.name for function in found]
+        self._ranges[ranges] = (base, size, self.image.shift, first)
+        self.image.loaded.append(before or code)
+        self._loaded.setdefault(before or code, first)
         self._free_slots = end
-        self._control["loaded"], self._control["ranges"] = len(loaded), ranges + 1
+        self._control["loaded"], self._control["ranges"] = len(self._loaded_names), ranges + 1
 
-    def _slots(self, code: Code) -> int:
+    def _slots(self, code: Code | LoadedCode) -> int:
         return (code.size >> self.image.shift) + 1
 
-    def _counts(self, counters: npt.NDArray[np.uint64]) -> Counts:
+    def _used_blocks(self) -> npt.NDArray[np.void]:
+        if self._control["full"]:
+            raise HarnessError(
+                "there is no room for more counts: this device has run too much different code",
+                next_step="start the device again, and count less code in a run",
+            )
+        return self._blocks[: int(self._control["blocks"])].copy()
+
+    def _executed(self, runs: str, parts: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+        """How often each instruction with a counter was executed; the first is all others together."""
+        blocks = self._used_blocks()
+        lengths = blocks["instructions"].astype(np.int64)
+        members = self._members[: int(lengths.sum())].astype(np.int64)
+        # Whole numbers, exact up to 2**53.
+        whole = np.bincount(members, np.repeat(blocks[runs], lengths), minlength=self._free_slots)
+        return whole.astype(np.uint64) + parts[: self._free_slots]
+
+    def _counts(self, runs: str, parts: npt.NDArray[np.uint64]) -> Counts:
+        executed = self._executed(runs, parts)
         found: dict[int, int] = {}
-        first = _FIRST_RANGE
-        ranges = []
-        for code in self.image.code:
-            ranges.append((code, first))
-            first += self._slots(code)
-        for code, first in [*ranges, *self._loaded]:
-            counts = counters[first : first + self._slots(code)]
-            executed = np.flatnonzero(counts)
-            addresses = (executed << self.image.shift) + code.base
-            for address, count in zip(addresses.tolist(), counts[executed].tolist(), strict=True):
+        for _, counts in self._by_code(executed):
+            for address, count in counts.items():
                 found[address] = found.get(address, 0) + count
-        return Counts(found, int(counters[_ELSEWHERE]))
+        return Counts(found, int(executed[_ELSEWHERE]))
+
+    def _by_code(self, executed: npt.NDArray[np.uint64]) -> list[tuple[LoadedCode | None, dict[int, int]]]:
+        image: dict[int, int] = {}
+        for code, first in zip(self.image.code, self._first_slots, strict=False):
+            image |= self._addresses(executed, code, first)
+        loaded = ((code, self._addresses(executed, code, first)) for code, first in self._loaded.items())
+        return [(None, image), *loaded]
+
+    def _addresses(
+        self, executed: npt.NDArray[np.uint64], code: Code | LoadedCode, first: int
+    ) -> dict[int, int]:
+        counts = executed[first : first + self._slots(code)]
+        places = np.flatnonzero(counts)
+        addresses = (places << self.image.shift) + code.base
+        return dict(zip(addresses.tolist(), counts[places].tolist(), strict=True))
 
 
 def counters_for(

@@ -67,9 +67,6 @@ size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *tb);
 struct qemu_plugin_insn *qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *tb, size_t index);
 uint64_t qemu_plugin_insn_vaddr(const struct qemu_plugin_insn *insn);
 
-void qemu_plugin_register_vcpu_idle_cb(qemu_plugin_id_t id,
-				       void (*cb)(qemu_plugin_id_t id, unsigned int vcpu));
-
 #if PLUGIN_API == 1
 void qemu_plugin_register_vcpu_insn_exec_inline(struct qemu_plugin_insn *insn,
 						enum qemu_plugin_op op, void *ptr, uint64_t imm);
@@ -93,11 +90,11 @@ __attribute__((visibility("default"))) int qemu_plugin_version = PLUGIN_API;
 
 /* ------------------------------------------------------------- shared memory */
 
-#define LAYOUT      5U
-#define MAX_RANGES  16U
+#define LAYOUT      6U
 #define MAX_EDGES   16U
 #define MAX_REGIONS 16U
 #define NO_FUNCTION UINT32_MAX
+#define CHECKPOINT  4096U /* steps from one checkpoint of a trace to the next */
 
 /* What is looked at beside the count of instructions. */
 #define LOOK_AT_FLOW   1U /* branches, and who calls whom */
@@ -152,32 +149,53 @@ struct function {
 struct node {
 	uint32_t parent;
 	uint32_t function;
-	uint32_t child;   /* the first; 0: none, as the root is nobody's */
-	uint32_t sibling; /* the next */
+	uint32_t child;     /* the first; 0: none, as the root is nobody's */
+	uint32_t sibling;   /* the next */
+	uint64_t interrupt; /* 1: it was entered by an exception, not called */
 	uint64_t instructions;
 	uint64_t calls;
 };
 
-/* All but the last three is the harness's to write. */
+/*
+ * How often a block was executed: all of its instructions. The counter of each instruction is in the
+ * list of members, from `first` on.
+ */
+struct block_counts {
+	uint64_t runs;
+	uint64_t runs_in_windows;
+	uint64_t jumps_in_windows; /* runs in windows whose last instruction jumped */
+	uint64_t last;             /* address of the last instruction */
+	uint32_t first;
+	uint32_t instructions;
+};
+
+/* The fields up to `trace_from` are the harness's to write. */
 struct control {
 	uint64_t layout;
+	uint64_t sizes[7];  /* of the structures in this file: see map_shared() */
+	uint64_t ranges_at; /* where in the file they are; more come while QEMU runs */
 	uint64_t ranges;
 	uint64_t opens;      /* addresses of instructions at which a window opens */
 	uint64_t closes;     /* at which it closes; they are not in it */
 	uint64_t windows_at; /* where in the file the windows are */
 	uint64_t windows_max;
-	uint64_t counters;  /* how many */
-	uint64_t live_at;   /* where in the file they are, since the start of QEMU */
-	uint64_t inside_at; /* and those of what was executed in windows */
+	uint64_t counters; /* how many instructions have a counter of their own */
+	/* Where in the file is what was executed of blocks that were left early, and that in windows. */
+	uint64_t parts_at;
+	uint64_t parts_in_windows_at;
+	uint64_t blocks_at;
+	uint64_t blocks_max;
+	uint64_t members_at; /* a list of 32-bit numbers of counters */
+	uint64_t members_max;
 	/* the code up to slow_to takes the host longer, and the guest no time */
 	uint64_t slow_from;
 	uint64_t slow_to;
-	struct range range[MAX_RANGES];
 	uint64_t open_at[MAX_EDGES];
 	uint64_t close_at[MAX_EDGES];
 
 	uint64_t look_at;
 	uint64_t machine;
+	uint64_t wide; /* 1: addresses have 64 bits */
 	uint64_t functions_at; /* where in the file they are, by address */
 	uint64_t functions;
 	uint64_t nodes_at;
@@ -191,12 +209,19 @@ struct control {
 	uint64_t stack_high;
 	uint64_t loaded; /* functions behind the image's; more come while QEMU runs, as ranges do */
 
-	uint64_t trace_at; /* what the last window did, in its order */
+	uint64_t trace_at; /* steps of the last window, in their order */
 	uint64_t trace_max;
+	uint64_t checkpoints_at; /* the hash of all steps so far, at each CHECKPOINT steps */
+	uint64_t checkpoints_max;
+	uint64_t trace_from; /* the first step of a window that is kept */
 
-	uint64_t traced;  /* steps of the last window; more than trace_max are only counted */
-	uint64_t nodes;   /* in use, the root among them */
-	uint64_t windows; /* that were closed: the last windows_max of them are kept */
+	uint64_t traced;     /* steps of the last window, also those that are not kept */
+	uint64_t trace_hash; /* of all of them */
+	uint64_t nodes;      /* in use, the root among them */
+	uint64_t blocks;     /* in use */
+	uint64_t members;    /* in use */
+	uint64_t full;       /* 1: there was no room for a block, and counts are missing */
+	uint64_t windows;    /* that were closed: the last windows_max of them are kept */
 };
 
 /* A jump, or an access that an instruction made. Where blocks end is QEMU's affair, and no step. */
@@ -222,9 +247,7 @@ struct window {
 	uint64_t store_bytes;
 	uint64_t unaligned;
 	uint64_t kind[KINDS];
-	uint64_t misses;      /* of the cache model */
-	uint64_t path;        /* hash of what was executed, in its order */
-	uint64_t addresses;   /* hash of the addresses of accesses, in their order */
+	uint64_t misses; /* of the cache model */
 	uint64_t stack_first; /* the first store to the stack, and the lowest; 0: none */
 	uint64_t stack_lowest;
 };
@@ -234,116 +257,44 @@ static uint8_t *shared;
 
 /* ------------------------------------------------------------------ counters */
 
-/* What the harness reads, since the start of QEMU. */
-static uint64_t *live(void)
+/* Instructions of blocks that were left early, by counter. */
+static uint64_t *parts(void)
 {
-	return (uint64_t *)(shared + control->live_at);
+	return (uint64_t *)(shared + control->parts_at);
 }
 
-/* And of what was executed in windows. */
-static uint64_t *inside(void)
+static uint64_t *parts_in_windows(void)
 {
-	return (uint64_t *)(shared + control->inside_at);
+	return (uint64_t *)(shared + control->parts_in_windows_at);
 }
 
-/* Memory that QEMU counts in, in line: `place` is the guest's only processor's. */
-struct tally {
-	uint64_t *place;
-#if PLUGIN_API > 1
-	struct qemu_plugin_scoreboard *score;
-#endif
-};
-
-#if PLUGIN_API > 1
-
-static void new_tally(struct tally *tally, size_t count)
-{
-	tally->score = qemu_plugin_scoreboard_new(count * sizeof(uint64_t));
-}
-
-/* When there is a processor; and where it stays, as there is no second one. */
-static void find_tally(struct tally *tally)
-{
-	if (tally->score != NULL) {
-		tally->place = qemu_plugin_scoreboard_find(tally->score, 0U);
-	}
-}
-
+/* Ends of blocks that were executed: QEMU counts them in line, for the guest's only processor. */
+static uint64_t *ends;
+#if PLUGIN_API == 1
+static uint64_t ends_counted;
+#else
+static struct qemu_plugin_scoreboard *ends_score;
 #endif
 
-/* Each time that `insn` is executed it is one more. */
-static void count(struct qemu_plugin_insn *insn, const struct tally *tally, size_t index)
+/* Each time that `insn` is executed one more block has ended. */
+static void count_end(struct qemu_plugin_insn *insn)
 {
 #if PLUGIN_API == 1
-	qemu_plugin_register_vcpu_insn_exec_inline(insn, QEMU_PLUGIN_INLINE_ADD_U64,
-						   tally->place + index, 1U);
+	qemu_plugin_register_vcpu_insn_exec_inline(insn, QEMU_PLUGIN_INLINE_ADD_U64, ends, 1U);
 #else
-	const qemu_plugin_u64 entry = {tally->score, index * sizeof(uint64_t)};
+	const qemu_plugin_u64 entry = {ends_score, 0U};
 
 	qemu_plugin_register_vcpu_insn_exec_inline_per_vcpu(insn, QEMU_PLUGIN_INLINE_ADD_U64, entry,
 							    1U);
 #endif
 }
 
-/* A list that grows; what is in it stays where it is only until then. */
-static void *grown(void *list, size_t used, size_t *max, size_t size)
-{
-	if (used < *max) {
-		return list;
-	}
-	*max = *max == 0U ? 4096U : 2U * *max;
-	list = realloc(list, *max * size);
-	if (list == NULL) {
-		abort();
-	}
-	return list;
-}
-
-/*
- * One by one: each instruction that was translated has a counter of QEMU's. Where the flow is
- * looked at, blocks are counted instead.
- */
-struct used {
-	size_t counter;
-	uint64_t settled; /* so many are in what the harness reads */
-};
-
-static struct tally singles;
-static struct used *used;
-static size_t used_count;
-static size_t used_max;
-static uint8_t *seen;
-
-static void use(size_t counter)
-{
-	if (seen[counter] == 0U) {
-		seen[counter] = 1U;
-		used = grown(used, used_count, &used_max, sizeof(*used));
-		used[used_count++] = (struct used){counter, 0U};
-	}
-}
-
-/* Hands over what was executed since the last time; how much that is. */
-static uint64_t settle_singles(bool in_window)
-{
-	uint64_t total = 0U;
-
-	for (size_t i = 0U; i < used_count; i++) {
-		uint64_t executed = singles.place[used[i].counter] - used[i].settled;
-
-		used[i].settled += executed;
-#if PLUGIN_API > 1
-		live()[used[i].counter] += executed;
-#endif
-		if (in_window) {
-			inside()[used[i].counter] += executed;
-		}
-		total += executed;
-	}
-	return total;
-}
-
 /* ------------------------------------------------------------------- windows */
+
+static bool looks_at(uint64_t what)
+{
+	return (control->look_at & what) != 0U;
+}
 
 static bool is_open;
 static bool tracing;
@@ -351,25 +302,45 @@ static struct window now; /* the one that is open */
 
 static uint64_t hashed(uint64_t hash, uint64_t value)
 {
-	/* One step of FNV-1a, on 64 bits at once. */
-	return (hash ^ value) * 0x100000001b3U;
+	/* FNV-1a on 64 bits at once; the shift lets the upper bits change the lower ones, too. */
+	hash = (hash ^ value) * 0x100000001b3U;
+	return hash ^ hash >> 29;
 }
 
 static void trace(uint64_t where, uint64_t what)
 {
-	if (control->traced < control->trace_max) {
-		((struct step *)(shared + control->trace_at))[control->traced] =
+	uint64_t step = control->traced++;
+	uint64_t checkpoint = control->traced / CHECKPOINT;
+
+	control->trace_hash = hashed(hashed(control->trace_hash, where), what);
+	if (step - control->trace_from < control->trace_max) {
+		((struct step *)(shared + control->trace_at))[step - control->trace_from] =
 			(struct step){where, what};
 	}
-	control->traced++;
+	if (control->traced % CHECKPOINT == 0U && checkpoint <= control->checkpoints_max) {
+		((uint64_t *)(shared + control->checkpoints_at))[checkpoint - 1U] =
+			control->trace_hash;
+	}
 }
 
 /* ---------------------------------------------------------------------- flow */
 
-/* An instruction of a block. */
-struct member {
-	uint32_t counter;
-	uint32_t offset; /* from the block's start */
+/* How the last instruction of a block goes on elsewhere. */
+enum transfer {
+	NONE, /* it does not */
+	JUMP, /* to an address that it holds; perhaps on a condition */
+	CALL,
+	JUMP_ANYWHERE, /* to an address that it computes */
+	CALL_ANYWHERE,
+	RETURN,
+	EXCEPTION_RETURN,
+};
+
+/* The way out of a block. */
+struct leave {
+	uint64_t end;    /* behind its last instruction */
+	uint64_t target; /* of JUMP and CALL; else `end` */
+	enum transfer how;
 };
 
 /*
@@ -378,17 +349,16 @@ struct member {
  */
 struct block {
 	uint64_t start;
-	uint64_t end;
-	uint64_t runs;    /* to its end */
-	uint64_t settled; /* of these: so many are in what the harness reads */
-	uint32_t instructions;
+	struct leave leave;
+	struct block_counts *counts;
+	uint16_t *offsets; /* of its instructions from its start */
 	uint32_t function;
-	bool entry; /* it begins a function */
-	bool calls; /* its last instruction is a call */
+	bool entry;  /* it begins a function */
+	bool vector; /* an exception was entered here */
 	/* The node that it had when it was last called, and that of the caller then. */
 	struct node *node;
 	struct node *parent;
-	struct member *members;
+	struct block *next; /* in a chain of the table of blocks */
 };
 
 #define DEPTH 1024U
@@ -399,25 +369,28 @@ static struct frame {
 	uint32_t function;
 	uint64_t returns_to; /* 0: it was not called, but jumped to or interrupted */
 	uint64_t returns;    /* where the innermost returns to that was called, up to this one */
+	struct frame *interrupt;  /* the innermost exception that is active, up to this one */
+	struct leave interrupted; /* of an exception: the way out of what it interrupted */
 } stack[DEPTH + 1U] = {{.function = NO_FUNCTION}};
 
 static struct frame *active = stack; /* the last one; stack[0] is nobody's */
 static uint64_t executed;            /* in `active`, since that was last noted */
 static uint64_t last_access;         /* address of the instruction that made it */
+static uint64_t ends_seen;           /* blocks that were begun, less those that were left early */
 
-/* One more for each block that was executed to its end: QEMU counts it. */
-static struct tally ends;
-#if PLUGIN_API == 1
-static uint64_t ends_counted;
-#endif
-static uint64_t ends_seen; /* blocks that were begun, less those that were left early */
-
-static struct block nowhere = {.function = NO_FUNCTION};
+static struct block_counts uncounted;
+static struct block nowhere = {
+	.leave = {.how = JUMP_ANYWHERE}, .counts = &uncounted, .function = NO_FUNCTION};
 static struct block *last = &nowhere;
 
-static struct block **blocks;
-static size_t block_count;
-static size_t block_max;
+#define CHAINS 4096U
+
+static struct block *chains[CHAINS]; /* all blocks, by where they begin */
+
+static struct block **chain_of(uint64_t start)
+{
+	return &chains[(start >> 1 ^ start >> 13) % CHAINS];
+}
 
 static struct node *node_at(uint32_t index)
 {
@@ -433,14 +406,17 @@ static inline void note_executed(void)
 }
 
 /*
- * The node of `function` as called from `parent`; the parent's own where there is no room for more.
+ * The node of `function` as called from `parent`, or as it interrupted it; the parent's own where there
+ * is no room for more.
  */
-static __attribute__((noinline)) uint32_t child_of(uint32_t parent, uint32_t function)
+static __attribute__((noinline)) uint32_t child_of(uint32_t parent, uint32_t function,
+						   uint64_t interrupt)
 {
 	uint32_t index = node_at(parent)->child;
 
 	for (; index != 0U; index = node_at(index)->sibling) {
-		if (node_at(index)->function == function) {
+		if (node_at(index)->function == function &&
+		    node_at(index)->interrupt == interrupt) {
 			return index;
 		}
 	}
@@ -448,10 +424,20 @@ static __attribute__((noinline)) uint32_t child_of(uint32_t parent, uint32_t fun
 		return parent;
 	}
 	index = (uint32_t)control->nodes++;
-	*node_at(index) = (struct node){
-		.parent = parent, .function = function, .sibling = node_at(parent)->child};
+	*node_at(index) = (struct node){.parent = parent,
+					.function = function,
+					.sibling = node_at(parent)->child,
+					.interrupt = interrupt};
 	node_at(parent)->child = index;
 	return index;
+}
+
+static void enter(struct node *node, const struct frame *frame)
+{
+	node->calls++;
+	if (active < stack + DEPTH) {
+		*++active = *frame;
+	}
 }
 
 static inline void push(struct block *block, uint64_t returns_to)
@@ -460,13 +446,29 @@ static inline void push(struct block *block, uint64_t returns_to)
 
 	if (block->parent != parent) {
 		block->parent = parent;
-		block->node = node_at(child_of((uint32_t)(parent - node_at(0U)), block->function));
+		block->node = node_at(
+			child_of((uint32_t)(parent - node_at(0U)), block->function, 0U));
 	}
-	block->node->calls++;
-	if (active < stack + DEPTH) {
-		uint64_t returns = returns_to != 0U ? returns_to : active->returns;
+	enter(block->node, &(struct frame){.node = block->node,
+					   .function = block->function,
+					   .returns_to = returns_to,
+					   .returns = returns_to != 0U ? returns_to : active->returns,
+					   .interrupt = active->interrupt});
+}
 
-		*++active = (struct frame){block->node, block->function, returns_to, returns};
+/* An exception came behind `from`. */
+static void push_exception(const struct leave *from, struct block *block)
+{
+	uint32_t parent = (uint32_t)(active->node - node_at(0U));
+	struct node *node = node_at(child_of(parent, block->function, 1U));
+	struct frame *before = active;
+
+	enter(node, &(struct frame){.node = node,
+				    .function = block->function,
+				    .returns = active->returns,
+				    .interrupted = *from});
+	if (active != before) {
+		active->interrupt = active;
 	}
 }
 
@@ -494,11 +496,59 @@ static bool pop_to_function(uint32_t function)
 	return false;
 }
 
-/* To `block`: a call, a return, an interrupt, or a jump elsewhere. */
-static __attribute__((noinline)) void change_function(const struct block *from, struct block *block)
+/* Whether the way from `from` to `block` is neither straight on nor the way of its last instruction. */
+static inline bool is_exception(const struct leave *from, const struct block *block)
 {
+	return block->start != from->end && block->start != from->target &&
+	       (from->how <= CALL || block->vector);
+}
+
+/* Exceptions are entered at `block`: a computed jump that goes there is one, too. */
+static __attribute__((noinline)) void note_vector(const struct block *block)
+{
+	for (struct block *one = *chain_of(block->start); one != NULL; one = one->next) {
+		one->vector = one->vector || one->start == block->start;
+	}
+}
+
+/*
+ * Whether `from` ends the innermost exception. Arm has no instruction for that: it returns to a value
+ * that no caller has left.
+ */
+static bool ends_exception(const struct leave *from, const struct block *block)
+{
+	if (active->interrupt == NULL) {
+		return false;
+	}
+	if (from->how == EXCEPTION_RETURN) {
+		return true;
+	}
+	if (control->machine != ARM || from->how != RETURN) {
+		return false;
+	}
+	for (struct frame *frame = active; frame > active->interrupt; frame--) {
+		if (frame->returns_to == block->start) {
+			return false;
+		}
+	}
+	return true;
+}
+
+/* To `block`: a call, a return, an exception, or a jump elsewhere. */
+static __attribute__((noinline)) void change_function(const struct leave *from, struct block *block)
+{
+	struct leave interrupted;
+
 	note_executed();
-	if (block->entry && from->calls) {
+	if (ends_exception(from, block)) {
+		interrupted = active->interrupt->interrupted;
+		active = active->interrupt - 1;
+		from = &interrupted;
+	}
+	if (is_exception(from, block)) {
+		push_exception(from, block);
+	} else if (block->entry && (from->how == CALL || from->how == CALL_ANYWHERE) &&
+		   block->start != from->end) {
 		push(block, from->end);
 	} else if (block->start != from->end && pop_to_return(block->start)) {
 		return;
@@ -510,11 +560,12 @@ static __attribute__((noinline)) void change_function(const struct block *from, 
 
 /*
  * QEMU leaves a block behind an instruction that has accessed a device's register, and goes on with
- * a new one, or with an interrupt. Notes what of `block` was executed, and returns its end.
+ * a new one, or with an interrupt. Notes what of `block` was executed, and returns the way out.
  */
-static __attribute__((noinline)) uint64_t leave_early(struct block *block, uint64_t next)
+static __attribute__((noinline)) struct leave leave_early(struct block *block, uint64_t next)
 {
-	uint64_t size = block->end - block->start;
+	const uint32_t *members = (const uint32_t *)(shared + control->members_at);
+	uint64_t size = block->leave.end - block->start;
 	uint64_t upto = size;
 	uint32_t i = 0U;
 
@@ -523,29 +574,30 @@ static __attribute__((noinline)) uint64_t leave_early(struct block *block, uint6
 	} else if (last_access - block->start < size) {
 		upto = last_access - block->start + 1U;
 	}
-	for (; i < block->instructions && block->members[i].offset < upto; i++) {
-		live()[block->members[i].counter]++;
+	for (; i < block->counts->instructions && block->offsets[i] < upto; i++) {
+		uint32_t counter = members[block->counts->first + i];
+
+		parts()[counter]++;
 		if (is_open) {
-			inside()[block->members[i].counter]++;
+			parts_in_windows()[counter]++;
 		}
 	}
 	executed += is_open ? i : 0U;
-	return block->start + upto;
+	return (struct leave){block->start + upto, block->start + upto, NONE};
 }
 
 static inline void trace_jump(uint64_t from, uint64_t to)
 {
 	if (from != to) {
-		now.path = hashed(hashed(now.path, from), to);
 		trace(to, from | STEP_JUMP);
 	}
 }
 
-static inline void follow(const struct block *from, struct block *block)
+static inline void follow(const struct leave *from, struct block *block)
 {
 	/* Mostly it is a jump within a function. */
-	if (block->function != active->function || (block->entry && from->calls) ||
-	    (block->start == active->returns && block->start != from->end)) {
+	if (block->function != active->function || from->how >= CALL ||
+	    is_exception(from, block)) {
 		change_function(from, block);
 	}
 }
@@ -553,80 +605,65 @@ static inline void follow(const struct block *from, struct block *block)
 static __attribute__((noinline)) void begin_after_a_part(struct block *from, struct block *block,
 							 bool traced)
 {
-	uint64_t end = leave_early(from, block->start);
+	struct leave leave = leave_early(from, block->start);
 
-	if (is_open && traced) {
-		trace_jump(end, block->start);
+	if (is_exception(&leave, block) && !block->vector) {
+		note_vector(block);
 	}
-	if (is_open && block->function != from->function) {
-		follow(from, block);
+	now.branches += block->start != leave.end;
+	if (is_open && traced) {
+		trace_jump(leave.end, block->start);
+	}
+	if (is_open && looks_at(LOOK_AT_FLOW)) {
+		follow(&leave, block);
 	}
 }
 
-static inline void begin(struct block *block, bool traced)
+static inline void begin(struct block *block, bool flow, bool traced)
 {
 	struct block *from = last;
+	bool jumps = block->start != from->leave.end;
 
 	last = block;
-	if (*ends.place != ends_seen) {
+	if (*ends != ends_seen) {
 		begin_after_a_part(from, block, traced);
 		return;
 	}
 	ends_seen++;
-	from->runs++;
-	if (is_open) {
-		executed += from->instructions;
-		now.branches += block->start != from->end;
-		if (traced) {
-			trace_jump(from->end, block->start);
-		}
-		follow(from, block);
+	from->counts->runs++;
+	if (flow && jumps && !block->vector && is_exception(&from->leave, block)) {
+		note_vector(block);
 	}
+	if (is_open) {
+		executed += from->counts->instructions;
+		from->counts->runs_in_windows++;
+		from->counts->jumps_in_windows += jumps && !is_exception(&from->leave, block);
+		now.branches += jumps;
+		if (traced) {
+			trace_jump(from->leave.end, block->start);
+		}
+		if (flow) {
+			follow(&from->leave, block);
+		}
+	}
+}
+
+static void begin_counted_block(unsigned int vcpu, void *userdata)
+{
+	(void)vcpu;
+	begin(userdata, false, false);
 }
 
 static void begin_block(unsigned int vcpu, void *userdata)
 {
 	(void)vcpu;
-	begin(userdata, false);
+	begin(userdata, true, false);
 }
 
 static void begin_traced_block(unsigned int vcpu, void *userdata)
 {
 	(void)vcpu;
-	begin(userdata, true);
-}
-
-/* Hands over what was executed since the last time. */
-static void settle_blocks(bool in_window)
-{
-	for (size_t i = 0U; i < block_count; i++) {
-		struct block *block = blocks[i];
-		uint64_t times = block->runs - block->settled;
-
-		if (times == 0U) {
-			continue;
-		}
-		block->settled += times;
-		for (uint32_t n = 0U; n < block->instructions; n++) {
-			live()[block->members[n].counter] += times;
-			if (in_window) {
-				inside()[block->members[n].counter] += times;
-			}
-		}
-	}
-}
-
-/* At an instruction that begins a block. */
-static void open_flow(void)
-{
-	executed = 0U;
-	active = stack;
-	push(last, 0U);
-}
-
-static void close_flow(void)
-{
-	note_executed();
+	begin(userdata, true, true);
 }
 
 /* -------------------------------------------------------------------- memory */
@@ -756,7 +793,6 @@ static inline void note_access(struct access *access, qemu_plugin_meminfo_t info
 	}
 	if (traced) {
 		trace(access->at, qemu_plugin_mem_is_store(info) ? address | STEP_STORE : address);
-		now.addresses = hashed(now.addresses, address);
 	}
 	if (access->info != info) {
 		learn(access, info);
@@ -813,50 +849,28 @@ static void noted(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t addres
 
 /* ------------------------------------------------------------ open and close */
 
-static bool looks_at(uint64_t what)
-{
-	return (control->look_at & what) != 0U;
-}
-
-/* What the harness reads is up to date then. */
-static void settle(void)
-{
-	if (looks_at(LOOK_AT_FLOW)) {
-		settle_blocks(is_open);
-	} else {
-		now.instructions += settle_singles(is_open);
-	}
-}
-
-/* The guest waits: for the harness, perhaps. */
-static void idle(qemu_plugin_id_t id, unsigned int vcpu)
-{
-	(void)id;
-	(void)vcpu;
-	settle();
-}
-
 #if PLUGIN_API > 1
 static void processor_is_there(qemu_plugin_id_t id, unsigned int vcpu)
 {
 	(void)id;
 	(void)vcpu;
-	find_tally(&ends);
-	find_tally(&singles);
+	ends = qemu_plugin_scoreboard_find(ends_score, 0U);
 }
 #endif
 
+/* At an instruction that begins a block, which is known to have begun. */
 static void open_window(unsigned int vcpu, void *userdata)
 {
 	(void)vcpu;
 	(void)userdata;
-	is_open = false;
-	settle();
 	is_open = true;
 	now = (struct window){0};
+	executed = 0U;
 	control->traced = 0U;
+	control->trace_hash = 0U;
+	active = stack;
 	if (looks_at(LOOK_AT_FLOW)) {
-		open_flow();
+		push(last, 0U);
 	}
 }
 
@@ -869,9 +883,10 @@ static void close_window(unsigned int vcpu, void *userdata)
 	if (!is_open) {
 		return;
 	}
-	settle();
 	if (looks_at(LOOK_AT_FLOW)) {
-		close_flow();
+		note_executed();
+	} else {
+		now.instructions += executed;
 	}
 	is_open = false;
 	/* Each access went to memory of one kind. */
@@ -907,9 +922,11 @@ static void linger(unsigned int vcpu, void *userdata)
 /* The counter of the instruction at `address`. */
 static size_t counter_of(uint64_t address)
 {
+	const struct range *ranges = (const struct range *)(shared + control->ranges_at);
+
 	/* What was loaded last lies where others lay before. */
 	for (uint64_t i = control->ranges; i-- > 0U;) {
-		const struct range *range = &control->range[i];
+		const struct range *range = &ranges[i];
 
 		if (address - range->base < range->size) {
 			return (size_t)(range->first + ((address - range->base) >> range->shift));
@@ -955,59 +972,252 @@ static bool begins_function(uint64_t address)
 	return function != NO_FUNCTION && functions[function].start == address;
 }
 
-static bool is_call(const struct qemu_plugin_insn *insn)
+/* The sign of the lower `bits` bits goes into the upper ones. */
+static uint64_t extended(uint64_t value, unsigned int bits)
+{
+	uint64_t sign = 1ULL << (bits - 1U);
+
+	return ((value & (2U * sign - 1U)) ^ sign) - sign;
+}
+
+static struct leave leave_to(uint64_t end, uint64_t target, enum transfer how)
+{
+	uint64_t mask = control->wide != 0U ? UINT64_MAX : UINT32_MAX;
+
+	return (struct leave){end, target & mask, how};
+}
+
+/* Thumb, of M-profile. `pc` is the instruction's own address and 4. */
+static struct leave thumb_leave(uint32_t first, uint32_t second, uint64_t pc, uint64_t end)
+{
+	uint32_t s = first >> 10 & 1U;
+	uint32_t j1 = second >> 13 & 1U;
+	uint32_t j2 = second >> 11 & 1U;
+	uint64_t target;
+
+	if ((first & 0xf000U) == 0xd000U && (first & 0x0e00U) != 0x0e00U) { /* B<c> */
+		return leave_to(end, pc + 2U * extended(first, 8U), JUMP);
+	} else if ((first & 0xf800U) == 0xe000U) { /* B */
+		return leave_to(end, pc + 2U * extended(first, 11U), JUMP);
+	} else if ((first & 0xf500U) == 0xb100U) { /* CBZ, CBNZ */
+		return leave_to(end, pc + (first >> 3 & 0x40U) + (first >> 2 & 0x3eU), JUMP);
+	} else if ((first & 0xff80U) == 0x4780U) { /* BLX register */
+		return leave_to(end, end, CALL_ANYWHERE);
+	} else if ((first & 0xff80U) == 0x4700U) { /* BX register */
+		return leave_to(end, end, (first & 0x78U) == 0x70U ? RETURN : JUMP_ANYWHERE);
+	} else if ((first & 0xff00U) == 0xbd00U) { /* POP {..., pc} */
+		return leave_to(end, end, RETURN);
+	} else if ((first & 0xfd87U) == 0x4487U) { /* ADD, MOV to pc */
+		return leave_to(end, end, JUMP_ANYWHERE);
+	} else if ((first & 0xf800U) == 0xf000U && (second & 0x9000U) == 0x9000U) { /* B.W, BL */
+		target = (uint64_t)s << 24 | (uint64_t)(j1 == s) << 23 | (uint64_t)(j2 == s) << 22 |
+			 (first & 0x3ffU) << 12 | (second & 0x7ffU) << 1;
+		return leave_to(end, pc + extended(target, 25U), second & 0x4000U ? CALL : JUMP);
+	} else if ((first & 0xf800U) == 0xf000U && (second & 0xd000U) == 0x8000U &&
+		   (first & 0x0380U) != 0x0380U) { /* B<c>.W */
+		target = s << 20 | j2 << 19 | j1 << 18 | (first & 0x3fU) << 12 |
+			 (second & 0x7ffU) << 1;
+		return leave_to(end, pc + extended(target, 21U), JUMP);
+	} else if ((first & 0xfff0U) == 0xe8d0U && (second & 0xffe0U) == 0xf000U) { /* TBB, TBH */
+		return leave_to(end, end, JUMP_ANYWHERE);
+	} else if ((first & 0xfe50U) == 0xe810U && (second & 0x8000U) != 0U) { /* LDM with pc */
+		return leave_to(end, end, (first & 0xfU) == 13U ? RETURN : JUMP_ANYWHERE);
+	} else if ((first & 0xff70U) == 0xf850U && (second & 0xf000U) == 0xf000U) { /* LDR pc */
+		return leave_to(end, end, (first & 0xfU) == 13U ? RETURN : JUMP_ANYWHERE);
+	} else if ((first & 0xff80U) == 0xf000U && (second & 0xf001U) == 0xc001U) {
+		/* WLS, LE: loops of the v8.1-M. What they count in lr says where they go. */
+		return leave_to(end, end, JUMP_ANYWHERE);
+	}
+	return leave_to(end, end, NONE);
+}
+
+static struct leave riscv_leave(uint32_t insn, size_t size, uint64_t at, uint64_t end)
+{
+	uint32_t kind = insn & 0xe003U;
+	uint64_t offset;
+
+	if (size == 2U && (kind == 0xa001U || (kind == 0x2001U && control->wide == 0U))) {
+		/* C.J, and C.JAL of RV32 */
+		offset = (insn >> 1 & 0x800U) | (insn << 2 & 0x400U) | (insn >> 1 & 0x300U) |
+			 (insn << 1 & 0x80U) | (insn >> 1 & 0x40U) | (insn << 3 & 0x20U) |
+			 (insn >> 7 & 0x10U) | (insn >> 2 & 0xeU);
+		return leave_to(end, at + extended(offset, 12U), kind == 0xa001U ? JUMP : CALL);
+	} else if (size == 2U && (kind == 0xc001U || kind == 0xe001U)) { /* C.BEQZ, C.BNEZ */
+		offset = (insn >> 4 & 0x100U) | (insn << 1 & 0xc0U) | (insn << 3 & 0x20U) |
+			 (insn >> 7 & 0x18U) | (insn >> 2 & 6U);
+		return leave_to(end, at + extended(offset, 9U), JUMP);
+	} else if (size == 2U && (insn & 0xe07fU) == 0x8002U && (insn & 0xf80U) != 0U) {
+		/* C.JR, C.JALR */
+		return leave_to(end, end,
+				insn & 0x1000U          ? CALL_ANYWHERE
+				: (insn & 0xf80U) == 0x80U ? RETURN
+							   : JUMP_ANYWHERE);
+	} else if (size == 2U) {
+		/* Zcmp's returns and table jumps are there where others have a store of doubles. */
+		return leave_to(end, end, kind == 0xa002U ? JUMP_ANYWHERE : NONE);
+	}
+	switch (insn & 0x7fU) {
+	case 0x6fU: /* JAL */
+		offset = (insn >> 11 & 0x100000U) | (insn & 0xff000U) | (insn >> 9 & 0x800U) |
+			 (insn >> 20 & 0x7feU);
+		return leave_to(end, at + extended(offset, 21U),
+				(insn & 0xf80U) != 0U ? CALL : JUMP);
+	case 0x67U: /* JALR */
+		return leave_to(end, end,
+				(insn & 0xf80U) != 0U       ? CALL_ANYWHERE
+				: (insn & 0xf8000U) == 0x8000U ? RETURN
+							       : JUMP_ANYWHERE);
+	case 0x63U: /* branches */
+		offset = (insn >> 19 & 0x1000U) | (insn << 4 & 0x800U) | (insn >> 20 & 0x7e0U) |
+			 (insn >> 7 & 0x1eU);
+		return leave_to(end, at + extended(offset, 13U), JUMP);
+	default: /* MRET, SRET */
+		return leave_to(end, end,
+				insn == 0x30200073U || insn == 0x10200073U ? EXCEPTION_RETURN
+									   : NONE);
+	}
+}
+
+static struct leave x86_leave(const uint8_t *at, size_t size, uint64_t address, uint64_t end)
+{
+	const uint8_t *behind = at + size;
+	bool repeats = false;
+	uint8_t group;
+
+	while (at < behind - 1 && ((*at & 0xe7U) == 0x26U || (*at & 0xfcU) == 0x64U ||
+				   *at == 0xf0U || (*at & 0xfeU) == 0xf2U ||
+				   (control->wide != 0U && (*at & 0xf0U) == 0x40U))) {
+		repeats = repeats || (*at & 0xfeU) == 0xf2U;
+		at++;
+	}
+	group = at + 1 < behind ? at[1] >> 3 & 7U : 0U;
+	if ((*at & 0xf0U) == 0x70U || (*at & 0xfcU) == 0xe0U || *at == 0xebU) {
+		return leave_to(end, end + extended(behind[-1], 8U), JUMP);
+	} else if (*at == 0xe8U || *at == 0xe9U ||
+		   (*at == 0x0fU && at + 1 < behind && (at[1] & 0xf0U) == 0x80U)) {
+		uint64_t offset = behind[-4] | (uint64_t)behind[-3] << 8 |
+				  (uint64_t)behind[-2] << 16 | (uint64_t)behind[-1] << 24;
+
+		return leave_to(end, end + extended(offset, 32U), *at == 0xe8U ? CALL : JUMP);
+	} else if ((*at & 0xf6U) == 0xc2U) { /* RET, far too */
+		return leave_to(end, end, RETURN);
+	} else if (*at == 0xcfU || (*at == 0x0fU && at + 1 < behind && at[1] == 0x07U)) {
+		return leave_to(end, end, EXCEPTION_RETURN);
+	} else if (*at == 0x9aU || (*at == 0xffU && (group == 2U || group == 3U))) {
+		return leave_to(end, end, CALL_ANYWHERE);
+	} else if (*at == 0xeaU || (*at == 0xffU && (group == 4U || group == 5U))) {
+		return leave_to(end, end, JUMP_ANYWHERE);
+	} else if (repeats) { /* QEMU begins it again for each round */
+		return leave_to(end, address, JUMP);
+	}
+	return leave_to(end, end, NONE);
+}
+
+/* The way out of a block whose last instruction is `insn`. */
+static struct leave leave_behind(const struct qemu_plugin_insn *insn)
 {
 	uint8_t copy[16] = {0};
 	uintptr_t data = qemu_plugin_insn_data(insn, copy, sizeof(copy));
 	const uint8_t *at = data > sizeof(copy) ? (const uint8_t *)data : copy;
 	size_t size = qemu_plugin_insn_size(insn);
-	uint32_t first = (uint32_t)(at[0] | at[1] << 8);
+	uint64_t address = qemu_plugin_insn_vaddr(insn);
+	uint64_t end = address + size;
+	uint32_t first = size < 2U ? 0U : (uint32_t)(at[0] | at[1] << 8);
 	uint32_t second = size < 4U ? 0U : (uint32_t)(at[2] | at[3] << 8);
 
 	switch (control->machine) {
-	case ARM: /* Thumb's BL, BLX */
-		return size == 2U ? (first & 0xff87U) == 0x4780U
-				  : (first & 0xf800U) == 0xf000U && (second & 0xc000U) == 0xc000U;
-	case RISCV: /* JAL and JALR that link to ra; C.JALR, and C.JAL of RV32 */
-		if (size == 2U) {
-			return ((first & 0xf07fU) == 0x9002U && (first & 0xf80U) != 0U) ||
-			       (first & 0xe003U) == 0x2001U;
-		}
-		return (first & 0xfffU) == 0x0efU || (first & 0xfffU) == 0x0e7U;
-	default: /* CALL rel32, CALL r/m */
-		return at[0] == 0xe8U || (at[0] == 0xffU && (at[1] >> 3 & 7U) == 2U);
+	case ARM:
+		return thumb_leave(first, second, address + 4U, end);
+	case RISCV:
+		return riscv_leave(first | second << 16, size, address, end);
+	case X86:
+		return x86_leave(at, size, address, end);
+	default: /* Not known: it may go anywhere, and no exception is seen. */
+		return leave_to(end, end, JUMP_ANYWHERE);
 	}
 }
 
-/*
- * A block of up to `members` instructions. Blocks live as long as QEMU: the code that it made of
- * them is executed at any time.
- */
-static struct block *new_block(uint64_t start, size_t members)
+static bool is_vector(uint64_t start)
 {
+	for (const struct block *one = *chain_of(start); one != NULL; one = one->next) {
+		if (one->start == start) {
+			return one->vector;
+		}
+	}
+	return false;
+}
+
+/* Room in shared memory for the counts of a block; where there is none, that is noted. */
+static struct block_counts *new_counts(uint64_t last_at, size_t instructions)
+{
+	struct block_counts *counts =
+		(struct block_counts *)(shared + control->blocks_at) + control->blocks;
+
+	if (control->blocks == control->blocks_max ||
+	    control->members + instructions > control->members_max) {
+		control->full = 1U;
+		return &uncounted;
+	}
+	*counts = (struct block_counts){.last = last_at,
+					.first = (uint32_t)control->members,
+					.instructions = (uint32_t)instructions};
+	control->members += instructions;
+	control->blocks++;
+	return counts;
+}
+
+static struct block *new_block(struct qemu_plugin_tb *tb, size_t first, size_t behind)
+{
+	uint32_t *members = (uint32_t *)(shared + control->members_at);
+	struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, behind - 1U);
+	uint64_t start = qemu_plugin_insn_vaddr(qemu_plugin_tb_get_insn(tb, first));
 	struct block *block = calloc(1U, sizeof(*block));
 
 	if (block == NULL) {
 		abort();
 	}
-	block->members = calloc(members, sizeof(*block->members));
-	if (block->members == NULL) {
+	block->offsets = calloc(behind - first, sizeof(*block->offsets));
+	if (block->offsets == NULL) {
 		abort();
 	}
 	block->start = start;
+	block->leave = leave_behind(insn);
 	block->function = function_of(start);
 	block->entry = begins_function(start);
-	blocks = grown(blocks, block_count, &block_max, sizeof(struct block *));
-	blocks[block_count++] = block;
+	block->vector = is_vector(start);
+	block->counts = new_counts(qemu_plugin_insn_vaddr(insn), behind - first);
+	for (uint32_t i = 0U; i < block->counts->instructions; i++) {
+		uint64_t address = qemu_plugin_insn_vaddr(qemu_plugin_tb_get_insn(tb, first + i));
+
+		members[block->counts->first + i] = (uint32_t)counter_of(address);
+		block->offsets[i] = (uint16_t)(address - start);
+	}
+	block->next = *chain_of(start);
+	*chain_of(start) = block;
 	return block;
 }
 
-/* Its last instruction, `insn`, is known: who executes that has executed all. */
-static void end_block(struct block *block, struct qemu_plugin_insn *insn)
+/*
+ * The block of the instructions from `first` up to `behind`. QEMU translates the same code again and
+ * again: it is the same block, unless other code was loaded there.
+ */
+static struct block *block_of(struct qemu_plugin_tb *tb, size_t first, size_t behind)
 {
-	block->end = qemu_plugin_insn_vaddr(insn) + qemu_plugin_insn_size(insn);
-	block->calls = is_call(insn);
-	count(insn, &ends, 0U);
+	const uint32_t *members = (const uint32_t *)(shared + control->members_at);
+	struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, behind - 1U);
+	uint64_t start = qemu_plugin_insn_vaddr(qemu_plugin_tb_get_insn(tb, first));
+	struct leave leave = leave_behind(insn);
+
+	for (struct block *one = *chain_of(start); one != NULL; one = one->next) {
+		if (one->start == start && one->leave.end == leave.end &&
+		    one->leave.target == leave.target && one->leave.how == leave.how &&
+		    one->counts->instructions == behind - first &&
+		    one->function == function_of(start) &&
+		    members[one->counts->first] == counter_of(start)) {
+			return one;
+		}
+	}
+	return new_block(tb, first, behind);
 }
 
 static bool opens_at(uint64_t address)
@@ -1020,34 +1230,34 @@ static bool closes_at(uint64_t address)
 	return holds(control->close_at, control->closes, address);
 }
 
-static void follow_flow(struct qemu_plugin_tb *tb)
+static void follow_blocks(struct qemu_plugin_tb *tb)
 {
+	const qemu_plugin_udata_cb begins = tracing                  ? begin_traced_block
+					    : looks_at(LOOK_AT_FLOW) ? begin_block
+								     : begin_counted_block;
 	size_t insns = qemu_plugin_tb_n_insns(tb);
-	struct qemu_plugin_insn *before = NULL;
-	struct block *block = NULL;
 
-	for (size_t i = 0U; i < insns; i++) {
-		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
-		uint64_t address = qemu_plugin_insn_vaddr(insn);
+	for (size_t first = 0U, behind = 0U; first < insns; first = behind) {
+		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, first);
+		struct block *block;
 
-		if (block == NULL) {
-			block = new_block(address, insns);
-			qemu_plugin_register_vcpu_tb_exec_cb(
-				tb, tracing ? begin_traced_block : begin_block,
-				QEMU_PLUGIN_CB_NO_REGS, block);
-		} else if (begins_function(address) || opens_at(address) || closes_at(address)) {
-			end_block(block, before);
-			block = new_block(address, insns - i);
-			qemu_plugin_register_vcpu_insn_exec_cb(
-				insn, tracing ? begin_traced_block : begin_block,
-				QEMU_PLUGIN_CB_NO_REGS, block);
+		for (behind = first + 1U; behind < insns; behind++) {
+			uint64_t address =
+				qemu_plugin_insn_vaddr(qemu_plugin_tb_get_insn(tb, behind));
+
+			if (begins_function(address) || opens_at(address) || closes_at(address)) {
+				break;
+			}
 		}
-		block->members[block->instructions++] = (struct member){
-			(uint32_t)counter_of(address), (uint32_t)(address - block->start)};
-		before = insn;
-	}
-	if (block != NULL) {
-		end_block(block, before);
+		block = block_of(tb, first, behind);
+		count_end(qemu_plugin_tb_get_insn(tb, behind - 1U));
+		if (first == 0U) {
+			qemu_plugin_register_vcpu_tb_exec_cb(tb, begins, QEMU_PLUGIN_CB_NO_REGS,
+							     block);
+		} else {
+			qemu_plugin_register_vcpu_insn_exec_cb(insn, begins,
+							       QEMU_PLUGIN_CB_NO_REGS, block);
+		}
 	}
 }
 
@@ -1073,9 +1283,7 @@ static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 	size_t insns = qemu_plugin_tb_n_insns(tb);
 
 	(void)id;
-	if (looks_at(LOOK_AT_FLOW)) {
-		follow_flow(tb);
-	}
+	follow_blocks(tb);
 	for (size_t i = 0U; i < insns; i++) {
 		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
 		uint64_t address = qemu_plugin_insn_vaddr(insn);
@@ -1096,26 +1304,30 @@ static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 		if (looks_at(LOOK_AT_FLOW | LOOK_AT_MEMORY)) {
 			follow_memory(insn);
 		}
-		if (!looks_at(LOOK_AT_FLOW)) {
-			size_t counter = counter_of(address);
-
-			use(counter);
-			count(insn, &singles, counter);
-		}
 	}
 }
 
-/* Maps what the harness made and handed over as the descriptor `fd`. */
+/*
+ * Maps what the harness made and handed over as the descriptor `fd`. Returns false unless it has laid
+ * that out as this file does.
+ */
 static bool map_shared(int fd)
 {
+	static const uint64_t sizes[] = {
+		sizeof(struct control), sizeof(struct range), sizeof(struct function),
+		sizeof(struct node),    sizeof(struct step),  sizeof(struct window),
+		sizeof(struct block_counts),
+	};
 	struct stat status;
 
+	_Static_assert(sizeof(sizes) == sizeof(control->sizes), "a size for each structure");
 	if (fstat(fd, &status) != 0 || (size_t)status.st_size < sizeof(struct control)) {
 		return false;
 	}
 	shared = mmap(NULL, (size_t)status.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	control = (struct control *)shared;
-	return shared != MAP_FAILED && control->layout == LAYOUT;
+	return shared != MAP_FAILED && control->layout == LAYOUT &&
+	       memcmp(control->sizes, sizes, sizeof(sizes)) == 0;
 }
 
 __attribute__((visibility("default"))) int
@@ -1128,31 +1340,23 @@ qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_info *info, int argc,
 		(void)sscanf(argv[i], "fd=%d", &fd);
 	}
 	if (!map_shared(fd)) {
-		fprintf(stderr, "minrpc's plugin: no shared memory of layout %u at descriptor %d\n",
+		fprintf(stderr, "minrpc's plugin: no shared memory of layout %u, and of its sizes, at descriptor %d\n",
 			LAYOUT, fd);
 		return -1;
 	}
 	tracing = control->trace_max != 0U;
 	line_bits = (unsigned int)__builtin_ctzll(control->cache_line);
 	set_mask = control->cache_sets - 1U;
-	seen = calloc((size_t)control->counters, 1U);
 	ways = calloc((size_t)(control->cache_sets * control->cache_ways), sizeof(*ways));
-	if (seen == NULL || ways == NULL) {
+	if (ways == NULL) {
 		return -1;
 	}
 	stack[0].node = node_at(0U);
 #if PLUGIN_API == 1
-	/* QEMU counts straight into what the harness reads, or blocks here. */
-	singles.place = live();
-	ends.place = &ends_counted;
-	if (looks_at(LOOK_AT_FLOW)) {
-		qemu_plugin_register_vcpu_idle_cb(id, idle);
-	}
+	ends = &ends_counted;
 #else
-	new_tally(looks_at(LOOK_AT_FLOW) ? &ends : &singles,
-		  looks_at(LOOK_AT_FLOW) ? 1U : (size_t)control->counters);
+	ends_score = qemu_plugin_scoreboard_new(sizeof(uint64_t));
 	qemu_plugin_register_vcpu_init_cb(id, processor_is_there);
-	qemu_plugin_register_vcpu_idle_cb(id, idle);
 #endif
 	qemu_plugin_register_vcpu_tb_trans_cb(id, translated);
 	return 0;

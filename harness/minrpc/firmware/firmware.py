@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple, Self, Unpack
 
+from minrpc.firmware.cache import cache_home
 from minrpc.firmware.places import Places
 from minrpc.firmware.provenance import floating_point
 from minrpc.sizes.program import totals
@@ -52,6 +53,12 @@ class Firmware:
     def source(self, name: str) -> Path:
         """The file that the debug information calls `name`: "/minrpc/app/zephyr-app/runtime/timer.c"."""
         return self.places.source(name)
+
+    def users_source(self, name: str) -> Path | None:
+        """As `source`; None for the runtime's own files, those of Zephyr's workspace, and generated ones."""
+        path = self.source(name)
+        generated = path.is_relative_to(self.build_dir) or path.is_relative_to(cache_home())
+        return None if generated or not self.places.is_users(name) else path
 
     @property
     def platform(self) -> Platform:

@@ -60,5 +60,9 @@ class Places:
                 return directory / name.removeprefix(prefix)
         return Path(name)
 
+    def is_users(self, name: str) -> bool:
+        """Whether a file that debug information calls `name` is not one of the runtime or the workspace."""
+        return not name.startswith((f"{PREFIX}/app/zephyr-app/", f"{PREFIX}/workspace/"))
+
     def __repr__(self) -> str:
         return f"Places({self._directories!r})"

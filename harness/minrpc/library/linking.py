@@ -7,7 +7,7 @@ import hashlib
 import re
 import subprocess
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -82,7 +82,7 @@ class Image:
     base: its address. data: its bytes; size: with the zeroed memory behind them.
     registry: offset of the table of its packed functions. symbols: addresses, functions' as C pointers have
         them.
-    sizes: bytes of functions and variables.
+    sizes: bytes of functions and variables. program: the ELF file that it is from, with debug information.
     """
 
     base: int
@@ -91,6 +91,7 @@ class Image:
     registry: int
     symbols: Mapping[str, int]
     sizes: Mapping[str, int]
+    program: bytes = field(repr=False)
 
 
 def link(compiled: Compiled, toolset: Toolset, base: int, further: Mapping[str, int] | None = None) -> Image:
@@ -209,7 +210,8 @@ def _image(file: Elf, base: int) -> Image:
     size = symbols["minrpc_end"] - base
     small = symbols["minrpc_bss_end"] - symbols["minrpc_bss"] <= 512
     content = content.ljust(size, b"\0") if small else content
-    return Image(base, bytes(content), max(size, len(content)), symbols[REGISTRY] - base, symbols, sizes)
+    registry = symbols[REGISTRY] - base
+    return Image(base, bytes(content), max(size, len(content)), registry, symbols, sizes, file.content)
 
 
 def firmware_symbols(toolset: Toolset) -> Path:

@@ -143,7 +143,7 @@ def _tell_counters(device: Session, name: str, image: Image) -> None:
         return
     named = {f"({name})": (image.base, image.size)}
     named |= {one: (image.symbols[one], size) for one, size in image.sizes.items() if size}
-    counters.note_code(image.base, image.size, named)
+    counters.note_code(image.base, image.size, named, image.program)
 
 
 def image_size(device: Session, compiled: Compiled, toolset: Toolset) -> int:

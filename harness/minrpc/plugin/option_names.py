@@ -26,7 +26,11 @@ OPTIONS: Final[Mapping[str, Mapping[str, Any]]] = {
     },
     "coverage": {
         "metavar": "FILE",
-        "help": "write which lines of the firmware the tests executed, under QEMU, as lcov has it",
+        "help": "write which lines of your C the tests executed, under QEMU, as lcov has it",
+    },
+    "coverage-all": {
+        "action": "store_true",
+        "help": "with --minrpc-coverage, also lines of the runtime's sources and of Zephyr's",
     },
     "report": {
         "metavar": "FILE",

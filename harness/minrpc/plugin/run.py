@@ -70,7 +70,10 @@ class Run:
         """For the tests of `target`."""
         file = option_of(self._config, "coverage")
         coverage = Path(file).absolute() if file else None
-        return SharedDevice(target, self.total, lambda text: progress_line(self._config, text), coverage)
+        every = bool(option_of(self._config, "coverage-all"))
+        return SharedDevice(
+            target, self.total, lambda text: progress_line(self._config, text), coverage, every
+        )
 
     def await_turn(self, test: str) -> None:
         """Raise DeadlineError when the run's time is up: a quick device would never be waited for."""

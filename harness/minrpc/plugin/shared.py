@@ -33,6 +33,7 @@ class SharedDevice:
     total: the deadline over everything that waits.
     say: shows a line of progress.
     coverage: the file to which the lines that were executed are added; None for none.
+    coverage_of_all: also lines of the firmware's own sources, and of Zephyr's.
     boot_s: seconds that the last start took.
     unusable: why the device that was started last never worked; "" when it did, or was not tried yet.
     """
@@ -41,6 +42,7 @@ class SharedDevice:
     total: Deadline
     say: Callable[[str], None]
     coverage: Path | None = None
+    coverage_of_all: bool = False
     boot_s: float = field(default=0.0, init=False)
     unusable: str = field(default="", init=False)
     _firmware: Firmware | None = field(default=None, init=False)
@@ -148,8 +150,14 @@ class SharedDevice:
     def _add_coverage(self, running: RunningDevice) -> None:
         if self.coverage is not None and running.counters is not None and running.firmware is not None:
             counters = running.counters
-            lines = covered_lines(counters.image, counters.executed(), running.firmware.source)
+            firmware = running.firmware
+            source = firmware.source if self.coverage_of_all else firmware.users_source
+            lines = covered_lines(counters.image, counters.executed_by_code(), source)
             add_coverage(self.coverage, lines)
+            if counters.unknown_code:
+                self.say(
+                    f"{self.name}: {counters.unknown_code:,} bytes of loaded code are not in the coverage"
+                )
 
     def _start(self) -> RunningDevice:
         counted = self.coverage is not None and self.target.platform.starts == "qemu"

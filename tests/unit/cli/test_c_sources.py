@@ -74,7 +74,9 @@ def test_time_takes_a_source(source: str, capsys: pytest.CaptureFixture[str]) ->
     assert "it has scale, square, any" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("command", [["report"], ["profile"], ["time"], ["time", "--constant-time"]])
+@pytest.mark.parametrize(
+    "command", [["report"], ["profile"], ["time"], ["time", "--constant-time", "--secret", "1"]]
+)
 def test_a_function_that_the_source_lacks_is_told(
     command: list[str], source: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -86,11 +88,22 @@ def test_a_function_that_the_source_lacks_is_told(
 def test_constant_time_of_a_function_of_the_source(source: str, capsys: pytest.CaptureFixture[str]) -> None:
     arrays = ["--arg", "int16[4]", "--arg", "int16[4]", "--arg", "4", "--arg", "3"]
     given = ["time", "scale", "--source", source, *arrays, "--platform", "bare_mps2_an385"]
-    assert main([*given, "--constant-time"]) == 0
-    assert "scale took the same path and the same addresses" in capsys.readouterr().out
+    assert main([*given, "--constant-time", "--secret", "x,by"]) == 0
+    told = capsys.readouterr().out
+    assert "scale took the same path and the same addresses" in told
+    assert "for these 64 inputs" in told
+    assert "secret: x, by; public: y, n" in told
+    assert main([*given, "--constant-time"]) == 2
+    assert "name the secret parameters: --secret key" in capsys.readouterr().err
+    assert main([*given, "--constant-time", "--secret", "z"]) == 2
+    assert "scale has no parameter z\n  next: it takes x, y, n, by" in capsys.readouterr().err
+    assert main([*given, "--secret", "x"]) == 2
+    assert "add --constant-time" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("command", [["report"], ["profile"], ["time"], ["time", "--constant-time"]])
+@pytest.mark.parametrize(
+    "command", [["report"], ["profile"], ["time"], ["time", "--constant-time", "--secret", "1"]]
+)
 def test_arguments_that_do_not_fit_are_told(
     command: list[str], source: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -39,7 +39,9 @@ class Outside:
         self.asked_since.append(since)
         return [dict.fromkeys(self.names, 1000 + number) for number in range(since, self.windows)]
 
-    def note_code(self, base: int, size: int, functions: Mapping[str, tuple[int, int]]) -> None:
+    def note_code(
+        self, base: int, size: int, functions: Mapping[str, tuple[int, int]], program: bytes
+    ) -> None:
         raise AssertionError("no code is loaded here")
 
 

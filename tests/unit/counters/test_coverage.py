@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
-from minrpc.counters import Counts, Image
+from minrpc.counters import Image
 from minrpc.counters.coverage import add_coverage, covered_lines, lcov, parse
+from minrpc.counters.image import LoadedCode
 
 from tests.unit.counters.test_image import image, named
 
@@ -14,14 +16,80 @@ __all__ = ["image"]
 
 
 def test_executed_lines_and_others(image: Image) -> None:
-    (lines,) = covered_lines(image, Counts({named(image, "work"): 7}), Path).values()
+    (lines,) = covered_lines(image, [(None, {named(image, "work"): 7})], Path).values()
     assert lines[5] == 7
     assert lines[3] == lines[4] == 0
     assert 1 not in lines
 
 
-def test_sources_that_are_not_here_are_left_out(image: Image) -> None:
-    assert covered_lines(image, Counts({}), lambda name: Path(f"/nowhere/{name}")) == {}
+def test_sources_that_are_not_here_or_not_wanted_are_left_out(image: Image) -> None:
+    assert covered_lines(image, [(None, {})], lambda name: Path(f"/nowhere/{name}")) == {}
+    assert covered_lines(image, [(None, {})], lambda name: None) == {}
+
+
+SHORT = """\
+#include <stdint.h>
+
+__attribute__((noinline)) int twice(int x)
+{
+\treturn x + x;
+}
+
+int main(int argc, char **argv)
+{
+\tint n = 0;
+
+\t(void)argv;
+\tfor (int i = 0; i < 3; i++) {
+\t\tn += twice(i);
+\t}
+\tif (argc == 77) {
+\t\tn = twice(n);
+\t}
+\treturn n == 6 ? 0 : 1;
+}
+"""
+
+
+def executed_lines_of_gcov(directory: Path) -> set[int]:
+    """Lines that gcov has as executed: another witness."""
+    command = ["gcc", "-O0", "--coverage", "short.c", "-o", "short"]
+    subprocess.run(command, cwd=directory, check=True)
+    subprocess.run(["./short"], cwd=directory, check=True)
+    (data,) = directory.glob("*.gcda")
+    subprocess.run(["gcov", data.name], cwd=directory, check=True, capture_output=True)
+    rows = [row.split(":") for row in (directory / "short.c.gcov").read_text().splitlines()]
+    return {int(number) for count, number, *_ in rows if count.strip().rstrip("*").isdigit()}
+
+
+def test_lines_that_share_an_address_are_all_executed(tmp_path: Path) -> None:
+    """At -O2 a function of one line has its first line, its body and its brace at one address."""
+    (tmp_path / "short.c").write_text(SHORT)
+    expected = executed_lines_of_gcov(tmp_path)
+    subprocess.run(["gcc", "-O2", "-g", "-no-pie", "short.c", "-o", "fast"], cwd=tmp_path, check=True)
+    image = Image(tmp_path / "fast")
+    twice = next(one for one in image.functions if one.name == "twice")
+    (lines,) = covered_lines(image, [(None, dict.fromkeys(range(twice.start, twice.end), 3))], Path).values()
+    ours = {number for number, count in lines.items() if count == 3}
+    # gcov counts the function's first line at its name, the line table at its brace.
+    body = {3, 4, 5, 6}
+    assert expected & body == {3, 5}
+    assert ours == {4, 5, 6}
+
+
+def test_loaded_code_is_covered_apart_from_what_lay_there_before(tmp_path: Path) -> None:
+    codes: list[tuple[LoadedCode | None, dict[int, int]]] = []
+    for name in ("first", "second"):
+        (tmp_path / f"{name}.c").write_text(f"int {name}(int x)\n{{\n\treturn x + 1;\n}}\n")
+        words = ["gcc", "-O1", "-g", "-shared", "-nostdlib", f"{name}.c", "-o", name]
+        subprocess.run(words, cwd=tmp_path, check=True)
+        image = Image(tmp_path / name)
+        (function,) = (one for one in image.functions if one.name == name)
+        content = image.path.read_bytes()
+        codes.append((LoadedCode(0, 1 << 20, (function,), content), {function.start: len(codes) + 1}))
+    lines = covered_lines(image, codes, Path)
+    assert lines[str(tmp_path / "first.c")][3] == 1
+    assert lines[str(tmp_path / "second.c")][3] == 2
 
 
 def test_a_file_is_as_lcov_has_it() -> None:

@@ -3,11 +3,19 @@
 
 from __future__ import annotations
 
+import ctypes
+import os
+import subprocess
 from pathlib import Path
 
 import pytest
-from minrpc.counters.plugin_build import api_of, plugin_for, qemu_version
+from minrpc.counters import Image, QemuCounters
+from minrpc.counters.plugin_build import SOURCE, api_of, plugin_for, qemu_version
 from minrpc.errors import QemuMissingError, ToolchainMissingError
+
+from tests.unit.counters.test_image import image
+
+__all__ = ["image"]
 
 
 def fake_qemu(directory: Path, text: str) -> str:
@@ -57,3 +65,36 @@ def test_without_a_compiler_it_says_so(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(ToolchainMissingError, match="apt-get install gcc"):
         plugin_for(qemu)
+
+
+def installed(library: Path, image: Image) -> int:
+    """The answer of the plugin's entry to memory as this package lays it out: it looks there before it
+    needs QEMU."""
+    with QemuCounters(image) as counters:
+        (descriptor,) = counters.descriptors
+        word = ctypes.c_char_p(f"fd={descriptor}".encode())
+        plugin = ctypes.CDLL(str(library), mode=os.RTLD_LAZY)
+        answer: int = plugin.qemu_plugin_install(ctypes.c_uint64(0), None, 1, ctypes.byref(word))
+        return answer
+
+
+@pytest.mark.parametrize(
+    ("place", "field"),
+    [
+        ("uint64_t loads;\n", "\tuint64_t stalls;\n"),  # of struct window
+        ("uint64_t calls;\n", "\tuint64_t returns;\n"),  # of struct node
+        ("\tuint64_t trace_from;", "\tuint64_t trace_to;\n"),  # of struct control
+    ],
+)
+def test_memory_of_another_layout_is_refused(
+    place: str, field: str, tmp_path: Path, image: Image, capfd: pytest.CaptureFixture[str]
+) -> None:
+    source = SOURCE.read_text()
+    assert place in source
+    at = source.index(place)
+    changed = tmp_path / "changed.c"
+    changed.write_text(source[:at] + field + source[at:])
+    words = ["cc", "-std=c11", "-fPIC", "-shared", "-DPLUGIN_API=1", str(changed), "-o", "changed.so"]
+    subprocess.run(words, cwd=tmp_path, check=True)
+    assert installed(tmp_path / "changed.so", image) == -1
+    assert "no shared memory of layout" in capfd.readouterr().err

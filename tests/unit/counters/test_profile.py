@@ -45,9 +45,17 @@ def test_lines_are_those_of_the_source(profile: Profile, image: Image) -> None:
 
 def test_what_an_interrupt_executed_is_a_row_of_its_own(image: Image) -> None:
     main = named(image, "main")
-    tree = CallTree(["?", "main", "systick_isr", "count"], [0, 0, 1, 2], [0, 5, 2, 1], [0, 1, 1, 1])
+    names, parents = ["?", "main", "systick_isr", "count"], [0, 0, 1, 2]
+    tree = CallTree(names, parents, [0, 5, 2, 1], [0, 1, 1, 4], [False, False, True, False])
     rows = Profile("main", image, tree, Counts({main: 8})).functions
-    assert rows == [("main", 5, 8, 1), (INTERRUPTS, 3, 3, 2)]
+    assert rows == [("main", 5, 8, 1), (INTERRUPTS, 3, 3, 1)]
+
+
+def test_a_function_named_like_an_interrupt_is_none(image: Image) -> None:
+    main = named(image, "main")
+    tree = CallTree(["?", "misread_count", "trapezoid"], [0, 0, 1], [0, 5, 2], [0, 1, 1], [False] * 3)
+    rows = Profile("main", image, tree, Counts({main: 7})).functions
+    assert rows == [("misread_count", 5, 7, 1), ("trapezoid", 2, 2, 1)]
 
 
 def test_callgrind(profile: Profile) -> None:

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Instructions whose own time depends on their operands, of those that were executed.
+
+Division: "2 to 12 cycles" on Cortex-M3 and M4, "terminates when the divide calculation completes" (their
+Technical Reference Manuals, instruction set summary), and by one bit or more a cycle on RISC-V cores and PCs.
+Long multiplies of Cortex-M3 take 3 to 7 cycles, fewer for small operands; from Cortex-M4 on one cycle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import ARMAttributesSection
+
+from minrpc.counters.image import Image
+
+_LONGEST: Final = 15
+_ARM_DIVISIONS: Final = {0xFB90: "sdiv", 0xFBB0: "udiv"}
+_ARM_LONG_MULTIPLIES: Final = {0xFB80: "smull", 0xFBA0: "umull", 0xFBC0: "smlal", 0xFBE0: "umlal"}
+_RISCV_DIVISIONS: Final = ("div", "divu", "rem", "remu")
+_RISCV_OPS: Final = {0x33: "", 0x3B: "w"}
+_X86_PREFIXES: Final = frozenset({0x26, 0x2E, 0x36, 0x3E, 0x64, 0x65, 0x66, 0x67, 0xF0, 0xF2, 0xF3})
+# Tag_CPU_arch of "Addenda to, and Errata in, the ABI for the Arm Architecture": of the Cortex-M3.
+_ARM_V7: Final = 10
+# The evaluator's own code is in each timed batch, and has no secrets.
+_RUNTIME: Final = "/zephyr-app/runtime/"
+
+
+def variable_time_instructions(image: Image, addresses: Iterable[int]) -> tuple[str, ...]:
+    """Each such instruction that was executed, "udiv in scale at scale.c:12"; those of the runtime are left
+    out."""
+    long_multiplies = _is_v7(image)
+    found: dict[str, None] = {}
+    for address in sorted(addresses):
+        mnemonic = mnemonic_of(image.machine, image.bytes_at(address, _LONGEST), long_multiplies, image.wide)
+        line = image.line_at(address) if mnemonic else None
+        if mnemonic and not (line and _RUNTIME in line.file):
+            found[f"{mnemonic} in {image.place_of(address)}"] = None
+    return tuple(found)
+
+
+def mnemonic_of(machine: str, code: bytes, long_multiplies: bool, wide: bool) -> str:
+    """Of the instruction that `code` begins with; "" where its time does not depend on its operands."""
+    word = int.from_bytes(code[:4], "little")
+    if machine == "EM_ARM":
+        return _thumb(word & 0xFFF0, word >> 16, long_multiplies)
+    if machine == "EM_RISCV":
+        return _riscv(word)
+    return _x86(code, wide) if machine in ("EM_386", "EM_X86_64") else ""
+
+
+def _thumb(first: int, second: int, long_multiplies: bool) -> str:
+    if first in _ARM_DIVISIONS and second & 0xF0F0 == 0xF0F0:
+        return _ARM_DIVISIONS[first]
+    if long_multiplies and first in _ARM_LONG_MULTIPLIES and second & 0x00F0 == 0:
+        return _ARM_LONG_MULTIPLIES[first]
+    return ""
+
+
+def _riscv(word: int) -> str:
+    function, opcode = word >> 12 & 7, word & 0x7F
+    if opcode not in _RISCV_OPS or word >> 25 != 1 or function < 4:
+        return ""
+    return _RISCV_DIVISIONS[function - 4] + _RISCV_OPS[opcode]
+
+
+def _x86(code: bytes, wide: bool) -> str:
+    at = 0
+    while at < len(code) and (code[at] in _X86_PREFIXES or (wide and code[at] & 0xF0 == 0x40)):
+        at += 1
+    if len(code) < at + 2 or code[at] not in (0xF6, 0xF7):
+        return ""
+    return {6: "div", 7: "idiv"}.get(code[at + 1] >> 3 & 7, "")
+
+
+def _is_v7(image: Image) -> bool:
+    """Whether it was compiled for a Cortex-M3: v7-M without the DSP extension."""
+    with image.path.open("rb") as stream:
+        for section in ELFFile(stream).iter_sections():
+            if isinstance(section, ARMAttributesSection):
+                return any(
+                    attribute.tag == "TAG_CPU_ARCH" and attribute.value == _ARM_V7
+                    for part in section.iter_subsections()
+                    for group in part.iter_subsubsections()
+                    for attribute in group.iter_attributes()
+                )
+    return False
