@@ -10,7 +10,14 @@ import numpy as np
 import pytest
 from minrpc import Device
 from minrpc.client.device_counters import LIST
-from minrpc.errors import BuildError, ConfigurationError, FunctionNotFoundError, MissingError
+from minrpc.errors import (
+    BuildError,
+    ConfigurationError,
+    FunctionNotFoundError,
+    MissingError,
+    RemoteError,
+    SessionTerminatedError,
+)
 from minrpc.firmware import Firmware, build
 from minrpc.library import LoadedLibrary
 from minrpc.pipeline import open_device
@@ -59,6 +66,28 @@ def test_no_more_is_measured_than_the_compiler_says(
         bounds[name] = memory.bound
     assert bounds["use_below"] > bounds["use_much"] >= 800
     assert lib.measure("use_stack", memory=True, repeat=2)(64).memory.bound is None
+
+
+def test_a_function_that_needs_no_stack_has_none(
+    counting: Device, load: Callable[..., LoadedLibrary]
+) -> None:
+    """The check of its arguments needs some, and would be taken for the function's."""
+    memory = load("c/stack.c", flags=["-O1"]).measure("need_none", memory=True, number=1, repeat=5)(5).memory
+    if memory.stack is None or memory.bound is None:
+        pytest.skip("the port does not know its stack, or the compiler tells no bound")
+    assert memory.stack <= 16
+    assert not memory.beyond_bound
+
+
+def test_a_stack_that_is_used_up_is_no_figure(counting: Device, load: Callable[..., LoadedLibrary]) -> None:
+    """All of it, or more: an error on each platform, whether the stack has a guard or not."""
+    size = counting.info().stack_size
+    if not size:
+        pytest.skip("the port does not know its stack")
+    timed = load("c/stack.c", flags=["-O1"]).measure("use_stack", memory=True, number=1, repeat=1)
+    with pytest.raises((RemoteError, SessionTerminatedError)) as caught:
+        timed(size)
+    assert "stack" in f"{caught.value.message} {caught.value.console_tail}"
 
 
 def test_workspace_is_the_arenas_peak(counting: Device) -> None:

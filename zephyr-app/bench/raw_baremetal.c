@@ -6,8 +6,9 @@
 #include "port.h"
 #include "raw.h"
 
-void fault_report(const char *text)
+void fault_report(const char *text, uintptr_t pointer)
 {
+	(void)pointer;
 	link_init();
 	console_write(text);
 	console_write("\n");

@@ -32,6 +32,11 @@ void minrpc_device_last_words(const char *text, uint32_t size)
 	ARG_UNUSED(size);
 }
 
+void minrpc_device_callers(uintptr_t pointer)
+{
+	ARG_UNUSED(pointer);
+}
+
 int main(void)
 {
 	static const uint8_t piece[1024];

@@ -197,6 +197,7 @@ bool minrpc_counters_peaks(struct minrpc_server *server, uint32_t chosen,
 	uint32_t peak = arena->peak;
 	uint32_t peaks[PEAKS] = {0U};
 	uint32_t heap_before;
+	uint32_t size = 0U;
 	uint32_t unused;
 	bool done;
 
@@ -210,7 +211,11 @@ bool minrpc_counters_peaks(struct minrpc_server *server, uint32_t chosen,
 	}
 	done = minrpc_invoke(callee, 1U, call);
 	if ((chosen >> STACK_BYTES & 1U) != 0U) {
-		config->platform->stack_use(config->context, &unused, &peaks[STACK_BYTES]);
+		config->platform->stack_use(config->context, &size, &peaks[STACK_BYTES]);
+	}
+	if (done && peaks[STACK_BYTES] >= size && size != 0U) {
+		done = minrpc_fail(server, "%s used all %u bytes of the stack, or more",
+				   minrpc_callee_name(callee), (unsigned int)size);
 	}
 	peaks[ARENA_BYTES] = arena->peak - before;
 	if (arena->peak < peak) {

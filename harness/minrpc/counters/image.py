@@ -146,13 +146,17 @@ class Image:
     def stack(self) -> tuple[int, int]:
         """Where the stack lies that functions run on, and its end; 0 and 0 where no symbol says it.
 
-        picolibc's linker script has its top and its size as symbols, Zephyr an object for each thread's,
-        which it may map elsewhere when the thread starts: `ANYWHERE` then.
+        Without an operating system it is an object of ours; picolibc's linker script has its top and its size
+        as symbols, Zephyr an object for each thread's, which it may map elsewhere when the thread starts:
+        `ANYWHERE` then.
         """
         with self.path.open("rb") as stream:
             found = {one.name: one for one in _symbols(ELFFile(stream))}
             if _MAPS_STACKS in found:
                 return ANYWHERE
+            own = found.get("minrpc_stack")
+            if own is not None and own["st_size"]:
+                return own["st_value"], own["st_value"] + own["st_size"]
             top, size = found.get("__stack"), found.get("__stack_size")
             if top is not None and size is not None:
                 return top["st_value"] - size["st_value"], top["st_value"]

@@ -85,7 +85,7 @@ class CFunction:
         rpc = self._library.module.rpc
         try:
             return self._called(args, rpc, guards)
-        except (SessionTerminatedError, DeadlineError) as error:
+        except (SessionTerminatedError, EmulatorExitedError, DeadlineError) as error:
             error.details += tuple(self._library.crash_places(error.console_tail or ""))
             raise
 

@@ -119,7 +119,8 @@ class Compiled:
     thread_pointer: whether thunks set the thread pointer, on RISC-V.
     key: hash of all content.
     stack_use: bytes of each function's own frame; stack_bounds: with all that it calls, where that is known.
-    thunk_frames: bytes that a function's thunk has on the stack above it.
+    thunk_frames: bytes that a function's thunk has on the stack above it; check_frame: bytes that the check
+        of the arguments has there before.
     options: what the caller gave to the compiler: definitions and flags.
     """
 
@@ -135,6 +136,7 @@ class Compiled:
     stack_bounds: Mapping[str, int] = field(default_factory=dict)
     thunk_frames: Mapping[str, int] = field(default_factory=dict)
     options: tuple[str, ...] = ()
+    check_frame: int = 0
 
 
 def compile_sources(sources: Sources, toolset: Toolset) -> Compiled:
@@ -173,6 +175,7 @@ def compile_sources(sources: Sources, toolset: Toolset) -> Compiled:
         {name: bound for name in graph.frames if (bound := graph.bound(name)) is not None},
         {one.name: frames[f"t{index}"] for index, one in enumerate(supported) if f"t{index}" in frames},
         (*(f"-D{one}" for one in sources.defines), *sources.flags),
+        max((size for name, size in frames.items() if name.partition(".")[0] == "fits"), default=0),
     )
 
 

@@ -54,14 +54,19 @@ class LoadedLibrary(CLibrary):
         return bounded
 
     def _with_bound(self, name: str, result: object) -> object:
-        """The stack of the function alone, without its thunk's, and the compiler's bound of it beside."""
+        """The stack of the function alone, without its thunk's, and the compiler's bound of it beside.
+
+        What needs less than the check of its arguments is hidden by that: then the bound is what is known.
+        """
         memory = result.memory if isinstance(result, Measurement) else None
         if not isinstance(result, Measurement) or memory is None or memory.stack is None:
             return result
         stack = max(0, memory.stack - self._thunk_frames.get(name, 0))
         bound = self._bounds.get(name)
-        if bound is not None and self.facts.machine == "EM_X86_64":
-            bound += _RED_ZONE
+        if bound is not None:
+            hidden = self.compiled.check_frame + self.facts.pointer_size
+            stack = min(stack, bound) if stack <= hidden else stack
+            bound += _RED_ZONE if self.facts.machine == "EM_X86_64" else 0
         return replace(result, memory=replace(memory, stack=stack, bound=bound))
 
     @property

@@ -55,10 +55,25 @@ static char *copied(char *to, const char *from, char *end)
 	return to;
 }
 
+/* A function of its own, so that the stack of a call which fits has no room for the text. */
+static __attribute__((noinline)) int refused(const char *name, const char *form)
+{
+	char text[128], *end = text + sizeof(text) - 1, *at;
+
+	at = copied(text, name, end);
+	at = copied(at, ": wrong arguments; expected, as i(nt), f(loat), p(ointer): \\"", end);
+	at = copied(at, form, end);
+	at = copied(at, "\\"", end);
+	*at = 0;
+	if (TVMAPISetLastError) {
+		TVMAPISetLastError(text);
+	}
+	return 0;
+}
+
 /* Whether there are as many arguments as `form` has letters, each of its kind: i, f, p. */
 static int fits(const char *name, const char *form, const int *codes, int count)
 {
-	char text[128], *end = text + sizeof(text) - 1, *at;
 	int i = 0;
 
 	for (; i < count && form[i] != 0; i++) {
@@ -71,18 +86,7 @@ static int fits(const char *name, const char *form, const int *codes, int count)
 			break;
 		}
 	}
-	if (i == count && form[i] == 0) {
-		return 1;
-	}
-	at = copied(text, name, end);
-	at = copied(at, ": wrong arguments; expected, as i(nt), f(loat), p(ointer): \\"", end);
-	at = copied(at, form, end);
-	at = copied(at, "\\"", end);
-	*at = 0;
-	if (TVMAPISetLastError) {
-		TVMAPISetLastError(text);
-	}
-	return 0;
+	return (i == count && form[i] == 0) || refused(name, form);
 }
 
 static void *pointer(const value *a, int code)

@@ -102,6 +102,11 @@ class MemoryUse:
         """
         return self.stack is not None and self.bound is not None and self.stack > self.bound + _ALIGNMENT
 
+    @property
+    def within_bound(self) -> bool:
+        """Whether less of the stack was measured than the compiler says: not all was written, or needed."""
+        return self.stack is not None and self.bound is not None and self.stack + _ALIGNMENT < self.bound
+
     def joined(self, more: MemoryUse) -> MemoryUse:
         """Of the repeats of both: the least stack, as interrupts come on top, and the most of the rest."""
         return replace(

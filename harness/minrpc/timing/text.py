@@ -67,8 +67,11 @@ def _memory(memory: MemoryUse) -> Iterator[tuple[str, str]]:
     named = (("arena", memory.arena), ("heap", memory.heap))
     if memory.stack is not None:
         bound = "" if memory.bound is None else f"; the compiler's bound is {memory.bound:,}"
-        wrong = ", which can't be: an error of ours or of the bound" if memory.beyond_bound else ""
-        yield "stack", f"{memory.stack:,} bytes{bound}{wrong}"
+        if memory.beyond_bound:
+            bound += ", which can't be: an error of ours or of the bound"
+        elif memory.within_bound:
+            bound += ": what is never written of a frame does not show"
+        yield "stack", f"{memory.stack:,} bytes{bound}"
     for name, value in named:
         if value is not None:
             yield name, f"{value:,} bytes at the most"

@@ -207,6 +207,11 @@ void hang(void)
 	}
 }
 
+void set_null(void)
+{
+	*(volatile int *)0 = 1;
+}
+
 int recurse(int n)
 {
 	volatile int held[16];

@@ -20,6 +20,11 @@ __attribute__((noinline)) int use_much(int n)
 	return words[n];
 }
 
+int need_none(int n)
+{
+	return n + 1;
+}
+
 int use_below(int n)
 {
 	volatile int words[10];

@@ -2,7 +2,8 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * Arm Cortex-M: the vector table that picolibc's start-up code installs, what is turned on before
- * main, and what becomes of a fault.
+ * main, and what becomes of a fault. The program runs on the process stack, interrupts and faults
+ * on the main one: what handles a stack overflow has a stack.
  */
 #include <stdbool.h>
 
@@ -15,12 +16,26 @@
 #define SCB_AIRCR   (*(volatile uint32_t *)0xe000ed0cU)
 #define SCB_CCR     (*(volatile uint32_t *)0xe000ed14U)
 #define SCB_SHCSR   (*(volatile uint32_t *)0xe000ed24U)
+#if __ARM_ARCH >= 7
 #define SCB_CFSR    (*(volatile uint32_t *)0xe000ed28U)
 #define SCB_HFSR    (*(volatile uint32_t *)0xe000ed2cU)
+#define SCB_MMFAR   (*(volatile uint32_t *)0xe000ed34U)
 #define SCB_BFAR    (*(volatile uint32_t *)0xe000ed38U)
+#else /* v6-M tells no causes */
+#define SCB_CFSR    0U
+#define SCB_HFSR    0U
+#define SCB_MMFAR   0U
+#define SCB_BFAR    0U
+#endif
 #define SCB_CTR     (*(volatile uint32_t *)0xe000ed7cU)
 #define SCB_CCSIDR  (*(volatile uint32_t *)0xe000ed80U)
 #define SCB_CSSELR  (*(volatile uint32_t *)0xe000ed84U)
+#define MPU_TYPE    (*(volatile uint32_t *)0xe000ed90U)
+#define MPU_CTRL    (*(volatile uint32_t *)0xe000ed94U)
+#define MPU_RNR     (*(volatile uint32_t *)0xe000ed98U)
+#define MPU_RBAR    (*(volatile uint32_t *)0xe000ed9cU)
+#define MPU_RASR    (*(volatile uint32_t *)0xe000eda0U) /* v8-M: RLAR */
+#define MPU_MAIR0   (*(volatile uint32_t *)0xe000edc0U)
 #define SCB_ICIALLU (*(volatile uint32_t *)0xe000ef50U)
 #define SCB_DCISW   (*(volatile uint32_t *)0xe000ef60U)
 #define SCB_DCCMVAU (*(volatile uint32_t *)0xe000ef64U)
@@ -30,9 +45,21 @@
 #define CCR_DATA_CACHE (1U << 16)
 #define CCR_CODE_CACHE (1U << 17)
 #define SHCSR_FAULTS   (7U << 16) /* UsageFault, BusFault, MemManage by their own names */
+#define CFSR_MMARVALID (1U << 7)
+#define CFSR_BFARVALID (1U << 15)
+#define CFSR_NO_FRAME  (1U << 4 | 1U << 12) /* MSTKERR, STKERR: the registers were not stored */
+#define CFSR_STKOF     (1U << 20)
+#define MPU_CTRL_ON    5U /* what no region has is as without the MPU, but not while a fault is handled */
 
-extern char __stack[];
+#define EXC_RETURN_PROCESS_STACK (1U << 2)
+#define EXC_RETURN_NO_FPU_FRAME  (1U << 4)
+#define FRAME_BYTES              32U
+#define FPU_FRAME_BYTES          104U
+
+/* From the linker's options: the end of the stack of interrupts and faults. */
+extern char minrpc_handler_stack[], minrpc_handler_stack_end[];
 void _start(void);
+void reset_entry(void);
 void fault_entry(void);
 
 static void barrier(void)
@@ -71,9 +98,87 @@ static void enable_caches(void)
 }
 #endif
 
+#if __ARM_ARCH >= 8
+
+#define READ_ONLY    (2U << 1)
+#define NEVER_RUN    1U
+#define REGION_ON    1U
+/* As without an MPU: normal memory, written through. */
+#define NORMAL_CACHE 0xaaU
+
+static void protect(uint32_t base, uint32_t end, uint32_t attributes)
+{
+	if (base != end) {
+		MPU_RBAR = base | READ_ONLY | attributes;
+		MPU_RASR = ((end - 1U) & ~31U) | REGION_ON;
+		MPU_RNR++;
+	}
+}
+
+/* Regions don't overlap, and none can be closed to reading. */
+static void set_regions(void)
+{
+	uint32_t end = MACHINE_FLASH_BASE + MACHINE_FLASH_SIZE;
+
+	MPU_MAIR0 = NORMAL_CACHE;
+	MPU_RNR = 0U;
+	protect(MACHINE_FLASH_BASE, end, 0U);
+#ifdef MACHINE_NOTHING_BASE
+	protect(MACHINE_NOTHING_BASE, MACHINE_FLASH_BASE, NEVER_RUN);
+	protect(end, MACHINE_NOTHING_BASE + MACHINE_NOTHING_SIZE, NEVER_RUN);
+#endif
+}
+
+#else
+
+#define NO_ACCESS  (1U << 28) /* nor is it executed */
+#define READ_ONLY  (5U << 24 | 1U << 17) /* normal memory, written through, as without an MPU */
+#define REGION_ON  1U
+#define REGION_SET (1U << 4)
+
+/* In pieces whose sizes are powers of two; the next free region, which comes before those. */
+static uint32_t protect(uint32_t region, uint32_t base, uint32_t size, uint32_t attributes)
+{
+	while (size != 0U) {
+		uint32_t bits = 31U - (uint32_t)__builtin_clz(size);
+
+		if (base != 0U && (uint32_t)__builtin_ctz(base) < bits) {
+			bits = (uint32_t)__builtin_ctz(base);
+		}
+		MPU_RBAR = base | REGION_SET | region++;
+		MPU_RASR = attributes | (bits - 1U) << 1 | REGION_ON;
+		base += 1U << bits;
+		size -= 1U << bits;
+	}
+	return region;
+}
+
+/* Of two that overlap the later one is asked. */
+static void set_regions(void)
+{
+	uint32_t region = 0U;
+
+#ifdef MACHINE_NOTHING_BASE
+	region = protect(region, MACHINE_NOTHING_BASE, MACHINE_NOTHING_SIZE, NO_ACCESS);
+#endif
+	(void)protect(region, MACHINE_FLASH_BASE, MACHINE_FLASH_SIZE, READ_ONLY);
+}
+
+#endif
+
+/* Vectors, code and constants can't be written, nor what lies where nothing is. */
+static void enable_mpu(void)
+{
+	if ((MPU_TYPE >> 8 & 0xffU) != 0U) {
+		set_regions();
+		MPU_CTRL = MPU_CTRL_ON;
+	}
+}
+
 /* picolibc's start-up code has turned on the FPU and the vector unit, and cleared the data. */
 static void cpu_init(void)
 {
+	enable_mpu();
 #if __ARM_ARCH >= 7
 	SCB_SHCSR |= SHCSR_FAULTS;
 	SCB_CCR |= CCR_DIV_0_TRAP;
@@ -133,35 +238,73 @@ static const char *fault_name(uint32_t exception)
 	return exception >= 2U && exception <= 7U ? names[exception - 2U] : "unexpected exception";
 }
 
-__attribute__((noreturn, used)) void fault_handler(const struct exception_frame *frame)
+/* The address that could not be accessed; 0 where the processor does not know it. */
+static uint32_t fault_address(uint32_t status)
 {
-	char text[160];
-	const char *name = fault_name(SCB_ICSR & 0x1ffU);
+	if ((status & CFSR_MMARVALID) != 0U) {
+		return SCB_MMFAR;
+	}
+	return (status & CFSR_BFARVALID) != 0U ? SCB_BFAR : 0U;
+}
 
-#if __ARM_ARCH >= 7
+__attribute__((noreturn, used)) void fault_handler(const struct exception_frame *frame,
+						   uint32_t exc_return)
+{
+	char text[192];
+	const char *name = fault_name(SCB_ICSR & 0x1ffU);
+	uint32_t status = SCB_CFSR;
+	uint32_t address = fault_address(status);
+	bool program = (exc_return & EXC_RETURN_PROCESS_STACK) != 0U;
+	/* At a limit the processor stores nothing, and leaves the pointer there. */
+	bool lost = (status & CFSR_NO_FRAME) != 0U ||
+		    (program && (uintptr_t)frame <= (uintptr_t)minrpc_stack);
+	uintptr_t sp = (uintptr_t)frame + ((exc_return & EXC_RETURN_NO_FPU_FRAME) != 0U
+						   ? FRAME_BYTES
+						   : FPU_FRAME_BYTES);
+	bool overflow = program && (lost || (status & CFSR_STKOF) != 0U ||
+				    stack_ran_out(sp, address == 0U ? sp : address));
+
 	minrpc_text(text, sizeof(text),
-		    "fatal: %s at pc 0x%x, lr 0x%x, cfsr 0x%x, hfsr 0x%x, address 0x%x", name,
-		    (unsigned int)frame->pc, (unsigned int)frame->lr, (unsigned int)SCB_CFSR,
-		    (unsigned int)SCB_HFSR, (unsigned int)SCB_BFAR);
-#else
-	minrpc_text(text, sizeof(text), "fatal: %s at pc 0x%x, lr 0x%x", name,
-		    (unsigned int)frame->pc, (unsigned int)frame->lr);
-#endif
-	fault_report(text);
+		    "fatal: %s%s at pc 0x%x, lr 0x%x, sp 0x%x, cfsr 0x%x, hfsr 0x%x, address 0x%x",
+		    overflow ? STACK_OVERFLOW : "", name, lost ? 0U : (unsigned int)frame->pc,
+		    lost ? 0U : (unsigned int)frame->lr, (unsigned int)sp, (unsigned int)status,
+		    (unsigned int)SCB_HFSR, (unsigned int)address);
+	fault_report(text, sp);
 }
 
 __attribute__((naked)) void fault_entry(void)
 {
-	/* Bit 2 of the return code says which stack has the frame. */
+	/* Bit 2 of the return code says which stack has the frame: then the other one is free. */
 	__asm__ volatile(".syntax unified\n\t"
-			 "mov r0, lr\n\t"
-			 "lsls r0, r0, #29\n\t"
+			 "mov r1, lr\n\t"
+			 "lsls r0, r1, #29\n\t"
 			 "bmi 1f\n\t"
 			 "mrs r0, msp\n\t"
 			 "bl fault_handler\n"
 			 "1:\n\t"
 			 "mrs r0, psp\n\t"
+			 "ldr r2, =minrpc_handler_stack_end\n\t"
+			 "mov sp, r2\n\t"
 			 "bl fault_handler");
+}
+
+/* The program's stack is the process stack, from the first instruction on. */
+__attribute__((naked)) void reset_entry(void)
+{
+	__asm__ volatile(".syntax unified\n\t"
+			 "ldr r0, =__stack\n\t"
+			 "msr psp, r0\n\t"
+#if __ARM_ARCH >= 8
+			 "ldr r0, =minrpc_stack\n\t"
+			 "msr psplim, r0\n\t"
+			 "ldr r0, =minrpc_handler_stack\n\t"
+			 "msr msplim, r0\n\t"
+#endif
+			 "movs r0, #2\n\t"
+			 "msr control, r0\n\t"
+			 "isb\n\t"
+			 "ldr r0, =_start\n\t"
+			 "bx r0");
 }
 
 #if !defined(__ARM_FEATURE_IDIV)
@@ -185,8 +328,8 @@ long long __aeabi_ldiv0(long long result)
 /* Aligned to the next power of two of its size, as the processor wants it. */
 const uintptr_t __attribute__((section(".data.init.enter"), used,
 			       aligned(256))) __interrupt_vector[VECTORS] = {
-	[0] = (uintptr_t)__stack,
-	[1] = (uintptr_t)_start,
+	[0] = (uintptr_t)minrpc_handler_stack_end,
+	[1] = (uintptr_t)reset_entry,
 	[2 ... 14] = (uintptr_t)fault_entry,
 	[15] = (uintptr_t)systick_isr,
 	[16 ... 15 + MACHINE_LINK_IRQ] = (uintptr_t)fault_entry,

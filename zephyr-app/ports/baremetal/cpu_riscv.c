@@ -11,7 +11,15 @@
 #define MIE_EXTERNAL    (1UL << 11)
 #define MSTATUS_VECTORS (1UL << 9)
 
+/* pmpcfg0: of four regions, each from the address of the one before to its own. */
+#define PMP_LOCKED    0x80U /* machine mode, too */
+#define PMP_TO        0x08U
+#define PMP_READ      0x01U
+#define PMP_EXECUTE   0x04U
+#define PMP_OF(index) (8U * (index))
+
 void trap_vector(void);
+void fault_entry(void);
 
 /* Vectored: exceptions come to the first entry, interrupt N to entry N; 11 is the external one. */
 __attribute__((naked, used, aligned(256))) void trap_vector(void)
@@ -19,15 +27,36 @@ __attribute__((naked, used, aligned(256))) void trap_vector(void)
 	__asm__ volatile(".option push\n\t"
 			 ".option norvc\n\t"
 			 ".rept 11\n\t"
-			 "j fault_handler\n\t"
+			 "j fault_entry\n\t"
 			 ".endr\n\t"
 			 "j link_receive_isr\n\t"
 			 ".option pop");
 }
 
+#ifdef MACHINE_PMP
+/* Until the next reset: the image is not written, and where nothing is, nothing is accessed. */
+static void protect(void)
+{
+	uint32_t config = (PMP_LOCKED | PMP_TO | PMP_READ | PMP_EXECUTE) << PMP_OF(1U);
+
+	__asm__ volatile("csrw pmpaddr0, %0" ::"r"(MACHINE_FLASH_BASE >> 2));
+	__asm__ volatile("csrw pmpaddr1, %0" ::"r"((MACHINE_FLASH_BASE + MACHINE_FLASH_SIZE) >> 2));
+#ifdef MACHINE_NOTHING_BASE
+	config |= (PMP_LOCKED | PMP_TO) << PMP_OF(3U);
+	__asm__ volatile("csrw pmpaddr2, %0" ::"r"(MACHINE_NOTHING_BASE >> 2));
+	__asm__ volatile(
+		"csrw pmpaddr3, %0" ::"r"((MACHINE_NOTHING_BASE + MACHINE_NOTHING_SIZE) >> 2));
+#endif
+	__asm__ volatile("csrw pmpcfg0, %0" ::"r"((unsigned long)config));
+}
+#endif
+
 /* picolibc's start-up code has turned on the FPU and cleared the data. */
 static void cpu_init(void)
 {
+#ifdef MACHINE_PMP
+	protect();
+#endif
 	__asm__ volatile("csrw mtvec, %0" ::"r"((uintptr_t)trap_vector | 1U));
 #ifdef MACHINE_VECTORS
 	/* Interrupts do not use them, so nobody saves them. */
@@ -76,10 +105,21 @@ static const char *fault_name(unsigned long cause)
 	return cause < sizeof(names) / sizeof(names[0]) ? names[cause] : "unexpected trap";
 }
 
-/* Goes on with the stack as it is and never back, so that nothing has to be saved. */
-__attribute__((noreturn, used)) void fault_handler(void)
+/*
+ * On a stack of its own, as the other may have run out. It never goes back, so that nothing has to
+ * be saved.
+ */
+__attribute__((naked, used)) void fault_entry(void)
 {
-	char text[160];
+	__asm__ volatile("mv a0, ra\n\t"
+			 "mv a1, sp\n\t"
+			 "la sp, minrpc_handler_stack_end\n\t"
+			 "j fault_handler");
+}
+
+__attribute__((noreturn, used)) void fault_handler(unsigned long ra, unsigned long sp)
+{
+	char text[192];
 	unsigned long cause;
 	unsigned long pc;
 	unsigned long address;
@@ -87,8 +127,10 @@ __attribute__((noreturn, used)) void fault_handler(void)
 	__asm__ volatile("csrr %0, mcause" : "=r"(cause));
 	__asm__ volatile("csrr %0, mepc" : "=r"(pc));
 	__asm__ volatile("csrr %0, mtval" : "=r"(address));
-	minrpc_text(text, sizeof(text), "fatal: %s at pc 0x%x, mcause %u, address 0x%x",
-		    fault_name(cause), (unsigned int)pc, (unsigned int)cause,
+	minrpc_text(text, sizeof(text),
+		    "fatal: %s%s at pc 0x%x, ra 0x%x, sp 0x%x, mcause %u, address 0x%x",
+		    stack_ran_out(sp, address) ? STACK_OVERFLOW : "", fault_name(cause),
+		    (unsigned int)pc, (unsigned int)ra, (unsigned int)sp, (unsigned int)cause,
 		    (unsigned int)address);
-	fault_report(text);
+	fault_report(text, sp);
 }

@@ -5,7 +5,8 @@
  *
  * MACHINE_PLIC: its base; the link's interrupt comes through it. MACHINE_RESET: address of the
  * register that restarts the machine by MACHINE_RESET_VALUE. MACHINE_VECTORS: 1 where it has
- * vectors.
+ * vectors. MACHINE_PMP: 1 where it has physical memory protection, which keeps the image and
+ * MACHINE_NOTHING from being written.
  */
 #ifndef CPU_RISCV_H_
 #define CPU_RISCV_H_

@@ -168,13 +168,23 @@ static void give_arena(struct minrpc_config *config)
 #endif
 }
 
-/* To the console and, as a log, to whoever holds the link; then the device starts afresh. */
-void fault_report(const char *text)
+/* To the console and, as a log, to whoever holds the link. */
+static void say(const char *text)
 {
-	link_init();
 	console_write(text);
 	console_write("\n");
 	minrpc_server_last_words(&server, text, (uint32_t)strlen(text));
+}
+
+void fault_report(const char *text, uintptr_t pointer)
+{
+	/* No request is read any more. */
+	char *callers = (char *)receive_buffer;
+
+	link_init();
+	say(text);
+	stack_callers(pointer, callers, MINRPC_LOG_MAX);
+	say(callers);
 	cpu_reset();
 }
 

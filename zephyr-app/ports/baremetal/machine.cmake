@@ -7,9 +7,14 @@
 #   MACHINE_FLAGS          what that is told of the processor
 #   MACHINE_CPU            cpu_NAME.c and .h: start, faults, interrupts, caches
 #   MACHINE_FLASH          code and constants: base and size
-#   MACHINE_RAM            data and, at its top, the stack: base and size
+#   MACHINE_RAM            at its beginning the stack, then data: base and size
+#   MACHINE_NOTHING        memory that no program uses, but for the flash where that lies in it: base and size.
+#                          It should reach up to the RAM, or to the flash in front of that: a stack that runs out
+#                          ends there. Left out: what is not there must fault by itself
 #   MACHINE_ARENA          arrays: base and size; left out: all of the RAM that is left over
-#   MACHINE_STACK_BYTES    of the stack (8192); -DMINRPC_STACK_BYTES=N overrides it
+#   MACHINE_STACK_BYTES    of the stack that functions run on, a multiple of 32 (8192); -DMINRPC_STACK_BYTES=N
+#                          overrides it
+#   MACHINE_HANDLER_BYTES  of the stack of faults, and on a Cortex-M of interrupts (1024)
 #   MACHINE_PACKET_BYTES   of the longest request, 2048 to 8192 (8192)
 #   MACHINE_RING_BYTES     of what may have come in and wait, a power of two (16384)
 #   MACHINE_CLOCK          clock_NAME.c, and MACHINE_CLOCK_HZ, its rate
@@ -19,6 +24,7 @@
 #
 # What one processor, clock or UART needs besides is said in that file.
 set(MACHINE_STACK_BYTES 8192)
+set(MACHINE_HANDLER_BYTES 1024)
 set(MACHINE_PACKET_BYTES 8192)
 set(MACHINE_RING_BYTES 16384)
 

@@ -8,6 +8,7 @@ write_machine_header(${_machine_include}/machine.h)
 set(PORT_SOURCES device.c heap.c stack.c link.c cpu_${MACHINE_CPU}.c clock_${MACHINE_CLOCK}.c
   counters_${MACHINE_CPU}.c)
 list(TRANSFORM PORT_SOURCES PREPEND ${CMAKE_CURRENT_LIST_DIR}/)
+list(APPEND PORT_SOURCES ${CMAKE_CURRENT_LIST_DIR}/../callers.c)
 set(PORT_INCLUDES ${CMAKE_CURRENT_LIST_DIR}/include)
 set(PORT_PRIVATE_INCLUDES ${CMAKE_CURRENT_LIST_DIR} ${_machine_include})
 
@@ -18,8 +19,12 @@ list(GET MACHINE_FLASH 0 _flash)
 list(GET MACHINE_FLASH 1 _flash_size)
 list(GET MACHINE_RAM 0 _ram)
 list(GET MACHINE_RAM 1 _ram_size)
+# The script's stack is that of handlers, at the end of the RAM; stack.c puts the other at its beginning.
 set(PORT_LINK_OPTIONS
   ${_script_options}
   -Wl,--defsym=__flash=${_flash} -Wl,--defsym=__flash_size=${_flash_size}
   -Wl,--defsym=__ram=${_ram} -Wl,--defsym=__ram_size=${_ram_size}
-  -Wl,--defsym=__stack_size=${MACHINE_STACK_BYTES})
+  -Wl,--defsym=__stack_size=${MACHINE_HANDLER_BYTES} -Wl,--defsym=__stack=${_ram}+${MACHINE_STACK_BYTES}
+  -Wl,--defsym=minrpc_handler_stack_end=${_ram}+${_ram_size}
+  -Wl,--defsym=minrpc_handler_stack=${_ram}+${_ram_size}-${MACHINE_HANDLER_BYTES}
+  -Wl,--defsym=__heap_end=${_ram}+${_ram_size}-${MACHINE_HANDLER_BYTES})

@@ -62,10 +62,17 @@ void console_write(const char *text);
 void clock_init(void);
 uint64_t clock_cycles(void);
 
-/* stack.c */
+/* stack.c: the stack of MACHINE_STACK_BYTES. Handlers of faults have another. */
 
+#define STACK_OVERFLOW "stack overflow: "
+
+extern uint32_t minrpc_stack[];
 void stack_paint(void);
 void stack_use(uint32_t *size, uint32_t *peak);
+/* Whether a fault at the address is for want of stack; 0: it has no address. */
+bool stack_ran_out(uintptr_t pointer, uintptr_t address);
+/* callers_text (../callers.h) of the stack from the pointer up. */
+void stack_callers(uintptr_t pointer, char *text, uint32_t room);
 
 /* heap.c: what malloc has taken, now and at the most since the last reset of that. */
 void heap_use(uint32_t *used, uint32_t *peak, bool reset);
@@ -77,9 +84,9 @@ void heap_use(uint32_t *used, uint32_t *peak, bool reset);
 extern const struct minrpc_counter processor_counters[];
 
 /*
- * main.c: says `text` to whoever listens, and starts the device afresh. At any time, also before
- * main.
+ * device.c: says `text` and who called what was at fault, its stack pointer being `pointer`, to
+ * whoever listens, and starts the device afresh. At any time, also before main.
  */
-__attribute__((noreturn)) void fault_report(const char *text);
+__attribute__((noreturn)) void fault_report(const char *text, uintptr_t pointer);
 
 #endif /* PORT_H_ */

@@ -1,20 +1,30 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * How deep the stack went: it is painted at the start, and what is not paint any more was used.
+ * The stack that functions run on. It is the first of the RAM: below it is memory that nobody may
+ * write, so that a function that needs more faults. It is painted, and what is not paint any more
+ * was used.
  */
 #include <minrpc/stack.h>
 
+#include "../callers.h"
 #include "machine.h"
 #include "port.h"
 
 #define PAINT 0x5ac35ac3U
+/* An instruction that stores several registers stores at most so far from the stack pointer. */
+#define PUSH_BYTES 256U
 
-extern uint32_t __stack[]; /* its top, from the linker script */
+/* picolibc's linker script begins the RAM with these sections, sorted by name. */
+uint32_t minrpc_stack[MACHINE_STACK_BYTES / sizeof(uint32_t)]
+	__attribute__((section(".preserve.0"), aligned(32)));
 
-static uint32_t *bottom(void)
+/* From the linker script: what of the RAM neither data nor stacks have. */
+extern uint8_t __heap_start[], __heap_end[];
+
+static uintptr_t bottom(void)
 {
-	return __stack - MACHINE_STACK_BYTES / sizeof(uint32_t);
+	return (uintptr_t)minrpc_stack;
 }
 
 void stack_paint(void)
@@ -22,18 +32,50 @@ void stack_paint(void)
 	/* What interrupts push over it is paint lost, not damage. */
 	uint32_t *end = minrpc_stack_pointer();
 
-	for (volatile uint32_t *at = bottom(); at < end; at++) {
+	for (volatile uint32_t *at = minrpc_stack; at < end; at++) {
 		*at = PAINT;
 	}
 }
 
 void stack_use(uint32_t *size, uint32_t *peak)
 {
-	const uint32_t *at = bottom();
+	const volatile uint32_t *end = minrpc_stack_pointer();
+	const volatile uint32_t *at = minrpc_stack;
 
-	while (*at == PAINT) {
+	while (at < end && *at == PAINT) {
 		at++;
 	}
 	*size = MACHINE_STACK_BYTES;
-	*peak = (uint32_t)((uintptr_t)__stack - (uintptr_t)at);
+	*peak = (uint32_t)(bottom() + MACHINE_STACK_BYTES - (uintptr_t)at);
+}
+
+bool stack_ran_out(uintptr_t pointer, uintptr_t address)
+{
+	return pointer < bottom() || (address < bottom() && pointer - address <= PUSH_BYTES);
+}
+
+static bool is_within(uintptr_t address, uintptr_t base, uintptr_t size)
+{
+	return address - base < size;
+}
+
+/* Where the image's and loaded code may lie. */
+static bool may_be_code(uintptr_t address)
+{
+	uintptr_t heap = (uintptr_t)__heap_start;
+
+#ifdef MACHINE_ARENA_BASE
+	if (is_within(address, MACHINE_ARENA_BASE, MACHINE_ARENA_SIZE)) {
+		return true;
+	}
+#endif
+	return is_within(address, MACHINE_FLASH_BASE, MACHINE_FLASH_SIZE) ||
+	       is_within(address, heap, (uintptr_t)__heap_end - heap);
+}
+
+void stack_callers(uintptr_t pointer, char *text, uint32_t room)
+{
+	uintptr_t from = pointer < bottom() ? bottom() : pointer;
+
+	callers_text(from, bottom() + MACHINE_STACK_BYTES, may_be_code, text, room);
 }

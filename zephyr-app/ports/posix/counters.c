@@ -23,7 +23,7 @@
 
 #define PAINT   0x5ac35ac3U
 /* Below the function that paints: what a function may need, and the guard page is far. */
-#define PAINTED (256U * 1024U)
+#define PAINTED (1024U * 1024U)
 
 struct event {
 	uint64_t config;

@@ -27,6 +27,7 @@
 #include <minrpc/posix.h>
 
 #include "counters.h"
+#include "fault.h"
 #include "parent.h"
 
 #define ARENA_SIZE     (16U * 1024U * 1024U)
@@ -367,7 +368,18 @@ static int serve(struct posix_port *port)
 
 /* The linker's: where the program and where its constants lie. */
 extern const char __executable_start[];
+extern const char etext[];
 extern const char edata[];
+
+static bool may_be_code(uintptr_t address)
+{
+#if MINRPC_CODE_LOADING
+	if (address - (uintptr_t)code < sizeof(code)) {
+		return true;
+	}
+#endif
+	return address - (uintptr_t)__executable_start < (uintptr_t)(etext - __executable_start);
+}
 
 int minrpc_posix_main(int argc, char **argv, struct minrpc_library library)
 {
@@ -395,6 +407,7 @@ int minrpc_posix_main(int argc, char **argv, struct minrpc_library library)
 	};
 	int error;
 
+	faults_are_told(may_be_code);
 	port.arguments = argv;
 	port.link = link_from(argc, argv, &config);
 #if MINRPC_CODE_LOADING

@@ -4,6 +4,7 @@
  * A device under Zephyr: its server, on a thread of its own.
  */
 #include <errno.h>
+#include <string.h>
 
 #include <zephyr/device.h>
 #include <zephyr/kernel.h>
@@ -14,10 +15,12 @@
 #include <minrpc/zephyr.h>
 
 #include "../build_id.h"
+#include "../callers.h"
 #include "clock.h"
 #include "code_memory.h"
 #include "counters.h"
 #include "device.h"
+#include "double_fault.h"
 #include "link.h"
 #include "log_console.h"
 #include "restart.h"
@@ -162,6 +165,38 @@ void minrpc_device_last_words(const char *text, uint32_t size)
 	minrpc_server_last_words(&server, text, size);
 }
 
+static bool is_within(uintptr_t address, const void *begin, uintptr_t size)
+{
+	return address - (uintptr_t)begin < size;
+}
+
+static bool may_be_code(uintptr_t address)
+{
+	const struct minrpc_config *config = server.config;
+
+	return is_within(address, __text_region_start,
+			 (uintptr_t)(__text_region_end - __text_region_start)) ||
+	       (config != NULL && (is_within(address, config->code, config->code_size) ||
+				   is_within(address, config->arena, config->arena_size)));
+}
+
+void minrpc_device_callers(uintptr_t pointer)
+{
+#if defined(CONFIG_THREAD_STACK_INFO) && !defined(CONFIG_ARCH_POSIX)
+	uintptr_t bottom = k_current_get()->stack_info.start;
+	/* No request is read any more. */
+	char *text = (char *)receive_buffer;
+	uint32_t room = MIN(sizeof(receive_buffer), MINRPC_LOG_MAX);
+
+	callers_text(MAX(pointer, bottom), bottom + k_current_get()->stack_info.size, may_be_code,
+		     text, room);
+	printk("%s\n", text);
+	minrpc_device_last_words(text, strlen(text));
+#else
+	ARG_UNUSED(pointer);
+#endif
+}
+
 static void serve(void *first, void *second, void *third)
 {
 	ARG_UNUSED(first);
@@ -203,6 +238,7 @@ int minrpc_start(struct minrpc_library library)
 		return -EALREADY;
 	}
 	minrpc_log_console_init();
+	minrpc_double_fault_init();
 	error = minrpc_port_clock_init();
 	if (error == 0) {
 		error = minrpc_link_init();

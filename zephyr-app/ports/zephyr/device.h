@@ -14,5 +14,7 @@
  * For the last message before a restart; the link must be polling already.
  */
 void minrpc_device_last_words(const char *text, uint32_t size);
+/* Who called what runs on the current thread, its stack pointer being `pointer`; also printed. */
+void minrpc_device_callers(uintptr_t pointer);
 
 #endif /* DEVICE_H_ */

@@ -16,7 +16,7 @@
 #include "link.h"
 #include "restart.h"
 
-#define TEXT_SIZE 160U
+#define TEXT_SIZE 200U
 
 static const char *reason_name(unsigned int reason)
 {
@@ -32,6 +32,12 @@ static const char *reason_name(unsigned int reason)
 		return names[reason];
 	}
 #if defined(CONFIG_CPU_CORTEX_M)
+	if (reason == K_ERR_ARM_USAGE_DIV_0) {
+		return "division by zero";
+	}
+	if (reason == K_ERR_ARM_USAGE_UNALIGNED_ACCESS) {
+		return "unaligned access";
+	}
 	if (reason < K_ERR_ARM_BUS_GENERIC) {
 		return "memory protection fault";
 	}
@@ -58,6 +64,42 @@ static unsigned int program_counter(const struct arch_esf *esf)
 #endif
 }
 
+/* Of what was at fault; 0 when that is not known. */
+static uintptr_t stack_pointer(const struct arch_esf *esf)
+{
+#if defined(CONFIG_CPU_CORTEX_M)
+	ARG_UNUSED(esf);
+	return __get_PSP();
+#elif defined(CONFIG_X86) && !defined(CONFIG_X86_64)
+	return esf == NULL ? 0U : esf->esp;
+#else
+	return (uintptr_t)esf;
+#endif
+}
+
+/* That could not be accessed; 0 when there is none, or the processor does not tell it. */
+static unsigned int fault_address(unsigned int reason)
+{
+#if defined(CONFIG_CPU_CORTEX_M) && defined(SCB_CFSR_MMARVALID_Msk)
+	if (reason == K_ERR_ARM_MEM_DATA_ACCESS) {
+		return SCB->MMFAR;
+	}
+	return reason == K_ERR_ARM_BUS_PRECISE_DATA_BUS ? SCB->BFAR : 0U;
+#elif defined(CONFIG_X86) && !defined(CONFIG_X86_64)
+	unsigned int address;
+
+	ARG_UNUSED(reason);
+	__asm__ volatile("mov %%cr2, %0" : "=r"(address));
+	return address;
+#elif defined(CONFIG_RISCV)
+	ARG_UNUSED(reason);
+	return (unsigned int)csr_read(mtval);
+#else
+	ARG_UNUSED(reason);
+	return 0U;
+#endif
+}
+
 static bool in_interrupt(const struct arch_esf *esf)
 {
 #if defined(CONFIG_CPU_CORTEX_M)
@@ -79,12 +121,16 @@ static const char *place(const struct arch_esf *esf)
 void minrpc_fatal(unsigned int reason, const struct arch_esf *esf)
 {
 	char text[TEXT_SIZE];
+	uintptr_t sp = stack_pointer(esf);
 
-	minrpc_text(text, sizeof(text), "fatal: %s (reason %u) at pc 0x%x in %s; restarting",
-		    reason_name(reason), reason, program_counter(esf), place(esf));
+	minrpc_text(text, sizeof(text),
+		    "fatal: %s (reason %u) at pc 0x%x, sp 0x%x, address 0x%x in %s; restarting",
+		    reason_name(reason), reason, program_counter(esf), (unsigned int)sp,
+		    fault_address(reason), place(esf));
 	printk("%s\n", text);
 	minrpc_link_poll_only();
 	minrpc_device_last_words(text, strlen(text));
+	minrpc_device_callers(sp);
 	minrpc_restart();
 }
 

@@ -1,0 +1,23 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Who called what was at fault: what of a stack may be return addresses, for a crash's last words.
+ */
+#ifndef CALLERS_H_
+#define CALLERS_H_
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/**
+ * Writes "callers: 0x1a2d 0x4711": the words from `pointer` up to `end` that are behind an
+ * instruction which calls, the innermost first; one that is repeated at once, as in a recursion, is
+ * written once. Calls that are over may have left some of them: the host knows which fit each other.
+ *
+ * @param is_code  whether instructions may be read from an address
+ * @param text     gets the text, terminated; words for which there is no room are left out
+ */
+void callers_text(uintptr_t pointer, uintptr_t end, bool (*is_code)(uintptr_t address), char *text,
+		  uint32_t room);
+
+#endif /* CALLERS_H_ */

@@ -1,0 +1,138 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * The handler has a stack of its own: the other one may have run out.
+ */
+#define _GNU_SOURCE
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include "../callers.h"
+#include "fault.h"
+
+#define PAGE     4096U
+/* The kernel keeps so much below a stack free of anything else. */
+#define BELOW    (1024U * 1024U)
+#define CALLERS  1024U
+#define OWN_SIZE 65536U
+
+static const int signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
+
+static uint8_t own_stack[OWN_SIZE];
+static bool (*may_be_code)(uintptr_t address);
+/* Of the stack that functions run on. */
+static uintptr_t top;
+static uintptr_t limit;
+
+extern void *__libc_stack_end;
+
+struct place {
+	uintptr_t pc;
+	uintptr_t sp;
+};
+
+static struct place place_of(const ucontext_t *context)
+{
+#if defined(__x86_64__)
+	const greg_t *registers = context->uc_mcontext.gregs;
+
+	return (struct place){(uintptr_t)registers[REG_RIP], (uintptr_t)registers[REG_RSP]};
+#elif defined(__i386__)
+	const greg_t *registers = context->uc_mcontext.gregs;
+
+	return (struct place){(uintptr_t)registers[REG_EIP], (uintptr_t)registers[REG_ESP]};
+#elif defined(__aarch64__)
+	return (struct place){context->uc_mcontext.pc, context->uc_mcontext.sp};
+#else
+	(void)context;
+	return (struct place){0U, 0U};
+#endif
+}
+
+static void say(const char *text, size_t size)
+{
+	/* Nobody can be told where that fails. */
+	ssize_t written = write(STDERR_FILENO, text, size);
+
+	(void)written;
+}
+
+static bool is_mapped(uintptr_t page)
+{
+	unsigned char there;
+
+	return mincore((void *)page, 1U, &there) == 0;
+}
+
+static void tell_callers(uintptr_t pointer)
+{
+	char text[CALLERS];
+
+	if (pointer > top || top - pointer > limit + BELOW) {
+		return;
+	}
+	while (pointer < top && !is_mapped(pointer & ~(uintptr_t)(PAGE - 1U))) {
+		pointer = (pointer | (PAGE - 1U)) + 1U;
+	}
+	callers_text(pointer, top, may_be_code, text, sizeof(text) - 1U);
+	(void)strcat(text, "\n");
+	say(text, strlen(text));
+}
+
+/* A fault near the end of what the stack may have. */
+static bool ran_out(uintptr_t address)
+{
+	uintptr_t end = top - limit;
+
+	return address < end + BELOW / 16U && address > end - BELOW;
+}
+
+static void tell(int signal, siginfo_t *info, void *context)
+{
+	struct place at = place_of(context);
+	bool has_address = signal == SIGSEGV || signal == SIGBUS;
+	bool overflow = has_address && (ran_out((uintptr_t)info->si_addr) || ran_out(at.sp));
+	char text[200];
+	int size = snprintf(text, sizeof(text), "fatal: %sSIG%s at pc 0x%lx, sp 0x%lx, code %d",
+			    overflow ? "stack overflow: " : "", sigabbrev_np(signal),
+			    (unsigned long)at.pc, (unsigned long)at.sp, info->si_code);
+
+	if (has_address) {
+		size += snprintf(text + size, sizeof(text) - (size_t)size, ", address 0x%lx",
+				 (unsigned long)info->si_addr);
+	}
+	if (overflow) {
+		size += snprintf(text + size, sizeof(text) - (size_t)size, ", stack of %lu bytes",
+				 (unsigned long)limit);
+	}
+	text[size] = '\n';
+	say(text, (size_t)size + 1U);
+	tell_callers(at.sp);
+	/* The handler was for one signal: this one ends the process as if there had been none. */
+	(void)raise(signal);
+}
+
+void faults_are_told(bool (*is_code)(uintptr_t address))
+{
+	stack_t stack = {.ss_sp = own_stack, .ss_size = sizeof(own_stack)};
+	struct sigaction action = {.sa_sigaction = tell,
+				   .sa_flags = SA_SIGINFO | SA_ONSTACK | (int)SA_RESETHAND};
+	struct sigaction before;
+	struct rlimit given;
+
+	may_be_code = is_code;
+	top = (uintptr_t)__libc_stack_end;
+	limit = getrlimit(RLIMIT_STACK, &given) == 0 && given.rlim_cur < top ? given.rlim_cur : top;
+	(void)sigaltstack(&stack, NULL);
+	for (size_t i = 0U; i < sizeof(signals) / sizeof(signals[0]); i++) {
+		if (sigaction(signals[i], NULL, &before) == 0 && before.sa_handler == SIG_DFL) {
+			(void)sigaction(signals[i], &action, NULL);
+		}
+	}
+}

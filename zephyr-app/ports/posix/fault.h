@@ -1,0 +1,19 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * What becomes of a fault in a process: its last words, and then its death by the same signal.
+ */
+#ifndef FAULT_H_
+#define FAULT_H_
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/*
+ * Signals that somebody else handles already, such as a sanitizer, stay with them.
+ *
+ * is_code: whether instructions may be read from an address.
+ */
+void faults_are_told(bool (*is_code)(uintptr_t address));
+
+#endif /* FAULT_H_ */

@@ -1,0 +1,16 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef DOUBLE_FAULT_H_
+#define DOUBLE_FAULT_H_
+
+#if defined(CONFIG_X86_ENABLE_TSS) && defined(CONFIG_MINRPC_FATAL_HANDLER)
+/* Before any thread's stack can run out. */
+void minrpc_double_fault_init(void);
+#else
+static inline void minrpc_double_fault_init(void)
+{
+}
+#endif
+
+#endif /* DOUBLE_FAULT_H_ */
