@@ -20,6 +20,7 @@ from typing import Any, Final
 
 from minrpc.cli.json_output import json_output
 from minrpc.errors import ConfigurationError, DeadlineError, HarnessError
+from minrpc.host.progress import shown_on
 from minrpc.names import did_you_mean
 from minrpc.reports.document import package_version
 from minrpc.targets.option_table import DEVICE_OPTIONS
@@ -98,7 +99,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             import_module("minrpc.cli.completion").answer(make_parser(_chosen(typed)))
         arguments = make_parser(_chosen(words)).parse_args(words)
         try:
-            with json_output(arguments):
+            with json_output(arguments), shown_on(sys.stderr):
                 status: int = _module(arguments.command).main(arguments)
             sys.stdout.flush()
         finally:

@@ -15,10 +15,11 @@ from minrpc.cli.json_output import add_json_option, write_json
 from minrpc.errors import ConfigurationError
 from minrpc.firmware.cache import SIZE_VARIABLE, cache_home, entries, limit, size_text
 from minrpc.pipeline import Requirement, requirements
-from minrpc.reports.markdown import table
+from minrpc.reports.columns import beside, wrapped
 from minrpc.targets import Platform, find_platform, load_platforms
 from minrpc.targets.options import add_device_options, split_names
 
+_COLUMN: Final = 24
 _PACKAGES: Final = ("minrpc-harness", "numpy", "pytest", "pyserial", "pyelftools", "pexpect", "west")
 
 
@@ -81,7 +82,7 @@ def _about() -> str:
     lines = [f"{machine.platform()}, Python {machine.python_version()} ({sys.executable})"]
     lines.append(", ".join(f"{name} {_version(name)}" for name in _PACKAGES))
     lines.append(_cache_text())
-    return "\n".join(lines)
+    return "\n".join("\n".join(wrapped(line)) for line in lines)
 
 
 def _version(package: str) -> str:
@@ -92,15 +93,17 @@ def _version(package: str) -> str:
 
 
 def _table(platforms: Iterable[Platform], needs: dict[str, list[Requirement]]) -> str:
-    """A line for each thing that is needed, with the platforms that need it."""
+    """Each thing that is needed, what was found, and the platforms that need it."""
     users: dict[Requirement, list[str]] = {}
     for platform in platforms:
-        for one in needs[platform.name]:
-            users.setdefault(one, []).append(platform.name)
-    rows = [
-        (one.name, one.found or f"MISSING: {one.problem}", ", ".join(names)) for one, names in users.items()
-    ]
-    return table(("needed", "found", "by"), rows, right=frozenset())
+        for need in needs[platform.name]:
+            users.setdefault(need, []).append(platform.name)
+    lines = []
+    for need, names in users.items():
+        lines.append(beside(need.name, need.found or f"MISSING: {need.problem}", column=_COLUMN))
+        every = len(names) == len(needs) > 1
+        lines.append(beside("", "for all" if every else f"for {', '.join(names)}", column=_COLUMN))
+    return "\n".join(lines)
 
 
 def _advice(needs: dict[str, list[Requirement]]) -> str:
@@ -111,5 +114,8 @@ def _advice(needs: dict[str, list[Requirement]]) -> str:
                 commands[one.command].append(name)
     if not commands:
         return "nothing is missing"
-    lines = [f"  {command}    # {', '.join(names)}" for command, names in commands.items()]
-    return "\n".join(["to get what is missing:", *lines])
+    lines = ["to get what is missing:"]
+    for command, names in commands.items():
+        # The command stands alone, so that it can be copied.
+        lines += [f"  {command}", beside("", f"for {', '.join(names)}", column=6)]
+    return "\n".join(lines)

@@ -9,7 +9,7 @@ from typing import Any
 
 from minrpc.cli.json_output import add_json_option, write_json
 from minrpc.pipeline.requirements import Requirement, lacking
-from minrpc.reports.markdown import table
+from minrpc.reports.columns import beside
 from minrpc.targets import Platform, load_platforms
 from minrpc.targets.options import add_device_options
 
@@ -21,11 +21,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Show the table; always 0."""
+    """Show the list; always 0."""
     platforms = load_platforms(arguments.platforms_file)
-    head = ("platform", "what it is", "default", "here", "lacks")
     lacks = {name: [] if one.starts == "board" else lacking(one) for name, one in platforms.items()}
-    print(table(head, [_row(one, lacks[name]) for name, one in platforms.items()], right=frozenset()))
+    width = max(map(len, platforms))
+    print(f"  {'platform':<{width}}  runs here  what it is")
+    for name, platform in platforms.items():
+        mark = "*" if platform.default else " "
+        about = "; ".join([platform.description, *_missing(lacks[name])])
+        head = f"{mark} {name:<{width}}  {_here(platform, lacks[name]):<9}"
+        print(beside(head, about, column=len(head) + 2))
+    print("\n* used where no platform is named. `minrpc doctor` says how to get what lacks.")
     write_json(arguments, {"platforms": [_entry(one, lacks[name]) for name, one in platforms.items()]})
     return 0
 
@@ -37,9 +43,11 @@ def _entry(platform: Platform, lacks: list[Requirement]) -> dict[str, Any]:
     return {**fields, "here": not lacks, "lacks": [asdict(one) for one in lacks]}
 
 
-def _row(platform: Platform, lacks: list[Requirement]) -> tuple[str, ...]:
-    default = "yes" if platform.default else ""
+def _here(platform: Platform, lacks: list[Requirement]) -> str:
     if platform.starts == "board":
-        return platform.name, platform.description, default, "by --serial-port", ""
-    reasons = "; ".join(f"{one.name}: {one.problem}" for one in lacks)
-    return platform.name, platform.description, default, "no" if lacks else "yes", reasons
+        return "a board"
+    return "no" if lacks else "yes"
+
+
+def _missing(lacks: list[Requirement]) -> list[str]:
+    return [f"{need.name}: {need.problem}" for need in lacks]

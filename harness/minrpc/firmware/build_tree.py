@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
+import subprocess
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -21,9 +24,11 @@ from minrpc.firmware.build_errors import first_errors
 from minrpc.firmware.identity import Content, Look, changed_since, content_of
 from minrpc.firmware.inputs import files_below, inputs_of
 from minrpc.firmware.recipes import BUILD_DIR, Recipe, Scope
+from minrpc.host import progress
 from minrpc.host.process import exited_within, spawn_logged, stop_session
 
 _BUILD_S: Final = 30 * 60.0
+_STEP_S: Final = 0.25
 _NOTE: Final = ".minrpc-note"
 
 
@@ -75,11 +80,11 @@ class BuildTree:
             # What CMake has looked for and not found, it would not look for again.
             (self.directory / "CMakeCache.txt").unlink(missing_ok=True)
             try:
-                self._execute(name, self._recipe.configure)
+                self._execute(name, "configuring", self._recipe.configure)
             except BuildError as error:
                 return Ended(error, changed=tuple(changed_since(self._own_files(), begin_ns)))
         try:
-            self._execute(name, self._recipe.compile)
+            self._execute(name, "compiling", self._recipe.compile)
         except BuildError as error:
             return self._ended(error, begin_ns)
         return self._ended(None, begin_ns)
@@ -119,13 +124,13 @@ class BuildTree:
             return False
         return all(_modified_ns(path) > note.written_ns for path in content.changed_files(places))
 
-    def _execute(self, name: str, command: Sequence[str]) -> None:
+    def _execute(self, name: str, doing: str, command: Sequence[str]) -> None:
         recipe = self._recipe
         argv = [str(self.directory) if word == BUILD_DIR else word for word in command]
         environment = recipe.environment_in(self.directory)
         process = spawn_logged(argv, self.log, cwd=recipe.cwd, env=environment, pass_fds=(self._lock,))
         try:
-            status = exited_within(process, _BUILD_S)
+            status = self._exit_status(f"{name}: {doing} the firmware", process)
         finally:
             stop_session(process)
         if status is None:
@@ -137,6 +142,27 @@ class BuildTree:
                 log_path=self.log,
                 details=first_errors(self.log.read_text(errors="backslashreplace")),
             )
+
+    def _exit_status(self, task: str, process: subprocess.Popen[bytes]) -> int | None:
+        """The exit status; None when the time is over. The end of the log is the step that is shown."""
+        with progress.task(task) as step:
+            if step is None:
+                return exited_within(process, _BUILD_S)
+            end = time.monotonic() + _BUILD_S
+            while time.monotonic() < end:
+                status = exited_within(process, _STEP_S)
+                if status is not None:
+                    return status
+                step(last_step(self.log))
+        return None
+
+
+def last_step(log: Path) -> str:
+    """The last line of a build's log, without the directories of its files."""
+    with suppress(OSError):
+        lines = log.read_text(errors="replace").splitlines()
+        return re.sub(r"\S*/", "", lines[-1]) if lines else ""
+    return ""
 
 
 def log_of(directory: Path) -> Path:

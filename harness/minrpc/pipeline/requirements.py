@@ -94,6 +94,14 @@ def missing_packages(names: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(" ".join(commands).replace(_APT, "").split()))
 
 
+def commands_for(lacks: Iterable[Requirement]) -> list[str]:
+    """The commands that get what is missing, each once; the packages of Debian with one command."""
+    commands = list(dict.fromkeys(need.command for need in lacks if need.command))
+    packages = " ".join(command.removeprefix(_APT) for command in commands if command.startswith(_APT))
+    others = [command for command in commands if not command.startswith(_APT)]
+    return ([apt_command(" ".join(dict.fromkeys(packages.split())))] if packages else []) + others
+
+
 def program(name: str) -> Requirement:
     """The program `name` with its version."""
     found = program_version(name)

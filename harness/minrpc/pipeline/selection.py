@@ -10,7 +10,7 @@ from typing import Final
 
 from minrpc.errors import ConfigurationError, MissingError
 from minrpc.firmware.zephyr_boards import resolved
-from minrpc.pipeline.requirements import Requirement, lacking
+from minrpc.pipeline.requirements import Requirement, commands_for, lacking
 from minrpc.targets import Platform, Target, Timing, find_platform, load_platforms
 from minrpc.targets.options import Options
 from minrpc.targets.table import Port
@@ -82,7 +82,8 @@ def reason(platform: Platform, timing: Timing | None, lacks: list[Requirement]) 
     """Why `platform` can't be tested here, with the command that helps; "" when it can."""
     if timing == "exact" and platform.starts != "qemu":
         return "it does not run under QEMU, so its times can't be exact"
-    return "; ".join(f"{one.name}: {one.problem} ({one.command})" for one in lacks)
+    problems = "; ".join(f"{need.name}: {need.problem}" for need in lacks)
+    return f"{problems} ({'; '.join(commands_for(lacks))})" if lacks else ""
 
 
 def _require(
@@ -94,7 +95,7 @@ def _require(
     lacks = missing(platform)
     if lacks:
         details = [f"{one.name}: {one.problem}" for one in lacks]
-        step = "; then ".join(dict.fromkeys(one.command for one in lacks))
+        step = "; then ".join(commands_for(lacks))
         raise ConfigurationError(f"{platform.name} can't run here", details=details, next_step=step)
 
 

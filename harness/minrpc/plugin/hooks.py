@@ -15,6 +15,7 @@ at platforms and files, only when a test needs a device.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -174,7 +175,8 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Shorten the harness's own frames, remember failures, and show console and wire."""
     run = _run_so_far(item.config)
-    if run is not None and call.excinfo is not None:
+    # Without the client nothing of ours has raised.
+    if call.excinfo is not None and "minrpc.client" in sys.modules:
         from minrpc.plugin.report import advise, short_traceback
 
         advise(item.config, call.excinfo.value)
@@ -189,13 +191,21 @@ def pytest_runtest_makereport(
             note_phase(run.tally, report, call, names)
     if run is not None and report.failed:
         item.stash[_FAILED] = True
-        for shared in item.stash.get(_USED, []):
-            report.sections += shared.sections()
+        if not _refused(call):
+            for shared in item.stash.get(_USED, []):
+                report.sections += shared.sections()
         if run.total.expired():
             limit = f"{run.options.total_timeout_s:g} s"
             option = option_names.spelled(item.config, "total-timeout")
             item.session.shouldfail = f"the total limit of {limit} has passed ({option})"
     return report
+
+
+def _refused(call: pytest.CallInfo[None]) -> bool:
+    """Whether the test failed by an argument that was never sent: the wire says nothing about that."""
+    from minrpc.plugin.report import wrong_argument
+
+    return call.excinfo is not None and wrong_argument(call.excinfo.value)
 
 
 def _run(config: pytest.Config) -> Run:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dis
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -104,15 +105,31 @@ def progress_line(config: pytest.Config, text: str) -> None:
 def short_traceback(caught: pytest.ExceptionInfo[BaseException]) -> None:
     """For our own errors leave only the test's frames: the error's text says what happened inside.
 
-    Where there are none, in a fixture of ours, its own frame is left.
+    So for arguments that a call of ours refuses. Where no frame is the test's, in a fixture of ours, the
+    fixture's is left.
     """
     error = caught.value
-    if not isinstance(error, HarnessError):
+    if not isinstance(error, HarnessError) and not wrong_argument(error):
         return
     kept = _frames(error.__traceback__, _is_test) or _last(_frames(error.__traceback__, _is_plugin))
     if kept is not None:
         caught.traceback = type(caught.traceback)(kept)
         error.__suppress_context__, error.__cause__ = True, None
+
+
+def wrong_argument(error: BaseException) -> bool:
+    """Whether a `raise` of this package refused an argument: nothing was sent."""
+    raised_in = _last(error.__traceback__)
+    if raised_in is None or not isinstance(error, TypeError | ValueError | LookupError | AttributeError):
+        return False
+    return Path(raised_in.tb_frame.f_code.co_filename).is_relative_to(_PACKAGE) and _raises(raised_in)
+
+
+def _raises(traceback: TracebackType) -> bool:
+    """Whether the line is a `raise`: a mistake of our own code comes from another statement."""
+    code = traceback.tb_frame.f_code
+    offset = traceback.tb_lasti
+    return dis.opname[code.co_code[offset]] == "RAISE_VARARGS"
 
 
 def _frames(traceback: TracebackType | None, wanted: Callable[[Path], bool]) -> TracebackType | None:

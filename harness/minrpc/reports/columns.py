@@ -11,6 +11,16 @@ WIDTH: Final = 80
 
 def fact(name: str, text: str, *, column: int = 12) -> str:
     """A name, and beside it the text, from `column` on and wrapped."""
-    lines = textwrap.wrap(text, WIDTH - column, break_long_words=False, break_on_hyphens=False) or [""]
-    head = f"  {name}".ljust(column - 1) + " "
-    return ("\n" + " " * column).join([head + lines[0], *lines[1:]])
+    return beside(f"  {name}", text, column=column)
+
+
+def beside(head: str, text: str, *, column: int) -> str:
+    """The text from `column` on and wrapped, beside `head`, which is not; below it where that is too long."""
+    lines = wrapped(text, WIDTH - column)
+    first = [head.ljust(column) + lines[0]] if len(head) < column else [head, " " * column + lines[0]]
+    return "\n".join([*first, *(" " * column + line for line in lines[1:])]).rstrip()
+
+
+def wrapped(text: str, width: int = WIDTH) -> list[str]:
+    """Lines of at most so many columns; a word is never cut. One empty line for no text."""
+    return textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False) or [""]

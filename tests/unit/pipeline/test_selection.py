@@ -10,8 +10,10 @@ from minrpc.pipeline.selection import Selection, select
 from minrpc.targets import PLATFORMS, Platform
 from minrpc.targets.options import Options
 
-GCC = Requirement("compiler", problem="arm-none-eabi-gcc is not installed", command="apt-get install gcc-arm")
-QEMU = Requirement("qemu-system-arm", problem="not installed", command="apt-get install qemu")
+GCC = Requirement(
+    "compiler", problem="arm-none-eabi-gcc is not installed", command="sudo apt-get install gcc-arm"
+)
+QEMU = Requirement("qemu-system-arm", problem="not installed", command="sudo apt-get install qemu")
 
 
 def nothing_missing(platform: Platform) -> list[Requirement]:
@@ -45,8 +47,8 @@ def test_a_default_that_cannot_run_is_left_out_with_its_reason() -> None:
     selection = select(Options(), no_arm)
     assert "bare_mps2_an385" not in names(selection)
     assert selection.left_out["bare_mps2_an385"] == (
-        "compiler: arm-none-eabi-gcc is not installed (apt-get install gcc-arm); "
-        "qemu-system-arm: not installed (apt-get install qemu)"
+        "compiler: arm-none-eabi-gcc is not installed; qemu-system-arm: not installed "
+        "(sudo apt-get install gcc-arm qemu)"
     )
 
 
@@ -54,7 +56,7 @@ def test_a_platform_that_was_named_and_cannot_run_is_an_error() -> None:
     with pytest.raises(ConfigurationError, match="bare_mps2_an385 can't run here") as caught:
         select(Options(platforms=("posix", "bare_mps2_an385")), no_arm)
     assert "arm-none-eabi-gcc is not installed" in str(caught.value)
-    assert caught.value.next_step == "apt-get install gcc-arm; then apt-get install qemu"
+    assert caught.value.next_step == "sudo apt-get install gcc-arm qemu"
 
 
 def test_a_group_is_those_of_it_that_can_run() -> None:

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The traceback of a failed test."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from minrpc.client.array import tensor_of
+from minrpc.errors import ConfigurationError
+from minrpc.plugin.report import short_traceback, wrong_argument
+from minrpc.targets import Target
+from minrpc.timing.units import parse_percent
+
+
+def files(caught: pytest.ExceptionInfo[BaseException]) -> list[str]:
+    return [Path(entry.path).name for entry in caught.traceback]
+
+
+def test_a_refused_argument_is_the_tests_own_line() -> None:
+    with pytest.raises(ValueError, match="x") as caught:
+        parse_percent("x")
+    assert wrong_argument(caught.value)
+    short_traceback(caught)
+    assert files(caught) == ["test_report.py"]
+
+
+def test_so_is_an_error_of_ours() -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        Target.named("posix", sources="a.c")
+    assert not wrong_argument(caught.value)
+    short_traceback(caught)
+    assert files(caught) == ["test_report.py"]
+
+
+def test_a_mistake_inside_is_shown_whole() -> None:
+    """Nothing of ours raises it: int() does, in the middle of our code."""
+    with pytest.raises(ValueError, match="invalid literal") as caught:
+        tensor_of("x", "int8")  # type: ignore[arg-type]
+    assert not wrong_argument(caught.value)
+    short_traceback(caught)
+    assert files(caught)[-1] == "array.py"
+
+
+def test_what_a_test_raises_in_a_callback_of_ours_is_shown_whole() -> None:
+    def sizes() -> int:
+        raise ValueError("mine")
+
+    with pytest.raises(ValueError, match="mine") as caught:
+        tensor_of((one() for one in [sizes]), "int8")  # type: ignore[arg-type]
+    assert not wrong_argument(caught.value)
+    short_traceback(caught)
+    assert files(caught)[0] == files(caught)[-1] == "test_report.py"
