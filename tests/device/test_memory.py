@@ -208,6 +208,7 @@ def own_firmware(image: Firmware) -> Firmware:
     return build(image.target.changed(sources=[SOURCES / "own_counter.c"]))
 
 
+@pytest.mark.slow
 def test_a_users_own_counter(image: Firmware) -> None:
     """Five lines of C beside the code: docs/counters.md."""
     try:

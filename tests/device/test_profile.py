@@ -31,6 +31,7 @@ def without_interrupts(profile: Profile) -> dict[str, int]:
     return {row.name: row.own for row in profile.functions if not row.name.startswith("(")}
 
 
+@pytest.mark.slow
 def test_a_profile_is_the_same_each_time(image: Firmware) -> None:
     one, other = spin_profiles(image, 2)
     assert without_interrupts(one) == without_interrupts(other)

@@ -171,7 +171,10 @@ class Bracket:
 SPOTS = {"2^32 ns": 2**32 / 1e9, "2^31 cycles": 2**31, "2^32 cycles": 2**32}
 
 
-@pytest.mark.parametrize("spot", SPOTS)
+@pytest.mark.parametrize(
+    "spot",
+    [pytest.param(spot, marks=[] if spot == "2^32 cycles" else pytest.mark.slow) for spot in SPOTS],
+)
 def test_times_are_right_on_either_side_of(
     image: Firmware, interrupts: Interrupts, spot: str, record_property: Record
 ) -> None:

@@ -219,8 +219,10 @@ def test_a_platform_that_cannot_run_is_a_usage_error_when_named(
     "test",
     [
         ADD,
-        'def test_later(request):\n    request.getfixturevalue("device")',
-        "def test_image(firmware): pass",
+        pytest.param(
+            'def test_later(request):\n    request.getfixturevalue("device")', marks=pytest.mark.slow
+        ),
+        pytest.param("def test_image(firmware): pass", marks=pytest.mark.slow),
     ],
     ids=["device", "getfixturevalue", "firmware"],
 )
