@@ -13,6 +13,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO, Final, Literal, NamedTuple
 
+from elftools.construct.lib.container import Container
 from elftools.dwarf.compileunit import CompileUnit
 from elftools.dwarf.die import DIE
 from elftools.elf.constants import SH_FLAGS
@@ -20,6 +21,7 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import Symbol, SymbolTableSection
 
 from minrpc.counters.lines import Line, LineTable
+from minrpc.sizes.program import flash_of
 
 TIMER_START: Final = "minrpc_timer_start"
 TIMER_STOP: Final = "minrpc_timer_stop"
@@ -129,9 +131,11 @@ class Image:
         Segments that touch or share a page are told apart by their sections.
         """
         with self.path.open("rb") as stream:
-            sections = [one.header for one in ELFFile(stream).iter_sections() if one["sh_size"]]
+            file = ELFFile(stream)
+            sections = [one.header for one in file.iter_sections() if one["sh_size"]]
+            flash = flash_of(file)
         return tuple(
-            Region(one.sh_addr, one.sh_size, "ram" if _writable(one.sh_flags) else "flash")
+            Region(one.sh_addr, one.sh_size, "ram" if _writable(one, flash) else "flash")
             for one in sorted(sections, key=lambda one: int(one.sh_addr))
             if one.sh_flags & SH_FLAGS.SHF_ALLOC and not one.sh_flags & SH_FLAGS.SHF_TLS
         )
@@ -253,9 +257,10 @@ def _contents(stream: BinaryIO) -> Sequence[tuple[int, bytes]]:
     ]
 
 
-def _writable(flags: int) -> bool:
+def _writable(section: Container, flash: Sequence[range]) -> bool:
     """A linker script may have made code writable: it is where it was put all the same."""
-    return bool(flags & SH_FLAGS.SHF_WRITE) and not flags & SH_FLAGS.SHF_EXECINSTR
+    written = section.sh_flags & SH_FLAGS.SHF_WRITE and not section.sh_flags & SH_FLAGS.SHF_EXECINSTR
+    return bool(written) and not any(section.sh_addr in addresses for addresses in flash)
 
 
 def _functions(file: ELFFile) -> Iterator[Function]:

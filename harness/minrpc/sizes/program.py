@@ -3,8 +3,8 @@
 
 Flash is what the load segments take in the file (PT_LOAD, p_filesz): code, constants, initial values of data,
 and what lies between them. RAM is what sections that are written take in memory (SHF_ALLOC and SHF_WRITE, not
-SHF_EXECINSTR), zeroed and reserved ones too. No section is known by its name. Where all runs from RAM, flash
-is the image that is loaded.
+SHF_EXECINSTR, not in flash), zeroed and reserved ones too. No section is known by its name. Where all runs
+from RAM, flash is the image that is loaded.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
 from elftools.construct.lib.container import Container
-from elftools.elf.constants import SH_FLAGS
+from elftools.elf.constants import P_FLAGS, SH_FLAGS
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import Section, SymbolTableSection
 
@@ -134,7 +134,8 @@ def program_sizes(elf: Path, *, files: bool = True) -> ProgramSizes:
         regions = [_region(one.header) for one in file.iter_segments("PT_LOAD") if one["p_memsz"]]
         symbols = _symbols(file)
         origins = Origins(file) if files else None
-    placed = [*_stored(sections, regions), *_written(sections)]
+        flash = flash_of(file)
+    placed = [*_stored(sections, regions), *_written(sections, flash)]
     pieces = [
         Piece(memory, name, at, end - at, symbol, _file(origins, at, symbol))
         for memory, name, start, stop in placed
@@ -149,7 +150,23 @@ def totals(elf: Path) -> tuple[int, int]:
         file = ELFFile(stream)
         flash = sum(one["p_filesz"] for one in file.iter_segments("PT_LOAD"))
         sections = [_section(one) for one in file.iter_sections() if _allocated(one)]
-    return flash, sum(end - start for _, _, start, end in _written(sections))
+        written = list(_written(sections, flash_of(file)))
+    return flash, sum(end - start for _, _, start, end in written)
+
+
+def flash_of(file: ELFFile) -> list[range]:
+    """Addresses of segments with code that run where they are stored, in a program whose data are copied.
+
+    A section in there may be called writable, as vectors made by an assembler are: it is no RAM.
+    """
+    segments = [one.header for one in file.iter_segments("PT_LOAD") if one["p_filesz"]]
+    if all(one.p_vaddr == one.p_paddr for one in segments):
+        return []
+    return [
+        range(one.p_vaddr, one.p_vaddr + one.p_filesz)
+        for one in segments
+        if one.p_vaddr == one.p_paddr and one.p_flags & P_FLAGS.PF_X
+    ]
 
 
 def component_of(file: str) -> str:
@@ -254,8 +271,10 @@ def _stored(sections: Sequence[_Section], regions: Sequence[Region]) -> Iterator
             yield "flash", HEADERS if first else PADDING, at, end
 
 
-def _written(sections: Sequence[_Section]) -> Iterator[_Place]:
+def _written(sections: Sequence[_Section], flash: Sequence[range]) -> Iterator[_Place]:
     for one in sections:
+        if any(one.start in addresses for addresses in flash):
+            continue
         if one.written and not (one.thread_local and not one.stored):
             yield "ram", one.name, one.start, one.start + one.size
 

@@ -6,6 +6,7 @@
     exp.instructions = "+2%"            # a call of exp, against the base of a comparison
     exp.time = "3 ms"                   # at the most
     scale.code = 120                    # bytes of what is loaded for it
+    dsp.fir.instructions = "+2%"        # a function of the library dsp, linked in
 
     [limits.bare_mps2_an385]            # the same, for one platform
     flash = 30000
@@ -64,15 +65,20 @@ class Limit:
         return head - base <= (self.value if self.kind == "more" else self.value * base)
 
 
-def limits_of(table: object, platforms: Collection[str], origin: str) -> tuple[Limit, ...]:
-    """The limits of a parsed table. platforms: names that a table in it may have.
+def limits_of(
+    table: object, platforms: Collection[str], origin: str, libraries: Collection[str] = ()
+) -> tuple[Limit, ...]:
+    """The limits of a parsed table.
 
+    platforms, libraries: names that a table in it may have: of limits for one, or of functions linked in.
     Raises ConfigurationError with the key.
     """
-    return tuple(_in(table, platforms, origin, ""))
+    return tuple(_in(table, platforms, libraries, origin, ""))
 
 
-def _in(table: object, platforms: Collection[str], origin: str, platform: str) -> Iterator[Limit]:
+def _in(
+    table: object, platforms: Collection[str], libraries: Collection[str], origin: str, platform: str
+) -> Iterator[Limit]:
     where = f"{origin}: limits{'.' + platform if platform else ''}"
     if not isinstance(table, Mapping):
         raise ConfigurationError(f"{where} must be a table, [limits]")
@@ -80,18 +86,31 @@ def _in(table: object, platforms: Collection[str], origin: str, platform: str) -
         if name in SIZES:
             yield _limit("", name, value, platform, origin)
         elif name in platforms and not platform:
-            yield from _in(value, (), origin, name)
+            yield from _in(value, (), libraries, origin, name)
         elif isinstance(value, Mapping):
             for what, one in value.items():
-                if what in SIZES or isinstance(
-                    one, Mapping
-                ):  # A firmware's, or calls: so a platform is meant.
-                    step = "see `minrpc platforms`; a board of Zephyr's needs an entry, [platforms.NAME]"
-                    raise ConfigurationError(f"{where}.{name}: there is no such platform", next_step=step)
-                yield _limit(name, what, one, platform, origin)
+                if name in libraries and isinstance(one, Mapping):
+                    yield from _of_call(f"{name}.{what}", one, platform, origin, where)
+                else:
+                    yield from _of_call(name, {what: one}, platform, origin, where)
         else:
             step = f'write {" or ".join(SIZES)}, or what of a call: {name}.instructions = "+2%"'
             raise ConfigurationError(f"{where}.{name}: nothing is known by that name", next_step=step)
+
+
+def _of_call(
+    function: str, table: Mapping[str, object], platform: str, origin: str, where: str
+) -> Iterator[Limit]:
+    for what, value in table.items():
+        # A firmware's, or calls: so a platform is meant, or a library.
+        if what in SIZES or isinstance(value, Mapping):
+            step = (
+                "see `minrpc platforms`; a board of Zephyr's needs an entry, [platforms.NAME], and a library "
+                "[libraries.NAME]"
+            )
+            message = f"{where}.{function}: there is no such platform, and no library of that name"
+            raise ConfigurationError(message, next_step=step)
+        yield _limit(function, what, value, platform, origin)
 
 
 def _limit(function: str, what: str, value: Any, platform: str, origin: str) -> Limit:  # noqa: ANN401 - TOML's
@@ -131,4 +150,7 @@ def load_limits(user_toml: Path | None = None) -> tuple[Limit, ...]:
     path = user_toml or find_project_file(Path.cwd())
     if path is None:
         return ()
-    return limits_of(read_toml(path).get("limits", {}), load_platforms(user_toml), str(path))
+    found = read_toml(path)
+    libraries = found.get("libraries", {})
+    known = libraries if isinstance(libraries, Mapping) else {}
+    return limits_of(found.get("limits", {}), load_platforms(user_toml), str(path), known)

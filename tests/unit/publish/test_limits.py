@@ -49,6 +49,27 @@ def test_a_time_has_a_unit() -> None:
         limits(exp={"time": 3})
 
 
+def test_a_function_that_is_linked_in_is_named_with_its_library() -> None:
+    table = {"dsp": {"fir": {"instructions": "+2%"}}, "posix": {"dsp": {"fir": {"loads": 9}}}}
+    found = limits_of(table, PLATFORMS, "minrpc.toml", ["dsp"])
+    assert [(one.platform, one.function, one.what) for one in found] == [
+        ("", "dsp.fir", "instructions"),
+        ("posix", "dsp.fir", "loads"),
+    ]
+    assert found[0].key == "limits.dsp.fir.instructions"
+    with pytest.raises(ConfigurationError, match="no library of that name"):
+        limits(dsp={"fir": {"instructions": "+2%"}})
+    with pytest.raises(ConfigurationError, match=r"limits.dsp.fir.loads: 'x' is no limit"):
+        limits_of({"dsp": {"fir": {"loads": "x"}}}, PLATFORMS, "minrpc.toml", ["dsp"])
+
+
+def test_limits_of_linked_functions_are_read_from_the_projects_file(tmp_path: Path) -> None:
+    (tmp_path / "fir.c").write_text("int fir(int x) { return x; }\n")
+    file = tmp_path / "minrpc.toml"
+    file.write_text('[libraries.dsp]\nsources = ["fir.c"]\n[limits]\ndsp.fir.instructions = "+2%"\n')
+    assert [one.function for one in load_limits(file)] == ["dsp.fir"]
+
+
 def test_what_is_neither_a_size_nor_a_call() -> None:
     with pytest.raises(ConfigurationError, match=r"limits\.flahs: nothing is known by that name"):
         limits(flahs=3)

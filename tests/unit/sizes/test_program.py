@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from minrpc.counters import Image
 from minrpc.sizes import ProgramSizes, program_sizes
 from minrpc.sizes.program import HEADERS, NO_DEBUG, NO_SYMBOL, PADDING, Symbol, component_of, cut, totals
 
@@ -186,3 +187,37 @@ def test_a_section_is_cut_without_a_gap(start: int, size: int, symbols: list[Sym
 )
 def test_components_are_directories_below_a_checkout(file: str, component: str) -> None:
     assert component_of(file) == component
+
+
+SCRIPT = """
+MEMORY { flash (rx) : ORIGIN = 0, LENGTH = 64K ram (rw) : ORIGIN = 0x20000000, LENGTH = 64K }
+SECTIONS {
+  .init : { KEEP(*(.init)) } > flash
+  .text : { *(.text*) *(.rodata*) } > flash
+  .data : { *(.data*) } > ram AT > flash
+  .bss (NOLOAD) : { *(.bss*) } > ram
+}
+"""
+VECTORS = '.section .init, "aw", %progbits\n.space 76, 1\n'
+
+
+def test_vectors_in_flash_take_no_ram_though_their_section_is_writable(tmp_path: Path) -> None:
+    """As picolibc's are on Arm. Where no data are copied out of flash, nothing tells that they lie there."""
+    command = COMPILERS["arm"]
+    if shutil.which(command[0]) is None:
+        pytest.skip(f"there is no {command[0]}")
+    for name, text in (("program.ld", SCRIPT), ("vectors.S", VECTORS)):
+        (tmp_path / name).write_text(text)
+    (tmp_path / "main.c").write_text(
+        "char data[40] = {1}; static char zeroed[24] __attribute__((used));\n" + MAIN
+    )
+    words = [*command, "-T", "program.ld", "vectors.S", "main.c", "-o", "program"]
+    subprocess.run(words, cwd=tmp_path, check=True)
+    sizes = program_sizes(tmp_path / "program")
+    assert written_sections(tmp_path / "program") == 76 + 40 + 24
+    assert (sizes.flash, sizes.ram) == totals(tmp_path / "program")
+    assert sizes.ram == 40 + 24
+    assert ".init" in {one.section for one in sizes.pieces if one.memory == "flash"}
+    regions = Image(tmp_path / "program").regions
+    assert {one.kind for one in regions if one.base < 0x20000000} == {"flash"}
+    assert {one.kind for one in regions if one.base >= 0x20000000} == {"ram"}
