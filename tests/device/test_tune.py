@@ -18,7 +18,7 @@ from minrpc.tuning import Kernel, Result, Space, judging, tune
 from minrpc.tuning.candidates import Candidate, best
 
 SOURCE = Path(__file__).with_name("c") / "tuned.c"
-FAULTS = {"0": "correct", "1": "compile", "2": "link", "3": "crash", "4": "hang", "5": "wrong"}
+FAULTS = {"0": "correct", "1": "compile", "2": "link", "3": "crash", "4": "hang", "5": "wrong", "7": "wrong"}
 
 
 def right(a: np.ndarray, b: np.ndarray, n: int) -> int:
@@ -51,6 +51,20 @@ def test_every_outcome(kernel: Kernel, firmware: Firmware) -> None:
 
 
 @pytest.mark.slow
+def test_a_candidate_that_stops_the_timer_spoils_no_other(
+    device: Device, kernel: Kernel, firmware: Firmware
+) -> None:
+    clock = device.clock()
+    if clock is None or clock.source != "SysTick" or not clock.exact:
+        pytest.skip("its timer is not SysTick")
+    results = list(tune(kernel, Space({"FAULT": ["0", "8"], "UNROLL": ["1", "4"]}), firmware))
+    found = {(dict(one.candidate.defines)["FAULT"], one.outcome) for one in results}
+    assert found == {("0", "correct"), ("8", "clock")}
+    assert all("it has changed the timer" in one.reason for one in results if not one.valid)
+    again = list(tune(kernel, Space({"FAULT": ["0"], "UNROLL": ["1", "4"]}), firmware))
+    assert [one.cycles for one in again] == [one.cycles for one in results if one.valid]
+
+
 def test_more_devices_say_the_same(
     device: Device, kernel: Kernel, firmware: Firmware, image: Firmware
 ) -> None:

@@ -23,7 +23,16 @@ from minrpc.reports.markdown import table
 from minrpc.targets import Target
 from minrpc.targets.options import add_device_options
 from minrpc.targets.target import UNKNOWN_BOARD
-from minrpc.tuning.candidates import Result, Space, best, pareto, parse_flags, parse_param, t4
+from minrpc.tuning.candidates import (
+    COMPILE_TIMEOUT_S,
+    Result,
+    Space,
+    best,
+    pareto,
+    parse_flags,
+    parse_param,
+    t4,
+)
 from minrpc.tuning.picture import draw_results
 from minrpc.tuning.results_file import ResultsFile
 from minrpc.tuning.strategies import STRATEGIES
@@ -63,6 +72,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--seed", type=int, default=0, metavar="N", help="of the order, and of what is proposed (default 0)")
     add("--jobs", type=int, default=1, metavar="N", help="devices at once (default 1)")
     add("--dask", metavar="ADDRESS", help="use a Dask scheduler's workers, each with a device of its own")
+    add(
+        "--compile-timeout",
+        type=float,
+        metavar="S",
+        help=f"seconds that compiling a candidate may take (default {COMPILE_TIMEOUT_S:g})",
+    )
     add("--counters", default="", metavar="all|NAME[,NAME...]", help="what else is counted, under QEMU")
     add("--results", type=Path, metavar="FILE", help="a JSON line for each candidate")
     add("--resume", type=Path, metavar="FILE", help="go on where these results end, and add to them")
@@ -86,6 +101,8 @@ def main(arguments: argparse.Namespace) -> int:
         value = getattr(arguments, name)
         if value is not None and value < 1:
             raise ConfigurationError(f"--{name} is at least 1, not {value}", next_step="leave it out")
+    if arguments.compile_timeout is not None:
+        _require_compile_timeout(arguments)
     ports = arguments.serial_port
     _require_ports(arguments, ports)
     arguments.serial_port = ports[0] if ports else None
@@ -117,6 +134,18 @@ def _params(given: Sequence[str], source: Path) -> dict[str, list[str]]:
             )
         params[name] = values
     return params
+
+
+def _require_compile_timeout(arguments: argparse.Namespace) -> None:
+    if not 0 < arguments.compile_timeout < float("inf"):
+        raise ConfigurationError(
+            f"--compile-timeout is more than 0 seconds, not {arguments.compile_timeout:g}",
+            next_step="leave it out",
+        )
+    if arguments.dask:
+        raise ConfigurationError(
+            "--compile-timeout is for compilers that are started here", next_step="leave it out with --dask"
+        )
 
 
 def _require_ports(arguments: argparse.Namespace, ports: Sequence[str]) -> None:
@@ -228,11 +257,14 @@ def _tune(
     kernel: Kernel, space: Space, target: Target, ports: Sequence[str], arguments: argparse.Namespace
 ) -> int:
     """Tune on one platform: 1 where no candidate was right, 130 after Ctrl-C."""
+    from minrpc.tuning.identity import identity
+
     path = arguments.resume or arguments.results
+    firmware = _firmware(target)
     with ExitStack() as stack:
-        file = path and stack.enter_context(ResultsFile(path, target.name, space))
+        file = path and stack.enter_context(ResultsFile(path, target.name, space, identity(kernel, firmware)))
         results = {one.candidate.number: one for one in (file.earlier if file else ())}
-        stopped = _try_all(kernel, space, target, ports, arguments, results, file)
+        stopped = _try_all(kernel, space, firmware, ports, arguments, results, file)
     found = list(results.values())
     if arguments.t4 is not None:
         write_whole(arguments.t4, json.dumps(t4(sorted(found, key=_number)), indent=1) + "\n")
@@ -245,7 +277,7 @@ def _tune(
 def _try_all(
     kernel: Kernel,
     space: Space,
-    target: Target,
+    firmware: Firmware,
     ports: Sequence[str],
     arguments: argparse.Namespace,
     results: dict[int, Result],
@@ -255,13 +287,13 @@ def _try_all(
     from minrpc.tuning.judging import CANDIDATE_TIMEOUT_S
     from minrpc.tuning.run import tune
 
+    target = firmware.target
     budget: int | None = arguments.budget
     if budget is not None:
         budget = max(0, budget - len(results))
     left = len(space) - len(results)
     total = len(results) + (left if budget is None else min(left, budget))
     print(f"{target.name}: {len(space)} candidates, {total} to try, {len(results)} known", flush=True)
-    firmware = _firmware(target)
     trying = tune(
         kernel,
         space,
@@ -274,6 +306,7 @@ def _try_all(
         call_timeout_s=min(target.call_timeout_s, CANDIDATE_TIMEOUT_S),
         workers=_dask(arguments.dask, kernel, target) if arguments.dask else None,
         ports=ports,
+        compile_timeout_s=arguments.compile_timeout or COMPILE_TIMEOUT_S,
     )
     try:
         for result in trying:

@@ -316,6 +316,8 @@ def _run(command: Sequence[str], directory: Path) -> str | None:
         )
     except FileNotFoundError as error:
         raise ToolchainMissingError(f"{command[0]} is not installed", stage="compile") from error
+    except subprocess.TimeoutExpired:
+        return f"the compiler has run for {_COMPILE_S:g} s and was stopped"
     return (ran.stderr or ran.stdout or f"exit status {ran.returncode}") if ran.returncode else None
 
 

@@ -11,10 +11,13 @@ from typing import Any, Final, Literal
 
 from minrpc.errors import ConfigurationError
 
-Outcome = Literal["correct", "compile", "link", "no room", "crash", "hang", "wrong"]
-"""What came of a candidate: "correct", or in which way it is invalid."""
+Outcome = Literal["correct", "compile", "link", "no room", "crash", "hang", "wrong", "clock"]
+"""What came of a candidate: "correct", or in which way it is invalid; "clock" where no time can be told."""
 
-# The same in the words of the T4 results format of the autotuning tools.
+COMPILE_TIMEOUT_S: Final = 60.0
+"""Seconds of this machine that compiling and linking a candidate may take."""
+
+# The outcomes in the words of the T4 results format of the autotuning tools.
 _T4: Final[dict[str, str]] = {
     "correct": "correct",
     "compile": "compile",
@@ -23,6 +26,7 @@ _T4: Final[dict[str, str]] = {
     "crash": "runtime",
     "hang": "timeout",
     "wrong": "correctness",
+    "clock": "runtime",
 }
 
 

@@ -25,7 +25,7 @@ from minrpc.library.compiling import Compiled
 from minrpc.library.linking import Image
 from minrpc.library.loading import link_ahead
 from minrpc.library.toolset import Toolset
-from minrpc.tuning.candidates import Outcome
+from minrpc.tuning.candidates import COMPILE_TIMEOUT_S, Outcome
 
 _END_S = 5.0
 
@@ -65,9 +65,13 @@ def reason_of(error: HarnessError) -> str:
 
 
 class Compilers:
-    """As many as there are processors. A context manager, which ends them."""
+    """As many processes as there are processors. A context manager, which ends them.
 
-    def __init__(self, count: int | None = None) -> None:
+    timeout_s: seconds that a candidate may take; then its compiler is stopped.
+    """
+
+    def __init__(self, count: int | None = None, *, timeout_s: float = COMPILE_TIMEOUT_S) -> None:
+        self._timeout_s = timeout_s
         self.count = count or len(os.sched_getaffinity(0))
         self._threads = ThreadPoolExecutor(self.count, thread_name_prefix="minrpc-compile")
         self._idle: queue.SimpleQueue[_Compiler] = queue.SimpleQueue()
@@ -84,7 +88,11 @@ class Compilers:
         text = ""
         for _ in range(2):  # It may have been killed, for want of memory for instance.
             try:
-                done = compiler.build(sources, toolset, base)
+                done = compiler.build(sources, toolset, base, self._timeout_s)
+            except TimeoutError:
+                compiler.end(at_once=True)
+                reason = f"the compiler has run for {self._timeout_s:g} s and was stopped"
+                return Built(self._timeout_s, outcome="compile", reason=reason)
             except (EOFError, OSError):
                 text = compiler.end()
                 compiler = _Compiler()
@@ -119,18 +127,21 @@ class _Compiler:
         self._output = output_tail(self._process, "compiler")
         self._connection = Connection(ours.detach())
 
-    def build(self, sources: Sources, toolset: Toolset, base: int | None) -> Built:
+    def build(self, sources: Sources, toolset: Toolset, base: int | None, timeout_s: float) -> Built:
+        """What came of it. Raises TimeoutError, and EOFError and OSError where the process has ended."""
         self._connection.send((sources, toolset, base))
+        if not self._connection.poll(timeout_s):
+            raise TimeoutError
         answer = self._connection.recv()
         if isinstance(answer, HarnessError):  # Nothing of the candidate's: a tool is missing, a file is gone.
             raise answer
         assert isinstance(answer, Built)
         return answer
 
-    def end(self) -> str:
-        """End it, and what it printed last."""
+    def end(self, *, at_once: bool = False) -> str:
+        """End it, and what it printed last. at_once: it is busy, and its compiler ends with it."""
         self._connection.close()
-        stop_group(self._process, _END_S)
+        stop_group(self._process, 0.0 if at_once else _END_S)
         self._output.close(_END_S)
         return self._output.text().strip().rpartition("\n")[2]
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """One device that judges candidates: loaded, checked, timed.
 
-A candidate that crashes or hangs is an outcome: its device is replaced, and it is tried once more, alone on a
-fresh one, so that the verdict is the candidate's.
+A candidate that crashes, hangs or changes the device's clock is an outcome: its device is replaced, and it is
+tried once more, alone on a fresh one, so that the verdict is the candidate's.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from minrpc.errors import (
     NothingHeardError,
     RemoteError,
     SessionError,
+    TimerError,
 )
 from minrpc.firmware import Firmware
 from minrpc.host.deadline import Deadline
@@ -39,6 +40,7 @@ from minrpc.library.toolset import Toolset
 from minrpc.pipeline import Device, connect, open_device
 from minrpc.running import start
 from minrpc.timing import Measurement
+from minrpc.timing.clock import DeviceClock
 from minrpc.tuning.candidates import Candidate, Result
 from minrpc.tuning.compilers import Built, reason_of
 from minrpc.tuning.kernel import Kernel
@@ -47,6 +49,12 @@ CANDIDATE_TIMEOUT_S: Final = 10.0
 """What one call of a candidate may take of the device's time."""
 
 _RESET_S: Final = 60.0
+# Empty calls that are timed between candidates: they take the same time as long as the clock is right.
+_CALIBRATION_CALLS: Final = 200
+# By how much that may differ, by the clock's mode: an interrupt or a cache of a board; a host is busy.
+_CALIBRATION: Final = {"exact": 0.05, "board": 0.5, "wall": float("inf")}
+# A kernel that is shorter than what measuring takes is called so many times more in a batch.
+_LONGER: Final = (1, 10, 100, 1000)
 
 # A candidate that writes over the runtime's memory, or to its link, may leave any of these behind.
 _CRASHES: Final = (
@@ -57,6 +65,8 @@ _CRASHES: Final = (
     LinkError,
     DialectError,
 )
+_SPOILING: Final = ("crash", "hang", "clock")
+"""Outcomes after which a candidate is tried once more, on a fresh device."""
 
 
 @dataclass
@@ -74,6 +84,7 @@ class Bench:
     port: str | None = None
     _device: Device | None = field(default=None, init=False)
     _spoiled: bool = field(default=False, init=False)
+    _calibration: tuple[float, DeviceClock] = field(init=False)
 
     def __enter__(self) -> Bench:
         self._open()
@@ -85,22 +96,19 @@ class Bench:
     def judge(
         self, candidate: Candidate, built: Built, *, check: bool | None = None, again: bool = False
     ) -> Result:
-        """What comes of a candidate; a crash or a hang is tried once more on a fresh device.
+        """What comes of a candidate; a crash, a hang or a wrong clock is tried once more, on a fresh device.
 
-        check: whether its results are looked at; None for what the kernel says. again: it has crashed or hung
-        on another device already. Raises what starting a device raises, BoardLostError where a board can't be
-        had again.
+        check: whether its results are looked at, before and after it is timed; None for what the kernel says.
+        again: it has spoiled another device already.
+
+        Raises what starting a device raises, BoardLostError where a board can't be had again.
         """
         if built.compiled is None:
             return Result(candidate, built.outcome, built.reason, stage_s={"compile": built.seconds})
         check = self.kernel.checks(candidate) if check is None else check
         result = self._try(candidate, built, check, None)
-        if result.outcome in ("crash", "hang"):
-            self._spoil()
-            if not again:
-                result = self._try(candidate, built, check, result)
-                if result.outcome in ("crash", "hang"):
-                    self._spoil()
+        if result.outcome in _SPOILING and not again:
+            result = self._try(candidate, built, check, result)
         return replace(result, stage_s={"compile": built.seconds, **result.stage_s})
 
     def close(self) -> None:
@@ -122,6 +130,9 @@ class Bench:
                 )
             else:
                 self._device = self._attached(self.port)
+            self._calibration = _calibrate(self._device)
+            if self._calibration[0] <= 0:
+                raise TimerError(f"{self._device.name}: its clock stands still", stage="tune")
         return self._device
 
     def _attached(self, port: str) -> Device:
@@ -155,6 +166,33 @@ class Bench:
             raise lost from error
 
     def _try(self, candidate: Candidate, built: Built, check: bool, before: Result | None) -> Result:
+        result = self._tried(candidate, built, check, before)
+        if result.outcome in ("crash", "hang"):
+            self._spoil()
+            return result
+        wrong = self._wrong_clock()
+        if wrong:
+            self._spoil()
+            if result.outcome in ("correct", "clock"):
+                return replace(result, outcome="clock", reason=wrong, cycles=0.0, seconds=0.0, counters={})
+        return result
+
+    def _wrong_clock(self) -> str:
+        """What is wrong with the device's clock since a candidate has run; "" when nothing is."""
+        assert self._device is not None
+        due, clock = self._calibration
+        try:
+            took, _ = _calibrate(self._device)
+        except (*_CRASHES, DeadlineError, RemoteError) as error:
+            return f"after it the device's clock could not be read: {error.message}"
+        if took <= 0 or abs(took - due) > _CALIBRATION[clock.mode] * due:
+            return (
+                f"after it {_CALIBRATION_CALLS} empty calls take {took:,.0f} cycles of the device's clock, "
+                f"{due:,.0f} before it: it has changed the timer or its interrupts"
+            )
+        return ""
+
+    def _tried(self, candidate: Candidate, built: Built, check: bool, before: Result | None) -> Result:
         device = self._reopened(before)
         stages: dict[str, float] = {}
         try:
@@ -188,14 +226,40 @@ class Bench:
                 if wrong:
                     return Result(candidate, "wrong", wrong, stage_s=stages)
             with _timed(stages, "measure"):
-                options = {"number": kernel.number, "repeat": kernel.repeat, "counters": kernel.counters}
-                measured = library.measure(kernel.function, **options)(*copy.deepcopy(kernel.arguments))
-            cycles = _fewest(measured, kernel.number)
+                measured, cycles = _timed_call(library, kernel)
+            if not cycles:
+                reason = "it takes less time than the device's clock can tell"
+                return Result(candidate, "clock", reason, stage_s=stages)
+            if check:
+                with _timed(stages, "check"):
+                    wrong = kernel.wrong(library[kernel.function])
+                if wrong:
+                    return Result(candidate, "wrong", f"after it was timed: {wrong}", stage_s=stages)
             counters = {name: measured.counter_per_call(name) for name in measured.counters}
             stack = max(compiled.stack_use.values(), default=0)
             size = library.device_bytes
             seconds = measured.clock.seconds(cycles)
         return Result(candidate, "correct", "", cycles, seconds, size, stack, counters, stage_s=stages)
+
+
+def _timed_call(library: LoadedLibrary, kernel: Kernel) -> tuple[Measurement, float]:
+    """The measurement, and the cycles of a call: 0 where even the longest batch takes too little time."""
+    for longer in _LONGER:
+        number = longer * kernel.number
+        timer = library.measure(
+            kernel.function, number=number, repeat=kernel.repeat, counters=kernel.counters
+        )
+        measured = timer(*copy.deepcopy(kernel.arguments))
+        cycles = _fewest(measured, number)
+        if cycles > 0:
+            break
+    return measured, cycles
+
+
+def _calibrate(device: Device) -> tuple[float, DeviceClock]:
+    """Cycles that a batch of empty calls takes, which no candidate changes; and the clock."""
+    measured = device.system_lib().measure("", number=_CALIBRATION_CALLS, repeat=3)()
+    return min(measured.cycles_per_call) * _CALIBRATION_CALLS, measured.clock
 
 
 def _require_callable(library: LoadedLibrary, kernel: Kernel) -> None:

@@ -51,7 +51,7 @@ class Kernel:
         )
 
     def checks(self, candidate: Candidate) -> bool:
-        """Whether its results are looked at before it is measured."""
+        """Whether its results are looked at, before and after it is measured."""
         every = self.check_every
         return self.check is not None and every > 0 and candidate.number % every == 0
 

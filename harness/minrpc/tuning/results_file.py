@@ -1,49 +1,61 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Results as JSON lines, one for each candidate, written as they come: what is there survives any end."""
+"""Results as JSON lines, one for each candidate, written as they come: what is there survives any end.
+
+Each line has hashes of what its result depends on, and one of itself: results of another kernel, and lines
+that were changed, are refused.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, Self
+from typing import IO, Any, Final, Self
 
 from minrpc.errors import ConfigurationError
 from minrpc.host.files import unwritable
+from minrpc.names import listed
 from minrpc.tuning.candidates import Result, Space
 
 if sys.platform != "win32":
     import fcntl
 
+_IDENTITY: Final = "identity"
+_CHECKSUM: Final = "line_sha256"
+_ANOTHER_FILE: Final = "begin another file by --results"
+
 
 class ResultsFile:
     """The results of one platform in the file at `path`, to which more are added. It may have others' too.
 
+    identity: hashes of what the results depend on, from `identity`.
     earlier: what it holds of the space; the last one of a candidate counts. A line that was cut when its
         writer was killed is dropped.
 
-    Raises ConfigurationError for a file that is not of this space, or can't be written.
+    Raises ConfigurationError, with the line, for a file that is not of this space or identity, was damaged or
+    edited; and for one that can't be written.
     """
 
-    def __init__(self, path: Path, platform: str, space: Space) -> None:
+    def __init__(self, path: Path, platform: str, space: Space, identity: Mapping[str, str]) -> None:
         self._path = path
         self._platform = platform
+        self._identity = dict(identity)
         self.earlier: list[Result] = []
         try:
-            self._file: IO[str] = path.open("a", encoding="utf-8")
+            self._file: IO[bytes] = path.open("ab", buffering=0)
         except OSError as error:
             raise unwritable(path, error) from error
         try:
             self._lock()
-            text = path.read_bytes()
+            text = path.read_bytes() if path.is_file() else b""  # /dev/null and pipes hold no results.
             whole = text.rfind(b"\n") + 1
-            self.earlier = self._parsed(text[:whole].decode(), space)
+            self.earlier = self._parsed(text[:whole], space)
             if whole < len(text):
                 self._file.truncate(whole)
-        except BaseException as error:
+        except BaseException:
             self._file.close()
-            if isinstance(error, UnicodeDecodeError):
-                raise ConfigurationError(f"{path} holds no results: {error}") from error
             raise
 
     def _lock(self) -> None:
@@ -57,32 +69,74 @@ class ResultsFile:
         except OSError:  # A file system without locks.
             return
 
-    def _parsed(self, text: str, space: Space) -> list[Result]:
+    def _parsed(self, text: bytes, space: Space) -> list[Result]:
         found: dict[int, Result] = {}
-        try:
-            for line in map(json.loads, text.splitlines()):
-                if line["platform"] == self._platform:
-                    result = Result.from_json(line)
-                    self._require(result, space)
-                    found[result.candidate.number] = result
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise ConfigurationError(f"{self._path} holds no results of this space: {error}") from error
+        for number, content in enumerate(text.splitlines(), 1):
+            where = f"{self._path}, line {number}"
+            line = _line(where, content)
+            if line["platform"] != self._platform:
+                continue
+            try:
+                result = Result.from_json(line)
+            except (ValueError, KeyError, TypeError, AttributeError) as error:
+                raise ConfigurationError(
+                    f"{where} holds no result: {error!r}", next_step=_ANOTHER_FILE
+                ) from error
+            self._require_identity(where, line[_IDENTITY])
+            _require_candidate(where, result, space)
+            found[result.candidate.number] = result
         return list(found.values())
 
-    def _require(self, result: Result, space: Space) -> None:
-        number = result.candidate.number
-        if not 0 <= number < len(space) or result.candidate != space[number]:
+    def _require_identity(self, where: str, given: Mapping[str, str]) -> None:
+        differing = [name for name, value in self._identity.items() if given.get(name) != value]
+        if differing:
+            is_ = "is" if len(differing) == 1 else "are"
             raise ConfigurationError(
-                f"{self._path} holds results of another space",
-                next_step="give the same --param and --flags as then",
+                f"{where} is the result of something else: the {listed(differing, 5)} {is_} not the same",
+                next_step=_ANOTHER_FILE,
             )
 
     def add(self, result: Result) -> None:
-        """Write one, at once."""
-        print(json.dumps({"platform": self._platform, **result.to_json()}), file=self._file, flush=True)
+        """Write a result, at once. Raises ConfigurationError when it can't be written."""
+        line = {"platform": self._platform, **result.to_json(), _IDENTITY: self._identity}
+        left = memoryview(json.dumps(line | {_CHECKSUM: _checksum(line)}).encode() + b"\n")
+        try:
+            while left:
+                left = left[self._file.write(left) :]
+        except OSError as error:
+            raise unwritable(self._path, error) from error
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self._file.close()
+
+
+def _line(where: str, content: bytes) -> dict[str, Any]:
+    """A line that is as it was written. Raises ConfigurationError."""
+    try:
+        line = json.loads(content)
+        checksum = line.pop(_CHECKSUM)
+        known = line["platform"], line[_IDENTITY]
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ConfigurationError(
+            f"{where} holds no result of `minrpc tune`, or one of an older version", next_step=_ANOTHER_FILE
+        ) from error
+    if checksum != _checksum(line) or not isinstance(known[1], dict):
+        raise ConfigurationError(
+            f"{where} was damaged or edited", next_step="delete that line: its candidate is tried again"
+        )
+    return dict(line)
+
+
+def _checksum(line: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(line).encode()).hexdigest()[:16]
+
+
+def _require_candidate(where: str, result: Result, space: Space) -> None:
+    number = result.candidate.number
+    if not 0 <= number < len(space) or result.candidate != space[number]:
+        raise ConfigurationError(
+            f"{where} holds a result of another space", next_step="give the same --param and --flags as then"
+        )

@@ -16,7 +16,7 @@ from minrpc.errors import BoardLostError, ConfigurationError
 from minrpc.firmware import Firmware
 from minrpc.library.loading import likely_base
 from minrpc.library.toolset import Toolset, toolset_of
-from minrpc.tuning.candidates import Candidate, Result, Space, best
+from minrpc.tuning.candidates import COMPILE_TIMEOUT_S, Candidate, Result, Space, best
 from minrpc.tuning.compilers import Built, Compilers
 from minrpc.tuning.judging import CANDIDATE_TIMEOUT_S, Bench
 from minrpc.tuning.kernel import Kernel
@@ -51,6 +51,7 @@ def tune(
     call_timeout_s: float = CANDIDATE_TIMEOUT_S,
     workers: AbstractContextManager[Workers] | None = None,
     ports: Sequence[str] = (),
+    compile_timeout_s: float = COMPILE_TIMEOUT_S,
 ) -> Generator[Result, None, None]:
     """Try candidates on `jobs` devices of `firmware`, and give what came of each as it is known.
 
@@ -59,6 +60,7 @@ def tune(
     workers: what judges the candidates, in place of `jobs` devices of this machine.
     ports: serial ports of boards that run `firmware`, in place of `jobs` devices. They share the queue; of a
         board that does not come back after a crash or a hang, another takes the candidate over.
+    compile_timeout_s: seconds of this machine that compiling and linking a candidate may take.
 
     Where only the best is checked, that comes last: a result that turns out wrong is given again, as such.
     The results are the same with any number of devices; their order is not. Stopping the iteration ends
@@ -73,7 +75,7 @@ def tune(
     for one in results.values():
         chooser.tell(one)
     if workers is None:
-        workers = Devices(kernel, firmware, jobs, call_timeout_s, ports)
+        workers = Devices(kernel, firmware, jobs, call_timeout_s, ports, compile_timeout_s)
     with workers as running:
         for result in _search(space, chooser, running, budget, results):
             results[result.candidate.number] = result
@@ -139,12 +141,13 @@ class Devices:
         jobs: int = 1,
         call_timeout_s: float = CANDIDATE_TIMEOUT_S,
         ports: Sequence[str] = (),
+        compile_timeout_s: float = COMPILE_TIMEOUT_S,
     ) -> None:
         self._kernel = kernel
         self._toolset: Toolset = toolset_of(firmware)
         places: Sequence[str | None] = ports or [None] * jobs
         benches = [Bench(kernel, firmware, self._toolset, call_timeout_s, port) for port in places]
-        self._compilers = Compilers()
+        self._compilers = Compilers(timeout_s=compile_timeout_s)
         self.ahead = 2 * len(benches) + self._compilers.count
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._results: queue.SimpleQueue[Result | BaseException] = queue.SimpleQueue()

@@ -41,6 +41,14 @@ int32_t dot(const int8_t *a, const int8_t *b, int32_t n)
 	sum = 1;
 #elif FAULT == 6
 	return 0;
+#elif FAULT == 7
+	static int calls;
+
+	if (calls++ != 0) {
+		return 0;
+	}
+#elif FAULT == 8 && defined(__arm__)
+	*(volatile uint32_t *)0xe000e010 = 0;
 #endif
 #if defined(CANDIDATE)
 	__asm__ volatile("" ::"r"(CANDIDATE));

@@ -117,6 +117,20 @@ def test_ctrl_c_keeps_what_is_done(command: list[str]) -> None:
         assert line["outcome"] == ("wrong" if line["params"]["WRONG"] != "0" else "correct")
 
 
+def test_results_of_another_kernel_are_not_gone_on_with(
+    command: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    check = ["--check", "right.py:right"]
+    assert main([*command, *check, "--budget", "1", "--results", "r.jsonl"]) == 0
+    Path("sum.c").write_text(C.replace("sum += x[i + j]", "sum = sum + x[i + j]"))
+    Path("right.py").write_text(CHECK + "\n")
+    capsys.readouterr()
+    assert main([*command, *check, "--resume", "r.jsonl"]) == 2
+    told = capsys.readouterr().err
+    assert "r.jsonl, line 1 is the result of something else: the source, check are not the same" in told
+    assert len(lines("r.jsonl")) == 1
+
+
 def test_only_the_best_is_checked(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*command, "--check", "right.py:right", "--check-only", "best", "--results", "r.jsonl"]) == 0
     checked = lines("r.jsonl")[16:]
@@ -134,6 +148,8 @@ def test_only_the_best_is_checked(command: list[str], capsys: pytest.CaptureFixt
         (["--check-only", "x"], "a number or `best`"),
         (["--check-only", "0"], "a number or `best`"),
         (["--jobs", "0"], "--jobs is at least 1"),
+        (["--compile-timeout", "0"], "--compile-timeout is more than 0 seconds, not 0"),
+        (["--compile-timeout", "5", "--dask", "tcp://127.0.0.1:1"], "leave it out with --dask"),
         (["--plot", "p.txt"], "a plot is one of"),
         (["--results", "a", "--resume", "b"], "adds to its own file"),
         (["--resume", "nowhere.jsonl"], "--resume nowhere.jsonl: there is no such file"),

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import cast
+from typing import ClassVar, cast
 
 import pytest
 from minrpc.library import Sources
@@ -26,7 +26,7 @@ class Killed:
             raise EOFError
         return Built(1.0)
 
-    def end(self) -> str:
+    def end(self, *, at_once: bool = False) -> str:
         Killed.ended += 1
         return "Killed"
 
@@ -45,3 +45,31 @@ def test_it_is_compiled_again_by_another(
         assert ("ended twice: Killed" in built.reason) == (outcome == "compile")
         assert pool.submit(SOURCES, TOOLSET, None).result().outcome == "correct"
     assert Killed.ended == ended
+
+
+class Endless(Killed):
+    """Its first build takes longer than it may."""
+
+    limits: ClassVar[list[object]] = []
+    at_once: ClassVar[list[bool]] = []
+
+    def build(self, *given: object) -> Built:
+        Endless.limits.append(given[-1])
+        if len(Endless.limits) == 1:
+            raise TimeoutError
+        return Built(1.0)
+
+    def end(self, *, at_once: bool = False) -> str:
+        Endless.at_once.append(at_once)
+        return ""
+
+
+def test_a_compiler_that_never_ends_is_stopped_and_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compilers, "_Compiler", Endless)
+    with Compilers(1, timeout_s=7.0) as pool:
+        built = pool.submit(SOURCES, TOOLSET, None).result()
+        assert (built.outcome, built.reason) == ("compile", "the compiler has run for 7 s and was stopped")
+        assert Endless.at_once == [True]
+        assert pool.submit(SOURCES, TOOLSET, None).result().outcome == "correct"
+    assert Endless.limits == [7.0, 7.0]
+    assert Endless.at_once == [True, False]

@@ -16,17 +16,19 @@ from minrpc.errors import (
     NothingHeardError,
     SessionError,
     SessionTerminatedError,
+    TimerError,
 )
 from minrpc.library.compiling import Compiled
 from minrpc.timing import Overhead
-from minrpc.tuning.candidates import Candidate
+from minrpc.tuning.candidates import Candidate, Result
 from minrpc.tuning.compilers import Built
 from minrpc.tuning.judging import Bench, _fewest
 from minrpc.tuning.kernel import Kernel
 
-from tests.unit.timing.samples import measured
+from tests.unit.timing.samples import EXACT, measured
 
 UNUSED: Any = None
+CLOCK = EXACT
 BUILT = Built(0.0, Compiled("k", (), (), {}, UNUSED, start=False, key=""))
 
 
@@ -57,6 +59,7 @@ def test_what_a_candidate_does_to_its_device_ends_no_run(
         return opened[-1]
 
     monkeypatch.setattr("minrpc.tuning.judging.open_device", open_device)
+    monkeypatch.setattr("minrpc.tuning.judging._calibrate", lambda device: (100.0, CLOCK))
     monkeypatch.setattr(Bench, "_measured", fail)
     bench = Bench(Kernel(Path("k.c"), "k", ()), UNUSED, UNUSED)
     result = bench.judge(Candidate(0), BUILT)
@@ -68,6 +71,98 @@ def test_what_a_candidate_does_to_its_device_ends_no_run(
     assert len(opened) == 3
 
 
+@pytest.mark.parametrize(
+    ("calibrations", "outcomes", "opened"),
+    [
+        ([100, 100, 101], ["correct", "correct"], 1),
+        # The first device is spoiled by whatever: the candidate is tried again, and is right.
+        ([100, 0, 100, 100, 100], ["correct", "correct"], 2),
+        ([100, 120, 100, 100, 100], ["correct", "correct"], 2),
+        # It is the candidate's doing; the next one gets a fresh device.
+        ([100, 0, 100, 0, 100, 100], ["clock", "correct"], 3),
+    ],
+)
+def test_a_time_counts_when_the_clock_is_right_after_it(
+    calibrations: list[float], outcomes: list[str], opened: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    devices: list[Device] = []
+    left = iter(calibrations)
+
+    def open_device(*_: object, **__: object) -> Device:
+        devices.append(Device())
+        return devices[-1]
+
+    monkeypatch.setattr("minrpc.tuning.judging.open_device", open_device)
+    monkeypatch.setattr("minrpc.tuning.judging._calibrate", lambda device: (next(left), CLOCK))
+    monkeypatch.setattr(
+        Bench, "_measured", lambda self, device, candidate, *_: Result(candidate, "correct", cycles=5.0)
+    )
+    bench = Bench(Kernel(Path("k.c"), "k", ()), UNUSED, UNUSED)
+    results = [bench.judge(Candidate(number), BUILT) for number in range(2)]
+    assert [one.outcome for one in results] == outcomes
+    assert [one.cycles > 0 for one in results] == [one == "correct" for one in outcomes]
+    assert len(devices) == opened
+    assert list(left) == []
+
+
+def test_a_clock_that_stands_still_from_the_start_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("minrpc.tuning.judging.open_device", lambda *_, **__: Device())
+    monkeypatch.setattr("minrpc.tuning.judging._calibrate", lambda device: (0.0, CLOCK))
+    with pytest.raises(TimerError, match="its clock stands still"):
+        Bench(Kernel(Path("k.c"), "k", ()), UNUSED, UNUSED).judge(Candidate(0), BUILT)
+
+
+class Library:
+    """Times are those of the batches that come; a call is right or wrong as `rights` says."""
+
+    def __init__(self, batches: list[int], rights: list[bool]) -> None:
+        self.batches, self.rights = batches, rights
+        self.numbers: list[int] = []
+        self.device_bytes = 1
+
+    def measure(self, _name: str, *, number: int, **_: object) -> Any:  # noqa: ANN401 - a measurer
+        self.numbers.append(number)
+        return lambda *_: measured([self.batches.pop(0)], number, clock=CLOCK, overhead=Overhead(0.0, 0.0))
+
+    def __getitem__(self, _name: str) -> object:
+        return self.rights.pop(0)
+
+    def __enter__(self) -> Library:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("batches", "rights", "outcome", "numbers"),
+    [
+        ([50], [True, True], "correct", [1]),
+        ([50], [True, False], "wrong", [1]),  # Right only on its first call.
+        ([], [False], "wrong", []),
+        ([0, 0, 300], [True, True], "correct", [1, 10, 100]),
+        ([0, 0, 0, 0], [True], "clock", [1, 10, 100, 1000]),
+    ],
+)
+def test_outputs_are_looked_at_before_and_after_and_no_time_is_zero(
+    batches: list[int],
+    rights: list[bool],
+    outcome: str,
+    numbers: list[int],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    library = Library(batches, rights)
+    monkeypatch.setattr("minrpc.tuning.judging.load_compiled", lambda *_: library)
+    monkeypatch.setattr("minrpc.tuning.judging._require_callable", lambda *_: None)
+    monkeypatch.setattr(Kernel, "wrong", lambda self, function: "" if function else "returned 1, not 2")
+    bench = Bench(Kernel(Path("k.c"), "k", ()), UNUSED, UNUSED)
+    result = bench._measured(UNUSED, Candidate(0), BUILT, True, {})
+    assert (result.outcome, library.numbers) == (outcome, numbers)
+    assert result.valid == (result.cycles > 0)
+    assert not library.rights
+    assert not library.batches
+
+
 def test_cycles_are_those_of_whole_instructions_without_what_measuring_takes() -> None:
     """An instruction takes 3.2 cycles: 3,125 in the batch, 76 of the timer, 11 of each call."""
     found = measured([10_001, 10_000, 10_002], 10, overhead=Overhead(timer=243.0, call=35.2))
@@ -76,6 +171,8 @@ def test_cycles_are_those_of_whole_instructions_without_what_measuring_takes() -
 
 class Device:
     """One that can be closed."""
+
+    name = "board"
 
     def close(self) -> None:
         """As a device does."""

@@ -11,16 +11,17 @@ from minrpc.tuning.candidates import Result, Space
 from minrpc.tuning.results_file import ResultsFile
 
 SPACE = Space({"A": ["1", "2", "3"]})
+IDENTITY = {"source": "1", "arguments": "2", "check": "3", "compiler": "4", "firmware": "5"}
 
 
 def written(path: Path, *numbers: int, platform: str = "posix") -> None:
-    with ResultsFile(path, platform, SPACE) as file:
+    with ResultsFile(path, platform, SPACE, IDENTITY) as file:
         for number in numbers:
             file.add(Result(SPACE[number], "correct", cycles=float(number)))
 
 
 def numbers_in(path: Path, platform: str = "posix") -> list[int]:
-    with ResultsFile(path, platform, SPACE) as file:
+    with ResultsFile(path, platform, SPACE, IDENTITY) as file:
         return [one.candidate.number for one in file.earlier]
 
 
@@ -51,9 +52,9 @@ def test_a_line_that_was_cut_is_dropped(tmp_path: Path, cut: int) -> None:
 def test_the_last_word_on_a_candidate_counts(tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
     written(path, 0)
-    with ResultsFile(path, "posix", SPACE) as file:
+    with ResultsFile(path, "posix", SPACE, IDENTITY) as file:
         file.add(Result(SPACE[0], "wrong", "returned 1, not 2"))
-    with ResultsFile(path, "posix", SPACE) as file:
+    with ResultsFile(path, "posix", SPACE, IDENTITY) as file:
         assert [one.outcome for one in file.earlier] == ["wrong"]
 
 
@@ -61,8 +62,8 @@ def test_the_last_word_on_a_candidate_counts(tmp_path: Path) -> None:
 def test_a_file_of_something_else_is_left_alone(tmp_path: Path, text: str) -> None:
     path = tmp_path / "r.jsonl"
     path.write_bytes(text.encode("latin-1"))
-    with pytest.raises(ConfigurationError, match="holds no results"):
-        ResultsFile(path, "posix", SPACE)
+    with pytest.raises(ConfigurationError, match=r"r\.jsonl, line 1 holds no result"):
+        ResultsFile(path, "posix", SPACE, IDENTITY)
     assert path.read_bytes() == text.encode("latin-1")
 
 
@@ -71,18 +72,57 @@ def test_results_of_another_space_are_refused(tmp_path: Path) -> None:
     written(path, 2)
     for other in (Space({"A": ["1", "2"]}), Space({"B": ["1", "2", "3"]}), Space({"A": ["3", "2", "1"]})):
         with pytest.raises(ConfigurationError, match="another space"):
-            ResultsFile(path, "posix", other)
+            ResultsFile(path, "posix", other, IDENTITY)
+
+
+@pytest.mark.parametrize("changed", [*IDENTITY, "compiler firmware"])
+def test_results_of_another_version_are_refused(tmp_path: Path, changed: str) -> None:
+    path = tmp_path / "r.jsonl"
+    written(path, 0, 1)
+    names = changed.split()
+    shown = f"line 1 is the result of something else: the {', '.join(names)} (is|are) not the same"
+    with pytest.raises(ConfigurationError, match=shown):
+        ResultsFile(path, "posix", SPACE, IDENTITY | dict.fromkeys(names, "another"))
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "reason"),
+    [
+        (b'"call_cycles": 2.0', b'"call_cycles": 1.0', "was damaged or edited"),
+        (b'"correct"', b'"wrong"', "was damaged or edited"),
+        (b'"platform": "posix"', b'"platform": "other"', "was damaged or edited"),
+        (b'"number"', b'number"', "holds no result"),
+        (b'"line_sha256"', b'"sha256"', "holds no result"),
+        (b'"outcome"', b'"\xff"', "holds no result"),
+    ],
+)
+def test_a_line_that_was_changed_is_named(tmp_path: Path, was: bytes, now: bytes, reason: str) -> None:
+    path = tmp_path / "r.jsonl"
+    written(path, 0, 1, 2)
+    first, second, third = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(first + second + third.replace(was, now))
+    assert path.read_bytes() != first + second + third
+    with pytest.raises(ConfigurationError, match=f"r.jsonl, line 3 {reason}"):
+        ResultsFile(path, "posix", SPACE, IDENTITY)
+
+
+def test_a_full_disk_is_told() -> None:
+    with (
+        ResultsFile(Path("/dev/full"), "posix", SPACE, IDENTITY) as file,
+        pytest.raises(ConfigurationError, match="/dev/full can't be written: No space left on device"),
+    ):
+        file.add(Result(SPACE[0], "correct"))
 
 
 def test_a_directory_is_no_file(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError):
-        ResultsFile(tmp_path, "posix", SPACE)
+        ResultsFile(tmp_path, "posix", SPACE, IDENTITY)
 
 
 def test_two_runs_do_not_write_one_file(tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
-    with ResultsFile(path, "posix", SPACE) as file:
+    with ResultsFile(path, "posix", SPACE, IDENTITY) as file:
         with pytest.raises(ConfigurationError, match="another run is adding to it"):
-            ResultsFile(path, "posix", SPACE)
+            ResultsFile(path, "posix", SPACE, IDENTITY)
         file.add(Result(SPACE[1], "correct"))
     assert numbers_in(path) == [1]
