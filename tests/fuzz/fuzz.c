@@ -172,6 +172,46 @@ static bool enable_half(void *context, bool on)
 static uint64_t counted;
 static uint64_t tries;
 
+static uint64_t read_standing(void *context)
+{
+	(void)context;
+	return 5U;
+}
+
+#define OWN(number) {"own" #number, "", 32U, read_standing, NULL, NULL}
+
+/* With the runtime's five and the port's three these are more than there can be. */
+const struct minrpc_counter minrpc_own_counters[] = {
+	OWN(0),  OWN(1),  OWN(2),  OWN(3),  OWN(4),  OWN(5),  OWN(6),         OWN(7),
+	OWN(8),  OWN(9),  OWN(10), OWN(11), OWN(12), OWN(13), OWN(14),        OWN(15),
+	OWN(16), OWN(17), OWN(18), OWN(19), OWN(20), OWN(21), OWN(22),        OWN(23),
+	OWN(24), OWN(25), OWN(26), OWN(27), OWN(28), OWN(29), {.name = NULL},
+};
+
+static bool masked;
+
+static void port_interrupts_mask(void *context, bool mask)
+{
+	(void)context;
+	CHECK(masked != mask);
+	masked = mask;
+}
+
+static bool code_runs;
+
+static int port_code_ready(void *context, void *block, uint32_t size)
+{
+	(void)context;
+	(void)block;
+	(void)size;
+	return code_runs ? 0 : -1;
+}
+
+void fuzz_let_code_run(void)
+{
+	code_runs = true;
+}
+
 static const struct minrpc_counter counters[] = {
 	{"narrow", "cycles", 8U, read_back, NULL, &counted},
 	{"full", "", 64U, read_back, NULL, &counted},
@@ -180,6 +220,8 @@ static const struct minrpc_counter counters[] = {
 };
 
 /* ------------------------------------------------------------------ device */
+
+_Alignas(64) uint8_t fuzz_more_memory[FUZZ_MORE];
 
 static struct host *boot(void)
 {
@@ -190,12 +232,16 @@ static struct host *boot(void)
 		host = host_boot((struct host_sizes){FUZZ_RECEIVE, FUZZ_SEND, FUZZ_ARENA});
 		host->config.library = (struct minrpc_library){&module, 1U};
 		host->config.counters = counters;
+		host->config.more_memory = fuzz_more_memory;
+		host->config.more_memory_size = FUZZ_MORE;
 		host->clock.per_sample = 7U;
 		host->platform.pending = port_pending;
 		host->platform.received = &noticed;
 		host->platform.stack_paint = port_stack_paint;
 		host->platform.stack_use = port_stack_use;
 		host->platform.heap_use = port_heap_use;
+		host->platform.interrupts_mask = port_interrupts_mask;
+		host->platform.code_ready = port_code_ready;
 	}
 	return host;
 }
@@ -242,5 +288,8 @@ void fuzz_finish(struct host *host)
 	arg(&args, ARG_INT, 41U);
 	CHECK_EQ(get_u64(expect_returned(host_call(host, 0x80008000U, &args), ARG_INT)), 42U);
 	CHECK_EQ(arena_check(&host->server.arena), 0U);
+	CHECK_EQ(host->server.code.size, 0U);
+	CHECK_EQ(host->server.arena.size, FUZZ_ARENA);
 	CHECK_EQ(host->clock.begun, host->clock.ended);
+	CHECK(!masked);
 }

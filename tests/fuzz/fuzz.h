@@ -15,6 +15,10 @@
 #define FUZZ_RECEIVE 512U
 #define FUZZ_SEND    64U
 #define FUZZ_ARENA   4096U
+#define FUZZ_MORE    2048U
+
+/* The port's further memory for arrays. */
+extern uint8_t fuzz_more_memory[FUZZ_MORE];
 
 /* Input that is read from the front; past the end it gives zeros. */
 struct input {
@@ -40,6 +44,9 @@ void put_counting(struct bytes *bytes, uint8_t value, uint32_t size);
  * none, nothing waits. They stay the caller's.
  */
 void fuzz_waiting(const struct bytes *waiting);
+
+/* From now on the port makes loaded code runnable; before, it refuses. */
+void fuzz_let_code_run(void);
 
 /* The device, reset and in a new session. */
 struct host *fuzz_start(void);

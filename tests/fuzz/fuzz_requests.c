@@ -7,12 +7,16 @@
  */
 #include <string.h>
 
+#include <minrpc/object.h>
+
 #include "check.h"
 #include "functions.h"
 #include "fuzz.h"
 
 #define BLOCKS_MAX     12U
 #define EVALUATORS_MAX 6U
+#define MODULES_MAX    3U
+#define CODE_MAX       400U
 #define SIZE_MAX_ASKED 700U
 /* Of a message up to its body: session header, length, code. */
 #define FRONT          15U
@@ -29,14 +33,31 @@ struct evaluator {
 	bool counting;
 };
 
+/* Loaded code, as it was when it was loaded. */
+struct module {
+	uint64_t handle; /* 0: none */
+	uint64_t block;
+	uint32_t size;
+	uint32_t count;
+	char names[CODE_MAX]; /* a NUL behind each */
+};
+
 struct model {
 	struct host *host;
 	struct input *input;
 	struct block blocks[BLOCKS_MAX];
 	struct evaluator evaluators[EVALUATORS_MAX];
+	struct module modules[MODULES_MAX];
 	uint64_t freed; /* an address that is not live any more */
 	enum dialect dialect;
 	uint64_t random_fill;
+	uint64_t threefry;
+	uint64_t pattern_fill;
+	uint64_t checksum;
+	uint64_t layout;
+	uint64_t code_alloc;
+	uint64_t code_load;
+	uint64_t get_function;
 	uint64_t time_evaluator;
 	uint64_t counting_evaluator;
 	uint64_t counters;
@@ -293,6 +314,282 @@ static void fill(struct model *model)
 	}
 }
 
+/* Elements of a seed: of the types that have any, in any memory. */
+static void seed(struct model *model)
+{
+	struct tensor tensor = pick_tensor(model);
+	struct args args = {0};
+
+	arg_tensor(&args, model->dialect, &tensor);
+	arg(&args, ARG_INT, input_u64(model->input));
+	if (host_call(model->host, model->threefry, &args)->code == RPC_RETURN) {
+		take_over(model, &tensor);
+	}
+}
+
+/* A pattern over bytes of a block, whose checksum is then the model's. */
+static void fill_pattern(struct model *model)
+{
+	struct block *block = pick_block(model);
+	struct tensor tensor = tensor_1d(block->data, 1U, 8U, 0);
+	uint64_t size = pick_number(model) % SIZE_MAX_ASKED;
+	uint64_t offset = model->dialect == V8 ? pick_number(model) : 0U;
+	uint32_t length = input_u8(model->input) % 20U;
+	uint8_t pattern[20];
+	struct args args = {0};
+	bool taken = block->data != 0U && fits(block, offset, size) && length != 0U &&
+		     size % length == 0U;
+
+	tensor.offset = offset;
+	tensor.shape[0] = (int64_t)size;
+	for (uint32_t i = 0U; i < length; i++) {
+		pattern[i] = input_u8(model->input);
+	}
+	arg_tensor(&args, model->dialect, &tensor);
+	arg_bytes(&args, pattern, length);
+	CHECK_EQ(host_call(model->host, model->pattern_fill, &args)->code,
+		 taken ? RPC_RETURN : RPC_EXCEPTION);
+	if (!taken) {
+		return;
+	}
+	for (uint32_t i = 0U; i < size; i++) {
+		block->bytes[offset + i] = pattern[i % length];
+	}
+	tensor.offset = 0U;
+	tensor.shape[0] = block->size;
+	arg_tensor(&args, model->dialect, &tensor);
+	CHECK_EQ(get_u64(expect_returned(host_call(model->host, model->checksum, &args), ARG_INT)),
+		 wire_crc32(block->bytes, block->size));
+}
+
+/* ---------------------------------------------------------------- layouts */
+
+/* All of the configuration's memory, a part of it, the other memory, or anything. */
+static uint64_t pick_place(struct model *model, uint64_t *size)
+{
+	uint64_t arena = (uintptr_t)model->host->config.arena;
+	uint8_t how = input_u8(model->input);
+
+	*size = input_u16(model->input) % (FUZZ_ARENA + 32U);
+	if (how < 60U) {
+		*size = FUZZ_ARENA;
+		return arena;
+	}
+	if (how < 120U) {
+		return arena;
+	}
+	if (how < 180U) {
+		return arena + input_u16(model->input) % FUZZ_ARENA;
+	}
+	if (how < 240U) {
+		return (uintptr_t)fuzz_more_memory + input_u8(model->input);
+	}
+	*size = pick_number(model);
+	return input_u64(model->input);
+}
+
+/* Whatever comes of it, blocks keep their content, and the next request can be answered. */
+static void lay_out(struct model *model)
+{
+	struct minrpc_arena *arena = &model->host->server.arena;
+	struct args args = {0};
+	const struct answer *answer;
+	uint64_t code_size = 0U;
+	uint64_t size;
+	uint64_t place = pick_place(model, &size);
+
+	arg(&args, ARG_HANDLE, place);
+	arg(&args, ARG_INT, size);
+	place = input_u8(model->input) & 1U ? pick_place(model, &code_size) : 0U;
+	arg(&args, ARG_HANDLE, place);
+	arg(&args, ARG_INT, code_size);
+	answer = host_call(model->host, model->layout, &args);
+	if (answer->code == RPC_RETURN) {
+		if (get_u64(expect_returned(answer, ARG_INT)) == 1U) {
+			CHECK(minrpc_arena_largest_free(arena) >= 512U);
+			CHECK(arena->size <= size);
+		}
+	} else {
+		CHECK(strstr(answer->text, "memory for") != NULL ||
+		      strstr(answer->text, "overlap") != NULL);
+	}
+	if (model->host->server.code.size != 0U) {
+		(void)arena_check(&model->host->server.code);
+	}
+}
+
+/* ------------------------------------------------------------------- code */
+
+/*
+ * Whether there is a whole registry at `offset` of the block: said a second time, on what was sent.
+ * Its names are then the module's.
+ */
+static bool is_registry(struct module *module, const uint8_t *code, uint64_t offset)
+{
+	TVMFuncRegistry registry;
+	uint64_t names;
+	uint64_t functions;
+	uint32_t first;
+	uint32_t at;
+
+	if (offset % sizeof(void *) != 0U || offset + sizeof(registry) > module->size) {
+		return false;
+	}
+	memcpy(&registry, code + offset, sizeof(registry));
+	names = (uintptr_t)registry.names - module->block;
+	functions = (uintptr_t)registry.funcs - module->block;
+	if (names + 2U > module->size || names > module->size || functions > module->size) {
+		return false;
+	}
+	module->count = code[names];
+	first = (uint32_t)names + 1U;
+	if (code[first] < (uint8_t)' ') {
+		module->count += 256U * code[first];
+		first++;
+	}
+	at = first;
+	for (uint32_t i = 0U; i < module->count; i++) {
+		while (at < module->size && code[at] != 0U) {
+			at++;
+		}
+		if (at++ >= module->size) {
+			return false;
+		}
+	}
+	memcpy(module->names, code + first, at - first);
+	return functions + module->count * sizeof(void *) <= module->size;
+}
+
+/* Mostly a registry as a linker makes it, else one with mistakes. */
+static uint64_t make_code(struct model *model, const struct module *module, uint8_t *code)
+{
+	uint64_t offset = input_u8(model->input) % 8U * 8U;
+	uint64_t names = 64U + input_u8(model->input);
+	uint64_t functions = input_u8(model->input);
+	TVMFuncRegistry registry;
+
+	for (uint32_t i = 0U; i < module->size; i++) {
+		code[i] = input_u8(model->input) % 3U == 0U ? 0U : (uint8_t)('a' + i % 4U);
+	}
+	if (names + 1U < module->size) {
+		code[names] = input_u8(model->input) % 12U;
+		code[names + 1U] = 0U;
+	}
+	if (input_u8(model->input) > 230U) {
+		names = pick_number(model);
+		functions = pick_number(model);
+		offset = pick_number(model);
+	}
+	registry.names = (const char *)(uintptr_t)(module->block + names);
+	registry.funcs = (const TVMBackendPackedCFunc *)(uintptr_t)(module->block + functions);
+	if (offset <= module->size && sizeof(registry) <= module->size - offset) {
+		memcpy(code + offset, &registry, sizeof(registry));
+	}
+	return offset;
+}
+
+static int loaded_function(TVMValue *args, int *codes, int count, TVMValue *value, int *code,
+			   void *resource)
+{
+	(void)args;
+	(void)codes;
+	(void)count;
+	(void)resource;
+	value->v_int64 = 77;
+	*code = kTVMArgInt;
+	return 0;
+}
+
+static void load_code(struct model *model)
+{
+	struct module *module = &model->modules[input_u8(model->input) % MODULES_MAX];
+	struct args args = {0};
+	uint8_t code[CODE_MAX];
+	const struct answer *answer;
+	uint64_t offset;
+	bool good;
+
+	if (module->handle != 0U) {
+		return;
+	}
+	module->size = 1U + input_u16(model->input) % (CODE_MAX - 1U);
+	arg(&args, ARG_INT, module->size);
+	answer = host_call(model->host, model->code_alloc, &args);
+	if (answer->code == RPC_EXCEPTION) {
+		CHECK_CONTAINS(answer->text, "memory");
+		return;
+	}
+	module->block = get_u64(expect_returned(answer, ARG_HANDLE));
+	offset = make_code(model, module, code);
+	host_write(model->host, module->block, code, module->size);
+	good = is_registry(module, code, offset);
+	arg(&args, ARG_HANDLE, module->block);
+	arg(&args, ARG_INT, offset);
+	answer = host_call(model->host, model->code_load, &args);
+	if (answer->code == RPC_EXCEPTION) {
+		CHECK_CONTAINS(answer->text, good ? "memory" : "another address");
+		host_free_data(model->host, module->block);
+		return;
+	}
+	CHECK(good);
+	module->handle = get_u64(expect_returned(answer, ARG_MODULE));
+	/* What the block has there is no code; the table that is looked up is the object's. */
+	for (uint32_t i = 0U; i < module->count; i++) {
+		((TVMBackendPackedCFunc *)(uintptr_t)
+			 model->host->server.objects->module.packed->funcs)[i] = loaded_function;
+	}
+}
+
+/* The first of that name. */
+static uint32_t index_of(const struct module *module, const char *name)
+{
+	const char *at = module->names;
+	uint32_t index = 0U;
+
+	while (strcmp(at, name) != 0) {
+		at += strlen(at) + 1U;
+		index++;
+	}
+	return index;
+}
+
+/* Its block is overwritten; the module's functions are found and called all the same. */
+static void use_code(struct model *model)
+{
+	struct module *module = &model->modules[input_u8(model->input) % MODULES_MAX];
+	const char *name = module->names;
+	uint8_t code[CODE_MAX];
+	struct args args = {0};
+
+	if (module->handle == 0U) {
+		return;
+	}
+	memset(code, input_u8(model->input), sizeof(code));
+	host_write(model->host, module->block, code, module->size);
+	for (uint32_t i = 0U; i < module->count; i++, name += strlen(name) + 1U) {
+		uint64_t handle;
+
+		arg(&args, ARG_MODULE, module->handle);
+		arg_string(&args, name);
+		arg(&args, ARG_INT, 0U);
+		handle = get_u64(expect_returned(host_call(model->host, model->get_function, &args),
+						 ARG_FUNCTION));
+		CHECK_EQ(handle, module->handle + 1U + index_of(module, name));
+		CHECK_EQ(get_u64(expect_returned(host_call(model->host, handle, &args), ARG_INT)),
+			 77U);
+	}
+	CHECK_EQ(host_call(model->host, module->handle + 1U + module->count, &args)->code,
+		 RPC_EXCEPTION);
+	if (input_u8(model->input) & 1U) {
+		arg(&args, ARG_HANDLE, module->handle);
+		arg(&args, ARG_INT, ARG_MODULE);
+		expect_void(host_syscall(model->host, RPC_FREE_HANDLE, &args));
+		module->handle = 0U;
+	}
+}
+
+/* -------------------------------------------------------------- evaluators */
+
 static void make_evaluator(struct model *model)
 {
 	static const char *const names[] = {"inc",     "add",  "tick", "fail_text", "leak",
@@ -310,7 +607,13 @@ static void make_evaluator(struct model *model)
 		"nonesuch",
 		"full,",
 		"stack_bytes,,full",
+		"own0,own22,interrupts_masked",
+		"own22,own23",
+		"narrow,full,scarce,own0,own1,own2,own3,own4,own5,own6,own7,own8,own9,own10,own11,"
+		"own12,own13,own14,own15,own16,own17,own18,own19,own20,own21,own22,arena_bytes,"
+		"stack_bytes,heap_bytes,link_received,link_sent",
 	};
+	static const uint64_t limits[] = {0x08000000U, 0x08000001U, 0x07ffffffU, 0x05555556U};
 	static const uint32_t arities[] = {8U, 10U, 11U, 12U};
 	struct evaluator *made = &model->evaluators[input_u8(model->input) % EVALUATORS_MAX];
 	uint32_t options = arities[input_u8(model->input) % 4U] - 5U;
@@ -332,10 +635,13 @@ static void make_evaluator(struct model *model)
 	for (uint32_t i = 0U; i < options; i++) {
 		uint64_t number = pick_number(model);
 
+		/* A repeat at its limit. */
+		number =
+			i == 1U && number >= 236U && number < 240U ? limits[number - 236U] : number;
 		repeat = i == 1U ? number : repeat;
 		arg(&args, input_u8(model->input) == 255U ? ARG_BOOL : ARG_INT, number);
 	}
-	arg_string(&args, counting ? columns[input_u8(model->input) % 11U] : "");
+	arg_string(&args, counting ? columns[input_u8(model->input) % 14U] : "");
 	answer = host_call(model->host,
 			   counting ? model->counting_evaluator : model->time_evaluator, &args);
 	if (answer->code == RPC_RETURN) {
@@ -368,6 +674,7 @@ static void forget(struct model *model)
 {
 	memset(model->blocks, 0, sizeof(model->blocks));
 	memset(model->evaluators, 0, sizeof(model->evaluators));
+	memset(model->modules, 0, sizeof(model->modules));
 	model->sequence = 0U;
 }
 
@@ -533,10 +840,48 @@ static void numbered(struct model *model)
 	CHECK_EQ(host_functions.calls, calls + (code == RPC_RETURN ? 1U : 0U));
 }
 
+/* An answer that lies in the receive buffer is kept, whatever arrives before it is asked for. */
+static void numbered_echo(struct model *model)
+{
+	struct bytes body = {0};
+	struct bytes wire = {0};
+	struct args args = {0};
+	uint8_t text[400];
+	uint32_t size = input_u16(model->input) % sizeof(text);
+	uint8_t value = input_u8(model->input);
+
+	for (uint32_t i = 0U; i < size; i++) {
+		text[i] = (uint8_t)(value + i);
+	}
+	model->sequence++;
+	put_u64(&body, 0x80008008U); /* echo */
+	arg_bytes(&args, text, size);
+	put_args(&body, &args);
+	put_numbered_request(&wire, model->host->session, model->sequence, RPC_CALL_FUNC, &body);
+	host_give(model->host, &wire);
+	for (uint32_t times = 0U; times < 2U; times++) {
+		const struct bytes *reply = &model->host->message.body;
+
+		while (host_take(model->host)) {
+		}
+		CHECK_EQ(model->host->message.type, TYPE_NUMBERED);
+		CHECK_EQ(open_numbered(&model->host->message), model->sequence);
+		if (get_u32(reply->data + 8) == RPC_RETURN) {
+			CHECK_MEM(reply->data + reply->size - size, text, size);
+		}
+		disturb(model);
+		put_message(&wire, model->host->session, TYPE_PROBE, &model->sequence, 1U);
+		host_give(model->host, &wire);
+	}
+	while (host_take(model->host)) {
+	}
+}
+
 static void (*const steps[])(struct model *model) = {
-	allocate,       allocate,      release,     copy_to,  copy_to, copy_from,
-	copy_among,     call,          call,        fill,     restart, disturb,
-	make_evaluator, run_evaluator, free_handle, numbered, abandon, ask_memory,
+	allocate,       allocate,      release,     copy_to,   copy_to,  copy_from,
+	copy_among,     call,          call,        fill,      restart,  disturb,
+	make_evaluator, run_evaluator, free_handle, numbered,  abandon,  ask_memory,
+	seed,           fill_pattern,  lay_out,     load_code, use_code, numbered_echo,
 };
 
 static void check_memory(struct model *model)
@@ -559,11 +904,19 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct input input = {data, data + size};
 
 	memset(&model, 0, sizeof(model));
+	fuzz_let_code_run();
 	model.host = fuzz_start();
 	host_functions.log_size = 20U;
 	model.input = &input;
 	model.dialect = input_u8(&input) & 1U ? V7 : V8;
 	model.random_fill = host_global(model.host, "tvm.contrib.random.random_fill");
+	model.threefry = host_global(model.host, "minrpc.threefry");
+	model.pattern_fill = host_global(model.host, "minrpc.fill");
+	model.checksum = host_global(model.host, "minrpc.checksum");
+	model.layout = host_global(model.host, "minrpc.layout");
+	model.code_alloc = host_global(model.host, "minrpc.code_alloc");
+	model.code_load = host_global(model.host, "minrpc.code_load");
+	model.get_function = host_global(model.host, "tvm.rpc.server.ModuleGetFunction");
 	model.time_evaluator = host_global(model.host, "runtime.RPCTimeEvaluator");
 	model.counting_evaluator = host_global(model.host, "minrpc.time_evaluator");
 	model.counters = host_global(model.host, "minrpc.counters");

@@ -347,6 +347,57 @@ TEST(functions_get_their_resource)
 	host_stop(host);
 }
 
+/* What was loaded among the arrays is given back when code has had memory of its own since. */
+TEST(code_from_before_a_layout_is_given_back)
+{
+	struct host *host = start();
+	uint64_t module = load(host, upload(host));
+	uint64_t at = (uintptr_t)host->config.arena;
+	struct args args = {0};
+
+	arg(&args, ARG_HANDLE, at);
+	arg(&args, ARG_INT, 16384U);
+	arg(&args, ARG_HANDLE, at + 16384U);
+	arg(&args, ARG_INT, 16384U);
+	CHECK_EQ(get_u64(expect_returned(host_call(host, host_global(host, "minrpc.layout"), &args),
+					 ARG_INT)),
+		 1U);
+	expect_void(free_handle(host, load(host, upload(host)), ARG_MODULE));
+	CHECK_EQ(arena_check(&host->server.code), 0U);
+	CHECK_EQ(get_u64(expect_returned(call(host, function(host, module, "answer")), ARG_INT)),
+		 42U);
+	expect_void(free_handle(host, module, ARG_MODULE));
+	CHECK_EQ(arena_check(&host->server.arena), 0U);
+	CHECK_EQ(host->server.arena.used, 0U);
+	host_stop(host);
+}
+
+/* An object is freed by the handle and the type that it was given out with, and by no other. */
+TEST(nothing_is_freed_by_a_wrong_handle)
+{
+	struct host *host = start();
+	uint64_t module = load(host, upload(host));
+	uint64_t evaluator =
+		get_u64(expect_returned(make_evaluator(host, 0x8000U, "tick"), ARG_FUNCTION));
+	uint32_t used = host->server.arena.used;
+
+	expect_exception(free_handle(host, module + 1U, ARG_MODULE), "no live module");
+	expect_exception(free_handle(host, module, ARG_FUNCTION), "no live function");
+	expect_exception(free_handle(host, module + 3U, ARG_FUNCTION), "no live function");
+	expect_exception(free_handle(host, evaluator - 1U, ARG_FUNCTION), "no live function");
+	expect_exception(free_handle(host, evaluator + 1U, ARG_FUNCTION), "no live function");
+	expect_exception(free_handle(host, evaluator, ARG_MODULE), "no live module");
+	expect_exception(free_handle(host, evaluator - 1U, ARG_MODULE), "no live module");
+	expect_exception(free_handle(host, module, ARG_NDARRAY), "no live tensor");
+	expect_exception(free_handle(host, module, 3U), "bad type code 3");
+	/* A function goes with its module. */
+	expect_void(free_handle(host, module + 1U, ARG_FUNCTION));
+	CHECK_EQ(host->server.arena.used, used);
+	(void)expect_returned(call(host, evaluator), ARG_BYTES);
+	(void)expect_returned(call(host, module + 1U), ARG_INT);
+	host_stop(host);
+}
+
 /* Without functions a registry has a count, in either form. */
 TEST(a_registry_without_functions)
 {
@@ -566,8 +617,10 @@ TEST(a_loaded_functions_failure_has_its_name)
 	host_stop(host);
 }
 
-CHECK_MAIN(CASE(a_loaded_module_works_like_the_system_library), CASE(a_registry_without_functions),
-	   CASE(a_registry_whose_count_is_a_byte), CASE(a_registry_lies_in_its_block_as_a_whole),
+CHECK_MAIN(CASE(a_loaded_module_works_like_the_system_library),
+	   CASE(code_from_before_a_layout_is_given_back), CASE(nothing_is_freed_by_a_wrong_handle),
+	   CASE(a_registry_without_functions), CASE(a_registry_whose_count_is_a_byte),
+	   CASE(a_registry_lies_in_its_block_as_a_whole),
 	   CASE(a_registry_has_as_many_functions_as_there_are_handles),
 	   CASE(what_overwrites_a_loaded_table_changes_nothing),
 	   CASE(a_loaded_functions_failure_has_its_name),

@@ -350,6 +350,69 @@ TEST(copies_on_the_device)
 	host_stop(host);
 }
 
+/* By less than a word and by much, up and down: as if the bytes went by a third place. */
+TEST(overlapping_copies_on_the_device)
+{
+	enum {
+		SIZE = 600,
+	};
+	static const uint32_t offsets[][2] = {{0U, 1U}, {1U, 0U},    {0U, 7U},   {9U, 0U},
+					      {3U, 3U}, {100U, 50U}, {50U, 100U}};
+	struct host *host = host_start();
+	uint64_t data = host_alloc(host, SIZE);
+	uint8_t bytes[SIZE];
+	uint8_t now[SIZE];
+
+	for (size_t i = 0U; i < sizeof(offsets) / sizeof(offsets[0]); i++) {
+		for (uint32_t j = 0U; j < SIZE; j++) {
+			bytes[j] = (uint8_t)(j * j + i);
+		}
+		host_write(host, data, bytes, SIZE);
+		expect_void(host_copy_among(host, data, offsets[i][0], data, offsets[i][1], 500U));
+		memmove(bytes + offsets[i][1], bytes + offsets[i][0], 500U);
+		host_read(host, data, now, SIZE);
+		CHECK_MEM(now, bytes, SIZE);
+	}
+	host_stop(host);
+}
+
+/* An object, a result and the memory for replies are the device's own, though in the arena. */
+TEST(what_is_the_devices_own_is_no_memory_of_clients)
+{
+	struct host *host = host_start();
+	struct args args = {0};
+	uint64_t own[2];
+
+	arg(&args, ARG_MODULE, 0x8000U);
+	arg_string(&args, "tick");
+	for (int i = 0; i < 5; i++) {
+		arg(&args, ARG_INT, 1U);
+	}
+	arg_string(&args, "");
+	(void)expect_returned(host_call(host, host_global(host, "runtime.RPCTimeEvaluator"), &args),
+			      ARG_FUNCTION);
+	own[0] = (uintptr_t)host->server.objects;
+	own[1] = (uintptr_t)minrpc_arena_alloc(&host->server.arena, 64U, 1U, MINRPC_ARENA_RESULT);
+	for (int i = 0; i < 2; i++) {
+		struct tensor tensor = tensor_1d(own[i], 0U, 8U, 4);
+		struct bytes body = {0};
+
+		put_copy(&body, V8, &tensor, 4U);
+		expect_exception(host_request(host, RPC_COPY_FROM, &body), "no live tensor");
+		put_copy(&body, V8, &tensor, 4U);
+		put_fill(&body, 0x5aU, 4U);
+		expect_exception(host_request(host, RPC_COPY_TO, &body), "no live tensor");
+		expect_exception(host_copy_among(host, own[i], 0U, own[i], 0U, 4U),
+				 "no live tensor");
+		expect_exception(host_try_free(host, own[i]), "no live tensor");
+		arg_tensor(&args, V8, &tensor);
+		expect_exception(host_call(host, host_function(host, "tick"), &args),
+				 "no live tensor");
+	}
+	CHECK_EQ(host_functions.calls, 0U);
+	host_stop(host);
+}
+
 TEST(copies_on_the_device_stay_inside)
 {
 	struct host *host = host_start();
@@ -565,6 +628,8 @@ CHECK_MAIN(CASE(copies_of_every_size_arrive_in_both_dialects),
 	   CASE(a_checked_copy_with_a_damaged_front_writes_nothing), CASE(pieces_by_byte_offset),
 	   CASE(a_copy_of_more_than_its_tensor_holds_is_malformed),
 	   CASE(copies_of_no_bytes_need_a_live_address_too), CASE(copies_on_the_device),
+	   CASE(overlapping_copies_on_the_device),
+	   CASE(what_is_the_devices_own_is_no_memory_of_clients),
 	   CASE(copies_on_the_device_stay_inside), CASE(tensors_are_allocated_by_shape_and_dtype),
 	   CASE(shapes_that_overflow_are_exceptions), CASE(dtypes_of_no_size_are_exceptions),
 	   CASE(alignments_that_are_none_are_exceptions), CASE(tensor_arguments_are_checked),

@@ -117,6 +117,103 @@ TEST(differences_are_modulo_a_counters_width)
 	host_stop(host);
 }
 
+/* The top bit of a width counts, and a difference of half of it and more is one. */
+TEST(differences_of_half_a_counters_width)
+{
+	static const uint64_t differences[] = {0U, 1U, 127U, 128U, 129U, 200U, 255U};
+	struct host *host = start();
+
+	for (size_t i = 0U; i < sizeof(differences) / sizeof(differences[0]); i++) {
+		narrow = (struct scripted){.before = 100U, .after = 100U + differences[i]};
+		later = (struct scripted){.before = 0xffffU,
+					  .after = 0xffffU + 0x100U * differences[i]};
+		word = (struct scripted){.before = 1U, .after = 1U + (differences[i] << 24)};
+		full = (struct scripted){.before = UINT64_MAX,
+					 .after = (differences[i] << 56) - 1U};
+		(void)run(host, "tick", "narrow,word,full,later");
+		CHECK_EQ(column(&host->answer, 4U, 0U), differences[i]);
+		CHECK_EQ(column(&host->answer, 4U, 1U), differences[i] << 24);
+		CHECK_EQ(column(&host->answer, 4U, 2U), differences[i] << 56);
+		CHECK_EQ(column(&host->answer, 4U, 3U), 0x100U * differences[i]);
+	}
+	host_stop(host);
+}
+
+static uint64_t read_place(void *context)
+{
+	(void)context;
+	return 0U;
+}
+
+/*
+ * 31 counters are known, the runtime's five among them. The next has no place in a set: that bit
+ * says that interrupts are masked.
+ */
+TEST(the_32nd_counter_is_not_known)
+{
+	static char names[27][4];
+	static struct minrpc_counter many[28];
+	struct host *host = host_start();
+	uint64_t list = host_global(host, "minrpc.counters");
+	struct args args = {0};
+	char all[200] = "";
+	const uint8_t *text;
+
+	for (uint32_t i = 0U; i < 27U; i++) {
+		names[i][0] = 'c';
+		names[i][1] = (char)('0' + i / 10U);
+		names[i][2] = (char)('0' + i % 10U);
+		many[i] = (struct minrpc_counter){names[i], "", 32U, read_place, NULL, NULL};
+		if (i < 26U) {
+			strcat(all, names[i]);
+			strcat(all, ",");
+		}
+	}
+	host->config.counters = many;
+	text = expect_returned(host_call(host, list, &args), ARG_BYTES);
+	/* Without the stack's and the heap's, which this port does not have. */
+	CHECK_MEM(text + get_u64(text), "c25,,32\n", 8U);
+	(void)column(run(host, "tick", "c25"), 1U, 0U);
+	(void)column(run(host, "tick", strcat(all, "link_sent,link_received,arena_bytes")), 29U,
+		     0U);
+	expect_exception(create(host, "tick", "c26"), "no counter c26");
+	host_stop(host);
+}
+
+/* Names and zeros up to a multiple of 8, whatever the memory held before. */
+TEST(names_are_filled_up_with_zeros)
+{
+	static const char *const columns[] = {"word", "word,full", "narrow", "narrow,later,full"};
+	/* In the order of their numbers. */
+	static const char names[][24] = {"word", "word\0full", "narrow", "narrow\0full\0later"};
+	static const uint32_t sizes[] = {8U, 16U, 8U, 24U};
+	struct host *host = start();
+
+	for (size_t i = 0U; i < sizeof(columns) / sizeof(columns[0]); i++) {
+		const uint8_t *header;
+
+		memset(host->server.arena.base + host->server.arena.end, 0xa5, 1000U);
+		header = expect_returned(run(host, "tick", columns[i]), ARG_BYTES) + 8;
+		CHECK_EQ(get_u64(header) >> 16 & 0xffffU, 16U + sizes[i]);
+		CHECK_MEM(header + 16, names[i], sizes[i]);
+	}
+	host_stop(host);
+}
+
+/* What the link took and gave in a batch in which a function logs: frames and all. */
+TEST(the_links_bytes_are_counted)
+{
+	struct host *host = start();
+	const struct answer *answer;
+
+	host_functions.log_size = 100U;
+	answer = run(host, "talk", "link_sent,link_received");
+	CHECK_EQ(column(answer, 2U, 0U), 0U);
+	/* ff fd, the length, a session header, the text, the CRC. */
+	CHECK_EQ(column(answer, 2U, 1U), 2U + 4U + 3U + 100U + 2U);
+	host_stop(host);
+}
+
 TEST(those_before_one_that_can_not_be_had_are_stopped)
 {
 	struct host *host = start();
@@ -380,6 +477,8 @@ TEST(a_list_needs_memory)
 }
 
 CHECK_MAIN(CASE(differences_are_modulo_a_counters_width),
+	   CASE(differences_of_half_a_counters_width), CASE(the_32nd_counter_is_not_known),
+	   CASE(names_are_filled_up_with_zeros), CASE(the_links_bytes_are_counted),
 	   CASE(those_before_one_that_can_not_be_had_are_stopped),
 	   CASE(counters_stop_when_the_timed_function_fails), CASE(only_whole_names_are_known),
 	   CASE(a_calls_peak_is_above_what_was_in_use), CASE(the_list_tells_which_can_not_be_had),

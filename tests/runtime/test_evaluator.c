@@ -726,6 +726,33 @@ TEST(bytes_are_looked_for_after_a_call_that_they_came_in)
 	expect_abandoned(host);
 }
 
+/*
+ * Bytes that come in during each call stop the batch for a look. They start no session, so the rest
+ * of the batch's calls is made, and the time is that of all.
+ */
+TEST(a_batch_that_bytes_interrupt_has_all_its_calls)
+{
+	struct host *host = start_pending(session_start, sizeof(session_start), UINT32_MAX);
+	uint64_t evaluator =
+		made_counting(host, "tick", &(struct options){.number = 50, .repeat = 3});
+	const struct answer *answer;
+
+	host->platform.received = &host_functions.calls;
+	host->server.received = &host_functions.calls;
+	host_functions.cost = 10U;
+	answer = run(host, evaluator);
+	CHECK_EQ(host_functions.calls, 151U);
+	for (uint32_t i = 0U; i < 3U; i++) {
+		CHECK_EQ(counted(answer, 3U, i).number, 50U);
+		CHECK_EQ(counted(answer, 3U, i).cycles, 500U);
+		CHECK_EQ(counted(answer, 3U, i).batches, 1U);
+	}
+	/* After each call but a batch's last one there was a look, and one after each batch. */
+	CHECK_EQ(looks, 1U + 3U * 50U);
+	bytes_free(&waiting);
+	host_stop(host);
+}
+
 /* A look is code that a time would hold: there is one after the untimed call and one before the
  * repeat. */
 TEST(no_look_falls_into_a_batch_while_nothing_comes_in)
@@ -832,6 +859,7 @@ CHECK_MAIN(CASE(one_untimed_call_then_number_calls_a_repeat), CASE(every_arity_i
 	   CASE(a_new_session_ends_a_cool_down),
 	   CASE(a_session_start_in_two_pieces_of_a_ring_is_seen),
 	   CASE(bytes_are_looked_for_after_a_call_that_they_came_in),
+	   CASE(a_batch_that_bytes_interrupt_has_all_its_calls),
 	   CASE(no_look_falls_into_a_batch_while_nothing_comes_in),
 	   CASE(a_session_start_right_behind_the_request_is_seen),
 	   CASE(calls_between_two_looks_under_a_clock_that_stands_still),

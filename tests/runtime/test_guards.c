@@ -6,6 +6,8 @@
  */
 #include <stdio.h>
 
+#include <minrpc/object.h>
+
 #include "check.h"
 #include "functions.h"
 #include "host.h"
@@ -113,6 +115,48 @@ TEST(damage_beyond_the_guards_restarts_the_device)
 	host_stop(host);
 }
 
+/* Overwrites the newest object, and the header that `where` is in. */
+static bool spoil(struct minrpc_call *call)
+{
+	memset(call->server->objects, 0x5a, sizeof(void *));
+	*host_functions.where ^= 0x10U;
+	return true;
+}
+
+/* The objects are lost with the memory that they lie in: nothing follows them any more. */
+TEST(objects_of_lost_memory_are_forgotten)
+{
+	static const struct minrpc_function functions[] = {{"inc", NULL, spoil}};
+	static const struct minrpc_module module = {.functions = functions, .count = 1U};
+	struct host *host = host_start();
+	struct bytes wire = {0};
+	struct args args = {0};
+	uint64_t evaluator;
+
+	host->config.library = (struct minrpc_library){&module, 1U};
+	arg(&args, ARG_MODULE, 0x8000U);
+	arg_string(&args, "inc");
+	for (int i = 0; i < 5; i++) {
+		arg(&args, ARG_INT, 1U);
+	}
+	arg_string(&args, "");
+	evaluator = get_u64(expect_returned(
+		host_call(host, host_global(host, "runtime.RPCTimeEvaluator"), &args),
+		ARG_FUNCTION));
+	host_functions.where = (uint8_t *)(uintptr_t)host_alloc(host, 100U) - 16U;
+	put_call(&wire, host->session, 0x80008000U);
+	host_give(host, &wire);
+	host_take_next(host);
+	CHECK_EQ(get_u32(host->message.body.data + 8), RPC_EXCEPTION);
+	host_take_next(host);
+	CHECK_EQ(host->message.type, TYPE_TERMINATE);
+	CHECK(host->server.objects == NULL);
+	host_open(host, 0x24U);
+	expect_exception(host_call(host, evaluator, &args), "no live function");
+	CHECK_EQ(arena_check(&host->server.arena), 0U);
+	host_stop(host);
+}
+
 TEST(code_in_memory_of_its_own_is_guarded_too)
 {
 	static _Alignas(64) uint8_t memory[4096];
@@ -170,6 +214,7 @@ TEST(workspace_does_not_depend_on_arrays)
 
 CHECK_MAIN(CASE(a_byte_beside_an_array_fails_the_call_that_wrote_it),
 	   CASE(a_timed_function_is_named), CASE(damage_beyond_the_guards_restarts_the_device),
+	   CASE(objects_of_lost_memory_are_forgotten),
 	   CASE(code_in_memory_of_its_own_is_guarded_too),
 	   CASE(workspace_is_looked_at_when_it_is_given_back),
 	   CASE(workspace_does_not_depend_on_arrays))

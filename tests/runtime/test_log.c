@@ -72,5 +72,39 @@ TEST(a_log_in_mid_frame_is_refused_and_the_frame_is_whole)
 	host_stop(host);
 }
 
-CHECK_MAIN(CASE(long_logs_go_out_in_pieces_that_clients_survive),
+static uint32_t writes_left;
+
+static int write_until(void *context, const uint8_t *data, uint32_t size)
+{
+	if (writes_left == 0U) {
+		writes_left = UINT32_MAX;
+		return -1;
+	}
+	writes_left--;
+	return write_plainly(context, data, size);
+}
+
+/* Whichever of its pieces the link refuses, and though it would take the next. */
+TEST(a_log_of_which_a_piece_is_refused_has_failed)
+{
+	static char text[3000];
+	struct host *host =
+		host_boot((struct host_sizes){.receive = 8192U, .send = 4096U, .arena = 65536U});
+
+	memset(text, 'x', sizeof(text));
+	write_plainly = host->platform.write;
+	host->platform.write = write_until;
+	for (uint32_t piece = 0U; piece < 3U; piece++) {
+		writes_left = UINT32_MAX;
+		host_reboot(host);
+		writes_left = piece;
+		CHECK_EQ(minrpc_server_log(&host->server, text, sizeof(text)), -1);
+		CHECK_EQ(minrpc_server_log(&host->server, text, sizeof(text)), 0);
+	}
+	CHECK_EQ(minrpc_server_log(&host->server, text, 0U), 0);
+	host_stop(host);
+}
+
+CHECK_MAIN(CASE(a_log_of_which_a_piece_is_refused_has_failed),
+	   CASE(long_logs_go_out_in_pieces_that_clients_survive),
 	   CASE(a_log_in_mid_frame_is_refused_and_the_frame_is_whole))

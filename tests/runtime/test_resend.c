@@ -315,6 +315,37 @@ TEST(a_reply_from_the_receive_buffer_is_kept)
 	host_stop(host);
 }
 
+/* From less to more than is always kept for a reply, and on to what the receive buffer holds. */
+TEST(a_long_reply_from_the_receive_buffer_is_kept)
+{
+	static const uint32_t sizes[] = {400U, 500U,  505U, 511U,  512U, 513U,
+					 600U, 1500U, 513U, 5000U, 100U};
+	static uint8_t text[5000];
+	struct host *host = host_start();
+	uint64_t echo = host_function(host, "echo");
+	uint8_t sequence = 0U;
+
+	for (size_t i = 0U; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		uint8_t *guard;
+		struct args args = {0};
+
+		memset(text, (int)('a' + i), sizeof(text));
+		/* Behind what is kept for the reply lies an array. */
+		guard = (uint8_t *)(uintptr_t)host_alloc(host, 16U);
+		memset(guard, 0x77, 16U);
+		arg_bytes(&args, text, sizes[i]);
+		give_call(host, ++sequence, echo, &args);
+		check_kept(host, sequence);
+		CHECK_MEM(host->message.body.data + host->message.body.size - sizes[i], text,
+			  sizes[i]);
+		(void)arena_check(&host->server.arena);
+		for (uint32_t j = 0U; j < 16U; j++) {
+			CHECK_EQ(guard[j], 0x77U);
+		}
+	}
+	host_stop(host);
+}
+
 /* Memory for the answer is taken before: what can't be answered does not run. */
 TEST(a_call_whose_answer_could_not_be_kept_does_not_run)
 {
@@ -449,6 +480,7 @@ CHECK_MAIN(CASE(a_request_that_arrives_twice_runs_once), CASE(an_old_request_is_
 	   CASE(after_a_frame_that_was_cut_short_nothing_is_asked),
 	   CASE(a_numbered_message_over_the_buffer_is_asked_for_again),
 	   CASE(messages_too_short_to_be_numbered), CASE(a_reply_from_the_receive_buffer_is_kept),
+	   CASE(a_long_reply_from_the_receive_buffer_is_kept),
 	   CASE(a_call_whose_answer_could_not_be_kept_does_not_run),
 	   CASE(with_a_full_arena_numbered_requests_are_answered),
 	   CASE(exceptions_data_and_evaluators_results_are_kept),

@@ -193,7 +193,7 @@ bool minrpc_counters_peaks(struct minrpc_server *server, uint32_t chosen,
 {
 	const struct minrpc_config *config = server->config;
 	struct minrpc_arena *arena = &server->arena;
-	uint32_t before = arena->used + (arena->size - arena->top);
+	uint32_t before = arena->used; /* no workspace is in use between calls */
 	uint32_t peak = arena->peak;
 	uint32_t peaks[PEAKS] = {0U};
 	uint32_t heap_before;
@@ -304,7 +304,7 @@ bool minrpc_memory(struct minrpc_call *call)
 	answer->heap[0] = used;
 	answer->heap[1] = peak;
 	if (reset) {
-		server->arena.peak = server->arena.used + (server->arena.size - server->arena.top);
+		server->arena.peak = server->arena.used;
 		if (platform->stack_paint != NULL) {
 			platform->stack_paint(server->config->context);
 		}

@@ -173,8 +173,8 @@ static bool find_timed_function(struct minrpc_server *server, const TVMValue *va
 		return true;
 	}
 #endif
-	/* It goes with its function, where that can go. */
-	evaluator->object.owner = module == MINRPC_HANDLE_MODULE ? 0U : (uint32_t)module;
+	/* Freed with a loaded module. No object has the system library's handle. */
+	evaluator->object.owner = (uint32_t)module;
 	return minrpc_library_at(&library, minrpc_library_find(&library, name),
 				 &evaluator->callee) ||
 	       minrpc_fail(server, "no function %s in the library", name);

@@ -109,10 +109,13 @@ int minrpc_server_log(struct minrpc_server *server, const char *text, uint32_t s
 		uint32_t piece = size < MINRPC_LOG_MAX ? size : MINRPC_LOG_MAX;
 
 		minrpc_send_message(server, MINRPC_MESSAGE_LOG, text, piece);
+		if (server->writer.failed) {
+			return -1;
+		}
 		text += piece;
 		size -= piece;
 	}
-	return server->writer.fresh ? -1 : 0;
+	return 0;
 }
 
 void minrpc_server_last_words(struct minrpc_server *server, const char *text, uint32_t size)

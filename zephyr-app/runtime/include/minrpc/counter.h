@@ -43,8 +43,8 @@ struct minrpc_counter {
 };
 
 /**
- * An application's own, where it defines them; ended by one without a name. At most 32 are known,
- * with the runtime's five and the port's.
+ * An application's own counters, where it defines them; a counter without a name ends the list.
+ * Together with the runtime's five and the port's, the first 31 are known.
  */
 extern const struct minrpc_counter minrpc_own_counters[] __attribute__((weak));
 
