@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import codecs
+import errno
 import io
 import os
 import sys
@@ -117,6 +118,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         # The reader has what it wanted, as `head` does. Python would complain once more when it ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _READER_GONE
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        print(
+            f"minrpc: {error.filename or 'standard output'} can't be written: {error.strerror}",
+            file=sys.stderr,
+        )
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
     return status
 
 

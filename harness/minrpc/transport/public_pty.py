@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import hashlib
 import os
 import select
+import socket
 import termios
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,6 +27,7 @@ _IN_CLOSE_WRITE: Final = 0x8
 _IN_CLOSE_NOWRITE: Final = 0x10
 _IN_OPEN: Final = 0x20
 _EVENTS_SIZE: Final = 4096
+_TERMINALS: Final = "/dev/pts/"
 # struct inotify_event: watch, mask, cookie, length of the name that follows.
 _EVENT: Final = Struct("iIII")
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -117,18 +120,21 @@ def _watch(path: str) -> int:
 class PublishedLink:
     """A symbolic link at `path` to `target`, removed at the end unless it leads elsewhere by then.
 
-    A link that leads nowhere, as a killed process leaves it, is replaced. Raises ConfigurationError when
-    there is anything else.
+    A link to a terminal that a killed process has left is replaced, also when another program has that
+    terminal by now: who publishes a link holds a socket of its name, which the kernel closes. Raises
+    ConfigurationError when there is anything else.
     """
 
     def __init__(self, path: Path, target: str) -> None:
         self.path = path
         self._target = target
-        if path.is_symlink() and not path.exists():
-            path.unlink()
+        self._claim = _claim(path)
         try:
+            if path.is_symlink() and (not path.exists() or os.readlink(path).startswith(_TERMINALS)):
+                path.unlink()
             path.symlink_to(target)
         except OSError as error:
+            self._claim.close()
             step = "remove it, or give another path" if error.errno == errno.EEXIST else "give another path"
             message = f"no link can be made at {path}: {error.strerror}"
             raise ConfigurationError(message, stage="publish link", next_step=step) from error
@@ -139,3 +145,21 @@ class PublishedLink:
     def __exit__(self, *_: object) -> None:
         if self.path.is_symlink() and os.readlink(self.path) == self._target:
             self.path.unlink()
+        self._claim.close()
+
+
+def _claim(path: Path) -> socket.socket:
+    """An abstract socket of the link's name, which one process at a time can have. Raises
+    ConfigurationError."""
+    name = hashlib.sha256(os.fsencode(path.parent.resolve() / path.name)).hexdigest()
+    claim = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    try:
+        claim.bind(f"\0minrpc-link-{name}")
+    except OSError as error:
+        claim.close()
+        raise ConfigurationError(
+            f"no link can be made at {path}: another process serves it",
+            stage="publish link",
+            next_step="end that, or give another path",
+        ) from error
+    return claim

@@ -138,6 +138,15 @@ def test_a_reader_that_has_enough_is_no_failure(tmp_path: Path) -> None:
     assert b"Traceback" not in err
 
 
+def test_a_full_disk_is_told_in_a_line(tmp_path: Path) -> None:
+    with open("/dev/full", "wb") as full:
+        run = subprocess.run(
+            command("platforms"), cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert run.returncode == 1
+    assert run.stderr == "minrpc: standard output can't be written: No space left on device\n"
+
+
 def test_a_locale_without_our_letters(tmp_path: Path) -> None:
     plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     run = subprocess.run(command(*TIME, **plain), cwd=tmp_path, capture_output=True, check=True)

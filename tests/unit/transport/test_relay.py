@@ -271,6 +271,29 @@ def test_link_that_leads_nowhere_is_replaced(tmp_path: Path) -> None:
         assert path.readlink() == Path("/dev/null")
 
 
+def test_link_of_a_killed_process_is_replaced_when_another_has_its_terminal(tmp_path: Path) -> None:
+    path = tmp_path / "link"
+    terminal, somebody = os.openpty()
+    path.symlink_to(os.ttyname(somebody))
+    with PublishedLink(path, "/dev/null"):
+        assert path.readlink() == Path("/dev/null")
+    os.close(terminal)
+    os.close(somebody)
+
+
+def test_link_that_a_living_process_serves_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "same").symlink_to(tmp_path)
+    terminal, slave = os.openpty()
+    with PublishedLink(tmp_path / "link", os.ttyname(slave)):
+        with pytest.raises(ConfigurationError, match="another process serves it"):
+            PublishedLink(tmp_path / "same" / "link", "/dev/null")
+        assert (tmp_path / "link").readlink() == Path(os.ttyname(slave))
+    with PublishedLink(tmp_path / "link", "/dev/null"):
+        pass
+    os.close(terminal)
+    os.close(slave)
+
+
 @pytest.mark.parametrize("there", ["file", "link"])
 def test_anything_else_is_left_alone(tmp_path: Path, there: str) -> None:
     path = tmp_path / "taken"
