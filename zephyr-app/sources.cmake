@@ -137,8 +137,9 @@ function(minrpc_add_libraries target)
     list(APPEND words --library ${library} ${files})
     list(APPEND all ${files})
   endforeach()
-  foreach(module IN ITEMS c_types debug_info elf_tables linked_in objects thunks)
-    list(APPEND all ${MINRPC_PACKAGE}/library/${module}.py)
+  foreach(module IN ITEMS library/linked_in library/thunks program/c_types program/debug_info program/elf
+      program/objects)
+    list(APPEND all ${MINRPC_PACKAGE}/${module}.py)
   endforeach()
   add_custom_command(OUTPUT ${directory}/thunks.c
     COMMAND ${MINRPC_PYTHON} -m minrpc.library.linked_in --output ${directory} ${words}

@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
-from elftools.elf.elffile import ELFFile
-from elftools.elf.sections import SymbolTableSection
 from minrpc.errors import RemoteError
 from minrpc.pipeline import Device
+from minrpc.program import Elf
 
 from minrpc_bench.peers import Peers, running_device
 from minrpc_bench.rows import Goal, Row
@@ -59,15 +58,9 @@ def exercise(device: Device) -> None:
 
 def state_bytes(elf: Path) -> int:
     """Static data of a bare-metal program beside its arena and what it receives into."""
-    with elf.open("rb") as stream:
-        program = ELFFile(stream)
-        sections = filter(None, map(program.get_section_by_name, _RAM_SECTIONS))
-        total = sum(int(section["sh_size"]) for section in sections)
-        symbols = program.get_section_by_name(".symtab")
-        assert isinstance(symbols, SymbolTableSection)
-        return total - sum(
-            int(symbol["st_size"]) for symbol in symbols.iter_symbols() if symbol.name in _NOT_STATE
-        )
+    program = Elf(elf.read_bytes())
+    total = sum(section.size for section in program.sections if section.name in _RAM_SECTIONS)
+    return total - sum(symbol.size for symbol in program.symbols if symbol.name in _NOT_STATE)
 
 
 def _row(peers: Peers, name: str, size: int, note: str, goal: Goal | None = None) -> Row:

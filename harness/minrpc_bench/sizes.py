@@ -16,11 +16,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final, NamedTuple
 
-from elftools.elf.constants import SH_FLAGS
-from elftools.elf.elffile import ELFFile
 from minrpc.errors import BuildError
 from minrpc.firmware.sources import firmware_root
 from minrpc.firmware.toolchain import find_tool
+from minrpc.program import Elf
 
 from minrpc_bench.rows import Goal, Row, SourceSize
 
@@ -116,17 +115,15 @@ def _measure(source: Path, runtime: Path, directory: Path, options: Mapping[str,
 def object_sizes(file: Path) -> tuple[int, int, int]:
     """Bytes of text, data and bss in an object file."""
     text = data = bss = 0
-    with file.open("rb") as stream:
-        for section in ELFFile(stream).iter_sections():
-            flags, size = section["sh_flags"], section["sh_size"]
-            if not flags & SH_FLAGS.SHF_ALLOC:
-                continue
-            if section["sh_type"] == "SHT_NOBITS":
-                bss += size
-            elif flags & SH_FLAGS.SHF_WRITE:
-                data += size
-            else:
-                text += size
+    for section in Elf(file.read_bytes()).sections:
+        if not section.allocated:
+            continue
+        if not section.stored:
+            bss += section.size
+        elif section.writable:
+            data += section.size
+        else:
+            text += section.size
     return text, data, bss
 
 

@@ -22,9 +22,9 @@ from minrpc.errors import ConfigurationError
 from minrpc.firmware import build
 from minrpc.host.deadline import Deadline
 from minrpc.library import LoadedLibrary, Sources
-from minrpc.library.c_types import Parameter, numpy_dtype
 from minrpc.names import listed
 from minrpc.pipeline import connect
+from minrpc.program.c_types import Parameter, numpy_dtype
 from minrpc.running import start
 from minrpc.targets import Target
 from minrpc.targets.options import split_names

@@ -23,7 +23,6 @@ from minrpc.cli.source_options import (
 from minrpc.client import RemoteModule
 from minrpc.counters import QemuCounters
 from minrpc.counters.image import Image
-from minrpc.counters.lines import Line
 from minrpc.counters.profile import CALLING, Profile, profile_call
 from minrpc.counters.profile_files import callgrind, flame_graph, speedscope
 from minrpc.errors import ConfigurationError, MissingError
@@ -33,6 +32,7 @@ from minrpc.host.files import check_writable, write_whole
 from minrpc.library import LoadedLibrary
 from minrpc.names import did_you_mean
 from minrpc.pipeline import connect, select
+from minrpc.program.lines import Line
 from minrpc.running import start
 from minrpc.targets import Target
 from minrpc.targets.options import add_device_options, options_from

@@ -25,15 +25,15 @@ from minrpc.cli.source_options import (
 )
 from minrpc.client import RemoteModule
 from minrpc.counters import counters_for
-from minrpc.counters.lines import Line
 from minrpc.counters.profile import CALLING, Profile, profile_call
 from minrpc.errors import ConfigurationError
 from minrpc.firmware import Firmware, build
-from minrpc.firmware.provenance import Compiler
 from minrpc.host.deadline import Deadline
 from minrpc.host.files import check_writable, write_whole
 from minrpc.library import LoadedLibrary
 from minrpc.pipeline import connect
+from minrpc.program.compiler import Compiler
+from minrpc.program.lines import Line
 from minrpc.publish.exports import action_benchmark, bencher, tvm_report
 from minrpc.publish.html_page import html_page
 from minrpc.publish.limits import broken_limits, idle_limits, unchecked_limits

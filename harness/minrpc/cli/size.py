@@ -17,6 +17,7 @@ from minrpc.cli.source_options import add_build_options
 from minrpc.errors import ConfigurationError
 from minrpc.firmware import build
 from minrpc.host.files import check_writable, write_whole
+from minrpc.program import NotElfError
 from minrpc.reports.document import to_text
 from minrpc.reports.markdown import table
 from minrpc.reports.treemap import treemap
@@ -78,7 +79,7 @@ def main(arguments: argparse.Namespace) -> int:
 def _sizes(elf: Path) -> ProgramSizes:
     try:
         sizes = program_sizes(elf)
-    except (ELFError, DWARFError) as error:
+    except (NotElfError, ELFError, DWARFError) as error:
         message = f"{elf} is damaged or cut off: {error}"
         raise ConfigurationError(message, next_step="build it again") from error
     if not sizes.regions:

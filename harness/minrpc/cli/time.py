@@ -28,10 +28,10 @@ from minrpc.client import RemoteModule
 from minrpc.counters.packed_code import packed_function_code
 from minrpc.errors import ConfigurationError, RemoteError
 from minrpc.firmware import Firmware
-from minrpc.firmware.provenance import Compiler
 from minrpc.host.deadline import Deadline
 from minrpc.library import LoadedLibrary
 from minrpc.pipeline import Device, connect
+from minrpc.program.compiler import Compiler
 from minrpc.publish.provenance import code_compiler, firmware_record
 from minrpc.reports.figures import check_target
 from minrpc.running import RunningDevice, start

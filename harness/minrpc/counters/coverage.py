@@ -11,8 +11,8 @@ from functools import cache
 from pathlib import Path
 
 from minrpc.counters.image import Image, LoadedCode
-from minrpc.counters.lines import Line
 from minrpc.host.files import change_whole
+from minrpc.program.lines import Line
 
 Lines = dict[str, dict[int, int]]
 """How often each line was executed that has code, by file."""
@@ -44,11 +44,11 @@ def _counted(code: Image | LoadedCode, counts: Mapping[int, int]) -> Iterator[tu
 
     Several lines may begin at one address, as a function's first line and its body do.
     """
-    for address, line in code.lines.starts:
+    for address, line in code.program.lines.starts:
         if isinstance(code, LoadedCode) or code.function_at(address) is not None:
             yield line, counts.get(address, 0)
     for address, count in counts.items():
-        found = code.lines.at(address)
+        found = code.program.lines.at(address)
         if found is not None:
             yield found, count
 

@@ -9,44 +9,36 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
-from elftools.elf.constants import SH_FLAGS
-from elftools.elf.elffile import ELFFile
-from elftools.elf.sections import Section
-
-from minrpc.counters.image import Function, Image
+from minrpc.counters.image import Image
+from minrpc.program import CodeRange
 
 # Where in an entry the function's address is, in pointers.
 _RUN: Final = 2
 
 
-def packed_function_code(elf: Path, name: str) -> Function | None:
+def packed_function_code(elf: Path, name: str) -> CodeRange | None:
     """The C function that the packed function `name` of the image is; None where nothing tells.
 
     Functions of TVM's registries, whose tables hold no names, are found by a symbol of the same name.
     """
     image = Image(elf)
-    with elf.open("rb") as stream:
-        file = ELFFile(stream)
-        sections = [(one["sh_addr"], one.data()) for one in file.iter_sections() if _has_data(one)]
-        word = file.elfclass // 8
-        order = "little" if file.little_endian else "big"
+    file = image.program.elf
+    sections = file.loaded()
+    word = file.bits // 8
+    order: Literal["little", "big"] = "little" if file.little_endian else "big"
     for address in _addresses(sections, name.encode() + b"\0"):
-        pointer = address.to_bytes(word, order)  # type: ignore[arg-type]
+        pointer = address.to_bytes(word, order)
         for place, data in sections:
             for at in _places(data, pointer):
                 begin = at + _RUN * word
                 if (place + at) % word == 0 and begin + word <= len(data):
-                    run = int.from_bytes(data[begin : begin + word], order)  # type: ignore[arg-type]
-                    found = image.function_at(run & ~1 if image.machine == "EM_ARM" else run)
+                    run = int.from_bytes(data[begin : begin + word], order)
+                    found = image.function_at(run & ~file.machine_bit)
                     if found is not None:
                         return found
     return next((one for one in image.functions if one.name == name), None)
-
-
-def _has_data(section: Section) -> bool:
-    return bool(section["sh_flags"] & SH_FLAGS.SHF_ALLOC and section["sh_type"] == "SHT_PROGBITS")
 
 
 def _addresses(sections: list[tuple[int, bytes]], text: bytes) -> Iterator[int]:

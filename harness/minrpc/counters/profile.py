@@ -11,9 +11,9 @@ from typing import Any, Final, Protocol
 
 from minrpc.counters.call_tree import CallTree, Row
 from minrpc.counters.image import Image
-from minrpc.counters.lines import Line
 from minrpc.counters.qemu_counters import Counts, QemuCounters
 from minrpc.errors import HarnessError
+from minrpc.program.lines import Line
 
 INTERRUPTS: Final = "(interrupts)"
 CALLING: Final = "(calling it)"

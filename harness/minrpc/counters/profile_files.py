@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from minrpc.counters.call_tree import CallTree
-from minrpc.counters.lines import Line
 from minrpc.counters.profile import Profile
+from minrpc.program.lines import Line
 from minrpc.reports.colors import warm
 
 _SCHEMA: Final = "https://www.speedscope.app/file-format-schema.json"

@@ -21,9 +21,10 @@ import numpy as np
 import numpy.typing as npt
 
 from minrpc.counters.call_tree import CallTree
-from minrpc.counters.image import Code, Function, Image, LoadedCode, Region
+from minrpc.counters.image import Code, Image, LoadedCode, Region
 from minrpc.counters.plugin_build import plugin_for
 from minrpc.errors import ConfigurationError, HarnessError
+from minrpc.program import CodeRange
 
 _LAYOUT: Final = 6
 _MAX_EDGES: Final = 16
@@ -432,7 +433,7 @@ class QemuCounters:
         Code that there is no room for is counted as a whole, as "?"; `unknown_code` has its size.
         """
         mask = ~1 if self.image.machine == "EM_ARM" else ~0
-        found = [Function(at & mask, (at & mask) + length, name) for name, (at, length) in functions.items()]
+        found = [CodeRange(at & mask, (at & mask) + length, name) for name, (at, length) in functions.items()]
         code = LoadedCode(base, size, tuple(found), program)
         before = next((one for one in self._loaded if one == code), None)
         first = self._loaded[before] if before else self._free_slots

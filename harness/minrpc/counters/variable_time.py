@@ -11,10 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from elftools.elf.elffile import ELFFile
-from elftools.elf.sections import ARMAttributesSection
-
 from minrpc.counters.image import Image
+from minrpc.program.compiler import attributes_of
 
 _LONGEST: Final = 15
 _ARM_DIVISIONS: Final = {0xFB90: "sdiv", 0xFBB0: "udiv"}
@@ -77,13 +75,4 @@ def _x86(code: bytes, wide: bool) -> str:
 
 def _is_v7(image: Image) -> bool:
     """Whether it was compiled for a Cortex-M3: v7-M without the DSP extension."""
-    with image.path.open("rb") as stream:
-        for section in ELFFile(stream).iter_sections():
-            if isinstance(section, ARMAttributesSection):
-                return any(
-                    attribute.tag == "TAG_CPU_ARCH" and attribute.value == _ARM_V7
-                    for part in section.iter_subsections()
-                    for group in part.iter_subsubsections()
-                    for attribute in group.iter_attributes()
-                )
-    return False
+    return attributes_of(image.program, ".ARM.attributes").get("TAG_CPU_ARCH") == _ARM_V7

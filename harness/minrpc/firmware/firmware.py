@@ -9,7 +9,7 @@ from typing import NamedTuple, Self, Unpack
 
 from minrpc.firmware.cache import cache_home
 from minrpc.firmware.places import Places
-from minrpc.firmware.provenance import floating_point
+from minrpc.program.compiler import floating_point
 from minrpc.sizes.program import totals
 from minrpc.targets import Platform, StartFields, Target
 

@@ -10,11 +10,11 @@ from minrpc.library.linked import LinkedLibrary, load_or_find, named, sources_of
 from minrpc.library.linking import Image, link
 from minrpc.library.loaded import LoadedLibrary
 from minrpc.library.loading import firmware_of, load, load_compiled
-from minrpc.library.objects import function_sizes
 from minrpc.library.placing import out
 from minrpc.library.scalars import Address
 from minrpc.library.structs import StructValue
 from minrpc.library.toolset import Toolset, toolset_of
+from minrpc.program.objects import function_sizes
 
 __all__ = [
     "Address",

@@ -9,16 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from minrpc.library.c_types import (
-    CType,
-    Function,
-    Pointer,
-    Record,
-    Scalar,
-    Void,
-    declaration,
-    strip,
-)
 from minrpc.library.frame import Block, Frame
 from minrpc.library.placing import Out, Placer, Sent
 from minrpc.library.scalars import (
@@ -30,6 +20,16 @@ from minrpc.library.scalars import (
 )
 from minrpc.library.structs import (
     StructValue,
+)
+from minrpc.program.c_types import (
+    CType,
+    Function,
+    Pointer,
+    Record,
+    Scalar,
+    Void,
+    declaration,
+    strip,
 )
 from minrpc.wire.values import Argument, Handle
 

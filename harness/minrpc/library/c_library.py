@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from inspect import Parameter as SignatureParameter
 from inspect import Signature
 from typing import Any, Self
@@ -17,13 +16,14 @@ from minrpc.client.session import Session
 from minrpc.client.timing import TimeEvaluator
 from minrpc.errors import DeadlineError, EmulatorExitedError, SessionTerminatedError
 from minrpc.library.arguments import Plan, plan_call
-from minrpc.library.c_types import Declarations, Function, FunctionType
 from minrpc.library.call_memory import CallMemory
 from minrpc.library.namespaces import Types, Variables
 from minrpc.library.quick import quick_call
 from minrpc.library.thunks import COPY
 from minrpc.library.toolset import ProgramFacts
 from minrpc.names import did_you_mean, listed
+from minrpc.program import Symbols
+from minrpc.program.c_types import Declarations, Function, FunctionType
 
 
 class CFunction:
@@ -116,15 +116,6 @@ class CFunction:
 
     def __repr__(self) -> str:
         return f"<{self.prototype}>"
-
-
-@dataclass(frozen=True)
-class Symbols:
-    """addresses: by the linker's name, functions' as C pointers have them. sizes: of functions and variables,
-    in bytes."""
-
-    addresses: Mapping[str, int]
-    sizes: Mapping[str, int]
 
 
 class CLibrary:

@@ -11,22 +11,18 @@ import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
-from io import BytesIO
 from pathlib import Path
 from typing import Final
 
-from elftools.elf.constants import SH_FLAGS
-from elftools.elf.elffile import ELFFile
-
 from minrpc.errors import CompileError, ConfigurationError, ToolchainMissingError
 from minrpc.firmware.cache import cache_home, kept, mark_used, scratch
-from minrpc.library.c_types import Declarations, Function
-from minrpc.library.elf_tables import THREAD, UNDEFINED, Elf
-from minrpc.library.objects import read_objects
 from minrpc.library.stack_bound import FLAG, parse_graphs
 from minrpc.library.thunks import callable_functions, thunk_source
 from minrpc.library.toolset import Toolset, program_facts
+from minrpc.program import Elf, read_program
+from minrpc.program.c_types import Declarations, Function
+from minrpc.program.elf import THREAD, UNDEFINED
+from minrpc.program.objects import read_objects
 
 _COMPILE_S: Final = 10 * 60.0
 _C: Final = (".c",)
@@ -185,26 +181,20 @@ def _may_have_thread_locals(contents: Sequence[bytes], sources: Sources, firmwar
         return True
     symbols = [one for content in contents for one in Elf(content).symbols]
     needed = {one.name for one in symbols if one.section == UNDEFINED}
-    needed -= {one.name for one in symbols if one.section != UNDEFINED} | _symbol_names(firmware)
+    needed -= {one.name for one in symbols if one.section != UNDEFINED} | {
+        one.name for one in read_program(firmware).elf.symbols
+    }
     return bool(needed) or any(one.kind == THREAD for one in symbols)
-
-
-@lru_cache(maxsize=8)
-def _symbol_names(program: Path) -> frozenset[str]:
-    return frozenset(one.name for one in Elf(program.read_bytes()).symbols)
 
 
 def _needs_start(content: bytes) -> bool:
     """Whether there are constructors, or much zeroed memory."""
     if content[:4] != b"\x7fELF":
         return True  # An archive: what is linked of it is not known yet.
-    zeroed = 0
-    for section in ELFFile(BytesIO(content)).iter_sections():
-        if section["sh_type"] == "SHT_NOBITS" and section["sh_flags"] & SH_FLAGS.SHF_ALLOC:
-            zeroed += section["sh_size"]
-        if section.name.startswith((".init_array", ".ctors")):
-            return True
-    return zeroed > _SMALL_BSS
+    sections = Elf(content).sections
+    zeroed = sum(section.size for section in sections if section.allocated and not section.stored)
+    constructors = any(section.name.startswith((".init_array", ".ctors")) for section in sections)
+    return constructors or zeroed > _SMALL_BSS
 
 
 @dataclass(frozen=True)

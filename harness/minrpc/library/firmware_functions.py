@@ -8,16 +8,16 @@ from typing import Any, Generic, TypeVar
 
 from minrpc.client.session import Session
 from minrpc.firmware import Firmware
-from minrpc.library.c_library import CFunction, CLibrary, Symbols
-from minrpc.library.c_types import Declarations, Function
+from minrpc.library.c_library import CFunction, CLibrary
 from minrpc.library.compiling import Compiled, compile_text
 from minrpc.library.loaded import LoadedLibrary
 from minrpc.library.loading import load_compiled
 from minrpc.library.namespaces import Types, Variables
-from minrpc.library.program_types import program
 from minrpc.library.thunks import callable_functions, thunk_source
 from minrpc.library.toolset import program_facts, toolset_of
 from minrpc.names import did_you_mean
+from minrpc.program import Symbols, read_program
+from minrpc.program.c_types import Declarations, Function
 
 Item = TypeVar("Item")
 
@@ -33,7 +33,7 @@ class FirmwareFunctions:
         self.name = firmware.elf.name
         self._device = device
         self._firmware = firmware
-        self._program = known = program(firmware.elf)
+        self._program = known = read_program(firmware.elf)
         self._loaded: dict[str, LoadedLibrary] = {}
         self.types = Types(self.name, _Declared(known.type, lambda: known.everything.types))
         self.variables = Variables(self, _Declared(known.variable, lambda: known.everything.variables))

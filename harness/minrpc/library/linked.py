@@ -14,12 +14,12 @@ from minrpc.errors import ConfigurationError, LoadError
 from minrpc.firmware import Firmware
 from minrpc.firmware.build import LIBRARIES
 from minrpc.library.c_library import CLibrary
-from minrpc.library.c_types import Declarations, Function
 from minrpc.library.compiling import Sources
 from minrpc.library.linked_in import declared_in, packed_name
 from minrpc.library.loading import firmware_of, load
-from minrpc.library.program_types import program
 from minrpc.library.toolset import program_facts
+from minrpc.program import read_program
+from minrpc.program.c_types import Declarations, Function
 from minrpc.targets.libraries import NamedLibrary, find_library
 
 
@@ -30,7 +30,8 @@ class LinkedLibrary(CLibrary):
         functions, declarations = _declared(firmware.build_dir / LIBRARIES / name)
         module = device.system_lib()
         facts = program_facts(firmware.elf)
-        super().__init__(device, name, functions, declarations, program(firmware.elf).symbols, facts, module)
+        symbols = read_program(firmware.elf).symbols
+        super().__init__(device, name, functions, declarations, symbols, facts, module)
 
     def packed_name(self, name: str) -> str:
         """What the packed function that calls the function `name` is called in the system library."""

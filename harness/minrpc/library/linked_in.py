@@ -14,16 +14,14 @@ import shutil
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from io import BytesIO
 from pathlib import Path
 
-from elftools.elf.elffile import ELFFile
-
 from minrpc.errors import ConfigurationError
-from minrpc.library.c_types import AlignmentLimits, Declarations, Function, is_const
-from minrpc.library.objects import members, read_objects
 from minrpc.library.thunks import LINKED, callable_functions, thunk_source
 from minrpc.library.toolset import alignment_limits
+from minrpc.program import Elf
+from minrpc.program.c_types import AlignmentLimits, Declarations, Function, is_const
+from minrpc.program.objects import members, read_objects
 
 
 def packed_name(library: str, function: str) -> str:
@@ -51,7 +49,7 @@ def declared_in(directory: Path) -> tuple[Declarations, dict[str, Function], Ali
             next_step="compile its objects with -g",
         )
     first = next(one for path, content in zip(paths, contents, strict=True) for one in members(path, content))
-    limits = alignment_limits(ELFFile(BytesIO(first))["e_machine"])
+    limits = alignment_limits(Elf(first).machine)
     functions = callable_functions(declarations.functions.values(), limits)
     return declarations, {one.name: one for one in functions}, limits
 

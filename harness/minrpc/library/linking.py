@@ -13,12 +13,13 @@ from typing import Final
 
 from minrpc.errors import LinkerError, UndefinedSymbolsError
 from minrpc.firmware.cache import cache_home, kept, scratch
-from minrpc.library import elf_tables
 from minrpc.library.compiling import Compiled
-from minrpc.library.elf_tables import FUNCTION, GLOBAL, HIDDEN, LOCAL, THREAD, UNDEFINED, WEAK, Elf
 from minrpc.library.thunks import REGISTRY
 from minrpc.library.toolset import Toolset, program_facts, run_tool
 from minrpc.names import listed
+from minrpc.program import elf as elf_reader
+from minrpc.program import read_program
+from minrpc.program.elf import FUNCTION, GLOBAL, HIDDEN, LOCAL, THREAD, UNDEFINED, WEAK, Elf
 
 _LINK_S: Final = 120.0
 ALIGNMENT: Final = 16
@@ -186,7 +187,7 @@ def _require_thread_locals(compiled: Compiled, linked: Elf, firmware: Path) -> N
     machine = program_facts(firmware).machine
     if not names or machine == "EM_ARM":
         return
-    if machine == "EM_RISCV" and compiled.thread_pointer and not Elf(firmware.read_bytes()).thread_locals:
+    if machine == "EM_RISCV" and compiled.thread_pointer and not read_program(firmware).elf.thread_locals:
         return
     error = LinkerError(
         f"{compiled.name}: {listed(names, 6)} {'is' if len(names) == 1 else 'are'} thread-local (__thread), "
@@ -236,12 +237,12 @@ def firmware_symbols(toolset: Toolset) -> Path:
 
 def _maker() -> bytes:
     """What makes the source of symbols: a later version of it may make another."""
-    return b"".join(Path(one).read_bytes() for one in (__file__, elf_tables.__file__))
+    return b"".join(Path(one).read_bytes() for one in (__file__, elf_reader.__file__))
 
 
 def _symbol_source(elf: Path, thumb: bool) -> str:
     lines = [".syntax unified", ".thumb"] if thumb else []
-    symbols = Elf(elf.read_bytes()).symbols
+    symbols = read_program(elf).elf.symbols
     if not symbols:
         raise LinkerError(f"{elf.name} has no symbols: nothing can be linked against it")
     for one in symbols:

@@ -12,13 +12,14 @@ from minrpc.client.counting import Measurer
 from minrpc.client.function import RemoteModule
 from minrpc.client.session import Session
 from minrpc.client.timing import TimeEvaluator
-from minrpc.library.c_library import CLibrary, Symbols
+from minrpc.library.c_library import CLibrary
 from minrpc.library.compiling import Compiled
-from minrpc.library.elf_tables import LOCAL, UNDEFINED, Elf
 from minrpc.library.linking import Image
-from minrpc.library.objects import members
 from minrpc.library.toolset import ProgramFacts
 from minrpc.names import listed
+from minrpc.program import Symbols
+from minrpc.program.elf import LOCAL, UNDEFINED, Elf
+from minrpc.program.objects import members
 from minrpc.running.crash import last_addresses
 from minrpc.timing import Measurement
 

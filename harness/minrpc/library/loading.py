@@ -6,13 +6,8 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections import OrderedDict
-from io import BytesIO
 from pathlib import Path
 from typing import Final
-
-from elftools.common.exceptions import ELFError
-from elftools.elf.elffile import ELFFile
-from elftools.elf.sections import NoteSection
 
 from minrpc.client import memory
 from minrpc.client.function import RemoteModule
@@ -33,6 +28,7 @@ from minrpc.library.linking import Image, link
 from minrpc.library.loaded import LoadedLibrary
 from minrpc.library.thunks import START
 from minrpc.library.toolset import COMMANDS, Toolset, program_facts, toolset_of
+from minrpc.program import Elf, NotElfError, read_program
 from minrpc.targets import Target
 from minrpc.wire.requests import free_data
 from minrpc.wire.values import Handle, Module
@@ -84,8 +80,8 @@ def firmware_from(target: Target, elf: Path) -> Firmware:
     elf = elf.absolute()
     try:
         content = elf.read_bytes()
-        ELFFile(BytesIO(content))
-    except (OSError, ELFError) as error:
+        Elf(content)
+    except (OSError, NotElfError) as error:
         raise LoadError(
             f"{elf} is no program: {error}", stage="load", next_step="name the ELF file that was flashed"
         ) from error
@@ -109,10 +105,7 @@ def check_build(device: Session, firmware: Firmware) -> None:
 
 def build_id_of(elf: Path) -> str:
     """What the linker calls the program, in hexadecimal; "" where it was not asked to."""
-    with elf.open("rb") as stream:
-        section = ELFFile(stream).get_section_by_name(".note.gnu.build-id")
-        notes = list(section.iter_notes()) if isinstance(section, NoteSection) else []
-    return str(notes[0]["n_desc"]) if notes else ""
+    return read_program(elf).build_id
 
 
 def load_compiled(device: Session, compiled: Compiled, toolset: Toolset) -> LoadedLibrary:

@@ -9,7 +9,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from minrpc.library.c_types import (
+from minrpc.library.scalars import enum_class
+from minrpc.library.structs import StructValue, load_value, make_struct, store_value
+from minrpc.names import listed, near_or_all
+from minrpc.program.c_types import (
     CType,
     Enumeration,
     Record,
@@ -21,9 +24,6 @@ from minrpc.library.c_types import (
     size_of,
     strip,
 )
-from minrpc.library.scalars import enum_class
-from minrpc.library.structs import StructValue, load_value, make_struct, store_value
-from minrpc.names import listed, near_or_all
 
 
 class StructType:

@@ -9,21 +9,6 @@ from typing import Any
 import numpy as np
 
 from minrpc.client.array import RemoteArray
-from minrpc.library.c_types import (
-    Array,
-    CType,
-    Parameter,
-    Pointer,
-    Record,
-    Scalar,
-    Void,
-    alignment_of,
-    declaration,
-    is_const,
-    numpy_dtype,
-    size_of,
-    strip,
-)
 from minrpc.library.frame import Block, Frame
 from minrpc.library.pointer_types import (
     InMemory,
@@ -51,6 +36,21 @@ from minrpc.library.structs import (
     pointer_offsets,
     record_of,
     storage_of,
+)
+from minrpc.program.c_types import (
+    Array,
+    CType,
+    Parameter,
+    Pointer,
+    Record,
+    Scalar,
+    Void,
+    alignment_of,
+    declaration,
+    is_const,
+    numpy_dtype,
+    size_of,
+    strip,
 )
 from minrpc.wire.values import Handle
 

@@ -8,7 +8,12 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from minrpc.client.array import RemoteArray
-from minrpc.library.c_types import (
+from minrpc.library.scalars import (
+    Address,
+    describe,
+    wrong,
+)
+from minrpc.program.c_types import (
     Array,
     CType,
     Enumeration,
@@ -21,11 +26,6 @@ from minrpc.library.c_types import (
     numpy_dtype,
     size_of,
     strip,
-)
-from minrpc.library.scalars import (
-    Address,
-    describe,
-    wrong,
 )
 from minrpc.wire.dtypes import to_numpy
 

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 
 from minrpc.client.array import RemoteArray
 from minrpc.client.rpc import RpcClient
-from minrpc.library.c_types import CType, Function, Pointer, Scalar, Void, size_of, strip, value_range
 from minrpc.library.pointer_types import array_address
 from minrpc.library.scalars import is_float, is_number
+from minrpc.program.c_types import CType, Function, Pointer, Scalar, Void, size_of, strip, value_range
 from minrpc.wire.dtypes import DataType
 from minrpc.wire.values import Argument
 

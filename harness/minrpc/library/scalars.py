@@ -13,7 +13,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from minrpc.library.c_types import (
+from minrpc.names import listed, near_or_all
+from minrpc.program.c_types import (
     CType,
     Enumeration,
     Scalar,
@@ -23,7 +24,6 @@ from minrpc.library.c_types import (
     strip,
     value_range,
 )
-from minrpc.names import listed, near_or_all
 
 _FLOATS: Final = {2: "<e", 4: "<f", 8: "<d"}
 

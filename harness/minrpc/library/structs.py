@@ -12,7 +12,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from minrpc.library.c_types import (
+from minrpc.library.scalars import (
+    Address,
+    Shown,
+    describe,
+    int_value,
+    number_bytes,
+    number_from,
+    to_int,
+    wrong,
+)
+from minrpc.names import listed, near_or_all
+from minrpc.program.c_types import (
     Array,
     CType,
     Field,
@@ -28,17 +39,6 @@ from minrpc.library.c_types import (
     strip,
     value_range,
 )
-from minrpc.library.scalars import (
-    Address,
-    Shown,
-    describe,
-    int_value,
-    number_bytes,
-    number_from,
-    to_int,
-    wrong,
-)
-from minrpc.names import listed, near_or_all
 
 
 class Within(NamedTuple):

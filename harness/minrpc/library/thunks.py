@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
-from minrpc.library.c_types import (
+from minrpc.program.c_types import (
     AlignmentLimits,
     Array,
     CType,

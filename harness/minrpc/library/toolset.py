@@ -13,14 +13,13 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
-from elftools.elf.elffile import ELFFile
-from elftools.elf.sections import SymbolTableSection
-
 from minrpc.errors import ConfigurationError, ToolchainMissingError
 from minrpc.firmware import Firmware
-from minrpc.firmware.provenance import compiler_of
 from minrpc.firmware.toolchain import base_extensions, debian_compiler
-from minrpc.library.c_types import AlignmentLimits
+from minrpc.program import Elf, read_program
+from minrpc.program.c_types import AlignmentLimits
+from minrpc.program.compiler import compiler_of
+from minrpc.program.elf import CHOSEN_AT_START, FUNCTION
 
 COMMANDS: Final = "compile_commands.json"
 # A source of the firmware that is compiled with the port's own flags and nothing special.
@@ -154,10 +153,8 @@ class ProgramFacts:
 @lru_cache(maxsize=64)
 def program_facts(elf: Path) -> ProgramFacts:
     """What the program's header says."""
-    with elf.open("rb") as stream:
-        file = ELFFile(stream)
-        dynamic = file.get_section_by_name(".dynamic") is not None
-        return ProgramFacts(file["e_machine"], file.elfclass, dynamic)
+    file = read_program(elf).elf
+    return ProgramFacts(file.machine, file.bits, file.section(".dynamic") is not None)
 
 
 def toolset_of(firmware: Firmware) -> Toolset:
@@ -241,13 +238,8 @@ def _shared_functions(compiler: str, flags: tuple[str, ...]) -> frozenset[str]:
         path = Path(_asked(compiler, f"-print-file-name={library}", flags))
         if not path.is_file():
             continue
-        with path.open("rb") as stream:
-            table = ELFFile(stream).get_section_by_name(".dynsym")
-            found |= {
-                symbol.name
-                for symbol in (table.iter_symbols() if isinstance(table, SymbolTableSection) else ())
-                if symbol["st_info"]["type"] in ("STT_FUNC", "STT_LOOS")  # LOOS: GNU's chosen at start
-            }
+        symbols = Elf(path.read_bytes()).dynamic_symbols
+        found |= {symbol.name for symbol in symbols if symbol.kind in (FUNCTION, CHOSEN_AT_START)}
     return frozenset(found)
 
 

@@ -5,14 +5,11 @@ from __future__ import annotations
 
 import platform as machine
 import subprocess
-from io import BytesIO
-
-from elftools.elf.elffile import ELFFile
 
 from minrpc.firmware import Firmware
-from minrpc.firmware.provenance import Compiler, compiler_of, compiler_of_object
 from minrpc.library.compiling import Compiled
-from minrpc.library.elf_tables import Elf
+from minrpc.program.compiler import Compiler, compiler_of, compiler_of_object
+from minrpc.program.elf import Elf
 from minrpc.reports.document import package_version
 from minrpc.sizes import program_sizes
 from minrpc.timing.record import FirmwareRecord
@@ -37,7 +34,7 @@ def code_compiler(compiled: Compiled) -> Compiler:
     first = next((one for one in compiled.objects[:-1] if one.suffix == ".o"), None)
     if first is None:
         return Compiler("", " ".join(compiled.options))
-    found = compiler_of_object(ELFFile(BytesIO(Elf(first.read_bytes()).relocated())))
+    found = compiler_of_object(Elf(first.read_bytes()))
     given = [one for one in compiled.options if one not in found.flags.split() and not one.startswith("-O")]
     return Compiler(found.name, " ".join([found.flags, *given]).strip())
 

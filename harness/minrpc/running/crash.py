@@ -6,11 +6,7 @@ from __future__ import annotations
 import re
 import signal
 from pathlib import Path
-from typing import Any, Final, NamedTuple
-
-from elftools.dwarf.compileunit import CompileUnit
-from elftools.dwarf.dwarfinfo import DWARFInfo
-from elftools.elf.elffile import ELFFile
+from typing import Final
 
 from minrpc.counters.image import Image
 from minrpc.firmware.firmware import Firmware
@@ -22,16 +18,8 @@ _ADDRESS: Final = re.compile(r"\b(pc|lr|ra|sepc|mepc|epc) (0x[0-9a-f]+)")
 _LINES: Final = 12
 # QEMU's registers of an Arm core that has locked up.
 _STACK_POINTER: Final = re.compile(r"\bR13=([0-9a-f]{8})\b")
-_FROM_DWARF_5: Final = 5
 _RISCV_STACK_POINTER: Final = re.compile(r"\bx2/sp +([0-9a-f]+)\b")
 _WHY: Final = "endless recursion, or arrays on the stack that are too large"
-
-
-class Place(NamedTuple):
-    """A line of a source file, as the debug information names it."""
-
-    file: str
-    line: int
 
 
 def crash_places(firmware: Firmware, console: str) -> list[str]:
@@ -49,8 +37,8 @@ def crash_places(firmware: Firmware, console: str) -> list[str]:
         looked_up = (address & ~1 if image.shift else address) - (register != "pc" and register != "mepc")
         function = image.function_at(looked_up)
         if function is not None:
-            place = line_at(firmware.elf, looked_up)
-            at = f", at {_shown(firmware.source(place.file))}:{place.line}" if place else ""
+            line = image.program.line_at(looked_up)
+            at = f", at {_shown(firmware.source(line.file))}:{line.number}" if line else ""
             found.append(f"{register} 0x{address:x} is in {function.name}{at}")
     return found
 
@@ -91,55 +79,6 @@ def below_memory(firmware: Firmware, registers: str) -> list[str]:
     if at >= lowest:
         return []
     return [f"the stack ran out: its pointer is 0x{at:x}, the memory begins at 0x{lowest:x}: {_WHY}"]
-
-
-def line_at(elf: Path, address: int) -> Place | None:
-    """The line that the code at `address` comes from; None where the debug information has none."""
-    with elf.open("rb") as stream:
-        file = ELFFile(stream)
-        if not file.has_dwarf_info():
-            return None
-        dwarf = file.get_dwarf_info()
-        units = _units_at(dwarf, address)
-        return next((place for unit in units if (place := _line_in(dwarf, unit, address))), None)
-
-
-def _units_at(dwarf: DWARFInfo, address: int) -> list[CompileUnit]:
-    """The unit that has the address, by .debug_aranges; all of them where there is no such section."""
-    ranges = dwarf.get_aranges()
-    offset = ranges.cu_offset_at_addr(address) if ranges else None
-    return [dwarf.get_CU_at(offset)] if offset is not None else list(dwarf.iter_CUs())
-
-
-def _line_in(dwarf: DWARFInfo, unit: CompileUnit, address: int) -> Place | None:
-    program = dwarf.line_program_for_CU(unit)
-    if program is None:
-        return None
-    before = None
-    for entry in program.get_entries():
-        state = entry.state
-        if state is None:
-            continue
-        if before is not None and before.address <= address < state.address:
-            return Place(_file_name(program.header, before.file), before.line)
-        before = None if state.end_sequence else state
-    return None
-
-
-def _file_name(header: Any, index: int) -> str:  # noqa: ANN401 - as pyelftools has it
-    """The path of a file of the line program, which counts from 0 since DWARF 5 and from 1 before."""
-    first = 0 if header["version"] >= _FROM_DWARF_5 else 1
-    entry = header["file_entry"][index - first]
-    name = _text(entry["name"])
-    directories = [_text(one) for one in header["include_directory"]]
-    place = entry["dir_index"] - first
-    if name.startswith("/") or not 0 <= place < len(directories):
-        return name
-    return f"{directories[place]}/{name}"
-
-
-def _text(value: object) -> str:
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
 
 
 def _shown(path: Path) -> Path:

@@ -16,12 +16,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
-from elftools.construct.lib.container import Container
-from elftools.elf.constants import P_FLAGS, SH_FLAGS
-from elftools.elf.elffile import ELFFile
-from elftools.elf.sections import Section, SymbolTableSection
-
-from minrpc.sizes.origins import Origins
+from minrpc.program import Elf, read_program
+from minrpc.program.elf import CHOSEN_AT_START, FUNCTION, NO_TYPE, OBJECT, Section, Segment
+from minrpc.program.origins import Origins
 
 Memory = Literal["flash", "ram"]
 MEMORIES: Final[tuple[Memory, ...]] = ("flash", "ram")
@@ -33,8 +30,7 @@ NO_SYMBOL: Final = "(no symbol)"
 """Bytes of a section that no symbol claims: strings, tables that the linker made, stacks."""
 NO_DEBUG: Final = "(no debug information)"
 
-_NO_BITS: Final = "SHT_NOBITS"
-_TYPES: Final = frozenset({"STT_FUNC", "STT_OBJECT", "STT_LOOS"})
+_TYPES: Final = frozenset({FUNCTION, OBJECT, CHOSEN_AT_START})
 _FIRMWARE: Final = "zephyr-app"
 _OWN: Final = (["bench"], ["operators"], ["ports"], ["runtime"])
 """What is in it."""
@@ -128,14 +124,12 @@ def program_sizes(elf: Path, *, files: bool = True) -> ProgramSizes:
 
     files: look for the sources in its debug information, which takes seconds for a large one.
     """
-    with elf.open("rb") as stream:
-        file = ELFFile(stream)
-        sections = [_section(one) for one in file.iter_sections() if _allocated(one)]
-        regions = [_region(one.header) for one in file.iter_segments("PT_LOAD") if one["p_memsz"]]
-        symbols = _symbols(file)
-        origins = Origins(file) if files else None
-        flash = flash_of(file)
-    placed = [*_stored(sections, regions), *_written(sections, flash)]
+    program = read_program(elf)
+    sections = [section for section in program.elf.sections if section.allocated and section.size]
+    regions = [_region(segment) for segment in program.elf.segments]
+    symbols = _symbols(program.elf)
+    origins = Origins(program) if files else None
+    placed = [*_stored(sections, regions), *_written(program.elf)]
     pieces = [
         Piece(memory, name, at, end - at, symbol, _file(origins, at, symbol))
         for memory, name, start, stop in placed
@@ -146,27 +140,9 @@ def program_sizes(elf: Path, *, files: bool = True) -> ProgramSizes:
 
 def totals(elf: Path) -> tuple[int, int]:
     """Flash and RAM, without what takes them."""
-    with elf.open("rb") as stream:
-        file = ELFFile(stream)
-        flash = sum(one["p_filesz"] for one in file.iter_segments("PT_LOAD"))
-        sections = [_section(one) for one in file.iter_sections() if _allocated(one)]
-        written = list(_written(sections, flash_of(file)))
-    return flash, sum(end - start for _, _, start, end in written)
-
-
-def flash_of(file: ELFFile) -> list[range]:
-    """Addresses of segments with code that run where they are stored, in a program whose data are copied.
-
-    A section in there may be called writable, as vectors made by an assembler are: it is no RAM.
-    """
-    segments = [one.header for one in file.iter_segments("PT_LOAD") if one["p_filesz"]]
-    if all(one.p_vaddr == one.p_paddr for one in segments):
-        return []
-    return [
-        range(one.p_vaddr, one.p_vaddr + one.p_filesz)
-        for one in segments
-        if one.p_vaddr == one.p_paddr and one.p_flags & P_FLAGS.PF_X
-    ]
+    program = read_program(elf).elf
+    flash = sum(segment.stored for segment in program.segments)
+    return flash, sum(end - start for _, _, start, end in _written(program))
 
 
 def component_of(file: str) -> str:
@@ -209,58 +185,25 @@ def cut(start: int, end: int, symbols: Iterable[Symbol]) -> Iterator[tuple[int, 
         yield at, end, None
 
 
-class _Section(NamedTuple):
-    name: str
-    start: int
-    size: int
-    stored: bool
-    written: bool
-    thread_local: bool
-
-
-def _allocated(section: Section) -> bool:
-    header = section.header
-    return bool(header.sh_flags & SH_FLAGS.SHF_ALLOC) and header.sh_size > 0
-
-
-def _section(section: Section) -> _Section:
-    header = section.header
-    flags = header.sh_flags
-    return _Section(
-        name=section.name,
-        start=header.sh_addr,
-        size=header.sh_size,
-        stored=header.sh_type != _NO_BITS,
-        written=bool(flags & SH_FLAGS.SHF_WRITE) and not flags & SH_FLAGS.SHF_EXECINSTR,
-        thread_local=bool(flags & SH_FLAGS.SHF_TLS),
-    )
-
-
-def _region(one: Container) -> Region:
-    flags = one.p_flags
-    access = "".join(letter if flags & bit else "-" for letter, bit in (("r", 4), ("w", 2), ("x", 1)))
-    return Region(
-        one.p_vaddr,
-        one.p_paddr,
-        one.p_memsz,
-        one.p_filesz,
-        access,
-    )
+def _region(segment: Segment) -> Region:
+    leave = ((segment.readable, "r"), (segment.writable, "w"), (segment.executable, "x"))
+    access = "".join(letter if given else "-" for given, letter in leave)
+    return Region(segment.address, segment.loaded_at, segment.size, segment.stored, access)
 
 
 _Place = tuple[Memory, str, int, int]
 
 
-def _stored(sections: Sequence[_Section], regions: Sequence[Region]) -> Iterator[_Place]:
+def _stored(sections: Sequence[Section], regions: Sequence[Region]) -> Iterator[_Place]:
     """What each load segment has in the file, by section, and what lies before, between and behind them."""
     for region in regions:
         at, end = region.address, region.address + region.stored
         first = True
-        for one in sorted(sections, key=lambda one: one.start):
+        for one in sorted(sections, key=lambda one: one.address):
             # Zeroes of each thread's own have an address, but no room.
             if one.thread_local and not one.stored:
                 continue
-            start, stop = max(one.start, at), min(one.start + one.size, end)
+            start, stop = max(one.address, at), min(one.address + one.size, end)
             if start >= stop:
                 continue
             if start > at:
@@ -271,31 +214,25 @@ def _stored(sections: Sequence[_Section], regions: Sequence[Region]) -> Iterator
             yield "flash", HEADERS if first else PADDING, at, end
 
 
-def _written(sections: Sequence[_Section], flash: Sequence[range]) -> Iterator[_Place]:
-    for one in sections:
-        if any(one.start in addresses for addresses in flash):
-            continue
-        if one.written and not (one.thread_local and not one.stored):
-            yield "ram", one.name, one.start, one.start + one.size
+def _written(elf: Elf) -> Iterator[_Place]:
+    for section in elf.sections:
+        takes_room = section.allocated and section.size and (section.stored or not section.thread_local)
+        if takes_room and elf.writes(section):
+            yield "ram", section.name, section.address, section.address + section.size
 
 
-def _symbols(file: ELFFile) -> list[Symbol]:
+def _symbols(elf: Elf) -> list[Symbol]:
     """Of several at an address the largest; those that a linker script made have neither type nor size."""
-    thumb = file["e_machine"] == "EM_ARM"
     found: dict[int, Symbol] = {}
-    for table in file.iter_sections():
-        if not isinstance(table, SymbolTableSection):
+    for symbol in elf.symbols:
+        kind, size = symbol.kind, symbol.size
+        claims = kind in _TYPES or (kind == NO_TYPE and size)
+        if not claims or not symbol.placed or (kind == OBJECT and not size):
             continue
-        for one in table.iter_symbols():
-            kind, size = one["st_info"]["type"], one["st_size"]
-            claims = kind in _TYPES or (kind == "STT_NOTYPE" and size)
-            if not claims or not isinstance(one["st_shndx"], int) or (kind == "STT_OBJECT" and not size):
-                continue
-            start = one["st_value"] & ~1 if thumb and kind == "STT_FUNC" else one["st_value"]
-            new = Symbol(start, size, one.name)
-            before = found.get(start)
-            if before is None or (-new.size, new.name) < (-before.size, before.name):
-                found[start] = new
+        new = Symbol(elf.start_of(symbol), size, symbol.name)
+        before = found.get(new.start)
+        if before is None or (-new.size, new.name) < (-before.size, before.name):
+            found[new.start] = new
     return [found[start] for start in sorted(found)]
 
 

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from minrpc.library.arguments import plan_call
-from minrpc.library.c_types import AlignmentLimits, Declarations
-from minrpc.library.debug_info import read_declarations
 from minrpc.library.structs import StructValue, make_struct
 from minrpc.library.thunks import callable_functions, thunk_source
+from minrpc.program import Elf
+from minrpc.program.c_types import AlignmentLimits, Declarations
+from minrpc.program.debug_info import read_declarations
 from minrpc.wire.values import Handle
 
 _STUB = """
@@ -39,7 +40,7 @@ class HostLibrary:
         source.write_text(text)
         stub.write_text(_STUB)
         _run("gcc", "-g", "-fPIC", "-fno-ipa-icf", *flags, "-c", source, "-o", compiled)
-        self.declarations: Declarations = read_declarations(compiled.read_bytes())
+        self.declarations: Declarations = read_declarations(Elf(compiled.read_bytes()))
         self.functions = {
             one.name: one
             for one in callable_functions(self.declarations.functions.values(), AlignmentLimits())

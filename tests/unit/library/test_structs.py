@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from minrpc.library.c_types import Field, Pointer, Record, Scalar
 from minrpc.library.structs import StructValue, bytes_of, make_struct
+from minrpc.program.c_types import Field, Pointer, Record, Scalar
 
 INT = Scalar("int", 4, "int")
 UNSIGNED = Scalar("unsigned int", 4, "uint")

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from minrpc.errors import ModuleError
+from minrpc.program import Elf
 from minrpc.tvm.code.modules import adapter_source, defined_functions, load_tvm, parts
 
 
@@ -35,7 +36,7 @@ def test_the_adapter_compiles_without_a_warning(tmp_path: Path) -> None:
     (tmp_path / "a.c").write_text(text)
     command = ["gcc", "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-c", "a.c"]
     subprocess.run(command, cwd=tmp_path, check=True)
-    defined = defined_functions((tmp_path / "a.o").read_bytes())
+    defined = defined_functions(Elf((tmp_path / "a.o").read_bytes()))
     assert defined == ["TVMFFIErrorSetRaisedFromCStrParts", "TVMFFIErrorSetRaisedFromCStr"]
 
 

@@ -7,11 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from elftools.elf.constants import SH_FLAGS
-from elftools.elf.elffile import ELFFile
-
 from minrpc.firmware.cache import scratch
 from minrpc.library.toolset import Toolset, run_tool
+from minrpc.program import Elf
 
 # Tables for unwinding: no program of these keeps them for C code.
 _UNWINDING: Final = (".eh_frame", ".ARM.ex")
@@ -35,13 +33,11 @@ def linked_sizes(objects: Sequence[Path], entries: Sequence[str], toolset: Tools
 
 def _sizes(path: Path) -> LinkedSizes:
     code = data = 0
-    with path.open("rb") as stream:
-        for section in ELFFile(stream).iter_sections():
-            flags, size = section["sh_flags"], section["sh_size"]
-            if not flags & SH_FLAGS.SHF_ALLOC or section.name.startswith(_UNWINDING):
-                continue
-            if flags & SH_FLAGS.SHF_WRITE:
-                data += size
-            else:
-                code += size
+    for section in Elf(path.read_bytes()).sections:
+        if not section.allocated or section.name.startswith(_UNWINDING):
+            continue
+        if section.writable:
+            data += section.size
+        else:
+            code += section.size
     return LinkedSizes(code, data)

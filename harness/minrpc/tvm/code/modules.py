@@ -19,22 +19,19 @@ from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
-from elftools.common.exceptions import ELFError
-from elftools.construct import ConstructError
-from elftools.elf.elffile import ELFFile
-from elftools.elf.relocation import RelocationSection
-from elftools.elf.sections import SymbolTableSection
 
 from minrpc.client import RemoteArray, Session
 from minrpc.errors import ModuleError
 from minrpc.firmware import Firmware
 from minrpc.firmware.cache import cache_home, kept, scratch
 from minrpc.library import LoadedLibrary
-from minrpc.library.c_types import Declarations
 from minrpc.library.compiling import Compiled, Sources, compile_file, compile_text
 from minrpc.library.loading import firmware_of, load_compiled
 from minrpc.library.thunks import registry_source
 from minrpc.library.toolset import Toolset, program_facts, toolset_of
+from minrpc.program import Elf, NotElfError
+from minrpc.program.c_types import Declarations
+from minrpc.program.elf import FUNCTION, GLOBAL, UNDEFINED
 from minrpc.tvm.code.export import SUPPORT
 from minrpc.tvm.code.targets import float16_flags, misfit
 from minrpc.wire.dtypes import BOOLEAN
@@ -42,17 +39,6 @@ from minrpc.wire.dtypes import BOOLEAN
 PREFIX: Final = "__tvm_ffi_"
 
 _SOURCES: Final = (".c", ".cc", ".o")
-# What reading a damaged ELF file raises, there is no one base of it.
-_DAMAGE: Final = (
-    ELFError,
-    ConstructError,
-    ArithmeticError,
-    AssertionError,
-    AttributeError,
-    LookupError,
-    TypeError,
-    ValueError,
-)
 # What generated code has beside its functions.
 _NOT_FUNCTIONS: Final = ("__tvm_", "_GLOBAL_", "tvmgen_")
 # An LLVM object calls these through weak pointers, which stay NULL unless somebody gives them.
@@ -224,10 +210,10 @@ def compile_module(name: str, content: bytes, toolset: Toolset) -> tuple[Compile
 def _functions(name: str, content: bytes, toolset: Toolset) -> list[str]:
     """What an object defines. Raises ModuleError for one that is damaged, or of another processor."""
     try:
-        file = ELFFile(BytesIO(content))
-        given = (file["e_machine"], file.elfclass)
-        found, used = defined_functions(content), _used(file)
-    except _DAMAGE as error:
+        elf = Elf(content)
+        given = (elf.machine, elf.bits)
+        found, used = defined_functions(elf), elf.used()
+    except NotElfError as error:
         raise ModuleError(f"{name} has an object that can't be read: {error}") from error
     facts = program_facts(toolset.elf)
     due = (facts.machine, facts.bits)
@@ -292,31 +278,13 @@ def parts(name: str, content: bytes) -> list[tuple[str, bytes]]:
     return found
 
 
-def defined_functions(content: bytes) -> list[str]:
-    """The names of the functions that an ELF object defines for others."""
-    table = ELFFile(BytesIO(content)).get_section_by_name(".symtab")
-    if not isinstance(table, SymbolTableSection):
-        return []
+def defined_functions(elf: Elf) -> list[str]:
+    """The names of the functions that an object defines for others."""
     return [
-        one.name
-        for one in table.iter_symbols()
-        if one["st_info"]["type"] == "STT_FUNC"
-        and one["st_info"]["bind"] == "STB_GLOBAL"
-        and one["st_shndx"] != "SHN_UNDEF"
+        symbol.name
+        for symbol in elf.symbols
+        if symbol.kind == FUNCTION and symbol.bind == GLOBAL and symbol.section != UNDEFINED
     ]
-
-
-def _used(file: ELFFile) -> set[str]:
-    """The names of the symbols that an object's code and data refer to."""
-    found = set()
-    for section in file.iter_sections():
-        if not isinstance(section, RelocationSection) or ".debug" in section.name:
-            continue
-        table = file.get_section(section["sh_link"])
-        if isinstance(table, SymbolTableSection):
-            numbers = {one["r_info_sym"] for one in section.iter_relocations()}
-            found |= {table.get_symbol(number).name for number in numbers}
-    return found
 
 
 def adapter_source(symbols: Sequence[str]) -> tuple[tuple[str, ...], str]:

@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from minrpc.firmware.provenance import compiler_of, floating_point
+from minrpc.program.compiler import compiler_of, floating_point
 
 ARM, RISCV = "arm-none-eabi-gcc", "riscv64-unknown-elf-gcc"
 SOURCE = "float twice(float x)\n{\n\treturn 2.0f * x;\n}\n"

@@ -11,38 +11,40 @@ from typing import Final
 from elftools.dwarf.compileunit import CompileUnit
 from elftools.dwarf.die import DIE
 from elftools.dwarf.ranges import BaseAddressEntry
-from elftools.elf.elffile import ELFFile
-from elftools.elf.sections import SymbolTableSection
+
+from minrpc.program.elf import LOCAL, SOURCE_FILE, Elf
+from minrpc.program.lines import source_path
+from minrpc.program.program import Program
 
 _ADDRESS: Final = 0x03  # DW_OP_addr
 
 
 class Origins:
-    """The sources of the program in `file`.
+    """The sources of a program.
 
     What is defined at the top of a source is looked up by its address. A variable inside of a function is a
     local symbol: the symbol table has it behind the name of its source, without a directory, which is used
     where just one source of the program has that name.
     """
 
-    def __init__(self, file: ELFFile) -> None:
+    def __init__(self, program: Program) -> None:
         self._at: dict[int, str] = {}
         units: list[tuple[int, int, str]] = []
         by_name: dict[str, set[str]] = {}
-        if file.has_dwarf_info():
-            size = file.elfclass // 8
-            for unit in file.get_dwarf_info().iter_CUs():
-                top = unit.get_top_DIE()
-                path = _path(top)
-                if not path:
-                    continue
-                by_name.setdefault(posixpath.basename(path), set()).add(path)
-                low, high = _range(top)
-                if high > low:
-                    units.append((low, high, path))
-                self._at.update((address, path) for address in _addresses(unit, size))
+        size = program.elf.bits // 8
+        for unit in program.units():
+            top = unit.get_top_DIE()
+            path = _path(top)
+            if not path:
+                continue
+            by_name.setdefault(posixpath.basename(path), set()).add(path)
+            low, high = _range(top)
+            if high > low:
+                units.append((low, high, path))
+            self._at.update((address, path) for address in _addresses(unit, size))
         self._units = sorted(units)
-        self._local = _locals(file, {name: paths.pop() for name, paths in by_name.items() if len(paths) == 1})
+        single = {name: paths.pop() for name, paths in by_name.items() if len(paths) == 1}
+        self._local = _locals(program.elf, single)
 
     def file_of(self, address: int, symbol: str) -> str | None:
         """The source; None where nothing tells."""
@@ -61,7 +63,7 @@ def _path(top: DIE) -> str:
     if name is None or not isinstance(name.value, bytes):
         return ""
     where = directory.value.decode(errors="replace") if directory else ""
-    return posixpath.normpath(posixpath.join(where, name.value.decode(errors="replace")))
+    return source_path(where, name.value.decode(errors="replace"))
 
 
 def _range(die: DIE) -> tuple[int, int]:
@@ -100,19 +102,13 @@ def _starts(function: DIE, unit: CompileUnit) -> Iterator[int]:
         yield low.value
 
 
-def _locals(file: ELFFile, paths: dict[str, str]) -> dict[tuple[int, str], str]:
+def _locals(elf: Elf, paths: dict[str, str]) -> dict[tuple[int, str], str]:
     """Local symbols by address and name: they follow the symbol that names their source (STT_FILE)."""
     found: dict[tuple[int, str], str] = {}
-    thumb = file["e_machine"] == "EM_ARM"
-    for table in file.iter_sections():
-        if not isinstance(table, SymbolTableSection):
-            continue
-        source = None
-        for one in table.iter_symbols():
-            info = one["st_info"]
-            if info["type"] == "STT_FILE":
-                source = paths.get(posixpath.basename(one.name))
-            elif source and info["bind"] == "STB_LOCAL":
-                start = one["st_value"] & ~1 if thumb and info["type"] == "STT_FUNC" else one["st_value"]
-                found[start, one.name] = source
+    source = None
+    for symbol in elf.symbols:
+        if symbol.kind == SOURCE_FILE:
+            source = paths.get(posixpath.basename(symbol.name))
+        elif source and symbol.bind == LOCAL:
+            found[elf.start_of(symbol), symbol.name] = source
     return found

@@ -5,11 +5,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from elftools.elf.elffile import ELFFile
+from elftools.dwarf.compileunit import CompileUnit
+
+from minrpc.program.debug_info import object_units
+from minrpc.program.elf import Elf
+from minrpc.program.program import Program, read_program
 
 # What a flag must not say: where the sources were.
 _PLACES = re.compile(r"^-(?:ffile-prefix-map|fmacro-prefix-map|fdebug-prefix-map|imacros|I|include)")
@@ -30,19 +34,17 @@ def compiler_of(elf: Path, source: str = "operators.c") -> Compiler:
 
     From DW_AT_producer of the compilation units, else from the section .comment, which has no flags.
     """
-    with elf.open("rb") as stream:
-        file = ELFFile(stream)
-        producers = list(_producers(file))
-        comment = file.get_section_by_name(".comment")
-        fallback = comment.data().split(b"\0")[0].decode() if comment else ""
+    program = read_program(elf)
+    producers = list(_producers(program.units()))
+    fallback = (program.elf.section(".comment") or b"").split(b"\0")[0].decode()
     own = [producer for name, producer in producers if name.endswith(f"/{source}")]
     counted = Counter(own or [producer for _, producer in producers])
     return split_producer(counted.most_common(1)[0][0]) if counted else Compiler(fallback, "")
 
 
-def compiler_of_object(file: ELFFile) -> Compiler:
-    """What compiled an object whose references are filled in: of levels of optimization the last counts."""
-    _, producer = next(_producers(file, relocate=False), ("", ""))
+def compiler_of_object(elf: Elf) -> Compiler:
+    """What compiled an object: of levels of optimization the last counts."""
+    _, producer = next(_producers(object_units(elf)), ("", ""))
     found = split_producer(producer)
     flags = found.flags.split()
     levels = [place for place, flag in enumerate(flags) if flag.startswith("-O")]
@@ -55,16 +57,14 @@ def floating_point(elf: Path) -> str:
 
     From what the linker notes for ARM and RISC-V, else from the compiler's flags.
     """
-    with elf.open("rb") as stream:
-        file = ELFFile(stream)
-        machine = file["e_machine"]
-        if machine == "EM_ARM":
-            noted = _attributes(file, ".ARM.attributes")
-            return _of_width(bool(noted.get("TAG_FP_ARCH")), noted.get("TAG_ABI_HARDFP_USE") != 1)
-        if machine == "EM_RISCV":
-            extensions = str(_attributes(file, ".riscv.attributes").get("TAG_ARCH", "")).split("_")
-            return _of_width(_has(extensions, "f"), _has(extensions, "d"))
-    if machine not in _WITH_FPU:
+    program = read_program(elf)
+    if program.machine == "EM_ARM":
+        noted = attributes_of(program, ".ARM.attributes")
+        return _of_width(bool(noted.get("TAG_FP_ARCH")), noted.get("TAG_ABI_HARDFP_USE") != 1)
+    if program.machine == "EM_RISCV":
+        extensions = str(attributes_of(program, ".riscv.attributes").get("TAG_ARCH", "")).split("_")
+        return _of_width(_has(extensions, "f"), _has(extensions, "d"))
+    if program.machine not in _WITH_FPU:
         return ""
     flags = compiler_of(elf).flags.split()
     return _of_width(not any(flag in _NO_FPU for flag in flags), True)
@@ -79,9 +79,9 @@ def _has(extensions: Sequence[str], letter: str) -> bool:
     return any(re.fullmatch(rf"{letter}\d+p\d+", one) for one in extensions)
 
 
-def _attributes(file: ELFFile, name: str) -> dict[str, object]:
-    """What is noted of the whole program, by tag."""
-    section: Any = file.get_section_by_name(name)
+def attributes_of(program: Program, name: str) -> dict[str, object]:
+    """What the section `name` notes of the whole program, by tag: ".ARM.attributes", ".riscv.attributes"."""
+    section: Any = program.file.get_section_by_name(name)
     if section is None:
         return {}
     return {
@@ -100,10 +100,8 @@ def split_producer(producer: str) -> Compiler:
     return Compiler(" ".join(words[:first]), " ".join(flags))
 
 
-def _producers(file: ELFFile, *, relocate: bool = True) -> Iterator[tuple[str, str]]:
-    if not file.has_dwarf_info():
-        return
-    for unit in file.get_dwarf_info(relocate_dwarf_sections=relocate).iter_CUs():
+def _producers(units: Iterable[CompileUnit]) -> Iterator[tuple[str, str]]:
+    for unit in units:
         attributes = unit.get_top_DIE().attributes
         if "DW_AT_producer" in attributes and "DW_AT_name" in attributes:
             name, producer = (attributes[key].value.decode() for key in ("DW_AT_name", "DW_AT_producer"))

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Final
 
 from minrpc.errors import ConfigurationError
-from minrpc.library.c_types import CType, Declarations, Function, Variable
-from minrpc.library.debug_info import UNTYPED, add_function, read_declarations
-from minrpc.library.elf_tables import FUNCTION, Elf
+from minrpc.program.c_types import CType, Declarations, Function, Variable
+from minrpc.program.debug_info import UNTYPED, add_function, read_declarations
+from minrpc.program.elf import FUNCTION, Elf
 
 _ARCHIVE: Final = b"!<arch>\n"
 _MEMBER: Final = 60
@@ -23,7 +23,7 @@ def read_objects(paths: Sequence[Path], contents: Sequence[bytes]) -> Declaratio
     """
     return merged(
         [
-            read_declarations(member)
+            read_declarations(Elf(member))
             for path, content in zip(paths, contents, strict=True)
             for member in members(path, content)
         ]

@@ -13,7 +13,7 @@ from elftools.dwarf.die import DIE, AttributeValue
 from elftools.dwarf.dwarf_expr import DWARFExprParser
 from elftools.elf.elffile import ELFFile
 
-from minrpc.library.c_types import (
+from minrpc.program.c_types import (
     VOID,
     Array,
     CType,
@@ -31,7 +31,7 @@ from minrpc.library.c_types import (
     Typedef,
     Variable,
 )
-from minrpc.library.elf_tables import Elf
+from minrpc.program.elf import Elf
 
 # DW_ATE_*
 _ENCODINGS: Final[dict[int, tuple[Kind, bool]]] = {
@@ -75,16 +75,22 @@ OVERLOADED: Final = 'it is overloaded: call the one that is meant by an extern "
 """Why a C++ function can't be called that shares its name with others."""
 
 
-def read_declarations(program: bytes) -> Declarations:
+def read_declarations(elf: Elf) -> Declarations:
     """What an ELF file, relocatable or linked, declares with external linkage, and its types.
 
     Empty without debug information.
     """
-    file = ELFFile(BytesIO(Elf(program).relocated()))
-    assert file.little_endian, "targets are little-endian"
+    return _declared_by(object_units(elf))
+
+
+def object_units(elf: Elf) -> Iterator[CompileUnit]:
+    """The compilation units of an ELF file, with references filled in; none without debug information."""
+    assert elf.little_endian, "targets are little-endian"
+    file = ELFFile(BytesIO(elf.relocated()))
     if not file.has_dwarf_info():
-        return Declarations()
-    return _declared_by(file.get_dwarf_info(relocate_dwarf_sections=False).iter_CUs())
+        return iter(())
+    units: Iterator[CompileUnit] = file.get_dwarf_info(relocate_dwarf_sections=False).iter_CUs()
+    return units
 
 
 def declarations_of(unit: CompileUnit) -> Declarations:

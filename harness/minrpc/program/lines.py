@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From addresses to lines of source, as the line tables of debug information have them (DWARF, 6.2)."""
+
+from __future__ import annotations
+
+import posixpath
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from elftools.dwarf.compileunit import CompileUnit
+from elftools.dwarf.lineprogram import LineProgram
+
+
+class Line(NamedTuple):
+    """A line of a source file. file: its whole path, as the compiler was told it."""
+
+    file: str
+    number: int
+
+
+class LineTable:
+    """Source lines of the code of compilation units."""
+
+    def __init__(self, units: Iterable[CompileUnit]) -> None:
+        # Of several rows at an address the last one counts, as binutils has it. Sorting is stable.
+        rows = sorted((row for unit in units for row in _rows(unit)), key=lambda row: row[:2])
+        self._starts = [start for start, _, _ in rows]
+        self._lines = [line for _, _, line in rows]
+
+    def at(self, address: int) -> Line | None:
+        """The source line of the code at `address`; None where nothing tells."""
+        index = bisect_right(self._starts, address) - 1
+        return self._lines[index] if index >= 0 else None
+
+    @property
+    def starts(self) -> list[tuple[int, Line]]:
+        """Where code of each line begins, by address: several lines may begin at one."""
+        return [
+            (start, line) for start, line in zip(self._starts, self._lines, strict=True) if line is not None
+        ]
+
+
+def line_in(unit: CompileUnit, address: int) -> Line | None:
+    """The source line of the code at `address` if the unit has that code."""
+    return LineTable([unit]).at(address)
+
+
+def source_path(root: str, *parts: str) -> str:
+    """The whole path of a source. root: the directory in which the compiler ran."""
+    return posixpath.normpath(posixpath.join(root, *parts))
+
+
+def _rows(unit: CompileUnit) -> Iterator[tuple[int, bool, Line | None]]:
+    """Where each row begins, and its line. An end counts only where no other row begins: it sorts first."""
+    program = unit.dwarfinfo.line_program_for_CU(unit)
+    if program is None:
+        return
+    root = unit.get_top_DIE().attributes.get("DW_AT_comp_dir")
+    names = _names(program, _text(root.value) if root else "")
+    for entry in program.get_entries():
+        state = entry.state
+        # A sequence at 0 that the linker dropped has no code; one that is code there has a vector table.
+        if state is None:
+            continue
+        if state.end_sequence:
+            yield state.address, False, None
+        elif state.line:
+            yield state.address, True, Line(names.get(state.file, "?"), state.line)
+
+
+def _names(program: LineProgram, root: str) -> dict[int, str]:
+    """The files of a line program by number: in DWARF 5 from 0 on, before from 1."""
+    header = program.header
+    directories = [_text(one) for one in header.include_directory]
+    first = 0 if header.version >= 5 else 1
+    if first:
+        directories.insert(0, root)
+    names = {}
+    for number, entry in enumerate(header.file_entry, first):
+        directory = directories[entry.dir_index] if entry.dir_index < len(directories) else ""
+        names[number] = source_path(root, directory, _text(entry.name))
+    return names
+
+
+def _text(name: object) -> str:
+    return name.decode(errors="replace") if isinstance(name, bytes) else str(name)

@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A linked program: symbols, functions, source lines and types, each read on first use and kept."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from io import BytesIO
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from elftools.dwarf.compileunit import CompileUnit
+from elftools.dwarf.die import DIE
+from elftools.dwarf.dwarfinfo import DWARFInfo
+from elftools.elf.elffile import ELFFile
+
+from minrpc.program.c_types import CType, Declarations, Function, Variable
+from minrpc.program.debug_info import declarations_of, read_declarations
+from minrpc.program.elf import FUNCTION, GLOBAL, HIDDEN, LOCAL, UNDEFINED, WEAK, Elf, Symbol
+from minrpc.program.lines import Line, LineTable, line_in
+
+_C_NAME: Final = re.compile(r"[A-Za-z_]\w*")
+_NOTE_HEADER: Final = 16  # Of a note whose name is "GNU": three numbers, and the name.
+_PROGRAMS: Final = 8
+
+
+class CodeRange(NamedTuple):
+    """Machine code of a function: from `start` up to, not including, `end`."""
+
+    start: int
+    end: int
+    name: str
+
+
+@dataclass(frozen=True)
+class Symbols:
+    """addresses: by the linker's name, functions' as C pointers have them. sizes: of functions and variables,
+    in bytes."""
+
+    addresses: Mapping[str, int]
+    sizes: Mapping[str, int]
+
+
+class Program:
+    """The ELF file `name` with this content. Raises NotElfError for another file."""
+
+    def __init__(self, name: str, content: bytes) -> None:
+        self.name = name
+        self.elf = Elf(content)
+        self.machine = self.elf.machine
+        self._units: dict[int, Declarations] = {}
+
+    @cached_property
+    def file(self) -> ELFFile:
+        """The file as pyelftools reads it."""
+        return ELFFile(BytesIO(self.elf.content))
+
+    def dwarf(self) -> DWARFInfo | None:
+        """Its debug information, None without. Each call gives another, for a walk over all of it."""
+        return self.file.get_dwarf_info(relocate_dwarf_sections=False) if self.file.has_dwarf_info() else None
+
+    def units(self) -> Iterator[CompileUnit]:
+        """All compilation units; none without debug information."""
+        dwarf = self.dwarf()
+        return iter(()) if dwarf is None else dwarf.iter_CUs()
+
+    @cached_property
+    def symbols(self) -> Symbols:
+        """Addresses and sizes of its global symbols that C can name."""
+        entries = list(self._named_in_c())
+        return Symbols({one.name: one.value for one in entries}, {one.name: one.size for one in entries})
+
+    @cached_property
+    def function_names(self) -> list[str]:
+        """All functions that another file could call."""
+        return sorted({one.name for one in self._named_in_c() if one.kind == FUNCTION})
+
+    @cached_property
+    def functions(self) -> tuple[CodeRange, ...]:
+        """By address, not overlapping: a symbol without a size goes on to the next one."""
+        return tuple(_ranges(self.elf))
+
+    def function_at(self, address: int) -> CodeRange | None:
+        """The function whose code is at `address`."""
+        index = bisect_right(self._starts, address) - 1
+        if index < 0 or address >= self.functions[index].end:
+            return None
+        return self.functions[index]
+
+    @cached_property
+    def _starts(self) -> Sequence[int]:
+        return [one.start for one in self.functions]
+
+    @cached_property
+    def lines(self) -> LineTable:
+        """Source lines of all its code: takes seconds for a large program."""
+        return LineTable(self.units())
+
+    def line_at(self, address: int) -> Line | None:
+        """The source line of the code at `address`; reads only the unit that has it, where a table tells."""
+        return next((line for unit in self._units_at(address) if (line := line_in(unit, address))), None)
+
+    @cached_property
+    def contents(self) -> Sequence[tuple[int, bytes]]:
+        """Its sections in memory: address and bytes."""
+        return self.elf.loaded()
+
+    @cached_property
+    def build_id(self) -> str:
+        """The linker's name of the program, in hexadecimal; "" where the linker was not asked for a name."""
+        note = self.elf.section(".note.gnu.build-id") or b""
+        return note[_NOTE_HEADER:].hex()
+
+    def returns_from(self, name: str) -> list[int]:
+        """Addresses behind the calls of the function `name`, by GCC's and clang's call-site information."""
+        return sorted(
+            at
+            for unit in self.units()
+            if (called := {die.offset for die in _functions_of(unit) if _name(die) == name})
+            for die in unit.iter_DIEs()
+            for at in _return_of(die, called)
+        )
+
+    def function(self, name: str) -> Function | None:
+        """The function `name` with its types; None where there is no debug information of it."""
+        address = self.symbols.addresses[name] & ~self.elf.machine_bit
+        for one in self._declarations_at(address):
+            for function in one.functions.values():
+                if function.symbol == name:
+                    return function
+        return None
+
+    @cached_property
+    def everything(self) -> Declarations:
+        """All that it declares: takes seconds for a large one."""
+        return read_declarations(self.elf)
+
+    def type(self, name: str) -> CType | None:
+        """The type `name`: of the units that were read already, else of any."""
+        for one in self._units.values():
+            if name in one.types:
+                return one.types[name]
+        return self.everything.types.get(name)
+
+    def variable(self, name: str) -> Variable | None:
+        """The variable `name` of file scope."""
+        return self.everything.variables.get(name)
+
+    @cached_property
+    def _dwarf(self) -> DWARFInfo | None:
+        return self.dwarf()
+
+    def _units_at(self, address: int) -> Iterator[CompileUnit]:
+        """The unit that has the code at `address`, or, where there is no table of them, all."""
+        if self._dwarf is None:
+            return iter(())
+        table = self._dwarf.get_aranges()
+        offset = None if table is None else table.cu_offset_at_addr(address)
+        return self._dwarf.iter_CUs() if offset is None else iter([self._dwarf.get_CU_at(offset)])
+
+    def _declarations_at(self, address: int) -> Iterator[Declarations]:
+        for unit in self._units_at(address):
+            if unit.cu_offset not in self._units:
+                self._units[unit.cu_offset] = declarations_of(unit)
+            yield self._units[unit.cu_offset]
+
+    def _named_in_c(self) -> Iterator[Symbol]:
+        """A simulator hides the simulated program's symbols: those too."""
+        for one in self.elf.symbols:
+            seen = one.bind in (GLOBAL, WEAK) or (one.bind == LOCAL and one.visibility == HIDDEN)
+            if seen and one.section != UNDEFINED and _C_NAME.fullmatch(one.name):
+                yield one
+
+
+def read_program(path: Path) -> Program:
+    """The program in the file, read once for as long as the file is the same. Raises NotElfError, OSError."""
+    found = path.stat()
+    return _read(path, (found.st_mtime_ns, found.st_size, found.st_ino))
+
+
+@lru_cache(maxsize=_PROGRAMS)
+def _read(path: Path, stamp: tuple[int, int, int]) -> Program:
+    return Program(path.name, path.read_bytes())
+
+
+def _ranges(elf: Elf) -> Iterator[CodeRange]:
+    """Of several symbols at an address the one with a size, then the global one, then the first by name."""
+    found: dict[int, tuple[tuple[bool, bool, str], int]] = {}
+    for symbol in elf.symbols:
+        if symbol.kind != FUNCTION or not symbol.placed:
+            continue
+        start = elf.start_of(symbol)
+        rank = (symbol.size == 0, symbol.bind != GLOBAL, symbol.name)
+        if start not in found or rank < found[start][0]:
+            found[start] = (rank, symbol.size)
+    starts = sorted(found)
+    for start, following in zip(starts, [*starts[1:], None], strict=True):
+        (_, _, name), size = found[start]
+        end = start + size
+        if following is not None and (size == 0 or end > following):
+            end = following
+        yield CodeRange(start, max(end, start + 1), name)
+
+
+def _functions_of(unit: CompileUnit) -> Iterator[DIE]:
+    return (die for die in unit.get_top_DIE().iter_children() if die.tag == "DW_TAG_subprogram")
+
+
+def _name(die: DIE) -> str:
+    attribute = die.attributes.get("DW_AT_name")
+    return attribute.value.decode() if attribute else ""
+
+
+def _return_of(die: DIE, called: set[int]) -> Iterator[int]:
+    """DWARF 5 has names for it (3.4); before, GCC had its own tag with other attributes."""
+    if die.tag == "DW_TAG_call_site":
+        pc, origin = "DW_AT_call_return_pc", "DW_AT_call_origin"
+    elif die.tag == "DW_TAG_GNU_call_site":
+        pc, origin = "DW_AT_low_pc", "DW_AT_abstract_origin"
+    else:
+        return
+    found = die.attributes
+    if pc in found and origin in found and found[origin].value + die.cu.cu_offset in called:
+        yield found[pc].value

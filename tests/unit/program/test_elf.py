@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tables of an ELF file, against readelf; damaged files."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from minrpc.program import Elf, NotElfError, read_program
+
+_BINDS = {"LOCAL": 0, "GLOBAL": 1, "WEAK": 2}
+_SOURCE = """
+#include <stdint.h>
+extern int elsewhere(int);
+static int32_t table[100];
+const char text[] = "text";
+int32_t sum(int32_t n)
+{
+	int32_t all = 0;
+	for (int32_t i = 0; i < n; i++)
+		all += table[i];
+	return all;
+}
+int main(void)
+{
+	return sum(100);
+}
+"""
+
+
+def run(*command: str | Path, cwd: Path | None = None) -> str:
+    return subprocess.run(command, cwd=cwd, check=True, capture_output=True, text=True).stdout
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("program")
+    (directory / "sub").mkdir()
+    (directory / "sub" / "sum.c").write_text(_SOURCE)
+    run("gcc", "-g", "-O1", "-no-pie", "-o", "sum", "sub/sum.c", cwd=directory)
+    return directory / "sum"
+
+
+def test_symbols_are_those_of_readelf(program: Path) -> None:
+    rows = re.findall(
+        r"^ +\d+: ([0-9a-f]+) +(\d+|0x\w+) (\w+) +(\w+) +\w+ +(\w+) (\S+)",
+        run("readelf", "-sW", "--syms", program).partition("'.symtab'")[2],
+        re.MULTILINE,
+    )
+    told = [(int(value, 16), int(size, 0), _BINDS[bind], name) for value, size, _, bind, _, name in rows]
+    found = [(one.value, one.size, one.bind, one.name) for one in read_program(program).elf.symbols]
+    assert len(told) > 20
+    # readelf adds the version of what comes from a shared library.
+    assert [(*one, name.partition("@")[0]) for *one, name in told] == [
+        (*one, name.partition("@")[0]) for *one, name in found if name
+    ]
+
+
+def test_segments_are_those_of_readelf(program: Path) -> None:
+    rows = re.findall(r"^  LOAD +(.*)$", run("readelf", "-lW", program), re.MULTILINE)
+    told = [[int(word, 16) for word in row.split()[1:5]] for row in rows]
+    found = read_program(program).elf.segments
+    assert len(told) > 2
+    assert [[one.address, one.loaded_at, one.stored, one.size] for one in found] == told
+    assert [one.executable for one in found] == ["E" in row[50:] for row in rows]
+
+
+def test_a_line_is_addr2lines_by_either_way(program: Path) -> None:
+    known = read_program(program)
+    function = next(one for one in known.functions if one.name == "sum")
+    addresses = range(function.start, function.end)
+    told = run("addr2line", "-e", program, *(hex(one) for one in addresses)).splitlines()
+    assert len(set(told)) > 2
+    ours = [known.lines.at(one) for one in addresses]
+    assert [f"{one.file}:{one.number}" for one in ours if one] == [re.sub(r" \(.*", "", one) for one in told]
+    assert ours == [known.line_at(one) for one in addresses]
+    assert known.function_at(function.end - 1) == function
+
+
+def test_the_build_id_is_readelfs(program: Path) -> None:
+    found = re.search(r"Build ID: (\w+)", run("readelf", "-n", program))
+    assert read_program(program).build_id == (found[1] if found else "")
+
+
+def test_another_byte_order(tmp_path: Path) -> None:
+    (tmp_path / "data").write_bytes(b"12345")
+    run("objcopy", "-I", "binary", "-O", "elf32-big", "data", "big.o", cwd=tmp_path)
+    elf = Elf((tmp_path / "big.o").read_bytes())
+    assert not elf.little_endian
+    assert {one.name: one.value for one in elf.symbols if one.name.endswith(("end", "start"))} == {
+        "_binary_data_start": 0,
+        "_binary_data_end": 5,
+    }
+    assert elf.section(".data") == b"12345"
+
+
+@pytest.mark.parametrize("step", [97, 1009])
+def test_a_file_that_was_cut_off_says_so_or_reads(program: Path, step: int) -> None:
+    """Its headers are at its end: a part of it is never read as a whole."""
+    content = program.read_bytes()
+    for end in range(0, len(content), step * 5):
+        with pytest.raises(NotElfError):
+            Elf(content[:end])
+
+
+def test_a_damaged_file_raises_one_error(program: Path) -> None:
+    content = bytearray(program.read_bytes())
+    headers = int.from_bytes(content[0x28:0x30], "little")
+    for at in range(headers, len(content), 7):
+        damaged = bytearray(content)
+        damaged[at] ^= 0xFF
+        try:
+            elf = Elf(bytes(damaged))
+            assert elf.sections
+            _ = elf.symbols, elf.dynamic_symbols, elf.segments, elf.used(), elf.loaded()
+        except NotElfError:
+            pass
+
+
+def test_a_program_is_read_again_only_when_its_file_has_changed(tmp_path: Path, program: Path) -> None:
+    copy = tmp_path / "copy"
+    copy.write_bytes(program.read_bytes())
+    first = read_program(copy)
+    assert read_program(copy) is first
+    copy.write_bytes(program.read_bytes() + b"\0")
+    assert read_program(copy) is not first
