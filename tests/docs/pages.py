@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""README.md and docs/*.md as programs: their fenced blocks, and how each is run.
+"""README.md, docs/*.md and others as programs: their fenced blocks, and how each is run.
 
     ```console      lines of "$ COMMAND", which a shell runs, each with the output that it must have
-    ```python       run; with a function test_... in it, by pytest on posix
+    ```python       run; with a function test_... in it, by pytest on posix; or a file, as C is
     ```toml         minrpc.toml from there on; it must be right
     ```c            a file, named by the comment before it: <!-- negate.c -->
 
@@ -24,7 +24,12 @@ from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path(__file__).parents[2]
-PAGES: Final = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+PAGES: Final = (
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    ROOT / "CHANGELOG.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+)
 
 _BLOCK: Final = re.compile(
     r"(?:^<!-- (?P<note>.*?) -->\n\n?)?^```(?P<kind>\w*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL
@@ -54,7 +59,7 @@ class Block:
 
     def commands(self) -> Iterator[tuple[str, list[str]]]:
         """Each command of a console, with the lines that it prints."""
-        lines = self.text.splitlines()
+        lines = self.text.replace("\\\n", "").splitlines()
         for index, line in enumerate(lines):
             if line.startswith("$ "):
                 after = takewhile(lambda one: not one.startswith("$ "), lines[index + 1 :])

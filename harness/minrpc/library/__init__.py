@@ -6,7 +6,7 @@ from minrpc.errors import CompileError, GuardError, LinkerError, LoadError, Unde
 from minrpc.library.c_library import CFunction, CLibrary
 from minrpc.library.compiling import Compiled, Sources, compile_sources
 from minrpc.library.firmware_functions import FirmwareFunctions
-from minrpc.library.linked import LinkedLibrary, load_or_find, named, sources_of
+from minrpc.library.linked import LinkedLibrary, Load, load_or_find, named, sources_of
 from minrpc.library.linking import Image, link
 from minrpc.library.loaded import LoadedLibrary
 from minrpc.library.loading import firmware_of, load, load_compiled
@@ -27,6 +27,7 @@ __all__ = [
     "Image",
     "LinkedLibrary",
     "LinkerError",
+    "Load",
     "LoadError",
     "LoadedLibrary",
     "Sources",

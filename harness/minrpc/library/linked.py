@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypedDict, Unpack
 
 from minrpc.client.session import Session
 from minrpc.errors import ConfigurationError, LoadError
@@ -21,6 +21,30 @@ from minrpc.library.toolset import program_facts
 from minrpc.program import read_program
 from minrpc.program.c_types import Declarations, Function
 from minrpc.targets.libraries import NamedLibrary, find_library
+from minrpc.targets.target import require
+
+
+class LoadFields(TypedDict, total=False):
+    """What can be said of C files to load; each as in `Device.load`, but for `linked`.
+
+    linked: only as part of the firmware, or only loaded, whatever minrpc.toml says.
+    """
+
+    include: Sequence[str | PathLike[str]]
+    flags: Sequence[str]
+    defines: Mapping[str, object] | Sequence[str]
+    libraries: Sequence[str | PathLike[str]]
+    headers: Sequence[str | PathLike[str]]
+    firmware: Firmware | None
+    linked: bool | None
+
+
+class Load(Protocol):
+    """The type of the fixture `load`."""
+
+    def __call__(self, *sources: str | PathLike[str], **given: Unpack[LoadFields]) -> CLibrary:
+        """The functions of C files, or of a library of minrpc.toml. Raises as `Device.load` does."""
+        ...
 
 
 class LinkedLibrary(CLibrary):
@@ -62,14 +86,14 @@ def named(device: Session, name: str, *, linked: bool | None = None) -> CLibrary
 
 
 def load_or_find(
-    device: Session, directory: Path, files: Sequence[str | PathLike[str]], given: Mapping[str, Any]
+    device: Session, directory: Path, files: Sequence[str | PathLike[str]], fields: LoadFields
 ) -> CLibrary:
     """The library that `files` names, or that minrpc.toml makes of just these; else they are loaded.
 
-    directory: paths are relative to it. given: as `Device.load` takes it, and `linked` as `named` does.
+    directory: paths are relative to it. fields: as `Device.load` takes them, and `linked` as `named` does.
     Raises as these do.
     """
-    given = dict(given)
+    given: dict[str, Any] = {**require(fields, LoadFields, "load() has no")}
     linked: bool | None = given.pop("linked", None)
     if len(files) == 1 and not Path(files[0]).suffix and not given:
         return named(device, str(files[0]), linked=linked)

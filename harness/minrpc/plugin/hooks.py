@@ -17,8 +17,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Generator, Iterator, Sequence
+from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 import pytest
 
@@ -27,7 +28,8 @@ from minrpc.plugin import option_names, workers
 if TYPE_CHECKING:
     from minrpc.client import TimingResult
     from minrpc.firmware import Firmware
-    from minrpc.library import CLibrary
+    from minrpc.library import CLibrary, Load
+    from minrpc.library.linked import LoadFields
     from minrpc.pipeline import Device
     from minrpc.plugin.run import Run
     from minrpc.plugin.shared import SharedDevice
@@ -317,7 +319,7 @@ def devices(request: pytest.FixtureRequest) -> Iterator[Callable[..., Sequence[D
 
 
 @pytest.fixture
-def load(request: pytest.FixtureRequest, device: Device) -> Callable[..., CLibrary]:
+def load(request: pytest.FixtureRequest, device: Device) -> Load:
     """`load("fir.c", flags=["-O3"])` gives the functions of C files; paths start at the test.
 
     They are compiled and loaded as Device.load does it, unless minrpc.toml has a library of just these files,
@@ -326,7 +328,7 @@ def load(request: pytest.FixtureRequest, device: Device) -> Callable[..., CLibra
     """
     from minrpc.library import load_or_find
 
-    def loaded(*sources: str | Path, **given: object) -> CLibrary:
+    def loaded(*sources: str | PathLike[str], **given: Unpack[LoadFields]) -> CLibrary:
         library = load_or_find(device, request.path.parent, sources, given)
         if option_names.option_of(request.config, "report"):
             from minrpc.plugin.run_page import note_library
