@@ -13,6 +13,7 @@ import pytest
 from minrpc import Device
 from minrpc.counters import QemuCounters, counters_for
 from minrpc.counters.constant_time import ConstantTime, check_constant_time
+from minrpc.counters.secret_inputs import secret_inputs
 from minrpc.errors import ConfigurationError
 from minrpc.firmware import Firmware
 from minrpc.pipeline import connect
@@ -113,6 +114,59 @@ def test_a_function_that_is_loaded_is_checked_as_one_of_the_firmware(
         assert check_constant_time(checked.device, checked.counters, "invert", random, library)
     assert not early
     assert "from early" in str(early)
+
+
+LEAKS = Path(__file__).parent / "c" / "leaks.c"
+KEY = np.zeros(16, np.uint8)
+MESSAGE = np.array([0x11 * number for number in range(16)], np.uint8)
+
+
+def test_textbook_leaks_are_told_from_code_without(checked: Checked) -> None:
+    """By the inputs that are made: single bits, the whole range, equal to what is compared."""
+    if "code_loading" not in checked.device.info().options:
+        pytest.skip("its firmware takes no code")
+    out = np.zeros(16, np.uint8)
+    with checked.device.load(LEAKS, flags=["-O2"]) as library:
+        # FIPS 197, appendix C.1: the table's AES is AES.
+        library.aes_by_table(np.arange(16, dtype=np.uint8), MESSAGE, out)
+        assert out.tobytes().hex() == "69c4e0d86a7b0430d8cdb78070b4c55a"
+
+        def check(name: str, *arguments: object) -> ConstantTime:
+            inputs = secret_inputs(arguments, [0])
+            return check_constant_time(checked.device, checked.counters, name, inputs, library)
+
+        for name in ("top_bit", "above_100", "lowest_bit"):
+            result = check(name, np.uint8(0))
+            assert {one.what for one in result.differences} == {"path"}, name
+            assert f"{name} at leaks.c:" in str(result)
+        early, whole = (check(name, KEY, MESSAGE, 16) for name in ("early_compare", "whole_compare"))
+        assert len({one.step for one in early.differences}) > 1
+        assert whole
+        table = check("aes_by_table", KEY, MESSAGE, out)
+        assert "addresses" in {one.what for one in table.differences}
+        assert "aes_by_table at leaks.c:" in str(table)
+        quotient = check("quotient", np.uint32(0), np.uint32(7))
+        divides = [text for text in quotient.variable_time if "quotient at leaks.c:" in text]
+        assert not quotient or "div" in divides[0]
+
+
+def test_a_trace_of_any_length_is_compared(checked: Checked) -> None:
+    """More steps than are kept; they part at the last."""
+    if "code_loading" not in checked.device.info().options:
+        pytest.skip("its firmware takes no code")
+    rounds = 360_000
+    with checked.device.load(LEAKS, flags=["-O1"]) as library:
+
+        def check(name: str, *secrets: int) -> ConstantTime:
+            given = [[secret, rounds] for secret in secrets]
+            return check_constant_time(checked.device, checked.counters, name, given, library)
+
+        assert check("long_straight_way", 0, 1).steps > 1 << 20
+        (difference,) = check("long_way", 0, 2, 1).differences
+    assert (difference.index, difference.what) == (2, "path")
+    assert difference.step > 1 << 20
+    line = LEAKS.read_text().splitlines()[int(difference.place.rpartition(":")[2]) - 1]
+    assert "secret & 1U" in line or "sum++" in line
 
 
 def test_an_interrupt_of_the_timer_waits_while_a_function_is_checked(checked: Checked) -> None:

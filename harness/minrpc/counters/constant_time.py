@@ -38,7 +38,6 @@ class Functions(Measures, Protocol):
 _TRIES: Final = 20
 # The bytes that an access may reach, whose size is not known.
 _WORD: Final = np.arange(8)
-_SHOWN: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +55,13 @@ class Difference:
     step: int
 
     def __str__(self) -> str:
+        return f"input {self.index} {self.parting}, after {self.step:,} equal steps"
+
+    @property
+    def parting(self) -> str:
+        """How the runs part, and where."""
         done = "took another path from" if self.what == "path" else "accessed another address in"
-        return f"input {self.index} {done} {self.place}, after {self.step:,} equal steps"
+        return f"{done} {self.place}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,12 +93,10 @@ class ConstantTime:
         )
         if self.differences:
             head = f"{self.function} depends on its input, {self.inputs} were tried:"
-        more = len(self.differences) - _SHOWN
         return "\n".join(
             [
                 head,
-                *(f"  {one}" for one in self.differences[:_SHOWN]),
-                *([f"  and {more} other inputs"] if more > 0 else []),
+                *(f"  {text}" for text in _by_place(self.differences)),
                 *([f"  {self.tried}"] if self.tried else []),
                 *(f"  warning: {one}: its own time may depend on its operands" for one in self.variable_time),
             ]
@@ -145,6 +147,16 @@ def check_constant_time(
         str(inputs) if isinstance(inputs, SecretInputs) else "",
         variable_time_instructions(counters.image, executed),
     )
+
+
+def _by_place(differences: Sequence[Difference]) -> Iterator[str]:
+    """A line for each place where inputs part from the first."""
+    groups: dict[str, list[Difference]] = {}
+    for one in differences:
+        groups.setdefault(one.parting, []).append(one)
+    for group in groups.values():
+        others = f" ({len(group) - 1} other inputs likewise)" if len(group) > 1 else ""
+        yield f"{group[0]}{others}"
 
 
 class _Tracer:
@@ -287,7 +299,13 @@ def difference(index: int, one: Steps, other: Steps, image: Image, first: int = 
     here = at < length and one[at]["where"] == other[at]["where"]
     if here and not (int(one[at]["what"]) | int(other[at]["what"])) & STEP_JUMP:
         return Difference(index, "addresses", image.place_of(int(one[at]["where"])), first + at)
-    # Up to there both went straight on from the same place: they part at the first jump of the two.
-    jumps = [int(trace[at]["what"]) for trace in (one, other) if at < len(trace)]
-    ends = [jump - STEP_JUMP for jump in jumps if jump & STEP_JUMP]
-    return Difference(index, "path", image.place_of(min(ends, default=0) - 1), first + at)
+    # Up to there both went straight on from the same place: they part at the first instruction that one of
+    # them jumped or accessed memory at, a branch or a conditional instruction.
+    places = [_acting(trace[at]) for trace in (one, other) if at < len(trace)]
+    return Difference(index, "path", image.place_of(min(places)), first + at)
+
+
+def _acting(step: np.void) -> int:
+    """The last byte of the instruction that jumped, or the first of the one that accessed memory."""
+    what = int(step["what"])
+    return what - STEP_JUMP - 1 if what & STEP_JUMP else int(step["where"])
