@@ -23,6 +23,7 @@ DTYPES = ["bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64"
 DTYPES += ["float16", "float32", "float64"]
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_random_bytes_of_any_size(
     device: Device, need_memory: Callable[[int], None], shape: tuple[int, ...]

@@ -77,6 +77,7 @@ def test_foreign_session_ids_are_ignored(link: RawLink) -> None:
     assert link.still_serves()
 
 
+@pytest.mark.once
 def test_2200_session_starts_without_a_call(link: RawLink) -> None:
     for _ in range(2200):
         link.open()

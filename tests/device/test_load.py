@@ -40,6 +40,7 @@ def link_errors(info: DeviceInfo) -> dict[str, int]:
     return {name: count for name, count in info.link_counts().items() if name != "stale_messages"}
 
 
+@pytest.mark.once
 def test_calls_with_allocations_and_frees(device: Device, amount: Amount) -> None:
     """Sizes that differ, frees out of order, one array always alive: as a test suite does it."""
     rounds = amount(100, 100_000)
@@ -72,6 +73,7 @@ def test_calls_with_allocations_and_frees(device: Device, amount: Amount) -> Non
     assert device.sessions == 1
 
 
+@pytest.mark.once
 def test_sessions_one_after_another(running_device: RunningDevice, amount: Amount) -> None:
     sessions = amount(50, 5_000)
     link = LentTransport(running_device.transport)

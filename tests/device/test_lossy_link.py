@@ -78,6 +78,7 @@ def some_calls(device: Device, seed: int) -> int:
     return failed
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("kind", FAULTS)
 def test_right_or_an_error_within_the_deadline(
     running_device: RunningDevice, lossy: MakeLossy, works: Callable[[], bool], amount: Amount, kind: str
@@ -94,6 +95,7 @@ def test_right_or_an_error_within_the_deadline(
     assert faults > 0
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("kind", FAULTS)
 def test_numbered_requests_run_exactly_once(
     lossy: MakeLossy, works: Callable[[], bool], amount: Amount, kind: str
@@ -115,6 +117,7 @@ def test_numbered_requests_run_exactly_once(
     assert works()
 
 
+@pytest.mark.once
 def test_numbered_answers_of_every_kind_come_whole(lossy: MakeLossy) -> None:
     """Values, nothing, text of an exception, bytes of the device's info and of an evaluator, arrays."""
     device, _ = lossy(Faults(flip=0.003), 5, resend=True, timeout_s=60.0)

@@ -83,7 +83,9 @@ def _build(platform: Platform, recipe: Recipe) -> tuple[Stored, bool]:
     """The firmware, and whether another process has built it meanwhile."""
     recipe.check()
     scope = recipe.scope()
-    work = cache_home() / "work" / f"{recipe.label}-{hash_of([recipe.plan, scope.tree])[:16]}"
+    # CMake keeps the paths that it was configured with, of a project that may lie elsewhere now.
+    name = hash_of([recipe.plan, scope.tree, *recipe.configure])[:16]
+    work = cache_home() / "work" / f"{recipe.label}-{name}"
     with locked(work.with_suffix(".lock")) as lock:
         tree = BuildTree(recipe, scope, work, lock)
         for _ in range(_ROUNDS):

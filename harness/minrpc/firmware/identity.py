@@ -23,6 +23,7 @@ import time
 from array import array
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from operator import attrgetter
 from typing import Any, Final
 
@@ -194,12 +195,23 @@ def _is_young(changed_ns: int, now_ns: int) -> bool:
 
 
 def file_hash(path: str) -> str:
-    """SHA-256 of a file's bytes; "" where it can't be read."""
+    """SHA-256 of a file's bytes; "" where it can't be read. A compiler of 30 MB is read once by a process."""
     try:
-        with open(path, "rb") as stream:
-            return hashlib.file_digest(stream, "sha256").hexdigest()
+        state = os.stat(path)
+        young = _is_young(state.st_ctime_ns, time.time_ns())
+        return _read_hash(path) if young else _hash_of_state(path, _NUMBERS_OF(state))
     except (OSError, ValueError):
         return ""
+
+
+@lru_cache(maxsize=4096)
+def _hash_of_state(path: str, _state: tuple[int, ...]) -> str:
+    return _read_hash(path)
+
+
+def _read_hash(path: str) -> str:
+    with open(path, "rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def _listing(directory: str, wanted: frozenset[str] | None = None) -> str:

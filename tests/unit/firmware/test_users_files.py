@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,9 @@ def test_a_header_of_the_users_counts_and_a_second_checkout_is_the_same(tmp_path
     assert (first.cached, found(one), found(two)) == (False, True, True)
     (one / "include" / "k.h").write_text("#define K 4\n")
     assert (found(one), found(two)) == (False, True)
+    shutil.rmtree(one)
+    (two / "include" / "k.h").write_text("#define K 9\n")
+    assert build(target(two)).source("/minrpc/project/k.c") == two / "k.c"
     (two / "minrpc.toml").write_text(TOML.replace("STEP = 2", "STEP = 5"))
     assert not found(two)
     assert debug_names(first) >= {"/minrpc/project/k.c", "/minrpc/app/zephyr-app/runtime/timer.c"}
