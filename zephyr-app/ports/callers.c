@@ -94,7 +94,8 @@ void callers_text(uintptr_t pointer, uintptr_t end, bool (*is_code)(uintptr_t ad
 	memcpy(text, head, sizeof(head));
 	text += sizeof(head) - 1U;
 	for (; at < (const uintptr_t *)end && text < last; at++) {
-		if (*at != before && is_code(*at - CALL_BYTES) && is_code(*at - 1U) && follows_call(*at)) {
+		if (*at != before && is_code(*at - CALL_BYTES) && is_code(*at - 1U) &&
+		    follows_call(*at)) {
 			text = put_address(text, *at);
 			before = *at;
 		}

@@ -12,7 +12,8 @@
 /**
  * Writes "callers: 0x1a2d 0x4711": the words from `pointer` up to `end` that are behind an
  * instruction which calls, the innermost first; one that is repeated at once, as in a recursion, is
- * written once. Calls that are over may have left some of them: the host knows which fit each other.
+ * written once. Calls that are over may have left some of them: the host knows which fit each
+ * other.
  *
  * @param is_code  whether instructions may be read from an address
  * @param text     gets the text, terminated; words for which there is no room are left out

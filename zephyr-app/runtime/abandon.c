@@ -1,20 +1,20 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * Whether a client still waits for what is being measured. It does not when the start of a new
- * session lies among the bytes that have arrived behind the request.
+ * Looks for the start of a new session among the bytes that have arrived behind the running
+ * request. Such a start means that the client of this request has gone.
  */
 #include "rpc.h"
 
 #if MINRPC_ABANDON
 
-/* Looking through bytes that wait; they stay where they are. */
+/* The state of a look through waiting bytes. The bytes stay where they are. */
 struct look {
 	struct minrpc_reader reader;
 	uint8_t message[MINRPC_SESSION_HEADER + 1U];
 };
 
-/* Whether the frame that starts a session ends in this piece. */
+/* True when a frame that starts a session ends in this piece. */
 static bool finds_session_start(struct look *look, const uint8_t *data, uint32_t size)
 {
 	struct minrpc_reader *reader = &look->reader;
@@ -49,7 +49,10 @@ bool minrpc_is_abandoned(struct minrpc_server *server)
 	uint32_t size = server->rest_size;
 	uint32_t from = 0U;
 
-	/* Before the look: what comes in during it is looked at after the next call. */
+	/*
+	 * Read before the look: bytes that arrive during the look cause another look after the next
+	 * call.
+	 */
 	server->seen = *server->received;
 	if (config->platform->pending == NULL) {
 		return false;

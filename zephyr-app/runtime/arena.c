@@ -1,12 +1,12 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * The arena: memory for arrays, objects, results and workspace, each block with guards around it.
+ * The arena: memory for arrays, objects, results and workspace. Guards surround each block.
  *
- * Blocks lie back to back from the arena's start: a header, the payload, a guard. There is no free
- * list: walking the headers is the look-up, the validation and the search, and costs no memory
- * beyond the headers. Behind the last block nothing is kept; from the other end workspace grows
- * towards it, as a stack.
+ * Blocks lie back to back from the arena's start. A block is a header, a payload and a guard. There
+ * is no free list: a walk over the headers finds, validates and searches blocks, and costs no
+ * memory beyond the headers. There is no header behind the last block. Workspace is a stack that
+ * grows down from the arena's end.
  *
  *     0         blocks          end      free       top      workspace      size
  */
@@ -16,21 +16,21 @@
 #include <string.h>
 
 struct header {
-	uint32_t span;      /* header, payload and guard, a multiple of the granule */
-	uint32_t requested; /* what alloc was asked for */
+	uint32_t span;      /* bytes of header, payload and guard; a multiple of the granule */
+	uint32_t requested; /* bytes that the caller of alloc asked for */
 	uint16_t kind;
-	/* Without guards the rest is not used: payloads start on a granule all the same. */
-	uint16_t check; /* of all before it */
+	/* Unused without guards; payloads still start on a granule. */
+	uint16_t check; /* of the fields above */
 	uint32_t guard; /* directly in front of the payload */
 };
 
 _Static_assert(sizeof(struct header) == MINRPC_ARENA_GRANULE, "payloads start on a granule");
 
-/* Directly behind the payload, at any alignment. */
+/* The rear guard directly follows the payload, at any alignment. */
 #define GUARD_SIZE (8U * MINRPC_GUARDS)
 #define OVERHEAD   ((uint32_t)sizeof(struct header) + GUARD_SIZE)
 
-/* By integers: C has no sum of NULL, which an empty arena's base may be, and 0. */
+/* Integer arithmetic: NULL + 0 is undefined in C, and the base of an empty arena may be NULL. */
 static struct header *at(const void *base, uint32_t offset)
 {
 	return (struct header *)((uintptr_t)base + offset);
@@ -70,7 +70,7 @@ static __attribute__((noinline)) void put_guards(struct header *block)
 	memcpy(behind(block), rear, GUARD_SIZE);
 }
 
-/* In line, here and below: each array is looked at after each call. */
+/* Inlined, like is_sound, because every call is followed by a look at each array. */
 static inline __attribute__((always_inline)) bool is_rear_whole(const struct header *block)
 {
 	static const uint32_t whole[] = REAR_GUARD;
@@ -84,7 +84,7 @@ static inline __attribute__((always_inline)) bool is_rear_whole(const struct hea
 #define put_guards(block) ((void)0)
 #endif
 
-/* Each change of a header ends with this. Not inlined: there are many. */
+/* Stores a changed header with its check. Not inlined, since many functions call it. */
 static __attribute__((noinline)) void seal(struct header *block, uint32_t span, uint32_t kind)
 {
 	block->span = span;
@@ -105,8 +105,8 @@ void minrpc_arena_init(struct minrpc_arena *arena, void *buffer, uint32_t size)
 }
 
 /*
- * Bytes that a block of `size` takes; 0, or more than there is, when the arena has not so much.
- * That of no bytes, where the limit goes round, gives what is over 4 GiB as 0, too.
+ * Returns the bytes that a block of `size` takes. Returns 0, or more than the arena has, when the
+ * arena is too small. In an arena of no bytes the limit wraps; a sum over 4 GiB then also gives 0.
  */
 static uint32_t span_of(const struct minrpc_arena *arena, uint32_t size)
 {
@@ -126,15 +126,15 @@ static void note_peak(struct minrpc_arena *arena)
 }
 
 /*
- * Bytes to leave free in front of a header so that the payload is aligned: none, or enough for a
- * block.
+ * Returns the bytes to leave free in front of a header so that its payload is aligned: 0, or enough
+ * for a block.
  */
 static uint32_t gap_at(const struct header *block, uint32_t alignment)
 {
 	return (uint32_t)(-(uintptr_t)(block + 1) & (alignment - 1U));
 }
 
-/* Whether `room` bytes hold a gap and a span. */
+/* True when a gap and a span fit `room` bytes. */
 static bool holds(uint32_t room, uint32_t gap, uint32_t span)
 {
 	return room >= gap && room - gap >= span;
@@ -220,7 +220,7 @@ void minrpc_arena_set_kind(uintptr_t pointer, enum minrpc_arena_kind kind)
 void minrpc_arena_release(struct minrpc_arena *arena, uint32_t kinds)
 {
 	struct header *block = at(arena->base, 0U);
-	struct header *before = NULL; /* a free neighbour */
+	struct header *before = NULL; /* the free block directly before, if any */
 
 	while (block != end(arena)) {
 		struct header *next = after(block);
@@ -306,14 +306,14 @@ enum minrpc_damage minrpc_workspace_free(struct minrpc_arena *arena, const void 
 
 #if MINRPC_GUARDS
 
-/* Whether the header's check is right and the block ends at `last` at the latest. */
+/* True when the header's check is right and the block ends at `last` or before. */
 static inline __attribute__((always_inline)) bool is_sound(const struct header *block,
 							   const struct header *last)
 {
 	uint32_t mixed =
 		block->span ^ block->requested ^ block->kind ^ (uint32_t)block->check << 16;
 
-	/* A span of 0 becomes the largest there is. */
+	/* A span of 0 wraps to the largest number, so it fails, too. */
 	return (uint16_t)(mixed ^ mixed >> 16) == UINT16_MAX &&
 	       block->span - 1U < (uint32_t)((uintptr_t)last - (uintptr_t)block);
 }

@@ -1,16 +1,15 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * The check of a call's arguments: their number and types against the form of struct
- * minrpc_function.
+ * Checks the number and the types of a call's arguments against the form in struct minrpc_function.
  */
 #include <string.h>
 
 #include "rpc.h"
 
 /*
- * Returns the two type codes that a letter of a form allows, in the halves of a byte. A text names
- * the upper one.
+ * Returns the two type codes that a letter of a form allows, in the halves of a byte. Error texts
+ * name the upper one.
  */
 static uint8_t codes_of(char letter)
 {

@@ -1,13 +1,13 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * Calls: what a handle names, whether the arguments are those that it takes, and the call itself.
+ * Calls: finds the function of a handle, binds the arguments, runs the function.
  */
 #include "rpc.h"
 
 /* ---------------------------------------------------------------------- call */
 
-/* What changes when bytes come in, and what it was at the last look for them. */
+/* The counter of arrivals, and its value at the last look for bytes. */
 struct arrivals {
 	const volatile uint32_t *received;
 	uint32_t seen;
@@ -39,8 +39,8 @@ bool minrpc_invoke(const struct minrpc_callee *callee, uint32_t number, struct m
 	call->callee = callee;
 	call->resource = callee->resource;
 	/*
-	 * Workspace that a call leaves is given back before the next: one store, the same for every
-	 * function.
+	 * Gives back workspace that a call has left, before the next call. One store, so it costs
+	 * the same for every function.
 	 */
 	if (callee->function != NULL) {
 		bool done = true;
@@ -80,8 +80,8 @@ bool minrpc_invoke(const struct minrpc_callee *callee, uint32_t number, struct m
 /* -------------------------------------------------------------------- handles */
 
 /*
- * The functions among which `handle` is one, if it is any: an object's, global ones, or the
- * library's.
+ * Finds the functions that `handle` may belong to: those of an object, the global functions, or the
+ * system library.
  */
 static struct minrpc_object *find_library(struct minrpc_server *server, uintptr_t handle,
 					  struct minrpc_library *library, uint32_t *first)
@@ -120,7 +120,7 @@ static bool find_callee(struct minrpc_server *server, uintptr_t handle,
 	uint32_t first;
 
 	(void)find_library(server, handle, &library, &first);
-	/* What is in front of the first wraps, or is wider: no function has such a number. */
+	/* A handle below `first` wraps to a number that no function has. */
 	return (handle - first <= UINT16_MAX &&
 		minrpc_library_at(&library, (uint32_t)(handle - first), callee)) ||
 	       minrpc_fail_handle(server, kTVMPackedFuncHandle, handle);
@@ -159,7 +159,9 @@ bool minrpc_call_handle(uintptr_t handle, struct minrpc_call *call)
 	call->callee = &callee;
 	call->value.v_int64 = 0;
 	call->type_code = kTVMNullptr;
-	/* An evaluator's arguments are those of its function: it binds them itself. */
+	/*
+	 * The evaluator binds its arguments itself: they are those of the function that it times.
+	 */
 	if (!find_callee(call->server, handle, &callee) ||
 	    (callee.function != &minrpc_evaluator_function && !minrpc_bind_arguments(call))) {
 		return false;

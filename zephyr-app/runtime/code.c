@@ -1,8 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * Code that arrives over the link: a block of executable memory that the client copies it to, and a
- * module of its functions once it is there. The client has linked it for the block's address.
+ * Code that arrives over the link. The client allocates a block of executable memory, links its
+ * code for the address of the block, copies the code there, and registers it as a module.
  */
 #include <string.h>
 
@@ -13,11 +13,11 @@
 struct code {
 	struct minrpc_object object;
 	uintptr_t block;
-	TVMFuncRegistry registry;          /* of what follows */
-	TVMBackendPackedCFunc functions[]; /* and behind them the names */
+	TVMFuncRegistry registry;          /* of the two members below */
+	TVMBackendPackedCFunc functions[]; /* the names follow the last function */
 };
 
-/* A block starts where both an instruction and any datum may. */
+/* The alignment of a block suits instructions and all data. */
 #define ALIGNMENT 64U
 
 void minrpc_code_memory(const struct minrpc_config *config, struct minrpc_arena *code)
@@ -44,20 +44,20 @@ static void destroy(struct minrpc_server *server, struct minrpc_object *object)
 {
 	uintptr_t block = ((struct code *)object)->block;
 
-	/* It may be from before code had memory of its own. */
+	/* The block may be older than the separate memory for code. */
 	if (!minrpc_arena_free(minrpc_code_arena(server), block, MINRPC_ARENA_CODE_IN_USE)) {
 		(void)minrpc_arena_free(&server->arena, block, MINRPC_ARENA_CODE_IN_USE);
 	}
 }
 
-/* What a registry in a block consists of. */
+/* The parts of a registry that was found in a block. */
 struct table {
 	TVMFuncRegistry registry;
-	uint32_t names_size; /* with the count in front and the last NUL; at least 2 */
+	uint32_t names_size; /* including the count and the last NUL; at least 2 */
 	uint32_t count;
 };
 
-/* Finds the end of `count` names; false when the last NUL is not within `room` bytes. */
+/* Measures the registry's names. False when the NUL of the last name is not within `room` bytes. */
 static bool measure_names(struct table *table, uint32_t room)
 {
 	const char *start = table->registry.names;
@@ -75,15 +75,15 @@ static bool measure_names(struct table *table, uint32_t room)
 		}
 		at++;
 	}
-	/* The second byte tells one form from the other, also where there is no name. */
+	/* The second byte distinguishes the forms of the count, also when there are no names. */
 	table->names_size = table->count == 0U ? 2U : (uint32_t)(at - start);
 	return true;
 }
 
 /*
- * Finds the registry at `offset` in the block. False unless all of it lies in the block: the
- * registry, each name with its NUL, each function's address; or when it has more functions than an
- * object has handles for.
+ * Finds the registry at `offset` in the block. True only when the block contains all of it: the
+ * registry, each name with its NUL, and the address of each function. False also when it has more
+ * functions than an object has handles.
  */
 static bool find_table(uintptr_t block, uint32_t size, uint32_t offset, struct table *table)
 {
@@ -104,8 +104,8 @@ static bool find_table(uintptr_t block, uint32_t size, uint32_t offset, struct t
 }
 
 /*
- * A module of the block's functions. Its table is a copy: what later writes to the block, such as a
- * function of it, changes nothing that a look-up reads.
+ * Creates the module. It copies the table, so a later write to the block, by a client or by loaded
+ * code, can't affect look-ups.
  */
 static struct code *create(struct minrpc_server *server, const struct table *table)
 {

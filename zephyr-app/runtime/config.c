@@ -1,13 +1,13 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * Whether what a port hands in can be used: found at the start, not where it does damage.
+ * Checks the configuration at the start, so that a wrong field does no damage later.
  */
 #include "rpc.h"
 
 #if MINRPC_CONFIG_CHECKS
 
-/* A buffer of at least one byte that does not go round the end of the address space. */
+/* True for a buffer of at least one byte that does not wrap round the end of the address space. */
 static bool is_buffer(const void *buffer, uint32_t size)
 {
 	return buffer != NULL && size != 0U && (uintptr_t)buffer + (size - 1U) >= (uintptr_t)buffer;
@@ -40,7 +40,7 @@ static bool check_library(const struct minrpc_library *library)
 	return true;
 }
 
-/* The name of the first field that is wrong, or NULL. */
+/* Returns the name of the first wrong field, or NULL. */
 static const char *wrong_field(const struct minrpc_config *config)
 {
 	if (!check_platform(config->platform)) {

@@ -2,24 +2,25 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * Memory that a client names, and copies to and from it. An address must be the start of a live
- * allocation, or lie in what the port declared as read-only, and every byte touched must be inside.
+ * block, or lie in the memory that the port declares as read-only. Every byte of an access must lie
+ * inside.
  */
 #include <string.h>
 
 #include "rpc.h"
 
-/* One end of a copy, both dialects alike. */
+/* One end of a copy, in either dialect. */
 struct span {
 	uintptr_t data;
 	uint32_t offset;
 	uint32_t size;
 };
 
-/* What clients may name: their own data and code, and what a function shares with them. */
+/* The kinds of blocks that clients may name: data, code, and memory that a function shares. */
 static const uint32_t nameable = (uint32_t)MINRPC_ARENA_DATA | (uint32_t)MINRPC_ARENA_SHARED |
 				 (uint32_t)MINRPC_ARENA_CODE | (uint32_t)MINRPC_ARENA_CODE_IN_USE;
 
-/* How many bytes there are at this address; false when it is none that may be named. */
+/* Finds the number of bytes at this address; false when the client may not name it. */
 static bool find_memory(struct minrpc_server *server, uintptr_t address, bool writable,
 			uint32_t *size)
 {
@@ -38,7 +39,7 @@ static bool find_memory(struct minrpc_server *server, uintptr_t address, bool wr
 	return !writable && within < config->read_only_size;
 }
 
-/* Where it is in the device's memory, or NULL. */
+/* Returns the address in the device's memory, or NULL after a failure. */
 static uint8_t *locate(struct minrpc_server *server, const struct span *span, bool writable)
 {
 	uint32_t size;
@@ -66,7 +67,10 @@ static void set_span(struct span *span, const DLTensor *tensor, const void *exte
 
 bool minrpc_bind_tensor(struct minrpc_server *server, DLTensor *tensor, bool writable)
 {
-	/* What an element is aligned to: the power of two in its size, 8 bytes at the most. */
+	/*
+	 * The alignment of an element is the largest power of two that divides its size, up to 8
+	 * bytes.
+	 */
 	uintptr_t element = (tensor->dtype.bits + 7U) / 8U | 8U;
 	struct span span;
 	uint8_t *at;
@@ -76,7 +80,7 @@ bool minrpc_bind_tensor(struct minrpc_server *server, DLTensor *tensor, bool wri
 	if (at == NULL) {
 		return false;
 	}
-	/* Functions read elements where they lie: on some cores one that lies askew is a fault. */
+	/* Functions access elements in place, and some cores fault on unaligned ones. */
 	if (((uintptr_t)at & ((element & -element) - 1U)) != 0U) {
 		return minrpc_fail(server, "unaligned byte offset %u", (unsigned int)span.offset);
 	}
@@ -85,14 +89,14 @@ bool minrpc_bind_tensor(struct minrpc_server *server, DLTensor *tensor, bool wri
 	return true;
 }
 
-/* As v0.7 names it. */
+/* Reads an address and an offset in v0.7's form. */
 static void take_end(struct minrpc_cursor *cursor, struct span *span)
 {
 	span->data = minrpc_take_handle(cursor);
 	span->offset = minrpc_take_size(cursor);
 }
 
-/* v0.7's header: data, offset, size, device, dtype. Each form returns how much is to be copied. */
+/* Reads v0.7's header: data, offset, size, device, dtype. Returns the number of bytes to copy. */
 static uint32_t take_0_7(struct minrpc_cursor *body, struct span *span)
 {
 	take_end(body, span);
@@ -101,7 +105,7 @@ static uint32_t take_0_7(struct minrpc_cursor *body, struct span *span)
 	return span->size;
 }
 
-/* v0.8's: a tensor, and how much of it. */
+/* Reads v0.8's header: a tensor, and the number of bytes to copy, which it returns. */
 static uint32_t take_0_8(struct minrpc_cursor *body, struct span *span)
 {
 	DLTensor tensor;
@@ -115,9 +119,9 @@ static uint32_t take_0_8(struct minrpc_cursor *body, struct span *span)
 }
 
 /*
- * Reads a copy's header out of a body, of which `beyond` bytes are not there yet, and returns where
- * in the device's memory it is. Its length tells the dialect: what v0.7 reads as a size is v0.8's
- * ndim and dtype, never a plausible one.
+ * Reads the header of a copy from `body`, of which `beyond` bytes have not arrived. Returns the
+ * address of the data. The length of the body shows the dialect: v0.8's ndim and dtype, read as
+ * v0.7's size, never give a plausible length.
  */
 static uint8_t *take_header(struct minrpc_server *server, struct minrpc_cursor *body,
 			    uint32_t beyond, bool carries_data, struct span *span)
@@ -132,7 +136,7 @@ static uint8_t *take_header(struct minrpc_server *server, struct minrpc_cursor *
 		if (!minrpc_cursor_bad(body) && size <= span->size &&
 		    minrpc_cursor_left(body) + beyond == size * carries_data) {
 			server->dialect = dialect;
-			/* A malformed shape is locate's to tell. */
+			/* locate reports a malformed shape. */
 			if (span->size != MINRPC_NO_SIZE) {
 				span->size = size;
 			}
@@ -173,7 +177,7 @@ bool minrpc_copy_to_remote(struct minrpc_server *server, struct minrpc_cursor *b
 	return minrpc_reply_void(server);
 }
 
-/* How many arguments v0.7's form has, which tells it from v0.8's. */
+/* v0.7's form has this number of arguments; v0.8's has fewer. */
 #define AMONG_0_7_COUNT 9
 
 static bool take_ends(struct minrpc_call *call, struct span *from, struct span *to)
@@ -182,7 +186,7 @@ static bool take_ends(struct minrpc_call *call, struct span *from, struct span *
 	const DLTensor *tensors[2];
 
 	if (call->args.count == AMONG_0_7_COUNT) {
-		/* Decoded they lie side by side as on the wire. */
+		/* The decoded arguments lie side by side, as on the wire. */
 		struct minrpc_cursor ends = {(uint8_t *)call->args.values,
 					     (uint8_t *)(call->args.values + AMONG_0_7_COUNT)};
 

@@ -1,9 +1,9 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * Counters beside a time. Three lists one after another: the runtime's own, the port's, the
- * application's; a counter is known by its number in them. The first are peaks of memory, which are
- * no differences: they are those of a call of their own, which is not timed.
+ * Counters that are read beside a time. There are three lists: the runtime's, the port's and the
+ * application's. A counter's number is its position in these lists. The first counters are peaks of
+ * memory. They are no differences: a separate, untimed call measures them.
  */
 #include <string.h>
 
@@ -12,9 +12,9 @@
 #if MINRPC_COUNTERS
 
 enum own {
-	STACK_BYTES, /* of the whole stack: the host subtracts what an empty function needs */
-	ARENA_BYTES, /* above what was used before */
-	HEAP_BYTES,  /* likewise */
+	STACK_BYTES, /* of the whole stack: the host subtracts the share of an empty function */
+	ARENA_BYTES, /* above the bytes in use before the call */
+	HEAP_BYTES,  /* above the bytes in use before the call */
 	PEAKS,
 	LINK_RECEIVED = PEAKS,
 	LINK_SENT,
@@ -42,7 +42,7 @@ static const struct minrpc_counter own[OWN] = {
 	[LINK_SENT] = {"link_sent", "bytes", 32, sent, NULL, NULL},
 };
 
-/* The counter of that number; false behind the last. */
+/* Copies the counter of this number; false when there is none. */
 static bool counter_at(const struct minrpc_server *server, uint32_t number,
 		       struct minrpc_counter *counter)
 {
@@ -66,7 +66,7 @@ static bool counter_at(const struct minrpc_server *server, uint32_t number,
 	return false;
 }
 
-/* Whether the number is that of a counter which this device has. */
+/* True when the counter of this number is available on this device. */
 static bool is_there(const struct minrpc_server *server, uint32_t number)
 {
 	const struct minrpc_platform *platform = server->config->platform;
@@ -145,7 +145,7 @@ bool minrpc_counters_enable(struct minrpc_server *server, uint32_t chosen, bool 
 	for (uint32_t i = 0U; chosen >> i != 0U && i < MINRPC_COUNTERS_MAX; i++) {
 		if ((chosen >> i & 1U) != 0U && counter_at(server, i, &counter) &&
 		    counter.enable != NULL && !counter.enable(counter.context, on) && on) {
-			/* Those before it run already. */
+			/* The counters before this one run already. */
 			(void)minrpc_counters_enable(server, chosen & ((1U << i) - 1U), false);
 			return minrpc_fail(server, "no slot for the counter %s", counter.name);
 		}
@@ -175,7 +175,7 @@ void minrpc_counters_read(const struct minrpc_server *server, uint32_t chosen, u
 	}
 }
 
-/* What is in use, and what was at the most since it was last reset. */
+/* Bytes in use, and the most bytes in use since the last reset of the peak. */
 static void heap_use(const struct minrpc_server *server, uint32_t *used, uint32_t *peak, bool reset)
 {
 	const struct minrpc_config *config = server->config;
@@ -193,7 +193,7 @@ bool minrpc_counters_peaks(struct minrpc_server *server, uint32_t chosen,
 {
 	const struct minrpc_config *config = server->config;
 	struct minrpc_arena *arena = &server->arena;
-	uint32_t before = arena->used; /* no workspace is in use between calls */
+	uint32_t before = arena->used; /* Between calls no workspace is in use. */
 	uint32_t peak = arena->peak;
 	uint32_t peaks[PEAKS] = {0U};
 	uint32_t heap_before;
@@ -231,7 +231,7 @@ bool minrpc_counters_peaks(struct minrpc_server *server, uint32_t chosen,
 	return done;
 }
 
-/* Bytes that the lines of all counters take at the most, and a NUL. */
+/* Returns the largest size of the list of all counters, with a NUL. */
 static uint32_t lines_size(const struct minrpc_server *server)
 {
 	struct minrpc_counter counter;
@@ -245,8 +245,8 @@ static uint32_t lines_size(const struct minrpc_server *server)
 }
 
 /*
- * The answer of minrpc.counters: "name,unit,bits" of each, a line for each; 0 bits: it can't be
- * had here.
+ * Answers minrpc.counters: a line "name,unit,bits" for each counter. 0 bits mean that the counter
+ * is not available now.
  */
 bool minrpc_counters_list(struct minrpc_call *call)
 {
@@ -259,7 +259,7 @@ bool minrpc_counters_list(struct minrpc_call *call)
 	uint32_t room = lines_size(server);
 	uint32_t fill = 0U;
 
-	/* Not in the receive buffer: an application's own may be many. */
+	/* Not in the receive buffer: an application may have many counters. */
 	answer = minrpc_server_alloc(server, (uint32_t)sizeof(*answer) + room, 1U,
 				     MINRPC_ARENA_RESULT);
 	server->result = answer;
@@ -284,10 +284,7 @@ bool minrpc_counters_list(struct minrpc_call *call)
 	return true;
 }
 
-/*
- * The answer of minrpc.memory: the heap's use and peak. With an argument other than 0 all peaks
- * are those of now on.
- */
+/* Answers minrpc.memory: the heap's use and peak. An argument other than 0 resets all peaks. */
 bool minrpc_memory(struct minrpc_call *call)
 {
 	struct minrpc_server *server = call->server;

@@ -1,28 +1,30 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * The time evaluator. Each one is an object whose one function times another; nothing of a run
- * outlives it.
+ * The time evaluator. Each evaluator is an object with one function, which times another function.
+ * A run leaves no state behind.
  */
 #include <string.h>
 
 #include "rpc.h"
 
-/* More calls than this in one batch gain nothing, whatever the clock reads. */
+/* The largest number of calls in a batch: more calls don't improve any clock's result. */
 #ifndef NUMBER_MAX
 #define NUMBER_MAX 0x40000000U
 #endif
 
-/* The largest value of an option. */
+/* The largest value of each option. */
 #define OPTION_MAX 0x08000000U
 
-/* The results that a message of 2,048 bytes has room for beside 43 bytes of headers. */
+/* The number of results that fit a message of 2,048 bytes with 43 bytes of headers. */
 #define REPEAT_MAX_TVM 250U
 
-/* Batches that read zero before a repeat gives up, where the client's TVM has no such argument. */
+/*
+ * Number of batches that may read zero before a repeat gives up, for clients without this option.
+ */
 #define LIMIT_ZERO_DEFAULT 100U
 
-/* A cool-down is slept in pieces of so much, with a look at the link after each. */
+/* A cool-down sleeps in pieces of this length, with a look at the link after each. */
 #define COOLDOWN_PIECE_MS 100U
 
 enum option {
@@ -39,34 +41,34 @@ struct evaluator {
 	struct minrpc_object object;
 	struct minrpc_callee callee;
 	uint32_t options[OPTIONS];
-	bool counting; /* the result is in cycles */
+	bool counting; /* report cycles instead of seconds */
 #if MINRPC_COUNTERS
-	uint32_t chosen; /* counters that go with each repeat */
+	uint32_t chosen; /* set of counters to read with each repeat */
 #endif
 };
 
 #define is_counting(evaluator) (MINRPC_COUNTING && (evaluator)->counting)
 
-/* One repeat as it was measured: its last batch. */
+/* The measurement of one repeat: its last batch. */
 struct sample {
 	uint64_t cycles;
 	uint32_t number;
-	uint32_t batches; /* that it took to get there; top bit: timed by the coarse clock */
+	uint32_t batches; /* that the repeat needed; top bit: the coarse clock was used */
 };
 
 #define COARSE_CLOCK (1U << 31)
 
 #if MINRPC_COUNTING
 /*
- * A counting evaluator's result: this, the names of the further columns with a NUL behind each,
- * filled up to `size` with zeros, and then a row for each repeat: a sample, and a u64 for each
- * column. All little-endian.
+ * A counting evaluator's result. This header comes first. The names of the counters follow, a NUL
+ * behind each, padded with zeros up to `size`. Then comes a row for each repeat: a sample, and a
+ * u64 for each counter. All numbers are little-endian.
  */
 struct counting_header {
-	uint16_t version; /* of this; later ones append before the names */
-	uint16_t size;    /* up to the first row, a multiple of 8 */
-	uint16_t stride;  /* from row to row, likewise */
-	uint16_t columns; /* behind a row's sample */
+	uint16_t version; /* of this format; later versions append fields in front of the names */
+	uint16_t size;    /* bytes in front of the first row, a multiple of 8 */
+	uint16_t stride;  /* bytes of a row, a multiple of 8 */
+	uint16_t columns; /* number of u64 behind the sample of a row */
 	uint64_t cycles_hz;
 };
 
@@ -76,8 +78,8 @@ _Static_assert(sizeof(struct counting_header) == 16U && sizeof(struct sample) ==
 	       "on every machine the same");
 
 /*
- * The function of the empty name: a counting evaluator times the call itself, and with number 0 the
- * timer.
+ * The function with the empty name. A counting evaluator times with it the cost of a call and, with
+ * number 0, of the timer.
  */
 static int empty_function(TVMValue *args, int *type_codes, int num_args, TVMValue *out_ret_value,
 			  int *out_ret_tcode, void *resource_handle)
@@ -91,17 +93,14 @@ static int empty_function(TVMValue *args, int *type_codes, int num_args, TVMValu
 	return 0;
 }
 
-/*
- * What a counting evaluator can time without a module: the call itself, and with number 0 the
- * timer.
- */
+/* The registry of the empty function. */
 static const TVMBackendPackedCFunc empty_functions[] = {empty_function};
 static const TVMFuncRegistry empty_registry = {"\001\000\0", empty_functions};
 #endif
 
 /*
- * module, name, device type and id, the options, and last a string: 8, 10, 11 or 12 arguments by
- * the client's age.
+ * The arguments are module, name, device type, device id, the options, and a string. Their number
+ * is 8, 10, 11 or 12, depending on the client's version of TVM.
  */
 static bool check_form(struct minrpc_call *call)
 {
@@ -116,13 +115,13 @@ static bool check_form(struct minrpc_call *call)
 }
 
 /*
- * In their order on the wire. v0.14's cache_flush_bytes stays unread, as on TVM's own devices: what
- * it flushes is a host's cache.
+ * Reads the options in their order on the wire. Ignores v0.14's cache_flush_bytes, as TVM's own
+ * devices do: it is for the caches of a host.
  */
 static bool take_options(struct minrpc_server *server, const struct minrpc_args *args,
 			 struct evaluator *evaluator)
 {
-	/* Number and repeat are at least 1, but for what times the timer. */
+	/* Number and repeat are at least 1. Only a counting evaluator may have number 0. */
 	uint32_t positive = is_counting(evaluator) ? 1U << REPEAT : 1U << NUMBER | 1U << REPEAT;
 	uint32_t option = NUMBER;
 
@@ -131,7 +130,7 @@ static bool take_options(struct minrpc_server *server, const struct minrpc_args 
 		uint32_t value = minrpc_size((uint64_t)args->values[i].v_int64);
 		uint32_t least;
 
-		/* TVM up to v0.9 sends no limit. */
+		/* TVM up to v0.9 does not send this option. */
 		option += option == LIMIT_ZERO_TIME_ITERATIONS && args->count < 11;
 		least = positive >> option & 1U;
 		if (value < least || value > OPTION_MAX) {
@@ -144,8 +143,8 @@ static bool take_options(struct minrpc_server *server, const struct minrpc_args 
 }
 
 /*
- * TVM's clients from v0.12 on wait for ever for an answer of more than 2,048 bytes. They send at
- * least 11 arguments, as do those of v0.10 and v0.11.
+ * TVM's clients from v0.12 on hang on an answer of more than 2,048 bytes. Clients from v0.10 on,
+ * which send at least 11 arguments, are refused such an answer.
  */
 static bool check_repeat(struct minrpc_server *server, const struct minrpc_args *args,
 			 const struct evaluator *evaluator)
@@ -173,7 +172,9 @@ static bool find_timed_function(struct minrpc_server *server, const TVMValue *va
 		return true;
 	}
 #endif
-	/* Freed with a loaded module. No object has the system library's handle. */
+	/*
+	 * The evaluator is freed with a loaded module. No object has the system library's handle.
+	 */
 	evaluator->object.owner = (uint32_t)module;
 	return minrpc_library_at(&library, minrpc_library_find(&library, name),
 				 &evaluator->callee) ||
@@ -181,7 +182,7 @@ static bool find_timed_function(struct minrpc_server *server, const TVMValue *va
 }
 
 #if MINRPC_COUNTERS
-/* The last argument names them. */
+/* Reads the counters' names from the last argument. */
 static bool take_counters(struct minrpc_server *server, const struct minrpc_args *args,
 			  struct evaluator *evaluator)
 {
@@ -237,12 +238,12 @@ struct run {
 	struct minrpc_server *server;
 	const struct evaluator *evaluator;
 	struct minrpc_call *call;
-	struct sample sample; /* of the repeat that is measured */
+	struct sample sample; /* of the current repeat */
 #if MINRPC_ABANDON
-	uint32_t between; /* so many calls lie between two looks at whether anybody still waits */
+	uint32_t between; /* number of calls between two looks at the link */
 #endif
 #if MINRPC_COUNTERS
-	uint64_t *counted; /* of the repeat, behind its sample in the result */
+	uint64_t *counted; /* where the current repeat's counters go */
 #endif
 };
 
@@ -258,7 +259,7 @@ static bool invoke(struct run *run, uint32_t number)
 
 #if MINRPC_ABANDON
 
-/* Whether looks must be spaced in time, as the port does not notice what comes in. */
+/* True when the port does not notice arrivals, so that looks at the link must be spaced in time. */
 static bool has_to_space(const struct run *run)
 {
 	const struct minrpc_platform *platform = run->server->config->platform;
@@ -266,19 +267,22 @@ static bool has_to_space(const struct run *run)
 	return platform->pending != NULL && platform->received == NULL;
 }
 
-/* So many calls take a quarter of a second, at least one, when `number` took `cycles`. */
+/*
+ * Sets the number of calls between two looks to a quarter of a second's worth, at least 1. `number`
+ * calls took `cycles`.
+ */
 static void space_looks(struct run *run, uint32_t number, uint64_t cycles)
 {
 	uint64_t quarter = run->server->timer.clock.cycles_hz / 4U;
 
 	run->between = UINT32_MAX;
 	if (has_to_space(run) && number != 0U) {
-		/* What took no time is taken for as long as the clock might not see. */
+		/* A batch measured as 0 cycles is assumed to take 1 cycle. */
 		run->between = minrpc_size(minrpc_clock_convert(quarter, cycles + 1U, number) + 1U);
 	}
 }
 
-/* One call, timed without what a batch does around it. */
+/* Makes one call and times it alone, to space the looks. */
 static bool invoke_to_space(struct run *run)
 {
 	const struct minrpc_config *config = run->server->config;
@@ -294,7 +298,7 @@ static bool invoke_to_space(struct run *run)
 	return done;
 }
 
-/* One call that is no result: caches are warm then, and what fails fails here. */
+/* Makes one untimed call: it warms the caches, and a function that fails does so here. */
 static bool warm_up(struct run *run)
 {
 	bool done;
@@ -305,8 +309,8 @@ static bool warm_up(struct run *run)
 }
 
 /*
- * With a look when bytes came in; where the port does not notice them, about every quarter of a
- * second. What it takes is in the time.
+ * Makes the calls of a batch. Looks at the link when bytes have arrived, or about every quarter of
+ * a second where the port does not notice arrivals. The time of the batch contains these looks.
  */
 static bool run_batch(struct run *run)
 {
@@ -352,7 +356,7 @@ static void mask_interrupts(const struct run *run, bool masked)
 	}
 }
 
-/* In a call of its own, which is not timed. */
+/* Measures the peaks in a separate, untimed call. */
 static bool find_peaks(struct run *run)
 {
 	return minrpc_counters_peaks(run->server, run->evaluator->chosen, &run->evaluator->callee,
@@ -409,8 +413,8 @@ static bool time_batch(struct run *run)
 }
 
 /*
- * How many calls should reach `wanted` cycles, when `number` took `cycles`: never under 1.6 times
- * as many.
+ * Returns the number of calls that should reach `wanted` cycles, given that `number` calls took
+ * `cycles`: at least 1.6 times `number`.
  */
 static uint32_t grow(uint32_t number, uint64_t cycles, uint64_t wanted)
 {
@@ -454,7 +458,7 @@ static bool time_repeat(struct run *run)
 	return true;
 }
 
-/* In pieces, as nobody may be waiting any more. False when so. */
+/* Sleeps in pieces, since the client may go away meanwhile. Returns false then. */
 static bool cool_down(const struct run *run, uint32_t index)
 {
 	const struct minrpc_config *config = run->server->config;
@@ -483,7 +487,7 @@ static bool cool_down(const struct run *run, uint32_t index)
 #if MINRPC_COUNTING
 static uint32_t row_size(const struct evaluator *evaluator)
 {
-	(void)evaluator; /* where there are no counters */
+	(void)evaluator; /* unused without counters */
 	return (uint32_t)sizeof(struct sample) + count_of(evaluator) * (uint32_t)sizeof(uint64_t);
 }
 
@@ -497,7 +501,7 @@ static struct sample *row_at(const struct run *run, void *out, uint32_t index)
 #endif
 
 /*
- * The result of the repeat that has been measured. A plain evaluator's are seconds, as TVM's
+ * Stores the result of the current repeat. A plain evaluator's results are seconds, as TVM's
  * clients expect.
  */
 static void keep(const struct run *run, void *out, uint32_t index)
@@ -517,12 +521,15 @@ static void keep(const struct run *run, void *out, uint32_t index)
 	seconds[index] = minrpc_timer_seconds(&run->server->timer, sample->cycles) / sample->number;
 }
 
-/* Bytes of the result. 64 bits: the client's repeat times a row of many columns is over 4 GiB. */
+/*
+ * Returns the size of the result in bytes. The client's repeat times a row with many counters may
+ * exceed 4 GiB, so the size has 64 bits.
+ */
 static uint64_t result_size(const struct minrpc_server *server, const struct evaluator *evaluator)
 {
 	uint64_t repeat = evaluator->options[REPEAT];
 
-	(void)server; /* only counters need it */
+	(void)server; /* only counters use it */
 #if MINRPC_COUNTING
 	if (evaluator->counting) {
 		return repeat * row_size(evaluator) + sizeof(struct counting_header) +
@@ -570,7 +577,7 @@ static bool time_repeats(struct run *run, void *out)
 	return true;
 }
 
-/* The arguments are those of the function that is timed; the result is that of the evaluator. */
+/* Runs the evaluator: the arguments are the timed function's, the result is the evaluator's. */
 static bool evaluate(struct minrpc_call *call)
 {
 	struct minrpc_server *server = call->server;

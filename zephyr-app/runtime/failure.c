@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * Failures: the text of the exception that a request ends with, and an allocation that sets it.
+ * Failures: sets the text of the exception that ends a request; allocates, or fails with a text.
  */
 #include <stdarg.h>
 
@@ -13,7 +13,7 @@ bool minrpc_set_error(struct minrpc_server *server, const char *text)
 {
 	uint32_t i = 0U;
 
-	/* `text` may be server->error itself: then each character is copied onto itself. */
+	/* `text` may be server->error itself: each character is then copied onto itself. */
 	for (; text[i] != '\0' && i < sizeof(server->error) - 1U; i++) {
 		server->error[i] = text[i];
 	}
@@ -52,7 +52,7 @@ bool minrpc_fail_shape(struct minrpc_server *server)
 bool minrpc_fail_memory(struct minrpc_server *server, const struct minrpc_arena *arena,
 			uint32_t size)
 {
-	(void)arena; /* without error texts neither is used */
+	(void)arena; /* unused without error texts */
 	(void)size;
 	return minrpc_fail(server,
 			   "out of device memory: asked for %u bytes, largest free %u of %u; "

@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * Arrays that need not travel: filled on the device, and compared by a checksum.
+ * Fills arrays on the device and computes their checksums, so that their content need not travel.
  */
 #include <string.h>
 
@@ -12,10 +12,10 @@
 #if MINRPC_FILL
 
 /*
- * Returns 64 random bits for element `number`: Threefry-2x32 with 20 rounds, of which the seed is
- * the key and the number is the counter. So each seed has a sequence of its own, and an element
- * does not need those before it. (J. K. Salmon and others, "Parallel random numbers: as easy as 1,
- * 2, 3", SC11.)
+ * Returns 64 random bits for element `number`, by Threefry-2x32 with 20 rounds: the key is the
+ * seed, the counter is the number. Each seed has its own sequence, and each element can be computed
+ * without the ones before it. (J. K. Salmon and others, "Parallel random numbers: as easy as 1, 2,
+ * 3", SC11.)
  */
 static uint64_t random_of(uint64_t seed, uint32_t number)
 {
@@ -42,9 +42,9 @@ static uint64_t random_of(uint64_t seed, uint32_t number)
 }
 
 /*
- * The highest `precision` bits as a signed number k, and then k / 2^(precision - 1), which is from
- * -1 to below 1, in the form of a float with so many bits of precision. By integers: it is the same
- * on a device without an FPU, and for types that its C has not.
+ * Converts random bits to a float. The highest `precision` bits are a signed number k. The float is
+ * k / 2^(precision - 1), from -1 to below 1. Integer arithmetic gives the same result without an
+ * FPU, and for types that C lacks.
  */
 static uint64_t float_of(uint64_t random, uint32_t precision, uint32_t exponent_bits)
 {
@@ -65,7 +65,7 @@ static uint64_t float_of(uint64_t random, uint32_t precision, uint32_t exponent_
 	return (sign << exponent_bits | exponent) << (precision - 1U) | (value & (leading - 1U));
 }
 
-/* True, and `*random` as an element of that type; false for a type that is not filled. */
+/* Converts `*random` to an element of this type; false when the type is not supported. */
 static bool as_element(const DLDataType *type, uint64_t *random)
 {
 	switch (type->code << 8 | type->bits) {

@@ -1,18 +1,18 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * The frame reader: bytes as they arrive become payloads, and events that tell where a frame begins
- * and how it ends.
+ * The frame reader turns received bytes into payloads, and into events that tell where a frame
+ * begins and how it ends.
  */
 #include <minrpc/frame.h>
 
 #include <stddef.h>
 
 /*
- * What the bytes that come next are. Numbers come least significant byte first; ff ff stands for a
- * byte ff of a frame, ff fe for nothing. A reader starts in HUNT.
+ * The meaning of the next bytes. Numbers are little-endian. Inside a frame ff ff stands for a byte
+ * ff, and ff fe for nothing. A reader starts in HUNT.
  *
- *   state    bytes              goes on with                          event
+ *   state    bytes              next state                            event
  *   HUNT     any, all skipped   LENGTH after ff fd                    -
  *   LENGTH   4                  PAYLOAD, or CRC when it is 0          LENGTH
  *   PAYLOAD  the length's       CRC; PAYLOAD when the sink is full    -; FULL
@@ -44,7 +44,7 @@ static void expect(struct minrpc_reader *reader, enum state state, uint32_t size
 	reader->left = size;
 }
 
-/* Nothing is left of what was expected. */
+/* Ends the current part of the frame, of which all bytes have arrived. */
 static enum minrpc_reader_event end_part(struct minrpc_reader *reader)
 {
 	enum minrpc_reader_event event = MINRPC_READER_MORE;
@@ -73,7 +73,10 @@ static enum minrpc_reader_event end_part(struct minrpc_reader *reader)
 	return event;
 }
 
-/* Where the next byte of a frame goes: the fields end where `field` does. NULL: nowhere. */
+/*
+ * Returns the destination of the next byte, NULL when the byte is dropped. A field is stored so
+ * that its last byte is that of `field`.
+ */
 static uint8_t *next(struct minrpc_reader *reader)
 {
 	switch (reader->state) {
@@ -86,7 +89,7 @@ static uint8_t *next(struct minrpc_reader *reader)
 	}
 }
 
-/* `size` bytes have come, the last of them to in front of `end`. */
+/* Accounts for `size` bytes that were stored up to `end`. */
 static void advance(struct minrpc_reader *reader, uint8_t *end, uint32_t size)
 {
 	if (reader->state == PAYLOAD) {
@@ -95,7 +98,7 @@ static void advance(struct minrpc_reader *reader, uint8_t *end, uint32_t size)
 	reader->left -= size;
 }
 
-/* A byte of a frame, its escape undone. */
+/* Takes an unescaped byte of a frame. */
 static void take(struct minrpc_reader *reader, uint8_t byte)
 {
 	uint8_t *to = next(reader);
@@ -106,7 +109,7 @@ static void take(struct minrpc_reader *reader, uint8_t byte)
 	advance(reader, to, 1U);
 }
 
-/* The byte after an ff. */
+/* Takes the byte after an ff. */
 static enum minrpc_reader_event take_escaped(struct minrpc_reader *reader, uint8_t byte)
 {
 	enum minrpc_reader_event event = MINRPC_READER_SHORT;
@@ -117,7 +120,7 @@ static enum minrpc_reader_event take_escaped(struct minrpc_reader *reader, uint8
 		return MINRPC_READER_MORE;
 	}
 	if (byte == MINRPC_ESCAPE) {
-		/* Outside a frame a repeated ff may still be the first byte of a packet start. */
+		/* Outside a frame the second ff may be the first byte of ff fd. */
 		reader->escape = hunting;
 		take(reader, byte);
 		return MINRPC_READER_MORE;
@@ -133,7 +136,10 @@ static enum minrpc_reader_event take_escaped(struct minrpc_reader *reader, uint8
 	return hunting ? MINRPC_READER_MORE : event;
 }
 
-/* A byte between frames, after an ff, or that goes nowhere: few are. In line it would be larger. */
+/*
+ * Takes one byte: between frames, after an ff, or without a sink. Such bytes are rare, and not
+ * inlining saves flash.
+ */
 static __attribute__((noinline)) enum minrpc_reader_event take_byte(struct minrpc_reader *reader,
 								    uint8_t byte)
 {
@@ -152,8 +158,8 @@ static __attribute__((noinline)) enum minrpc_reader_event take_byte(struct minrp
 }
 
 /*
- * Bytes up to an ff, and that: nearly all of a frame go through this loop. It stores the ff, too,
- * and the next byte in its place. Returns where it ends.
+ * Takes bytes up to the first ff, including it. Nearly all bytes of a frame go through this loop.
+ * It also stores the ff, which the next byte overwrites. Returns the end of the bytes taken.
  */
 static const uint8_t *take_run(struct minrpc_reader *reader, uint8_t *to, const uint8_t *data,
 			       const uint8_t *end)

@@ -1,12 +1,12 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * The frame writer: a payload becomes bytes on the wire, gathered in a buffer before the port gets
- * them.
+ * The frame writer turns a payload into bytes on the wire. It gathers them in a buffer before it
+ * calls the port.
  */
 #include <minrpc/frame.h>
 
-/* Numbers go out as they lie in memory, here and in replies. */
+/* Here and in replies numbers are sent as they lie in memory. */
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the wire is little-endian");
 
 static void flush(struct minrpc_writer *writer)
@@ -19,9 +19,9 @@ static void flush(struct minrpc_writer *writer)
 }
 
 /*
- * Everything that is sent goes through the inner loop: the CRC is in a register, and a piece ends
- * where the data or the buffer does, or at an ff. That goes out twice, but for the first one where
- * `doubled` says that this is done.
+ * Sends bytes and doubles each ff. All bytes go through the inner loop, which keeps the CRC in a
+ * register. A piece ends at the end of the data or of the buffer, or at an ff, which the next piece
+ * repeats. `doubled` means that the first ff is not repeated.
  */
 static void put(struct minrpc_writer *writer, const uint8_t *at, uint32_t size, bool doubled)
 {

@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * Global functions: what TVM's clients look up by name, and what this device adds.
+ * Global functions: those that TVM's clients look up by name, and those that this device adds.
  */
 #include "rpc.h"
 
@@ -22,7 +22,7 @@ static bool module_get_function(struct minrpc_call *call)
 		return false;
 	}
 	index = minrpc_library_find(&library, values[1].v_str);
-	/* Null, when there is none: not found is not a failure. */
+	/* A missing function is no failure: the result is null. */
 	return index == MINRPC_NO_FUNCTION ||
 	       minrpc_return_handle(call, kTVMPackedFuncHandle, first + index);
 }
@@ -32,8 +32,8 @@ static bool max_packet_size(struct minrpc_call *call)
 	uint32_t size = call->server->config->receive_size;
 
 	/*
-	 * A client cuts what it reads by this too, and hangs on a reply that its own buffer can't
-	 * take.
+	 * Clients also limit what they read by this number, and hang on a reply that exceeds their
+	 * own buffer.
 	 */
 	if (size > MINRPC_CLIENT_PACKET) {
 		size = MINRPC_CLIENT_PACKET;
@@ -51,7 +51,7 @@ static bool reset_server(struct minrpc_call *call)
 	return minrpc_fail(call->server, "can't reset");
 }
 
-/* Clients remember the handles of a session only, so that a line may be added anywhere. */
+/* Clients keep handles only for a session, so new functions may be inserted anywhere. */
 static const struct minrpc_function functions[] = {
 	{"runtime.SystemLib", NULL, system_lib},
 	{"tvm.rpc.server.ModuleGetFunction", "msi", module_get_function},

@@ -1,8 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * Who wrote beside an array: looked for after each call, outside what is timed, and told in that
- * call's own answer.
+ * Finds writes beside arrays. The look follows each call, outside the measured time, and the call's
+ * own answer reports the damage.
  */
 #include "rpc.h"
 

@@ -1,8 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * minrpc.device_info: what this device is (options, memory, build), its clocks, and what went wrong
- * on the link.
+ * minrpc.device_info: the device's options, memory, build and clocks, and the errors on the link.
  */
 #include <string.h>
 
@@ -11,16 +10,16 @@
 #if MINRPC_DEVICE_INFO
 
 /*
- * All little-endian, without padding. A later version appends to each part, and tells its size
- * here.
+ * The first part of the answer, little-endian and without padding. Later versions append fields to
+ * each part, whose size this part gives.
  */
 struct device_info {
 	uint32_t version;
-	uint16_t size;          /* of this part; then come the regions, */
-	uint16_t region_count;  /* so many, */
-	uint16_t region_size;   /* of so many bytes each, */
-	uint16_t options_size;  /* the names of what is built in, with commas between, */
-	uint16_t build_id_size; /* and what identifies the image */
+	uint16_t size;          /* bytes of this part; the regions follow */
+	uint16_t region_count;  /* number of regions */
+	uint16_t region_size;   /* bytes of a region */
+	uint16_t options_size;  /* bytes of the names of the options, with commas between */
+	uint16_t build_id_size; /* bytes of the image's identification */
 	uint16_t clock_bits;
 	uint32_t max_packet;
 	uint32_t arena_size;
@@ -29,7 +28,7 @@ struct device_info {
 	uint32_t arena_largest_free;
 	uint32_t counters[MINRPC_LINK_COUNTS];
 	uint32_t receive_overruns;
-	uint32_t stack_size; /* 0: not known */
+	uint32_t stack_size; /* 0: unknown */
 	uint32_t stack_peak;
 	uint32_t reserved;
 	uint64_t cycles_hz;
@@ -52,8 +51,8 @@ enum {
 	REGION_ARENA = 1,
 	REGION_READ_ONLY = 2,
 	REGION_CODE = 3,
-	REGION_MEMORY = 4,      /* where arrays may lie */
-	REGION_CODE_MEMORY = 5, /* where code may lie, where that is not there */
+	REGION_MEMORY = 4,      /* memory that arrays may use */
+	REGION_CODE_MEMORY = 5, /* memory that only code may use */
 	REGIONS,
 };
 
@@ -72,17 +71,17 @@ static const char options[] = IF(MINRPC_NUMBERED, "numbered") IF(MINRPC_STREAMIN
 							IF(MINRPC_LAYOUT, "layout")
 								IF(MINRPC_COUNTERS, "counters");
 
-/* The answer is made in the receive buffer, which is free: there are no arguments. */
+/* The answer is built in the receive buffer, which is free, since the call has no arguments. */
 struct answer {
 	TVMByteArray bytes;
 	struct device_info info;
-	struct region regions[REGIONS]; /* two of REGION_MEMORY */
+	struct region regions[REGIONS]; /* there are two of REGION_MEMORY */
 	char texts[sizeof(options) + MINRPC_BUILD_ID_MAX];
 };
 
 _Static_assert(sizeof(struct answer) <= MINRPC_RECEIVE_MIN, "it fits the smallest buffer");
 
-/* A region of no bytes is none. */
+/* Appends a region, unless it is empty. */
 static void add_region(struct answer *answer, uint32_t kind, const void *base, uint32_t size)
 {
 	if (size != 0U) {

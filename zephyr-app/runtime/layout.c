@@ -1,8 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * minrpc.layout: where arrays and code lie in the device's memory, changed while it runs. It holds
- * for the session; the next one begins with the configuration's.
+ * minrpc.layout: moves the memory for arrays and for code while the device runs. A layout lasts
+ * until the session ends. The next session begins with the layout of the configuration.
  */
 #include "rpc.h"
 
@@ -22,7 +22,7 @@ static bool is_for_arrays(const struct minrpc_config *config, const struct minrp
 }
 
 #if MINRPC_CODE_LOADING
-/* Code runs where the port says, or else wherever arrays are. */
+/* Code may use the port's memory for code or, without such memory, wherever arrays may lie. */
 static bool is_for_code(const struct minrpc_config *config, const struct minrpc_arena *arena)
 {
 	return config->code != NULL ? lies_in(arena, config->code, config->code_size)
@@ -42,8 +42,8 @@ static bool overlap(const struct minrpc_arena *one, const struct minrpc_arena *o
 }
 
 /*
- * Takes the live blocks of `arena` over to where it is to lie. They keep their addresses: false,
- * and nothing was done, where they would not be in it.
+ * Transfers the live blocks of `arena` to its new place. Blocks keep their addresses: returns
+ * false, without a change, when one would lie outside of the new place.
  */
 static bool take_blocks(struct minrpc_arena *moved, const struct minrpc_arena *arena)
 {
@@ -54,7 +54,10 @@ static bool take_blocks(struct minrpc_arena *moved, const struct minrpc_arena *a
 	return true;
 }
 
-/* Whether each numbered request will have memory for its answer, so that the session can go on. */
+/*
+ * True when a numbered request will find memory for its answer: without it the session could not go
+ * on.
+ */
 static bool has_spare(const struct minrpc_arena *arena)
 {
 	return !MINRPC_NUMBERED || minrpc_arena_largest_free(arena) >= MINRPC_SPARE_MIN;
@@ -86,7 +89,7 @@ void minrpc_layout_restore(struct minrpc_server *server)
 
 	minrpc_arena_init(&server->next_arena, config->arena, config->arena_size);
 	minrpc_code_memory(config, &server->next_code);
-	/* What functions keep between calls may be in the way: then all stays as it is. */
+	/* When blocks that functions keep between calls are in the way, the layout stays. */
 	server->laid_out = take_blocks(&server->next_arena, &server->arena) &&
 			   take_blocks(&server->next_code, &server->code);
 	minrpc_layout_take(server);
@@ -123,9 +126,13 @@ bool minrpc_layout(struct minrpc_call *call)
 	if (overlap(&arena, &code)) {
 		return minrpc_fail(server, "arrays and code would overlap");
 	}
-	/* Memory for this answer's text, which it has none of. */
+	/*
+	 * The answer has no text, so it does not need its spare memory, which would be in the way.
+	 */
 	minrpc_free_spare(server);
-	/* Once this call is over: until then its workspace, though it has none, is the arena's. */
+	/*
+	 * The new layout takes effect after this call, which still restores the arena's workspace.
+	 */
 	server->laid_out = take_blocks(&arena, &server->arena) && has_spare(&arena) &&
 			   take_blocks(&code, &server->code);
 	server->next_arena = arena;

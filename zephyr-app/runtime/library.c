@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * Functions by name and by number, of our own tables and of TVM's registries.
+ * Looks functions up by name and by number, in our tables and in TVM's registries.
  */
 #include <string.h>
 
@@ -18,8 +18,8 @@ const char *minrpc_packed_names(const TVMFuncRegistry *registry, uint32_t *count
 	names = (const uint8_t *)registry->names;
 	*count = names[0];
 	/*
-	 * The count's second byte is below a space in the two-byte form, and a name's first letter
-	 * in the other.
+	 * The second byte shows the form. In the two-byte form it is the count's upper byte, which
+	 * is below a space. In the one-byte form it is a name's first letter.
 	 */
 	if (names[1] >= (uint8_t)' ') {
 		return registry->names + 1;

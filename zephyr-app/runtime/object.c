@@ -1,13 +1,13 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * The objects of a session, in a list, each one block of the arena.
+ * The list of a session's objects. Each object is a block of the arena.
  */
 #include <string.h>
 
 #include "rpc.h"
 
-/* Handles have a serial number of 18 bits above the function's 12. */
+/* A handle has 12 bits for the function and 18 bits above them for a serial number. */
 #define SERIAL_STEP (MINRPC_OBJECT_FUNCTIONS + 1U)
 
 struct minrpc_object *minrpc_object_find(const struct minrpc_server *server, uintptr_t handle)

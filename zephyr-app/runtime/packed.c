@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * Arguments of requests and calls: from their bytes in the receive buffer to TVMValues.
+ * Decodes the arguments of requests and calls from the receive buffer into TVMValues.
  */
 #include <minrpc/minrpc_config.h>
 #include <minrpc/packed.h>
@@ -32,10 +32,7 @@ uint8_t *minrpc_take_bytes(struct minrpc_cursor *cursor, uint32_t size)
 	return at;
 }
 
-/*
- * `count` elements of at most 8 bytes; so many that their size might overflow are more than there
- * is.
- */
+/* Takes `count` elements of up to 8 bytes. A count whose size might overflow exceeds any packet. */
 static uint8_t *take_array(struct minrpc_cursor *cursor, uint32_t count, uint32_t size)
 {
 	return minrpc_take_bytes(cursor, count > UINT32_MAX / 8U ? UINT32_MAX : count * size);
@@ -96,7 +93,8 @@ uint32_t minrpc_tensor_size(const DLTensor *tensor, const void *extents)
 	bool empty = false;
 
 	if (total == 0U) {
-		return MINRPC_NO_SIZE; /* any number of elements would fit anywhere */
+		/* an element without size would allow any number of elements */
+		return MINRPC_NO_SIZE;
 	}
 	for (int32_t i = 0; i < tensor->ndim; i++, at += sizeof(uint64_t)) {
 		uint64_t extent;
@@ -119,7 +117,7 @@ static void *reserve(struct minrpc_cursor *scratch, uint32_t size)
 	return minrpc_take_bytes(scratch, size);
 }
 
-/* A shape moves down to where it is aligned, over what has been read. */
+/* Moves a shape down to an aligned address, over bytes that have been read. */
 static int64_t *align_down(uint8_t *extents, uint32_t count)
 {
 	uintptr_t askew = (uintptr_t)extents & (sizeof(int64_t) - 1U);
@@ -127,7 +125,7 @@ static int64_t *align_down(uint8_t *extents, uint32_t count)
 	return memmove(extents - askew, extents, count * sizeof(int64_t));
 }
 
-/* The bytes of a text move over their own length field: the NUL then has room. */
+/* Moves a string over its own length field, which makes room for a NUL. */
 static char *terminate(uint8_t *text, uint32_t size)
 {
 	char *to = memmove(text - sizeof(uint64_t), text, size);
@@ -137,8 +135,8 @@ static char *terminate(uint8_t *text, uint32_t size)
 }
 
 /*
- * A way through the values. Unless it is to `store` them, no byte of theirs moves; a second way is
- * for those that have to: packed->moves says whether there are any.
+ * Reads all values once. Moves strings and shapes only when `store` is set. So a first walk checks
+ * the values, and a second walk, needed only if packed->moves is set, moves them.
  */
 static enum minrpc_packed_status walk(struct minrpc_packed *packed, enum minrpc_dialect dialect,
 				      bool store)
@@ -188,7 +186,7 @@ static enum minrpc_packed_status walk(struct minrpc_packed *packed, enum minrpc_
 			value->v_int64 = 0;
 			break;
 		case kTVMObjectHandle:
-			(void)minrpc_take_u32(&cursor); /* its type */
+			(void)minrpc_take_u32(&cursor); /* the object's type */
 							/* fall through */
 		case kTVMArgInt:
 		case kTVMArgUInt:
@@ -201,7 +199,7 @@ static enum minrpc_packed_status walk(struct minrpc_packed *packed, enum minrpc_
 		case kTVMArgBool:
 			value->v_int64 = (int64_t)minrpc_take_u64(&cursor);
 			break;
-		default: /* NDArrays go as tensors, and rvalue references never */
+		default: /* NDArrays travel as tensors, rvalue references not at all */
 			packed->culprit = (uint32_t)code;
 			return MINRPC_PACKED_TYPE;
 		}
@@ -215,7 +213,7 @@ enum minrpc_packed_status minrpc_packed_decode(struct minrpc_packed *packed)
 	struct minrpc_args *args = packed->args;
 	uint32_t count = minrpc_take_u32(&packed->wire);
 	const uint8_t *codes = take_array(&packed->wire, count, sizeof(*args->type_codes));
-	/* The one that is known, or else the newer one, comes first: bytes may be valid in both. */
+	/* The known dialect comes first, or else the newer one: the bytes may be valid in both. */
 	enum minrpc_dialect dialect =
 		packed->dialect == MINRPC_DIALECT_0_7 ? MINRPC_DIALECT_0_7 : MINRPC_DIALECT_0_8;
 	enum minrpc_packed_status status;
@@ -242,7 +240,7 @@ enum minrpc_packed_status minrpc_packed_decode(struct minrpc_packed *packed)
 #if MINRPC_ERROR_TEXTS
 const char *minrpc_type_name(int type_code)
 {
-	/* One string instead of a table of pointers: on a 32-bit device that halves it. */
+	/* One string takes half the flash of a table of pointers on a 32-bit device. */
 	static const char names[] =
 		"int\0uint\0float\0handle\0null\0dtype\0device\0tensor\0object\0module\0"
 		"function\0string\0bytes\0ndarray\0rvalue\0bool\0unknown";

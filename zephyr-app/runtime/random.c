@@ -7,7 +7,7 @@
 
 #if MINRPC_RANDOM_FILL
 
-/* xorshift32: the same bytes in each session. */
+/* xorshift32; each session gets the same bytes. */
 static uint32_t next_random(struct minrpc_server *server)
 {
 	uint32_t x = server->random_state;
@@ -29,8 +29,8 @@ bool minrpc_random_fill(struct minrpc_call *call)
 		uint8_t byte = (uint8_t)(next_random(call->server) >> 24);
 
 		/*
-		 * A float's top byte: exponents a little below that of 2, so no infinity, no NaN,
-		 * no denormal.
+		 * Limits the exponent of a float, in its top byte, to a little below that of 2: so
+		 * there is no infinity, NaN or denormal.
 		 */
 		if (tensor->dtype.code >= kDLFloat && element > 1U && i % element == element - 1U) {
 			byte = (byte & 0x83U) | 0x3cU;

@@ -1,18 +1,19 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * Replies. One is described first and then sent, so that it can be sent again. Each is one session
- * message: a head, data that is sent from where it lies, and a tail.
+ * Replies. A reply is described first and then sent, so that it can be sent again. It is one
+ * session message: a head, data that is sent from its place in memory, and a tail.
  */
 #include <string.h>
 
 #include "rpc.h"
 
 /*
- * An array's is the longest: 4 + 8 + 4 up to the code, 4 + 12 + 8 of types, 8 + 16 of the tensor.
+ * The longest head is an array's: 4 + 8 + 4 up to the code, 4 + 12 + 8 of types, 8 + 16 of the
+ * tensor.
  */
 #define HEAD_MAX 64U
-/* A byte offset, an array's handle, a numbered message's check. */
+/* The longest tail: a byte offset, an array's handle, and a numbered message's check. */
 #define TAIL_MAX 20U
 
 static uint8_t *put_u32(uint8_t *at, uint32_t value)
@@ -28,8 +29,8 @@ static uint8_t *put_u64(uint8_t *at, uint64_t value)
 }
 
 /*
- * Before what a function returned its real type goes as a value too, and an array's handle is one
- * more.
+ * Writes the type codes. The reply to a call has the result's real type as an additional value in
+ * front, and an array's handle as another one behind.
  */
 static uint8_t *put_types(uint8_t *at, const struct minrpc_reply *reply)
 {
@@ -47,7 +48,7 @@ static uint8_t *put_types(uint8_t *at, const struct minrpc_reply *reply)
 	return put_u64(at, reply->type_code);
 }
 
-/* A value, but for its data. */
+/* Writes a value without its data. */
 static uint8_t *put_value(uint8_t *at, const struct minrpc_reply *reply)
 {
 	const DLTensor *array = reply->value.v_handle;
@@ -70,7 +71,9 @@ static uint8_t *put_value(uint8_t *at, const struct minrpc_reply *reply)
 	}
 }
 
-/* The sequence belongs to it in a numbered message; else the packet begins there. */
+/*
+ * In a numbered message the sequence number follows the header; otherwise the packet overwrites it.
+ */
 static uint8_t *put_session_header(uint8_t *at, const struct minrpc_server *server)
 {
 	memcpy(at, &server->session.id, sizeof(server->session.id));
@@ -79,7 +82,7 @@ static uint8_t *put_session_header(uint8_t *at, const struct minrpc_server *serv
 	return at + MINRPC_SESSION_HEADER + minrpc_is_numbered(server);
 }
 
-/* The packet up to the data. */
+/* Writes the packet up to the data. */
 static uint8_t *put_head(uint8_t *at, const struct minrpc_reply *reply)
 {
 	at = put_u32(at, reply->kind & MINRPC_REPLY_CODE);
@@ -89,7 +92,7 @@ static uint8_t *put_head(uint8_t *at, const struct minrpc_reply *reply)
 	return put_value(at, reply);
 }
 
-/* What an array has behind its data, which is the shape. */
+/* Writes the part of an array behind its data. The data is the shape. */
 static uint8_t *put_tail(uint8_t *at, const struct minrpc_server *server, const DLTensor *array)
 {
 	if (server->dialect != MINRPC_DIALECT_0_7) {
@@ -211,7 +214,7 @@ bool minrpc_reply_call(struct minrpc_server *server, const struct minrpc_call *c
 		reply->value.v_str = bytes->data;
 		break;
 	case kTVMNDArrayHandle:
-		/* It must be one that the client can name again. */
+		/* The client must be able to name the array again. */
 		if (!minrpc_arena_find(&server->arena, (uintptr_t)array, MINRPC_ARENA_NDARRAY,
 				       &reply->size)) {
 			sendable = false;
@@ -221,12 +224,12 @@ bool minrpc_reply_call(struct minrpc_server *server, const struct minrpc_call *c
 		reply->wire_code = kTVMDLTensorHandle;
 		break;
 	case kTVMArgBool:
-		/* Only the newest clients know its code. */
+		/* Only the newest clients know this type code. */
 		reply->type_code = kTVMArgInt;
 		reply->wire_code = kTVMArgInt;
 		break;
 	default:
-		/* A tensor or an object would be gone before the client could name it. */
+		/* A tensor or an object would be freed before the client could name it. */
 		sendable = false;
 		break;
 	}

@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * RPC packets: what each code carries, what it does, and what it is answered.
+ * RPC packets: decodes each request, carries it out and describes its reply.
  */
 #include <string.h>
 
@@ -45,7 +45,8 @@ static bool call_function(struct minrpc_server *server, struct minrpc_cursor *bo
 
 static bool init_server(struct minrpc_server *server, struct minrpc_cursor *body)
 {
-	static const char versions[][6] = {"0.7.0", "0.8.0"}; /* in the order of the dialects */
+	/* in the order of enum minrpc_dialect */
+	static const char versions[][6] = {"0.7.0", "0.8.0"};
 	uint32_t size = minrpc_take_size(body);
 	const uint8_t *version = minrpc_take_bytes(body, size);
 
@@ -70,12 +71,12 @@ static uint32_t size_in(const TVMValue *value)
 	return minrpc_size((uint64_t)value->v_int64);
 }
 
-/* Unknown: handle 0, which clients of all versions take for "no such function". */
+/* Returns handle 0 for an unknown name, which all clients take for "no such function". */
 static bool get_global_function(struct minrpc_call *call)
 {
 	const char *name = call->args.values[0].v_str;
 
-	/* No name that TVM's clients look up begins so. */
+	/* TVM's clients look up no name with such a first letter. */
 	call->server->own_client |= *name == ':' || *name == 'm';
 	return minrpc_return_handle(call, kTVMOpaqueHandle, minrpc_global_find(call->server, name));
 }
@@ -91,7 +92,10 @@ static bool free_block(struct minrpc_server *server, uintptr_t handle, uint32_t 
 	       minrpc_fail_handle(server, kTVMDLTensorHandle, handle);
 }
 
-/* An object goes by the handle that it was given out with; a function of another goes with that. */
+/*
+ * Frees an object by the handle that the client got for it. A function of a module is freed with
+ * the module, so nothing is done.
+ */
 static bool free_object(struct minrpc_server *server, uintptr_t handle, uint32_t type)
 {
 	struct minrpc_object *object = minrpc_object_find(server, handle);
@@ -101,7 +105,7 @@ static bool free_object(struct minrpc_server *server, uintptr_t handle, uint32_t
 		minrpc_object_free(server, object);
 		return true;
 	}
-	/* The system library stays. */
+	/* The system library is never freed. */
 	return handle < MINRPC_HANDLE_OBJECT ||
 	       (function && minrpc_check_function(server, handle)) ||
 	       minrpc_fail_handle(server, (int)type, handle);
@@ -161,7 +165,7 @@ static bool free_data(struct minrpc_call *call)
 			  MINRPC_ARENA_DATA | MINRPC_ARENA_CODE);
 }
 
-/* There is one stream, whose handle is 0 and which is always in step. */
+/* The only stream has handle 0 and is always synchronized. */
 static bool return_stream(struct minrpc_call *call)
 {
 	return minrpc_return_handle(call, kTVMOpaqueHandle, 0U);
@@ -178,7 +182,7 @@ static bool refuse(struct minrpc_call *call)
 	return minrpc_fail(call->server, "not supported");
 }
 
-/* Only texts say how a request is called. */
+/* Only error texts need a request's name. */
 #if MINRPC_ERROR_TEXTS
 #define NAME(name) name
 #else
@@ -217,7 +221,7 @@ static bool run_request(struct minrpc_server *server, const struct minrpc_functi
 	call.callee = &callee;
 	call.value.v_int64 = 0;
 	call.type_code = kTVMNullptr;
-	/* A tensor is a description here: its data is bound where it is used. */
+	/* Here a tensor is only a description. Its data is bound where it is used. */
 	return decode(server, body, &call.args) &&
 	       (request->arguments == NULL || minrpc_check_arguments(&call, request->arguments)) &&
 	       request->run(&call) && minrpc_reply_value(server, &call);
@@ -231,7 +235,7 @@ bool minrpc_request(struct minrpc_server *server, struct minrpc_cursor *packet)
 
 	switch (code) {
 	case MINRPC_RPC_SHUTDOWN:
-		/* No answer is expected. Only the session ends: the next one is served. */
+		/* There is no answer. Only the session ends; the device serves the next one. */
 		server->session.established = false;
 		minrpc_forget_session(server);
 		return true;

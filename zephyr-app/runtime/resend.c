@@ -1,8 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * Numbered messages: on a link that loses bytes a request may arrive again, and a reply may have to
- * be sent again. A request runs once; what it was answered is kept until the next.
+ * Numbered messages, for links that lose bytes: a request may arrive twice, and a reply may have to
+ * be sent again. Each request runs once. Its reply is kept until the next request.
  */
 #include <string.h>
 
@@ -21,9 +21,8 @@ void minrpc_free_spare(struct minrpc_server *server)
 }
 
 /*
- * Memory that the answer can be kept in whatever the arena then holds: it is taken before the
- * request runs, so none runs and is then answered that there is no memory. What a call returns from
- * the receive buffer is no longer than what came in it.
+ * Allocates memory for the answer before the request runs, so that no request runs whose answer
+ * can't be kept. A result in the receive buffer is never longer than the request was.
  */
 bool minrpc_resend_reserve(struct minrpc_server *server, const struct minrpc_cursor *packet)
 {
@@ -43,8 +42,7 @@ bool minrpc_resend_reserve(struct minrpc_server *server, const struct minrpc_cur
 }
 
 /*
- * A text or bytes in the receive buffer move out of the way of whatever arrives before the next
- * request.
+ * Moves a string or bytes out of the receive buffer, where the next message would overwrite them.
  */
 void minrpc_resend_keep(struct minrpc_server *server)
 {
@@ -70,7 +68,7 @@ void minrpc_resend_ask(struct minrpc_server *server)
 			    sizeof(server->sequence));
 }
 
-/* True when it is whole: the frame's own CRC lets one broken message in 65,536 through. */
+/* True when the message is intact: the frame's own CRC misses one damaged message in 65,536. */
 static bool check_numbered(const struct minrpc_server *server, uint32_t length)
 {
 	uint8_t *message = server->config->receive_buffer;
@@ -84,7 +82,7 @@ static bool check_numbered(const struct minrpc_server *server, uint32_t length)
 	return minrpc_take_u32(&check) == minrpc_crc32(0U, message, body);
 }
 
-/* Runs a request once, however often it arrives. */
+/* Runs the request once, however often it arrives. */
 void minrpc_resend_deliver(struct minrpc_server *server, uint32_t length)
 {
 	struct minrpc_cursor packet = minrpc_packet_in(server, length);
@@ -108,7 +106,7 @@ void minrpc_resend_deliver(struct minrpc_server *server, uint32_t length)
 	}
 }
 
-/* The client waits for a reply: it gets it, or learns that the request never came. */
+/* The client waits for a reply: sends it again, or tells the client that the request never came. */
 void minrpc_resend_probed(struct minrpc_server *server, uint32_t length)
 {
 	const uint8_t *message = server->config->receive_buffer;

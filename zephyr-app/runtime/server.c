@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * The server: what bytes that arrive are, what becomes of a message, and the life of a session.
+ * The server: received bytes become messages, messages are handled, sessions begin and end.
  */
 #include <minrpc/server.h>
 
@@ -63,7 +63,7 @@ static int counted_write(void *context, const uint8_t *data, uint32_t size)
 }
 #endif
 
-/* Without MINRPC_ABANDON nobody looks whether bytes came in. */
+/* Only MINRPC_ABANDON needs the counter of arrivals. */
 static void watch_arrivals(struct minrpc_server *server)
 {
 #if MINRPC_ABANDON
@@ -124,7 +124,7 @@ void minrpc_server_last_words(struct minrpc_server *server, const char *text, ui
 	(void)minrpc_server_log(server, text, size);
 }
 
-/* With the frame's length and the buffer's. */
+/* Arguments: the frame's length, the receive buffer's size. */
 static const char oversize_text[] = "skipped %u bytes: the receive buffer holds %u";
 
 static void free_result(struct minrpc_server *server)
@@ -160,7 +160,10 @@ static bool process(struct minrpc_server *server, struct minrpc_cursor *packet)
 }
 
 #if MINRPC_GUARDS
-/* The blocks are lost, and the objects among them: a reset is best, else all starts afresh. */
+/*
+ * The blocks are lost, and with them all objects. Resets the device, or starts the memory afresh
+ * where the port can't reset.
+ */
 static void recover(struct minrpc_server *server)
 {
 	const struct minrpc_config *config = server->config;
@@ -257,11 +260,11 @@ static void begin_frame(struct minrpc_server *server)
 	minrpc_reader_sink(&server->reader, server->config->receive_buffer, room);
 }
 
-/* An oversize frame that came to nothing is told: nobody waits for an answer to it. */
+/* Logs that an oversize frame was dropped, since no answer will report it. */
 static void tell_oversize(struct minrpc_server *server)
 {
 #if MINRPC_ERROR_TEXTS
-	char text[MINRPC_ERROR_TEXT]; /* not server->error: that may have to be sent again */
+	char text[MINRPC_ERROR_TEXT]; /* not server->error, which may have to be sent again */
 
 	if (server->oversize != 0U) {
 		minrpc_text(text, sizeof(text),
@@ -279,7 +282,7 @@ static void drop_frame(struct minrpc_server *server, enum minrpc_link_count coun
 {
 	server->counters[counter]++;
 	tell_oversize(server);
-	/* Whatever cuts a frame short is answered itself. */
+	/* A frame is cut short by the next frame, which gets an answer: no resend is needed. */
 	if (minrpc_is_numbered(server) && counter != MINRPC_SHORT_PACKETS) {
 		minrpc_resend_ask(server);
 	}

@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * What a message is: the start or end of a session, or a request of the one that runs.
+ * Decides what a message means: it starts or ends a session, or is a request of the current one.
  */
 #include <minrpc/minrpc_config.h>
 #include <minrpc/session.h>
@@ -24,7 +24,10 @@ static enum minrpc_session_action start(struct minrpc_session *session, uint8_t 
 	return MINRPC_SESSION_STARTED;
 }
 
-/* What a message within a session is; IGNORE: none that a device gets. */
+/*
+ * Returns the action for a message type within a session; IGNORE for types that a device does not
+ * receive.
+ */
 static enum minrpc_session_action action_of(uint8_t type)
 {
 	static const uint8_t actions[] = {

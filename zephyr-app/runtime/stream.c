@@ -1,8 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * Copies to the device that are longer than the receive buffer: once that is full, the payload goes
- * on straight to where it belongs.
+ * Copies to the device that exceed the receive buffer. Once the buffer is full, the payload goes on
+ * straight to its destination.
  */
 #include <string.h>
 
@@ -11,8 +11,8 @@
 #if MINRPC_STREAMING
 
 /*
- * Where the data goes of the copy that `packet`, whose front has been received, is; NULL when it is
- * none.
+ * Returns the destination of the copy whose front is in `packet`; NULL when the frame is no such
+ * copy.
  */
 static uint8_t *find_destination(struct minrpc_server *server, struct minrpc_cursor *packet)
 {
@@ -24,7 +24,7 @@ static uint8_t *find_destination(struct minrpc_server *server, struct minrpc_cur
 	const uint8_t *head;
 	uint32_t size;
 
-	/* The types below change the session: not before the CRC is known. */
+	/* Lower types change the session, which must wait for a good CRC. */
 	if (message[2] < MINRPC_MESSAGE_NORMAL ||
 	    minrpc_session_take(&server->session, message, server->config->receive_size) !=
 		    MINRPC_SESSION_DELIVER) {
@@ -39,9 +39,7 @@ static uint8_t *find_destination(struct minrpc_server *server, struct minrpc_cur
 	    minrpc_take_u32(packet) != MINRPC_RPC_COPY_TO_REMOTE) {
 		return NULL;
 	}
-	/*
-	 * Without a check of its own an address may be damaged. Only v0.7's clients need that form.
-	 */
+	/* Without its own check the address may be damaged. Only v0.7's clients need this form. */
 	if (!checked && server->dialect != MINRPC_DIALECT_0_7) {
 		return NULL;
 	}

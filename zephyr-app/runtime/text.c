@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * Texts of errors and logs: printf with the four conversions that they need.
+ * Error and log texts: a printf with the four conversions that they need.
  */
 #include <minrpc/minrpc_config.h>
 #include <minrpc/text.h>
@@ -10,7 +10,7 @@
 
 struct out {
 	char *at;
-	char *last; /* where the terminator goes at the latest */
+	char *last; /* last position for the terminator */
 };
 
 static void put(struct out *out, char c)

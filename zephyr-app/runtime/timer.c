@@ -1,7 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * The platform timer: what two readings of the port's clocks tell, and TVM's start and stop on top.
+ * The platform timer: computes the time between two readings of the port's clocks, and provides
+ * TVM's start and stop.
  */
 #include <minrpc/timer.h>
 
@@ -33,7 +34,10 @@ uint64_t minrpc_clock_elapsed(const struct minrpc_clock *clock,
 	}
 	expected = minrpc_clock_convert(stop->coarse - start->coarse, clock->coarse_hz,
 					clock->cycles_hz);
-	/* Two coarse ticks, because each reading is cut to one, and 1/64 for two oscillators. */
+	/*
+	 * Two coarse ticks, since each reading is rounded down to one, and 1/64 for the
+	 * oscillators' tolerance.
+	 */
 	slack = 2U * (clock->cycles_hz / clock->coarse_hz) + expected / 64U + 2U;
 	*fell_back = (counted > expected ? counted - expected : expected - counted) > slack;
 	return *fell_back ? expected : counted;

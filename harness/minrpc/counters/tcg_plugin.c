@@ -157,8 +157,8 @@ struct node {
 };
 
 /*
- * How often a block was executed: all of its instructions. The counter of each instruction is in the
- * list of members, from `first` on.
+ * How often a block was executed: all of its instructions. The counter of each instruction is in
+ * the list of members, from `first` on.
  */
 struct block_counts {
 	uint64_t runs;
@@ -180,7 +180,8 @@ struct control {
 	uint64_t windows_at; /* where in the file the windows are */
 	uint64_t windows_max;
 	uint64_t counters; /* how many instructions have a counter of their own */
-	/* Where in the file is what was executed of blocks that were left early, and that in windows. */
+	/* Where in the file is what was executed of blocks that were left early, and that in
+	 * windows. */
 	uint64_t parts_at;
 	uint64_t parts_in_windows_at;
 	uint64_t blocks_at;
@@ -195,7 +196,7 @@ struct control {
 
 	uint64_t look_at;
 	uint64_t machine;
-	uint64_t wide; /* 1: addresses have 64 bits */
+	uint64_t wide;         /* 1: addresses have 64 bits */
 	uint64_t functions_at; /* where in the file they are, by address */
 	uint64_t functions;
 	uint64_t nodes_at;
@@ -247,7 +248,7 @@ struct window {
 	uint64_t store_bytes;
 	uint64_t unaligned;
 	uint64_t kind[KINDS];
-	uint64_t misses; /* of the cache model */
+	uint64_t misses;      /* of the cache model */
 	uint64_t stack_first; /* the first store to the stack, and the lowest; 0: none */
 	uint64_t stack_lowest;
 };
@@ -406,8 +407,8 @@ static inline void note_executed(void)
 }
 
 /*
- * The node of `function` as called from `parent`, or as it interrupted it; the parent's own where there
- * is no room for more.
+ * The node of `function` as called from `parent`, or as it interrupted it; the parent's own where
+ * there is no room for more.
  */
 static __attribute__((noinline)) uint32_t child_of(uint32_t parent, uint32_t function,
 						   uint64_t interrupt)
@@ -446,14 +447,15 @@ static inline void push(struct block *block, uint64_t returns_to)
 
 	if (block->parent != parent) {
 		block->parent = parent;
-		block->node = node_at(
-			child_of((uint32_t)(parent - node_at(0U)), block->function, 0U));
+		block->node =
+			node_at(child_of((uint32_t)(parent - node_at(0U)), block->function, 0U));
 	}
-	enter(block->node, &(struct frame){.node = block->node,
-					   .function = block->function,
-					   .returns_to = returns_to,
-					   .returns = returns_to != 0U ? returns_to : active->returns,
-					   .interrupt = active->interrupt});
+	enter(block->node,
+	      &(struct frame){.node = block->node,
+			      .function = block->function,
+			      .returns_to = returns_to,
+			      .returns = returns_to != 0U ? returns_to : active->returns,
+			      .interrupt = active->interrupt});
 }
 
 /* An exception came behind `from`. */
@@ -496,7 +498,8 @@ static bool pop_to_function(uint32_t function)
 	return false;
 }
 
-/* Whether the way from `from` to `block` is neither straight on nor the way of its last instruction. */
+/* Whether the way from `from` to `block` is neither straight on nor the way of its last
+ * instruction. */
 static inline bool is_exception(const struct leave *from, const struct block *block)
 {
 	return block->start != from->end && block->start != from->target &&
@@ -512,8 +515,8 @@ static __attribute__((noinline)) void note_vector(const struct block *block)
 }
 
 /*
- * Whether `from` ends the innermost exception. Arm has no instruction for that: it returns to a value
- * that no caller has left.
+ * Whether `from` ends the innermost exception. Arm has no instruction for that: it returns to a
+ * value that no caller has left.
  */
 static bool ends_exception(const struct leave *from, const struct block *block)
 {
@@ -596,8 +599,7 @@ static inline void trace_jump(uint64_t from, uint64_t to)
 static inline void follow(const struct leave *from, struct block *block)
 {
 	/* Mostly it is a jump within a function. */
-	if (block->function != active->function || from->how >= CALL ||
-	    is_exception(from, block)) {
+	if (block->function != active->function || from->how >= CALL || is_exception(from, block)) {
 		change_function(from, block);
 	}
 }
@@ -1049,7 +1051,7 @@ static struct leave riscv_leave(uint32_t insn, size_t size, uint64_t at, uint64_
 	} else if (size == 2U && (insn & 0xe07fU) == 0x8002U && (insn & 0xf80U) != 0U) {
 		/* C.JR, C.JALR */
 		return leave_to(end, end,
-				insn & 0x1000U          ? CALL_ANYWHERE
+				insn & 0x1000U             ? CALL_ANYWHERE
 				: (insn & 0xf80U) == 0x80U ? RETURN
 							   : JUMP_ANYWHERE);
 	} else if (size == 2U) {
@@ -1064,7 +1066,7 @@ static struct leave riscv_leave(uint32_t insn, size_t size, uint64_t at, uint64_
 				(insn & 0xf80U) != 0U ? CALL : JUMP);
 	case 0x67U: /* JALR */
 		return leave_to(end, end,
-				(insn & 0xf80U) != 0U       ? CALL_ANYWHERE
+				(insn & 0xf80U) != 0U          ? CALL_ANYWHERE
 				: (insn & 0xf8000U) == 0x8000U ? RETURN
 							       : JUMP_ANYWHERE);
 	case 0x63U: /* branches */
@@ -1084,9 +1086,9 @@ static struct leave x86_leave(const uint8_t *at, size_t size, uint64_t address, 
 	bool repeats = false;
 	uint8_t group;
 
-	while (at < behind - 1 && ((*at & 0xe7U) == 0x26U || (*at & 0xfcU) == 0x64U ||
-				   *at == 0xf0U || (*at & 0xfeU) == 0xf2U ||
-				   (control->wide != 0U && (*at & 0xf0U) == 0x40U))) {
+	while (at < behind - 1 &&
+	       ((*at & 0xe7U) == 0x26U || (*at & 0xfcU) == 0x64U || *at == 0xf0U ||
+		(*at & 0xfeU) == 0xf2U || (control->wide != 0U && (*at & 0xf0U) == 0x40U))) {
 		repeats = repeats || (*at & 0xfeU) == 0xf2U;
 		at++;
 	}
@@ -1198,8 +1200,8 @@ static struct block *new_block(struct qemu_plugin_tb *tb, size_t first, size_t b
 }
 
 /*
- * The block of the instructions from `first` up to `behind`. QEMU translates the same code again and
- * again: it is the same block, unless other code was loaded there.
+ * The block of the instructions from `first` up to `behind`. QEMU translates the same code again
+ * and again: it is the same block, unless other code was loaded there.
  */
 static struct block *block_of(struct qemu_plugin_tb *tb, size_t first, size_t behind)
 {
@@ -1255,8 +1257,8 @@ static void follow_blocks(struct qemu_plugin_tb *tb)
 			qemu_plugin_register_vcpu_tb_exec_cb(tb, begins, QEMU_PLUGIN_CB_NO_REGS,
 							     block);
 		} else {
-			qemu_plugin_register_vcpu_insn_exec_cb(insn, begins,
-							       QEMU_PLUGIN_CB_NO_REGS, block);
+			qemu_plugin_register_vcpu_insn_exec_cb(insn, begins, QEMU_PLUGIN_CB_NO_REGS,
+							       block);
 		}
 	}
 }
@@ -1308,14 +1310,14 @@ static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 }
 
 /*
- * Maps what the harness made and handed over as the descriptor `fd`. Returns false unless it has laid
- * that out as this file does.
+ * Maps what the harness made and handed over as the descriptor `fd`. Returns false unless it has
+ * laid that out as this file does.
  */
 static bool map_shared(int fd)
 {
 	static const uint64_t sizes[] = {
-		sizeof(struct control), sizeof(struct range), sizeof(struct function),
-		sizeof(struct node),    sizeof(struct step),  sizeof(struct window),
+		sizeof(struct control),      sizeof(struct range), sizeof(struct function),
+		sizeof(struct node),         sizeof(struct step),  sizeof(struct window),
 		sizeof(struct block_counts),
 	};
 	struct stat status;
@@ -1340,7 +1342,9 @@ qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_info *info, int argc,
 		(void)sscanf(argv[i], "fd=%d", &fd);
 	}
 	if (!map_shared(fd)) {
-		fprintf(stderr, "minrpc's plugin: no shared memory of layout %u, and of its sizes, at descriptor %d\n",
+		fprintf(stderr,
+			"minrpc's plugin: no shared memory of layout %u, and of its sizes, at "
+			"descriptor %d\n",
 			LAYOUT, fd);
 		return -1;
 	}

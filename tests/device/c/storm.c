@@ -1,8 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * Calls of all kinds, while a timer interrupts them every `period` ticks of its clock; 0: it does not.
- * Names hold irq, isr, trap and exc: none of the functions is an interrupt.
+ * Calls of all kinds, while a timer interrupts them every `period` ticks of its clock; 0: it does
+ * not. Names hold irq, isr, trap and exc: none of the functions is an interrupt.
  */
 #include <stdint.h>
 
@@ -74,8 +74,8 @@ uint32_t storm(uint32_t rounds, uint32_t period)
 }
 #elif defined(__riscv)
 /* That of QEMU's virt machine, with a handler of its own. */
-#define TIME (*(volatile uint32_t *)0x0200bff8U)
-#define NEXT ((volatile uint32_t *)0x02004000U)
+#define TIME          (*(volatile uint32_t *)0x0200bff8U)
+#define NEXT          ((volatile uint32_t *)0x02004000U)
 #define TIMER_ENABLED 0x80U
 
 static uint32_t step;

@@ -17,15 +17,15 @@
 #define SCB_CCR     (*(volatile uint32_t *)0xe000ed14U)
 #define SCB_SHCSR   (*(volatile uint32_t *)0xe000ed24U)
 #if __ARM_ARCH >= 7
-#define SCB_CFSR    (*(volatile uint32_t *)0xe000ed28U)
-#define SCB_HFSR    (*(volatile uint32_t *)0xe000ed2cU)
-#define SCB_MMFAR   (*(volatile uint32_t *)0xe000ed34U)
-#define SCB_BFAR    (*(volatile uint32_t *)0xe000ed38U)
+#define SCB_CFSR  (*(volatile uint32_t *)0xe000ed28U)
+#define SCB_HFSR  (*(volatile uint32_t *)0xe000ed2cU)
+#define SCB_MMFAR (*(volatile uint32_t *)0xe000ed34U)
+#define SCB_BFAR  (*(volatile uint32_t *)0xe000ed38U)
 #else /* v6-M tells no causes */
-#define SCB_CFSR    0U
-#define SCB_HFSR    0U
-#define SCB_MMFAR   0U
-#define SCB_BFAR    0U
+#define SCB_CFSR  0U
+#define SCB_HFSR  0U
+#define SCB_MMFAR 0U
+#define SCB_BFAR  0U
 #endif
 #define SCB_CTR     (*(volatile uint32_t *)0xe000ed7cU)
 #define SCB_CCSIDR  (*(volatile uint32_t *)0xe000ed80U)
@@ -49,7 +49,8 @@
 #define CFSR_BFARVALID (1U << 15)
 #define CFSR_NO_FRAME  (1U << 4 | 1U << 12) /* MSTKERR, STKERR: the registers were not stored */
 #define CFSR_STKOF     (1U << 20)
-#define MPU_CTRL_ON    5U /* what no region has is as without the MPU, but not while a fault is handled */
+#define MPU_CTRL_ON                                                                                \
+	5U /* what no region has is as without the MPU, but not while a fault is handled */
 
 #define EXC_RETURN_PROCESS_STACK (1U << 2)
 #define EXC_RETURN_NO_FPU_FRAME  (1U << 4)
@@ -131,7 +132,7 @@ static void set_regions(void)
 
 #else
 
-#define NO_ACCESS  (1U << 28) /* nor is it executed */
+#define NO_ACCESS  (1U << 28)            /* nor is it executed */
 #define READ_ONLY  (5U << 24 | 1U << 17) /* normal memory, written through, as without an MPU */
 #define REGION_ON  1U
 #define REGION_SET (1U << 4)
@@ -258,9 +259,9 @@ __attribute__((noreturn, used)) void fault_handler(const struct exception_frame 
 	/* At a limit the processor stores nothing, and leaves the pointer there. */
 	bool lost = (status & CFSR_NO_FRAME) != 0U ||
 		    (program && (uintptr_t)frame <= (uintptr_t)minrpc_stack);
-	uintptr_t sp = (uintptr_t)frame + ((exc_return & EXC_RETURN_NO_FPU_FRAME) != 0U
-						   ? FRAME_BYTES
-						   : FPU_FRAME_BYTES);
+	uintptr_t sp =
+		(uintptr_t)frame +
+		((exc_return & EXC_RETURN_NO_FPU_FRAME) != 0U ? FRAME_BYTES : FPU_FRAME_BYTES);
 	bool overflow = program && (lost || (status & CFSR_STKOF) != 0U ||
 				    stack_ran_out(sp, address == 0U ? sp : address));
 

@@ -11,7 +11,7 @@
 #include "machine.h"
 #include "port.h"
 
-#define PAINT 0x5ac35ac3U
+#define PAINT      0x5ac35ac3U
 /* An instruction that stores several registers stores at most so far from the stack pointer. */
 #define PUSH_BYTES 256U
 
