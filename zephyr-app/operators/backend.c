@@ -1,14 +1,14 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * TVM's C ABI for generated code. It has no context argument, so the one server of the image is
- * kept here.
+ * TVM's C ABI for generated code. The ABI has no context argument, so this file keeps the image's
+ * only server.
  */
 #include "operators.h"
 
 #include <string.h>
 
-/* NULL where no generated code is linked. */
+/* NULL when no generated code is linked. */
 TVM_WEAK const TVMModule *TVMSystemLibEntryPoint(void);
 
 #ifndef MINRPC_LIBRARIES
@@ -16,7 +16,7 @@ TVM_WEAK const TVMModule *TVMSystemLibEntryPoint(void);
 #endif
 
 #if MINRPC_LIBRARIES
-/* Of the libraries that are linked in with their types. */
+/* The functions of the typed libraries that are linked in. */
 extern const TVMFuncRegistry minrpc_linked_functions;
 #endif
 
@@ -36,7 +36,7 @@ struct minrpc_library minrpc_system_library(void)
 	return (struct minrpc_library){modules, sizeof(modules) / sizeof(modules[0])};
 }
 
-/* What loaded code calls is linked though nothing here does, by relocations that change nothing. */
+/* Links the functions that loaded code calls, by relocations that change nothing. */
 #define KEEP(symbol) __asm__ volatile(".reloc ., BFD_RELOC_NONE, " #symbol)
 
 void minrpc_tvm_bind(struct minrpc_server *bound)
@@ -108,12 +108,12 @@ int TVMFuncGetGlobal(const char *name, TVMFunctionHandle *out)
 		(void)minrpc_fail(server, "no function \"%s\" in the system library", name);
 		return -1;
 	}
-	/* Non-zero, and an index instead of a function pointer, which C would not convert. */
+	/* Not zero, and an index, since C can't convert a function pointer to a handle. */
 	*out = (TVMFunctionHandle)(uintptr_t)(index + 1U);
 	return 0;
 }
 
-/* A call from generated code: its tensors have been bound to memory already. */
+/* Calls a function for generated code, whose tensors are bound to memory already. */
 int TVMFuncCall(TVMFunctionHandle function, TVMValue *args, int *type_codes, int num_args,
 		TVMValue *ret_value, int *ret_type_code)
 {

@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * Checks of tensors whose messages name what was expected and what came.
+ * Checks of tensors. Their error texts name the expected and the actual property.
  */
 #include <string.h>
 
@@ -27,7 +27,7 @@ static const char *dtype_text(char text[TEXT], DLDataType dtype)
 	return text;
 }
 
-/* "[2,3]"; a shape too long for the buffer is cut. */
+/* Formats a shape as "[2,3]"; cuts it at the buffer's end. */
 static const char *shape_text(char text[TEXT], const DLTensor *tensor)
 {
 	char *at = text;

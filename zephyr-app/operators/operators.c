@@ -11,7 +11,7 @@
 
 /* ------------------------------------------------------------- add and mul */
 
-/* C = A op B, all of one dtype; B has A's shape, or one element for all of A. */
+/* C = A op B, all of one dtype. B has A's shape, or one element that is used for all of A. */
 struct binary {
 	const DLTensor *a;
 	const DLTensor *b;
@@ -113,7 +113,7 @@ static bool mul(struct minrpc_call *call)
 
 /* --------------------------------------------------------------------- exp */
 
-/* C = e^A, float32, one shape. */
+/* C = e^A, for float32 tensors of one shape. */
 static bool exp_float32(struct minrpc_call *call)
 {
 	const DLTensor *a = minrpc_tensor(call, 0);
@@ -135,18 +135,18 @@ static bool exp_float32(struct minrpc_call *call)
 
 /* --------------------------------------------------------------------- inc */
 
-/* int to int + 1, as a value: the smallest call there is. */
+/* int -> int + 1, by value: the smallest call. */
 static bool inc(struct minrpc_call *call)
 {
-	/* Unsigned: the largest int wraps instead of being undefined. */
+	/* Unsigned, since the largest int must wrap. */
 	return minrpc_return_int(call, (int64_t)((uint64_t)call->args.values[0].v_int64 + 1U));
 }
 
 /* -------------------------------------------------------------------- spin */
 
 /*
- * int -> nothing: goes round that often. Work whose length is known and linear, to hold the timer
- * against.
+ * int -> nothing: makes this number of loop rounds. Its run time is known and linear, so it can
+ * check a timer.
  */
 static bool spin(struct minrpc_call *call)
 {
@@ -168,7 +168,7 @@ static const struct minrpc_function functions[] = {
 	{"exp", "tw", exp_float32},
 	{"inc", "i", inc},
 	{"mul", "ttw", mul},
-	{"myexpf", "tw", exp_float32}, /* its name in TVM's own tests */
+	{"myexpf", "tw", exp_float32}, /* the name in TVM's own tests */
 	{"spin", "i", spin},
 #if MINRPC_TESTING
 	{"testing.count", "", minrpc_testing_count},

@@ -1,8 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * The system library of this project's firmware, TVM's C ABI for generated code, and what functions
- * on tensors check of them.
+ * The system library of this project's firmware, TVM's C ABI for generated code, and checks for
+ * functions on tensors.
  */
 #ifndef MINRPC_OPERATORS_H_
 #define MINRPC_OPERATORS_H_
@@ -14,16 +14,16 @@
 extern "C" {
 #endif
 
-/* add, exp, inc, mul, myexpf, spin; testing.count, .crash and .hang with MINRPC_TESTING. */
+/* add, exp, inc, mul, myexpf, spin; with MINRPC_TESTING also testing.count and others. */
 extern const struct minrpc_module minrpc_operators;
 
 /*
- * The functions of generated code that is linked in (they come first, so they win), then the
- * operators. The array behind it is static.
+ * Returns the functions of linked generated code, then the operators, then linked libraries. The
+ * first of several functions with one name is used. The array of modules is static.
  */
 struct minrpc_library minrpc_system_library(void);
 
-/* Lets TVM's C ABI, which has no context argument, reach the server. One server an image. */
+/* Sets the server for TVM's C ABI, which has no context argument. An image has one server. */
 void minrpc_tvm_bind(struct minrpc_server *server);
 
 /* ------------------------------------------------ for functions that take tensors */
@@ -33,10 +33,10 @@ static inline const DLTensor *minrpc_tensor(const struct minrpc_call *call, int 
 	return (const DLTensor *)call->args.values[index].v_handle;
 }
 
-/* Each fails with a text that says what was expected of the argument `index`, and what came. */
+/* Each fails with a text that names the expected and the actual property of argument `index`. */
 bool minrpc_expect_same_dtype(struct minrpc_call *call, const DLTensor *expected, int index);
 bool minrpc_expect_same_shape(struct minrpc_call *call, const DLTensor *expected, int index);
-/* "expected <names>": for a dtype that the function does not have. */
+/* Fails with "expected <names>", for a dtype that the function does not support. */
 bool minrpc_fail_dtype(struct minrpc_call *call, int index, const char *names);
 
 bool minrpc_is_dtype(const DLTensor *tensor, DLDataTypeCode code, unsigned int bits);

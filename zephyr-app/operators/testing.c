@@ -1,8 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * Functions that tests of a harness need of a device: one with a side effect, one that faults, one
- * that hangs.
+ * Functions for tests: one with a side effect, one that faults, one that hangs, one that writes
+ * beside its tensor, one that takes workspace.
  */
 #include "testing.h"
 
@@ -10,7 +10,7 @@
 
 #if MINRPC_TESTING
 
-/* () -> int: how often it has been called since the device started. */
+/* () -> int: the number of calls since the device started. */
 bool minrpc_testing_count(struct minrpc_call *call)
 {
 	static int64_t calls;
@@ -19,8 +19,8 @@ bool minrpc_testing_count(struct minrpc_call *call)
 }
 
 /*
- * Writes where there is no memory on any port. The device reports that as it reports every fault. A
- * machine that lets such a write pass (QEMU's LM3S6965) gets an instruction that no core has.
+ * Writes to an address that is no memory on any port, which the device reports as a fault. A
+ * machine that ignores such writes (QEMU's LM3S6965) gets an invalid instruction instead.
  */
 bool minrpc_testing_crash(struct minrpc_call *call)
 {
@@ -29,7 +29,7 @@ bool minrpc_testing_crash(struct minrpc_call *call)
 	__builtin_trap();
 }
 
-/* int -> nothing: takes so many bytes of workspace and gives them back. */
+/* int -> nothing: allocates and frees this number of bytes of workspace. */
 bool minrpc_testing_workspace(struct minrpc_call *call)
 {
 	struct minrpc_arena *arena = &call->server->arena;
@@ -42,7 +42,7 @@ bool minrpc_testing_workspace(struct minrpc_call *call)
 	return minrpc_workspace_free(arena, block) == MINRPC_DAMAGE_NONE;
 }
 
-/* (tensor, int) -> nothing: changes the byte that lies so far from the tensor's first. */
+/* (tensor, int) -> nothing: changes the byte at this offset from the tensor's first byte. */
 bool minrpc_testing_overrun(struct minrpc_call *call)
 {
 	const DLTensor *tensor = call->args.values[0].v_handle;

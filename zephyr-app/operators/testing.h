@@ -1,8 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * Of the system library, with MINRPC_TESTING: "testing.count", ".crash", ".hang", ".overrun",
- * ".workspace".
+ * Functions of the system library with MINRPC_TESTING: "testing.count", ".crash", ".hang",
+ * ".overrun", ".workspace".
  */
 #ifndef MINRPC_TESTING_H_
 #define MINRPC_TESTING_H_

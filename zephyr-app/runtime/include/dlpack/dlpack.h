@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * The part of DLPack's data model that packed functions use: same names, same layout.
+ * The part of DLPack's data model that packed functions use, with the same names and layout.
  */
 #ifndef DLPACK_DLPACK_H_
 #define DLPACK_DLPACK_H_

@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * Counters that are read beside a time: of the processor, of the port, of an application's own
+ * Counters that are read beside a time: of the processor, of the port, or of an application's own
  * hardware.
  *
  *     #include <minrpc/counter.h>
@@ -10,7 +10,7 @@
  *
  *     const struct minrpc_counter minrpc_own_counters[] = {{"busy", "cycles", 32, read_busy}, {0}};
  *
- * They are there where MINRPC_COUNTERS is on.
+ * They need the option MINRPC_COUNTERS.
  */
 #ifndef MINRPC_COUNTER_H_
 #define MINRPC_COUNTER_H_
@@ -22,29 +22,29 @@
 extern "C" {
 #endif
 
-/** One counter; constant, its owner's, for as long as the server is used. */
+/** One counter: constant, and valid as long as the server is used. */
 struct minrpc_counter {
 	const char *name; /**< without commas; NULL ends a list */
-	const char *unit; /**< "" for a number of something */
-	/** 1 to 64, its width: what is told is a difference, modulo 2 to the power of it. */
+	const char *unit; /**< "" for a plain count */
+	/** The counter's width, 1 to 64 bits. Results are differences modulo 2^bits. */
 	uint8_t bits;
 
-	/** Its value now. Called just before a timed batch begins, and just after it has ended. */
+	/** Reads the value. Called just before a timed batch begins and just after it has ended. */
 	uint64_t (*read)(void *context);
 
 	/**
-	 * Sets it going for the next batches, or with `on` false stops it. NULL: it always runs.
+	 * Starts the counter for the next batches, or stops it. NULL: the counter always runs.
 	 *
-	 * @return false when it can't be had: not allowed, or no slot of the hardware is free
+	 * @return false when it is not available: not permitted, or the hardware has no free slot
 	 */
 	bool (*enable)(void *context, bool on);
 
-	void *context; /**< handed to both */
+	void *context; /**< passed to both functions */
 };
 
 /**
- * An application's own counters, where it defines them; a counter without a name ends the list.
- * Together with the runtime's five and the port's, the first 31 are known.
+ * The application's own counters, where it defines this list. A counter without a name ends the
+ * list. Of the runtime's five counters, the port's and these, the first 31 are known.
  */
 extern const struct minrpc_counter minrpc_own_counters[] __attribute__((weak));
 

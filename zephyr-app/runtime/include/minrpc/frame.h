@@ -21,9 +21,9 @@ extern "C" {
 #define MINRPC_CRC_INIT 0xffffU
 
 /**
- * CRC-16 with polynomial 0x1021 and no reflection, over the bytes as they are on the wire. In line,
- * as each byte of a frame goes through it; a table of 32 bytes would not be faster than the eight
- * polynomial steps folded.
+ * CRC-16 with polynomial 0x1021, not reflected, over the bytes as they are on the wire. Inlined,
+ * since each byte of a frame needs it. The eight steps of the polynomial are folded, which is as
+ * fast as a table of 32 bytes.
  */
 static inline uint16_t minrpc_crc16(uint16_t crc, uint8_t byte)
 {
@@ -34,39 +34,38 @@ static inline uint16_t minrpc_crc16(uint16_t crc, uint8_t byte)
 	return (uint16_t)((uint32_t)crc << 8 ^ x);
 }
 
-/** CRC-32 as in IEEE 802.3 and zlib. Start with 0; feed the result back in to continue. */
+/** CRC-32 as in IEEE 802.3 and zlib. Start with 0; pass the last result to continue. */
 uint32_t minrpc_crc32(uint32_t crc, const void *data, uint32_t size);
 
 /* ------------------------------------------------------------------ reading */
 
 enum minrpc_reader_event {
-	MINRPC_READER_MORE,   /**< all input consumed, nothing to report */
-	MINRPC_READER_LENGTH, /**< a frame begins, `length` is known: the owner sets the sink */
-	/** the sink is full before the payload's end: the owner sets the next */
+	MINRPC_READER_MORE,   /**< all input is consumed, there is no event */
+	MINRPC_READER_LENGTH, /**< a frame begins and `length` is known: set the sink */
+	/** the sink is full before the payload's end: set the next sink */
 	MINRPC_READER_FULL,
 	MINRPC_READER_FRAME, /**< a frame ended with a good CRC */
 	MINRPC_READER_BAD_CRC,
-	MINRPC_READER_SHORT,  /**< a new frame began before the last had ended */
-	MINRPC_READER_ESCAPE, /**< ff followed by something else than fd, fe, ff */
+	MINRPC_READER_SHORT,  /**< a new frame began before the last one had ended */
+	MINRPC_READER_ESCAPE, /**< ff was followed by a byte other than fd, fe and ff */
 };
 
-/** All zero where it starts. Only `sink` and `length` are for the owner to read. */
+/** All zero at the start. The owner may read only `sink` and `length`. */
 struct minrpc_reader {
-	uint8_t *sink;   /**< where the next byte of payload goes; NULL: count and discard */
+	uint8_t *sink;   /**< destination of the next payload byte; NULL: count and discard */
 	uint32_t length; /**< of the payload */
-	/** bytes until the sink is full, or until the payload or the field being read ends */
+	/** bytes until the sink is full, or until the payload or the current field ends */
 	uint32_t left;
-	uint32_t beyond; /**< payload bytes for which there is no sink yet */
-	uint32_t field;  /**< length or CRC: its bytes come in at the top */
+	uint32_t beyond; /**< payload bytes that have no sink yet */
+	uint32_t field;  /**< length or CRC, shifted in from the top */
 	uint16_t crc;    /**< of the frame so far */
 	uint8_t state;
-	bool escape; /**< the last byte was an ff, and what it means depends on the next */
+	bool escape; /**< the last byte was an ff, whose meaning depends on the next byte */
 };
 
 /**
- * Takes bytes from *data until something is to be reported; *data and *size are advanced past what
- * was taken. Between LENGTH or FULL and the next call the owner gives the sink by
- * minrpc_reader_sink.
+ * Takes bytes from *data until there is an event. Advances *data and decreases *size by the bytes
+ * taken. After LENGTH or FULL the owner calls minrpc_reader_sink before the next call.
  */
 enum minrpc_reader_event minrpc_reader_feed(struct minrpc_reader *reader, const uint8_t **data,
 					    uint32_t *size);
@@ -78,17 +77,19 @@ void minrpc_reader_sink(struct minrpc_reader *reader, uint8_t *sink, uint32_t si
 struct minrpc_writer {
 	int (*write)(void *context, const uint8_t *data, uint32_t size);
 	void *context;
-	uint8_t *buffer; /**< bytes are gathered here, so that the port is not called for each */
+	uint8_t *buffer; /**< gathers bytes, so that the port is called less often */
 	uint32_t capacity;
 	uint32_t fill;
 	uint16_t crc;
-	/** nothing sent since reset or a broken frame: a lone fe ends an ff that was left */
+	/**
+	 * nothing was sent since reset or since a broken frame: an fe ends an ff that may be left
+	 */
 	bool fresh;
 	bool open;   /**< between begin and end */
 	bool failed; /**< the port refused bytes of this frame */
 };
 
-/** For one that is all zero. */
+/** For a writer that is all zero. */
 static inline void
 minrpc_writer_init(struct minrpc_writer *writer, uint8_t *buffer, uint32_t capacity,
 		   int (*write)(void *context, const uint8_t *data, uint32_t size), void *context)
@@ -100,17 +101,17 @@ minrpc_writer_init(struct minrpc_writer *writer, uint8_t *buffer, uint32_t capac
 	writer->fresh = true;
 }
 
-/** A frame: begin with the payload's length, put exactly that many bytes, end. */
+/** A frame: begin with the payload's length, put exactly this number of bytes, end. */
 void minrpc_writer_begin(struct minrpc_writer *writer, uint32_t length);
 void minrpc_writer_put(struct minrpc_writer *writer, const void *data, uint32_t size);
 /**
- * Returns 0, or -1 when the port did not take the frame whole; the next frame then starts afresh.
+ * Returns 0, or -1 when the port refused a part of the frame. The next frame then starts afresh.
  */
 int minrpc_writer_end(struct minrpc_writer *writer);
 
 /**
- * Drops the frame that is under way, if any: what of it has not been sent never is, and the next
- * starts afresh.
+ * Drops the current frame, if any. Its bytes that are not sent yet are never sent, and the next
+ * frame starts afresh.
  */
 static inline void minrpc_writer_abandon(struct minrpc_writer *writer)
 {

@@ -45,17 +45,20 @@ struct minrpc_function {
 	 */
 	const char *arguments;
 
-	/** True, with the result in `call`; or `return minrpc_fail(call->server, "...")`. */
+	/**
+	 * Returns true, with the result in `call`; or `return minrpc_fail(call->server, "...")`.
+	 */
 	bool (*run)(struct minrpc_call *call);
 };
 
-/** A call under way. What `args` points to lives until the function returns. */
+/** A call in progress. `args` points to memory that is valid until the function returns. */
 struct minrpc_call {
 	struct minrpc_server *server;
-	const struct minrpc_callee *callee; /**< the function; minrpc_callee_name is for texts */
-	void *resource;                     /**< of its module */
+	/** the called function; minrpc_callee_name gives its name */
+	const struct minrpc_callee *callee;
+	void *resource; /**< of the function's module */
 	struct minrpc_args args;
-	TVMValue value; /**< the result: nothing, unless the function sets both */
+	TVMValue value; /**< the result; null unless the function sets value and type_code */
 	int type_code;
 };
 
@@ -67,63 +70,64 @@ static inline bool minrpc_return_int(struct minrpc_call *call, int64_t value)
 }
 
 /**
- * A table of functions: `count` of ours, and behind them those of a registry as TVM's code
- * generator writes it, which may be NULL. Names are looked up in that order, the first one wins.
+ * A table of functions: first `count` functions of ours, then those of a registry in the form of
+ * TVM's code generator, which may be NULL. Names are looked up in this order, and the first match
+ * wins.
  */
 struct minrpc_module {
 	const struct minrpc_function *functions;
 	uint32_t count;
 	const TVMFuncRegistry *packed;
-	void *resource; /**< what each gets: call->resource, or resource_handle */
+	void *resource; /**< passed to each function: call->resource, or resource_handle */
 };
 
-/** Modules that are searched one after another; functions are numbered through all of them. */
+/** Modules that are searched in order. Function numbers continue from module to module. */
 struct minrpc_library {
 	const struct minrpc_module *modules;
 	uint32_t count;
 };
 
-/** A function that was looked up: one of ours, or one of a registry. */
+/** A function that was looked up, in a table of ours or in a registry. */
 struct minrpc_callee {
-	const struct minrpc_function *function; /**< NULL: it is funcs[index] of the registry */
+	/** NULL: the function is funcs[index] of the registry */
+	const struct minrpc_function *function;
 	const TVMFuncRegistry *packed;
 	uint32_t index;
 	void *resource;
 };
 
-/** Its name, in the table that it is from. */
+/** Returns the function's name, which lies in its table. */
 const char *minrpc_callee_name(const struct minrpc_callee *callee);
 
 #define MINRPC_NO_FUNCTION UINT32_MAX
 
-/** The number of the function of that name; MINRPC_NO_FUNCTION when there is none. */
+/** Returns the number of the function with this name; MINRPC_NO_FUNCTION when there is none. */
 uint32_t minrpc_library_find(const struct minrpc_library *library, const char *name);
 
 /**
  * Looks a function up by its number.
  *
- * @param callee  filled; points into the library's tables, which must outlive it
- * @return false when `index` is no function's
+ * @param callee  set to the function; points into the library's tables, which must outlive it
+ * @return false when no function has the number `index`
  */
 bool minrpc_library_at(const struct minrpc_library *library, uint32_t index,
 		       struct minrpc_callee *callee);
 
 /**
- * Checks number and kinds of the arguments.
+ * Checks the number and types of the arguments.
  *
  * @param arguments  a letter for each: see struct minrpc_function
- * @return false, and the call has failed with what was expected and what came, when they are others
+ * @return false when they differ; the failure's text names the expected and the actual ones
  */
 bool minrpc_check_arguments(struct minrpc_call *call, const char *arguments);
 
 /**
- * Calls a function whose arguments have been checked. This is the loop that the time evaluator
- * times.
+ * Calls a function whose arguments have been checked. The time evaluator times this loop.
  *
- * @param number  of calls; 0: none. Where bytes come in, no more are made: server->left says how
- * many were not
- * @return false when a call failed; then no more were made, and the text is the function's own, or
- * one that says so
+ * @param number  of calls, may be 0. The loop ends early when bytes arrive: server->left is then
+ *                the number of calls that were not made.
+ * @return false when a call failed, which ends the loop. The text is the function's, or a general
+ *         text if the function has set none.
  */
 bool minrpc_invoke(const struct minrpc_callee *callee, uint32_t number, struct minrpc_call *call);
 

@@ -1,14 +1,14 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * What is built in. Each option is 0 or 1; define one for the whole build (-DMINRPC_CODE_LOADING=1)
- * to change its default. CMake's and Kconfig's options of the same names do that. What is off costs
- * no byte.
+ * The options of the runtime. Each is 0 or 1. Define an option for the whole build
+ * (-DMINRPC_CODE_LOADING=1) to change its default, or set the option of the same name in CMake or
+ * Kconfig. An option that is off costs no byte.
  */
 #ifndef MINRPC_CONFIG_H_
 #define MINRPC_CONFIG_H_
 
-/** Of this library: major * 10000 + minor * 100 + patch. */
+/** Version of this library: major * 10000 + minor * 100 + patch. */
 #define MINRPC_VERSION 100
 
 /**
@@ -30,79 +30,71 @@
 #endif
 
 /**
- * The global functions minrpc.threefry, minrpc.fill and minrpc.checksum: arrays that need not
- * travel.
+ * The global functions minrpc.threefry, minrpc.fill and minrpc.checksum: filling and comparing
+ * arrays without sending them.
  */
 #ifndef MINRPC_FILL
 #define MINRPC_FILL 0
 #endif
 
 /**
- * Texts of failures. Without them a failure is told by the source file and line that it was found
- * at.
+ * Texts of failures. Without them a failure is reported as the source file and line that found it.
  */
 #ifndef MINRPC_ERROR_TEXTS
 #define MINRPC_ERROR_TEXTS 1
 #endif
 
 /**
- * Guards round arrays and workspace: the call that wrote beside one fails, and says which. Looking
- * costs about 30 instructions an array after each call, outside of what is timed.
+ * Guards around arrays and workspace: a call that writes beside an array fails and names it. The
+ * check takes about 30 instructions for each array after each call, outside the measured time.
  */
 #ifndef MINRPC_GUARDS
 #define MINRPC_GUARDS 1
 #endif
 
-/** The global function minrpc.device_info: options, memory, clocks, what went wrong on the link. */
+/** The global function minrpc.device_info: options, memory, clocks, errors on the link. */
 #ifndef MINRPC_DEVICE_INFO
 #define MINRPC_DEVICE_INFO 1
 #endif
 
 /**
- * The global function minrpc.time_evaluator: times in cycles, with the number of calls and batches.
+ * The global function minrpc.time_evaluator: times in cycles, and the number of calls and batches.
  */
 #ifndef MINRPC_COUNTING
 #define MINRPC_COUNTING 1
 #endif
 
-/** The start of a new session ends a measurement, where the port gives `pending`. */
+/** The start of a new session ends a measurement, if the port provides `pending`. */
 #ifndef MINRPC_ABANDON
 #define MINRPC_ABANDON 1
 #endif
 
 /**
- * minrpc_server_init looks at each field of its configuration. Off: a wrong one does damage later.
+ * minrpc_server_init checks each field of its configuration. Without this a wrong field does damage
+ * later.
  */
 #ifndef MINRPC_CONFIG_CHECKS
 #define MINRPC_CONFIG_CHECKS 1
 #endif
 
-/**
- * testing.count, testing.crash and testing.hang in the system library, for the tests of this
- * project.
- */
+/** testing.count, testing.crash and others in the system library, for this project's tests. */
 #ifndef MINRPC_TESTING
 #define MINRPC_TESTING 0
 #endif
 
-/**
- * The global functions minrpc.code_alloc and minrpc.code_load: code that arrives over the link and
- * is run.
- */
+/** The global functions minrpc.code_alloc and minrpc.code_load: code that arrives over the link. */
 #ifndef MINRPC_CODE_LOADING
 #define MINRPC_CODE_LOADING 0
 #endif
 
-/**
- * The global function minrpc.layout: where arrays and code lie, changed while the device runs.
- */
+/** The global function minrpc.layout: moves arrays and code while the device runs. */
 #ifndef MINRPC_LAYOUT
 #define MINRPC_LAYOUT 0
 #endif
 
 /**
- * Counters beside a time, and peaks of memory: minrpc/counter.h, and the global functions
- * minrpc.counters and .memory.
+ * Counters beside a time, and peaks of memory: see minrpc/counter.h, and the global functions
+ * minrpc.counters and minrpc.memory.
  */
 #ifndef MINRPC_COUNTERS
 #define MINRPC_COUNTERS 0

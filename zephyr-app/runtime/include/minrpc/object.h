@@ -1,10 +1,10 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * Objects: what a client makes in a session and names by a handle: time evaluators, loaded code.
- * Each is a module, so its functions are found and called as those of the system library are. A
- * handle is never a pointer and is not given out again for 2^18 objects, so that of one that is
- * gone is an error.
+ * Objects that a client creates in a session and names by a handle: time evaluators and loaded
+ * code. Each object is a module, so its functions are found and called like those of the system
+ * library. A handle is no pointer. It is used again only after 2^18 other objects, so the handle of
+ * a freed object is an error.
  */
 #ifndef MINRPC_OBJECT_H_
 #define MINRPC_OBJECT_H_
@@ -15,43 +15,46 @@
 extern "C" {
 #endif
 
-/** The handle of a function in an object is the object's + 1 + its index. */
+/**
+ * Largest number of functions in an object. A function's handle is the object's + 1 + its index.
+ */
 #define MINRPC_OBJECT_FUNCTIONS 0x0fffU
 
 struct minrpc_object {
 	struct minrpc_object *next;
 	uint32_t handle;
 	/**
-	 * the object of this handle takes it along when it goes; 0: only the session's end does
+	 * handle of the object with which this one is freed; no object's: the session's end frees
+	 * it
 	 */
 	uint32_t owner;
 	/**
-	 * how the client names it, and frees it: kTVMModuleHandle, or kTVMPackedFuncHandle for one
-	 * that is its function 0
+	 * type of the client's handle: kTVMModuleHandle; or kTVMPackedFuncHandle, when the client
+	 * names and frees the object by its function 0
 	 */
 	uint8_t type_code;
 	struct minrpc_module module;
-	/** Before its memory goes. NULL: nothing to do. */
+	/** Called before the object's memory is freed. May be NULL. */
 	void (*destroy)(struct minrpc_server *server, struct minrpc_object *object);
 };
 
 /**
- * Makes an object: a module without functions, until its maker fills that in.
+ * Creates an object: a module that has no functions yet.
  *
- * @param server  whose arena it lies in
+ * @param server  the owner of the arena
  * @param size    bytes, of which the first are a struct minrpc_object
- * @return all zero but for its handle, the session's until minrpc_object_free; NULL, and the
- * exception's text is set, when there is no room
+ * @return the object, zero except for its handle, valid until minrpc_object_free or the session's
+ *         end; NULL, with the failure's text set, when there is no memory
  */
 void *minrpc_object_create(struct minrpc_server *server, uint32_t size);
 
-/** The object that a handle, or one of a function in it, is of; NULL when there is none. */
+/** Finds the object of a handle, which may also be a function's in it; NULL when there is none. */
 struct minrpc_object *minrpc_object_find(const struct minrpc_server *server, uintptr_t handle);
 
-/** Frees it and what it owns. */
+/** Frees the object and the objects that it owns. */
 void minrpc_object_free(struct minrpc_server *server, struct minrpc_object *object);
 
-/** Frees every object. */
+/** Frees all objects. */
 void minrpc_objects_free(struct minrpc_server *server);
 
 #ifdef __cplusplus

@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * Packed values as they travel: u32 count, i32 type codes, values back to back.
+ * Packed values on the wire: u32 count, i32 type codes, then the values one after another.
  */
 #ifndef MINRPC_PACKED_H_
 #define MINRPC_PACKED_H_
@@ -15,7 +15,7 @@
 extern "C" {
 #endif
 
-/** Which DLTensor a client speaks: TVM v0.7 sends no byte offset. */
+/** The form of DLTensor that a client sends: TVM v0.7 sends no byte offset. */
 enum minrpc_dialect {
 	MINRPC_DIALECT_UNKNOWN = 0,
 	MINRPC_DIALECT_0_7,
@@ -23,8 +23,8 @@ enum minrpc_dialect {
 };
 
 /**
- * Bytes being read. Reading past the end gives zeros and leaves `at` NULL, so one check after
- * several reads is enough.
+ * A range of bytes to read. Reading past the end gives zeros and sets `at` to NULL, so several
+ * reads need only one check.
  */
 struct minrpc_cursor {
 	uint8_t *at;
@@ -42,21 +42,27 @@ static inline uint32_t minrpc_cursor_left(const struct minrpc_cursor *cursor)
 }
 
 /**
- * The next `size` bytes, which the cursor passes.
+ * Takes the next `size` bytes.
  *
- * @return where they lie, or NULL when so many are not left: the cursor is bad from then on
+ * @return their address; NULL, and the cursor stays bad, when fewer are left
  */
 uint8_t *minrpc_take_bytes(struct minrpc_cursor *cursor, uint32_t size);
-/** The next number, little-endian; 0 when it is not all there. */
+/** Takes the next number, little-endian; 0 when it is incomplete. */
 uint32_t minrpc_take_u32(struct minrpc_cursor *cursor);
 uint64_t minrpc_take_u64(struct minrpc_cursor *cursor);
 
-/** A count of bytes off the wire: above 32 bits it becomes UINT32_MAX, which no buffer holds. */
+/**
+ * Converts a number of bytes from the wire. More than 32 bits become UINT32_MAX, which no buffer
+ * has.
+ */
 uint32_t minrpc_size(uint64_t value);
 
 uint32_t minrpc_take_size(struct minrpc_cursor *cursor);
 
-/** A handle or address off the wire. One that does not fit becomes one that is never given out. */
+/**
+ * Converts a handle or address from the wire. A value that does not fit becomes one that is never
+ * given out.
+ */
 static inline uintptr_t minrpc_handle(uint64_t value)
 {
 	return UINTPTR_MAX == UINT32_MAX ? (uintptr_t)minrpc_size(value) : (uintptr_t)value;
@@ -68,7 +74,7 @@ static inline uintptr_t minrpc_take_handle(struct minrpc_cursor *cursor)
 					 : (uintptr_t)minrpc_take_u64(cursor);
 }
 
-/** A tensor's device, ndim and dtype: they lie side by side, in the wire's order. */
+/** The device, ndim and dtype of a tensor, which lie side by side in the order of the wire. */
 #define MINRPC_TENSOR_CORE_SIZE 16U
 
 static inline uint8_t *minrpc_tensor_core(const DLTensor *tensor)
@@ -76,18 +82,22 @@ static inline uint8_t *minrpc_tensor_core(const DLTensor *tensor)
 	return (uint8_t *)tensor + offsetof(DLTensor, device);
 }
 
-/** A tensor's header, unchecked, but for `shape`. Returns the extents, ndim unaligned i64. */
+/**
+ * Takes a tensor's header, without a check, except `shape`. Returns the extents: ndim unaligned
+ * i64.
+ */
 uint8_t *minrpc_take_tensor(struct minrpc_cursor *cursor, enum minrpc_dialect dialect,
 			    DLTensor *tensor);
 
 /**
- * Bytes that the elements need, byte offset not included. MINRPC_NO_SIZE when an element has none,
- * an extent is negative, or it is over 32 bits. `extents` may be unaligned.
+ * Returns the bytes of a tensor's elements, without the byte offset. Returns MINRPC_NO_SIZE when an
+ * element has no size, an extent is negative, or the result exceeds 32 bits. `extents` may be
+ * unaligned.
  */
 #define MINRPC_NO_SIZE UINT32_MAX
 uint32_t minrpc_tensor_size(const DLTensor *tensor, const void *extents);
 
-/** Decoded arguments. Everything they point to lies in the receive buffer. */
+/** Decoded arguments. They point into the receive buffer. */
 struct minrpc_args {
 	TVMValue *values;
 	int *type_codes;
@@ -96,25 +106,25 @@ struct minrpc_args {
 
 enum minrpc_packed_status {
 	MINRPC_PACKED_OK,
-	MINRPC_PACKED_SHORT, /**< it does not end where the packet ends */
-	MINRPC_PACKED_TYPE,  /**< a type code that has no form on the wire; `culprit` is the code */
+	MINRPC_PACKED_SHORT,   /**< the values do not end where the packet ends */
+	MINRPC_PACKED_TYPE,    /**< `culprit` is a type code without a form on the wire */
 	MINRPC_PACKED_SCRATCH, /**< no room for the decoded form */
 };
 
-/** A sequence to decode, and where to. */
+/** A sequence to decode, and the memory for the result. */
 struct minrpc_packed {
-	struct minrpc_cursor wire; /**< the whole of it; strings and shapes stay in it, but move */
-	struct minrpc_cursor scratch; /**< for all else */
+	struct minrpc_cursor wire;    /**< the sequence; strings and shapes stay in it, but move */
+	struct minrpc_cursor scratch; /**< room for everything else */
 	struct minrpc_args *args;
 	uint32_t culprit;
-	uint8_t dialect; /**< set where a tensor tells it */
-	bool moves;      /**< the decoder's own */
+	uint8_t dialect; /**< set when a tensor shows it */
+	bool moves;      /**< internal to the decoder */
 };
 
-/** In the dialect whose length fits. What a tensor's numbers mean is the caller's to check. */
+/** Decodes in the dialect whose length fits. The caller checks what a tensor's numbers mean. */
 enum minrpc_packed_status minrpc_packed_decode(struct minrpc_packed *packed);
 
-/** "int", "tensor", ...: for messages. */
+/** Returns the name of a type code for texts: "int", "tensor", ... */
 const char *minrpc_type_name(int type_code);
 
 #ifdef __cplusplus

@@ -1,7 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * What a port supplies. Each callback gets the port's own context; NULL is allowed only where said.
+ * The callbacks that a port provides. Each gets the port's context. Only those that say so may be
+ * NULL.
  */
 #ifndef MINRPC_PLATFORM_H_
 #define MINRPC_PLATFORM_H_
@@ -16,101 +17,104 @@ extern "C" {
 #endif
 
 /**
- * A port's callbacks: constant, the port's own, for as long as the server is used. All but
- * receive_overruns run where minrpc_server_receive does.
+ * The port's callbacks: constant, and valid as long as the server is used. receive_overruns may be
+ * called from anywhere, the others only where minrpc_server_receive runs.
  */
 struct minrpc_platform {
 	/**
-	 * Sends all bytes, waiting as long as that takes.
+	 * Sends all bytes, and waits as long as that takes.
 	 *
-	 * @param data  valid until it returns
+	 * @param data  valid until the callback returns
 	 * @param size  1 to the send buffer's size
-	 * @return 0, or a negative number when the link is gone
+	 * @return 0; a negative number when the link is gone
 	 */
 	int (*write)(void *context, const uint8_t *data, uint32_t size);
 
 	/**
 	 * Describes the clock, in Hz. Called at each start of the timer and whenever the rate is
-	 * asked for.
+	 * needed.
 	 */
 	void (*clock_describe)(void *context, struct minrpc_clock *clock);
 
 	/**
-	 * Readies the clock for one interval: wrap counting on, pin up. NULL, as clock_end: nothing
-	 * to do.
+	 * Prepares the clock for one interval: starts counting wraps, sets a pin. NULL, together
+	 * with clock_end: nothing to do.
 	 *
-	 * @return 0, or a negative number when it can't; clock_end is not called then
+	 * @return 0; a negative number on failure: then clock_end is not called
 	 */
 	int (*clock_begin)(void *context);
 
-	/** Reads the clock. The time that is measured lies between two of these. */
+	/** Reads the clock. The measured time lies between two such readings. */
 	void (*clock_sample)(void *context, struct minrpc_clock_sample *sample);
 
-	/** Undoes clock_begin. */
+	/** Reverts clock_begin. */
 	void (*clock_end)(void *context);
 
-	/** Waits for the time evaluator's cool-down, 1 ms to 2^27 ms. */
+	/** Sleeps for the time evaluator's cool-down, 1 ms to 2^27 ms. */
 	void (*sleep_ms)(void *context, uint32_t milliseconds);
 
 	/**
-	 * Looks at bytes that have arrived behind those that were handed to minrpc_server_receive,
-	 * without waiting. Called between the calls of a long measurement, which the start of a new
-	 * session then ends. NULL: nothing ends one.
+	 * Looks, without waiting, at received bytes that minrpc_server_receive has not got yet.
+	 * Called between the calls of a long measurement, which ends when the start of a new
+	 * session is among them. NULL: nothing ends a measurement early.
 	 *
-	 * A port that has no room for more drops what was passed over when it returns 0: else the
-	 * start of a session that comes next would never be seen.
+	 * When the port has no room for more bytes, it must drop the bytes that were passed over
+	 * before it returns 0. Otherwise it could not receive the start of a session.
 	 *
-	 * @param from  so many of them are passed over: a ring has two pieces
-	 * @param data  set to the next; they stay where they are, and are handed over later
-	 * @return how many lie there in one piece; 0: no more
+	 * @param from  number of bytes to pass over, since a ring has two pieces
+	 * @param data  set to the next bytes, which stay where they are and are handed over later
+	 * @return number of bytes in this piece; 0: no more
 	 */
 	uint32_t (*pending)(void *context, uint32_t from, const uint8_t **data);
 
 	/**
-	 * Changes when bytes come in. With it, bytes are looked for only after a call during which
-	 * some came: that takes the same few instructions for each call of a measurement. NULL
-	 * where nothing notices them: then they are looked for about every quarter of a second, and
-	 * what a look takes is in the time.
+	 * Changes when bytes arrive. With it the server looks for bytes only after a call during
+	 * which some arrived, which costs each call of a measurement the same few instructions.
+	 * NULL: the port does not notice arrivals. The server then looks about every quarter of a
+	 * second, and the measured time contains the look.
 	 */
 	const volatile uint32_t *received;
 
-	/** Restarts the device and does not return. NULL: the device can't. */
+	/** Restarts the device and does not return. NULL: the device can't restart. */
 	void (*reset)(void *context);
 
-	/** Bytes lost on reception since boot (ring full, UART overrun). NULL: none can be. */
+	/**
+	 * Returns the number of bytes lost on reception since boot (ring full, UART overrun). NULL:
+	 * none can be lost.
+	 */
 	uint32_t (*receive_overruns)(void *context);
 
 	/**
-	 * Makes what was written to the block runnable: cache maintenance, page permissions. NULL:
-	 * nothing to do.
+	 * Makes the bytes of a block executable: cache maintenance, page permissions. NULL: nothing
+	 * to do.
 	 *
 	 * @param size  bytes of the block
-	 * @return 0, or a negative number when it can't
+	 * @return 0; a negative number on failure
 	 */
 	int (*code_ready)(void *context, void *block, uint32_t size);
 
 	/**
-	 * Bytes of the stack that requests run on, and the most of it that was ever used. NULL:
-	 * not known.
+	 * Reports the size of the stack that requests run on, and the most bytes of it ever used.
+	 * NULL: unknown.
 	 */
 	void (*stack_use)(void *context, uint32_t *size, uint32_t *peak);
 
 #if MINRPC_COUNTERS
-	/** From now on stack_use tells the most since now. NULL: it can't. */
+	/** Restarts the measurement of stack_use's peak. NULL: not possible. */
 	void (*stack_paint)(void *context);
 
 	/**
-	 * Bytes of the heap that are in use, and were at the most. NULL: there is none.
+	 * Reports the heap's use. NULL: there is no heap.
 	 *
-	 * @param used   set to what is in use now
-	 * @param peak   set to the most that was in use since boot or the last reset of it
-	 * @param reset  from now on the peak is that since now
+	 * @param used   set to the bytes in use
+	 * @param peak   set to the most bytes in use since boot or since the last reset
+	 * @param reset  restarts the measurement of the peak
 	 */
 	void (*heap_use)(void *context, uint32_t *used, uint32_t *peak, bool reset);
 
 	/*
-	 * Keeps interrupts out of a timed batch: `masked` when it begins, and as they were before
-	 * when it has ended. NULL: it can't.
+	 * Masks interrupts during a timed batch: `masked` at its start; at its end restores the
+	 * earlier state. NULL: not possible.
 	 */
 	void (*interrupts_mask)(void *context, bool masked);
 #endif

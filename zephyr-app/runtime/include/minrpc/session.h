@@ -1,8 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * The device's half of microTVM's session protocol. The client always starts; a new start replaces
- * what was.
+ * The device's side of microTVM's session protocol. The client starts each session, and a new start
+ * replaces the current session.
  */
 #ifndef MINRPC_SESSION_H_
 #define MINRPC_SESSION_H_
@@ -18,7 +18,7 @@ extern "C" {
 #define MINRPC_SESSION_HEADER  3U
 #define MINRPC_SESSION_VERSION 1U
 
-/** Clients lose every later reply after a longer log, or an empty one. */
+/** The longest log. After a longer or an empty one clients lose all later replies. */
 #define MINRPC_LOG_MAX 1023U
 
 enum minrpc_message_type {
@@ -29,33 +29,31 @@ enum minrpc_message_type {
 	MINRPC_MESSAGE_NORMAL = 0x10,
 
 	/**
-	 * Our own, for links that lose bytes. The client begins, after it has found the global
-	 * function "minrpc.resend", so that no other client or device ever sees one.
+	 * Our extension for links that lose bytes. The client sends the first such message, after
+	 * it has found the global function "minrpc.resend". So no other client or device ever gets
+	 * one.
 	 */
-	MINRPC_MESSAGE_NUMBERED =
-		0x11, /**< u8 sequence, RPC packet, u32 CRC-32 of all before it; both ways */
-	/** device: u8 sequence of the last request that arrived; send the next again */
+	MINRPC_MESSAGE_NUMBERED = 0x11, /**< u8 sequence, RPC packet, u32 CRC-32; both ways */
+	/** from the device: u8 sequence of the last request that arrived; asks for the next one */
 	MINRPC_MESSAGE_RESEND = 0x12,
-	MINRPC_MESSAGE_PROBE =
-		0x13, /**< client: u8 sequence; send that reply again, or RESEND if there is none */
+	/** from the client: u8 sequence; asks for this reply, or RESEND if there is none */
+	MINRPC_MESSAGE_PROBE = 0x13,
 
 	/**
-	 * Our own, for copies that are longer than the receive buffer: what arrives is written
-	 * before the frame's CRC is known, so where to is checked by itself. From clients of a
-	 * device whose info is of version 3 up: u32 CRC-32 of the RPC packet up to the copy's data,
-	 * RPC packet.
+	 * Our extension for copies that exceed the receive buffer. Their data is written before the
+	 * frame's CRC is known, so the destination has its own check. Clients send it to devices
+	 * whose info has version 3 or later.
 	 */
-	MINRPC_MESSAGE_CHECKED =
-		0x14, /**< u32 CRC-32 of the RPC packet up to the copy's data, RPC packet */
+	MINRPC_MESSAGE_CHECKED = 0x14, /**< u32 CRC-32 of the packet up to its data, RPC packet */
 };
 
-/** What a checked message has more than a normal one. */
+/** Bytes of a checked message that a normal one does not have. */
 #define MINRPC_CHECKED_EXTRA 4U
 
-/** What a numbered message has more than a normal one: the sequence and the check. */
+/** Bytes of a numbered message that a normal one does not have: the sequence and the check. */
 #define MINRPC_NUMBERED_EXTRA (1U + 4U)
 
-/** All zero where it starts, but for the nonce. */
+/** All zero at the start, except the nonce. */
 struct minrpc_session {
 	uint16_t id; /**< initiator's nonce, responder's nonce << 8 */
 	uint8_t nonce;
@@ -64,16 +62,16 @@ struct minrpc_session {
 
 enum minrpc_session_action {
 	MINRPC_SESSION_IGNORE,
-	/** established anew: everything of the last session goes, a start reply is due */
+	/** a new session: free all of the last one, send a start reply */
 	MINRPC_SESSION_STARTED,
 	MINRPC_SESSION_ENDED,
 	MINRPC_SESSION_DELIVER, /**< an RPC packet follows the header */
 	MINRPC_SESSION_NUMBERED,
 	MINRPC_SESSION_PROBE,
-	MINRPC_SESSION_STALE, /**< a normal message of another session: drop */
+	MINRPC_SESSION_STALE, /**< a message of another session, to be dropped */
 };
 
-/** What the message of `length` bytes at `message` means now. */
+/** Returns the action for the message of `length` bytes at `message`. */
 enum minrpc_session_action minrpc_session_take(struct minrpc_session *session,
 					       const uint8_t *message, uint32_t length);
 

@@ -1,14 +1,15 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * For ports that paint the stack: where it is free.
+ * The stack pointer, for ports that paint the free stack.
  */
 #ifndef MINRPC_STACK_H_
 #define MINRPC_STACK_H_
 
 /**
- * The stack pointer of the function that this is inlined into: below it nothing is in use, but by
- * the System V ABI for x86-64, where such a function must be compiled with -mno-red-zone.
+ * Returns the stack pointer of the function that this is inlined into. The memory below it is free,
+ * except under the System V ABI for x86-64, where that function must be compiled with
+ * -mno-red-zone.
  */
 static inline __attribute__((always_inline)) void *minrpc_stack_pointer(void)
 {
@@ -23,7 +24,7 @@ static inline __attribute__((always_inline)) void *minrpc_stack_pointer(void)
 #elif defined(__i386__)
 	__asm__ volatile("mov %%esp, %0" : "=r"(pointer));
 #else
-	/* Far enough below the frame of any function that does no more than paint. */
+	/* Far enough below the frame of any function that only paints. */
 	pointer = (char *)__builtin_frame_address(0) - 256;
 #endif
 	return pointer;

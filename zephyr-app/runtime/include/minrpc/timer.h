@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * The platform timer's arithmetic. Pure: the port supplies readings, nothing here reads a clock.
+ * The platform timer's arithmetic. It reads no clock: the port supplies the readings.
  */
 #ifndef MINRPC_TIMER_H_
 #define MINRPC_TIMER_H_
@@ -15,15 +15,15 @@
 extern "C" {
 #endif
 
-/** A narrow counter made 64 bits wide by looking at it at least once per wrap. */
+/** Extends a narrow counter to 64 bits. It must be updated at least once per wrap. */
 struct minrpc_wide_counter {
 	uint64_t total;
 	uint32_t last;
 };
 
 /**
- * Unsigned subtraction is right across a wrap as it stands. Only differences of results mean
- * something.
+ * Returns the extended value. Unsigned subtraction is right across a wrap. Only differences of
+ * results have a meaning.
  */
 static inline uint64_t minrpc_wide_counter_update(struct minrpc_wide_counter *counter, uint32_t now)
 {
@@ -33,9 +33,9 @@ static inline uint64_t minrpc_wide_counter_update(struct minrpc_wide_counter *co
 }
 
 /**
- * Cycles since start of a down-counter of `period` cycles whose overflows an interrupt counts.
- * `pending`: it has overflowed and the interrupt has not been taken yet. A value of 0 is the first
- * cycle of the new period: the interrupt is raised on reaching it.
+ * Returns the cycles since the start of a down-counter of `period` cycles, whose overflows an
+ * interrupt counts. `pending` means that an overflow's interrupt has not run yet. The value 0
+ * belongs to the first cycle of the new period, since the interrupt is raised on reaching 0.
  */
 static inline uint64_t minrpc_down_counter(uint32_t overflows, bool pending, uint32_t value,
 					   uint32_t period)
@@ -45,10 +45,10 @@ static inline uint64_t minrpc_down_counter(uint32_t overflows, bool pending, uin
 	return ((uint64_t)overflows + pending) * period + within;
 }
 
-/** What the port's clock is. Its counter has 64 bits: the port widens one that has fewer. */
+/** The port's clock. Its counter has 64 bits; the port extends a narrower one. */
 struct minrpc_clock {
 	uint64_t cycles_hz; /**< rate of the cycle counter, read at run time; never 0 */
-	/** rate of a second, slower clock that is trusted over long times; 0: none */
+	/** rate of a second, slower clock that is right over long times; 0: none */
 	uint64_t coarse_hz;
 };
 
@@ -59,21 +59,20 @@ struct minrpc_clock_sample {
 };
 
 /**
- * Cycles from `start` to `stop`. A coarse clock takes over where the counter stood still, lost a
- * wrap or ran at another rate (*fell_back is then true, and the resolution is the coarse clock's).
- * One that goes back itself, if only by a tick, says nothing about the counter.
+ * Returns the cycles from `start` to `stop`. The coarse clock is used instead when the counter
+ * stood still, lost a wrap or ran at another rate: *fell_back is then true, and the resolution is
+ * the coarse clock's. A coarse clock that went back is ignored.
  */
 uint64_t minrpc_clock_elapsed(const struct minrpc_clock *clock,
 			      const struct minrpc_clock_sample *start,
 			      const struct minrpc_clock_sample *stop, bool *fell_back);
 
 /**
- * value * to / from without a 64-bit overflow on the way, for rates up to 2^32 and a result that
- * fits.
+ * Returns value * to / from without a 64-bit overflow, for rates up to 2^32 and a result that fits.
  */
 uint64_t minrpc_clock_convert(uint64_t value, uint64_t from, uint64_t to);
 
-/** Seconds, rounded once. */
+/** Converts to seconds, rounded once. */
 double minrpc_clock_seconds(uint64_t cycles, uint64_t cycles_hz);
 
 struct minrpc_platform;
@@ -87,23 +86,24 @@ struct minrpc_timer {
 };
 
 /**
- * kTvmErrorPlatformTimerBadState when it runs already; the port's own number when its clock can't
- * start.
+ * Returns kTvmErrorPlatformTimerBadState when the timer runs already, kTvmErrorPlatformCheckFailure
+ * when the port's clock can't start.
  */
 tvm_crt_error_t minrpc_timer_start(struct minrpc_timer *timer,
 				   const struct minrpc_platform *platform, void *context);
 
 /**
- * kTvmErrorPlatformTimerBadState when it does not run. Whatever it returns, the timer is stopped.
+ * Returns kTvmErrorPlatformTimerBadState when the timer does not run. The timer is always stopped
+ * afterwards.
  */
 tvm_crt_error_t minrpc_timer_stop(struct minrpc_timer *timer,
 				  const struct minrpc_platform *platform, void *context,
 				  uint64_t *cycles);
 
-/** So many milliseconds in cycles of the clock as it was described at the last start. */
+/** Converts milliseconds to cycles of the clock, as described at the last start. */
 uint64_t minrpc_timer_cycles(const struct minrpc_timer *timer, uint32_t milliseconds);
 
-/** Cycles of that clock in seconds. */
+/** Converts cycles of this clock to seconds. */
 static inline double minrpc_timer_seconds(const struct minrpc_timer *timer, uint64_t cycles)
 {
 	return minrpc_clock_seconds(cycles, timer->clock.cycles_hz);

@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * What generated code calls back: workspace, packed functions, parallel launch.
+ * The functions that generated code calls: workspace, packed functions, parallel launch.
  */
 #ifndef TVM_RUNTIME_C_BACKEND_API_H_
 #define TVM_RUNTIME_C_BACKEND_API_H_
@@ -16,7 +16,7 @@ typedef int (*TVMBackendPackedCFunc)(TVMValue *args, int *type_codes, int num_ar
 				     TVMValue *out_ret_value, int *out_ret_tcode,
 				     void *resource_handle);
 
-/* Memory for the running call; what the function leaves allocated is freed when it returns. */
+/* Allocates memory for the running call. It is freed at the latest when the function returns. */
 TVM_DLL void *TVMBackendAllocWorkspace(int device_type, int device_id, uint64_t nbytes,
 				       int dtype_code_hint, int dtype_bits_hint);
 /* Returns 0, or -1 when `ptr` is not live workspace. */
@@ -32,7 +32,7 @@ typedef struct {
 
 typedef int (*FTVMParallelLambda)(int task_id, TVMParallelGroupEnv *penv, void *cdata);
 
-/* One core: the tasks run one after another. */
+/* Runs the tasks one after another, on one core. */
 TVM_DLL int TVMBackendParallelLaunch(FTVMParallelLambda flambda, void *cdata, int num_task);
 
 #ifdef __cplusplus

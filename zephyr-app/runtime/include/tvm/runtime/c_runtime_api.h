@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * TVM's packed-function C ABI, as far as code from its C generator and this runtime use it.
+ * TVM's packed-function C ABI: the part that TVM's C generator and this runtime use.
  */
 #ifndef TVM_RUNTIME_C_RUNTIME_API_H_
 #define TVM_RUNTIME_C_RUNTIME_API_H_
@@ -28,7 +28,7 @@ typedef DLDevice TVMContext; /* the name until v0.7 */
 typedef DLTensor TVMArray;
 typedef TVMArray *TVMArrayHandle;
 
-/* Type codes of packed values; the same numbers travel on the wire. */
+/* Type codes of packed values, which are also the numbers on the wire. */
 typedef enum {
 	kTVMArgInt = 0,
 	kTVMArgUInt = 1,
@@ -68,11 +68,11 @@ typedef void *TVMModuleHandle;
 typedef void *TVMFunctionHandle;
 typedef void *TVMRetValueHandle;
 
-/* The text that the client is shown when the running function fails. Copied. */
+/* Sets the text that the client gets when the running function fails. The text is copied. */
 TVM_DLL void TVMAPISetLastError(const char *message);
 TVM_DLL const char *TVMGetLastError(void);
 
-/* Packed functions by name: those of the system library. */
+/* Looks a packed function of the system library up by its name. */
 TVM_DLL int TVMFuncGetGlobal(const char *name, TVMFunctionHandle *out);
 TVM_DLL int TVMFuncCall(TVMFunctionHandle function, TVMValue *args, int *type_codes, int num_args,
 			TVMValue *ret_value, int *ret_type_code);

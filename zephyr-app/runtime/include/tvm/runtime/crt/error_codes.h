@@ -60,7 +60,7 @@ typedef enum {
 
 	kTvmErrorTimeEvaluatorBadHandle = 0x900,
 
-	/* Set when the low 15 bits are a number of the system's own. */
+	/* Set when the low 15 bits are a number of the system. */
 	kTvmErrorSystemErrorMask = 1 << 15,
 } tvm_crt_error_t;
 

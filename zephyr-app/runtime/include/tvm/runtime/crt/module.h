@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * A module as generated code defines it; its entry point is how the system library finds it.
+ * A module of generated code. The system library finds it by its entry point.
  */
 #ifndef TVM_RUNTIME_CRT_MODULE_H_
 #define TVM_RUNTIME_CRT_MODULE_H_
@@ -18,8 +18,8 @@ typedef struct TVMModule {
 } TVMModule;
 
 /*
- * Defined by generated code. Not weak here: that would make the definitions weak, and of two one
- * would be lost.
+ * Defined by generated code. Not weak here, since that would make the definitions weak, and the
+ * linker would silently drop one of two.
  */
 const TVMModule *TVMSystemLibEntryPoint(void);
 
