@@ -199,6 +199,8 @@ TEST(a_wrong_configuration_is_refused)
 	WRONG(build_id_size = MINRPC_BUILD_ID_MAX + 1U, "build_id");
 	WRONG(build_id_size = 1U, "build_id");
 	WRONG(library.modules = NULL, "library");
+	config.library.count = 1U;
+	WRONG(library.modules = NULL, "library");
 	WRONG(library.modules = &no_table, "library");
 	config.library.count = 1U;
 	WRONG(library.modules = &modules[0], "library");

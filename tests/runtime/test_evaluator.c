@@ -795,6 +795,21 @@ TEST(a_session_start_right_behind_the_request_is_seen)
 	host_stop(host);
 }
 
+/* Also in a device's first run, in which nothing has been timed before: a call takes 1 ms. */
+TEST(looks_are_a_quarter_of_a_second_apart)
+{
+	struct host *host = start_pending(session_start, sizeof(session_start), UINT32_MAX);
+	uint64_t evaluator =
+		made_counting(host, "tick", &(struct options){.number = 1000, .repeat = 2});
+
+	host_functions.cost = 1000U;
+	CHECK_EQ(counted(run(host, evaluator), 2U, 1U).number, 1000U);
+	/* Three in each batch, one behind each, and one behind the untimed call. */
+	CHECK_EQ(looks, 2U * 4U + 1U);
+	bytes_free(&waiting);
+	host_stop(host);
+}
+
 /*
  * Nothing is known of how long a call takes: it is looked all the same, and the batch comes to its
  * end.
@@ -862,5 +877,6 @@ CHECK_MAIN(CASE(one_untimed_call_then_number_calls_a_repeat), CASE(every_arity_i
 	   CASE(a_batch_that_bytes_interrupt_has_all_its_calls),
 	   CASE(no_look_falls_into_a_batch_while_nothing_comes_in),
 	   CASE(a_session_start_right_behind_the_request_is_seen),
+	   CASE(looks_are_a_quarter_of_a_second_apart),
 	   CASE(calls_between_two_looks_under_a_clock_that_stands_still),
 	   CASE(other_bytes_end_nothing), CASE(what_the_coarse_clock_timed_says_so))

@@ -443,6 +443,40 @@ TEST(a_probe_after_a_normal_request)
 	host_stop(host);
 }
 
+/* Nor is there a reply of the last session, whose data has been freed. */
+TEST(a_probe_right_after_a_session_start)
+{
+	struct host *host = host_start();
+	uint64_t info = host_global(host, "minrpc.device_info");
+	struct args args = {0};
+
+	for (uint32_t sequence = 1U; sequence <= 256U; sequence++) {
+		give_call(host, (uint8_t)sequence, info, &args);
+		(void)take_reply(host, (uint8_t)sequence);
+	}
+	host_open(host, 0x33U);
+	probe(host, 0U);
+	expect_resend(host, 0U);
+	host_expect_silence(host);
+	host_stop(host);
+}
+
+/* A packet without an answer, behind one whose answer is kept. */
+TEST(nothing_is_sent_again_unasked)
+{
+	struct host *host = host_start();
+	uint64_t tick = host_function(host, "tick");
+	struct bytes wire = {0};
+
+	(void)call_tick(host, 1U, tick);
+	put_message(&wire, host->session, TYPE_NORMAL, (const uint8_t[8]){0}, 8U);
+	host_give(host, &wire);
+	host_expect_silence(host);
+	probe(host, 1U);
+	expect_resend(host, 1U);
+	host_stop(host);
+}
+
 TEST(a_new_session_counts_anew)
 {
 	struct host *host = host_start();
@@ -484,5 +518,6 @@ CHECK_MAIN(CASE(a_request_that_arrives_twice_runs_once), CASE(an_old_request_is_
 	   CASE(a_call_whose_answer_could_not_be_kept_does_not_run),
 	   CASE(with_a_full_arena_numbered_requests_are_answered),
 	   CASE(exceptions_data_and_evaluators_results_are_kept),
-	   CASE(a_probe_after_a_normal_request), CASE(a_new_session_counts_anew),
+	   CASE(a_probe_after_a_normal_request), CASE(a_probe_right_after_a_session_start),
+	   CASE(nothing_is_sent_again_unasked), CASE(a_new_session_counts_anew),
 	   CASE(normal_requests_get_normal_replies))
