@@ -101,8 +101,9 @@ def _table(platforms: Iterable[Platform], needs: dict[str, list[Requirement]]) -
     lines = []
     for need, names in users.items():
         lines.append(beside(need.name, need.found or f"MISSING: {need.problem}", column=_COLUMN))
-        every = len(names) == len(needs) > 1
-        lines.append(beside("", "for all" if every else f"for {', '.join(names)}", column=_COLUMN))
+        if len(needs) > 1:
+            users_text = "all" if len(names) == len(needs) else ", ".join(names)
+            lines.append(beside("", f"for {users_text}", column=_COLUMN))
     return "\n".join(lines)
 
 
