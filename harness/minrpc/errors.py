@@ -8,6 +8,7 @@ console, the last bytes on the wire, and the next thing to try. `error.message` 
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -17,6 +18,13 @@ _WIDTH = 110
 _CONSOLE_LINES = 8
 _WIRE_BYTES = 48
 _WIRE_LINES = 4
+# All but tabs and ends of lines: ESC moves the cursor, BEL rings, C1 does what ESC does.
+_CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]|\r(?!\n)")
+
+
+def visible(text: str) -> str:
+    """`text` as a terminal may have it: control characters, which a device may have sent, as escapes."""
+    return _CONTROLS.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
 
 
 class HarnessError(Exception):
@@ -85,7 +93,7 @@ class HarnessError(Exception):
         return self
 
     def __str__(self) -> str:
-        return "\n".join(self._report())
+        return "\n".join(map(visible, self._report()))
 
     def _report(self) -> list[str]:
         lines = [self.message]

@@ -6,6 +6,7 @@ from __future__ import annotations
 import copy
 import inspect
 import pickle
+import re
 from pathlib import Path
 
 import pytest
@@ -81,3 +82,18 @@ def test_own_fields_are_shown() -> None:
     assert "held by screen (pid 7)" in str(PortBusyError("busy", holders=["screen (pid 7)"]))
     assert "counted: crc 3, overrun 1" in str(LinkError("bad", counts={"crc": 3, "overrun": 1}))
     assert EmulatorExitedError("gone", status=-9).status == -9
+
+
+def test_what_a_device_sends_does_nothing_to_the_terminal() -> None:
+    """ESC, BEL and the controls of Latin-1 are shown; tabs, ends of lines and letters stay as they are."""
+    failure = HarnessError(
+        "a \x1b[31mred\x1b[0m text",
+        details=["bell \x07"],
+        console_tail="\x1b]0;title\x07\ttab\x9b2J é\r\nnext",
+    )
+    shown = str(failure)
+    assert not set(re.findall(r"[\x00-\x1f\x7f-\x9f]", shown)) - {"\n", "\t"}
+    assert "a \\x1b[31mred\\x1b[0m text" in shown
+    assert "bell \\x07" in shown
+    assert "| \\x1b]0;title\\x07\ttab\\x9b2J é" in shown
+    assert failure.message == "a \x1b[31mred\x1b[0m text"

@@ -6,7 +6,7 @@
 #include <string.h>
 
 /* " 0x", the digits of an address, and the terminator. */
-#define WORD_TEXT (4U + 2U * sizeof(uintptr_t))
+#define WORD_TEXT (4U + 2U * (uint32_t)sizeof(uintptr_t))
 
 #if defined(__thumb__)
 
@@ -83,21 +83,52 @@ static char *put_address(char *to, uintptr_t address)
 	return to;
 }
 
+struct scan {
+	uintptr_t pointer;
+	uintptr_t end;
+	bool (*is_code)(uintptr_t address);
+};
+
+/* The next return address of the scan; 0 when there are no more. */
+static uintptr_t next_caller(struct scan *scan)
+{
+	while (scan->pointer < scan->end) {
+		uintptr_t word = *(const uintptr_t *)scan->pointer;
+
+		scan->pointer += sizeof(word);
+		if (scan->is_code(word - CALL_BYTES) && scan->is_code(word - 1U) &&
+		    follows_call(word)) {
+			return word;
+		}
+	}
+	return 0U;
+}
+
+static uint32_t count_callers(struct scan scan)
+{
+	uint32_t count = 0U;
+
+	while (next_caller(&scan) != 0U) {
+		count++;
+	}
+	return count;
+}
+
 void callers_text(uintptr_t pointer, uintptr_t end, bool (*is_code)(uintptr_t address), char *text,
 		  uint32_t room)
 {
 	static const char head[] = "callers:";
-	const uintptr_t *at = (const uintptr_t *)(pointer & ~(sizeof(*at) - 1U));
-	const char *last = text + room - WORD_TEXT;
-	uintptr_t before = 0U;
+	struct scan scan = {pointer & ~(sizeof(uintptr_t) - 1U), end, is_code};
+	uint32_t half = (room - (uint32_t)sizeof(head)) / WORD_TEXT / 2U;
+	uint32_t count = count_callers(scan);
 
 	memcpy(text, head, sizeof(head));
 	text += sizeof(head) - 1U;
-	for (; at < (const uintptr_t *)end && text < last; at++) {
-		if (*at != before && is_code(*at - CALL_BYTES) && is_code(*at - 1U) &&
-		    follows_call(*at)) {
-			text = put_address(text, *at);
-			before = *at;
+	for (uint32_t i = 0U; i < count; i++) {
+		uintptr_t caller = next_caller(&scan);
+
+		if (i < half || i + half >= count) {
+			text = put_address(text, caller);
 		}
 	}
 }

@@ -11,12 +11,12 @@
 
 /**
  * Writes "callers: 0x1a2d 0x4711": the words from `pointer` up to `end` that are behind an
- * instruction which calls, the innermost first; one that is repeated at once, as in a recursion, is
- * written once. Calls that are over may have left some of them: the host knows which fit each
- * other.
+ * instruction which calls, the innermost first. Calls that are over may have left some of them, and
+ * numbers may look like some: the host knows which fit each other.
  *
  * @param is_code  whether instructions may be read from an address
- * @param text     gets the text, terminated; words for which there is no room are left out
+ * @param text     gets the text, terminated; where there is no room for all, those in the middle are
+ *                 left out
  */
 void callers_text(uintptr_t pointer, uintptr_t end, bool (*is_code)(uintptr_t address), char *text,
 		  uint32_t room);

@@ -11,6 +11,7 @@ from minrpc.check.report import report_text, to_json
 from minrpc.check.run import Checked, check
 from minrpc.cli.json_output import add_json_option, write_json
 from minrpc.cli.selected import selected
+from minrpc.errors import visible
 from minrpc.host.deadline import Deadline
 from minrpc.targets import Target
 from minrpc.targets.options import add_device_options, options_from
@@ -41,5 +42,5 @@ def _check(target: Target, total: Deadline) -> Checked:
     say(f"{target.name}: {description}")
     checked = check(target, total, cases(), lambda stage, text: say(f"  {stage:8} {text}"))
     if checked.failure is not None:
-        say(f"  FAILED   {checked.failure.message}")
+        say(f"  FAILED   {visible(checked.failure.message)}")
     return checked

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import logging
 
+from minrpc.errors import visible
+
 device_log = logging.getLogger("minrpc.device")
 
 
@@ -31,7 +33,7 @@ class ConsoleTail:
 
     def log(self, line: str) -> None:
         """A session log."""
-        device_log.info("%s", line)
+        device_log.info("%s", visible(line))
         newline = "" if not self._text or self._text.endswith("\n") else "\n"
         self._append(f"{newline}{line}\n")
 

@@ -91,6 +91,11 @@ class Owner(Protocol):
     def diagnose(self, error: HarnessError) -> HarnessError:
         """The error to raise for one that the link met: that the device is dead, if it is."""
 
+    def note_code(
+        self, base: int, size: int, functions: Mapping[str, tuple[int, int]], program: bytes
+    ) -> None:
+        """Code was loaded: as `Counters.note_code`, so that a crash in it is told with its lines."""
+
 
 @dataclass(frozen=True)
 class Unowned:
@@ -108,3 +113,8 @@ class Unowned:
     def diagnose(self, error: HarnessError) -> HarnessError:
         """The error as it is."""
         return error
+
+    def note_code(
+        self, base: int, size: int, functions: Mapping[str, tuple[int, int]], program: bytes
+    ) -> None:
+        """Nobody asks for it."""

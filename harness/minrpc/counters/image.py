@@ -185,6 +185,10 @@ class Image:
         code = self._loaded_at(address)
         return self.program if code is None else code.program
 
+    def program_at(self, address: int) -> Program:
+        """What has the code at `address`: the image itself, or what was loaded while the device ran."""
+        return (self._loaded_at(address) or self).program
+
     def _loaded_at(self, address: int) -> LoadedCode | None:
         return next((one for one in reversed(self.loaded) if 0 <= address - one.base < one.size), None)
 

@@ -14,7 +14,7 @@ from minrpc.client.function import RemoteFunction, RemoteModule
 from minrpc.client.rpc import RpcClient
 from minrpc.client.session import Session
 from minrpc.client.timing import TimeEvaluator
-from minrpc.errors import DeadlineError, EmulatorExitedError, SessionTerminatedError
+from minrpc.errors import EmulatorExitedError, SessionTerminatedError
 from minrpc.library.arguments import Plan, plan_call
 from minrpc.library.call_memory import CallMemory
 from minrpc.library.namespaces import Types, Variables
@@ -24,6 +24,7 @@ from minrpc.library.toolset import ProgramFacts
 from minrpc.names import did_you_mean, listed
 from minrpc.program import Symbols
 from minrpc.program.c_types import Declarations, Function, FunctionType
+from minrpc.running.crash import STACK_RAN_OUT
 
 
 class CFunction:
@@ -85,8 +86,10 @@ class CFunction:
         rpc = self._library.module.rpc
         try:
             return self._called(args, rpc, guards)
-        except (SessionTerminatedError, EmulatorExitedError, DeadlineError) as error:
-            error.details += tuple(self._library.crash_places(error.console_tail or ""))
+        except (SessionTerminatedError, EmulatorExitedError) as error:
+            bound = self._library.stack_bound(self.name)
+            if bound is not None and STACK_RAN_OUT in error.message:
+                error.details += (f"{self.name} needs {bound:,} bytes by the compiler's count",)
             raise
 
     def _called(self, args: Sequence[object], rpc: RpcClient, guards: bool) -> Any:  # noqa: ANN401
@@ -191,9 +194,9 @@ class CLibrary:
         """Bytes of machine code of each function, by name."""
         return {name: one.size for name, one in self._functions.items() if one.size}
 
-    def crash_places(self, console: str) -> list[str]:
-        """Which of its functions the addresses in a crash's last words are in: only loaded code is asked."""
-        return []
+    def stack_bound(self, name: str) -> int | None:
+        """Bytes of the stack that a function and all that it calls need at the most; None where not known."""
+        return None
 
     def run(self, packed: RemoteFunction, plan: Plan) -> Any:  # noqa: ANN401 - what C returns
         """Send a call that was planned, and take back what it did: see `CallMemory.run`."""

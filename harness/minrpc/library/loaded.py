@@ -20,7 +20,6 @@ from minrpc.names import listed
 from minrpc.program import Symbols
 from minrpc.program.elf import LOCAL, UNDEFINED, Elf
 from minrpc.program.objects import members
-from minrpc.running.crash import last_addresses
 from minrpc.timing import Measurement
 
 FROM_LIBRARIES: Final = "(from libraries)"
@@ -75,18 +74,9 @@ class LoadedLibrary(CLibrary):
         """Bytes of the device's memory that it takes."""
         return self.image.size
 
-    def crash_places(self, console: str) -> list[str]:
-        """Which of its functions the addresses in a crash's last words are in."""
-        mask = ~1 if self.facts.thumb else ~0
-        end = self.image.base + self.image.size
-        found = []
-        for register, address in last_addresses(console):
-            for name, begin in self.symbols.addresses.items():
-                inside = (address & mask) - (begin & mask)
-                if self.image.base <= begin < end and 0 <= inside < self.symbols.sizes[name]:
-                    found.append(f"{register} 0x{address:x} is in {name} of {self.name}, at byte {inside}")
-                    break
-        return found
+    def stack_bound(self, name: str) -> int | None:
+        """As in `CLibrary`: by GCC's call graph."""
+        return self._bounds.get(name)
 
     def read(self, address: int, size: int) -> memoryview:
         """Bytes of the loaded code's own memory. Raises ValueError when it is no longer there."""

@@ -116,7 +116,7 @@ def load_compiled(device: Session, compiled: Compiled, toolset: Toolset) -> Load
         image = _placed(rpc, device, compiled, toolset)
         try:
             _copy(rpc, device, image)
-            _tell_counters(device, compiled.name, image)
+            _tell_owner(device, compiled.name, image)
             module = _registered(rpc, compiled.name, image)
         except HarnessError:
             _free(rpc, image.base)
@@ -129,14 +129,13 @@ def load_compiled(device: Session, compiled: Compiled, toolset: Toolset) -> Load
     return LoadedLibrary(device, compiled, image, program_facts(toolset.elf), module)
 
 
-def _tell_counters(device: Session, name: str, image: Image) -> None:
-    """What counts the device from outside learns the names of what was loaded, thunks as one."""
-    counters = device.owner.counters
-    if counters is None:
-        return
+def _tell_owner(device: Session, name: str, image: Image) -> None:
+    """Who starts and counts the device learns the names of what was loaded, thunks as one."""
     named = {f"({name})": (image.base, image.size)}
     named |= {one: (image.symbols[one], size) for one, size in image.sizes.items() if size}
-    counters.note_code(image.base, image.size, named, image.program)
+    device.owner.note_code(image.base, image.size, named, image.program)
+    if device.owner.counters is not None:
+        device.owner.counters.note_code(image.base, image.size, named, image.program)
 
 
 def image_size(device: Session, compiled: Compiled, toolset: Toolset) -> int:

@@ -13,7 +13,7 @@ from typing import Final
 from minrpc.client.lent import LentTransport
 from minrpc.counters import counters_for
 from minrpc.counters.coverage import add_coverage, covered_lines
-from minrpc.errors import HarnessError
+from minrpc.errors import HarnessError, visible
 from minrpc.firmware import Firmware, build
 from minrpc.firmware.flash import flash
 from minrpc.host.deadline import Deadline
@@ -132,7 +132,7 @@ class SharedDevice:
         """For the report of a failed test: titles and texts."""
         found = []
         if self._running is not None and self._running.console_text:
-            found.append((f"{self.name}: console", self._running.console_text))
+            found.append((f"{self.name}: console", visible(self._running.console_text)))
         if self._lent is not None and self._lent.trace():
             found.append((f"{self.name}: wire", self._lent.trace()))
         if self._running is not None:

@@ -1,87 +1,157 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a device has crashed: the addresses of its last words, as functions and lines of its firmware."""
+"""Where a device has crashed, or hangs, and why: in words, with functions and lines of the firmware and of
+loaded code."""
 
 from __future__ import annotations
 
 import re
-import signal
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
-from minrpc.counters.image import Image
+from minrpc.counters.image import ANYWHERE, Image
 from minrpc.firmware.firmware import Firmware
+from minrpc.program.program import CodeRange
+from minrpc.running.backtrace import Trace, trace
+from minrpc.running.instructions import writes
+from minrpc.running.last_words import LastWords
 
-# As the ports say it: "fatal: HardFault at pc 0x1a2c, lr 0x17e1, ...".
-_LAST_WORDS: Final = re.compile(r"fatal: .*")
-_ADDRESS: Final = re.compile(r"\b(pc|lr|ra|sepc|mepc|epc) (0x[0-9a-f]+)")
-# Older words are of another crash: they are not near the end.
-_LINES: Final = 12
-# QEMU's registers of an Arm core that has locked up.
-_STACK_POINTER: Final = re.compile(r"\bR13=([0-9a-f]{8})\b")
-_RISCV_STACK_POINTER: Final = re.compile(r"\bx2/sp +([0-9a-f]+)\b")
-_WHY: Final = "endless recursion, or arrays on the stack that are too large"
-
-
-def crash_places(firmware: Firmware, console: str) -> list[str]:
-    """What the addresses in a crash's last words are: "pc 0x1a2c is in crash, at testing.c:41".
-
-    console: what the device printed; a crash that is not near its end is not looked at.
-    """
-    addresses = last_addresses(console)
-    if not addresses:
-        return []
-    image = Image(firmware.elf)
-    found = []
-    for register, address in addresses:
-        # A return address is behind its call; its lowest bit says Thumb on Arm.
-        looked_up = (address & ~1 if image.shift else address) - (register != "pc" and register != "mepc")
-        function = image.function_at(looked_up)
-        if function is not None:
-            line = image.program.line_at(looked_up)
-            at = f", at {_shown(firmware.source(line.file))}:{line.number}" if line else ""
-            found.append(f"{register} 0x{address:x} is in {function.name}{at}")
-    return found
+_NULL: Final = 4096
+_ZEPHYRS_STACK: Final = "CONFIG_MINRPC_STACK_SIZE"
+# Functions that make a fault of a division by zero, where the core has no divider.
+_DIVISION: Final = re.compile(r"__aeabi_[il]div0")
+# What calls loaded functions for us, and libgcc's divisions: no caller of the user's.
+_NOT_THE_USERS: Final = re.compile(r"t\d+|fits\b.*|\(.*\)|__aeabi_[il]div0|__u?divsi3|__aeabi_u?idiv.*")
+_REGISTERS: Final = {
+    "EM_ARM": (r"\bR15=([0-9a-f]{8})", r"\bR13=([0-9a-f]{8})", r"\bR14=([0-9a-f]{8})"),
+    "EM_RISCV": (r"\bpc +([0-9a-f]+)", r"\bx2/sp +([0-9a-f]+)", r"\bx1/ra +([0-9a-f]+)"),
+    "EM_386": (r"\bEIP=([0-9a-f]{8})", r"\bESP=([0-9a-f]{8})", ""),
+}
+STACK_RAN_OUT: Final = "the stack ran out"
+OWN_CODE: Final = "that is the device's own code: an earlier call may have damaged its memory"
 
 
-def last_addresses(console: str) -> list[tuple[str, int]]:
-    """The registers that a crash's last words name, with what was in them; none when that is far up."""
-    words = _LAST_WORDS.findall("\n".join(console.splitlines()[-_LINES:]))
-    return [(register, int(text, 16)) for register, text in _ADDRESS.findall(words[-1])] if words else []
+class Registers(NamedTuple):
+    """Of a machine that was stopped: addresses. link: the return address, None where it is on the stack."""
+
+    pc: int
+    sp: int
+    link: int | None
 
 
-def stack_overflow(firmware: Firmware, output: str, status: int | None) -> list[str]:
-    """Whether the stack has run out, as what an emulator prints at its end tells; or a process may have died.
+class Explanation(NamedTuple):
+    """reason: in one line what happened and where. callers: who called that, a line for each."""
 
-    output: what QEMU printed: "R13=1ed31e68". status: with which the process ended.
-    """
-    pointer = _STACK_POINTER.search(output)
-    if pointer is not None:
-        low, high = Image(firmware.elf).stack
-        at = int(pointer[1], 16)
-        if high and not low <= at <= high:
-            return [f"the stack ran out: its pointer is 0x{at:x}, the stack 0x{low:x} to 0x{high:x}: {_WHY}"]
-    if status == -signal.SIGSEGV:
-        return [f"a wrong address was used, or the stack ran out: {_WHY}"]
-    return []
+    reason: str
+    callers: tuple[str, ...]
 
 
-def below_memory(firmware: Firmware, registers: str) -> list[str]:
-    """Whether a stack has run through all of the memory: its pointer is below whatever the program writes.
+def explain(words: LastWords, image: Image, firmware: Firmware | None) -> Explanation:
+    """What a crash's last words mean."""
+    pc = words.values.get("pc") or None
+    link = [words.values[name] for name in ("lr", "ra") if words.values.get(name)]
+    # A stack that ran out on a Cortex-M leaves no registers behind.
+    lost = words.overflow and image.machine == "EM_ARM" and "cfsr" not in words.values
+    found = trace(image, None if lost else pc, (*([] if lost else link), *words.callers))
+    users = _users(image, found, firmware)
+    where = _where(image, found, firmware)
+    division = found.function is not None and _DIVISION.match(found.function.name)
+    if users and found.function is not None and _NOT_THE_USERS.match(found.function.name):
+        where, users = users[0], users[1:]
+    cause = "divided by zero" if division else _cause(words, image, pc)
+    callers = [f"called by {line}" for line in users]
+    if not found.in_call and found.function is not None and not found.callers:
+        callers.append(OWN_CODE)
+    if words.overflow:
+        return Explanation(_overflow(words, image, where), tuple(callers))
+    return Explanation(f"{cause}, in {where}" if where else cause, tuple(callers))
 
-    registers: as QEMU's `info registers` prints them. A processor that takes faults on the same stack, as
-    RISC-V does, can't say so itself.
-    """
-    pointer = _RISCV_STACK_POINTER.search(registers)
-    if pointer is None:
-        return []
-    at = int(pointer[1], 16)
-    lowest = min((one.base for one in Image(firmware.elf).regions if one.kind == "ram"), default=0)
-    if at >= lowest:
-        return []
-    return [f"the stack ran out: its pointer is 0x{at:x}, the memory begins at 0x{lowest:x}: {_WHY}"]
+
+def hang(registers: Registers, stack: Sequence[int], image: Image, firmware: Firmware | None) -> list[str]:
+    """Where a device was that does not answer."""
+    link = () if registers.link is None else (registers.link,)
+    found = trace(image, registers.pc, (*link, *stack))
+    if found.function is None:
+        return [f"it was at 0x{registers.pc:x}, where no function is known"]
+    users = _users(image, found, firmware)
+    return [f"it was in {_where(image, found, firmware)}", *(f"called by {line}" for line in users)]
 
 
-def _shown(path: Path) -> Path:
-    """Short where it lies below the working directory."""
+def _users(image: Image, found: Trace, firmware: Firmware | None) -> list[str]:
+    """The places of the user's functions that called; a recursion's once."""
+    lines = dict.fromkeys(_shown_place(image, address - 1, firmware) for address in found.callers)
+    return [line for line in lines if not _NOT_THE_USERS.match(line)]
+
+
+def parse_registers(machine: str, text: str) -> Registers | None:
+    """From what QEMU's `info registers` prints; None where it has no such registers."""
+    patterns = _REGISTERS.get(machine)
+    if patterns is None:
+        return None
+    values = [re.search(pattern, text) if pattern else None for pattern in patterns]
+    pc, sp, link = (int(one[1], 16) if one else None for one in values)
+    return None if pc is None or sp is None else Registers(pc, sp, link)
+
+
+def stack_size(image: Image) -> int | None:
+    """Bytes of the stack that functions run on; None where the firmware does not say it."""
+    configured = (one.value for one in image.program.elf.symbols if one.name == _ZEPHYRS_STACK)
+    low, high = image.stack
+    known = 0 if (low, high) == ANYWHERE else high - low
+    return next(configured, known) or None
+
+
+def _overflow(words: LastWords, image: Image, where: str) -> str:
+    size = words.stack_size or stack_size(image)
+    low, high = image.stack
+    pointers = [one for one in (words.values.get("sp"), words.values.get("address")) if one]
+    # A stack that was mapped has no address in the image; on a Cortex-M with a limit the pointer stays above.
+    needed = high - min(pointers) if pointers and (low, high) != ANYWHERE and low < high else 0
+    more = f", it needs {needed:,} or more" if size and size < needed < 1 << 31 else ""
+    return f"{STACK_RAN_OUT}{f' in {where}' if where else ''}{f' ({size:,} bytes{more})' if size else ''}"
+
+
+def _cause(words: LastWords, image: Image, pc: int | None) -> str:
+    address = words.address
+    if address is None or words.cause:
+        return words.cause or words.text.removeprefix("fatal: ").partition(" at pc ")[0]
+    wrote = words.wrote
+    if wrote is None and pc is not None:
+        wrote = writes(image.machine, image.bytes_at(pc & ~1, 4))
+    verb = {True: "wrote to", False: "read from", None: "accessed"}[wrote]
+    return f"{verb} 0x{address:x}: {_what_is_at(address, image)}"
+
+
+def _what_is_at(address: int, image: Image) -> str:
+    if address < _NULL:
+        return "a null pointer"
+    inside = (one.kind for one in image.regions if 0 <= address - one.base < one.size)
+    return "the firmware's code and constants" if "flash" in inside else "no memory there"
+
+
+def _where(image: Image, found: Trace, firmware: Firmware | None) -> str:
+    if found.address is not None:
+        return _shown_place(image, found.address, firmware)
+    return _name(found.function) if found.function is not None else ""
+
+
+def _name(function: CodeRange) -> str:
+    """In C: a compiler appends what it did to a copy, as in "mul.constprop.0"."""
+    return function.name.partition(".")[0]
+
+
+def _shown_place(image: Image, address: int, firmware: Firmware | None) -> str:
+    """Function, file and line: "mul, at src/scale.c:12"."""
+    function, line = image.function_at(address), image.program_at(address).line_at(address)
+    name = _name(function) if function else f"0x{address:x}"
+    if line is None:
+        return name
+    path = firmware.source(line.file) if firmware else Path(line.file)
     here = Path.cwd()
-    return path.relative_to(here) if path.is_relative_to(here) else path
+    return f"{name}, at {path.relative_to(here) if path.is_relative_to(here) else path}:{line.number}"
+
+
+def stack_words(dump: str, size: int) -> Iterator[int]:
+    """The numbers in what QEMU's `x` prints: "20000000: 0x00000001 0x00000002"."""
+    for line in dump.splitlines():
+        yield from (int(one, 16) for one in line.partition(":")[2].split() if len(one) == 2 * size + 2)

@@ -4,11 +4,14 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from types import TracebackType
 from typing import Final, Self
 
 from minrpc.counters import QemuCounters
+from minrpc.counters.image import Image, LoadedCode
 from minrpc.errors import (
     DeadlineError,
     EmulatorExitedError,
@@ -20,8 +23,10 @@ from minrpc.errors import (
 from minrpc.firmware.firmware import Firmware
 from minrpc.host.deadline import Clock, Deadline
 from minrpc.host.process import TextTail, describe_status, exited_within, stop_group
+from minrpc.program.program import CodeRange
 from minrpc.running.board import can_reset, reset_board
-from minrpc.running.crash import below_memory, crash_places, stack_overflow
+from minrpc.running.crash import explain, hang, parse_registers, stack_words
+from minrpc.running.last_words import last_words
 from minrpc.running.qmp import Qmp
 from minrpc.running.shared_memory import SharedMemory
 from minrpc.targets import Icount, Platform, Target, Timing
@@ -36,6 +41,7 @@ _HANG_UP_S: Final = 0.5
 _EXIT_S: Final = 2.0
 # What a machine without an answer is asked for beside it.
 _LOOK_S: Final = 2.0
+_STACK_WORDS: Final = 512
 _OUTPUT_LINES: Final = 6
 
 
@@ -120,11 +126,64 @@ class RunningDevice:
             others = processes_with_open(self.name)
             error.details += (f"{self.name} is open in {', '.join(others)} too",) if others else ()
         error.add_context(console_tail=self.console_text if self.console_tail else None)
-        if self.firmware is not None and isinstance(error, SessionTerminatedError | DeadlineError):
-            error.details += tuple(crash_places(self.firmware, error.console_tail or ""))
-            if isinstance(error, DeadlineError):
-                error.details += tuple(below_memory(self.firmware, self._registers()))
+        if isinstance(error, SessionTerminatedError):
+            self._explain_crash(error)
+        elif isinstance(error, DeadlineError):
+            error.details += tuple(self._where_it_hangs())
         return error
+
+    def note_code(
+        self, base: int, size: int, functions: Mapping[str, tuple[int, int]], program: bytes
+    ) -> None:
+        """Code was loaded: as `QemuCounters.note_code` has it. A crash in it is told with its lines."""
+        image = self._image
+        if image is None:
+            return
+        mask = ~1 if image.machine == "EM_ARM" else ~0
+        found = [CodeRange(at & mask, (at & mask) + length, name) for name, (at, length) in functions.items()]
+        kept = [one for one in image.loaded if one.base + one.size <= base or base + size <= one.base]
+        image.loaded = [*kept, LoadedCode(base, size, tuple(found), program)]
+
+    @cached_property
+    def _image(self) -> Image | None:
+        """The program that runs; None where that is not known."""
+        elf = self.firmware.elf if self.firmware is not None else self.target.elf
+        return Image(elf) if elf is not None else None
+
+    def _explain_crash(self, error: HarnessError) -> None:
+        """Put what the device's last words mean in front, where it has said any."""
+        words = last_words(error.console_tail or "")
+        if words is None or self._image is None:
+            return
+        explained = explain(words, self._image, self.firmware)
+        error.args = (f"{explained.reason}; {error.message}",)
+        error.details = (*explained.callers, *error.details)
+        error.next_step = "correct what that line does, then open the device again"
+
+    def _where_it_hangs(self) -> list[str]:
+        """Where the processor is now, as QEMU tells; nothing where it can't be asked."""
+        if self.qmp is None or self._image is None:
+            return []
+        deadline = Deadline("look where it hangs", _LOOK_S, self.clock)
+        try:
+            self.qmp.execute("stop", deadline)
+            registers = parse_registers(self._image.machine, self._monitor("info registers", deadline))
+            if registers is None:
+                return []
+            size = 8 if self._image.wide else 4
+            letter = "g" if self._image.wide else "w"
+            command = f"x /{_STACK_WORDS}{letter}x 0x{registers.sp:x}"
+            stack = list(stack_words(self._monitor(command, deadline), size))
+            return hang(registers, stack, self._image, self.firmware)
+        except HarnessError:
+            return []
+        finally:
+            self.qmp.send("cont")
+
+    def _monitor(self, command: str, deadline: Deadline) -> str:
+        """What QEMU's monitor for people prints."""
+        assert self.qmp is not None
+        return str(self.qmp.execute("human-monitor-command", deadline, **{"command-line": command}))
 
     def reset(self, deadline: Deadline) -> None:
         """Reset the machine as its reset button would: under QEMU, or a board that has a way to.
@@ -171,17 +230,6 @@ class RunningDevice:
     ) -> None:
         self.stop()
 
-    def _registers(self) -> str:
-        """The processor's registers in QEMU's words; "" where nothing tells them."""
-        if self.qmp is None:
-            return ""
-        deadline = Deadline("look at the registers", _LOOK_S, self.clock)
-        command = {"command-line": "info registers"}
-        try:
-            return str(self.qmp.execute("human-monitor-command", deadline, **command))
-        except HarnessError:
-            return ""
-
     def _quit(self) -> bool:
         """Ask the emulator to end; whether that could be asked."""
         if self.qmp is None or not self.alive():
@@ -204,8 +252,7 @@ class RunningDevice:
         )
         if self._ended is not None and self._ended.stage:
             error.details += (f"that was in an earlier request: {self._ended.stage}",)
-        if self.firmware is not None:
-            error.details += tuple(stack_overflow(self.firmware, self.output, status))
+        self._explain_crash(error)
         return error
 
 

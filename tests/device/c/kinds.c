@@ -207,9 +207,17 @@ void hang(void)
 	}
 }
 
-void set_null(void)
+static int *volatile nowhere;
+
+__attribute__((noinline)) void set_null(void)
 {
-	*(volatile int *)0 = 1;
+	*nowhere = 1;
+}
+
+int call_set_null(void)
+{
+	set_null();
+	return calls++;
 }
 
 int recurse(int n)

@@ -35,23 +35,28 @@ extern void *__libc_stack_end;
 struct place {
 	uintptr_t pc;
 	uintptr_t sp;
+	const char *access;
 };
+
+/* The bit of a page fault's error code that says so. */
+#define PAGE_FAULT_WRITE 2
 
 static struct place place_of(const ucontext_t *context)
 {
 #if defined(__x86_64__)
 	const greg_t *registers = context->uc_mcontext.gregs;
 
-	return (struct place){(uintptr_t)registers[REG_RIP], (uintptr_t)registers[REG_RSP]};
+	return (struct place){(uintptr_t)registers[REG_RIP], (uintptr_t)registers[REG_RSP],
+			      (registers[REG_ERR] & PAGE_FAULT_WRITE) != 0 ? ", write" : ", read"};
 #elif defined(__i386__)
 	const greg_t *registers = context->uc_mcontext.gregs;
 
-	return (struct place){(uintptr_t)registers[REG_EIP], (uintptr_t)registers[REG_ESP]};
+	return (struct place){(uintptr_t)registers[REG_EIP], (uintptr_t)registers[REG_ESP], ""};
 #elif defined(__aarch64__)
-	return (struct place){context->uc_mcontext.pc, context->uc_mcontext.sp};
+	return (struct place){context->uc_mcontext.pc, context->uc_mcontext.sp, ""};
 #else
 	(void)context;
-	return (struct place){0U, 0U};
+	return (struct place){0U, 0U, ""};
 #endif
 }
 
@@ -104,8 +109,8 @@ static void tell(int signal, siginfo_t *info, void *context)
 			    (unsigned long)at.pc, (unsigned long)at.sp, info->si_code);
 
 	if (has_address) {
-		size += snprintf(text + size, sizeof(text) - (size_t)size, ", address 0x%lx",
-				 (unsigned long)info->si_addr);
+		size += snprintf(text + size, sizeof(text) - (size_t)size, ", address 0x%lx%s",
+				 (unsigned long)info->si_addr, at.access);
 	}
 	if (overflow) {
 		size += snprintf(text + size, sizeof(text) - (size_t)size, ", stack of %lu bytes",

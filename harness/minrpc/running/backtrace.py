@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who called whom when a device crashed or hung: of what its stack holds, the return addresses that fit.
+
+A word of the stack is a return address when a call stands in front of where it points. Calls that are over
+leave such words as well: one counts when the function that its call enters is the one which it is looked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, NamedTuple
+
+from minrpc.counters.image import Image
+from minrpc.program.program import CodeRange
+from minrpc.running.instructions import LONGEST_CALL, Call, call_before
+
+_VENEER: Final = "_veneer"
+# What called the user's functions: by the prefix of its functions where there is no debug information.
+_RUNTIME: Final = ("minrpc_", "/zephyr-app/runtime/")
+
+
+class Return(NamedTuple):
+    """address: in the calling function, behind the call."""
+
+    address: int
+    call: Call
+
+
+class Trace(NamedTuple):
+    """function: where it was, at `address`; None where that was lost. callers: the innermost first."""
+
+    function: CodeRange | None
+    address: int | None
+    callers: tuple[int, ...] = ()
+    in_call: bool = False
+    """Whether a function was called from the runtime: the crash is not the runtime's own."""
+
+
+def trace(image: Image, pc: int | None, words: Iterable[int]) -> Trace:
+    """From where it was, and what the link register and the stack held; pc: None where that is lost."""
+    returns = list(_returns(image, words))
+    function = image.function_at(_even(image, pc)) if pc is not None else None
+    if pc is not None and function is not None:
+        chain = _chain(image, function, returns)
+        return _trace(image, function, _even(image, pc), chain)
+    chains = [chain for chain in _chains(image, returns) if not _is_runtime(image, chain[0].address - 1)]
+    # Of what calls left that are over, loaded code is the least likely.
+    chains.sort(key=lambda chain: image.program_at(chain[0].address) is image.program)
+    if not chains:
+        return Trace(None, None if pc is None else _even(image, pc))
+    target = chains[0][0].call.target
+    return _trace(image, None if target is None else image.function_at(_even(image, target)), None, chains[0])
+
+
+def _chains(image: Image, returns: Sequence[Return]) -> Iterator[list[Return]]:
+    """From each return address those that lead to it, where they come from the runtime."""
+    for index, one in enumerate(returns):
+        caller = _caller(image, one)
+        chain = [one, *_chain(image, caller, returns[index + 1 :])] if caller else []
+        if _reaches_runtime(image, chain):
+            yield chain
+
+
+def _trace(image: Image, function: CodeRange | None, address: int | None, chain: Sequence[Return]) -> Trace:
+    users = []
+    for one in chain:
+        if _is_runtime(image, one.address - 1):
+            break
+        users.append(one.address)
+    own = address is not None and _is_runtime(image, address)
+    return Trace(function, address, tuple(users), not own and _reaches_runtime(image, chain))
+
+
+def _returns(image: Image, words: Iterable[int]) -> Iterable[Return]:
+    for word in words:
+        at = _even(image, word)
+        call = call_before(image.machine, word, image.bytes_at(at - LONGEST_CALL, LONGEST_CALL))
+        if call is not None and image.function_at(at - 1) is not None:
+            yield Return(at, call)
+
+
+def _chain(image: Image, function: CodeRange, returns: Sequence[Return]) -> list[Return]:
+    """The calls that lead to `function`. A call through a pointer may lead to any."""
+    found: list[Return] = []
+    while (index := _next_of(image, function, returns)) is not None:
+        if not found or found[-1] != returns[index]:  # A recursion counts once.
+            found.append(returns[index])
+        if _is_runtime(image, found[-1].address - 1):
+            break
+        caller = _caller(image, returns[index])
+        assert caller is not None
+        function, returns = caller, returns[index + 1 :]
+    return found
+
+
+def _next_of(image: Image, function: CodeRange, returns: Sequence[Return]) -> int | None:
+    direct = (index for index, one in enumerate(returns) if _enters(image, one.call, function))
+    through_pointer = (index for index, one in enumerate(returns) if one.call.target is None)
+    return next(direct, next(through_pointer, None))
+
+
+def _enters(image: Image, call: Call, function: CodeRange) -> bool:
+    if call.target is None:
+        return False
+    entered = image.function_at(_even(image, call.target))
+    return entered is not None and (
+        entered == function or (_VENEER in entered.name and function.name in entered.name)
+    )
+
+
+def _caller(image: Image, one: Return) -> CodeRange | None:
+    return image.function_at(one.address - 1)
+
+
+def _reaches_runtime(image: Image, chain: Sequence[Return]) -> bool:
+    return bool(chain) and _is_runtime(image, chain[-1].address - 1)
+
+
+def _is_runtime(image: Image, address: int) -> bool:
+    function, line = image.function_at(address), image.program_at(address).line_at(address)
+    name, directory = _RUNTIME
+    if line is not None:
+        return directory in line.file
+    return function is not None and function.name.startswith(name)
+
+
+def _even(image: Image, address: int) -> int:
+    """Without the bit that says Thumb."""
+    return address & ~1 if image.machine == "EM_ARM" else address

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a device says when it crashes, as the ports write it: "fatal: HardFault at pc 0x1a2c, lr 0x17e1"."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+_FATAL: Final = re.compile(r"fatal: .*")
+_CALLERS: Final = re.compile(r"callers:((?: 0x[0-9a-f]+)*)")
+_VALUE: Final = re.compile(r"\b(pc|lr|ra|sp|address|cfsr|mcause|code) (0x[0-9a-f]+|\d+)")
+_STACK: Final = re.compile(r"\bstack of (\d+) bytes")
+# Words that are further from the end are of an earlier crash.
+_LINES: Final = 16
+# A kernel dumps registers before it says so.
+_DUMP_LINES: Final = 24
+
+# By the bits of the Configurable Fault Status Register (ARMv7-M, B3.2.15), the most telling first.
+_CFSR: Final = {
+    25: "divided by zero",
+    24: "unaligned access",
+    16: "an instruction that the core does not have, as of __builtin_trap",
+    17: "a jump to an address that is no Thumb code",
+    19: "an instruction of a coprocessor that is off or not there",
+    18: "an exception returned to a state that is not there",
+    10: "a write to where no memory is; it was told late, the instruction is in front of the place",
+    8: "a jump to where no memory is",
+    0: "a jump to where nothing may be executed",
+}
+_ACCESS_BITS: Final = 1 << 1 | 1 << 9
+# By mcause (RISC-V privileged architecture, 3.1.15).
+_MCAUSE: Final = {
+    0: "a jump to an unaligned address",
+    1: "a jump to where nothing can be executed",
+    2: "an instruction that the core does not have, as of __builtin_trap",
+    3: "a breakpoint, as of __builtin_trap",
+    4: "unaligned read",
+    6: "unaligned write",
+}
+_READ_FAULT: Final = 5
+_WRITE_FAULT: Final = 7
+# What Zephyr prints, or calls a fault.
+_PHRASES: Final = {
+    "Divide by zero": "divided by zero",
+    "division by zero": "divided by zero",
+    "unaligned access": "unaligned access",
+    "Invalid opcode": "an instruction that the core does not have, as of __builtin_trap",
+    "SIGILL": "an instruction that the core does not have, as of __builtin_trap",
+    "SIGFPE": "divided by zero, or another error of arithmetic",
+    "SIGABRT": "aborted",
+    "SIGBUS": "a bus error: an unaligned access, or a file that got shorter",
+}
+_PAGE_FAULT: Final = re.compile(r"Page fault at address (?:0x)?([0-9a-fA-F]+) \(error code (0x[0-9a-f]+)\)")
+_INTEGER_DIVISION: Final = 1
+
+
+@dataclass(frozen=True)
+class LastWords:
+    """values: registers and what else has a name, by that. callers: of which some may be stale.
+
+    text: the line itself. dump: what was printed in front of it.
+    """
+
+    text: str
+    values: Mapping[str, int] = field(default_factory=dict)
+    callers: tuple[int, ...] = ()
+    dump: str = ""
+
+    @property
+    def overflow(self) -> bool:
+        """Whether the stack ran out."""
+        return "stack overflow" in self.text
+
+    @property
+    def stack_size(self) -> int | None:
+        """Bytes of the stack that ran out, where the device says so."""
+        found = _STACK.search(self.text)
+        return int(found[1]) if found else None
+
+    @property
+    def address(self) -> int | None:
+        """What could not be accessed; None where that is no access, or is not known."""
+        page = _PAGE_FAULT.search(self.dump)
+        if page:
+            return int(page[1], 16)
+        known = (
+            self.values.get("cfsr", 0) & _ACCESS_BITS
+            or self.values.get("mcause") in (_READ_FAULT, _WRITE_FAULT)
+            or "SIGSEGV" in self.text
+            or "protection fault" in self.text
+            or "bus fault" in self.text
+        )
+        return self.values.get("address") if known else None
+
+    @property
+    def wrote(self) -> bool | None:
+        """Whether that was a write; None where only the instruction tells."""
+        page = _PAGE_FAULT.search(self.dump)
+        if page:
+            return bool(int(page[2], 16) & 2)
+        if self.values.get("mcause") in (_READ_FAULT, _WRITE_FAULT):
+            return self.values["mcause"] == _WRITE_FAULT
+        return True if ", write" in self.text else False if ", read" in self.text else None
+
+    @property
+    def cause(self) -> str:
+        """Why, in words, where it is no access; "" where nothing tells."""
+        status = self.values.get("cfsr", 0)
+        for bit, words in _CFSR.items():
+            if status >> bit & 1:
+                return words
+        if "mcause" in self.values:
+            return _MCAUSE.get(self.values["mcause"], "")
+        if "SIGFPE" in self.text and self.values.get("code") == _INTEGER_DIVISION:
+            return "divided by zero"
+        said = f"{self.dump}\n{self.text}"
+        return next((words for phrase, words in _PHRASES.items() if phrase in said), "")
+
+
+def last_words(console: str) -> LastWords | None:
+    """Those of a crash near the end of what a device printed; None when there was none."""
+    lines = console.splitlines()
+    near = [index for index, line in enumerate(lines) if _FATAL.search(line)]
+    if not near or near[-1] < len(lines) - _LINES:
+        return None
+    index = near[-1]
+    found = _FATAL.search(lines[index])
+    assert found is not None
+    after = _CALLERS.search("\n".join(lines[index:]))
+    # The same words may stand there twice: on the console, and as the link had them.
+    first = next(at for at in near if lines[at].endswith(found[0]))
+    return LastWords(
+        found[0],
+        {name: int(text, 0) for name, text in _VALUE.findall(found[0])},
+        tuple(int(one, 16) for one in after[1].split()) if after else (),
+        "\n".join(lines[max(0, first - _DUMP_LINES) : first]),
+    )

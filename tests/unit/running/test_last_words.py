@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What ports say when they crash, in words. The lines are those that devices printed."""
+
+from __future__ import annotations
+
+import pytest
+from minrpc.running.last_words import last_words
+
+BOOT = "minrpc: MPS2 AN385 ready\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "cause"),
+    [
+        (
+            "fatal: UsageFault at pc 0x210000ba, lr 0x1, sp 0x2, cfsr 0x2000000, address 0x0",
+            "divided by zero",
+        ),
+        (
+            "fatal: UsageFault at pc 0x210000ba, lr 0x1, sp 0x2, cfsr 0x1000000, address 0x0",
+            "unaligned access",
+        ),
+        (
+            "fatal: illegal instruction at pc 0x80800040, ra 0x1, sp 0x2, mcause 2, address 0x0",
+            "__builtin_trap",
+        ),
+        ("fatal: SIGFPE at pc 0x1460200, sp 0x7ffc4b7b5068, code 1", "divided by zero"),
+        (
+            "fatal: division by zero (reason 23) at pc 0x21000128, sp 0x2, address 0x0 in minrpc",
+            "divided by zero",
+        ),
+    ],
+)
+def test_the_cause_is_said_in_words(line: str, cause: str) -> None:
+    words = last_words(f"{BOOT}{line}\ncallers: 0x103f 0x1115\n{BOOT}")
+    assert words is not None
+    assert cause in words.cause
+    assert words.address is None
+    assert words.callers == (0x103F, 0x1115)
+    assert not words.overflow
+
+
+@pytest.mark.parametrize(
+    ("console", "wrote"),
+    [
+        ("fatal: MemManage at pc 0x21000042, lr 0x1, sp 0x2, cfsr 0x82, hfsr 0x0, address 0x10", None),
+        ("fatal: store access fault at pc 0x80800040, ra 0x1, sp 0x2, mcause 7, address 0x10", True),
+        ("fatal: load access fault at pc 0x80800040, ra 0x1, sp 0x2, mcause 5, address 0x10", False),
+        ("fatal: SIGSEGV at pc 0x1460040, sp 0x7ffc5eb7d878, code 1, address 0x10, write", True),
+        (
+            "Page fault at address 0x10 (error code 0x2)\nEIP: 0x03ef2042\n"
+            "fatal: CPU exception (reason 0) at pc 0x3ef2042, sp 0x3eefec0, address 0x10 in minrpc",
+            True,
+        ),
+        (
+            "Page fault at address 0x10 (error code 0x0)\nEIP: 0x03ef2042\n"
+            "fatal: CPU exception (reason 0) at pc 0x3ef2042, sp 0x3eefec0, address 0x10 in minrpc",
+            False,
+        ),
+    ],
+)
+def test_an_access_has_its_address_and_direction(console: str, wrote: bool | None) -> None:
+    words = last_words(BOOT + console)
+    assert words is not None
+    assert (words.address, words.wrote, words.cause) == (0x10, wrote, "")
+
+
+def test_a_division_on_x86_is_no_access() -> None:
+    """The processor's register for addresses holds an earlier one."""
+    words = last_words(
+        "Divide by zero\nEAX: 5\nfatal: CPU exception (reason 0) at pc 0x3, address 0x77 in minrpc"
+    )
+    assert words is not None
+    assert (words.address, words.cause) == (None, "divided by zero")
+
+
+def test_a_stack_that_ran_out_may_say_its_size() -> None:
+    words = last_words(
+        "fatal: stack overflow: SIGSEGV at pc 0x14, sp 0x7f, address 0x7e, write, stack of 4096 bytes"
+    )
+    assert words is not None
+    assert words.overflow
+    assert words.stack_size == 4096
+
+
+def test_words_far_from_the_end_are_of_another_crash() -> None:
+    assert last_words("fatal: HardFault at pc 0x1, lr 0x2\n" + "line\n" * 30) is None
+    assert last_words(BOOT) is None
+
+
+def test_the_last_of_two_crashes_counts() -> None:
+    twice = (
+        "fatal: BusFault at pc 0x10, lr 0x1\ncallers: 0x21\n" * 2 + "fatal: UsageFault at pc 0x20, lr 0x3\n"
+    )
+    words = last_words(twice)
+    assert words is not None
+    assert words.values["pc"] == 0x20
+    assert words.callers == ()
