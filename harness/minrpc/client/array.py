@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from math import prod
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -143,8 +144,14 @@ def _bytes_of(elements: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
 
 
 def tensor_of(shape: int | tuple[int, ...], dtype: DTypeLike) -> DLTensor:
-    """A tensor without memory yet. Raises ValueError for a negative size, TypeError for what is no type."""
-    sizes = (shape,) if isinstance(shape, int) else tuple(int(size) for size in shape)
+    """A tensor without memory yet.
+
+    Raises ValueError for a negative size, TypeError for what is no type, or no shape.
+    """
+    try:
+        sizes = (shape,) if isinstance(shape, int) else tuple(index(size) for size in shape)
+    except TypeError as error:
+        raise TypeError(f"a shape is an integer or several, not {shape!r}") from error
     if any(size < 0 for size in sizes):
         raise ValueError(f"a shape has no negative sizes: {sizes}")
     tensor = DLTensor(0, to_dtype(dtype), sizes)

@@ -170,7 +170,7 @@ class RemoteModule(RemoteHandle):
 
         Raises ValueError for options that make no sense, RemoteError when the device refuses them.
         """
-        asked = EvaluatorOptions(**options)
+        asked = EvaluatorOptions.of(options)
         with self._rpc.lock:
             rpc = self._ready()
             timed = self._timed(name, asked.create(rpc, Module(self.handle), name), asked, timeout_s)
@@ -203,7 +203,7 @@ class RemoteModule(RemoteHandle):
         ConfigurationError for a counter that is not there, with those that are, and for firmware that can't
         mask interrupts.
         """
-        asked = EvaluatorOptions(**{"repeat": _MEASURED_REPEATS, **options})
+        asked = EvaluatorOptions.of({"repeat": _MEASURED_REPEATS, **options})
         module = Module(self.handle)
         with self._rpc.lock:
             rpc = self._ready()

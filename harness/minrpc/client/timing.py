@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import statistics
 import warnings
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
 from math import isfinite
 from struct import iter_unpack
-from typing import Any
+from typing import Any, Self
 
 from minrpc.client.rpc import RpcClient
 from minrpc.errors import DialectError, RemoteError, TimerError
@@ -44,6 +44,15 @@ class EvaluatorOptions:
         for name, value in vars(self).items():
             if value < least.get(name, 0):
                 raise ValueError(f"{name} is at least {least.get(name, 0)}, not {value}")
+
+    @classmethod
+    def of(cls, given: Mapping[str, int]) -> Self:
+        """From keywords. Raises TypeError for a name that is none of these, ValueError for a value."""
+        known = [field.name for field in fields(cls)]
+        for name in given:
+            if name not in known:
+                raise TypeError(f"a measurement has no option {name!r}; there is {', '.join(known)}")
+        return cls(**given)
 
     def timeout_s(self, call_timeout_s: float) -> float:
         """Limit in seconds. A batch that is almost long enough is followed by a longer one."""

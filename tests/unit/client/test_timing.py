@@ -113,3 +113,8 @@ def test_what_is_not_said_is_as_tvm_has_it() -> None:
         cooldown_interval_ms=0,
         repeats_to_cooldown=1,
     )
+
+
+def test_an_option_that_there_is_not() -> None:
+    with pytest.raises(TypeError, match="a measurement has no option 'numbr'; there is number, repeat, "):
+        EvaluatorOptions.of({"numbr": 3})
