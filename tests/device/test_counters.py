@@ -97,7 +97,7 @@ def test_what_runs_outside_of_batches_is_counted_too(image: Firmware, flow: bool
         timed = counters.in_windows()
         measurer(ROUNDS)
         timed = counters.in_windows() - timed
-        before, instructions = counters.executed(), counters.instructions
+        instructions, before = counters.instructions, counters.executed()
         lib["spin"](ROUNDS)
         called = counters.executed() - before
         assert counters.instructions - instructions >= called.total
