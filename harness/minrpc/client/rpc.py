@@ -73,6 +73,7 @@ class Facts:
     overhead: what timing costs there; None until measured.
     direct: what need not go over the link.
     counters: what it counts itself, by name; None until asked.
+    symbols: addresses of its shared libraries' functions by name, 0 for those that it does not have.
     empty_stack: bytes of the stack that an empty call needs; None until measured.
     """
 
@@ -85,6 +86,7 @@ class Facts:
     overhead: Overhead | None = None
     direct: Direct = field(default_factory=lambda: Direct(None))
     counters: Mapping[str, DeviceCounter] | None = None
+    symbols: dict[str, int] = field(default_factory=dict)
     empty_stack: int | None = None
 
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from inspect import Parameter as SignatureParameter
 from inspect import Signature
 from typing import Any, Self
@@ -19,6 +20,7 @@ from minrpc.library.arguments import Plan, plan_call
 from minrpc.library.call_memory import CallMemory
 from minrpc.library.namespaces import Types, Variables
 from minrpc.library.quick import quick_call
+from minrpc.library.repeated import Layout, repeated_calls
 from minrpc.library.thunks import COPY
 from minrpc.library.toolset import ProgramFacts
 from minrpc.names import did_you_mean, listed
@@ -39,6 +41,7 @@ class CFunction:
         self._library = library
         self._packed: RemoteFunction | None = None
         self._quick = quick_call(function)
+        self._repeated = repeated_calls(function)
         self.__name__ = self.__qualname__ = function.name
         self.__doc__ = self.prototype + (
             f"\n\nCan't be called: {function.unsupported}" if function.unsupported else ""
@@ -93,6 +96,11 @@ class CFunction:
             raise
 
     def _called(self, args: Sequence[object], rpc: RpcClient, guards: bool) -> Any:  # noqa: ANN401
+        if guards and self._repeated is not None:
+            planned = partial(self._plan, args, guards=True)
+            layout = self._repeated.layout(args, planned)
+            if layout is not None:
+                return self._library.run_again(self.packed, layout, args, planned)
         sent = self._quick(args, rpc) if self._quick is not None else None
         if sent is not None:
             return self.packed.call_with(sent)
@@ -101,8 +109,11 @@ class CFunction:
                 one.check(rpc)
             elif isinstance(one, CFunction):
                 one._library.module.check(rpc)
-        plan = plan_call(self.function, args, self._library.facts.pointer_size, guards=guards)
+        plan = self._plan(args, guards=guards)
         return self._library.run(self.packed, plan)
+
+    def _plan(self, args: Sequence[object], *, guards: bool) -> Plan:
+        return plan_call(self.function, args, self._library.facts.pointer_size, guards=guards)
 
     @property
     def packed(self) -> RemoteFunction:
@@ -145,7 +156,8 @@ class CLibrary:
         self.facts = facts
         self.module = module
         self._memory = CallMemory(device)
-        self._functions = {name: CFunction(self, one) for name, one in functions.items()}
+        self._declared = functions
+        self._functions: dict[str, CFunction] = {}
         self.types = Types(self.name, declarations.types)
         self.variables = Variables(self, declarations.variables)
 
@@ -156,33 +168,34 @@ class CLibrary:
     @property
     def functions(self) -> Mapping[str, CFunction]:
         """All functions by name."""
-        return dict(self._functions)
+        return {name: self[name] for name in self._declared}
 
     def __getattr__(self, name: str) -> CFunction:
         if name.startswith("__") or "_functions" not in self.__dict__:
             raise AttributeError(name)
-        found = self._functions.get(name)
-        if found is None:
+        if name not in self._declared:
             raise AttributeError(self._missing(name))
-        return found
+        return self[name]
 
     def __getitem__(self, name: str) -> CFunction:
         """The function `name`, also where that is a name of this class. Raises KeyError."""
         found = self._functions.get(name)
         if found is None:
-            raise KeyError(self._missing(name))
+            if name not in self._declared:
+                raise KeyError(self._missing(name))
+            found = self._functions[name] = CFunction(self, self._declared[name])
         return found
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._functions)
+        return iter(self._declared)
 
     def __dir__(self) -> list[str]:
         public = (name for name in super().__dir__() if not name.startswith("_"))
-        return [*sorted(self._functions), *sorted(public)]
+        return [*sorted(self._declared), *sorted(public)]
 
     def _missing(self, name: str) -> str:
-        near = did_you_mean(name, self._functions)
-        hint = f"{near}?" if near else f"it has {listed(sorted(self._functions), 12)}"
+        near = did_you_mean(name, self._declared)
+        hint = f"{near}?" if near else f"it has {listed(sorted(self._declared), 12)}"
         if name in self.declarations.variables:
             hint = f"it is a variable: .variables.{name}"
         elif name in self.declarations.types:
@@ -192,11 +205,17 @@ class CLibrary:
     @property
     def own_sizes(self) -> Mapping[str, int]:
         """Bytes of machine code of each function, by name."""
-        return {name: one.size for name, one in self._functions.items() if one.size}
+        return {name: one.size for name, one in self.functions.items() if one.size}
 
     def stack_bound(self, name: str) -> int | None:
         """Bytes of the stack that a function and all that it calls need at the most; None where not known."""
         return None
+
+    def run_again(
+        self, packed: RemoteFunction, layout: Layout, args: Sequence[object], plan: Callable[[], Plan]
+    ) -> Any:  # noqa: ANN401 - what C returns
+        """A call whose layout is known: see `CallMemory.run_again`."""
+        return self._memory.run_again(packed, layout, args, plan)
 
     def run(self, packed: RemoteFunction, plan: Plan) -> Any:  # noqa: ANN401 - what C returns
         """Send a call that was planned, and take back what it did: see `CallMemory.run`."""
@@ -219,7 +238,7 @@ class CLibrary:
 
     def _require(self, name: str) -> None:
         """Raise AttributeError, as for an attribute, when it has no such function."""
-        if name not in self._functions:
+        if name not in self._declared:
             raise AttributeError(self._missing(name))
 
     def _timed(self, name: str, timer: TimeEvaluator | Measurer) -> Callable[..., Any]:
@@ -255,10 +274,10 @@ class CLibrary:
         self.unload()
 
     def __str__(self) -> str:
-        return "\n".join([repr(self)] + [f"  {one.prototype}" for one in self._functions.values()])
+        return "\n".join([repr(self)] + [f"  {one.prototype}" for one in self.functions.values()])
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.name}: {listed(list(self._functions), 12)}>"
+        return f"<{type(self).__name__} {self.name}: {listed(list(self._declared), 12)}>"
 
 
 def _signature(function: Function) -> Signature:

@@ -11,6 +11,7 @@ import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
@@ -36,6 +37,8 @@ _CXX_FLAGS: Final = (
 )  # fmt: skip
 # Zeroed memory up to here travels with the rest; more is zeroed on the device.
 _SMALL_BSS: Final = 512
+# Sources whose types and thunks are kept in memory.
+_KEPT: Final = 64
 
 
 @dataclass(frozen=True)
@@ -140,9 +143,41 @@ def compile_sources(sources: Sources, toolset: Toolset) -> Compiled:
 
     Raises CompileError with the compiler's output, ToolchainMissingError.
     """
-    objects = [compile_file(one, sources, toolset) for one in sources.files]
+    objects = tuple(compile_file(source, sources, toolset) for source in sources.files)
+    contents = tuple(_Content.of(compiled.path) for compiled in objects)
+    libraries = tuple(_hash(str(library)) for library in sources.libraries)
+    compiled = _with_thunks(sources, toolset, objects, contents, libraries)
+    thunks = compiled.objects[-1].parent
+    if not thunks.is_dir():  # The cache was cleaned since.
+        return _with_thunks.__wrapped__(sources, toolset, objects, contents, libraries)
+    mark_used(thunks)
+    return compiled
+
+
+@dataclass(frozen=True)
+class _Content:
+    """A file's content, which its hash stands for."""
+
+    digest: str
+    data: bytes = field(repr=False, compare=False)
+
+    @classmethod
+    def of(cls, path: Path) -> _Content:
+        data = path.read_bytes()
+        return cls(hashlib.sha256(data).hexdigest(), data)
+
+
+@lru_cache(maxsize=_KEPT)
+def _with_thunks(
+    sources: Sources,
+    toolset: Toolset,
+    objects: tuple[CompiledFile, ...],
+    contents_of_objects: tuple[_Content, ...],
+    libraries: tuple[str, ...],
+) -> Compiled:
+    """Reads the types, makes and compiles the thunks. libraries: hashes of their content."""
     facts = program_facts(toolset.elf)
-    contents = [one.path.read_bytes() for one in objects]
+    contents = [content.data for content in contents_of_objects]
     declarations = read_objects([one.path for one in objects], contents)
     functions = callable_functions(declarations.functions.values(), facts.limits)
     start = any(_needs_start(content) for content in contents) or bool(sources.libraries)
@@ -153,11 +188,7 @@ def compile_sources(sources: Sources, toolset: Toolset) -> Compiled:
     thunks = compile_text(text, toolset, [one for one in sources.flags if one.startswith("-m")])
     frames = _stack_use(thunks.with_suffix(".su"))
     graph = parse_graphs(one.graph for one in objects)
-    hashes = [hashlib.sha256(one).hexdigest() for one in contents]
-    hashes += [
-        thunks.parent.name,
-        *(hashlib.sha256(one.read_bytes()).hexdigest() for one in sources.libraries),
-    ]
+    hashes = [*(content.digest for content in contents_of_objects), thunks.parent.name, *libraries]
     return Compiled(
         sources.name,
         (*(one.path for one in objects), thunks),
@@ -199,14 +230,26 @@ def _needs_start(content: bytes) -> bool:
 
 @dataclass(frozen=True)
 class CompiledFile:
+    """An object. own: it was compiled here, and the compiler's notes on stacks lie beside it."""
+
     path: Path
-    stack_use: Mapping[str, int] = field(default_factory=dict)
-    graph: str = ""
+    own: bool = True
+
+    @property
+    def stack_use(self) -> Mapping[str, int]:
+        """Bytes of each function's frame."""
+        return _stack_use(self.path.with_suffix(".su")) if self.own else {}
+
+    @property
+    def graph(self) -> str:
+        """Who calls whom, as -fcallgraph-info tells; "" where it does not."""
+        notes = self.path.with_suffix(".ci")
+        return notes.read_text(errors="replace") if self.own and notes.is_file() else ""
 
 
 def compile_file(source: Path, sources: Sources, toolset: Toolset) -> CompiledFile:
     if source.suffix in _BINARY:
-        return CompiledFile(source)
+        return CompiledFile(source, own=False)
     cxx = source.suffix in _CXX
     command = [toolset.cxx if cxx else toolset.compiler, *toolset.code_flags, "-g"]
     command += _CXX_FLAGS if cxx else ()
@@ -217,11 +260,7 @@ def compile_file(source: Path, sources: Sources, toolset: Toolset) -> CompiledFi
     command += [*sources.flags, *toolset.includes, "-fno-lto"]
     if "clang" not in Path(command[0]).name and source.suffix not in _ASSEMBLER:
         command.append(FLAG)
-    directory = _compiled(command, source)
-    stack = _stack_use(directory / "source.su")
-    graph = directory / "source.ci"
-    text = graph.read_text(errors="replace") if graph.is_file() else ""
-    return CompiledFile(directory / "source.o", stack, text)
+    return CompiledFile(_compiled(command, source) / "source.o")
 
 
 def _stack_use(path: Path) -> dict[str, int]:
@@ -258,7 +297,7 @@ def _compiled(command: Sequence[str], source: Path) -> Path:
     known = _read_list(listed)
     if known is not None:
         directory = objects / _name(key, known)
-        if directory.is_dir() and all(_hash(Path(path)) == one for path, one in known.items()):
+        if directory.is_dir() and all(_hash(path) == digest for path, digest in known.items()):
             mark_used(directory)
             return directory
     with scratch() as partial:
@@ -315,11 +354,12 @@ def _read_headers(depfile: Path) -> dict[str, str]:
     """What the compiler read, with the hash of each."""
     text = depfile.read_text().partition(": ")[2].replace("\\\n", " ")
     paths = [one.replace("\\ ", " ") for one in re.findall(r"(?:\\ |\S)+", text)]
-    return {one: _hash(Path(one)) for one in paths}
+    return {path: _hash(path) for path in paths}
 
 
-def _hash(path: Path) -> str:
+def _hash(path: str) -> str:
     try:
-        return hashlib.sha256(path.read_bytes()).hexdigest()
+        with open(path, "rb") as file:
+            return hashlib.sha256(file.read()).hexdigest()
     except OSError:
         return ""

@@ -125,7 +125,7 @@ class LoadedLibrary(CLibrary):
         return {**found, FROM_LIBRARIES: rest} if rest else found
 
     def __repr__(self) -> str:
-        names = listed(list(self._functions), 12)
+        names = listed(list(self._declared), 12)
         return f"<{self.name}, {self.image.size:,} bytes at 0x{self.image.base:x}: {names}>"
 
 

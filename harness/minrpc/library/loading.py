@@ -6,8 +6,9 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections import OrderedDict
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from minrpc.client import memory
 from minrpc.client.function import RemoteModule
@@ -205,19 +206,26 @@ def link_ahead(compiled: Compiled, toolset: Toolset, base: int) -> Image:
 
 def remember(compiled: Compiled, toolset: Toolset, image: Image) -> None:
     """Take what was linked ahead where a device gives a block at its address."""
-    _keep((compiled.key, toolset.elf, image.base), image)
+    _keep((compiled.key, toolset.elf, image.base), _Linked(image))
+
+
+class _Linked(NamedTuple):
+    """far: addresses outside of the firmware that the image refers to: of functions in shared libraries."""
+
+    image: Image
+    far: Mapping[str, int] = {}
 
 
 # Where the last block of a firmware was, and what was linked lately: the same for all devices of this
 # process.
 _last_base: dict[Path, int] = {}
-_images: OrderedDict[tuple[str, Path, int], Image] = OrderedDict()
+_images: OrderedDict[tuple[str, Path, int], _Linked] = OrderedDict()
 _images_lock = threading.Lock()
 
 
-def _keep(key: tuple[str, Path, int], image: Image) -> None:
+def _keep(key: tuple[str, Path, int], linked: _Linked) -> None:
     with _images_lock:
-        _images[key] = image
+        _images[key] = linked
         _images.move_to_end(key)
         if len(_images) > _IMAGES:
             _images.popitem(last=False)
@@ -229,35 +237,41 @@ class _Linker:
     def __init__(self, device: Session, toolset: Toolset) -> None:
         self._device = device
         self._toolset = toolset
-        self._far: dict[str, int] = {}
 
     def link(self, compiled: Compiled, base: int) -> Image:
         key = (compiled.key, self._toolset.elf, base)
-        known = None if self._toolset.has_shared_libraries else _images.get(key)
-        image = known or self._linked(compiled, base)
-        _keep(key, image)
-        return image
+        linked = _images.get(key)
+        if linked is None or self._addresses(linked.far) != linked.far:
+            linked = self._linked(compiled, base)
+        _keep(key, linked)
+        return linked.image
 
-    def _linked(self, compiled: Compiled, base: int) -> Image:
+    def _linked(self, compiled: Compiled, base: int) -> _Linked:
+        far: dict[str, int] = {}
         while True:
             try:
-                return link(compiled, self._toolset, base, self._far)
+                return _Linked(link(compiled, self._toolset, base, far), far)
             except UndefinedSymbolsError as error:
-                if not self._find(error.names):
+                found = self._addresses(error.names)
+                if len(found) < len(error.names) or not found.keys().isdisjoint(far):
                     raise
+                far |= found
 
-    def _find(self, names: tuple[str, ...]) -> bool:
-        """Whether the device has all of them."""
+    def _addresses(self, names: Iterable[str]) -> dict[str, int]:
+        """Those of `names` that the device has, until one that it has not; asked once in a session."""
+        if not self._toolset.has_shared_libraries:
+            return {}
         rpc = self._device.rpc
-        finder = rpc.library_function(SYMBOL) if self._toolset.has_shared_libraries else 0
-        if not finder:
-            return False
+        found: dict[str, int] = {}
         for name in names:
-            address = rpc.call(finder, (name,), f"look up {name}")
-            if not isinstance(address, int) or not address or name in self._far:
-                return False
-            self._far[name] = address
-        return True
+            if name not in rpc.facts.symbols:
+                finder = rpc.library_function(SYMBOL)
+                address = rpc.call(finder, (name,), f"look up {name}") if finder else 0
+                rpc.facts.symbols[name] = address if isinstance(address, int) else 0
+            if not rpc.facts.symbols[name]:
+                break
+            found[name] = rpc.facts.symbols[name]
+        return found
 
 
 def _allocate(rpc: RpcClient, name: str, size: int) -> int:

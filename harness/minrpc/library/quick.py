@@ -9,7 +9,7 @@ from minrpc.client.array import RemoteArray
 from minrpc.client.rpc import RpcClient
 from minrpc.library.pointer_types import array_address
 from minrpc.library.scalars import is_float, is_number
-from minrpc.program.c_types import CType, Function, Pointer, Scalar, Void, size_of, strip, value_range
+from minrpc.program.c_types import CType, Function, Pointer, Scalar, Void, strip, value_range
 from minrpc.wire.dtypes import DataType
 from minrpc.wire.values import Argument
 
@@ -27,7 +27,7 @@ def quick_call(function: Function) -> Callable[[Sequence[object], RpcClient], li
 
     None for a function that always needs one.
     """
-    if function.unsupported or not _has_plain_result(function.type.result):
+    if function.unsupported or not has_plain_result(function.type.result):
         return None
     converts = [_converter(function.name, one.name, one.type) for one in function.type.parameters]
     if not all(converts):
@@ -45,7 +45,7 @@ def quick_call(function: Function) -> Callable[[Sequence[object], RpcClient], li
     return convert
 
 
-def _has_plain_result(ctype: CType) -> bool:
+def has_plain_result(ctype: CType) -> bool:
     """Whether what the thunk returns is what the caller gets."""
     stripped = strip(ctype)
     if isinstance(stripped, Void):
@@ -77,19 +77,21 @@ def _int_converter(least: int, most: int) -> Convert:
 
 
 def _float_converter(ctype: CType) -> Convert:
-    largest = {2: 0.0, 4: _LARGEST_FLOAT}.get(size_of(ctype), float("inf"))
+    largest = largest_float(ctype)
 
     def convert(value: object, _rpc: RpcClient) -> Argument:
-        if (
-            type(value) is float
-            and isinstance(ctype, Scalar)
-            and ctype.size >= 4
-            and -largest <= value <= largest
-        ):
+        if type(value) is float and largest and -largest <= value <= largest:
             return value
         raise _NotQuickError
 
     return convert
+
+
+def largest_float(ctype: CType) -> float:
+    """The largest number that needs no look at its rounding; 0 where each needs that, or is no number."""
+    if not isinstance(ctype, Scalar):
+        return 0.0
+    return {2: 0.0, 4: _LARGEST_FLOAT}.get(ctype.size, float("inf"))
 
 
 def _array_converter(where: str, ctype: CType, pointer: Pointer) -> Convert:

@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls with numpy's arrays whose layout is kept: a loop over arrays of the same sizes plans only once.
+
+Other arguments, such as structs, text and arrays that overlap, are planned at each call (`arguments`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from minrpc.library.arguments import Plan
+from minrpc.library.frame import Block
+from minrpc.library.quick import has_plain_result, largest_float
+from minrpc.library.scalars import is_float, is_number
+from minrpc.program.c_types import (
+    CType,
+    Function,
+    Parameter,
+    Pointer,
+    Scalar,
+    Void,
+    is_const,
+    numpy_dtype,
+    strip,
+    value_range,
+)
+from minrpc.wire.values import Argument, Handle
+
+# Layouts of one function that are kept, and the bytes of the largest: a copy of it is kept, too.
+_LAYOUTS: Final = 16
+_LARGEST: Final = 1 << 20
+_MOST: Final = (1 << 63) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where the arrays of a call lie among guards.
+
+    template: the frame as it is sent, but for the arrays.
+    arrays: of each, its number among the arguments, its begin and its end in the frame.
+    returned: those of them that the function may write.
+    kept: begins and ends of all other bytes, which a call must leave as they were sent.
+    unread: bytes in front of the first array that comes back.
+    """
+
+    template: bytes
+    arrays: tuple[tuple[int, int, int], ...]
+    returned: tuple[tuple[int, int, int], ...]
+    kept: tuple[tuple[int, int], ...]
+    unread: int
+
+    def filled(self, args: Sequence[Any]) -> bytearray:
+        """The frame with the arrays' bytes."""
+        frame = bytearray(self.template)
+        for index, begin, end in self.arrays:
+            frame[begin:end] = args[index].tobytes()
+        return frame
+
+    def is_whole(self, sent: bytearray, found: bytes | memoryview) -> bool:
+        """Whether guards and constants have come back as they were sent."""
+        return all(memoryview(found)[begin:end] == sent[begin:end] for begin, end in self.kept)
+
+    def hand_back(self, found: bytes | memoryview, args: Sequence[Any]) -> None:
+        """Put what came back into the arrays."""
+        for index, begin, _ in self.returned:
+            array = args[index]
+            array[...] = np.frombuffer(found, array.dtype, array.size, begin).reshape(array.shape)
+
+    def arguments(self, args: Sequence[Any], base: int) -> list[Argument]:
+        """The thunk's arguments for a frame at `base`."""
+        sent = list(args)
+        for index, begin, _ in self.arrays:
+            sent[index] = Handle(base + begin)
+        return sent
+
+
+class Repeated:
+    """The layouts of one function's calls, by the sizes of their arrays in bytes."""
+
+    def __init__(self, accepts: Sequence[_Accepts]) -> None:
+        self._accepts = accepts
+        self._layouts: dict[tuple[int, ...], Layout] = {}
+
+    def layout(self, args: Sequence[Any], plan: Callable[[], Plan]) -> Layout | None:
+        """The layout of a call with these arguments; None where a plan of its own is needed."""
+        sizes = self._sizes(args)
+        if sizes is None:
+            return None
+        known = self._layouts.get(sizes)
+        if known is None:
+            if sum(sizes) > _LARGEST:
+                return None
+            if len(self._layouts) >= _LAYOUTS:
+                self._layouts.clear()
+            known = self._layouts[sizes] = _layout(plan())
+        return known
+
+    def _sizes(self, args: Sequence[Any]) -> tuple[int, ...] | None:
+        if len(args) != len(self._accepts):
+            return None
+        spans: list[tuple[int, int]] = []
+        for accepts, value in zip(self._accepts, args):  # noqa: B905 - as many, by the line above
+            if value.__class__ is np.ndarray:
+                flags = value.flags
+                if not (
+                    accepts.array
+                    and (value.dtype in accepts.dtypes if accepts.dtypes else not value.dtype.hasobject)
+                    and flags.c_contiguous
+                    and (flags.writeable or not accepts.written)
+                    and value.nbytes
+                ):
+                    return None
+                begin = value.__array_interface__["data"][0]
+                for low, high in spans:
+                    if low < begin + value.nbytes and begin < high:
+                        return None
+                spans.append((begin, begin + value.nbytes))
+            elif value.__class__ is not accepts.number or not accepts.least <= value <= accepts.most:
+                return None
+        return tuple([high - low for low, high in spans]) if spans else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Accepts:
+    """Values of one parameter: arrays of `dtypes` (of any, without), or numbers of just this class."""
+
+    array: bool = False
+    dtypes: tuple[np.dtype[Any], ...] = ()
+    written: bool = False
+    number: type[int] | type[float] | None = None
+    least: float = 0
+    most: float = 0
+
+
+def repeated_calls(function: Function) -> Repeated | None:
+    """For a function of arrays and numbers; None for any other."""
+    if function.unsupported or not has_plain_result(function.type.result):
+        return None
+    accepts = [_accepts(parameter) for parameter in function.type.parameters]
+    known = [one for one in accepts if one is not None]
+    return Repeated(known) if len(known) == len(accepts) and any(one.array for one in known) else None
+
+
+def _accepts(parameter: Parameter) -> _Accepts | None:
+    ctype = parameter.type
+    stripped = strip(ctype)
+    if isinstance(stripped, Pointer):
+        return _accepts_array(stripped)
+    if is_float(ctype):
+        largest = largest_float(stripped)
+        return _Accepts(number=float, least=-largest, most=largest) if largest else None
+    limits = value_range(ctype) if is_number(ctype) else None
+    return _Accepts(number=int, least=limits[0], most=min(limits[1], _MOST)) if limits else None
+
+
+def _accepts_array(pointer: Pointer) -> _Accepts | None:
+    written = not is_const(pointer.target)
+    target: CType = strip(pointer.target)
+    if isinstance(target, Void):
+        return _Accepts(array=True, written=written)
+    if not isinstance(target, Scalar) or target.kind in ("complex", "other"):
+        return None
+    if target.kind == "char":
+        return _Accepts(array=True, dtypes=(np.dtype(np.int8), np.dtype(np.uint8)), written=written)
+    try:
+        return _Accepts(array=True, dtypes=(numpy_dtype(target),), written=written)
+    except TypeError:
+        return None
+
+
+def _layout(plan: Plan) -> Layout:
+    frame = plan.frame
+    template = bytearray(frame.size)
+    for at, data in frame.image(0):
+        template[at : at + len(data)] = data
+    arrays = [
+        (index, block.offset, block.offset + block.size, block.written)
+        for index, block in enumerate(plan.sent)
+        if isinstance(block, Block)
+    ]
+    returned = [(index, begin, end) for index, begin, end, written in arrays if written]
+    edges = [
+        0,
+        *(edge for _, begin, end in sorted(returned, key=lambda one: one[1]) for edge in (begin, end)),
+    ]
+    kept = zip(edges[::2], [*edges[1::2], frame.size], strict=True)
+    return Layout(
+        bytes(template),
+        tuple((index, begin, end) for index, begin, end, _ in arrays),
+        tuple(returned),
+        tuple((begin, end) for begin, end in kept if begin < end),
+        frame.comes_back(cheap=False)[0],
+    )
