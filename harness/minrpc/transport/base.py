@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every transport can do."""
+"""The interface of a transport."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ class Transport(Protocol):
     def write(self, data: bytes, timeout_s: float) -> None:
         """Write all of `data`.
 
-        While the far end takes nothing, what it sends is read and kept for `read`, so that two full buffers
+        While the far end reads nothing, its bytes are read and kept for `read`, so that two full buffers
         can't block each other.
 
-        Raises DeadlineError when not all of it is out after `timeout_s` seconds (its `written` says how much
-        is), and LinkClosedError when the far end is gone.
+        Raises DeadlineError when bytes are left after `timeout_s` seconds (its `written` counts those
+        that are out), and LinkClosedError when the far end is gone.
         """
 
     def read(self, timeout_s: float) -> bytes:
-        """What is there, at most MAX_READ bytes; b"" when none came within `timeout_s` seconds.
+        """The bytes that have arrived, at most MAX_READ; b"" when none came within `timeout_s` seconds.
 
         Raises LinkClosedError at the end, once everything that came before it has been read.
         """
 
     def close(self) -> None:
-        """Let go of the link. A second call does nothing."""
+        """Releases the link. A second call does nothing."""

@@ -20,7 +20,7 @@ from pathlib import Path
 from minrpc.errors import DeadlineError, LinkClosedError
 from minrpc.transport.base import MAX_READ
 
-# What the far end may send while it takes nothing: a device that babbles can't eat all our memory.
+# Bytes that are kept while the far end reads nothing: a device that babbles can't use up the host's memory.
 _MAX_KEPT = 64 * 1024 * 1024
 # So long news alone are waited for, and not after a read of so many bytes: it may have left some.
 _NEWS_S = 0.01
@@ -55,7 +55,7 @@ def _milliseconds(seconds: float) -> int:
 
 
 def _edge_triggered(fd: int) -> select.epoll | None:
-    """Tells once of all that comes to `fd`; None where there is no epoll(7)."""
+    """An epoll(7) that reports each arrival at `fd` once; None where there is no epoll."""
     if sys.platform != "linux":
         return None
     news = select.epoll()
@@ -109,11 +109,11 @@ class FdTransport:
             self._write_rest(memoryview(data)[written:], timeout_s, len(data))
 
     def write_now(self, data: bytes) -> int:
-        """Write what there is room for, without waiting: how many bytes that is. Raises as `write` does."""
+        """Writes without waiting, and returns how many bytes fitted. Raises as `write` does."""
         return self._write_some(data)
 
     def read(self, timeout_s: float) -> bytes:
-        """What is there; see `Transport.read`."""
+        """The bytes that have arrived; see `Transport.read`."""
         if self._kept:
             return self._take_kept()
         if not self._open:
@@ -137,7 +137,7 @@ class FdTransport:
             self._close()
 
     def _comes(self, timeout_s: float) -> bool:
-        """Wait until bytes are there, or the end is.
+        """Waits until bytes have arrived, or the link has ended.
 
         To ask a terminal whether bytes are there, as poll(2) does before it waits, makes the kernel wait for
         its driver's worker: that takes longer than a read. So only news are waited for at first. In a stream
@@ -158,7 +158,7 @@ class FdTransport:
             rest = rest[self._write_some(rest) :]
 
     def _wait_for_room(self, timeout_s: float) -> bool:
-        """Until there may be room, or something came, which is kept; False when the time has passed."""
+        """Waits for room, or for bytes, which are kept; False when the time has passed."""
         poll = self._both if self._kept_bytes < _MAX_KEPT else self._writable
         events = poll.poll(_milliseconds(timeout_s))
         if events and events[0][1] & (select.POLLIN | select.POLLHUP | select.POLLERR):

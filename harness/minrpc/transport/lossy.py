@@ -16,11 +16,11 @@ _NEVER: Final = 1 << 62
 
 @dataclass(frozen=True)
 class Faults:
-    """How often each happens, per byte: 0.001 is one in a thousand.
+    """The rate of each fault, per byte: 0.001 is one byte in a thousand.
 
     drop: the byte is left out. flip: one bit of it is inverted. duplicate: it comes twice.
     cut: it and up to 15 after it are left out.
-    delay: what follows it comes by itself, with the next write or read; nothing is lost.
+    delay: the bytes behind it arrive with the next write or read; nothing is lost.
     """
 
     drop: float = 0.0
@@ -35,7 +35,7 @@ class Faults:
         return cls(*(rate / 5,) * 5)
 
     def total(self) -> float:
-        """Of any kind."""
+        """The rate of all kinds together."""
         return self.drop + self.flip + self.duplicate + self.cut + self.delay
 
 
@@ -50,7 +50,7 @@ class _Direction:
         self._cut = 0
 
     def damage(self, data: bytes) -> list[bytes]:
-        """What arrives of `data`: the parts that arrive by themselves."""
+        """The parts of `data` that arrive, each by itself."""
         parts = [bytearray()]
         while data:
             data = data[self._skip_cut(data) :]
@@ -93,7 +93,7 @@ class _Direction:
 class LossyTransport:
     """`inner` with faults in both directions.
 
-    counts: how many there were of each kind.
+    counts: faults so far, by kind.
     """
 
     inner: Transport
@@ -109,12 +109,12 @@ class LossyTransport:
         self._waiting: deque[bytes] = deque()
 
     def write(self, data: bytes, timeout_s: float) -> None:
-        """Write what the faults leave of `data`; see `Transport.write`."""
+        """Writes the bytes of `data` that the faults leave; see `Transport.write`."""
         for part in self._out.damage(data):
             self.inner.write(part, timeout_s)
 
     def read(self, timeout_s: float) -> bytes:
-        """What the faults leave of what is there; see `Transport.read`. b"" also when they left nothing."""
+        """The arrived bytes that the faults leave; see `Transport.read`. b"" where they leave none."""
         if not self._waiting:
             self._waiting += self._in.damage(self.inner.read(timeout_s))
         return self._waiting.popleft() if self._waiting else b""

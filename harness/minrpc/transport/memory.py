@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two ends of a link in this process, for tests of what sits on a transport."""
+"""Two ends of a link in this process, for tests of code above a transport."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class _Pipe:
         self._changed = threading.Condition()
 
     def put(self, data: bytes, timeout_s: float) -> int:
-        """Add what there is room for, waiting for room; how many bytes that was."""
+        """Adds bytes as far as there is room, after waiting for room; returns how many."""
         with self._changed:
             self._changed.wait_for(lambda: self._closed or len(self._bytes) < self._capacity, timeout_s)
             if self._closed:
@@ -65,7 +65,7 @@ class MemoryTransport:
             written += taken
 
     def read(self, timeout_s: float) -> bytes:
-        """What is there; see `Transport.read`."""
+        """The bytes that have arrived; see `Transport.read`."""
         return self._incoming.get(timeout_s)
 
     def close(self) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds a board's serial port by what the user knows of it."""
+"""Finds a board's serial port by its path, USB id or serial number."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A pseudo-terminal that other programs open as they would a serial port, one after another.
 
-We keep no descriptor of the slave: so the master reads a hang-up exactly while nobody has it open. That state
-can't be waited for (poll reports a hang-up at once, and its end never), so inotify tells when the slave is
-opened or closed; inotify(7) works on /dev/pts.
+The harness keeps no descriptor of the slave, so the master reads a hang-up exactly while no program has the
+slave open. poll(2) can't wait for that state: it reports a hang-up at once, and never its end. So inotify(7),
+which works on /dev/pts, reports when the slave is opened or closed.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class PublicPty:
 
     path: of the slave.
     master: descriptor that carries the bytes.
-    news: descriptor that is readable when somebody opened or closed the slave.
+    news: descriptor that is readable after a program opened or closed the slave.
     """
 
     def __init__(self) -> None:
@@ -58,7 +58,7 @@ class PublicPty:
         self._hang_up.register(self.master, 0)
 
     def is_open(self) -> bool:
-        """Whether somebody has the slave open."""
+        """True while a program has the slave open."""
         return not self._hang_up.poll(0)
 
     def read_news(self) -> bool:
@@ -74,7 +74,7 @@ class PublicPty:
         for mask in _masks(events):
             self._openers = max(0, self._openers + (1 if mask & _IN_OPEN else -1))
             left |= self._openers == 0
-        if not self.is_open():  # The kernel tells of two events in a row that are alike as of one.
+        if not self.is_open():  # The kernel reports two equal events in a row as one.
             self._openers = 0
         return left
 
@@ -97,7 +97,7 @@ class PublicPty:
 
 
 def _masks(events: bytes) -> Iterator[int]:
-    """What each of these inotify events says happened."""
+    """The mask of each of these inotify events."""
     position = 0
     while position < len(events):
         _, mask, _, name = _EVENT.unpack_from(events, position)

@@ -21,10 +21,10 @@ class Relay:
 
     say: told when a client comes or leaves.
 
-    What one side does not take at once is kept, and the other is not read meanwhile, so that a slow reader
-    slows the writer as a wire with flow control would; nothing else is waited for. What a client has sent
-    reaches the device, also when the client has left. Without a client the device's bytes are dropped, and
-    what they say to a client before is kept from the next; see `SessionGate`.
+    Bytes that one side does not accept at once are kept, and the other side is not read meanwhile: a slow
+    reader slows the writer, as a wire with flow control would; the relay waits for nothing else. A client's
+    bytes reach the device, also when the client has left. Without a client the device's bytes are dropped,
+    and answers to an earlier client are withheld from the next; see `SessionGate`.
     """
 
     def __init__(self, device: FdTransport, pty: PublicPty, say: Callable[[str], None]) -> None:
@@ -71,7 +71,7 @@ class Relay:
             self._flush()
 
     def _notice(self, left: bool) -> None:
-        """Whether a client left, or came, or both."""
+        """Handles a client that left, or came, or both."""
         present = self._pty.is_open()
         if self._client and (left or not present):
             self._departure(followed=present)
@@ -79,9 +79,9 @@ class Relay:
             self._become(present=True)
 
     def _departure(self, *, followed: bool) -> None:
-        """What the client has sent is carried, what it left unread is not for the next.
+        """Carries the bytes that the client has sent, and drops those that it left unread.
 
-        followed: another is there by now, and what both have sent is read in its turn.
+        followed: another client is there by now; the bytes of both are read in order.
 
         A start of a session that is read from here on is the next client's: that may come at any time.
         """
@@ -97,7 +97,7 @@ class Relay:
         self._say("client came" if present else "client left")
 
     def _from_client(self) -> bool:
-        """Take what is there; False when nothing is."""
+        """Reads the client's bytes; False when there are none."""
         try:
             data = os.read(self._pty.master, MAX_READ)
         except OSError:
@@ -107,7 +107,7 @@ class Relay:
         return bool(data)
 
     def _flush(self) -> None:
-        """Hand on what either side takes."""
+        """Writes to each side as many bytes as it accepts."""
         if self._to_device:
             self._to_device = self._to_device[self._device.write_now(self._to_device) :]
         if not self._client:

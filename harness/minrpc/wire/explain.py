@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What passed over a link, a line for each message, for people who read a failure."""
+"""Renders the traffic of a link, a line for each message, for people who read a failure."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FROM_DEVICE: Final = "<"
 
 _BYTES_SHOWN: Final = 16
 _TEXT_SHOWN: Final = 160
-# What stands before the packet in these, and behind it, beside the header; see `MessageType`.
+# Bytes before the packet in these messages, and behind it, beside the header; see `MessageType`.
 _AROUND_PACKET: Final = {
     MessageType.NORMAL: (0, 0),
     MessageType.NUMBERED: (1, 4),
@@ -35,7 +35,7 @@ _AROUND_PACKET: Final = {
 def explain(chunks: Iterable[tuple[str, bytes]]) -> list[str]:
     """The messages in `chunks` of bytes, each with its direction, `TO_DEVICE` or `FROM_DEVICE`, before it.
 
-    Where bytes were lost before the first chunk, what is left of their message shows as noise.
+    Where bytes were lost before the first chunk, the rest of their message shows as noise.
     """
     readers = {TO_DEVICE: Deframer(), FROM_DEVICE: Deframer()}
     return [
@@ -44,7 +44,7 @@ def explain(chunks: Iterable[tuple[str, bytes]]) -> list[str]:
 
 
 def explain_event(event: FramingEvent, mark: str) -> str:
-    """What the reader of one direction has found."""
+    """One line for an event of the reader of one direction."""
     if isinstance(event, Frame):
         return explain_message(event.payload, mark)
     if isinstance(event, Noise):

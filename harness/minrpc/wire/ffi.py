@@ -61,7 +61,7 @@ _DTYPE: Final = Struct("<BBHi")
 
 
 class TypeIndex(IntEnum):
-    """What a value is, as it travels."""
+    """The type of a value on the wire."""
 
     NONE = 0
     INT = 1

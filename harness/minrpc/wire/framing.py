@@ -105,7 +105,7 @@ FramingEvent = Frame | Noise | FramingError
 
 @dataclass(slots=True)
 class FramingCounters:
-    """What a `Deframer` has seen since it was made. `noise_bytes` counts as `Noise` does."""
+    """Events that a `Deframer` has seen since it was made. `noise_bytes` counts as `Noise` does."""
 
     frames: int = 0
     crc_errors: int = 0
@@ -116,7 +116,7 @@ class FramingCounters:
 
     @property
     def errors(self) -> int:
-        """Frames that were damaged in any way."""
+        """Damaged frames, of every kind."""
         return self.crc_errors + self.short_packets + self.invalid_escapes + self.oversize_frames
 
 
@@ -128,9 +128,9 @@ class _State(Enum):
 
 
 class Deframer:
-    """Bytes in, events out, in any chunking. It never raises, and finds the next good frame after anything.
+    """Turns bytes into events, in any chunking. Never raises, and finds the next good frame after any damage.
 
-    max_payload: longest payload taken, in bytes before escaping. A damaged length would else bind memory.
+    max_payload: longest payload accepted, in bytes before escaping: a damaged length must not reserve memory.
     """
 
     def __init__(self, max_payload: int = 1 << 26) -> None:
@@ -145,9 +145,9 @@ class Deframer:
         self._crc = 0
 
     def whole(self, data: bytes) -> bytes | None:
-        """The payload, when `data` is just one undamaged frame without an escape, as nearly always.
+        """The payload, when `data` is exactly one undamaged frame without an escape, the usual case.
 
-        None for anything else, and nothing of it is taken then: `feed` must have it.
+        None for anything else; then nothing of `data` is consumed, and the caller passes it to `feed`.
         """
         size = len(data)
         if (
@@ -163,7 +163,7 @@ class Deframer:
         return None
 
     def feed(self, data: bytes) -> list[FramingEvent]:
-        """What `data`, the next bytes of the stream, brings to an end."""
+        """The events that end within `data`, the next bytes of the stream."""
         if self._carry:
             data, self._carry = self._carry + data, b""
         events: list[FramingEvent] = []
@@ -194,7 +194,7 @@ class Deframer:
             self._events.append(Noise(data))
 
     def _begin(self, data: bytes, start: int) -> int:
-        """A frame starts at `start`. One that is complete and holds no escape is taken whole."""
+        """Starts a frame at `start`; a complete frame without an escape is consumed at once."""
         stop = self._end_of_plain_frame(data, start)
         if stop:
             body = data[start : stop - _CRC.size]
@@ -268,7 +268,7 @@ class Deframer:
         self._payload = b""
 
     def _escape(self, data: bytes, position: int) -> int:
-        """An 0xff at `position` inside a frame that is not a literal one."""
+        """Handles an 0xff at `position` inside a frame that is no literal `ff ff`."""
         if position + 1 == len(data):
             self._carry = b"\xff"
             return len(data)

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keeps from a client what a device still says to the one before it.
+"""Withholds from a client the answers that a device still sends to the previous client.
 
-Clients that share a link come one after another, and a device answers requests in their order. So all that
-it says before it answers a start of the present client's session belongs to earlier ones. It would do harm:
-TVM's clients wait for ever once they got a message of another session.
+Clients that share a link come one after another, and a device answers requests in their order. So everything
+that the device sends before it answers a session start of the current client belongs to earlier clients. Such
+a message would do harm: TVM's clients wait for ever after a message of another session.
 
-Sans I/O: `SessionGate` is told what passes in both directions, and says what of it a client may have.
+Sans I/O: `SessionGate` sees the bytes of both directions, and returns those that the client may read.
 """
 
 from __future__ import annotations
@@ -19,32 +19,32 @@ from minrpc.wire.session import HEADER, NO_SESSION_ID, MessageType
 
 # No answer to a start is longer, with every byte escaped and the `fe` before it.
 _LONGEST_REPLY: Final = 32
-# Starts that nobody answers are forgotten some time: a client that hears nothing sends one every few seconds.
+# Unanswered starts are forgotten after a while: a client that hears nothing sends a start every few seconds.
 _MOST_STARTS: Final = 256
 
 
 class SessionGate:
-    """Open once the device has answered a start of the present client's; closed for each new client.
+    """Opens when the device answers a session start of the current client; closes for each new client.
 
-    While it is closed only the device's messages of no session pass: its `terminate` at boot, and logs.
+    While the gate is closed, only messages of no session pass: the device's `terminate` at boot, and logs.
     """
 
     def __init__(self) -> None:
         self._requests = Deframer()
         self._answers = Deframer()
-        # Starts without an answer, oldest first: the nonce, and for how many-th client.
+        # Starts without an answer, oldest first: the nonce, and the number of the client.
         self._starts: deque[tuple[int, int]] = deque(maxlen=_MOST_STARTS)
         self._client = 0
         self._open = False
 
     def new_client(self) -> None:
-        """Another client is there: what was asked before is not its own."""
+        """Notes another client: earlier requests are not its own."""
         self._client += 1
         self._open = False
         self._answers = Deframer()
 
     def from_client(self, data: bytes) -> None:
-        """Take note of the next bytes that go to the device."""
+        """Notes the next bytes that go to the device."""
         for event in self._requests.feed(data):
             if isinstance(event, Frame) and len(event.payload) >= HEADER.size:
                 session_id, kind = HEADER.unpack_from(event.payload)
@@ -52,7 +52,7 @@ class SessionGate:
                     self._starts.append((session_id & 0xFF, self._client))
 
     def from_device(self, data: bytes) -> bytes:
-        """What of the next bytes of the device the present client may have."""
+        """The part of the device's next bytes that the current client may read."""
         if self._open and not self._starts:
             return data
         passed = []
@@ -67,7 +67,7 @@ class SessionGate:
         return b"".join(passed)
 
     def _answers_own_start(self, payload: bytes) -> bool:
-        """Whether this is the answer to a start of the present client's. Older starts get none any more."""
+        """True if `payload` answers the current client's session start; forgets starts sent before it."""
         if len(payload) < HEADER.size:
             return False
         session_id, kind = HEADER.unpack_from(payload)
@@ -81,7 +81,7 @@ class SessionGate:
 
 
 def _pieces(data: bytes) -> Iterator[bytes]:
-    """`data` cut so that the answer to a start ends with a piece: what follows is the client's, to the byte.
+    """`data` cut so that the answer to a start ends a piece: the bytes behind it are the client's.
 
     An answer is short. So the first bytes of each frame, and of `data`, are pieces of their own.
     """

@@ -28,8 +28,8 @@ from minrpc.wire.values import (
 
 _U64 = Struct("<Q")
 
-# The most frequent replies are not taken apart: a function that returns nothing, and one that returns an int,
-# as n, the code, two values of type int, and the values.
+# The most frequent replies are compared whole, not parsed: those of a function that returns nothing, and of
+# a function that returns an int, as n, the code, two values of type int, and the values.
 _NOTHING: list[Value] = [int(TypeCode.NULL), None]
 _INT = Struct("<QiiiiQq")
 _INT_HEAD = (_INT.size - _U64.size, RpcCode.RETURN, 2, TypeCode.INT, TypeCode.INT, TypeCode.INT)
@@ -87,7 +87,7 @@ def decode_reply(packet: Buffer, dialect: Dialect) -> Reply:
 
 
 def decode_call_reply(packet: Buffer, dialect: Dialect) -> Result | RemoteException:
-    """What a called function returned, or why it did not. Raises MalformedError."""
+    """The result of a called function, or its failure. Raises MalformedError."""
     if len(packet) == _INT.size:
         fields = _INT.unpack_from(packet)
         if fields[:-1] == _INT_HEAD:
@@ -108,7 +108,7 @@ def _exception_text(values: Sequence[Value]) -> str:
 
 
 def call_result(values: Sequence[Value]) -> Result:
-    """What a called function returned, from the values of its reply. Raises MalformedError."""
+    """The result of a called function, from the values of its reply. Raises MalformedError."""
     match values:
         case [int(code), value]:
             return _single_result(code, value)

@@ -36,7 +36,7 @@ _CALL = Struct("<QiQ")
 # A call of so many integers: n, code, handle, count, a type code and a value for each.
 _MOST_INTEGERS = 8
 _CALLS_OF_INTEGERS = [Struct(f"<QiQi{count}i{count}q") for count in range(_MOST_INTEGERS + 1)]
-# What travels as one number. An address above 2^63, which no device has, goes the long way.
+# Types that travel as one number. An address above 2^63, which no device has, takes the general encoder.
 _CALL_FUNC = 3
 _IN_EIGHT_BYTES: dict[type, int] = {int: int(TypeCode.INT), Handle: int(TypeCode.HANDLE)}
 _COPY_0_7_0 = Struct("<QQQiiBBH")
@@ -73,7 +73,7 @@ _KNOWN = {int(code): code for code in RpcCode}
 
 
 class Shutdown(NamedTuple):
-    """The server is to stop. It does not answer."""
+    """Stops the server, which does not answer."""
 
 
 class InitServer(NamedTuple):
@@ -105,7 +105,7 @@ class CopyToRemote(NamedTuple):
 
 
 class Syscall(NamedTuple):
-    """Any request that is a code and a packed sequence."""
+    """A request that consists of a code and a packed sequence."""
 
     code: RpcCode
     args: Sequence[Argument]
@@ -120,7 +120,7 @@ def get_global_func(name: str) -> Syscall:
 
 
 def free_handle(handle: int, kind: TypeCode) -> Syscall:
-    """Give back the handle of a function, a module or an array."""
+    """Frees the handle of a function, a module or an array."""
     return Syscall(RpcCode.FREE_HANDLE, (Handle(handle), int(kind)))
 
 
@@ -135,7 +135,7 @@ def alloc_data_with_scope(tensor: DLTensor, scope: str | None = None) -> Syscall
 
 
 def free_data(data: int, device: DLDevice = CPU) -> Syscall:
-    """Give back memory."""
+    """Frees memory."""
     return Syscall(RpcCode.DEV_FREE_DATA, (device, Handle(data)))
 
 
@@ -172,7 +172,7 @@ def encode_call(handle: int, args: Sequence[Argument], dialect: Dialect) -> byte
 def _encode_call_of_integers(
     handle: int, codes: Sequence[int | None], args: Sequence[Argument]
 ) -> bytes | None:
-    """A call that carries nothing but integers and handles, in one step; None where one does not fit."""
+    """A call that carries only integers and handles, packed in one step; None where a value does not fit."""
     layout = _CALLS_OF_INTEGERS[len(args)]
     values = [one if one.__class__ is int else one.value for one in args]  # type: ignore[union-attr]
     try:
@@ -193,7 +193,7 @@ def _copy(tensor: DLTensor, nbytes: int, dialect: Dialect) -> bytes:
 
 
 def copy_overhead(ndim: int, dialect: Dialect) -> int:
-    """Bytes of a CopyToRemote that its n counts, beside the data."""
+    """Bytes of a CopyToRemote, counted by its n, that are not data."""
     copy = _COPY_0_7_0.size if dialect is Dialect.V0_7_0 else 40 + 8 * ndim
     return HEAD.size - _U64.size + copy
 

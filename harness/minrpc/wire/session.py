@@ -26,7 +26,7 @@ NO_SESSION_ID = 0
 HEADER = Struct("<HB")
 _SEQUENCE = 1
 _CHECK = Struct("<I")
-# What a numbered message has more than a normal one.
+# Bytes that a numbered message has more than a normal one.
 NUMBERED_EXTRA = _SEQUENCE + _CHECK.size
 _INIT_BODY = bytes([PROTOCOL_VERSION])
 
@@ -55,7 +55,7 @@ class MessageType(IntEnum):
 
 
 class SessionState(Enum):
-    """What the client knows of the session."""
+    """The client's state of the session."""
 
     NO_SESSION = "no session"
     START_SENT = "start sent, not answered"
@@ -197,7 +197,7 @@ class ClientSession:
         return [self._message(payload)]
 
     def receive(self, data: bytes) -> list[SessionEvent]:
-        """What the next bytes of the link bring."""
+        """The events that the next bytes of the link complete."""
         return [
             self._message(event.payload) if isinstance(event, Frame) else event
             for event in self.deframer.feed(data)

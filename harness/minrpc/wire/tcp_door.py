@@ -53,7 +53,7 @@ class Door:
     _buffer: bytearray = field(default_factory=bytearray)
 
     def feed(self, data: bytes) -> Iterator[Hello | PacketReceived]:
-        """What the next bytes bring. Raises MalformedError: then this is no client of TVM's."""
+        """The requests that the next bytes complete. Raises MalformedError for other bytes."""
         self._buffer += data
         if self.greets:
             hello = self._handshake()
