@@ -753,21 +753,21 @@ TEST(a_batch_that_bytes_interrupt_has_all_its_calls)
 	host_stop(host);
 }
 
-/* A look is code that a time would hold: there is one after the untimed call and one before the
+/* A look is code that a time would hold: there is one after the untimed call and one after each
  * repeat. */
 TEST(no_look_falls_into_a_batch_while_nothing_comes_in)
 {
 	static const uint32_t nothing;
 	struct host *host = start_pending(session_start, sizeof(session_start), UINT32_MAX);
 	uint64_t evaluator =
-		made_counting(host, "tick", &(struct options){.number = 1000, .repeat = 1});
+		made_counting(host, "tick", &(struct options){.number = 1000, .repeat = 2});
 
 	host->platform.received = &nothing;
 	host->server.received = &nothing;
 	host_functions.cost = 100000U;
 	give_run(host, evaluator);
-	CHECK_EQ(host_functions.calls, 1001U);
-	CHECK_EQ(looks, 2U);
+	CHECK_EQ(host_functions.calls, 2001U);
+	CHECK_EQ(looks, 3U);
 	host_take_next(host);
 	host_still_serves(host);
 	bytes_free(&waiting);

@@ -106,6 +106,15 @@ TEST(types_without_random_elements_are_refused)
 		expect_exception(host_call(host, host_global(host, "minrpc.threefry"), &args),
 				 "no random elements");
 	}
+	/* Two lanes of a bit share a byte. */
+	struct tensor bits = tensor_1d(data, 1U, 1U, 2);
+	struct args args = {0};
+
+	bits.lanes = 2U;
+	arg_tensor(&args, V8, &bits);
+	arg(&args, ARG_INT, 7U);
+	expect_exception(host_call(host, host_global(host, "minrpc.threefry"), &args),
+			 "no random elements of 1 bits");
 	host_still_serves(host);
 	host_stop(host);
 }

@@ -29,8 +29,8 @@ static const char *text(const char *what, uint64_t address)
 {
 	static char buffer[64];
 
-	(void)snprintf(buffer, sizeof(buffer), "beside wrote %s the array at 0x%x", what,
-		       (unsigned int)address);
+	(void)snprintf(buffer, sizeof(buffer), "beside wrote %s the array at 0x%llx", what,
+		       (unsigned long long)address);
 	return buffer;
 }
 

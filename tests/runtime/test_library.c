@@ -153,6 +153,13 @@ TEST(texts_of_every_kind)
 	CHECK_STR(text, "it is 4294967295, -2147483648 or deadbeef");
 	minrpc_text(text, sizeof(text), "%u%d%x%s%%", 0U, 0, 0U, "");
 	CHECK_STR(text, "000%");
+	minrpc_text(text, sizeof(text), "%lx-%lx%u", 0xfedcba98UL, 0UL, 7U);
+	CHECK_STR(text, "fedcba98-07");
+#if UINTPTR_MAX > UINT32_MAX
+	/* An address is never cut. */
+	minrpc_text(text, sizeof(text), "0x%lx", 0xfedcba9876543210UL);
+	CHECK_STR(text, "0xfedcba9876543210");
+#endif
 }
 
 TEST(texts_are_cut_at_the_end)

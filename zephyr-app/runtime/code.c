@@ -145,7 +145,7 @@ bool minrpc_code_load(struct minrpc_call *call)
 	}
 	if (config->platform->code_ready != NULL &&
 	    config->platform->code_ready(config->context, (void *)block, size) != 0) {
-		return minrpc_fail(server, "can't make 0x%x executable", (unsigned int)block);
+		return minrpc_fail(server, "can't make 0x%lx executable", (unsigned long)block);
 	}
 	code = create(server, &table);
 	if (code == NULL) {

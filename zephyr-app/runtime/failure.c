@@ -35,8 +35,8 @@ bool minrpc_fail(struct minrpc_server *server, const char *format, ...)
 
 bool minrpc_fail_handle(struct minrpc_server *server, int type_code, uintptr_t handle)
 {
-	return minrpc_fail(server, "no live %s 0x%x", minrpc_type_name(type_code),
-			   (unsigned int)handle);
+	return minrpc_fail(server, "no live %s 0x%lx", minrpc_type_name(type_code),
+			   (unsigned long)handle);
 }
 
 bool minrpc_fail_type(struct minrpc_server *server, uint32_t type_code)

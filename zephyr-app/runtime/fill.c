@@ -83,7 +83,7 @@ static bool as_element(const DLDataType *type, uint64_t *random)
 		return true;
 	case kDLUInt << 8 | 1U:
 		*random >>= 63;
-		return true;
+		return type->lanes == 1U; /* lanes of a bit share bytes */
 	default:
 		return (type->code == kDLInt || type->code == kDLUInt) && type->bits <= 64U &&
 		       type->bits % 8U == 0U;

@@ -20,13 +20,13 @@ static bool inspect(struct minrpc_call *call, struct minrpc_arena *arena)
 		call->server->damaged = true;
 		return minrpc_fail(
 			call->server,
-			"%s wrote far beside the array at 0x%x: the device's memory is lost",
-			minrpc_callee_name(call->callee), (unsigned int)(uintptr_t)array);
+			"%s wrote far beside the array at 0x%lx: the device's memory is lost",
+			minrpc_callee_name(call->callee), (unsigned long)(uintptr_t)array);
 	default:
-		return minrpc_fail(call->server, "%s wrote %s the array at 0x%x",
+		return minrpc_fail(call->server, "%s wrote %s the array at 0x%lx",
 				   minrpc_callee_name(call->callee),
 				   damage == MINRPC_DAMAGE_PAST ? "past" : "before",
-				   (unsigned int)(uintptr_t)array);
+				   (unsigned long)(uintptr_t)array);
 	}
 }
 

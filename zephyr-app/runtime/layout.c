@@ -112,12 +112,12 @@ bool minrpc_layout(struct minrpc_call *call)
 	if (code_size == 0U) {
 		minrpc_code_memory(config, &code);
 	} else if (code.size == 0U || !is_for_code(config, &code)) {
-		return minrpc_fail(server, "no memory for code: %u bytes at 0x%x",
-				   (unsigned int)code_size, (unsigned int)(uintptr_t)code_at);
+		return minrpc_fail(server, "no memory for code: %u bytes at 0x%lx",
+				   (unsigned int)code_size, (unsigned long)(uintptr_t)code_at);
 	}
 	if (arena.size == 0U || !is_for_arrays(config, &arena)) {
-		return minrpc_fail(server, "no memory for arrays: %u bytes at 0x%x",
-				   (unsigned int)arena_size, (unsigned int)(uintptr_t)arena_at);
+		return minrpc_fail(server, "no memory for arrays: %u bytes at 0x%lx",
+				   (unsigned int)arena_size, (unsigned long)(uintptr_t)arena_at);
 	}
 	if (!has_spare(&arena)) {
 		return minrpc_fail(server, "too little memory for arrays: %u bytes",

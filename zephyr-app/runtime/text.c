@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * Error and log texts: a printf with the four conversions that they need.
+ * Error and log texts: a printf with the conversions that they need.
  */
 #include <minrpc/minrpc_config.h>
 #include <minrpc/text.h>
@@ -27,13 +27,13 @@ static void put_string(struct out *out, const char *string)
 	}
 }
 
-static void put_number(struct out *out, unsigned int value, unsigned int base)
+static void put_number(struct out *out, unsigned long value, unsigned int base)
 {
-	char digits[10];
+	char digits[2U * sizeof(value) + 2U]; /* of an int in decimal, of a long in hexadecimal */
 	int count = 0;
 
 	do {
-		unsigned int digit = value % base;
+		unsigned int digit = (unsigned int)(value % base);
 
 		digits[count++] = (char)(digit < 10U ? '0' + digit : 'a' - 10U + digit);
 		value /= base;
@@ -72,6 +72,10 @@ void minrpc_text_list(char *buffer, uint32_t capacity, const char *format, va_li
 			break;
 		case 'x':
 			put_number(&out, va_arg(list, unsigned int), 16U);
+			break;
+		case 'l':
+			format++;
+			put_number(&out, va_arg(list, unsigned long), 16U);
 			break;
 		case 'd':
 			put_signed(&out, va_arg(list, int));

@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * Error texts: a printf with four conversions that cuts the text at the buffer's end and has a
+ * Error texts: a printf with five conversions that cuts the text at the buffer's end and has a
  * twentieth of libc's size.
  */
 #ifndef MINRPC_TEXT_H_
@@ -19,8 +19,8 @@ extern "C" {
  *
  * @param buffer    gets the text, cut at its end and always terminated
  * @param capacity  bytes of the buffer, at least 1
- * @param format    %s, %u (unsigned int), %d (int), %x (unsigned int), without widths. Of any other
- *                  conversion the letter is copied.
+ * @param format    %s, %u (unsigned int), %d (int), %x (unsigned int), %lx (unsigned long), no
+ * widths. Of any other conversion the letter is copied.
  */
 __attribute__((format(printf, 3, 4))) void minrpc_text(char *buffer, uint32_t capacity,
 						       const char *format, ...);
