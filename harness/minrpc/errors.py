@@ -42,6 +42,8 @@ class HarnessError(Exception):
     details: further lines, the most important first.
     """
 
+    own_code = False
+    """Whether a device has crashed in its own code: something else may have damaged its memory before."""
     default_next_step: ClassVar[str] = "run `minrpc doctor`: it checks all that is needed here"
     most_details: ClassVar[int] = 8
 

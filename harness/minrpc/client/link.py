@@ -56,6 +56,8 @@ _MORE_TIME = (
     "look at the console; if it is only slow: function.with_timeout(SECONDS), device.call_timeout_s, or "
     "call_timeout_s of open_device"
 )
+# What a stage is called in which a function runs.
+_CALL = "call "
 _TAIL_CHUNKS = 8
 _TAIL_BYTES = 64
 
@@ -104,6 +106,7 @@ class SessionLink:
         self._waiting = False
         self._overdue = ""
         self._lent_to = ""
+        self._last_call = ""
         self._tail: deque[bytes] = deque(maxlen=_TAIL_CHUNKS)
 
     @property
@@ -199,6 +202,8 @@ class SessionLink:
                 raise
             raise failure from error
         self._waiting = False
+        if stage.startswith(_CALL):
+            self._last_call = stage
         return reply
 
     @property
@@ -380,5 +385,7 @@ class SessionLink:
         if self.counters.errors and not isinstance(cause, LinkError):
             counted = ", ".join(f"{name} {count}" for name, count in self._counts().items())
             cause.details += (f"the link was damaged before: {counted}",)
+        if cause.own_code and self._last_call:
+            cause.details += (f"the last call that came back was {self._last_call.removeprefix(_CALL)}",)
         if cause is not error:
             raise cause from error

@@ -32,8 +32,8 @@ class Trace(NamedTuple):
     function: CodeRange | None
     address: int | None
     callers: tuple[int, ...] = ()
-    in_call: bool = False
-    """Whether a function was called from the runtime: the crash is not the runtime's own."""
+    own_code: bool = False
+    """Whether that is the runtime, which has called nobody."""
 
 
 def trace(image: Image, pc: int | None, words: Iterable[int]) -> Trace:
@@ -67,8 +67,7 @@ def _trace(image: Image, function: CodeRange | None, address: int | None, chain:
         if _is_runtime(image, one.address - 1):
             break
         users.append(one.address)
-    own = address is not None and _is_runtime(image, address)
-    return Trace(function, address, tuple(users), not own and _reaches_runtime(image, chain))
+    return Trace(function, address, tuple(users), address is not None and _is_runtime(image, address))
 
 
 def _returns(image: Image, words: Iterable[int]) -> Iterable[Return]:

@@ -28,7 +28,7 @@ _REGISTERS: Final = {
     "EM_386": (r"\bEIP=([0-9a-f]{8})", r"\bESP=([0-9a-f]{8})", ""),
 }
 STACK_RAN_OUT: Final = "the stack ran out"
-OWN_CODE: Final = "that is the device's own code: an earlier call may have damaged its memory"
+OWN_CODE: Final = "that is the device's own code: this call, or one before, may have damaged its memory"
 
 
 class Registers(NamedTuple):
@@ -40,10 +40,14 @@ class Registers(NamedTuple):
 
 
 class Explanation(NamedTuple):
-    """reason: in one line what happened and where. callers: who called that, a line for each."""
+    """reason: in one line what happened and where. callers: who called that, a line for each.
+
+    own_code: whether it happened in the runtime, with no function of a user's being called.
+    """
 
     reason: str
     callers: tuple[str, ...]
+    own_code: bool = False
 
 
 def explain(words: LastWords, image: Image, firmware: Firmware | None) -> Explanation:
@@ -59,12 +63,11 @@ def explain(words: LastWords, image: Image, firmware: Firmware | None) -> Explan
     if users and found.function is not None and _NOT_THE_USERS.match(found.function.name):
         where, users = users[0], users[1:]
     cause = "divided by zero" if division else _cause(words, image, pc)
-    callers = [f"called by {line}" for line in users]
-    if not found.in_call and found.function is not None and not found.callers:
-        callers.append(OWN_CODE)
+    own = found.own_code
+    callers = (*(f"called by {line}" for line in users), *([OWN_CODE] if own else []))
     if words.overflow:
-        return Explanation(_overflow(words, image, where), tuple(callers))
-    return Explanation(f"{cause}, in {where}" if where else cause, tuple(callers))
+        return Explanation(_overflow(words, image, where), callers, own)
+    return Explanation(f"{cause}, in {where}" if where else cause, callers, own)
 
 
 def hang(registers: Registers, stack: Sequence[int], image: Image, firmware: Firmware | None) -> list[str]:

@@ -158,7 +158,9 @@ class RunningDevice:
         explained = explain(words, self._image, self.firmware)
         error.args = (f"{explained.reason}; {error.message}",)
         error.details = (*explained.callers, *error.details)
-        error.next_step = "correct what that line does, then open the device again"
+        error.own_code = explained.own_code
+        step = "correct what that line does" if not explained.own_code else "look for writes past an array"
+        error.next_step = f"{step}, then open the device again"
 
     def _where_it_hangs(self) -> list[str]:
         """Where the processor is now, as QEMU tells; nothing where it can't be asked."""

@@ -249,6 +249,29 @@ def test_a_dead_emulator_is_named_as_the_cause() -> None:
     device.close()
 
 
+class Damaged(Unowned):
+    """The owner of a device that crashes in its own code."""
+
+    def diagnose(self, error: HarnessError) -> HarnessError:
+        error.own_code = isinstance(error, SessionTerminatedError)
+        return error
+
+
+def test_a_crash_in_the_devices_own_code_names_the_call_before() -> None:
+    """That call, or the one that failed, may have damaged its memory."""
+    model = DeviceModel()
+    transport = ModelTransport(model)
+    owner = Damaged(clock=transport.clock)
+    device = Device(transport, owner, session_timeout_s=TIMEOUT_S, call_timeout_s=TIMEOUT_S)
+    inc = device.system_lib()["inc"]
+    assert inc(1) == 2
+    transport.say(model.boot())
+    with pytest.raises(SessionTerminatedError) as caught:
+        device.empty((4,), np.int8)
+    assert caught.value.details[-1] == "the last call that came back was inc"
+    device.close()
+
+
 def test_a_write_that_is_cut_short(bench: Bench) -> None:
     inc = bench.device.system_lib()["inc"]
     bench.transport.room = 10

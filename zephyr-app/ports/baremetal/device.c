@@ -3,6 +3,7 @@
  *
  * A device without an operating system. Which machine it is, machine.h says.
  */
+#include <stdbool.h>
 #include <string.h>
 
 #include <minrpc/baremetal.h>
@@ -178,9 +179,15 @@ static void say(const char *text)
 
 void fault_report(const char *text, uintptr_t pointer)
 {
+	static bool reporting;
 	/* No request is read any more. */
 	char *callers = (char *)receive_buffer;
 
+	/* The memory that this uses may be damaged, too. */
+	if (reporting) {
+		cpu_reset();
+	}
+	reporting = true;
 	link_init();
 	say(text);
 	stack_callers(pointer, callers, MINRPC_LOG_MAX);
