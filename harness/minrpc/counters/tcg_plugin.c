@@ -433,12 +433,22 @@ static __attribute__((noinline)) uint32_t child_of(uint32_t parent, uint32_t fun
 	return index;
 }
 
-static void enter(struct node *node, const struct frame *frame)
+/* A call of `node`; the frame is left as it is where there is no room for another. */
+static inline bool enter(struct node *node, uint32_t function, uint64_t returns_to)
 {
+	const struct frame *before = active;
+
 	node->calls++;
-	if (active < stack + DEPTH) {
-		*++active = *frame;
+	if (active == stack + DEPTH) {
+		return false;
 	}
+	active++;
+	active->node = node;
+	active->function = function;
+	active->returns_to = returns_to;
+	active->returns = returns_to != 0U ? returns_to : before->returns;
+	active->interrupt = before->interrupt;
+	return true;
 }
 
 static inline void push(struct block *block, uint64_t returns_to)
@@ -447,30 +457,21 @@ static inline void push(struct block *block, uint64_t returns_to)
 
 	if (block->parent != parent) {
 		block->parent = parent;
-		block->node =
-			node_at(child_of((uint32_t)(parent - node_at(0U)), block->function, 0U));
+		block->node = node_at(
+			child_of((uint32_t)(parent - node_at(0U)), block->function, 0U));
 	}
-	enter(block->node,
-	      &(struct frame){.node = block->node,
-			      .function = block->function,
-			      .returns_to = returns_to,
-			      .returns = returns_to != 0U ? returns_to : active->returns,
-			      .interrupt = active->interrupt});
+	(void)enter(block->node, block->function, returns_to);
 }
 
 /* An exception came behind `from`. */
 static void push_exception(const struct leave *from, struct block *block)
 {
+	struct leave interrupted = *from;
 	uint32_t parent = (uint32_t)(active->node - node_at(0U));
-	struct node *node = node_at(child_of(parent, block->function, 1U));
-	struct frame *before = active;
 
-	enter(node, &(struct frame){.node = node,
-				    .function = block->function,
-				    .returns = active->returns,
-				    .interrupted = *from});
-	if (active != before) {
+	if (enter(node_at(child_of(parent, block->function, 1U)), block->function, 0U)) {
 		active->interrupt = active;
+		active->interrupted = interrupted;
 	}
 }
 
@@ -599,7 +600,8 @@ static inline void trace_jump(uint64_t from, uint64_t to)
 static inline void follow(const struct leave *from, struct block *block)
 {
 	/* Mostly it is a jump within a function. */
-	if (block->function != active->function || from->how >= CALL || is_exception(from, block)) {
+	if (block->function != active->function ||
+	    (from->how >= CALL && from->how != JUMP_ANYWHERE) || is_exception(from, block)) {
 		change_function(from, block);
 	}
 }
@@ -624,7 +626,9 @@ static __attribute__((noinline)) void begin_after_a_part(struct block *from, str
 static inline void begin(struct block *block, bool flow, bool traced)
 {
 	struct block *from = last;
+	struct block_counts *counts = from->counts;
 	bool jumps = block->start != from->leave.end;
+	bool exception = jumps && is_exception(&from->leave, block);
 
 	last = block;
 	if (*ends != ends_seen) {
@@ -632,14 +636,14 @@ static inline void begin(struct block *block, bool flow, bool traced)
 		return;
 	}
 	ends_seen++;
-	from->counts->runs++;
-	if (flow && jumps && !block->vector && is_exception(&from->leave, block)) {
+	counts->runs++;
+	if (exception && !block->vector) {
 		note_vector(block);
 	}
 	if (is_open) {
-		executed += from->counts->instructions;
-		from->counts->runs_in_windows++;
-		from->counts->jumps_in_windows += jumps && !is_exception(&from->leave, block);
+		executed += counts->instructions;
+		counts->runs_in_windows++;
+		counts->jumps_in_windows += jumps && !exception;
 		now.branches += jumps;
 		if (traced) {
 			trace_jump(from->leave.end, block->start);
