@@ -25,13 +25,13 @@ _CLOCK_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 # A deadline may start from a sample this old: calls in quick succession then cost no reading of /proc each.
 _SAMPLE_AGE_S = 0.25
 _LINE_BYTES = 4096
-# What a read may wait before it asks whether its time is up.
+# Seconds that a read may wait before it checks its deadline.
 _SOON_S = 0.01
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What a clock read at one instant; all times in seconds, all but `runnable` only ever grow.
+    """A clock's readings at one instant; all times in seconds, all but `runnable` only ever grow.
 
     wall_s: monotonic host time.
     cpu_s: CPU time that the device's process has used, all threads together.
@@ -229,7 +229,7 @@ class Deadline:
         return self.remaining() == 0.0
 
     def error(self, waited_for: str) -> DeadlineError:
-        """What to raise when it is: says which of the two deadlines passed, and what was waited for."""
+        """The error for a passed deadline: names the deadline that passed, and the awaited event."""
         limit = ""
         if self._total is not None and self._total.expired():
             limit, message = "total", f"the total time limit of {self._total.budget_s:g} s has passed"
@@ -253,7 +253,7 @@ class Link(Protocol):
 
 
 def read_before(link: Link, deadline: Deadline, waited_for: str) -> bytes:
-    """What comes next over the link, at least one byte.
+    """The next bytes of the link, at least one.
 
     When the time is up the link is read a last time, so that what is there already counts.
 

@@ -66,7 +66,7 @@ def check_writable(path: Path) -> None:
 
 
 def unwritable(path: Path, error: OSError) -> ConfigurationError:
-    """What to tell of an OSError from writing to `path`."""
+    """The message for an OSError from writing to `path`."""
     return ConfigurationError(f"{path} can't be written: {error.strerror}", next_step="name another file")
 
 

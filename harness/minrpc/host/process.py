@@ -28,7 +28,7 @@ from typing import IO, Final
 
 from minrpc.host import session
 
-# What a command that has ended wrote is in its pipe by then.
+# The output of a command that has ended is in its pipe by then.
 _AFTER_END_S: Final = 2.0
 _PR_SET_PDEATHSIG: Final = 1
 _TAIL_BYTES: Final = 256 * 1024
@@ -76,7 +76,7 @@ class TextTail:
         self._thread.start()
 
     def text(self) -> str:
-        """What was written so far, at most the last 256 KiB; a byte that is not UTF-8 shows as an escape."""
+        """The output so far, at most the last 256 KiB; a byte that is not UTF-8 shows as an escape."""
         with self._lock:
             self._take()
             return self._bytes.decode("utf-8", "backslashreplace").replace("\r\n", "\n")
@@ -94,7 +94,7 @@ class TextTail:
         return self._ended
 
     def since(self, position: int, wait_s: float) -> tuple[bytes, int]:
-        """What came after `position`, as far as it is kept, and the position behind it.
+        """The output after `position`, as far as it is kept, and the position behind it.
 
         Waits for the first of it, at most `wait_s` seconds, and not beyond the end.
         """

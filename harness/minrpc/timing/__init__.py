@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Times, and how right they are: what was counted, which clock, statistics, changes. Pure, except `plot`."""
+"""Times and their accuracy: measurements, clocks, statistics, comparisons. Pure, except `plot`."""
 
 from minrpc.timing.clock import DeviceClock, Mode, Timebase
 from minrpc.timing.measurement import Measurement, Overhead, Sample

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The clock that times were taken with, and how far they can be trusted because of it."""
+"""The clock that times were taken with, and how far it can be trusted."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NS: Final = 1_000_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timebase:
-    """What drives a device's clock.
+    """The source of a device's clock.
 
     mode: "exact" (QEMU counts instructions, so numbers repeat), "wall" (the host's time: advice only),
         "board" (real hardware).
@@ -32,7 +32,7 @@ class Timebase:
     icount_shift: int | None = None
 
     def clock(self, cycles_hz: int) -> DeviceClock:
-        """With the rate that the device tells."""
+        """This timebase with the rate that the device reports."""
         return DeviceClock(cycles_hz=cycles_hz, **asdict(self))
 
 
@@ -50,16 +50,16 @@ class DeviceClock(Timebase):
 
     @classmethod
     def from_json(cls, document: dict[str, Any]) -> Self:
-        """Back from `to_json`."""
+        """Reads a document of `to_json`."""
         return cls(**document)
 
     def to_json(self) -> dict[str, Any]:
-        """For a file."""
+        """The document for a file."""
         return asdict(self)
 
     @property
     def exact(self) -> bool:
-        """Whether its numbers repeat, so that a difference of one is a difference."""
+        """True where numbers repeat exactly, so that a difference of 1 is a difference."""
         return self.mode == "exact"
 
     @property
@@ -76,7 +76,7 @@ class DeviceClock(Timebase):
 
     @property
     def step_cycles(self) -> float:
-        """The same in counts."""
+        """The resolution in counts."""
         return self.cycles_hz / self.coarse_hz if self.coarse_hz else 1.0
 
     def seconds(self, cycles: float) -> float:

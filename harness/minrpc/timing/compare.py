@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What got slower or bigger from one set of measurements to another."""
+"""Compares two sets of measurements: calls that got slower, firmware that grew."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ORDER: Final[tuple[Verdict, ...]] = (
     "same",
 )
 
-# Those that say nothing of a call's times.
+# Verdicts that say nothing about a call's times.
 UNCOMPARED: Final[tuple[Verdict, ...]] = ("not comparable", "can't tell", "gone", "new")
 
 
@@ -49,7 +49,7 @@ class Change:
 
     cycles: head less base, per call; 0 where they don't compare.
     counters: those that differ, where times are exact.
-    p_value: how likely chance alone makes such a difference; None for exact times, no matter of chance.
+    p_value: the probability that chance alone makes such a difference; None for exact times.
     """
 
     platform: str
@@ -69,7 +69,7 @@ class Change:
 
     @property
     def exact(self) -> bool:
-        """Whether nothing but the firmware can have made the difference."""
+        """True where only the firmware can have made the difference."""
         return self.base is not None and self.base.clock.exact and self.p_value is None
 
 
@@ -89,7 +89,7 @@ class Growth:
 
     @property
     def grown(self) -> int:
-        """Bytes that it got bigger by."""
+        """Growth in bytes."""
         return self.head - self.base
 
 
@@ -103,22 +103,22 @@ class Comparison:
     head: Sequence[Record]
 
     def count(self, verdict: Verdict) -> int:
-        """How many calls have it."""
+        """The number of calls with this verdict."""
         return sum(change.verdict == verdict for change in self.changes)
 
     @property
     def compared(self) -> int:
-        """How many calls have a verdict that says something of their times."""
+        """The number of calls whose verdict tells about their times."""
         return len(self.changes) - sum(self.count(verdict) for verdict in UNCOMPARED)
 
     def worse(self, *, strict: bool) -> bool:
-        """Whether something got slower or bigger: by exact times and sizes, with `strict` by any clock."""
+        """True if a call got slower or a size grew: by exact times and sizes, with `strict` by any clock."""
         slower = any(change.verdict == "slower" and (change.exact or strict) for change in self.changes)
         return slower or any(size.grown > 0 for size in self.sizes)
 
 
 def compare(base: Sequence[Record], head: Sequence[Record]) -> Comparison:
-    """`head` against `base`."""
+    """Compares `head` with `base`."""
     before, after = ({record.key: record for record in records} for records in (base, head))
     changes = [_change(key, before.get(key), after.get(key)) for key in dict.fromkeys([*before, *after])]
     changes.sort(key=lambda change: (ORDER.index(change.verdict), -abs(change.relative)))
@@ -161,8 +161,9 @@ def _judge_exact(platform: str, call: str, base: Measurement, head: Measurement)
 
 
 def tolerance(base: Measurement, head: Measurement) -> float:
-    """Cycles per call that exact times may differ by with the same firmware: what the clock cuts off, and the
-    timer's own share, which depends on how many calls it was spread over.
+    """The difference in cycles per call that the same firmware can show in exact times.
+
+    It is the clock's rounding, and the timer's own share, which depends on the number of calls.
     """
     return base.resolution_cycles + head.resolution_cycles + timer_share(base, head)
 
@@ -174,7 +175,7 @@ def timer_share(base: Measurement, head: Measurement) -> float:
 
 
 def counter_tolerance(name: str, base: Measurement, head: Measurement) -> float:
-    """What a counter per call may differ by with the same firmware: a batch has it once, however many calls.
+    """The difference of a counter per call that the same firmware can show: each batch has it once.
 
     That takes fewer instructions than starting and stopping the timer, each accesses memory once or moves up
     to 8 bytes, and where batches are of equal numbers it is the same.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a device's clock goes against the host's, from readings that host times enclose."""
+"""The rate of a device's clock against the host's, from readings that lie between two host times."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ _BIG: Final = 0.02
 def comparison_markdown(comparison: Comparison, over: Sequence[str] = ()) -> str:
     """The verdict in a line, times, sizes, and how they were measured.
 
-    over: what is to be said of limits that are broken.
+    over: sentences about limits that are broken.
     """
     parts = [f"### {headline(comparison)}"]
     if over:
@@ -70,7 +70,7 @@ def _differing(base: Sequence[str], head: Sequence[str]) -> tuple[str, str]:
 
 
 def headline(comparison: Comparison) -> str:
-    """What got worse, in a line, of the calls that were compared; and how many were not, and why."""
+    """One line: the calls that got worse, and the number of calls that were not compared, and why."""
     compared = comparison.compared
     counted = ((verdict, comparison.count(verdict)) for verdict in ("slower", "faster"))
     times = [f"{number} of {compared} {verdict}" for verdict, number in counted if number]
@@ -85,7 +85,7 @@ def headline(comparison: Comparison) -> str:
 
 
 def _all_times(changes: Sequence[Change]) -> Iterator[str]:
-    """What a reader must see first; small changes, and what stayed as it was, folded below it."""
+    """The important changes; small changes and unchanged calls follow, folded."""
     big = [change for change in changes if change.verdict != "same" and not _is_small(change)]
     small = [change for change in changes if change.verdict != "same" and _is_small(change)]
     same = [change for change in changes if change.verdict == "same"]
@@ -100,7 +100,7 @@ def _all_times(changes: Sequence[Change]) -> Iterator[str]:
 
 
 def _is_small(change: Change) -> bool:
-    """Whether it was compared and differs by little."""
+    """True if the call was compared and differs by little."""
     return change.verdict in ("slower", "faster") and abs(change.relative) < _BIG
 
 
@@ -177,7 +177,7 @@ def _sizes(sizes: Sequence[Growth]) -> str:
 
 
 def _symbols(sizes: Sequence[Growth]) -> Iterator[str]:
-    """What grew and shrank, folded: a section for each region that has a difference."""
+    """Symbols that grew or shrank, folded: a section for each region with a difference."""
     for size in sizes:
         if growth(*size.symbols):
             title = f"{size.platform}, {size.region}: {size.grown:+,} bytes by symbol"

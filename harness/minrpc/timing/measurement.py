@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a device counted while it timed a function: whole cycles, so that nothing is lost in seconds."""
+"""A device's counts while it timed a function: whole cycles, since seconds would round."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ PEAKS: Final = frozenset({"stack_bytes"})
 class Sample:
     """One repeat: the batch that was long enough.
 
-    cycles: what all its calls took together, the timer's own start and stop included.
+    cycles: cycles of all calls together, with the timer's own start and stop.
     number: calls in it.
-    batches: how many were run until one was long enough; this is the last.
+    batches: the number of batches until one was long enough; this sample is the last.
     coarse: the cycle counter could not be trusted, and the device's slower clock was used instead.
-    columns: what else the device counted over the same calls, by name.
+    columns: further counters of the device over the same calls, by name.
     """
 
     cycles: int
@@ -53,7 +53,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Overhead:
-    """What measuring costs, in cycles, measured on the device itself.
+    """The cost of measuring, in cycles, measured on the device itself.
 
     timer: starting and stopping the timer, once in each sample.
     call: one turn of the evaluator's loop with a call of an empty function. The compiler weaves the two into
@@ -74,7 +74,7 @@ class Overhead:
         return cls(timer, max(0.0, statistics.median(calls)), step)
 
     def of(self, sample: Sample) -> float:
-        """What it makes of `sample`, in cycles per call."""
+        """The overhead within `sample`, in cycles per call."""
         return self.timer / sample.number + self.call
 
 
@@ -128,9 +128,9 @@ class Measurement:
     """A function's timing on one device; units are in the names.
 
     samples: one for each repeat, in the order they were taken, as the device counted them.
-    overhead: what measuring costs on this device.
-    subtracted: whether the figures per call are without it. `samples` never are.
-    memory: what a call needed, where that was asked for.
+    overhead: the cost of measuring on this device.
+    subtracted: True if the overhead is subtracted from figures per call; never from `samples`.
+    memory: memory that a call needed, where it was requested.
     groups: counters that were measured one group after another, as the device could not count all at once.
     doubtful: counters that are so narrow that they may have gone round within a repeat.
     """
@@ -164,7 +164,7 @@ class Measurement:
 
     @cached_property
     def counters(self) -> dict[str, tuple[int, ...]]:
-        """What else was counted, by name: one value for each repeat, of all its calls together."""
+        """Further counters by name: one value for each repeat, of all its calls together."""
         names = self.samples[0].columns
         return {name: tuple(sample.columns[name] for sample in self.samples) for name in names}
 
@@ -183,7 +183,7 @@ class Measurement:
 
     @property
     def resolution_cycles(self) -> float:
-        """What one step of the clock makes in cycles per call, where that is most."""
+        """The largest effect of one clock step, in cycles per call."""
         step = max(self.overhead.step, self.clock.step_cycles)
         return max(step / (sample.number or 1) for sample in self.samples)
 

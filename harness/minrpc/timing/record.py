@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measurements that are kept, with all that decides whether another may be compared with them. As JSON."""
+"""Stored measurements as JSON, with the facts that decide whether two may be compared."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ COMMAND: Final = "time"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FirmwareRecord:
-    """What was measured on.
+    """The firmware that was measured.
 
     content_hash: of its sources, compiler and options.
     compiler, flags: as the firmware's own debug information has them; "" where it has none.
@@ -43,7 +43,7 @@ class Record:
     arguments: types and shapes, or values, as the command line takes them.
     firmware: None for a board, whose firmware is its own.
     code: bytes by symbol of what was loaded for the call, where it was.
-    code_compiler, code_flags: what compiled that, as its debug information and its caller say.
+    code_compiler, code_flags: compiler and flags of that code, from its debug information and its caller.
     function_bytes: of the function itself, without what it calls; 0 where that is not known.
     when: ISO 8601, UTC.
     """
@@ -65,7 +65,7 @@ class Record:
 
     @property
     def key(self) -> tuple[str, str]:
-        """What makes two records comparable in kind."""
+        """The key by which two records are compared."""
         return self.platform, self.call
 
     def to_json(self) -> dict[str, Any]:
@@ -94,7 +94,7 @@ class Record:
     def from_json(
         cls, entry: dict[str, Any], symbols: Mapping[str, Mapping[str, Sequence[int]]] | None = None
     ) -> Self:
-        """Back. Raises KeyError and TypeError for what `to_json` did not write.
+        """Reads a document of `to_json`. Raises KeyError and TypeError for other documents.
 
         symbols: of each firmware, by its content's hash.
         """
@@ -128,7 +128,7 @@ class Record:
 
 
 def _summary(one: Measurement) -> dict[str, Any]:
-    """For other programs: ours computes it anew from the samples."""
+    """The summary for other programs; this package computes it from the samples."""
     summary = one.summary
     interval = summary.interval
     return {
@@ -160,7 +160,7 @@ def _sample(one: Sample) -> dict[str, Any]:
 
 
 def content(records: Iterable[Record]) -> dict[str, Any]:
-    """What a document has of them: each, and the symbols of their firmware, once."""
+    """The document's content: each record, and the symbols of each firmware once."""
     records = list(records)
     known = (one.firmware for one in records if one.firmware is not None)
     symbols = {one.content_hash: dict(one.symbols) for one in known if one.symbols}
@@ -181,7 +181,7 @@ def parse(text: str, *others: str) -> list[Record]:
 
 
 def from_content(found: Mapping[str, Any]) -> list[Record]:
-    """Back from `content`. Raises ValueError with the reason when something in it is damaged."""
+    """Reads a `content`. Raises ValueError with the reason when it is damaged."""
     try:
         symbols = found.get("symbol_bytes", {})
         return [Record.from_json(entry, symbols) for entry in found["timings"]]
@@ -190,7 +190,7 @@ def from_content(found: Mapping[str, Any]) -> list[Record]:
 
 
 def merged(kept: Sequence[Record], new: Record) -> list[Record]:
-    """`kept` with `new` in the place of what it measured before, or at the end."""
+    """`kept` with `new` in place of the earlier record of the same call, or at the end."""
     others = [record for record in kept if record.key != new.key]
     index = next((i for i, record in enumerate(kept) if record.key == new.key), len(others))
     return [*others[:index], new, *others[index:]]

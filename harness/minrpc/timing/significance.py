@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether two sets of timings differ: by Mann and Whitney, who ask nothing of their distribution."""
+"""Tests whether two sets of timings differ (Mann, Whitney), for any distribution."""
 
 from __future__ import annotations
 

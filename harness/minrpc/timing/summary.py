@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statistics of repeated timings that hold for what timings are: skewed, with outliers, sometimes drifting.
+"""Statistics for repeated timings, which are skewed, have outliers, and sometimes drift.
 
-Nothing here assumes a normal distribution but where it says so, and no sample is ever dropped.
+No function assumes a normal distribution unless its text says so, and no sample is ever dropped.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Summary:
     interval: of the median; None where there are too few samples for `CONFIDENCE`.
     outliers: positions, counted from 0, of samples far from the median for how the others spread.
     drift: None for fewer than 4 samples, which show no trend.
-    resolution: what a sample can be off by because the clock is no finer.
+    resolution: the error of a sample that the clock's step causes.
     """
 
     count: int
@@ -82,7 +82,7 @@ class Summary:
 def summarize(samples: Sequence[float], resolution: float = 0.0) -> Summary:
     """Of at least one sample, in the time that it takes to sort them.
 
-    resolution: what a sample can be off by because the clock is no finer; no outlier is closer than this.
+    resolution: the error of a sample that the clock's step causes; no outlier is closer than this.
     """
     values = np.asarray(samples, np.float64)
     median = float(np.median(values))

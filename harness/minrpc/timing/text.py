@@ -12,7 +12,7 @@ from minrpc.timing.units import count, percent, quantity
 
 
 def record_text(record: Record) -> str:
-    """What was measured, by which clock, with what statistics; a fact a line."""
+    """The measurement, its clock and its statistics; one fact per line."""
     lines = [f"{record.call} on {record.platform}"]
     width = max(13, *(len(name) for name in record.measurement.counters or [""]))
     lines += [f"  {name:<{width}} {value}" for name, value in _facts(record.measurement)]

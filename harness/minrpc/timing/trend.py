@@ -85,7 +85,7 @@ def falling(values: Floats) -> int:
     higher bits, each one before a zero is a pair that falls.
     """
     bits = max(1, (len(values) - 1).bit_length())
-    # What fills up to a power of two comes last in order and in rank: it falls with none.
+    # The padding to a power of two comes last in order and in rank, so it falls with no sample.
     ranks: Integers = np.arange(1 << bits)
     ranks[np.argsort(values, kind="stable")] = np.arange(len(values))
     pairs = 0
