@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from minrpc.client.filling import random_values
     from minrpc.errors import HarnessError
     from minrpc.firmware import Firmware, build
+    from minrpc.library import Address
     from minrpc.pipeline import Device, connect, open_device, open_devices
     from minrpc.running import RunningDevice, start
     from minrpc.targets import Platform, Target
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     """Version of the installed package, such as "0.1.0"."""
 
 __all__ = [
+    "Address",
     "Device",
     "DeviceInfo",
     "Firmware",
@@ -51,6 +53,7 @@ _HOMES = {
     **dict.fromkeys(__all__, "minrpc.client"),
     "HarnessError": "minrpc.errors",
     "random_values": "minrpc.client.filling",
+    "Address": "minrpc.library",
     **dict.fromkeys(("Platform", "Target"), "minrpc.targets"),
     **dict.fromkeys(("Firmware", "build"), "minrpc.firmware"),
     **dict.fromkeys(("RunningDevice", "start"), "minrpc.running"),

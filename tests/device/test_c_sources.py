@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from minrpc import Device
 from minrpc.errors import ConfigurationError, GuardError, LinkerError, UndefinedSymbolsError
-from minrpc.library import LoadedLibrary, Toolset, toolset_of
+from minrpc.library import Address, LoadedLibrary, Toolset, out, toolset_of
 from minrpc.library.loading import firmware_of
 from minrpc.library.toolset import program_facts
 
@@ -117,6 +117,47 @@ def test_assembler_beside_c(load: Load, tmp_path: Path) -> None:
     alone = load(tmp_path / "seven.S", defines={"SEVEN": 7})
     with pytest.raises(TypeError, match="seven can't be called: it is written in assembler"):
         alone.seven()
+    (tmp_path / "seven.h").write_text("#pragma once\nint seven(void);\n")
+    for declare in ("seven.h", "int16_t seven(void)"):
+        declared = load(tmp_path / "seven.S", defines="SEVEN=7", declare=declare)
+        assert declared.seven() == 7
+    assert declared.seven.prototype == "int16_t seven(void)"
+
+
+HANDLES = """
+#include <stdint.h>
+
+struct unit { int32_t gain; struct unit *next; };
+static struct unit units[2] = {{3, 0}, {-7, units}};
+static uint32_t *const words = (uint32_t[]){1, 0xffffffff};
+
+int unit_init(struct unit **unit, int index) { *unit = &units[index]; return index; }
+int unit_gain(const struct unit *unit) { return unit->gain; }
+uint32_t *unit_words(void) { return words; }
+void *unit_any(void) { return words; }
+"""
+
+
+def test_handles_and_what_is_behind_a_pointer(device: Device, load: Load, tmp_path: Path) -> None:
+    """Of the loaded code, of an array, of the firmware: wherever it lies."""
+    (tmp_path / "unit.c").write_text(HANDLES)
+    library = load(tmp_path / "unit.c")
+    index, unit = library.unit_init(out(), 1)
+    assert (index, library.unit_gain(unit)) == (1, -7)
+    assert library.unit_gain(Address(int(unit))) == -7
+    assert library.read(unit).gain == -7
+    assert library.read(library.unit_words()) == 1
+    assert bytes(library.read(library.unit_any(), 8)) == b"\1\0\0\0\xff\xff\xff\xff"
+    with pytest.raises(TypeError, match="give a size"):
+        library.read(library.unit_any())
+    array = device.array(np.arange(8, dtype=np.int16))
+    library.write(array.address, b"\x34\x12")
+    library.write(array.address + 2, b"\x78\x56\x00")
+    assert bytes(library.read(array.address, 4)) == b"\x34\x12\x78\x56"
+    assert array.view("uint32").numpy().tolist()[:2] == [0x56781234, 0x00030000]
+    assert library["unit_gain"].with_timeout(60)(unit) == -7
+    with pytest.raises(ValueError, match="more than 0 seconds"):
+        library.unit_gain.with_timeout(0)
 
 
 def test_objects(load: Load, compiled: Callable[[str, str], Path]) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from minrpc.client import memory
-from minrpc.client.handle import RemoteHandle
+from minrpc.client.handle import Ends, RemoteHandle
 from minrpc.client.rpc import RpcClient
 from minrpc.wire.dtypes import DataType, DTypeLike, to_dtype, to_numpy
 from minrpc.wire.requests import Syscall
@@ -27,12 +27,17 @@ class RemoteArray(RemoteHandle):
     pointer: its address as an argument, which only who has looked at `usable_on` may send.
     """
 
-    def __init__(self, rpc: RpcClient, tensor: DLTensor, free: Syscall) -> None:
+    def __init__(
+        self, rpc: RpcClient, tensor: DLTensor, free: Syscall | None, *, of: RemoteArray | None = None
+    ) -> None:
+        """free: gives it back; None for a view. of: whose memory a view has."""
         self.shape = tensor.shape
         self.dtype = tensor.dtype
         self.nbytes = tensor.nbytes
         self._tensor = tensor
-        super().__init__(rpc, free)
+        self._of = of
+        self._views: Ends = {}
+        super().__init__(rpc, free, made=self._views, of=of._views if of is not None else None)
         # As an argument of a call, ready to be sent: an array never moves.
         self.argument = PackedTensor(tensor.pack(rpc.dialect))
         self.pointer = Handle(tensor.data + tensor.byte_offset)
@@ -58,6 +63,27 @@ class RemoteArray(RemoteHandle):
                 data = memory.download(rpc, self._tensor, self.nbytes)
                 _bytes_of(result)[:] = np.frombuffer(data, np.uint8)
         return result
+
+    def view(self, dtype: DTypeLike, shape: int | tuple[int, ...] | None = None) -> RemoteArray:
+        """The same memory as elements of another type.
+
+        shape: left out, the last dimension takes more or fewer elements, as numpy's view has it. The view
+            keeps this array, and ends with it when that is freed.
+
+        Raises ValueError for a shape of another size, and where this array is gone.
+        """
+        self.check(self._rpc)
+        held = to_dtype(dtype)
+        if shape is None:
+            *front, last = self.shape or (1,)
+            shape = (*front, last * self.dtype.itemsize // held.itemsize)
+        made = tensor_of(shape, dtype)
+        if made.nbytes != self.nbytes:
+            raise ValueError(f"{self!r} has {self.nbytes} bytes, {made.shape} of {held} {made.nbytes}")
+        place = self._tensor
+        return RemoteArray(
+            self._rpc, made._replace(data=place.data, byte_offset=place.byte_offset), None, of=self
+        )
 
     def copy_from(self, source: npt.ArrayLike | RemoteArray) -> None:
         """Overwrite all elements: from the host, or from another array of the same device.

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
 from functools import partial
 from inspect import Parameter as SignatureParameter
 from inspect import Signature
@@ -21,11 +22,13 @@ from minrpc.library.call_memory import CallMemory
 from minrpc.library.namespaces import Types, Variables
 from minrpc.library.quick import quick_call
 from minrpc.library.repeated import Layout, repeated_calls
+from minrpc.library.scalars import Address
+from minrpc.library.structs import load_value
 from minrpc.library.thunks import COPY
 from minrpc.library.toolset import ProgramFacts
 from minrpc.names import did_you_mean, listed
 from minrpc.program import Symbols
-from minrpc.program.c_types import Declarations, Function, FunctionType
+from minrpc.program.c_types import CType, Declarations, Function, FunctionType, Pointer, size_of, strip
 from minrpc.running.crash import STACK_RAN_OUT
 
 
@@ -124,6 +127,15 @@ class CFunction:
         if module.freed:
             module.check(module.rpc)
         return self._packed
+
+    def with_timeout(self, seconds: float) -> CFunction:
+        """The same function with a limit of its own for each call, of time that the device could use.
+
+        lib.train.with_timeout(600)(data)
+        """
+        view = copy(self)
+        view._packed = self.packed.with_timeout(seconds)
+        return view
 
     def __str__(self) -> str:
         return self.name
@@ -255,13 +267,34 @@ class CLibrary:
 
         return timed
 
-    def read(self, address: int, size: int) -> memoryview:
-        """Bytes of the device's memory, of a variable for instance."""
-        return self._memory.peek(self.module.get_function(COPY), address, size)
+    def read(self, address: int, size: int | None = None) -> Any:  # noqa: ANN401 - a memoryview, or a value
+        """Bytes of the device's memory, wherever: of a variable, of what malloc gave, of a register.
+
+        size: left out, of an `Address` with a type, its value: a number, a numpy array, a struct.
+
+        Whole words are read as such, as registers want it. What is no memory crashes the device, as in C.
+        """
+        if size is None:
+            pointee = _pointee_of(address)
+            return load_value(pointee, self._read(address, size_of(pointee)))
+        if size < 0:
+            raise ValueError(f"a size is not negative: {size}")
+        return self._read(address, size) if size else memoryview(b"")
 
     def write(self, address: int, data: bytes) -> None:
-        """Overwrite bytes of the device's memory."""
-        self._memory.poke(self.module.get_function(COPY), address, data)
+        """Overwrite bytes of the device's memory; whole words are written as such."""
+        if len(data):
+            self._write(address, bytes(data))
+
+    def _read(self, address: int, size: int) -> memoryview:
+        return self._memory.peek(self._copier(), address, size)
+
+    def _write(self, address: int, data: bytes) -> None:
+        self._memory.poke(self._copier(), address, data)
+
+    def _copier(self) -> RemoteFunction:
+        """What copies bytes of any memory on the device."""
+        return self.module.get_function(COPY)
 
     def unload(self) -> None:
         """Give back what it takes of the device's memory for arrays. A second call does nothing."""
@@ -278,6 +311,14 @@ class CLibrary:
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name}: {listed(list(self._declared), 12)}>"
+
+
+def _pointee_of(address: int) -> CType:
+    """The type of what is at an address. Raises TypeError where it is not known."""
+    pointer = strip(address.ctype) if isinstance(address, Address) else None
+    if not isinstance(pointer, Pointer) or not size_of(pointer.target):
+        raise TypeError(f"the type of what is at {address!r} is not known: give a size, read(address, size)")
+    return pointer.target
 
 
 def _signature(function: Function) -> Signature:

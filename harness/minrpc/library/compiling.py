@@ -7,13 +7,14 @@ import hashlib
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 from minrpc.errors import CompileError, ConfigurationError, ToolchainMissingError
 from minrpc.firmware.cache import cache_home, kept, mark_used, scratch
@@ -21,7 +22,8 @@ from minrpc.library.stack_bound import FLAG, parse_graphs
 from minrpc.library.thunks import callable_functions, thunk_source
 from minrpc.library.toolset import Toolset, program_facts
 from minrpc.program import Elf, read_program
-from minrpc.program.c_types import Declarations, Function
+from minrpc.program.c_types import Declarations, Function, FunctionType, Pointer, strip
+from minrpc.program.debug_info import UNTYPED, read_declarations
 from minrpc.program.elf import THREAD, UNDEFINED
 from minrpc.program.objects import read_objects
 
@@ -41,13 +43,18 @@ _SMALL_BSS: Final = 512
 _KEPT: Final = 64
 
 
+_DECLARED: Final = "minrpc_declared_"
+
+PathText: TypeAlias = str | os.PathLike[str]
+
+
 @dataclass(frozen=True)
 class Sources:
     """What to compile: a value.
 
     files: C, C++, assembler, objects, archives. include: directories. flags: behind the firmware's own.
     defines: by name, or "NAME=VALUE" each. libraries: archives and objects that are only linked.
-    headers: included before each source.
+    headers: included before each source. declare: prototypes of functions in assembler, or headers with them.
     """
 
     files: tuple[Path, ...]
@@ -56,45 +63,60 @@ class Sources:
     defines: tuple[str, ...] = ()
     libraries: tuple[Path, ...] = ()
     headers: tuple[Path, ...] = ()
+    declare: tuple[str, ...] = ()
 
     @classmethod
     def of(
         cls,
-        files: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+        files: PathText | Sequence[PathText],
         *,
-        include: Sequence[str | os.PathLike[str]] = (),
-        flags: Sequence[str] = (),
-        defines: Mapping[str, object] | Sequence[str] = (),
-        libraries: Sequence[str | os.PathLike[str]] = (),
-        headers: Sequence[str | os.PathLike[str]] = (),
+        include: PathText | Sequence[PathText] = (),
+        flags: str | Sequence[str] = (),
+        defines: Mapping[str, object] | str | Sequence[str] = (),
+        libraries: PathText | Sequence[PathText] = (),
+        headers: PathText | Sequence[PathText] = (),
+        declare: str | Sequence[str] = (),
     ) -> Sources:
-        """From what a person writes. Raises ConfigurationError for files that are not there or of no known
+        """From what a person writes: flags and defines may be a text of several words, and a path stands for
+        a list of it. Raises ConfigurationError for files that are not there or of no known
         kind."""
-        listed = [files] if isinstance(files, str | os.PathLike) else list(files)
-        if isinstance(flags, str):
-            raise ConfigurationError(
-                f"flags must be a list, not the text {flags!r}", next_step='write flags=["-O3"]'
-            )
+        listed = list(paths_of(files))
         if not listed:
             raise ConfigurationError(
                 "there is nothing to load: no source was given", next_step="name a C file"
             )
         named = (
-            [f"{key}={value}" for key, value in defines.items()] if isinstance(defines, Mapping) else defines
+            [f"{key}={value}" for key, value in defines.items()]
+            if isinstance(defines, Mapping)
+            else [one.removeprefix("-D") for one in _words(defines)]
         )
         return cls(
             tuple(_file(one, (*_C, *_CXX, *_ASSEMBLER, *_BINARY)) for one in listed),
-            tuple(Path(one).absolute() for one in include),
-            tuple(flags),
+            tuple(Path(one).absolute() for one in paths_of(include)),
+            tuple(_words(flags)),
             tuple(named),
-            tuple(_file(one, _BINARY) for one in libraries),
-            tuple(_file(one, ()) for one in headers),
+            tuple(_file(one, _BINARY) for one in paths_of(libraries)),
+            tuple(_file(one, ()) for one in paths_of(headers)),
+            (declare,) if isinstance(declare, str) else tuple(declare),
         )
 
     @property
     def name(self) -> str:
         """For people: the first source's."""
         return self.files[0].name
+
+
+def _words(given: str | Sequence[str]) -> Sequence[str]:
+    """A list; of a text its words, as a shell takes them. Raises ConfigurationError for an open quote."""
+    try:
+        return shlex.split(given) if isinstance(given, str) else given
+    except ValueError as error:
+        raise ConfigurationError(f"{given!r}: {error}", next_step="give a list of words") from error
+
+
+def paths_of(given: PathText | Sequence[PathText]) -> Sequence[PathText]:
+    """A list; of a single path a list of that."""
+    return [given] if isinstance(given, str | os.PathLike) else given
 
 
 def _file(given: str | os.PathLike[str], suffixes: Sequence[str]) -> Path:
@@ -145,7 +167,8 @@ def compile_sources(sources: Sources, toolset: Toolset) -> Compiled:
     """
     objects = tuple(compile_file(source, sources, toolset) for source in sources.files)
     contents = tuple(_Content.of(compiled.path) for compiled in objects)
-    libraries = tuple(_hash(str(library)) for library in sources.libraries)
+    beside = [*sources.libraries, *(_header(one, sources) for one in sources.declare if "(" not in one)]
+    libraries = tuple(_hash(str(one)) for one in beside)
     compiled = _with_thunks(sources, toolset, objects, contents, libraries)
     thunks = compiled.objects[-1].parent
     if not thunks.is_dir():  # The cache was cleaned since.
@@ -175,10 +198,13 @@ def _with_thunks(
     contents_of_objects: tuple[_Content, ...],
     libraries: tuple[str, ...],
 ) -> Compiled:
-    """Reads the types, makes and compiles the thunks. libraries: hashes of their content."""
+    """Reads the types, makes and compiles the thunks. libraries: hashes of their content, and of headers
+    with prototypes."""
     facts = program_facts(toolset.elf)
     contents = [content.data for content in contents_of_objects]
     declarations = read_objects([one.path for one in objects], contents)
+    if sources.declare:
+        declarations = _with_prototypes(declarations, sources, toolset)
     functions = callable_functions(declarations.functions.values(), facts.limits)
     start = any(_needs_start(content) for content in contents) or bool(sources.libraries)
     supported = [one for one in functions if not one.unsupported]
@@ -204,6 +230,36 @@ def _with_thunks(
         (*(f"-D{one}" for one in sources.defines), *sources.flags),
         max((size for name, size in frames.items() if name.partition(".")[0] == "fits"), default=0),
     )
+
+
+def _with_prototypes(declarations: Declarations, sources: Sources, toolset: Toolset) -> Declarations:
+    """The declarations with the types of functions in assembler that `declare` gives. Raises CompileError."""
+    lines = ["#include <stdbool.h>", "#include <stddef.h>", "#include <stdint.h>"]
+    for one in sources.declare:
+        is_prototype = "(" in one
+        lines.append(one.strip().rstrip(";") + ";" if is_prototype else f'#include "{one}"')
+    untyped = [name for name, one in declarations.functions.items() if one.unsupported == UNTYPED]
+    known = "\n".join(one if "(" in one else _header(one, sources).read_text() for one in sources.declare)
+    named = [name for name in untyped if re.search(rf"\b{re.escape(name)}\s*\(", known)]
+    lines += [f"__typeof__({name}) *const {_DECLARED}{name} = {name};" for name in named]
+    places = [f"-I{one}" for one in (*sources.include, *dict.fromkeys(one.parent for one in sources.files))]
+    made = compile_text("\n".join(lines) + "\n", toolset, ["-g", *places])
+    given = read_declarations(Elf(made.read_bytes()))
+    functions = dict(declarations.functions)
+    for name in named:
+        pointer = strip(given.variables[f"{_DECLARED}{name}"].type)
+        assert isinstance(pointer, Pointer)
+        prototype = strip(pointer.target)
+        assert isinstance(prototype, FunctionType)
+        functions[name] = Function(name, functions[name].symbol, prototype)
+    return replace(declarations, functions=functions, types={**given.types, **declarations.types})
+
+
+def _header(name: str, sources: Sources) -> Path:
+    """A header that `declare` names. Raises ConfigurationError."""
+    places = [*sources.include, *(one.parent for one in sources.files), Path()]
+    found = next((place / name for place in places if (place / name).is_file()), None)
+    return _file(found or name, ())
 
 
 def _may_have_thread_locals(contents: Sequence[bytes], sources: Sources, firmware: Path) -> bool:

@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 
 from minrpc.client.session import Session
 from minrpc.firmware import Firmware
-from minrpc.library.c_library import CFunction, CLibrary
+from minrpc.library.c_library import CFunction
 from minrpc.library.compiling import Compiled, compile_text
 from minrpc.library.loaded import LoadedLibrary
 from minrpc.library.loading import load_compiled
@@ -72,13 +72,13 @@ class FirmwareFunctions:
         """Times a function in whole cycles as `CLibrary.measure` does."""
         return self._library(name).measure(name, **options)
 
-    def read(self, address: int, size: int) -> memoryview:
-        """Bytes of the device's memory."""
-        return CLibrary.read(self._library(""), address, size)
+    def read(self, address: int, size: int | None = None) -> Any:  # noqa: ANN401 - see CLibrary
+        """Bytes of the device's memory, as `CLibrary.read` has it."""
+        return self._library("").read(address, size)
 
     def write(self, address: int, data: bytes) -> None:
         """Overwrite bytes of the device's memory."""
-        CLibrary.write(self._library(""), address, data)
+        self._library("").write(address, data)
 
     def _library(self, name: str) -> LoadedLibrary:
         """What calls the function `name`; of the name "" what copies memory."""

@@ -14,7 +14,7 @@ from minrpc.errors import ConfigurationError, LoadError
 from minrpc.firmware import Firmware
 from minrpc.firmware.build import LIBRARIES
 from minrpc.library.c_library import CLibrary
-from minrpc.library.compiling import Sources
+from minrpc.library.compiling import PathText, Sources, paths_of
 from minrpc.library.linked_in import declared_in, packed_name
 from minrpc.library.loading import firmware_of, load
 from minrpc.library.toolset import program_facts
@@ -30,11 +30,12 @@ class LoadFields(TypedDict, total=False):
     linked: only as part of the firmware, or only loaded, whatever minrpc.toml says.
     """
 
-    include: Sequence[str | PathLike[str]]
-    flags: Sequence[str]
-    defines: Mapping[str, object] | Sequence[str]
-    libraries: Sequence[str | PathLike[str]]
-    headers: Sequence[str | PathLike[str]]
+    include: PathText | Sequence[PathText]
+    flags: str | Sequence[str]
+    defines: Mapping[str, object] | str | Sequence[str]
+    libraries: PathText | Sequence[PathText]
+    headers: PathText | Sequence[PathText]
+    declare: str | Sequence[str]
     firmware: Firmware | None
     linked: bool | None
 
@@ -100,7 +101,7 @@ def load_or_find(
     firmware: Firmware | None = given.pop("firmware", None)
     for key in ("include", "libraries", "headers"):
         if key in given:
-            given[key] = [directory / one for one in given[key]]
+            given[key] = [directory / one for one in paths_of(given[key])]
     sources = Sources.of([directory / one for one in files], **given)
     target = device.owner.target
     known = target.platform.named_libraries if target is not None else ()

@@ -9,12 +9,13 @@ from functools import cached_property
 from typing import Any, Final
 
 from minrpc.client.counting import Measurer
-from minrpc.client.function import RemoteModule
+from minrpc.client.function import RemoteFunction, RemoteModule
 from minrpc.client.session import Session
 from minrpc.client.timing import TimeEvaluator
 from minrpc.library.c_library import CLibrary
 from minrpc.library.compiling import Compiled
 from minrpc.library.linking import Image
+from minrpc.library.thunks import COPY
 from minrpc.library.toolset import ProgramFacts
 from minrpc.names import listed
 from minrpc.program import Symbols
@@ -35,8 +36,15 @@ class LoadedLibrary(CLibrary):
     """
 
     def __init__(
-        self, device: Session, compiled: Compiled, image: Image, facts: ProgramFacts, module: RemoteModule
+        self,
+        device: Session,
+        compiled: Compiled,
+        image: Image,
+        facts: ProgramFacts,
+        module: RemoteModule,
+        load_copier: Callable[[], LoadedLibrary],
     ) -> None:
+        """load_copier: loads a library with the function `COPY`."""
         symbols = Symbols(image.symbols, image.sizes)
         super().__init__(
             device, compiled.name, compiled.functions, compiled.declarations, symbols, facts, module
@@ -44,6 +52,8 @@ class LoadedLibrary(CLibrary):
         self.compiled = compiled
         self._bounds, self._thunk_frames = compiled.stack_bounds, compiled.thunk_frames
         self.image = image
+        self._load_copier = load_copier
+        self._copying: LoadedLibrary | None = None
 
     def _timed(self, name: str, timer: TimeEvaluator | Measurer) -> Callable[..., Any]:
         timed = super()._timed(name, timer)
@@ -78,15 +88,32 @@ class LoadedLibrary(CLibrary):
         """As in `CLibrary`: by GCC's call graph."""
         return self._bounds.get(name)
 
-    def read(self, address: int, size: int) -> memoryview:
-        """Bytes of the loaded code's own memory. Raises ValueError when it is no longer there."""
+    def _read(self, address: int, size: int) -> memoryview:
+        """Raises ValueError when the loaded code is no longer there."""
         self._check()
+        if not self._has(address, size):
+            return super()._read(address, size)
         return self._memory.read(self.image.base, address - self.image.base, size)
 
-    def write(self, address: int, data: bytes) -> None:
-        """Overwrite bytes of the loaded code's own memory. Raises ValueError when it is no longer there."""
+    def _write(self, address: int, data: bytes) -> None:
+        """Raises ValueError when the loaded code is no longer there."""
         self._check()
+        if not self._has(address, len(data)):
+            super()._write(address, data)
+            return
         self._memory.write(self.image.base, address - self.image.base, data)
+
+    def _has(self, address: int, size: int) -> bool:
+        """Whether these are bytes of the loaded code's own memory."""
+        return self.image.base <= address and address + size <= self.image.base + self.image.size
+
+    def _copier(self) -> RemoteFunction:
+        """Loaded when it is first needed; a library without functions is one."""
+        if not self.compiled.functions:
+            return super()._copier()
+        if self._copying is None or self._copying.unloaded:
+            self._copying = self._load_copier()
+        return self._copying.module.get_function(COPY)
 
     def _check(self) -> None:
         rpc = self.module.rpc
@@ -97,6 +124,8 @@ class LoadedLibrary(CLibrary):
         """Give its memory back, at the latest before the next request. A second call does nothing."""
         self.module.free()
         self._memory.free()
+        if self._copying is not None:
+            self._copying.unload()
 
     @property
     def unloaded(self) -> bool:

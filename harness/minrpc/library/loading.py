@@ -24,12 +24,13 @@ from minrpc.errors import (
 )
 from minrpc.firmware import Firmware
 from minrpc.library.call_memory import upload
-from minrpc.library.compiling import Compiled, Sources, compile_sources
+from minrpc.library.compiling import Compiled, Sources, compile_sources, compile_text
 from minrpc.library.linking import Image, link
 from minrpc.library.loaded import LoadedLibrary
-from minrpc.library.thunks import START
+from minrpc.library.thunks import COPY, START, thunk_source
 from minrpc.library.toolset import COMMANDS, Toolset, program_facts, toolset_of
 from minrpc.program import Elf, NotElfError, read_program
+from minrpc.program.c_types import Declarations
 from minrpc.targets import Target
 from minrpc.wire.requests import free_data
 from minrpc.wire.values import Handle, Module
@@ -127,7 +128,16 @@ def load_compiled(device: Session, compiled: Compiled, toolset: Toolset) -> Load
             module.get_function(START)()
         except HarnessError as error:
             raise error.add_context(stage=f"run the constructors of {compiled.name}") from None
-    return LoadedLibrary(device, compiled, image, program_facts(toolset.elf), module)
+    return LoadedLibrary(
+        device, compiled, image, program_facts(toolset.elf), module, lambda: _load_copier(device, toolset)
+    )
+
+
+def _load_copier(device: Session, toolset: Toolset) -> LoadedLibrary:
+    """A library that has only the function `COPY`."""
+    thunks = compile_text(thunk_source((), program_facts(toolset.elf).limits, copy=True), toolset)
+    compiled = Compiled(COPY, (thunks,), (), {}, Declarations(), start=False, key=thunks.parent.name)
+    return load_compiled(device, compiled, toolset)
 
 
 def _tell_owner(device: Session, name: str, image: Image) -> None:

@@ -104,7 +104,7 @@ class Memory(Protocol):
     def symbols(self) -> Any:  # noqa: ANN401 - Symbols, whose module this one is below of
         """Where what was linked is."""
 
-    def read(self, address: int, size: int) -> memoryview:
+    def read(self, address: int, size: int | None = None) -> Any:  # noqa: ANN401 - see CLibrary
         """Bytes of the device's memory."""
 
     def write(self, address: int, data: bytes) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from minrpc.client.array import RemoteArray
+from minrpc.errors import GuardError
 from minrpc.library.frame import Block, Frame
 from minrpc.library.pointer_types import (
     InMemory,
@@ -62,12 +63,13 @@ Place = tuple[Block, int] | int
 class Out:
     """An array that a function only writes: made by `out`, and filled in by the call.
 
-    array: what was written; None before the call.
+    array: what was written; None before the call. Of pointers it is an `Address`, or a list of several, with
+        None for a null pointer.
     """
 
     def __init__(self, shape: int | tuple[int, ...]) -> None:
         self.shape = (shape,) if isinstance(shape, int) else tuple(shape)
-        self.array: np.ndarray[Any, np.dtype[Any]] | None = None
+        self.array: np.ndarray[Any, np.dtype[Any]] | list[Address | None] | Address | None = None
 
     def __repr__(self) -> str:
         return f"out({self.shape[0] if len(self.shape) == 1 else self.shape})"
@@ -77,6 +79,8 @@ def out(shape: int | tuple[int, ...] = 1) -> Out:
     """For a pointer argument that is only written: an array of `shape` elements of the pointee's type.
 
     For `int16_t a[3][3]` both out(3), of rows, and out((3, 3)) give an array of 3 by 3.
+
+    For `x **handle` out() gives the pointer that was written, an `Address`, which other functions take.
 
     The call returns the array: by itself when the function has no result, else behind it in a tuple.
     """
@@ -149,6 +153,8 @@ class Placer:
             return Handle(value.address)
         if isinstance(value, Address):
             check_address(where, ctype, pointer, value)
+            if value >> 8 * pointer.size:
+                raise ValueError(f"{where}: {value!r} is no address of {8 * pointer.size} bits")
             return Handle(int(value))
         if type(value) is int and isinstance(strip(pointer.target), Void):
             return Handle(value)
@@ -216,10 +222,10 @@ class Placer:
         storage, base = storage_of(value)
         key = id(storage), base
         known = self._structs.get(key)
-        if known is not None and known.size == size_of(ctype):
+        size = max(size_of(ctype), len(bytes_of(value)))
+        if known is not None and known.size == size:
             known.written |= written
             return known
-        size = size_of(ctype)
         sent: dict[int, Place] = {}
 
         def receive(data: memoryview, frame: Frame, at: int) -> None:
@@ -265,6 +271,13 @@ class Placer:
         made = np.zeros(value.shape, dtype)
 
         def receive(data: memoryview, _frame: Frame, _base: int) -> None:
+            if isinstance(strip(pointer.target), Pointer):
+                found = [
+                    Address(one, pointer.target) if one else None
+                    for one in np.frombuffer(data, dtype).tolist()
+                ]
+                value.array = found[0] if value.shape == (1,) else found
+                return
             value.array = np.frombuffer(bytearray(data), made.dtype).reshape(made.shape)
 
         return self._frame.add(
@@ -301,7 +314,7 @@ class Placer:
         target = strip(pointer.target)
         if not isinstance(target, Void) and not (isinstance(target, Scalar) and target.size == 1):
             raise wrong(where, ctype, value)
-        mutable = isinstance(value, bytearray) and not is_const(pointer.target)
+        written = not is_const(pointer.target)
         held = value.encode("utf-8", "surrogateescape") if isinstance(value, str) else value
         # A text has its end, as in C.
         data = bytes(held) + (b"" if isinstance(value, bytearray) else b"\0")
@@ -309,6 +322,12 @@ class Placer:
         def receive(back: memoryview, _frame: Frame, _base: int) -> None:
             if isinstance(value, bytearray):
                 value[:] = back
+            elif back != data:
+                raise GuardError(
+                    f"{self._function} wrote to {name or 'text'}: {type(value).__name__} can't change",
+                    stage=f"call {self._function}",
+                    next_step="give a bytearray, which takes what is written",
+                )
 
         return self._frame.add(
             Block(
@@ -316,7 +335,7 @@ class Placer:
                 len(data),
                 8,
                 True,
-                mutable,
+                written,
                 lambda: data,
                 receive,
                 lambda offset: Within(value, offset) if offset else value,

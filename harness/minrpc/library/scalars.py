@@ -15,8 +15,10 @@ import numpy as np
 
 from minrpc.names import listed, near_or_all
 from minrpc.program.c_types import (
+    VOID,
     CType,
     Enumeration,
+    Pointer,
     Scalar,
     declaration,
     numpy_dtype,
@@ -28,6 +30,9 @@ from minrpc.program.c_types import (
 _FLOATS: Final = {2: "<e", 4: "<f", 8: "<d"}
 
 
+_ANY_POINTER: Final = Pointer(VOID, 8)
+
+
 class Shown:
     """A value whose repr says what it is."""
 
@@ -35,12 +40,17 @@ class Shown:
 
 
 class Address(int):
-    """An address on the device: what a function that returns a pointer gives. Pointers take it as it is."""
+    """An address on the device: what a function that returns a pointer gives. Pointers take it as it is.
+
+    `Address(0x40000000)`, without a type, is a `void *`: it fits any pointer, as in C.
+    """
 
     ctype: CType
 
-    def __new__(cls, value: int, ctype: CType) -> Address:
-        """`ctype`: the pointer's type."""
+    def __new__(cls, value: int, ctype: CType = _ANY_POINTER) -> Address:
+        """`ctype`: the pointer's type. Raises ValueError for a negative number."""
+        if value < 0:
+            raise ValueError(f"an address is not negative: {value:#x}")
         made = super().__new__(cls, value)
         made.ctype = ctype
         return made
@@ -148,6 +158,8 @@ def number_bytes(where: str, ctype: CType, value: object) -> bytes:
         return struct.pack(_FLOATS[size], to_float(where, ctype, value))
     if is_number(ctype):
         return (to_int(where, ctype, value) & ((1 << 8 * size) - 1)).to_bytes(size, "little")
+    if value_range(ctype) is not None:  # __int128
+        return (to_int(where, ctype, value) & ((1 << 8 * size) - 1)).to_bytes(size, "little")
     dtype = numpy_dtype(ctype)
     try:
         made = np.asarray(value, dtype.base)
@@ -162,7 +174,7 @@ def number_from(ctype: CType, data: bytes | bytearray | memoryview) -> Any:  # n
     """The value of a scalar's bytes."""
     if is_float(ctype):
         return struct.unpack(_FLOATS[size_of(ctype)], data)[0]
-    if not is_number(ctype):
+    if not is_number(ctype) and value_range(ctype) is None:
         return np.frombuffer(data, numpy_dtype(ctype))[0]
     limits = value_range(ctype)
     signed = limits is not None and limits[0] < 0

@@ -6,9 +6,10 @@ Errors name the place by `where`, such as "point.x", what is expected there, and
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import copy
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from reprlib import recursive_repr
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -94,8 +95,32 @@ class StructValue(Shown):
         set_(self, "_offset", offset)
         set_(self, "_typename", typename or record.tag or f"<anonymous {record.kind}>")
 
+    def __copy__(self) -> StructValue:
+        """Its members; what its pointers point to is the same."""
+        made = StructValue(self._record, typename=self._typename)
+        made._take(self, lambda reference: reference)
+        return made
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> StructValue:
+        """What its pointers point to is copied, too."""
+        known = memo.get(id(self))
+        if known is not None:
+            return cast(StructValue, known)
+        made = memo[id(self)] = StructValue(self._record, typename=self._typename)
+        made._take(self, lambda reference: copy.deepcopy(reference, memo))
+        return made
+
+    def _take(self, other: StructValue, reference_of: Callable[[object], object]) -> None:
+        data = bytes_of(other)
+        begin, end = other._offset, other._offset + len(data)
+        self._storage.data[:] = data
+        for at, reference in other._storage.references.items():
+            if begin <= at < end:
+                self._storage.references[at - begin] = reference_of(reference)
+        self._storage.came_back |= {at - begin for at in other._storage.came_back if begin <= at < end}
+
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - what C has
-        if name.startswith("__"):
+        if name.startswith("__") or name in StructValue.__slots__:
             raise AttributeError(name)
         return _load(self._storage, self._field(name), self._offset)
 
@@ -133,8 +158,12 @@ def record_of(value: StructValue) -> Record:
 
 
 def bytes_of(value: StructValue) -> bytes:
-    """Its bytes, pointers as they were last."""
-    return bytes(value._storage.data[value._offset : value._offset + value._record.size])
+    """Its bytes, pointers as they were last; with the elements of a flexible array at its end."""
+    size = value._record.size
+    last = strip(value._record.fields[-1].type) if value._record.fields else None
+    if isinstance(last, Array) and last.count is None and not value._offset:
+        size = len(value._storage.data)
+    return bytes(value._storage.data[value._offset : value._offset + size])
 
 
 def storage_of(value: StructValue) -> tuple[Storage, int]:
@@ -218,6 +247,8 @@ def _load(storage: Storage, member: Field, base: int) -> Any:  # noqa: ANN401 - 
             return Address(value, member.type) if value else None
         case Record() as record:
             return StructValue(record, storage, at)
+        case Array(element, None):
+            return _load_array(storage, element, (len(storage.data) - at) // size_of(element), at)
         case Array(element, count):
             return _load_array(storage, element, count or 0, at)
         case Void() | FunctionType():
@@ -297,7 +328,7 @@ def _store_record(storage: Storage, record: Record, at: int, where: str, value: 
     if not isinstance(value, StructValue) or value._record is not record:
         raise wrong(where, record, value)
     _forget(storage, at, record.size)
-    storage.data[at : at + record.size] = bytes_of(value)
+    storage.data[at : at + record.size] = bytes_of(value)[: record.size]
     for offset, reference in value._storage.references.items():
         inside = offset - value._offset
         if 0 <= inside < record.size:
@@ -317,6 +348,10 @@ def _store_array(storage: Storage, array: Array, at: int, where: str, ctype: CTy
         return
     if not isinstance(value, np.ndarray | list | tuple):
         raise wrong(where, ctype, value)
+    if array.count is None:  # Its elements lie behind the struct, in memory of their own.
+        count = len(value)
+        end = at + count * size_of(array.element)
+        storage.data += bytes(max(0, end - len(storage.data)))
     if len(value) != count:
         raise ValueError(f"{where}: expected {declaration(ctype)}, got {len(value)} elements")
     size = size_of(array.element)

@@ -171,6 +171,17 @@ static int copy(value *a, int *c, int n, value *r, int *rc, void *resource)
 	}
 	to = pointer(&a[0], c[0]);
 	from = pointer(&a[1], c[1]);
+	if ((((__UINTPTR_TYPE__)to | (__UINTPTR_TYPE__)from | (__UINTPTR_TYPE__)a[2].i) & 3) == 0) {
+		/* Registers are read and written by words. */
+		volatile unsigned int *words = (volatile unsigned int *)to;
+		volatile unsigned int *source = (volatile unsigned int *)from;
+
+		for (long long left = a[2].i; left > 0; left -= 4) {
+			*words++ = *source++;
+		}
+		*rc = 4;
+		return 0;
+	}
 	for (long long left = a[2].i; left > 0; left--) {
 		*to++ = *from++;
 	}
@@ -454,9 +465,8 @@ def _scalar(scalar: Scalar) -> str:
         case "float":
             return {4: "float", 8: "double"}.get(size, name)
         case "complex":
-            return {8: "_Complex float", 16: "_Complex double"}.get(
-                size, f"_Complex {name.removeprefix('complex ')}"
-            )
-    if name in ("long double", "__float128", "_Float128", "__fp16", "_Float16", "__bf16"):
+            if size in (8, 16):
+                return "_Complex float" if size == 8 else "_Complex double"
+    if name in ("__fp16", "_Float16", "__bf16"):
         return name
-    raise LayoutError(f"{name} can't be passed")
+    raise LayoutError(f"{name} can't be passed: Python has no number like it")

@@ -29,19 +29,22 @@ class Device(Session):
         self,
         sources: str | PathLike[str] | Sequence[str | PathLike[str]],
         *,
-        include: Sequence[str | PathLike[str]] = (),
-        flags: Sequence[str] = (),
-        defines: Mapping[str, object] | Sequence[str] = (),
-        libraries: Sequence[str | PathLike[str]] = (),
-        headers: Sequence[str | PathLike[str]] = (),
+        include: str | PathLike[str] | Sequence[str | PathLike[str]] = (),
+        flags: str | Sequence[str] = (),
+        defines: Mapping[str, object] | str | Sequence[str] = (),
+        libraries: str | PathLike[str] | Sequence[str | PathLike[str]] = (),
+        headers: str | PathLike[str] | Sequence[str | PathLike[str]] = (),
+        declare: str | Sequence[str] = (),
         firmware: Firmware | None = None,
     ) -> LoadedLibrary:
         """Compile C for this device, link it against what runs there, load it: each function is an attribute.
 
         sources: C, C++ without a runtime, assembler (.S), objects (.o), archives (.a).
         include: directories of headers. flags: behind those of the firmware. defines: names and values.
+            Either may be a text, such as "-O3 -funroll-loops".
         libraries: archives and objects that are linked where they are needed. headers: included before each
             source.
+        declare: prototypes of functions that are written in assembler, "int f(int)", or headers with them.
         firmware: what runs on the device, where it was not started from here.
 
         Raises CompileError with the compiler's output, LinkError, LoadError, DeviceMemoryError; the session
@@ -50,7 +53,13 @@ class Device(Session):
         from minrpc import library
 
         given = library.Sources.of(
-            sources, include=include, flags=flags, defines=defines, libraries=libraries, headers=headers
+            sources,
+            include=include,
+            flags=flags,
+            defines=defines,
+            libraries=libraries,
+            headers=headers,
+            declare=declare,
         )
         return library.load(self, given, firmware=firmware)
 

@@ -183,6 +183,9 @@ class Declarations:
 
 VOID: Final = Void()
 
+# Bytes of the numbers that numpy has, by its letter, where they are not those of integers.
+_NUMPY_SIZES: Final = {"f": (2, 4, 8), "c": (8, 16), "?": (1,)}
+
 
 def strip(ctype: CType) -> CType:
     """The type itself, without typedefs and qualifiers."""
@@ -277,7 +280,7 @@ def numpy_dtype(ctype: CType) -> np.dtype[Any]:
             letter = {"int": "i", "uint": "u", "float": "f", "bool": "?", "complex": "c"}.get(kind)
             if kind == "char":
                 letter = "i" if signed else "u"
-            if letter is not None and not (letter == "f" and size not in (2, 4, 8)):
+            if letter is not None and size in _NUMPY_SIZES.get(letter, (1, 2, 4, 8)):
                 return np.dtype("?" if letter == "?" else f"<{letter}{size}")
         case Enumeration(_, size, signed):
             return np.dtype(f"<{'i' if signed else 'u'}{size}")

@@ -68,7 +68,10 @@ _ASSEMBLER: Final = 0x8001  # DW_LANG_Mips_Assembler, also of others
 _C_LANGUAGES: Final = frozenset({0x01, 0x02, 0x0C, 0x1D, 0x2C})
 
 
-UNTYPED: Final = "it is written in assembler, which has no prototypes: call it from a C file beside it"
+UNTYPED: Final = (
+    "it is written in assembler, which has no prototypes: "
+    "give `declare=` a prototype or a header, or call it from a C file beside it"
+)
 """Why a function can't be called whose types nothing tells."""
 
 OVERLOADED: Final = 'it is overloaded: call the one that is meant by an extern "C" function beside it'

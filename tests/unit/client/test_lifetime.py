@@ -35,6 +35,36 @@ def test_free_is_sent_before_the_next_request(bench: Bench) -> None:
     assert freed(bench) == 1
 
 
+def test_a_view_has_the_memory_of_its_array_and_ends_with_it(bench: Bench) -> None:
+    array = bench.device.array(np.arange(6, dtype=np.int16).reshape(3, 2))
+    view = array.view("int32")
+    assert (view.shape, view.address) == ((3, 1), array.address)
+    np.testing.assert_array_equal(view.numpy(), np.arange(6, dtype=np.int16).reshape(3, 2).view(np.int32))
+    assert array.view("uint8", 12).numpy().tolist()[:4] == [0, 0, 1, 0]
+    for wrong in ("int64", ("int32", 2)):
+        with pytest.raises(ValueError, match="has 12 bytes"):
+            array.view(*((wrong,) if isinstance(wrong, str) else wrong))
+    del array
+    gc.collect()
+    assert view.numpy().size == 3
+    again = view.view("int16")
+    view.free()
+    assert again.freed
+    del view, again
+    gc.collect()
+    bench.device.connect()
+    assert bench.model.memory == {}
+    assert freed(bench) == 1
+
+
+def test_an_array_that_is_freed_ends_its_views(bench: Bench) -> None:
+    array = bench.device.array(np.arange(4, dtype=np.uint8))
+    view = array.view("int32")
+    array.free()
+    with pytest.raises(ValueError, match="has been freed"):
+        view.numpy()
+
+
 def test_the_end_of_a_with_block_frees(bench: Bench) -> None:
     with bench.device.array(np.zeros(4, np.int8)) as array:
         assert array.numpy().sum() == 0

@@ -11,7 +11,9 @@ import pytest
 from minrpc.client.rpc import RpcClient
 from minrpc.errors import GuardError
 from minrpc.library.arguments import plan_call
+from minrpc.library.placing import out
 from minrpc.library.quick import quick_call
+from minrpc.library.scalars import Address
 
 from tests.unit.library.host_library import HostLibrary
 
@@ -19,6 +21,13 @@ SOURCE = """
 void copy(const short *x, short *y, int n) { for (int i = 0; i < n; i++) y[i] = x[i]; }
 void put(signed char *y, int at) { y[at] = 1; }
 void take(unsigned long long x) { (void)x; }
+int upper(char *s) { int n = 0; for (; *s; s++) if (*s >= 'a') { *s -= 32; n++; } return n; }
+static int made;
+int create(int **p, int value) { made = value; *p = &made; return 3; }
+int two(int **p) { p[0] = 0; p[1] = &made; return 4; }
+int look(const int *p) { return *p; }
+__int128 wide(__int128 x, unsigned __int128 y) { return 2 * x + (__int128)y; }
+long double longer(long double x) { return x; }
 unsigned long long same(unsigned long long x) { return x; }
 """
 
@@ -74,3 +83,47 @@ def test_a_number_that_needs_another_form_needs_a_plan(library: HostLibrary) -> 
     assert quick(((1 << 63) - 1,), nobody) == [(1 << 63) - 1]
     for number in (1 << 63, (1 << 64) - 1, -1, True, 1.0):
         assert quick((number,), nobody) is None
+
+
+@pytest.mark.parametrize("text", [b"abc", "abc"])
+def test_what_is_written_to_a_text_that_can_not_change_is_an_error(
+    library: HostLibrary, text: bytes | str
+) -> None:
+    with pytest.raises(GuardError, match=f"upper wrote to s: {type(text).__name__} can't change"):
+        library.call("upper", text)
+    assert library.call("upper", text.upper()) == 0
+    held = bytearray(b"abc\0")
+    assert library.call("upper", held) == 3
+    assert held == b"ABC\0"
+
+
+def test_a_pointer_that_is_written_is_an_address_for_other_functions(library: HostLibrary) -> None:
+    result, handle = library.call("create", out(), 42)
+    assert result == 3
+    assert repr(handle).startswith("(int *)0x")
+    assert library.call("look", handle) == 42
+    assert library.call("two", out(2)) == (4, [None, handle])
+
+
+def test_an_address_without_a_type_fits_any_pointer_and_no_smaller_one(library: HostLibrary) -> None:
+    handle = library.call("create", out(), 7)[1]
+    assert library.call("look", Address(int(handle))) == 7
+    with pytest.raises(ValueError, match="is no address of 64 bits"):
+        library.call("look", Address(1 << 64))
+    with pytest.raises(ValueError, match="an address is not negative"):
+        Address(-1)
+
+
+@pytest.mark.parametrize("number", [0, -1, 1 << 126, -(1 << 126) + 5])
+def test_integers_of_128_bits(library: HostLibrary, number: int) -> None:
+    due = (2 * number + ((1 << 128) - 1)) % (1 << 128)
+    got = library.call("wide", number, (1 << 128) - 1)
+    assert got % (1 << 128) == due
+    assert -(1 << 127) <= got < 1 << 127
+    with pytest.raises(ValueError, match="out of its range"):
+        library.call("wide", 1 << 127, 0)
+
+
+def test_long_double_is_refused_with_the_reason(library: HostLibrary) -> None:
+    with pytest.raises(TypeError, match="long double can't be passed: Python has no number like it"):
+        library.call("longer", 1.0)

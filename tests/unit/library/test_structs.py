@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 import pytest
 from minrpc.library.structs import StructValue, bytes_of, make_struct
-from minrpc.program.c_types import Field, Pointer, Record, Scalar
+from minrpc.program.c_types import Array, Field, Pointer, Record, Scalar
 
 INT = Scalar("int", 4, "int")
 UNSIGNED = Scalar("unsigned int", 4, "uint")
@@ -71,3 +73,41 @@ def test_a_struct_inside_is_copied_with_its_own_pointers_alone() -> None:
     assert target(other, "b") is y
     other.a = made.b
     assert target(other, "a") is y
+
+
+def test_a_copy_has_its_own_members_and_a_deep_one_its_own_arrays() -> None:
+    x = np.arange(3, dtype=np.int32)
+    two = make_struct(TWO, "two", {"a": {"p": x}})
+    shallow, deep = copy.copy(two), copy.deepcopy(two)
+    for made in (shallow, deep, copy.copy(two.a)):
+        assert repr(made).startswith(("two(", "one("))
+    assert shallow.a.p is x
+    assert deep.a.p is not x
+    np.testing.assert_array_equal(deep.a.p, x)
+    shallow.a.p = None
+    assert two.a.p is x
+    assert copy.copy(two.a).p is x
+    assert copy.copy(two.b).p is None
+
+
+def test_a_deep_copy_of_a_ring_is_a_ring() -> None:
+    one = make_struct(ONE, "one", {})
+    one.p = one
+    made = copy.deepcopy(one)
+    assert made.p is made
+    assert one.p is one
+
+
+FLEXIBLE = Record(
+    "struct", "line", 8, complete=True, fields=(Field("n", INT, 0), Field("tail", Array(INT, None), 8))
+)
+
+
+def test_the_elements_of_a_flexible_array_lie_behind_the_struct() -> None:
+    made = make_struct(FLEXIBLE, "line", {"n": 2, "tail": [5, -1]})
+    assert bytes_of(made) == np.array([2, 0, 5, -1], np.int32).tobytes()
+    assert made.tail.tolist() == [5, -1]
+    made.tail[1] = 7
+    assert copy.copy(made).tail.tolist() == [5, 7]
+    empty = make_struct(FLEXIBLE, "line", {"n": 0})
+    assert (len(bytes_of(empty)), empty.tail.tolist()) == (8, [])

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a person writes of sources: lists, and texts where lists would be one word."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from minrpc.errors import ConfigurationError
+from minrpc.library import Sources
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    path = tmp_path / "one.c"
+    path.write_text("")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("given", "flags"),
+    [
+        ("-O3", ("-O3",)),
+        ("-O3 -DNAME='a b'", ("-O3", "-DNAME=a b")),
+        (["-O3", "-g"], ("-O3", "-g")),
+        ("", ()),
+    ],
+)
+def test_flags(source: Path, given: str | list[str], flags: tuple[str, ...]) -> None:
+    assert Sources.of(source, flags=given).flags == flags
+
+
+@pytest.mark.parametrize(
+    ("given", "defines"),
+    [
+        ("X=1", ("X=1",)),
+        ("-DX=1 Y", ("X=1", "Y")),
+        (["X=1", "-DY"], ("X=1", "Y")),
+        ({"X": 1, "Y": "2"}, ("X=1", "Y=2")),
+    ],
+)
+def test_defines(source: Path, given: str | list[str], defines: tuple[str, ...]) -> None:
+    assert Sources.of(source, defines=given).defines == defines
+
+
+def test_a_path_stands_for_a_list_of_it(source: Path, tmp_path: Path) -> None:
+    made = Sources.of(str(source), include=str(tmp_path), headers=source, declare="int f(int)")
+    assert (made.files, made.include, made.headers) == ((source,), (tmp_path,), (source,))
+    assert made.declare == ("int f(int)",)
+
+
+def test_an_open_quote_is_told(source: Path) -> None:
+    with pytest.raises(ConfigurationError, match="No closing quotation"):
+        Sources.of(source, flags="-DX='a")
