@@ -21,10 +21,10 @@ from minrpc.cli.source_options import (
     told_if_unfit,
 )
 from minrpc.client import RemoteModule
-from minrpc.counters import QemuCounters
-from minrpc.counters.image import Image
+from minrpc.counters import counters_for
 from minrpc.counters.profile import CALLING, Profile, profile_call
 from minrpc.counters.profile_files import callgrind, flame_graph, speedscope
+from minrpc.cycles.core import core_or_reason
 from minrpc.errors import ConfigurationError, MissingError
 from minrpc.firmware import Firmware, build
 from minrpc.host.deadline import Deadline
@@ -45,6 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("function", metavar="FUNC", help="a function of the firmware's system library, or of --source")
     add_call_options(add)
+    add("--by", choices=("instructions", "cycles"), default="instructions", help="cycles are an estimate")
     add("--top", type=int, default=_TOP, metavar="N", help=f"rows of each table (default {_TOP})")
     add("--annotate", metavar="FUNC", help="show the source of this function, with counts beside it")
     add("--flame", type=Path, metavar="FILE.svg", help="draw a flame graph")
@@ -68,7 +69,8 @@ def main(arguments: argparse.Namespace) -> int:
     firmware = build(target)
     total = Deadline("profile", options.total_timeout_s)
     with ExitStack() as stack:
-        counters = QemuCounters(Image(firmware.elf), flow=True)
+        core, reason = core_or_reason(target.platform.core) if arguments.by == "cycles" else (None, "")
+        counters = counters_for(firmware.elf, flow=True, core=core, no_cycles=reason)
         running = stack.enter_context(start(firmware, counters=counters, total=total))
         device = stack.enter_context(connect(running, total=total))
         library: RemoteModule | LoadedLibrary = device.system_lib()
@@ -76,7 +78,9 @@ def main(arguments: argparse.Namespace) -> int:
             sources = sources_from(arguments, arguments.source)
             library = load_with(arguments.function, device, sources, stack)
         with told_if_unfit(arguments.source):
-            profile = profile_call(library, counters, arguments.function, to_device(device, plan))
+            profile = profile_call(
+                library, counters, arguments.function, to_device(device, plan), arguments.by
+            )
     call = f"{arguments.function}({', '.join(map(str, plan))})"
     print("\n".join(_text(profile, call, target.name, firmware, arguments.top)))
     if arguments.annotate:
@@ -107,7 +111,10 @@ def _only(targets: list[Target], named: tuple[str, ...]) -> Target:
 
 def _text(profile: Profile, call: str, platform: str, firmware: Firmware, top: int) -> Iterator[str]:
     total = profile.total
-    yield f"{call} on {platform}: {total:,} instructions"
+    most = f" to {total + profile.spread:,}" if profile.spread else ""
+    yield f"{call} on {platform}: {total:,}{most} {profile.unit}"
+    if profile.estimate:
+        yield f"  {profile.estimate}"
     yield ""
     yield f"  {'own':>12} {'':>6} {'with callees':>13} {'calls':>9}  function"
     functions = profile.called.rows()

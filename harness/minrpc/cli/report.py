@@ -24,7 +24,6 @@ from minrpc.cli.source_options import (
     told_if_unfit,
 )
 from minrpc.client import RemoteModule
-from minrpc.counters import counters_for
 from minrpc.counters.profile import CALLING, Profile, profile_call
 from minrpc.errors import ConfigurationError
 from minrpc.firmware import Firmware, build
@@ -40,7 +39,7 @@ from minrpc.publish.limits import broken_limits, idle_limits, unchecked_limits
 from minrpc.publish.markdown_page import markdown_page
 from minrpc.publish.provenance import about_here, code_compiler, firmware_record, platform_facts
 from minrpc.publish.run import CallProfile, PlatformPart, Run, run_of
-from minrpc.running import start
+from minrpc.running import all_counters, start
 from minrpc.sizes import program_sizes
 from minrpc.targets import Target
 from minrpc.targets.limits import load_limits
@@ -168,7 +167,7 @@ def _measure(
     counts = target.platform.starts == "qemu" and firmware is not None
     print(f"{target.name}: measured", file=sys.stderr, flush=True)
     with ExitStack() as stack:
-        counters = counters_for(firmware.elf, flow=True, memory=True) if firmware and counts else None
+        counters = all_counters(firmware) if firmware and counts else None
         running = stack.enter_context(start(firmware or target, counters=counters, total=total))
         device = stack.enter_context(connect(running, total=total))
         given = to_device(device, plan)

@@ -16,7 +16,7 @@ from minrpc.client.timing import EvaluatorOptions
 from minrpc.errors import ConfigurationError, DialectError, HarnessError, RemoteError
 from minrpc.timing import Measurement, Overhead
 from minrpc.timing.clock import DeviceClock
-from minrpc.timing.measurement import MemoryUse, Sample, parse_samples
+from minrpc.timing.measurement import MOST, MemoryUse, Sample, parse_samples
 from minrpc.wire.requests import free_handle
 from minrpc.wire.values import CPU, Function, Module, TypeCode
 
@@ -63,6 +63,8 @@ class Counted:
         every = device_counters(rpc)
         own = {one.name: one.bits for one in every.values() if one.name not in PEAKS}
         wanted = [*outside, *(name for name, bits in own.items() if bits)] if names == "all" else names
+        _check_refused(wanted, source)
+        wanted = _with_both_ends(wanted, outside)
         _check_names(wanted, outside, own)
         peaks = _peaks(every, outside) if memory else ()
         if memory and not peaks:
@@ -96,6 +98,21 @@ class Counted:
         """Counters of the device that may have gone round: as a rule none counts more than the clock."""
         longest = max(sample.cycles for sample in samples)
         return tuple(name for name, bits in self.device.items() if bits < 64 and longest >> bits)
+
+
+def _check_refused(wanted: Sequence[str], source: Counters | None) -> None:
+    for name in wanted:
+        if source and name in source.refused:
+            raise ConfigurationError(
+                f"{name} can't be had here: {source.refused[name]}", next_step="count instructions"
+            )
+
+
+def _with_both_ends(wanted: Sequence[str], outside: Sequence[str]) -> Sequence[str]:
+    """An estimate has both ends: the least and the most."""
+    if "cycles" not in wanted or MOST not in outside:
+        return wanted
+    return list(dict.fromkeys([*wanted, MOST]))
 
 
 def _check_names(wanted: Sequence[str], outside: Sequence[str], own: Mapping[str, int]) -> None:
@@ -167,9 +184,11 @@ class Measurer:
         measured = self._in_groups(counted.asked_of_device, args, self._measure)
         if counted.source and counted.names:
             # Those of the first group: it is the one whose times are kept.
-            batches = counted.source.of_batches(before)
+            batches = counted.source.of_batches(before, counted.names)
             ran = sum(sample.batches for sample in measured.samples)
             measured = counted.added_to(measured, batches[:ran])
+            if "cycles" in counted.names:
+                measured = replace(measured, estimate=counted.source.estimate)
         if unmasked is not None:
             _require_whole(measured, unmasked)
         if not counted.asked_of_device:

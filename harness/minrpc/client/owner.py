@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
@@ -49,8 +49,17 @@ class Counters(Protocol):
     ) -> None:
         """Code was loaded, `size` bytes at `base`: address and bytes of its functions by name, its ELF."""
 
-    def of_batches(self, since: int) -> list[dict[str, int]]:
-        """The counters of each timed batch from number `since` on, the oldest first, by name."""
+    @property
+    def refused(self) -> Mapping[str, str]:
+        """Names of what it can't count here, though it can elsewhere, and why."""
+
+    @property
+    def estimate(self) -> str:
+        """Where its "cycles" are from, and how far they were from hardware's: a line; "" without them."""
+
+    def of_batches(self, since: int, names: Sequence[str] | None = None) -> list[dict[str, int]]:
+        """The counters of each timed batch from number `since` on, the oldest first, by name: those of
+        `names`, or all."""
 
 
 class Owner(Protocol):

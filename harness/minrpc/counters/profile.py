@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The profile of one call: what it executed, by function, by source line and by who called whom. Exact."""
+"""The profile of one call: what it executed, by function, by source line and by who called whom. Exact.
+
+The same with cycles for instructions: those are an estimate.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +10,12 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final, Protocol
+from typing import Any, Final, Literal, Protocol
 
 from minrpc.counters.call_tree import CallTree, Row
 from minrpc.counters.image import Image
 from minrpc.counters.qemu_counters import Counts, QemuCounters
-from minrpc.errors import HarnessError
+from minrpc.errors import ConfigurationError, HarnessError
 from minrpc.program.lines import Line
 
 INTERRUPTS: Final = "(interrupts)"
@@ -20,21 +23,28 @@ CALLING: Final = "(calling it)"
 """What it takes to call the function: the evaluator, and the conversion of arguments."""
 
 
+Unit = Literal["instructions", "cycles"]
+
+
 @dataclass(frozen=True)
 class Profile:
-    """One call's instructions, the evaluator's own call of the function among them.
+    """One call's instructions, or estimated cycles; the evaluator's own call of the function is among them.
 
-    tree, counts: the same instructions, by who called whom and by address.
+    tree, counts: the same instructions or cycles, by who called whom and by address.
+    unit: which of them. estimate: where cycles are from, a line. spread: how many more all of them may be.
     """
 
     name: str
     image: Image
     tree: CallTree
     counts: Counts
+    unit: Unit = "instructions"
+    estimate: str = ""
+    spread: int = 0
 
     @property
     def total(self) -> int:
-        """Instructions in all."""
+        """All of them."""
         return self.counts.total
 
     @cached_property
@@ -95,17 +105,36 @@ class Measures(Protocol):
     ) -> Callable[..., Any]: ...
 
 
-def profile_call(lib: Measures, counters: QemuCounters, name: str, arguments: Sequence[object]) -> Profile:
+def profile_call(
+    lib: Measures, counters: QemuCounters, name: str, arguments: Sequence[object], by: Unit = "instructions"
+) -> Profile:
     """The profile of one call of `name`, after as many as warm it up; the device was started with `counters`.
 
-    Raises as a call does, and HarnessError when the counts contradict each other.
+    by: "cycles" takes counters that have a core.
+
+    Raises as a call does, HarnessError when the counts contradict each other, ConfigurationError for cycles
+    that can't be had.
     """
+    if by == "cycles" and counters.core is None:
+        raise ConfigurationError(
+            f"cycles can't be had here: {counters.refused.get('cycles', 'the counters have no core')}",
+            next_step="profile by instructions",
+        )
     measurer = lib.measure(name, number=1, repeat=1)
     # What measuring costs is measured with the first, in batches of its own.
     measurer(*arguments)
-    tree, counts = counters.call_tree(), counters.in_windows()
+    tree, counts, spread = _so_far(counters, by)
     measurer(*arguments)
     image = counters.image.as_of_now()
-    profile = Profile(name, image, counters.call_tree() - tree, counters.in_windows() - counts)
+    all_trees, all_counts, all_spread = _so_far(counters, by)
+    estimate = counters.estimate if by == "cycles" else ""
+    profile = Profile(name, image, all_trees - tree, all_counts - counts, by, estimate, all_spread - spread)
     profile.check()
     return profile
+
+
+def _so_far(counters: QemuCounters, by: Unit) -> tuple[CallTree, Counts, int]:
+    if by == "instructions":
+        return counters.call_tree(), counters.in_windows(), 0
+    by_address, spread = counters.cycles_in_windows()
+    return counters.cycle_tree(), Counts(by_address), spread

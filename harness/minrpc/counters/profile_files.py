@@ -24,7 +24,7 @@ def callgrind(profile: Profile, source: Callable[[str], Path] = Path) -> str:
     counts tell who called, not from which line.
     """
     text = ["# callgrind format", "version: 1", "creator: minrpc", f"cmd: {profile.name}"]
-    text += ["positions: line", "events: Instructions", f"summary: {profile.total}", ""]
+    text += ["positions: line", f"events: {profile.unit.capitalize()}", f"summary: {profile.total}", ""]
     places = _places(profile)
     arcs = _arcs(profile.tree)
     costs = _by_function(profile)

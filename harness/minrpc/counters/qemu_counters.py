@@ -11,7 +11,7 @@ from __future__ import annotations
 import mmap
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from pathlib import Path
 from types import TracebackType
@@ -23,10 +23,12 @@ import numpy.typing as npt
 from minrpc.counters.call_tree import CallTree
 from minrpc.counters.image import Code, Image, LoadedCode, Region
 from minrpc.counters.plugin_build import plugin_for
+from minrpc.cycles.core import NOTHING, Core, Span
+from minrpc.cycles.estimate import Block, CycleModel, Edge, Passage
 from minrpc.errors import ConfigurationError, HarnessError
 from minrpc.program import CodeRange
 
-_LAYOUT: Final = 6
+_LAYOUT: Final = 7
 _MAX_EDGES: Final = 16
 _MAX_REGIONS: Final = 16
 _WINDOWS: Final = 65536
@@ -35,6 +37,10 @@ _BLOCKS: Final = 1 << 18
 _MEMBERS: Final = 1 << 22
 _STEPS: Final = 1 << 20
 _CHECKPOINTS: Final = 1 << 20
+# Bytes of the blocks' code, edges between blocks, and entries of the ring of edges that windows took.
+_CODE: Final = 1 << 24
+_EDGES: Final = 1 << 19
+_TAKEN: Final = 1 << 21
 CHECKPOINT: Final = 4096
 """Steps of a trace from one checkpoint to the next."""
 # Of code that is loaded while QEMU runs: blocks of memory, functions, and instructions that have a counter.
@@ -54,13 +60,21 @@ _NODE: Final = np.dtype(
 _BLOCK: Final = np.dtype(
     [
         *((name, "<u8") for name in ("runs", "runs_in_windows", "jumps_in_windows", "last")),
+        *((name, "<u8") for name in ("start", "code", "size")),
         *((name, "<u4") for name in ("first", "instructions")),
     ]
 )
+_EDGE: Final = np.dtype(
+    [
+        *((name, "<u4") for name in ("left", "entered", "size", "passage")),
+        *((name, "<u8") for name in ("node", "times_in_windows")),
+    ]
+)
+_TIMES: Final = np.dtype([(name, "<u8") for name in ("edge", "times")])
 _CONTROL: Final = np.dtype(
     [
         ("layout", "<u8"),
-        ("sizes", "<u8", 7),
+        ("sizes", "<u8", 9),
         *((name, "<u8") for name in ("ranges_at", "ranges", "opens", "closes", "windows_at", "windows_max")),
         *((name, "<u8") for name in ("counters", "parts_at", "parts_in_windows_at", "blocks_at")),
         *((name, "<u8") for name in ("blocks_max", "members_at", "members_max", "slow_from", "slow_to")),
@@ -70,9 +84,11 @@ _CONTROL: Final = np.dtype(
         *((name, "<u8") for name in ("nodes_at", "nodes_max", "regions")),
         ("region", _REGION, _MAX_REGIONS),
         *((name, "<u8") for name in ("cache_line", "cache_sets", "cache_ways", "stack_low", "stack_high")),
-        *((name, "<u8") for name in ("loaded", "trace_at", "trace_max", "checkpoints_at", "checkpoints_max")),
+        *((name, "<u8") for name in ("loaded", "code_at", "code_max", "edges_at", "edges_max")),
+        *((name, "<u8") for name in ("taken_at", "taken_max")),
+        *((name, "<u8") for name in ("trace_at", "trace_max", "checkpoints_at", "checkpoints_max")),
         *((name, "<u8") for name in ("trace_from", "traced", "trace_hash", "nodes", "blocks", "members")),
-        *((name, "<u8") for name in ("full", "windows")),
+        *((name, "<u8") for name in ("code", "edges", "taken", "full", "windows")),
     ]
 )
 # The counter that is no single instruction's comes first.
@@ -88,7 +104,7 @@ _WINDOW: Final = np.dtype(
         *((name, "<u8") for name in ("instructions", "branches", "loads", "stores", "load_bytes")),
         *((name, "<u8") for name in ("store_bytes", "unaligned", *(f"{kind}_accesses" for kind in _KINDS))),
         ("cache_misses", "<u8"),
-        *((name, "<u8") for name in ("stack_first", "stack_lowest")),
+        *((name, "<u8") for name in ("stack_first", "stack_lowest", "first_taken", "edges_taken")),
     ]
 )
 _MEMORY_COUNTERS: Final = {
@@ -96,10 +112,16 @@ _MEMORY_COUNTERS: Final = {
     **dict.fromkeys(("load_bytes", "store_bytes"), "bytes"),
     **dict.fromkeys(("unaligned", *(f"{kind}_accesses" for kind in _KINDS), "cache_misses"), ""),
 }
+# Estimated: at least, and at the most.
+_CYCLES: Final = ("cycles", "cycles_most")
 # As the plugin compares them with those of its own structures.
-_SIZES: Final = [one.itemsize for one in (_CONTROL, _RANGE, _FUNCTION, _NODE, STEP, _WINDOW, _BLOCK)]
-_LOOK_AT_FLOW, _LOOK_AT_MEMORY = 1, 2
+_SIZES: Final = [
+    structure.itemsize
+    for structure in (_CONTROL, _RANGE, _FUNCTION, _NODE, STEP, _WINDOW, _BLOCK, _EDGE, _TIMES)
+]
+_LOOK_AT_FLOW, _LOOK_AT_MEMORY, _LOOK_AT_EDGES = 1, 2, 4
 _MACHINES: Final = {"EM_ARM": 1, "EM_RISCV": 2, "EM_386": 3, "EM_X86_64": 3}
+_INSTRUCTION_SETS: Final = {"thumb": ("EM_ARM", False), "riscv32": ("EM_RISCV", False)}
 _PAGE: Final = 4096
 NO_FUNCTION: Final = 2**32 - 1
 
@@ -204,6 +226,8 @@ class QemuCounters:
 
     flow: branches are counted too, and who calls whom.
     memory: loads and stores are, what they go to, and the misses of `cache`.
+    core: the core whose cycles are estimated, from how often each block of code was left for each other; the
+        flow is looked at for that. no_cycles: why there is none, for a person.
     trace: the last timed batch is hashed step by step, and up to a million of its steps are kept.
     slow: a function each of whose instructions takes the host 50 us longer, or more. In the interrupt that
         receives, that lets what waits to be received arrive all at once.
@@ -217,6 +241,8 @@ class QemuCounters:
         *,
         flow: bool = False,
         memory: bool = False,
+        core: Core | None = None,
+        no_cycles: str = "",
         cache: Cache | None = None,
         trace: bool = False,
         slow: str | None = None,
@@ -227,7 +253,13 @@ class QemuCounters:
         self._loaded_names: list[str] = []
         self.unknown_code = 0
         self.cache = cache or Cache()
-        self._flow, self._memory, self._trace = flow or trace, memory or trace, trace
+        self._flow, self._memory, self._trace = flow or trace or core is not None, memory or trace, trace
+        if core and (self.image.machine, self.image.wide) != _INSTRUCTION_SETS[core.instruction_set]:
+            raise ConfigurationError(
+                f"{core.title} has another instruction set than the program", next_step="name another core"
+            )
+        self.core, self._no_cycles = core, no_cycles
+        self._cycles = CycleModel(core) if core else None
         self._slow = self._range_of(slow) if slow else (0, 0)
         self._fd = os.memfd_create("minrpc-counters")
         try:
@@ -278,16 +310,33 @@ class QemuCounters:
         """What is counted of each timed batch, and its unit."""
         return {
             "instructions": "",
+            **dict.fromkeys(_CYCLES if self.core else (), "cycles"),
             **({"branches": ""} if self._flow else {}),
             **(_MEMORY_COUNTERS if self._memory else {}),
             **({"stack_bytes": "bytes"} if self._memory and self.image.stack[1] else {}),
         }
 
-    def of_batches(self, since: int) -> list[dict[str, int]]:
-        """The counters of each timed batch from number `since` on, the oldest first, by name."""
+    @property
+    def refused(self) -> Mapping[str, str]:
+        """What can't be counted here though another device's counters do, and why."""
+        return {} if self.core or not self._no_cycles else dict.fromkeys(_CYCLES, self._no_cycles)
+
+    @property
+    def estimate(self) -> str:
+        """Where cycles are from, and how far they were from hardware's: a line; "" without them."""
+        return self.core.about if self.core else ""
+
+    def of_batches(self, since: int, names: Sequence[str] | None = None) -> list[dict[str, int]]:
+        """The counters of each timed batch from number `since` on, the oldest first, by name.
+
+        names: those that are wanted; by default all. Raises HarnessError where there was no room to keep what
+        cycles are made of, ConfigurationError where code has no cycles.
+        """
+        names = list(self.names) if names is None else names
+        cycles = self._cycles_of_batches(since) if {*names} & {*_CYCLES} else []
         return [
-            {name: _stack(window) if name == "stack_bytes" else int(window[name]) for name in self.names}
-            for window in self.window_counts(since)
+            {name: _value(name, window, cycles[number] if cycles else NOTHING) for name in names}
+            for number, window in enumerate(self.window_counts(since))
         ]
 
     def executed(self) -> Counts:
@@ -332,6 +381,58 @@ class QemuCounters:
     def keep_trace_from(self, step: int) -> None:
         """Keep the steps of the next timed batches from this one on."""
         self._control["trace_from"] = step
+
+    def cycles_in_windows(self) -> tuple[dict[int, int], int]:
+        """Estimated cycles of timed batches since QEMU's start, by the instruction's address: the least that
+        they may be. And by how much all of them together may be more.
+
+        Raises as `of_batches` does.
+        """
+        times = self._edge_times()
+        model = self._learned()
+        return model.by_address(times), model.spread(times)
+
+    def cycle_tree(self) -> CallTree:
+        """As `call_tree` with estimated cycles for instructions, the least that they may be. Raises as
+        `of_batches` does."""
+        times = self._edge_times()
+        own = self._learned().by_node(times, int(self._control["nodes"]))
+        return replace(self.call_tree(), own=own)
+
+    def _edge_times(self) -> npt.NDArray[np.int64]:
+        self._check_room()
+        return self._edges["times_in_windows"][: int(self._control["edges"])].astype(np.int64)
+
+    def _cycles_of_batches(self, since: int) -> list[Span]:
+        self._check_room()
+        windows = self.window_counts(since)
+        if len(windows) and int(self._control["taken"]) - int(windows["first_taken"][0]) > _TAKEN:
+            raise HarnessError(
+                "there is no room to keep what so many batches executed",
+                next_step="time fewer repeats, or less code in a batch",
+            )
+        rows = windows[["first_taken", "edges_taken"]].tolist()
+        model = self._learned()
+        taken = (self._taken[np.arange(first, first + count) % _TAKEN] for first, count in rows)
+        return [model.total(part["edge"].astype(np.int64), part["times"].astype(np.int64)) for part in taken]
+
+    def _learned(self) -> CycleModel:
+        """The model, of all edges that there are."""
+        assert self._cycles is not None, "the counters have a core"
+        names = ["left", "entered", "size", "passage", "node"]
+        edges = self._edges[self._cycles.edges : int(self._control["edges"])][names].tolist()
+        self._cycles.learn(
+            [
+                Edge(left, entered, size, Passage(passage), node)
+                for left, entered, size, passage, node in edges
+            ],
+            self._block,
+        )
+        return self._cycles
+
+    def _block(self, number: int) -> Block:
+        start, at, size = self._blocks[number][["start", "code", "size"]].tolist()
+        return Block(start, self._code[at : at + size].tobytes())
 
     def call_tree(self) -> CallTree:
         """Who called whom in timed batches, since QEMU's start; without `flow` it is empty."""
@@ -385,6 +486,9 @@ class QemuCounters:
             "nodes": (_NODES, _NODE),
             "trace": (_STEPS * self._trace, STEP),
             "checkpoints": (_CHECKPOINTS * self._trace, np.dtype("<u8")),
+            "code": (_CODE * (self.core is not None), np.dtype("u1")),
+            "edges": (_EDGES * (self.core is not None), _EDGE),
+            "taken": (_TAKEN * (self.core is not None), _TIMES),
         }
         sizes = [_rounded(count * dtype.itemsize) for count, dtype in layout.values()]
         *places, size = accumulate(sizes, initial=_PAGE)
@@ -402,6 +506,7 @@ class QemuCounters:
         self._blocks, self._members = arrays["blocks"], arrays["members"]
         self._functions = arrays["functions"]
         self._steps, self._checkpoints = arrays["trace"], arrays["checkpoints"]
+        self._code, self._edges, self._taken = arrays["code"], arrays["edges"], arrays["taken"]
         self._ranges[: len(code)] = [
             (one.base, one.size, self.image.shift, first)
             for one, first in zip(code, self._first_slots, strict=False)
@@ -415,7 +520,11 @@ class QemuCounters:
         control["close_at"][: len(window.closes)] = window.closes
         control["slow_from"], control["slow_to"] = self._slow
         control["stack_low"], control["stack_high"] = self.image.stack
-        control["look_at"] = _LOOK_AT_FLOW * self._flow + _LOOK_AT_MEMORY * self._memory
+        control["look_at"] = (
+            _LOOK_AT_FLOW * self._flow
+            + _LOOK_AT_MEMORY * self._memory
+            + _LOOK_AT_EDGES * (self.core is not None)
+        )
         control["machine"], control["wide"] = _MACHINES.get(self.image.machine, 0), self.image.wide
         control["regions"] = len(regions)
         control["region"][: len(regions)] = [(one.base, one.size, _KINDS.index(one.kind)) for one in regions]
@@ -457,12 +566,15 @@ class QemuCounters:
         return (code.size >> self.image.shift) + 1
 
     def _used_blocks(self) -> npt.NDArray[np.void]:
+        self._check_room()
+        return self._blocks[: int(self._control["blocks"])].copy()
+
+    def _check_room(self) -> None:
         if self._control["full"]:
             raise HarnessError(
                 "there is no room for more counts: this device has run too much different code",
                 next_step="start the device again, and count less code in a run",
             )
-        return self._blocks[: int(self._control["blocks"])].copy()
 
     def _executed(self, runs: str, parts: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
         """How often each instruction with a counter was executed; the first is all others together."""
@@ -502,12 +614,34 @@ def counters_for(
     *,
     flow: bool = False,
     memory: bool = False,
+    core: Core | None = None,
+    no_cycles: str = "",
     cache: Cache | None = None,
     trace: bool = False,
     slow: str | None = None,
 ) -> QemuCounters:
     """The plugin for a run of the program in `elf`; see there."""
-    return QemuCounters(Image(elf), flow=flow, memory=memory, cache=cache, trace=trace, slow=slow)
+    return QemuCounters(
+        Image(elf),
+        flow=flow,
+        memory=memory,
+        core=core,
+        no_cycles=no_cycles,
+        cache=cache,
+        trace=trace,
+        slow=slow,
+    )
+
+
+def _value(name: str, window: np.void, cycles: Span) -> int:
+    match name:
+        case "stack_bytes":
+            return _stack(window)
+        case "cycles":
+            return cycles.least
+        case "cycles_most":
+            return cycles.most
+    return int(window[name])
 
 
 def _stack(window: np.void) -> int:

@@ -90,7 +90,7 @@ __attribute__((visibility("default"))) int qemu_plugin_version = PLUGIN_API;
 
 /* ------------------------------------------------------------- shared memory */
 
-#define LAYOUT      6U
+#define LAYOUT      7U
 #define MAX_EDGES   16U
 #define MAX_REGIONS 16U
 #define NO_FUNCTION UINT32_MAX
@@ -99,6 +99,7 @@ __attribute__((visibility("default"))) int qemu_plugin_version = PLUGIN_API;
 /* What is looked at beside the count of instructions. */
 #define LOOK_AT_FLOW   1U /* branches, and who calls whom */
 #define LOOK_AT_MEMORY 2U
+#define LOOK_AT_EDGES  4U /* how often each block was left for each other, and the code of both */
 
 /* Guest addresses whose instructions are counted one by one. */
 struct range {
@@ -165,14 +166,43 @@ struct block_counts {
 	uint64_t runs_in_windows;
 	uint64_t jumps_in_windows; /* runs in windows whose last instruction jumped */
 	uint64_t last;             /* address of the last instruction */
+	uint64_t start;
+	uint64_t code;             /* with LOOK_AT_EDGES: where among the blocks' code its bytes are */
+	uint64_t size;
 	uint32_t first;
 	uint32_t instructions;
+};
+
+/* How execution went from one block to the next. */
+enum passage {
+	AS_WRITTEN, /* straight on, or the way of the last instruction */
+	INTO_EXCEPTION,
+	OUT_OF_EXCEPTION,
+};
+
+/*
+ * Execution went from a block, of which it had executed the first `size` bytes, to the start of another,
+ * while a function was active as `node` has it.
+ */
+struct edge {
+	uint32_t from; /* numbers of blocks */
+	uint32_t to;
+	uint32_t size;
+	uint32_t passage;
+	uint64_t node;
+	uint64_t times_in_windows;
+};
+
+/* How often it did, in one window. */
+struct taken {
+	uint64_t edge;
+	uint64_t times;
 };
 
 /* The fields up to `trace_from` are the harness's to write. */
 struct control {
 	uint64_t layout;
-	uint64_t sizes[7];  /* of the structures in this file: see map_shared() */
+	uint64_t sizes[9];  /* of the structures in this file: see map_shared() */
 	uint64_t ranges_at; /* where in the file they are; more come while QEMU runs */
 	uint64_t ranges;
 	uint64_t opens;      /* addresses of instructions at which a window opens */
@@ -210,6 +240,13 @@ struct control {
 	uint64_t stack_high;
 	uint64_t loaded; /* functions behind the image's; more come while QEMU runs, as ranges do */
 
+	uint64_t code_at; /* bytes of the blocks' code */
+	uint64_t code_max;
+	uint64_t edges_at;
+	uint64_t edges_max;
+	uint64_t taken_at; /* the edges that each window took: a ring */
+	uint64_t taken_max;
+
 	uint64_t trace_at; /* steps of the last window, in their order */
 	uint64_t trace_max;
 	uint64_t checkpoints_at; /* the hash of all steps so far, at each CHECKPOINT steps */
@@ -221,7 +258,10 @@ struct control {
 	uint64_t nodes;      /* in use, the root among them */
 	uint64_t blocks;     /* in use */
 	uint64_t members;    /* in use */
-	uint64_t full;       /* 1: there was no room for a block, and counts are missing */
+	uint64_t code;       /* in use */
+	uint64_t edges;      /* in use */
+	uint64_t taken;      /* written to the ring since QEMU's start */
+	uint64_t full;       /* 1: there was no room for a block or an edge, and counts are missing */
 	uint64_t windows;    /* that were closed: the last windows_max of them are kept */
 };
 
@@ -251,6 +291,8 @@ struct window {
 	uint64_t misses;      /* of the cache model */
 	uint64_t stack_first; /* the first store to the stack, and the lowest; 0: none */
 	uint64_t stack_lowest;
+	uint64_t first_taken; /* of the ring: the number of its first entry, and how many are its own */
+	uint64_t edges_taken;
 };
 
 static struct control *control;
@@ -359,7 +401,17 @@ struct block {
 	/* The node that it had when it was last called, and that of the caller then. */
 	struct node *node;
 	struct node *parent;
+	struct exit *exits; /* the latest that was taken is the first */
 	struct block *next; /* in a chain of the table of blocks */
+};
+
+/* An edge from a block, and how often it was taken in the window. */
+struct exit {
+	const struct block *to;
+	const struct node *node;
+	struct exit *next;
+	struct edge *edge;
+	uint64_t times;
 };
 
 #define DEPTH 1024U
@@ -380,6 +432,7 @@ static uint64_t last_access;         /* address of the instruction that made it 
 static uint64_t ends_seen;           /* blocks that were begun, less those that were left early */
 
 static struct block_counts uncounted;
+static bool edges_wanted;
 static struct block nowhere = {
 	.leave = {.how = JUMP_ANYWHERE}, .counts = &uncounted, .function = NO_FUNCTION};
 static struct block *last = &nowhere;
@@ -562,6 +615,117 @@ static __attribute__((noinline)) void change_function(const struct leave *from, 
 	}
 }
 
+/* Exits that were taken in the window that is open. */
+static struct exit **exits;
+static size_t exit_count;
+static size_t exits_max;
+
+static uint32_t number_of(const struct block *block)
+{
+	return (uint32_t)(block->counts - (struct block_counts *)(shared + control->blocks_at));
+}
+
+static struct exit *new_exit(struct block *from, const struct block *to, uint32_t size,
+			     enum passage passage)
+{
+	struct edge *edge = (struct edge *)(shared + control->edges_at) + control->edges;
+	struct exit *exit;
+
+	if (control->edges == control->edges_max || from->counts == &uncounted ||
+	    to->counts == &uncounted) {
+		control->full = 1U;
+		return NULL;
+	}
+	exit = calloc(1U, sizeof(*exit));
+	if (exit == NULL) {
+		abort();
+	}
+	control->edges++;
+	*edge = (struct edge){number_of(from), number_of(to), size, passage,
+			      (uint64_t)(active->node - node_at(0U)), 0U};
+	*exit = (struct exit){to, active->node, from->exits, edge, 0U};
+	from->exits = exit;
+	return exit;
+}
+
+static bool is_exit(const struct exit *exit, const struct block *to, uint32_t size,
+		    enum passage passage)
+{
+	return exit->to == to && exit->node == active->node && exit->edge->size == size &&
+	       exit->edge->passage == passage;
+}
+
+/* The exit is the block's first then. NULL where there is no room for it. */
+static __attribute__((noinline)) struct exit *find_exit(struct block *from, const struct block *to,
+							uint32_t size, enum passage passage)
+{
+	for (struct exit **place = &from->exits; *place != NULL; place = &(*place)->next) {
+		struct exit *exit = *place;
+
+		if (is_exit(exit, to, size, passage)) {
+			*place = exit->next;
+			exit->next = from->exits;
+			from->exits = exit;
+			return exit;
+		}
+	}
+	return new_exit(from, to, size, passage);
+}
+
+static void note_taken(struct exit *exit)
+{
+	if (exit_count == exits_max) {
+		exits_max = 2U * exits_max + 256U;
+		exits = realloc(exits, exits_max * sizeof(*exits));
+		if (exits == NULL) {
+			abort();
+		}
+	}
+	exits[exit_count++] = exit;
+}
+
+/* Execution goes from `from`, which ended as `leave` has it, to `to`. */
+static inline void take_edge(struct block *from, const struct leave *leave, const struct block *to)
+{
+	enum passage passage = is_exception(leave, to)     ? INTO_EXCEPTION
+			       : ends_exception(leave, to) ? OUT_OF_EXCEPTION
+							   : AS_WRITTEN;
+	uint32_t size = (uint32_t)(leave->end - from->start);
+	struct exit *exit = from->exits;
+
+	if (size == 0U) { /* nothing of it was executed */
+		return;
+	}
+	if (exit == NULL || !is_exit(exit, to, size, passage)) {
+		exit = find_exit(from, to, size, passage);
+		if (exit == NULL) {
+			return;
+		}
+	}
+	if (exit->times++ == 0U) {
+		note_taken(exit);
+	}
+}
+
+/* The edges that the window took go to the ring. */
+static void close_edges(void)
+{
+	const struct edge *first = (struct edge *)(shared + control->edges_at);
+	struct taken *ring = (struct taken *)(shared + control->taken_at);
+
+	now.first_taken = control->taken;
+	now.edges_taken = exit_count;
+	for (size_t i = 0U; i < exit_count; i++) {
+		struct exit *exit = exits[i];
+
+		ring[control->taken++ % control->taken_max] =
+			(struct taken){(uint64_t)(exit->edge - first), exit->times};
+		exit->edge->times_in_windows += exit->times;
+		exit->times = 0U;
+	}
+	exit_count = 0U;
+}
+
 /*
  * QEMU leaves a block behind an instruction that has accessed a device's register, and goes on with
  * a new one, or with an interrupt. Notes what of `block` was executed, and returns the way out.
@@ -618,6 +782,9 @@ static __attribute__((noinline)) void begin_after_a_part(struct block *from, str
 	if (is_open && traced) {
 		trace_jump(leave.end, block->start);
 	}
+	if (is_open && edges_wanted) {
+		take_edge(from, &leave, block);
+	}
 	if (is_open && looks_at(LOOK_AT_FLOW)) {
 		follow(&leave, block);
 	}
@@ -647,6 +814,9 @@ static inline void begin(struct block *block, bool flow, bool traced)
 		now.branches += jumps;
 		if (traced) {
 			trace_jump(from->leave.end, block->start);
+		}
+		if (edges_wanted) {
+			take_edge(from, &from->leave, block);
 		}
 		if (flow) {
 			follow(&from->leave, block);
@@ -872,6 +1042,10 @@ static void open_window(unsigned int vcpu, void *userdata)
 	is_open = true;
 	now = (struct window){0};
 	executed = 0U;
+	/* The last window may have been left open: the device was started again in it. */
+	for (; exit_count > 0U; exit_count--) {
+		exits[exit_count - 1U]->times = 0U;
+	}
 	control->traced = 0U;
 	control->trace_hash = 0U;
 	active = stack;
@@ -893,6 +1067,9 @@ static void close_window(unsigned int vcpu, void *userdata)
 		note_executed();
 	} else {
 		now.instructions += executed;
+	}
+	if (edges_wanted) {
+		close_edges();
 	}
 	is_open = false;
 	/* Each access went to memory of one kind. */
@@ -1119,13 +1296,42 @@ static struct leave x86_leave(const uint8_t *at, size_t size, uint64_t address, 
 	return leave_to(end, end, NONE);
 }
 
+#define LONGEST_INSTRUCTION 16U
+
+/* Where the bytes of `insn` are: in `copy`, or in QEMU's memory. */
+static const uint8_t *bytes_of(const struct qemu_plugin_insn *insn,
+			       uint8_t copy[LONGEST_INSTRUCTION])
+{
+	uintptr_t data = qemu_plugin_insn_data(insn, copy, LONGEST_INSTRUCTION);
+
+	return data > LONGEST_INSTRUCTION ? (const uint8_t *)data : copy;
+}
+
+/*
+ * Bytes of `insn`. QEMU 7.2 reports two more for a Thumb instruction where the next one crosses a
+ * page: it looks at that one's first half while this one is at hand.
+ */
+static size_t size_of(const struct qemu_plugin_insn *insn)
+{
+	uint8_t copy[LONGEST_INSTRUCTION] = {0};
+	const uint8_t *at = bytes_of(insn, copy);
+
+	switch (control->machine) {
+	case ARM:
+		return (at[1] & 0xf8U) >= 0xe8U ? 4U : 2U;
+	case RISCV:
+		return (at[0] & 3U) == 3U ? 4U : 2U;
+	default:
+		return qemu_plugin_insn_size(insn);
+	}
+}
+
 /* The way out of a block whose last instruction is `insn`. */
 static struct leave leave_behind(const struct qemu_plugin_insn *insn)
 {
-	uint8_t copy[16] = {0};
-	uintptr_t data = qemu_plugin_insn_data(insn, copy, sizeof(copy));
-	const uint8_t *at = data > sizeof(copy) ? (const uint8_t *)data : copy;
-	size_t size = qemu_plugin_insn_size(insn);
+	uint8_t copy[LONGEST_INSTRUCTION] = {0};
+	const uint8_t *at = bytes_of(insn, copy);
+	size_t size = size_of(insn);
 	uint64_t address = qemu_plugin_insn_vaddr(insn);
 	uint64_t end = address + size;
 	uint32_t first = size < 2U ? 0U : (uint32_t)(at[0] | at[1] << 8);
@@ -1154,7 +1360,7 @@ static bool is_vector(uint64_t start)
 }
 
 /* Room in shared memory for the counts of a block; where there is none, that is noted. */
-static struct block_counts *new_counts(uint64_t last_at, size_t instructions)
+static struct block_counts *new_counts(uint64_t start, uint64_t last_at, size_t instructions)
 {
 	struct block_counts *counts =
 		(struct block_counts *)(shared + control->blocks_at) + control->blocks;
@@ -1164,12 +1370,52 @@ static struct block_counts *new_counts(uint64_t last_at, size_t instructions)
 		control->full = 1U;
 		return &uncounted;
 	}
-	*counts = (struct block_counts){.last = last_at,
+	*counts = (struct block_counts){.start = start,
+					.last = last_at,
 					.first = (uint32_t)control->members,
 					.instructions = (uint32_t)instructions};
 	control->members += instructions;
 	control->blocks++;
 	return counts;
+}
+
+/* The code of a block is handed over; where there is no room, that is noted. */
+static void tell_code(struct block_counts *counts, struct qemu_plugin_tb *tb, size_t first, size_t behind)
+{
+	uint8_t *code = shared + control->code_at;
+
+	counts->code = control->code;
+	for (size_t i = first; i < behind; i++) {
+		const struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
+		uint8_t copy[LONGEST_INSTRUCTION] = {0};
+		size_t size = size_of(insn);
+
+		if (size > control->code_max - control->code) {
+			control->full = 1U;
+			return;
+		}
+		memcpy(code + control->code, bytes_of(insn, copy), size);
+		control->code += size;
+	}
+	counts->size = control->code - counts->code;
+}
+
+/* Whether the code of `counts` is what QEMU has translated now. */
+static bool is_code_of(const struct block_counts *counts, struct qemu_plugin_tb *tb, size_t first)
+{
+	const uint8_t *code = shared + control->code_at + counts->code;
+
+	for (size_t i = first; i < first + counts->instructions; i++) {
+		const struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
+		uint8_t copy[LONGEST_INSTRUCTION] = {0};
+		size_t size = size_of(insn);
+
+		if (memcmp(code, bytes_of(insn, copy), size) != 0) {
+			return false;
+		}
+		code += size;
+	}
+	return true;
 }
 
 static struct block *new_block(struct qemu_plugin_tb *tb, size_t first, size_t behind)
@@ -1191,7 +1437,10 @@ static struct block *new_block(struct qemu_plugin_tb *tb, size_t first, size_t b
 	block->function = function_of(start);
 	block->entry = begins_function(start);
 	block->vector = is_vector(start);
-	block->counts = new_counts(qemu_plugin_insn_vaddr(insn), behind - first);
+	block->counts = new_counts(start, qemu_plugin_insn_vaddr(insn), behind - first);
+	if (edges_wanted && block->counts != &uncounted) {
+		tell_code(block->counts, tb, first, behind);
+	}
 	for (uint32_t i = 0U; i < block->counts->instructions; i++) {
 		uint64_t address = qemu_plugin_insn_vaddr(qemu_plugin_tb_get_insn(tb, first + i));
 
@@ -1219,7 +1468,8 @@ static struct block *block_of(struct qemu_plugin_tb *tb, size_t first, size_t be
 		    one->leave.target == leave.target && one->leave.how == leave.how &&
 		    one->counts->instructions == behind - first &&
 		    one->function == function_of(start) &&
-		    members[one->counts->first] == counter_of(start)) {
+		    members[one->counts->first] == counter_of(start) &&
+		    (!edges_wanted || is_code_of(one->counts, tb, first))) {
 			return one;
 		}
 	}
@@ -1322,7 +1572,7 @@ static bool map_shared(int fd)
 	static const uint64_t sizes[] = {
 		sizeof(struct control),      sizeof(struct range), sizeof(struct function),
 		sizeof(struct node),         sizeof(struct step),  sizeof(struct window),
-		sizeof(struct block_counts),
+		sizeof(struct block_counts), sizeof(struct edge),  sizeof(struct taken),
 	};
 	struct stat status;
 
@@ -1353,6 +1603,7 @@ qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_info *info, int argc,
 		return -1;
 	}
 	tracing = control->trace_max != 0U;
+	edges_wanted = looks_at(LOOK_AT_EDGES);
 	line_bits = (unsigned int)__builtin_ctzll(control->cache_line);
 	set_mask = control->cache_sets - 1U;
 	ways = calloc((size_t)(control->cache_sets * control->cache_ways), sizeof(*ways));

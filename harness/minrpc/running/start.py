@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from minrpc.counters import QemuCounters, counters_for
+from minrpc.cycles.core import core_or_reason
 from minrpc.errors import ConfigurationError, MissingError
 from minrpc.firmware import Firmware, build
 from minrpc.host.deadline import Deadline, WallClock
@@ -47,7 +48,7 @@ def _launch(firmware: Firmware, counters: QemuCounters | None, total: Deadline |
     platform = target.platform
     if platform.starts == "qemu":
         if counters is None and target.counters:
-            counters = counters_for(firmware.elf, flow=True, memory=True)
+            counters = all_counters(firmware)
         return start_qemu(firmware, _icount(firmware), counters, total)
     if counters is not None or target.counters:
         raise ConfigurationError(
@@ -62,6 +63,15 @@ def _launch(firmware: Firmware, counters: QemuCounters | None, total: Deadline |
         f"{platform.name} is a board and can't be started from here",
         next_step="flash it, connect it, and name its port with --serial-port",
     )
+
+
+def all_counters(firmware: Firmware) -> QemuCounters:
+    """All that can be counted of the firmware under QEMU, with the cycles of its platform's core.
+
+    Raises ConfigurationError for a core that there is not.
+    """
+    core, reason = core_or_reason(firmware.target.platform.core)
+    return counters_for(firmware.elf, flow=True, memory=True, core=core, no_cycles=reason)
 
 
 def _attach(target: Target) -> RunningDevice:

@@ -258,6 +258,8 @@ def _checked(value: object, key: str, directory: Path, where: str) -> object:
     kind = _FIELDS[key]
     if key == "time_bounds":
         return _bounds(value, where)
+    if key == "core" and isinstance(value, str) and value.endswith(".toml"):
+        return str(directory / value)
     if key in _CHOICES and value not in _CHOICES[key]:
         raise ConfigurationError(f"{where}: must be one of {', '.join(_CHOICES[key])}, not {value!r}")
     if kind == "tuple[str, ...]":

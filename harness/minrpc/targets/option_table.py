@@ -103,6 +103,13 @@ _OPTIONS: Final = (
         in_file=True,
     ),
     Option(
+        "core",
+        "core",
+        "the core whose cycles are estimated: a name, such as cortex-m4, or a file of yours, NAME.toml "
+        "(default: the platform's)",
+        metavar="NAME",
+    ),
+    Option(
         "link",
         "link",
         "what carries RPC to a device started here (default pty)",

@@ -68,6 +68,7 @@ class Platform:
     reset_line: "dtr" or "rts", the modem line of its serial port that resets it when pulled; "" for none.
     flash_command: words of a shell that flash the board, in place of `west flash`; "{elf}" and "{build}" in
         them stand for the firmware and its directory.
+    core: the core whose cycles are estimated, as `minrpc.cycles` names it, or a file NAME.toml of the user's.
     clock: the counter behind the platform timer, for reports.
     clock_counts: what it counts; "ticks" where that is neither the core's cycles nor instructions.
     device_options: the options of devices that minrpc.toml sets, by `Target`'s field.
@@ -101,6 +102,7 @@ class Platform:
     reset_command: str = ""
     reset_line: ResetLine = ""
     flash_command: str = ""
+    core: str = ""
     clock: str = ""
     clock_counts: Counts = "ticks"
     time_bounds: tuple[TimeBound, ...] = ()
@@ -134,6 +136,7 @@ def _bare(
     arch: str = "arm",
     uarts: tuple[int, int | None] = (1, 0),
     clock: str = "SysTick",
+    table: str = "",
     memory: tuple[int | None, int] = (None, 0),
     options: tuple[str, ...] = (_CODE_LOADING,),
     default: bool = False,
@@ -141,7 +144,7 @@ def _bare(
     """A machine of the bare-metal port, in QEMU.
 
     machine: of zephyr-app/ports/baremetal/machines.
-    core: its processor, for people.
+    core: its processor, for people. table: the timing table that it has.
     uarts: which carries RPC, and which text.
     memory: address and bytes of what QEMU's `-machine memory-backend=` is on this machine.
     """
@@ -161,6 +164,7 @@ def _bare(
         icount_shift=7,
         link_uart=uarts[0],
         console_uart=uarts[1],
+        core=table,
         clock=clock,
     )
 
@@ -175,6 +179,7 @@ def _zephyr(
     memory: tuple[int | None, int] = (0x21000000, 16 << 20),
     uarts: tuple[int, int | None] = (1, 0),
     clock: str = "SysTick",
+    table: str = "",
     default: bool = False,
 ) -> Platform:
     """A board of Zephyr's in QEMU.
@@ -197,6 +202,7 @@ def _zephyr(
         memory_size=memory[1],
         link_uart=uarts[0],
         console_uart=uarts[1],
+        core=table,
         clock=clock,
     )
 
@@ -227,21 +233,57 @@ _TABLE = (
         memory_at=0x200000000000,
         memory_size=16 << 20,
     ),
-    _bare("mps2_an385", "Cortex-M3", qemu_machine="mps2-an385", memory=(0x21000000, 16 << 20), default=True),
-    _bare("mps2_an386", "Cortex-M4 with FPU", qemu_machine="mps2-an386", memory=(0x21000000, 16 << 20)),
     _bare(
-        "mps2_an500", "Cortex-M7 with double FPU", qemu_machine="mps2-an500", memory=(0x60000000, 16 << 20)
+        "mps2_an385",
+        "Cortex-M3",
+        table="cortex-m3",
+        qemu_machine="mps2-an385",
+        memory=(0x21000000, 16 << 20),
+        default=True,
     ),
-    _bare("mps2_an505", "Cortex-M33 with FPU", qemu_machine="mps2-an505", memory=(0x80000000, 16 << 20)),
-    _bare("mps2_an521", "Cortex-M33 without FPU", qemu_machine="mps2-an521", memory=(0x80000000, 16 << 20)),
+    _bare(
+        "mps2_an386",
+        "Cortex-M4 with FPU",
+        table="cortex-m4",
+        qemu_machine="mps2-an386",
+        memory=(0x21000000, 16 << 20),
+    ),
+    _bare(
+        "mps2_an500",
+        "Cortex-M7 with double FPU",
+        table="cortex-m7",
+        qemu_machine="mps2-an500",
+        memory=(0x60000000, 16 << 20),
+    ),
+    _bare(
+        "mps2_an505",
+        "Cortex-M33 with FPU",
+        table="cortex-m33",
+        qemu_machine="mps2-an505",
+        memory=(0x80000000, 16 << 20),
+    ),
+    _bare(
+        "mps2_an521",
+        "Cortex-M33 without FPU",
+        table="cortex-m33",
+        qemu_machine="mps2-an521",
+        memory=(0x80000000, 16 << 20),
+    ),
     _bare(
         "mps3_an547",
         "Cortex-M55 with FPU and vectors (MVE)",
+        table="cortex-m55",
         qemu_machine="mps3-an547",
         memory=(0x60000000, 2 << 30),
     ),
-    _bare("microbit", "Cortex-M0 with 16 KiB of RAM", qemu_machine="microbit", uarts=(0, None)),
-    _bare("rv32", "RV32IMAC", qemu="qemu-system-riscv32", **_VIRT),
+    _bare(
+        "microbit",
+        "Cortex-M0 with 16 KiB of RAM",
+        table="cortex-m0",
+        qemu_machine="microbit",
+        uarts=(0, None),
+    ),
+    _bare("rv32", "RV32IMAC", qemu="qemu-system-riscv32", table="cv32e40p", **_VIRT),
     _bare("rv64", "RV64GC", qemu="qemu-system-riscv64", **_VIRT),
     _bare(
         "rv64v",
@@ -258,11 +300,21 @@ _TABLE = (
         clock="HPET",
         default=True,
     ),
-    _zephyr("qemu_cortex_m3", "Zephyr on a Cortex-M3 (LM3S6965) in QEMU", memory=(None, 0)),
-    _zephyr("mps2_an385", "Zephyr on a Cortex-M3 (ARM MPS2 AN385) in QEMU", zephyr_board="mps2/an385"),
+    _zephyr(
+        "qemu_cortex_m3", "Zephyr on a Cortex-M3 (LM3S6965) in QEMU", table="cortex-m3", memory=(None, 0)
+    ),
+    _zephyr(
+        "mps2_an385",
+        "Zephyr on a Cortex-M3 (ARM MPS2 AN385) in QEMU",
+        table="cortex-m3",
+        zephyr_board="mps2/an385",
+    ),
     replace(
         _zephyr(
-            "mps2_an386", "Zephyr on a Cortex-M4 with FPU (ARM MPS2 AN386) in QEMU", zephyr_board="mps2/an386"
+            "mps2_an386",
+            "Zephyr on a Cortex-M4 with FPU (ARM MPS2 AN386) in QEMU",
+            table="cortex-m4",
+            zephyr_board="mps2/an386",
         ),
         # Zephyr runs it in Arm's FVP only, so its build does not say how QEMU does.
         qemu_args=("-machine", "mps2-an386", "-net", "none", "-vga", "none"),

@@ -42,6 +42,7 @@ class StartFields(SessionFields, total=False):
     link: Link
     timing: Timing | None
     total_timeout_s: float | None
+    core: str
     counters: bool
 
 
@@ -88,7 +89,8 @@ class Target:
     session_timeout_s, call_timeout_s: seconds until a session is there, and for each call, not counting those
         in which a busy host kept the emulator waiting.
     total_timeout_s: seconds of plain wall time for everything that is waited for; None for no limit.
-    counters: under QEMU, instructions, branches and accesses to memory are counted in timed functions.
+    counters: under QEMU, instructions, branches and accesses to memory are counted in timed functions, and
+        cycles estimated.
     """
 
     platform: Platform

@@ -26,6 +26,8 @@ _ENOUGH: Final = 10
 _ALIGNMENT: Final = 16
 # Counters that are no sum over the calls.
 PEAKS: Final = frozenset({"stack_bytes"})
+MOST: Final = "cycles_most"
+"""The upper end of the counter "cycles", which is an estimate; "cycles" is the lower one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +135,7 @@ class Measurement:
     memory: memory that a call needed, where it was requested.
     groups: counters that were measured one group after another, as the device could not count all at once.
     doubtful: counters that are so narrow that they may have gone round within a repeat.
+    estimate: where the counter "cycles" is from, and how far it was from hardware's; "" without it.
     """
 
     name: str
@@ -143,6 +146,7 @@ class Measurement:
     memory: MemoryUse | None = None
     groups: tuple[tuple[str, ...], ...] = ()
     doubtful: tuple[str, ...] = ()
+    estimate: str = ""
 
     @cached_property
     def cycles_per_call(self) -> tuple[float, ...]:

@@ -82,6 +82,7 @@ class Record:
             "memory_bytes": asdict(one.memory) if one.memory else None,
             "counter_groups": [list(group) for group in one.groups],
             "doubtful_counters": list(one.doubtful),
+            "estimate": one.estimate,
             "firmware": _firmware(self.firmware) if self.firmware else None,
             "code_bytes": dict(self.code),
             "code_compiler": self.code_compiler,
@@ -106,6 +107,7 @@ class Record:
             memory=MemoryUse(**entry["memory_bytes"]) if entry.get("memory_bytes") else None,
             groups=tuple(tuple(group) for group in entry.get("counter_groups", ())),
             doubtful=tuple(entry.get("doubtful_counters", ())),
+            estimate=entry.get("estimate", ""),
         )
         if not measurement.samples:
             raise TypeError("a measurement without samples")

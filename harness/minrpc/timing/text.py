@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from minrpc.timing.measurement import Measurement, MemoryUse
+from minrpc.timing.measurement import MOST, Measurement, MemoryUse
 from minrpc.timing.record import Record
 from minrpc.timing.summary import least_samples
 from minrpc.timing.units import count, percent, quantity
@@ -31,7 +31,10 @@ def _facts(one: Measurement) -> Iterator[tuple[str, str]]:
     if one.instructions is not None and "instructions" not in one.counters:
         yield "instructions", f"{count(one.instructions)} a call"
     for name in one.counters:
-        yield name.replace("_", " "), _counter(one, name)
+        if name == "cycles":
+            yield "core cycles", f"{_estimated(one)}; {one.estimate}"
+        elif name != MOST:
+            yield name.replace("_", " "), _counter(one, name)
     if one.groups:
         yield "measured in", " then ".join(", ".join(group) for group in one.groups)
     if one.memory is not None:
@@ -53,6 +56,12 @@ def _counter(one: Measurement, name: str) -> str:
     spread = f", up to {count(high, 3)} in a repeat" if high != low else ""
     doubt = "; so narrow a counter may have gone round" if name in one.doubtful else ""
     return f"{count(one.counter_per_call(name), 3)} a call{spread}{doubt}"
+
+
+def _estimated(one: Measurement) -> str:
+    """Both ends, where they differ."""
+    least, most = one.counter_per_call("cycles"), one.counter_per_call(MOST)
+    return _counter(one, "cycles") if least == most else f"{count(least, 3)} to {count(most, 3)} a call"
 
 
 def _interval(one: Measurement) -> str:

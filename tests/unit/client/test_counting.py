@@ -35,9 +35,15 @@ class Outside:
     def count(self, batches: int) -> None:
         self.windows += batches
 
-    def of_batches(self, since: int) -> list[dict[str, int]]:
+    refused: Mapping[str, str] = field(default_factory=dict)
+    estimate: str = "estimate: a core's table"
+
+    def of_batches(self, since: int, names: Sequence[str] | None = None) -> list[dict[str, int]]:
         self.asked_since.append(since)
-        return [dict.fromkeys(self.names, 1000 + number) for number in range(since, self.windows)]
+        return [
+            dict.fromkeys(self.names if names is None else names, 1000 + number)
+            for number in range(since, self.windows)
+        ]
 
     def note_code(
         self, base: int, size: int, functions: Mapping[str, tuple[int, int]], program: bytes

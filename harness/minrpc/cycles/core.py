@@ -1,0 +1,272 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The timing table of a core: a TOML file, in `cores` or of a user.
+
+title = "Cortex-M4"             # for people
+instruction_set = "thumb"       # or "riscv32"
+against = "..."                 # how far its cycles were from hardware's, and on what
+ignores = "without ..."         # effects that the table has not
+wide = ["call"]                 # classes of instructions that may be 4 bytes long; all where it is left out
+
+[[cost]]                        # cycles of an instruction, by its class
+kinds = ["load_multiple"]
+cycles = 1                      # or [least, most], where operands decide
+each = 1                        # more for each word that is moved
+source = "where the number is from"
+
+[[refill]]                      # cycles more where execution goes on elsewhere
+kinds = ["branch", "call"]      # behind an instruction of these classes
+cycles = 2
+wide_unaligned = 1              # more where the target is 4 bytes long at an odd half-word
+source = "..."
+
+[[pair]]                        # cycles more, or less, of the second of two neighbours
+first = ["load"]
+then = ["load", "store"]
+unless = "address"              # its address is made of a register that the first one writes
+cycles = -1
+source = "..."
+
+[interrupt]                     # cycles from the interrupted instruction to the handler's first, and back
+entry = 12
+exit = 12
+source = "..."
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any, Final, Literal, NamedTuple, Self
+
+from minrpc.cycles.instructions import KINDS, Instruction, InstructionSet
+from minrpc.errors import ConfigurationError
+
+When = Literal["", "address", "uses"]
+
+
+class Span(NamedTuple):
+    """Cycles: at least, and at most, as the operands have it."""
+
+    least: int
+    most: int
+
+    def __add__(self, other: object) -> Span:
+        if not isinstance(other, Span):
+            return NotImplemented
+        return Span(self.least + other.least, self.most + other.most)
+
+    def times(self, count: int) -> Span:
+        """The sum of `count` of these."""
+        return Span(self.least * count, self.most * count)
+
+
+NOTHING: Final = Span(0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Refill:
+    """Cycles more where execution goes on elsewhere; more yet for a target of 4 bytes at an odd half-word."""
+
+    cycles: Span
+    wide_unaligned: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Cycles more of an instruction that follows another.
+
+    when, unless: "address" and "uses" hold where the second makes its address of, or reads, a register that
+        the first writes; "" says nothing.
+    """
+
+    first: frozenset[str]
+    then: frozenset[str]
+    when: When
+    unless: When
+    cycles: Span
+
+    def holds(self, first: Instruction, then: Instruction) -> bool:
+        """Whether it is these two that are meant."""
+        if first.kind not in self.first or then.kind not in self.then:
+            return False
+        return (not self.when or _depends(self.when, first, then)) and not (
+            self.unless and _depends(self.unless, first, then)
+        )
+
+
+def _depends(how: When, first: Instruction, then: Instruction) -> bool:
+    return bool(first.writes & (then.address if how == "address" else then.reads))
+
+
+@dataclass(frozen=True)
+class Core:
+    """A core whose timing is known.
+
+    name: "cortex-m4"; title: "Cortex-M4".
+    wide: classes of instructions that may be 4 bytes long; None for all.
+    against: how far its cycles were from hardware's, and on what; one line.
+    ignores: effects that the table has not: "without ...".
+    """
+
+    name: str
+    title: str
+    instruction_set: InstructionSet
+    wide: frozenset[str] | None
+    against: str
+    ignores: str
+    costs: Mapping[str, Span]
+    each: Mapping[str, Span]
+    refills: Mapping[str, Refill]
+    pairs: Sequence[Pair]
+    entry: Span
+    exit: Span
+
+    @classmethod
+    def read(cls, name: str, text: str) -> Self:
+        """From the text of a core's file. Raises ConfigurationError."""
+        try:
+            table = tomllib.loads(text)
+            return cls._from(name, table)
+        except (tomllib.TOMLDecodeError, KeyError, TypeError, ValueError) as error:
+            said = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else str(error)
+            raise ConfigurationError(f"the core {name} can't be read: {said}") from error
+
+    @classmethod
+    def _from(cls, name: str, table: Mapping[str, Any]) -> Self:
+        kinds = KINDS[table["instruction_set"]]
+        costs = {kind: _span(row["cycles"]) for row in table["cost"] for kind in _named(row["kinds"], kinds)}
+        each = {kind: _span(row.get("each", 0)) for row in table["cost"] for kind in row["kinds"]}
+        refills = {
+            kind: Refill(_span(row["cycles"]), _span(row.get("wide_unaligned", 0)))
+            for row in table["refill"]
+            for kind in _named(row["kinds"], kinds)
+        }
+        pairs = tuple(_pair(row, kinds) for row in table.get("pair", ()))
+        interrupt = table["interrupt"]
+        return cls(
+            name,
+            table["title"],
+            table["instruction_set"],
+            frozenset(_named(table["wide"], kinds)) if "wide" in table else None,
+            table["against"],
+            table["ignores"],
+            costs,
+            each,
+            refills,
+            pairs,
+            _span(interrupt["entry"]),
+            _span(interrupt["exit"]),
+        )
+
+    def costs_of(self, code: Sequence[Instruction]) -> Iterator[Span]:
+        """Cycles of each instruction of a straight piece of code, without what comes before and behind it."""
+        before: Instruction | None = None
+        for instruction in code:
+            self._check(instruction)
+            span = self.costs[instruction.kind] + self.each[instruction.kind].times(instruction.registers)
+            yield span if before is None else span + self.neighbours(before, instruction)
+            before = instruction
+
+    def _check(self, one: Instruction) -> None:
+        wide = one.size == 4 and self.wide is not None and one.kind not in self.wide
+        if one.kind not in self.costs or wide:
+            raise ConfigurationError(
+                f"{self.title} has no {one.mnemonic}, which the code has at {one.start:#x}: it has no cycles",
+                next_step="take a core that has it, or compile for this one",
+            )
+
+    def neighbours(self, first: Instruction, then: Instruction) -> Span:
+        """Cycles more of `then` where it is executed right behind `first`."""
+        total = NOTHING
+        for pair in self.pairs:
+            if pair.holds(first, then):
+                total += pair.cycles
+        return total
+
+    def passage(self, last: Instruction, to: Instruction) -> Span:
+        """Cycles between the end of a piece of code and the start of the one that ran next."""
+        if to.start == last.end:
+            return self.neighbours(last, to)
+        refill = self.refills.get(last.kind)
+        if refill is None:
+            return NOTHING
+        wide = to.size == 4 and to.start % 4 == 2
+        return refill.cycles + refill.wide_unaligned if wide else refill.cycles
+
+    @property
+    def about(self) -> str:
+        """Where its cycles are from, and how far they were from hardware's: a line."""
+        return f"estimate: {self.title}'s table, {self.ignores}; {self.against}"
+
+
+def _span(value: Any) -> Span:  # noqa: ANN401 - a number or two of a TOML file
+    least, most = value if isinstance(value, list) else (value, value)
+    if not isinstance(least, int) or not isinstance(most, int):
+        raise TypeError(f"{value} are no whole cycles")
+    if least > most:
+        raise ValueError(f"{value} is no range: its first number is the least")
+    return Span(least, most)
+
+
+def _named(names: Sequence[str], kinds: Sequence[str]) -> Sequence[str]:
+    unknown = [name for name in names if name not in kinds]
+    if unknown:
+        raise ValueError(f"there is no class {', '.join(unknown)}; there is {', '.join(kinds)}")
+    return names
+
+
+def _pair(row: Mapping[str, Any], kinds: Sequence[str]) -> Pair:
+    first, then = (frozenset(_named(row[end], kinds)) for end in ("first", "then"))
+    when, unless = row.get("when", ""), row.get("unless", "")
+    if {when, unless} - {"", "address", "uses"}:
+        raise ValueError(f"{when or unless!r} is no relation of a pair; there is address, uses")
+    return Pair(first, then, when, unless, _span(row["cycles"]))
+
+
+def core_names() -> list[str]:
+    """The cores that come with the package."""
+    files = resources.files("minrpc.cycles").joinpath("cores").iterdir()
+    return sorted(file.name.removesuffix(".toml") for file in files if file.name.endswith(".toml"))
+
+
+def load_core(name: str, directory: Path = Path()) -> Core:
+    """The core `name`: one that comes with the package, or a file's, NAME.toml, of `directory`.
+
+    Raises ConfigurationError, with the cores that there are.
+    """
+    if name.endswith(".toml"):
+        try:
+            return Core.read(name, (directory / name).read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigurationError(f"the core {name} can't be read: {error}") from error
+    if name in NOT_MODELLED:
+        raise ConfigurationError(
+            f"{name} is not modelled: {NOT_MODELLED[name]}", next_step="count instructions"
+        )
+    known = core_names()
+    if name not in known:
+        step = f"take one of {', '.join(known)}, or a file of your own, NAME.toml"
+        raise ConfigurationError(f"there is no core {name}", next_step=step)
+    text = resources.files("minrpc.cycles").joinpath("cores", f"{name}.toml").read_text(encoding="utf-8")
+    return Core.read(name, text)
+
+
+def core_or_reason(name: str) -> tuple[Core | None, str]:
+    """The core `name`, or why nothing models it. Raises as `load_core` does for other names."""
+    if not name:
+        return None, "no core with a timing table stands for this platform: name one, with --core"
+    if name in NOT_MODELLED:
+        return None, f"{name} is not modelled: {NOT_MODELLED[name]}"
+    return load_core(name), ""
+
+
+_NO_TABLE: Final = "its maker publishes no timing table, so a number would be a guess"
+NOT_MODELLED: Final[Mapping[str, str]] = {
+    "cortex-m7": f"it issues two instructions at once, predicts branches and has caches; {_NO_TABLE}",
+    "cortex-m33": _NO_TABLE,
+    "cortex-m55": _NO_TABLE,
+}
+"""Cores that have no table here, and why."""

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Cycles of a run: how often it went from each block of code to each other, times a core's table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from enum import IntEnum
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from minrpc.cycles.core import Core, Span
+from minrpc.cycles.instructions import Instruction, decode
+
+
+class Passage(IntEnum):
+    """How execution went from one block of code to the next."""
+
+    AS_WRITTEN = 0
+    """Straight on, or the way of the last instruction."""
+    INTO_EXCEPTION = 1
+    OUT_OF_EXCEPTION = 2
+
+
+class Block(NamedTuple):
+    """Code that was executed from its first instruction on: `code` lies at address `start`."""
+
+    start: int
+    code: bytes
+
+
+class Edge(NamedTuple):
+    """Execution left the block number `left` behind its first `size` bytes, and entered `entered`, while the
+    node number `node` of a tree of calls was active."""
+
+    left: int
+    entered: int
+    size: int
+    passage: Passage
+    node: int
+
+
+class CycleModel:
+    """Cycles that `core` takes for edges, which are numbered as they are learned.
+
+    An edge has the cycles of the code that was left, and of the way to the code that was entered. All are
+    whole numbers: sums over parts are equal to the whole, in any order.
+    """
+
+    def __init__(self, core: Core) -> None:
+        self.core = core
+        self._code: dict[int, Sequence[Instruction]] = {}
+        self._costs = np.zeros((0, 2), np.int64)
+        # Each row is an edge's number, an address, and the least cycles there.
+        self._places = np.zeros((0, 3), np.int64)
+        self._nodes = np.zeros(0, np.int64)
+
+    @property
+    def edges(self) -> int:
+        """How many were learned."""
+        return len(self._costs)
+
+    def learn(self, edges: Sequence[Edge], block: Callable[[int], Block]) -> None:
+        """Learn more edges. block: the block of a number. Raises ConfigurationError for unknown code."""
+        if not edges:
+            return
+        costs, places = [], []
+        for number, edge in enumerate(edges, self.edges):
+            spans = self._spans(edge, block)
+            costs.append((sum(span.least for _, span in spans), sum(span.most for _, span in spans)))
+            places += [(number, address, span.least) for address, span in spans]
+        self._costs = np.concatenate([self._costs, np.array(costs, np.int64)])
+        self._places = np.concatenate([self._places, np.array(places, np.int64)])
+        self._nodes = np.concatenate([self._nodes, np.array([edge.node for edge in edges], np.int64)])
+
+    def total(self, edges: npt.NDArray[np.int64], times: npt.NDArray[np.int64]) -> Span:
+        """Cycles of edges, by their numbers, of which each was taken `times`."""
+        least, most = (times @ self._costs[edges]).tolist()
+        return Span(least, most)
+
+    def spread(self, times: npt.NDArray[np.int64]) -> int:
+        """How many cycles more it may be than the least, where edge number i was taken `times[i]`."""
+        least, most = self.total(np.arange(len(times)), times)
+        return most - least
+
+    def by_address(self, times: npt.NDArray[np.int64]) -> dict[int, int]:
+        """The least cycles by the instruction's address; the way to other code is the last one's."""
+        addresses, places = np.unique(self._places[:, 1], return_inverse=True)
+        sums = np.zeros(len(addresses), np.int64)
+        np.add.at(sums, places, self._places[:, 2] * times[self._places[:, 0]])
+        found = np.flatnonzero(sums)
+        return dict(zip(addresses[found].tolist(), sums[found].tolist(), strict=True))
+
+    def by_node(self, times: npt.NDArray[np.int64], nodes: int) -> list[int]:
+        """The least cycles of each node of the tree of calls."""
+        sums = np.zeros(nodes, np.int64)
+        np.add.at(sums, self._nodes, self._costs[:, 0] * times)
+        return [int(cycles) for cycles in sums]
+
+    def _spans(self, edge: Edge, block: Callable[[int], Block]) -> list[tuple[int, Span]]:
+        """Where the edge's cycles are, and how many."""
+        left = self._decoded(edge.left, block)
+        executed = [one for one in left if one.end <= left[0].start + edge.size]
+        last, first = executed[-1], self._decoded(edge.entered, block)[0]
+        spans = zip(executed, self.core.costs_of(executed), strict=True)
+        return [*((one.start, span) for one, span in spans), (last.start, self._passage(edge, last, first))]
+
+    def _passage(self, edge: Edge, last: Instruction, first: Instruction) -> Span:
+        match edge.passage:
+            case Passage.INTO_EXCEPTION:
+                return self.core.entry
+            case Passage.OUT_OF_EXCEPTION:
+                return self.core.exit
+        return self.core.passage(last, first)
+
+    def _decoded(self, number: int, block: Callable[[int], Block]) -> Sequence[Instruction]:
+        if number not in self._code:
+            start, code = block(number)
+            self._code[number] = decode(code, start, self.core.instruction_set)
+        return self._code[number]

@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Machine code as a core's timing table sees it: classes of instructions, and the registers between them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Final, Literal, NamedTuple
+
+import capstone
+
+from minrpc.errors import ConfigurationError
+
+InstructionSet = Literal["thumb", "riscv32"]
+
+
+class Instruction(NamedTuple):
+    """One instruction.
+
+    kind: its class, as the files in `cores` name it: "data", "load", "branch", ...
+    size: bytes.
+    registers: how many registers a multiple load or store moves, in words; 0 for other instructions.
+    reads, writes: registers by name.
+    address: the registers among `reads` that an address is made of.
+    """
+
+    start: int
+    mnemonic: str
+    kind: str
+    size: int
+    registers: int
+    reads: frozenset[str]
+    writes: frozenset[str]
+    address: frozenset[str]
+
+    @property
+    def end(self) -> int:
+        """The address behind the instruction."""
+        return self.start + self.size
+
+
+# The first pattern that an instruction's name, without condition and width, matches names the class.
+_THUMB: Final = [
+    (re.compile(pattern), kind)
+    for pattern, kind in (
+        (r"it[te]*", "it"),
+        (r"tb[bh]", "table_branch"),
+        (r"cbn?z", "branch_zero"),
+        (r"bl", "call"),
+        (r"blx|bx", "indirect"),
+        (r"b", "branch"),
+        (r"mul", "mul"),
+        (r"mla|mls", "mla"),
+        (r"[us]mull", "mul_long"),
+        (r"[us]mlal|umaal", "mla_long"),
+        (r"[us]div", "div"),
+        (r"ldrex[bhd]?|strex[bhd]?|clrex", "exclusive"),
+        (r"ldrd", "load_double"),
+        (r"ldm(?:db|ia)?|pop", "load_multiple"),
+        (r"ldr(?:s?[bh])?t?", "load"),
+        (r"strd", "store_double"),
+        (r"stm(?:db|ia)?|push", "store_multiple"),
+        (r"str[bh]?t?", "store"),
+        (r"dmb|dsb|isb", "barrier"),
+        (r"wfi|wfe|sev", "wait"),
+        (r"msr|mrs", "system"),
+        (r"vdiv|vsqrt", "fp_div"),
+        (r"vf?n?ml[as]|vfn?m[as]", "fp_mla"),
+        (r"vldm(?:db|ia)?|vpop", "fp_load_multiple"),
+        (r"vldr", "fp_load"),
+        (r"vstm(?:db|ia)?|vpush", "fp_store_multiple"),
+        (r"vstr", "fp_store"),
+        (r"v.*", "fp_data"),
+    )
+]
+_RISCV: Final = [
+    (re.compile(pattern), kind)
+    for pattern, kind in (
+        (r"mulh(?:s?u)?", "mulh"),
+        (r"mul", "mul"),
+        (r"(?:div|rem)u?", "div"),
+        (r"(?:lr|sc|amo)\w*\..*", "atomic"),
+        (r"c?f?l[bhwd]u?(?:sp)?", "load"),
+        (r"c?f?s[bhwd](?:sp)?", "store"),
+        (r"b(?:eq|ne|lt|ge|gt|le)(?:u|z)?", "branch"),
+        (r"jal|j", "jump"),
+        (r"jalr|jr|ret|mret", "indirect"),
+        (r"csr\w*|rdcycle\w*|rdinstret\w*|rdtime\w*", "csr"),
+        (r"fence.*", "fence"),
+        (r"wfi", "wait"),
+        (r"ecall|ebreak", "csr"),
+    )
+]
+_WITH_PC: Final = {"load": "load_pc", "load_multiple": "load_multiple_pc", "data": "indirect"}
+_WITH_DOUBLES: Final = {"fp_load": "fp_load_double", "fp_store": "fp_store_double"}
+
+KINDS: Final[Mapping[InstructionSet, Sequence[str]]] = {
+    "thumb": list(
+        dict.fromkeys(
+            (
+                "data",
+                "store_register",
+                "fp_double_move",
+                *(kind for _, kind in _THUMB),
+                *_WITH_PC.values(),
+                *_WITH_DOUBLES.values(),
+            )
+        )
+    ),
+    "riscv32": list(dict.fromkeys(["data", *(kind for _, kind in _RISCV)])),
+}
+"""The classes of instructions that a core's file gives a cost, by instruction set."""
+
+
+def decode(code: bytes, start: int, instruction_set: InstructionSet) -> list[Instruction]:
+    """The instructions of a straight piece of code that lies at address `start`.
+
+    Raises ConfigurationError where the code can't be decoded to its end: no number would be right.
+    """
+    decoder = _decoder(instruction_set)
+    make = _thumb if instruction_set == "thumb" else _riscv
+    found = [make(decoder, instruction) for instruction in decoder.disasm(code, start)]
+    end = found[-1].end if found else start
+    if end != start + len(code):
+        unknown = code[end - start : end - start + 4].hex(" ")
+        raise ConfigurationError(
+            f"the instruction at {end:#x} ({unknown}) is not known: its cycles can't be told",
+            next_step="count instructions, which needs no decoding",
+        )
+    return found
+
+
+@lru_cache
+def _decoder(instruction_set: InstructionSet) -> capstone.Cs:
+    if instruction_set == "thumb":
+        decoder = capstone.Cs(capstone.CS_ARCH_ARM, capstone.CS_MODE_THUMB | capstone.CS_MODE_MCLASS)
+    else:
+        mode = capstone.CS_MODE_RISCV32 | capstone.CS_MODE_RISCVC
+        decoder = capstone.Cs(capstone.CS_ARCH_RISCV, mode)
+    decoder.detail = True
+    return decoder
+
+
+def _thumb(decoder: capstone.Cs, found: capstone.CsInsn) -> Instruction:
+    read, written = found.regs_access()
+    reads, writes = (frozenset(map(decoder.reg_name, names)) for names in (read, written))
+    kind = _kind(_THUMB, decoder.insn_name(found.id) or "")
+    memory = [operand.mem for operand in found.operands if operand.type == capstone.arm.ARM_OP_MEM]
+    address = frozenset(
+        decoder.reg_name(number) for place in memory for number in (place.base, place.index) if number
+    )
+    if kind == "store" and any(place.index for place in memory):
+        kind = "store_register"
+    doubles = any(name[0] == "d" and name[1:].isdigit() for name in _operand_names(decoder, found))
+    kind = _WITH_DOUBLES.get(kind, kind) if doubles else kind
+    if kind == "fp_data" and found.mnemonic.startswith("vmov") and len(found.operands) > 2:
+        kind = "fp_double_move"
+    if "pc" in writes:
+        kind = _WITH_PC.get(kind, kind)
+    words = _words(decoder, found) if kind.endswith(("multiple", "multiple_pc")) else 0
+    return Instruction(found.address, found.mnemonic, kind, found.size, words, reads, writes, address)
+
+
+def _kind(table: Sequence[tuple[re.Pattern[str], str]], name: str) -> str:
+    return next((kind for pattern, kind in table if pattern.fullmatch(name)), "data")
+
+
+def _operand_names(decoder: capstone.Cs, found: capstone.CsInsn) -> Iterator[str]:
+    for operand in found.operands:
+        if operand.type == capstone.CS_OP_REG:
+            yield decoder.reg_name(operand.reg) or ""
+
+
+def _words(decoder: capstone.Cs, found: capstone.CsInsn) -> int:
+    """Words that a multiple load or store moves; its first operand is the base, but for PUSH and POP."""
+    names = list(_operand_names(decoder, found))
+    if not found.mnemonic.startswith(("push", "pop", "vpush", "vpop")):
+        names = names[1:]
+    return sum(2 if name[0] == "d" else 1 for name in names)
+
+
+def _riscv(decoder: capstone.Cs, found: capstone.CsInsn) -> Instruction:
+    name = found.mnemonic.removeprefix("c.")
+    kind = _kind(_RISCV, name)
+    names = [
+        decoder.reg_name(operand.reg) for operand in found.operands if operand.type == capstone.CS_OP_REG
+    ]
+    memory = [operand.mem for operand in found.operands if operand.type == capstone.riscv.RISCV_OP_MEM]
+    # capstone has no access lists for RISC-V: the first operand is written and the others are read.
+    reads_all = kind in ("store", "branch")
+    reads = frozenset(names if reads_all else names[1:])
+    writes = frozenset(() if reads_all else names[:1])
+    address = frozenset(decoder.reg_name(place.base) for place in memory)
+    return Instruction(found.address, found.mnemonic, kind, found.size, 0, reads | address, writes, address)

@@ -1,0 +1,82 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Loops whose cycles follow from a core's timing table by hand: a round is the body, a subtraction and
+ * a branch back.
+ */
+#include <stdint.h>
+
+#define LOOP(name, body)                                                                           \
+	__attribute__((naked)) void name(uint32_t rounds)                                          \
+	{                                                                                          \
+		(void)rounds;                                                                      \
+		__asm__ volatile(BEGIN ".balign 4\n1:\n" body "\n" END);                           \
+	}
+
+#ifdef __arm__
+/* r1 points at 32 bytes of the stack, of which the first word is the pointer itself; r5 is 0. */
+#define BEGIN ".syntax unified\npush {r4-r7, lr}\nsub sp, #32\nmov r1, sp\nmov r7, sp\nstr r1, [r1]\nmovs r5, #0\n"
+#define END   "subs r0, #1\nbne 1b\nadd sp, #32\npop {r4-r7, pc}\n"
+
+LOOP(nothing, "")
+LOOP(data, "adds r2, #1")
+LOOP(mul, "muls r2, r3, r2")
+LOOP(load, "ldr r2, [r1]")
+LOOP(load_load, "ldr r2, [r1]\nldr r3, [r1, #4]")
+LOOP(load_to_address, "ldr r2, [r1]\nldr r3, [r2, #4]")
+LOOP(store, "str r2, [r1, #4]")
+LOOP(store_register, "str r2, [r1, r5]\nstr r1, [r1]")
+LOOP(load_store_register, "ldr r2, [r1]\nstr r2, [r1, r5]")
+LOOP(push_pop, "push {r2, r3, r4}\npop {r2, r3, r4}")
+LOOP(load_multiple, "mov r6, r1\nldmia r6!, {r2, r3}")
+LOOP(branch, "b 2f\nnop\n2:")
+LOOP(branch_not_taken, "cmp r5, #1\nbeq 2f\nnop\n2:")
+LOOP(call, "bl 3f\nb 4f\n3: bx lr\n4:")
+LOOP(pop_pc, "mov r3, pc\nadds r3, #7\npush {r3}\npop {pc}\nnop\n2:")
+
+#if __ARM_ARCH >= 7
+LOOP(mla, "mla r2, r3, r2, r3")
+LOOP(mul_long, "umull r2, r3, r4, r6")
+LOOP(mla_long, "umlal r2, r3, r4, r6")
+LOOP(divide, "udiv r2, r3, r4")
+LOOP(load_double, "ldrd r2, r3, [r1]")
+LOOP(store_double, "strd r2, r3, [r1, #8]")
+LOOP(compare_branch, "cbnz r0, 2f\nnop\n2:")
+LOOP(if_then, "cmp r5, #0\nit ne\naddne r2, #1")
+/*
+ * The last instruction before a page's end is short, and the next one lies across the end: QEMU
+ * translates it apart.
+ */
+LOOP(across_a_page, "b 2f\n.balign 1024\n.skip 1014\n2: adds r2, #1\nadds r2, #1\nadds r2, #1\n"
+		    "adds r2, #1\nbl 3f\nb 4f\n3: bx lr\n4:")
+LOOP(table_branch, "tbb [pc, r5]\n.byte 1, 1\n2:")
+#endif
+#ifdef __ARM_FP
+LOOP(fp_add, "vadd.f32 s0, s1, s2\nvadd.f32 s3, s1, s2")
+LOOP(fp_dependent, "vadd.f32 s0, s1, s2\nvadd.f32 s3, s0, s2")
+LOOP(fp_mla, "vmla.f32 s0, s1, s2")
+LOOP(fp_divide, "vdiv.f32 s0, s1, s2")
+LOOP(fp_load, "vldr s0, [r1]")
+LOOP(fp_store, "vstr s0, [r1, #4]")
+LOOP(fp_double_move, "vmov s0, s1, r2, r3")
+LOOP(fp_load_multiple, "mov r6, r1\nvldmia r6!, {s0-s3}")
+#endif
+#else
+/* a1 points at 16 bytes of the stack. */
+#define BEGIN "addi sp, sp, -32\nsw ra, 28(sp)\nmv a1, sp\nsw a1, 0(a1)\n"
+#define END   "addi a0, a0, -1\nbnez a0, 1b\nlw ra, 28(sp)\naddi sp, sp, 32\nret\n"
+
+LOOP(nothing, "")
+LOOP(data, "addi a2, a2, 1")
+LOOP(mul, "mul a2, a3, a2")
+LOOP(mul_high, "mulhu a2, a3, a4")
+LOOP(divide, "divu a2, a3, a4")
+LOOP(load, "lw a2, 0(a1)")
+LOOP(load_used, "lw a2, 0(a1)\naddi a3, a2, 1")
+LOOP(store, "sw a2, 4(a1)")
+LOOP(jump, "j 2f\nnop\n.balign 4\n2:")
+LOOP(branch, "beqz zero, 2f\nnop\n.balign 4\n2:")
+LOOP(branch_not_taken, "bnez zero, 2f\nnop\n2:")
+LOOP(call, "jal 3f\nj 4f\n.balign 4\n3: ret\n.balign 4\n4:")
+LOOP(csr, "csrr a2, mscratch")
+#endif

@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Laws of estimated cycles: they follow from the core's table by hand, and parts add up to the whole."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import pytest
+from minrpc.counters.profile import profile_call
+from minrpc.cycles.core import load_core
+from minrpc.errors import ConfigurationError
+from minrpc.firmware import Firmware
+from minrpc.library import LoadedLibrary
+from minrpc.pipeline import connect, open_device
+from minrpc.running import all_counters, start
+
+LOOPS: Final = Path(__file__).parent / "c" / "cycle_loops.c"
+ROUNDS: Final = 100
+Cycles = int | tuple[int, int]
+
+# By core: what a round takes beside its subtraction and its branch back, and what the branch back takes.
+_M3: Final[dict[str, Cycles]] = {
+    "data": 1,
+    "mul": 1,
+    "mla": 2,
+    "mul_long": (3, 5),
+    "mla_long": (4, 7),
+    "divide": (2, 12),
+    "load": 2,
+    "load_load": 2 + 1,
+    "load_to_address": 2 + 2,
+    "store": 1,
+    "store_register": 2 + 1,
+    "load_store_register": 2 + 1,
+    "load_double": 1 + 2,
+    "store_double": 1 + 2,
+    "push_pop": (1 + 3) + (1 + 3),
+    "load_multiple": 1 + (1 + 2),
+    "branch": 1 + 1,
+    "branch_not_taken": 1 + 1 + 1,
+    "compare_branch": 1 + 1,
+    "if_then": 1 + 1 + 1,
+    "table_branch": 2 + 3,
+    "call": (1 + 1) + (1 + 3) + (1 + 1),
+    "pop_pc": 1 + 1 + (1 + 1) + (1 + 1 + 3),
+}
+_FPU: Final[dict[str, Cycles]] = {
+    "fp_add": 2,
+    "fp_dependent": 2 + 1,
+    "fp_mla": 3,
+    "fp_divide": 14,
+    "fp_load": 2,
+    "fp_store": 1,
+    "fp_double_move": 2,
+    "fp_load_multiple": 1 + (1 + 4),
+}
+_M0: Final[dict[str, Cycles]] = {
+    "data": 1,
+    "mul": 1,
+    "load": 2,
+    "load_load": 2 + 2,
+    "load_to_address": 2 + 2,
+    "store": 2,
+    "store_register": 2 + 2,
+    "load_store_register": 2 + 2,
+    "push_pop": (1 + 3) + (1 + 3),
+    "load_multiple": 1 + (1 + 2),
+    "branch": 3,
+    "branch_not_taken": 1 + 1 + 1,
+    "call": 4 + 3 + 3,
+    "pop_pc": 1 + 1 + (1 + 1) + (4 + 1),
+}
+_CV32E40P: Final[dict[str, Cycles]] = {
+    "data": 1,
+    "mul": 1,
+    "mul_high": 5,
+    "divide": (3, 35),
+    "load": 1,
+    "load_used": 1 + 1 + 1,
+    "store": 1,
+    "jump": 2,
+    "branch": 3,
+    "branch_not_taken": 1 + 1,
+    "call": 2 + 2 + 2,
+    "csr": (1, 4),
+}
+_ROUNDS: Final[dict[str, tuple[int, dict[str, Cycles]]]] = {
+    "cortex-m4": (1 + 1, {**_M3, "mla": 1, "mul_long": 1, "mla_long": 1, **_FPU}),
+    "cortex-m3": (1 + 1, _M3),
+    "cortex-m0": (3, _M0),
+    "cortex-m0plus": (2, {**_M0, "branch": 2, "call": 3 + 2 + 2, "pop_pc": 1 + 1 + (1 + 1) + (3 + 1)}),
+    "cv32e40p": (3, _CV32E40P),
+    "ibex": (
+        3,
+        {
+            **{name: _CV32E40P[name] for name in ("data", "jump", "branch", "branch_not_taken", "call")},
+            "mul": 3,
+            "mul_high": 4,
+            "divide": (2, 38),
+            "load": 2,
+            "load_used": 2 + 1,
+            "store": 2,
+            "csr": 1,
+        },
+    ),
+}
+
+
+def a_round(library: LoadedLibrary, name: str) -> tuple[int, int]:
+    """The least and the most cycles of a round of the loop."""
+    measurer = library.measure(name, number=1, repeat=3, counters=["cycles"])
+    some, more = (measurer(rounds).counters for rounds in (ROUNDS, 2 * ROUNDS))
+    least, most = (min(more[end]) - min(some[end]) for end in ("cycles", "cycles_most"))
+    assert least % ROUNDS == most % ROUNDS == 0
+    return least // ROUNDS, most // ROUNDS
+
+
+def modelled(image: Firmware) -> str:
+    core = image.target.platform.core
+    if core not in _ROUNDS:
+        pytest.skip("no core with a table stands for this platform")
+    return core
+
+
+def check_rounds(image: Firmware, core: str) -> None:
+    back, rounds = _ROUNDS[core]
+    with open_device(image.changed(counters=True, core=core)) as device:
+        library = device.load(LOOPS, flags=["-O1"])
+        found = {name: a_round(library, name) for name in rounds}
+    due = {name: body if isinstance(body, tuple) else (body, body) for name, body in rounds.items()}
+    assert found == {name: (1 + back + least, 1 + back + most) for name, (least, most) in due.items()}
+
+
+def test_a_loop_takes_what_the_table_says(image: Firmware) -> None:
+    check_rounds(image, modelled(image))
+
+
+def test_another_core_of_the_same_instruction_set_takes_what_its_table_says(image: Firmware) -> None:
+    others = {"cortex-m0": "cortex-m0plus", "cv32e40p": "ibex"}
+    core = modelled(image)
+    if core not in others:
+        pytest.skip("its other cores have platforms of their own")
+    check_rounds(image, others[core])
+
+
+def test_sums_by_line_by_function_and_of_the_batch_are_equal(image: Firmware) -> None:
+    modelled(image)
+    counters = all_counters(image)
+    with start(image, counters=counters) as running, connect(running) as device:
+        library = device.load(LOOPS, flags=["-O1"])
+        profile = profile_call(library, counters, "call", [ROUNDS], by="cycles")
+        measured = counters.of_batches(counters.windows - 1)[-1]
+    assert profile.unit == "cycles"
+    assert profile.total == sum(profile.lines.values()) == sum(row.own for row in profile.functions)
+    assert (profile.total, profile.total + profile.spread) == (measured["cycles"], measured["cycles_most"])
+
+
+def test_cycles_do_not_depend_on_what_ran_before(image: Firmware) -> None:
+    modelled(image)
+    with open_device(image.changed(counters=True)) as device:
+        library = device.load(LOOPS, flags=["-O1"])
+        alone = a_round(library, "call")
+        for name in ("load", "store", "branch"):
+            a_round(library, name)
+        assert a_round(library, "call") == alone
+        copy = device.load(LOOPS, flags=["-O1", "-DAGAIN"])
+        assert a_round(copy, "call") == alone
+
+
+def test_taken_branches_are_counted_where_code_lies_across_a_page(image: Firmware) -> None:
+    if image.target.platform.core not in ("cortex-m3", "cortex-m4"):
+        pytest.skip("for Thumb with long instructions")
+    with open_device(image.changed(counters=True)) as device:
+        library = device.load(LOOPS, flags=["-O1"])
+        measurer = library.measure("across_a_page", number=1, repeat=3, counters=["branches", "cycles"])
+        some, more = (measurer(rounds).counters for rounds in (ROUNDS, 2 * ROUNDS))
+    # Into the page, the call, its return, around the called code, and back.
+    assert min(more["branches"]) - min(some["branches"]) == 5 * ROUNDS
+
+
+def test_a_core_that_is_not_modelled_gives_no_number(image: Firmware) -> None:
+    if image.target.platform.starts != "qemu":
+        pytest.skip("nothing counts it")
+    with (
+        open_device(image.changed(counters=True, core="cortex-m7")) as device,
+        pytest.raises(ConfigurationError, match="cycles can't be had here: cortex-m7 is not modelled"),
+    ):
+        device.system_lib().measure("inc", counters=["cycles"])
+
+
+def test_the_estimate_says_where_it_is_from(image: Firmware) -> None:
+    core = load_core(modelled(image))
+    with open_device(image.changed(counters=True)) as device:
+        measured = device.system_lib().measure("inc", number=1, repeat=2, counters=["cycles"])(1)
+    assert measured.estimate == core.about
+    assert core.title in measured.estimate
