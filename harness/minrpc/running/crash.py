@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -13,7 +14,7 @@ from minrpc.counters.image import ANYWHERE, Image
 from minrpc.firmware.firmware import Firmware
 from minrpc.program.program import CodeRange
 from minrpc.running.backtrace import Trace, trace
-from minrpc.running.instructions import writes
+from minrpc.running.instructions import writes, x86_cause
 from minrpc.running.last_words import LastWords
 
 _NULL: Final = 4096
@@ -116,6 +117,12 @@ def _overflow(words: LastWords, image: Image, where: str) -> str:
 
 def _cause(words: LastWords, image: Image, pc: int | None) -> str:
     address = words.address
+    if image.machine == "EM_386" and address is None and not words.cause and pc is not None:
+        # A Zephyr without a dump of the exception.
+        cause = x86_cause(image.bytes_at(pc, 2))
+        page = "CPU exception" in words.text and not cause
+        words = replace(words, said=cause, page_fault=page)
+        address = words.address
     if address is None or words.cause:
         return words.cause or words.text.removeprefix("fatal: ").partition(" at pc ")[0]
     wrote = words.wrote

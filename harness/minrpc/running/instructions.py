@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+NO_INSTRUCTION: Final = "an instruction that the core does not have, as of __builtin_trap"
 LONGEST_CALL: Final = 8
 """Bytes in front of a return address that are needed to see the call; for x86 there is no longer one."""
 
@@ -103,6 +104,15 @@ def writes(machine: str, code: bytes) -> bool | None:
     if first >> 12 == 0b0101:
         return first >> 9 & 7 < 3
     return False if top in (0b01001, 0b01101, 0b01111, 0b10001, 0b10011, 0b11001, 0b10111) else None
+
+
+def x86_cause(code: bytes) -> str:
+    """Why the instruction that `code` begins with faulted, where that is no access; "" for any other."""
+    if code[:1] in (b"\xf6", b"\xf7") and len(code) > 1 and code[1] >> 3 & 6 == 6:
+        return "divided by zero"
+    return (
+        "an instruction that the core does not have, as of __builtin_trap" if code[:2] == b"\x0f\x0b" else ""
+    )
 
 
 def _wide_thumb_writes(first: int) -> bool | None:

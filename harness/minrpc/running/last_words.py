@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from minrpc.running.instructions import NO_INSTRUCTION
+
 _FATAL: Final = re.compile(r"fatal: .*")
 _CALLERS: Final = re.compile(r"callers:((?: 0x[0-9a-f]+)*)")
 _VALUE: Final = re.compile(r"\b(pc|lr|ra|sp|address|cfsr|mcause|code) (0x[0-9a-f]+|\d+)")
@@ -21,7 +23,7 @@ _DUMP_LINES: Final = 24
 _CFSR: Final = {
     25: "divided by zero",
     24: "unaligned access",
-    16: "an instruction that the core does not have, as of __builtin_trap",
+    16: NO_INSTRUCTION,
     17: "a jump to an address that is no Thumb code",
     19: "an instruction of a coprocessor that is off or not there",
     18: "an exception returned to a state that is not there",
@@ -34,7 +36,7 @@ _ACCESS_BITS: Final = 1 << 1 | 1 << 9
 _MCAUSE: Final = {
     0: "a jump to an unaligned address",
     1: "a jump to where nothing can be executed",
-    2: "an instruction that the core does not have, as of __builtin_trap",
+    2: NO_INSTRUCTION,
     3: "a breakpoint, as of __builtin_trap",
     4: "unaligned read",
     6: "unaligned write",
@@ -46,8 +48,8 @@ _PHRASES: Final = {
     "Divide by zero": "divided by zero",
     "division by zero": "divided by zero",
     "unaligned access": "unaligned access",
-    "Invalid opcode": "an instruction that the core does not have, as of __builtin_trap",
-    "SIGILL": "an instruction that the core does not have, as of __builtin_trap",
+    "Invalid opcode": NO_INSTRUCTION,
+    "SIGILL": NO_INSTRUCTION,
     "SIGFPE": "divided by zero, or another error of arithmetic",
     "SIGABRT": "aborted",
     "SIGBUS": "a bus error: an unaligned access, or a file that got shorter",
@@ -61,12 +63,15 @@ class LastWords:
     """values: registers and what else has a name, by that. callers: of which some may be stale.
 
     text: the line itself. dump: what was printed in front of it.
+    said: a cause that is known otherwise. page_fault: whether it is known to be one of an x86.
     """
 
     text: str
     values: Mapping[str, int] = field(default_factory=dict)
     callers: tuple[int, ...] = ()
     dump: str = ""
+    said: str = ""
+    page_fault: bool = False
 
     @property
     def overflow(self) -> bool:
@@ -86,7 +91,8 @@ class LastWords:
         if page:
             return int(page[1], 16)
         known = (
-            self.values.get("cfsr", 0) & _ACCESS_BITS
+            self.page_fault
+            or self.values.get("cfsr", 0) & _ACCESS_BITS
             or self.values.get("mcause") in (_READ_FAULT, _WRITE_FAULT)
             or "SIGSEGV" in self.text
             or "protection fault" in self.text
@@ -100,6 +106,8 @@ class LastWords:
         page = _PAGE_FAULT.search(self.dump)
         if page:
             return bool(int(page[2], 16) & 2)
+        if self.page_fault:
+            return bool(self.values.get("code", 0) & 2)
         if self.values.get("mcause") in (_READ_FAULT, _WRITE_FAULT):
             return self.values["mcause"] == _WRITE_FAULT
         return True if ", write" in self.text else False if ", read" in self.text else None
@@ -108,6 +116,8 @@ class LastWords:
     def cause(self) -> str:
         """Why, in words, where it is no access; "" where nothing tells."""
         status = self.values.get("cfsr", 0)
+        if self.said:
+            return self.said
         for bit, words in _CFSR.items():
             if status >> bit & 1:
                 return words

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from minrpc.program.program import Program
-from minrpc.running.instructions import LONGEST_CALL, call_before, writes
+from minrpc.running.instructions import LONGEST_CALL, call_before, writes, x86_cause
 
 SOURCE = """
 struct s { int a; short b; char c; double d; };
@@ -82,6 +82,13 @@ def test_calls_and_whom_they_call(compiled: tuple[Program, list[tuple[int, str]]
             indirect += 1
     assert direct + indirect >= 5
     assert direct >= 2
+
+
+def test_why_an_instruction_of_x86_faults() -> None:
+    """idiv with a register and with memory, ud2, and a store."""
+    assert x86_cause(b"\xf7\xf9") == x86_cause(b"\xf7\x7d\xfc") == x86_cause(b"\xf6\xf1") == "divided by zero"
+    assert "__builtin_trap" in x86_cause(b"\x0f\x0b")
+    assert x86_cause(b"\xc7\x05") == x86_cause(b"\xf7\xd8") == x86_cause(b"") == ""
 
 
 def test_stores_and_loads_of_thumb(compiled: tuple[Program, list[tuple[int, str]]]) -> None:

@@ -100,6 +100,17 @@ static unsigned int fault_address(unsigned int reason)
 #endif
 }
 
+/* Of an x86's exception, which has more to say of some; 0 elsewhere. */
+static unsigned int error_code(const struct arch_esf *esf)
+{
+#if defined(CONFIG_X86) && !defined(CONFIG_X86_64)
+	return esf == NULL ? 0U : esf->errorCode;
+#else
+	ARG_UNUSED(esf);
+	return 0U;
+#endif
+}
+
 static bool in_interrupt(const struct arch_esf *esf)
 {
 #if defined(CONFIG_CPU_CORTEX_M)
@@ -124,9 +135,9 @@ void minrpc_fatal(unsigned int reason, const struct arch_esf *esf)
 	uintptr_t sp = stack_pointer(esf);
 
 	minrpc_text(text, sizeof(text),
-		    "fatal: %s (reason %u) at pc 0x%x, sp 0x%x, address 0x%x in %s; restarting",
+		    "fatal: %s (reason %u) at pc 0x%x, sp 0x%x, address 0x%x, code %u in %s; restarting",
 		    reason_name(reason), reason, program_counter(esf), (unsigned int)sp,
-		    fault_address(reason), place(esf));
+		    fault_address(reason), error_code(esf), place(esf));
 	printk("%s\n", text);
 	minrpc_link_poll_only();
 	minrpc_device_last_words(text, strlen(text));
