@@ -207,6 +207,15 @@ TEST(an_oversize_frame_is_told_once)
 	put(&wire, (const uint8_t[]){0xff, 0xfd, 0x01}, 3U);
 	put_message(&wire, 0U, TYPE_LOG, (const uint8_t *)"x", 1U);
 	expect_ignored(host, &wire);
+	/* So is one behind a damaged frame that was too long, and was told. */
+	put_fill(&body, 1U, 9000U);
+	put_corrupt(&wire, host->session, TYPE_NORMAL, body.data, body.size);
+	bytes_free(&body);
+	host_give(host, &wire);
+	host_expect_log(host, "skipped 9003 bytes");
+	put(&wire, (const uint8_t[]){0xff, 0xfd, 0x01}, 3U);
+	put_message(&wire, 0U, TYPE_LOG, (const uint8_t *)"x", 1U);
+	expect_ignored(host, &wire);
 	host_stop(host);
 }
 
