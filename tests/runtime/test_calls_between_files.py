@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The C files of the runtime call one another in one direction; only those that pass messages on are a circle."""
+"""The C files of the runtime call one another in one direction, but for four that handle messages."""
 
 from __future__ import annotations
 

@@ -105,6 +105,26 @@ TEST(a_log_of_which_a_piece_is_refused_has_failed)
 	host_stop(host);
 }
 
+TEST(the_pieces_of_a_log_are_its_text)
+{
+	char text[2500];
+	uint32_t at = 0U;
+	struct host *host = host_start();
+
+	for (uint32_t i = 0U; i < sizeof(text); i++) {
+		text[i] = (char)('a' + i / 7U % 26U);
+	}
+	CHECK_EQ(minrpc_server_log(&host->server, text, sizeof(text)), 0);
+	while (host_take(host)) {
+		CHECK_EQ(host->message.type, TYPE_LOG);
+		CHECK_MEM(host->message.body.data, text + at, host->message.body.size);
+		at += host->message.body.size;
+	}
+	CHECK_EQ(at, sizeof(text));
+	host_stop(host);
+}
+
 CHECK_MAIN(CASE(a_log_of_which_a_piece_is_refused_has_failed),
+	   CASE(the_pieces_of_a_log_are_its_text),
 	   CASE(long_logs_go_out_in_pieces_that_clients_survive),
 	   CASE(a_log_in_mid_frame_is_refused_and_the_frame_is_whole))
