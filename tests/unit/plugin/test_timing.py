@@ -19,7 +19,7 @@ def test_an_exact_time_that_is_wrong_fails() -> None:
 
 
 def test_any_other_only_warns() -> None:
-    with pytest.warns(TimingWarning, match="too long .--strict-timing"):
+    with pytest.warns(TimingWarning, match="too long .--minrpc-strict-timing"):
         TimingCheck(exact=False, strict=False).expect(False, "too long")
 
 
