@@ -332,3 +332,53 @@ def test_any_damage_gives_the_right_answer_or_an_error(damage: list[tuple[int, i
     bench.model.mangle = bench.transport.spoil = bytes
     assert works(bench)
     bench.device.close()
+
+
+def test_the_first_of_two_answers_counts(bench: Bench) -> None:
+    """The second, which nobody asked for, came in the same bytes."""
+    inc = bench.device.system_lib()["inc"]
+    held: list[bytes] = []
+
+    def twice(data: bytes) -> bytes:
+        held.append(data)
+        return data
+
+    bench.model.mangle = twice
+    assert inc(1) == 2
+    other = held[-1]
+    bench.model.mangle = lambda data: data + other
+    assert inc(41) == 42
+    bench.model.mangle = bytes
+    assert works(bench)
+
+
+def test_a_session_that_began_forgets_the_call_that_hung(bench: Bench) -> None:
+    """Else a later silence would be blamed on it."""
+    hang = bench.device.system_lib()["inc"]
+    bench.model.dead = True
+    with pytest.raises(DeadlineError):
+        hang(1)
+    bench.model.dead = False
+    bench.device.connect()
+    bench.model.dead = True
+    with pytest.raises(NothingHeardError) as caught:
+        bench.device.rpc.restart()
+    assert "it may still run" not in str(caught.value)
+
+
+def test_an_object_of_an_older_session_is_refused_by_name(bench: Bench) -> None:
+    array = bench.device.array(np.zeros(4, np.int8))
+    bench.device.rpc.restart()
+    with pytest.raises(ValueError, match="of a session that has ended"):
+        array.check(bench.device.rpc)
+
+
+def test_a_copy_of_what_was_freed_does_not_go_directly(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    freed: list[int] = []
+    rpc = bench.device.rpc
+    array = bench.device.array(np.zeros(4, np.int8))
+    address = array.address
+    monkeypatch.setattr(rpc.facts.direct, "freed", freed.append)
+    array.free()
+    rpc.ready()
+    assert freed == [address]

@@ -45,3 +45,11 @@ def test_what_is_long_is_kept_as_it_came() -> None:
 def test_it_has_the_name_of_the_link_that_it_lends() -> None:
     near, _ = memory_pair()
     assert LentTransport(near).name == near.name
+
+
+def test_chunks_are_joined_up_to_the_limit_and_not_beyond() -> None:
+    near, _ = memory_pair()
+    lent = LentTransport(near)
+    for size in (4000, 96, 1):
+        lent.write(bytes(size), 1.0)
+    assert [len(data) for _, data in lent._chunks] == [4096, 1]

@@ -21,6 +21,19 @@ SOURCE = """
 void copy(const short *x, short *y, int n) { for (int i = 0; i < n; i++) y[i] = x[i]; }
 void put(signed char *y, int at) { y[at] = 1; }
 void take(unsigned long long x) { (void)x; }
+void reverse(const short *x, short *y, int n)
+{
+	for (int i = 0; i < n / 2; i++) { short held = x[i]; y[i] = x[n - 1 - i]; y[n - 1 - i] = held; }
+}
+int letter(char c) { return c; }
+int corner(const int (*rows)[3]) { return rows[0][2]; }
+int cube(const int (*x)[2][3]) { return x[0][1][2]; }
+struct wide { unsigned a : 3; unsigned b : 7; } __attribute__((aligned(16)));
+int wider(struct wide w) { return w.a; }
+typedef int v4 __attribute__((vector_size(16)));
+int sum4(v4 x) { return x[0] + x[1] + x[2] + x[3]; }
+struct holder { short *p; };
+void hold(struct holder *h, short *p) { h->p = p; }
 int upper(char *s) { int n = 0; for (; *s; s++) if (*s >= 'a') { *s -= 32; n++; } return n; }
 static int made;
 int create(int **p, int value) { made = value; *p = &made; return 3; }
@@ -127,3 +140,43 @@ def test_integers_of_128_bits(library: HostLibrary, number: int) -> None:
 def test_long_double_is_refused_with_the_reason(library: HostLibrary) -> None:
     with pytest.raises(TypeError, match="long double can't be passed: Python has no number like it"):
         library.call("longer", 1.0)
+
+
+def test_one_array_for_what_is_read_and_what_is_written_comes_back(library: HostLibrary) -> None:
+    x = np.arange(4, dtype=np.int16)
+    library.call("copy", x, x, 4)
+    library.call("reverse", x, x, 4)
+    assert x.tolist() == [3, 2, 1, 0]
+
+
+def test_a_plain_char_holds_what_either_sign_does(library: HostLibrary) -> None:
+    assert library.call("letter", 255) & 255 == 255
+    assert library.call("letter", -128) & 255 == 128
+    for wrong in (256, -129):
+        with pytest.raises(ValueError, match="out of its range"):
+            library.call("letter", wrong)
+
+
+def test_rows_of_an_array_have_the_pointers_length(library: HostLibrary) -> None:
+    assert library.call("corner", np.arange(6, dtype=np.int32).reshape(2, 3)) == 2
+    for name, wrong in (("corner", (2, 2)), ("corner", (4,)), ("cube", (3,)), ("cube", (3, 3))):
+        with pytest.raises(TypeError, match="expected int32"):
+            library.call(name, np.zeros(wrong, np.int32))
+
+
+def test_a_struct_that_is_aligned_further_is_refused(library: HostLibrary) -> None:
+    assert "is not the natural one" in library.functions["wider"].unsupported
+
+
+@pytest.mark.parametrize("value", [[[1, 2], [3, 4]], [1, 2, 3], 1, [[1, 2, 3, 4]]])
+def test_a_vector_takes_its_elements_in_a_row(library: HostLibrary, value: object) -> None:
+    assert library.call("sum4", [1, 2, 3, 4]) == 10
+    with pytest.raises(TypeError, match="4 elements are expected"):
+        library.call("sum4", value)
+
+
+def test_a_pointer_to_an_empty_array_is_that_array(library: HostLibrary) -> None:
+    """It lies at an address of its own, which the function may hand on."""
+    holder, empty = library.struct("holder"), np.zeros(0, np.int16)
+    library.call("hold", holder, empty)
+    assert holder.p is empty

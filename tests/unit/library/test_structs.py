@@ -111,3 +111,23 @@ def test_the_elements_of_a_flexible_array_lie_behind_the_struct() -> None:
     assert copy.copy(made).tail.tolist() == [5, 7]
     empty = make_struct(FLEXIBLE, "line", {"n": 0})
     assert (len(bytes_of(empty)), empty.tail.tolist()) == (8, [])
+
+
+CHAR = Scalar("char", 1, "char")
+TEXT = Record("struct", "text", 4, complete=True, fields=(Field("text", Array(CHAR, 4), 0),))
+INNER = Record(
+    "struct", "", 4, complete=True, fields=(Field("low", UNSIGNED, 0, 3, 0), Field("high", UNSIGNED, 0, 5, 3))
+)
+OUTER = Record("struct", "outer", 8, complete=True, fields=(Field("first", INT, 0), Field("", INNER, 4)))
+
+
+def test_a_text_may_fill_its_array_and_not_more() -> None:
+    assert bytes_of(make_struct(TEXT, "text", {"text": "abcd"})) == b"abcd"
+    with pytest.raises(ValueError, match="5 bytes do not fit char"):
+        make_struct(TEXT, "text", {"text": "abcde"})
+
+
+def test_bit_fields_of_a_member_without_a_name_lie_where_it_lies() -> None:
+    made = make_struct(OUTER, "outer", {"first": -1, "low": 5, "high": 9})
+    assert bytes_of(made) == b"\xff" * 4 + (5 | 9 << 3).to_bytes(4, "little")
+    assert (made.first, made.low, made.high) == (-1, 5, 9)

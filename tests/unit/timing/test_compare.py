@@ -296,3 +296,7 @@ def test_a_stack_beyond_the_compilers_bound_is_an_error_of_one_of_them() -> None
     for within in (MemoryUse(stack=32, bound=32), MemoryUse(stack=8, bound=64), MemoryUse(stack=64)):
         assert "can't be" not in shown(within)
     assert not MemoryUse(bound=32).beyond_bound
+    assert not MemoryUse(stack=48, bound=32).beyond_bound
+    assert MemoryUse(stack=49, bound=32).beyond_bound
+    assert not MemoryUse(stack=16, bound=32).within_bound
+    assert MemoryUse(stack=15, bound=32).within_bound

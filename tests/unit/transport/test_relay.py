@@ -312,3 +312,23 @@ def test_link_that_leads_elsewhere_by_then_stays(tmp_path: Path) -> None:
         path.unlink()
         path.symlink_to("/dev/zero")
     assert path.readlink() == Path("/dev/zero")
+
+
+@pytest.mark.parametrize("size", [10, 5000])
+def test_a_client_finds_nothing_of_what_was_written_while_nobody_was_there(size: int) -> None:
+    with PublicPty() as pty:
+        assert os.write(pty.master, bytes(size)) == size
+        pty.clean()
+        slave = os.open(pty.path, os.O_RDWR | os.O_NONBLOCK | os.O_NOCTTY)
+        with pytest.raises(BlockingIOError):
+            os.read(slave, 1)
+        os.close(slave)
+
+
+def test_an_end_frees_the_name_of_the_link(tmp_path: Path) -> None:
+    """Also while somebody still has the object."""
+    kept = PublishedLink(tmp_path / "link", "/dev/null")
+    with kept:
+        pass
+    with PublishedLink(tmp_path / "link", "/dev/zero"):
+        assert (tmp_path / "link").readlink() == Path("/dev/zero")

@@ -323,3 +323,34 @@ def test_what_is_kept_while_we_write_is_bounded(monkeypatch: pytest.MonkeyPatch)
     assert babbled < 100_000 + MAX_READ + (1 << 20)
     link.close()
     far.close()
+
+
+@over(pty_pair)
+def test_what_is_kept_while_it_writes_has_a_limit_and_is_counted_down(
+    ends: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At the limit it listens no more: what comes stays in the kernel, until something was taken."""
+    host, _ = ends
+    assert isinstance(host, FdTransport)
+    monkeypatch.setattr(fd, "_MAX_KEPT", 100)
+    listening: list[str] = []
+
+    class Poll:
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        def poll(self, _milliseconds: int) -> list[tuple[int, int]]:
+            listening.append(self.name)
+            return []
+
+    for name in ("_both", "_writable"):
+        monkeypatch.setattr(host, name, Poll(name))
+    for data in (b"x" * 60, b"y" * 39, b"z"):
+        host._wait_for_room(0.0)
+        host._keep(data)
+    host._wait_for_room(0.0)
+    assert host.read(0.0) == b"x" * 60
+    host._wait_for_room(0.0)
+    assert host.read(0.0) + host.read(0.0) == b"y" * 39 + b"z"
+    assert host._kept_bytes == 0
+    assert listening == ["_both"] * 3 + ["_writable", "_both"]

@@ -25,7 +25,7 @@ from minrpc.tuning.compilers import Built
 from minrpc.tuning.judging import Bench, _fewest
 from minrpc.tuning.kernel import Kernel
 
-from tests.unit.timing.samples import EXACT, measured
+from tests.unit.timing.samples import EXACT, WALL, measured
 
 UNUSED: Any = None
 CLOCK = EXACT
@@ -103,6 +103,17 @@ def test_a_time_counts_when_the_clock_is_right_after_it(
     assert [one.cycles > 0 for one in results] == [one == "correct" for one in outcomes]
     assert len(devices) == opened
     assert list(left) == []
+
+
+def test_a_clock_of_the_hosts_may_differ_but_not_stand_still(monkeypatch: pytest.MonkeyPatch) -> None:
+    left = iter([100, 100_000, 0, 100, 0])
+    monkeypatch.setattr("minrpc.tuning.judging.open_device", lambda *_, **__: Device())
+    monkeypatch.setattr("minrpc.tuning.judging._calibrate", lambda device: (next(left), WALL))
+    monkeypatch.setattr(
+        Bench, "_measured", lambda self, device, candidate, *_: Result(candidate, "correct", cycles=5.0)
+    )
+    bench = Bench(Kernel(Path("k.c"), "k", ()), UNUSED, UNUSED)
+    assert [bench.judge(Candidate(0), BUILT).outcome for _ in range(2)] == ["correct", "clock"]
 
 
 def test_a_clock_that_stands_still_from_the_start_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:

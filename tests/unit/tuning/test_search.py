@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which candidates are tried, how many, and what of their results is looked at: without a device."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from minrpc.tuning import Kernel, Result, Space, tune
+from minrpc.tuning.candidates import Candidate
+
+SPACE = Space({"A": ["1", "2", "3", "4"]})
+UNUSED: Any = None
+
+
+class Judges:
+    """Takes every candidate for right, and faster than the one before."""
+
+    ahead = 2
+
+    def __init__(self, wrong: tuple[int, ...] = ()) -> None:
+        self.tried: list[tuple[int, bool | None]] = []
+        self._wrong = wrong
+        self._waiting: list[Result] = []
+
+    def __enter__(self) -> Judges:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def put(self, candidate: Candidate, *, check: bool | None = None) -> None:
+        self.tried.append((candidate.number, check))
+        wrong = check and candidate.number in self._wrong
+        self._waiting.append(
+            Result(candidate, "wrong" if wrong else "correct", cycles=10.0 - candidate.number)
+        )
+
+    def get(self) -> Result:
+        return self._waiting.pop(0)
+
+
+def right(x: np.ndarray) -> None:
+    x += 1
+
+
+KERNEL = Kernel(Path("k.c"), "k", (np.arange(4),), right)
+
+
+@pytest.mark.parametrize(("budget", "tried"), [(None, 4), (4, 4), (9, 4), (3, 3), (1, 1)])
+def test_a_budget_is_not_passed(budget: int | None, tried: int) -> None:
+    judges = Judges()
+    assert len(list(tune(KERNEL, SPACE, UNUSED, budget=budget, workers=judges))) == tried
+    assert judges.tried == [(number, None) for number in range(tried)]
+
+
+def test_what_is_known_is_not_tried_again() -> None:
+    judges = Judges()
+    known = [Result(SPACE[number], "correct", cycles=1.0) for number in (0, 2)]
+    assert [one.candidate.number for one in tune(KERNEL, SPACE, UNUSED, known=known, workers=judges)] == [
+        1,
+        3,
+    ]
+    assert [number for number, _ in judges.tried] == [1, 3]
+
+
+def test_the_best_is_checked_until_one_is_right() -> None:
+    judges = Judges(wrong=(3, 2))
+    results = list(tune(replace(KERNEL, check_every=0), SPACE, UNUSED, workers=judges))
+    assert [(one.candidate.number, one.outcome) for one in results[4:]] == [
+        (3, "wrong"),
+        (2, "wrong"),
+        (1, "correct"),
+    ]
+    assert judges.tried[4:] == [(3, True), (2, True), (1, True)]
+
+
+@pytest.mark.parametrize(("every", "checked"), [(0, []), (1, [0, 1, 2, 3]), (2, [0, 2]), (3, [0, 3])])
+def test_each_so_many_th_is_checked(every: int, checked: list[int]) -> None:
+    kernel = replace(KERNEL, check_every=every)
+    assert [number for number in range(4) if kernel.checks(SPACE[number])] == checked
+    assert not replace(kernel, check=None).checks(SPACE[0])
+
+
+def test_a_check_leaves_the_kernels_arguments() -> None:
+    """Each candidate is called with what the first was."""
+
+    def kernel(x: np.ndarray) -> None:
+        x += 1
+
+    def lazy(x: np.ndarray) -> None:
+        x[1:] += 1
+
+    for _ in range(2):
+        assert KERNEL.wrong(kernel) == ""
+        assert KERNEL.wrong(lazy) == "argument 0: element 0 is 0, not 1"
+    assert KERNEL.arguments[0] is not None
+    np.testing.assert_array_equal(np.asarray(KERNEL.arguments[0]), np.arange(4))
