@@ -243,7 +243,7 @@ def _with_prototypes(declarations: Declarations, sources: Sources, toolset: Tool
     named = [name for name in untyped if re.search(rf"\b{re.escape(name)}\s*\(", known)]
     lines += [f"__typeof__({name}) *const {_DECLARED}{name} = {name};" for name in named]
     places = [f"-I{one}" for one in (*sources.include, *dict.fromkeys(one.parent for one in sources.files))]
-    made = compile_text("\n".join(lines) + "\n", toolset, ["-g", *places])
+    made = compile_text("\n".join(lines) + "\n", toolset, ["-g", *places, *toolset.includes])
     given = read_declarations(Elf(made.read_bytes()))
     functions = dict(declarations.functions)
     for name in named:
