@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The client: what a test author sees of a device."""
+"""The client: the Python objects by which tests use a device."""
 
 from minrpc.client.array import RemoteArray
 from minrpc.client.counting import Measurer

@@ -23,8 +23,8 @@ class RemoteArray(RemoteHandle):
 
     shape: elements in each dimension; an element of several lanes counts once.
     dtype: the type of an element, as the wire carries it.
-    nbytes: bytes that it takes on the device.
-    pointer: its address as an argument, which only who has looked at `usable_on` may send.
+    nbytes: its size on the device, in bytes.
+    pointer: its address as an argument; check `usable_on` before sending it.
     """
 
     def __init__(
@@ -44,17 +44,17 @@ class RemoteArray(RemoteHandle):
 
     @property
     def address(self) -> int:
-        """Where its first element is in the device's memory. Raises ValueError when it is gone."""
+        """The address of its first element on the device. Raises ValueError when the array is gone."""
         self.check(self._rpc)
         return self._tensor.data + self._tensor.byte_offset
 
     @property
     def tensor(self) -> DLTensor:
-        """Where it is and what, as the wire says it."""
+        """The array's descriptor for the wire: address, shape, type."""
         return self._tensor
 
     def numpy(self) -> npt.NDArray[Any]:
-        """A copy of its elements, shape `shape` and the lanes after it when there are several."""
+        """A copy of the elements: shape `shape`, followed by the lanes if there are several."""
         host, lanes = to_numpy(self.dtype)
         result = np.empty(self.shape + lanes, host)
         with self._rpc.lock:
@@ -111,9 +111,9 @@ class RemoteArray(RemoteHandle):
         return elements
 
     def run_on_device(self, name: str, *args: Argument) -> Any:  # noqa: ANN401 - what the function returns
-        """The result of the device's global function `name` of this array and `args`, True for none.
+        """Calls the device's global function `name` with this array and `args`: its result, or True for None.
 
-        False where the device has no such function; of an array without elements nothing is asked.
+        Returns False if the device has no such function. An array without elements needs no call.
         """
         with self._rpc.lock:
             rpc = self._ready()
@@ -124,7 +124,7 @@ class RemoteArray(RemoteHandle):
             return True if result is None else result
 
     def upload(self, elements: npt.NDArray[Any]) -> None:
-        """Overwrite all elements by those of a dense array that is known to fit."""
+        """Overwrite all elements with those of a dense array that is known to fit."""
         with self._rpc.lock:
             rpc = self._ready()
             if self.nbytes:
@@ -146,7 +146,7 @@ class RemoteArray(RemoteHandle):
 def host_elements(data: npt.ArrayLike, dtype: DataType | None) -> npt.NDArray[Any]:
     """`data` as a dense little-endian numpy array, of the type that holds `dtype` when that is given.
 
-    Raises TypeError when numpy can't convert: bits that it has no type for (bfloat16) must come as they are.
+    Raises TypeError when numpy can't convert. Types that numpy lacks (bfloat16) must be given as raw bits.
     """
     elements = np.asarray(data)
     if dtype is None:
@@ -158,7 +158,7 @@ def host_elements(data: npt.ArrayLike, dtype: DataType | None) -> npt.NDArray[An
 
 
 def _is_native(dtype: DataType, host: np.dtype[Any]) -> bool:
-    """Whether numpy's type means the same as the wire's."""
+    """True if numpy's type is the same as the wire's."""
     try:
         return to_dtype(host)[:2] == dtype[:2]
     except TypeError:
@@ -172,7 +172,7 @@ def _bytes_of(elements: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
 def tensor_of(shape: int | tuple[int, ...], dtype: DTypeLike) -> DLTensor:
     """A tensor without memory yet.
 
-    Raises ValueError for a negative size, TypeError for what is no type, or no shape.
+    Raises ValueError for a negative size, TypeError for an invalid type or shape.
     """
     try:
         sizes = (shape,) if isinstance(shape, int) else tuple(index(size) for size in shape)

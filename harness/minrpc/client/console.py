@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The text that a device says over the RPC link: its session logs, and what it prints between frames."""
+"""The text that a device sends over the RPC link: session logs, and output between frames."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ class ConsoleTail:
 
     @property
     def text(self) -> str:
-        """What is kept, in the order in which it came."""
+        """The kept text, in order of arrival."""
         return self._text
 
     def since(self, position: int) -> tuple[str, int]:
-        """What came after `position`, as far as it is kept, and the position behind it; it begins at 0."""
+        """The text after `position`, as far as it is kept, and the position behind it; the first is 0."""
         new = self._total - position
         return (self._text[-new:] if new else ""), self._total
 
     def log(self, line: str) -> None:
-        """A session log."""
+        """Takes a session log."""
         device_log.info("%s", visible(line))
         newline = "" if not self._text or self._text.endswith("\n") else "\n"
         self._append(f"{newline}{line}\n")
 
     def noise(self, data: bytes) -> None:
-        """Bytes between frames: text such as a boot banner, or the rest of a damaged frame."""
+        """Takes bytes between frames: text such as a boot banner, or the rest of a damaged frame."""
         self._append(data.decode("utf-8", "backslashreplace").replace("\r\n", "\n"))
 
     def _append(self, text: str) -> None:

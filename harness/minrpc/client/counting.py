@@ -22,9 +22,9 @@ from minrpc.wire.values import CPU, Function, Module, TypeCode
 
 COUNTING_EVALUATOR: Final = "minrpc.time_evaluator"
 
-# The function of this name does nothing; with number 0 not even it is called.
+# The function of this name does nothing; with number 0 it is not even called.
 _EMPTY: Final = ""
-# To the device it is a counter's name, though it counts nothing.
+# The device takes it as the name of a counter, though it counts nothing.
 _MASKED: Final = "interrupts_masked"
 # A clock that lost overflows while interrupts were masked has less than two thirds of the time. Shorter
 # batches differ by so much for other reasons.
@@ -37,11 +37,11 @@ _EMPTY_PEAKS: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """Which counters go with each repeat.
+    """The counters that are read with each repeat.
 
-    source: what counts the device from outside, and `names`, what of it.
-    device: what the device counts itself, each with its width in bits.
-    memory: peaks of memory, which the device tells. Where it does not, `names` has the source's stack.
+    source: counts the device from outside (QEMU). names: the counters of `source` to read.
+    device: counters that the device reads itself, each with its width in bits.
+    memory: peaks of memory that the device reports. Where it can't, `names` has the source's stack counter.
     """
 
     source: Counters | None = None
@@ -51,10 +51,10 @@ class Counted:
 
     @classmethod
     def chosen(cls, rpc: RpcClient, names: Sequence[str] | Literal["all"], *, memory: bool = False) -> Self:
-        """Those of the device and of what counts it from outside, by name, or all that can be had.
+        """Chooses counters of the device and of its outside source by name, or all available.
 
-        Raises ConfigurationError for a name that is not there, with those that are, and for memory where
-        nothing tells it.
+        Raises ConfigurationError for an unknown name, with the known names, and for memory where neither the
+        device nor the source reports it.
         """
         if not names and not memory:
             return cls()
@@ -78,11 +78,11 @@ class Counted:
 
     @property
     def asked_of_device(self) -> tuple[str, ...]:
-        """What its evaluator has to read."""
+        """The names that the device's evaluator has to read."""
         return (*self.memory, *self.device)
 
     def added_to(self, measurement: Measurement, batches: Sequence[Mapping[str, int]]) -> Measurement:
-        """`measurement` with the counters of each repeat's last batch, the one that was kept."""
+        """`measurement` with the counters of each repeat's last batch, whose time was kept."""
         ends = list(accumulate(sample.batches for sample in measurement.samples))
         if not ends or ends[-1] != len(batches):
             run = ends[-1] if ends else 0
@@ -95,7 +95,7 @@ class Counted:
         return replace(measurement, samples=tuple(samples))
 
     def doubtful(self, samples: Sequence[Sample]) -> tuple[str, ...]:
-        """Counters of the device that may have gone round: as a rule none counts more than the clock."""
+        """The device's counters that may have wrapped, assuming that none counts faster than the clock."""
         longest = max(sample.cycles for sample in samples)
         return tuple(name for name, bits in self.device.items() if bits < 64 and longest >> bits)
 
@@ -150,7 +150,7 @@ def _peaks(every: Mapping[str, DeviceCounter], outside: Sequence[str]) -> tuple[
 class Measurer:
     """Measures a function on the device. Call it with the function's own arguments.
 
-    unmasked: measures the same with interrupts, where they are masked.
+    unmasked: the same measurement with interrupts enabled, where this one masks them.
     """
 
     def __init__(
@@ -175,15 +175,15 @@ class Measurer:
     def __call__(self, *args: object) -> Measurement:
         """Measure.
 
-        Raises as `RemoteFunction` does, DialectError when anything but samples comes back, HarnessError where
-        the device's clock has lost time while interrupts were masked.
+        Raises as `RemoteFunction` does, DialectError when the answer holds no samples, and HarnessError when
+        the device's clock lost time while interrupts were masked.
         """
         counted = self._counted
         unmasked = self._parse(_expect_bytes(self._unmasked(*args), self.name)) if self._unmasked else None
         before = counted.source.windows if counted.source and counted.names else 0
         measured = self._in_groups(counted.asked_of_device, args, self._measure)
         if counted.source and counted.names:
-            # Those of the first group: it is the one whose times are kept.
+            # The source's counters belong to the first group, whose times are kept.
             batches = counted.source.of_batches(before, counted.names)
             ran = sum(sample.batches for sample in measured.samples)
             measured = counted.added_to(measured, batches[:ran])
@@ -198,7 +198,7 @@ class Measurer:
     def _in_groups(
         self, names: Sequence[str], args: Sequence[object], measure: Callable[..., Any]
     ) -> Measurement:
-        """All counters at once where the device can; else a half of them after the other."""
+        """Measures all counters at once if the device can, else one half after the other."""
         try:
             return self._parse(_expect_bytes(measure(*args), self.name))
         except RemoteError as error:
@@ -219,7 +219,7 @@ class Measurer:
         return replace(first, samples=tuple(samples), groups=groups)
 
     def _with_memory(self, measured: Measurement) -> Measurement:
-        """Peaks out of the samples: a call needs the least stack that any needed, interrupts come on top."""
+        """Moves peaks out of samples. A call's stack is the smallest sample: others include interrupts."""
         peaks = self._counted.memory
         if not peaks:
             return measured
@@ -237,9 +237,9 @@ class Measurer:
 
 
 def _require_whole(measured: Measurement, unmasked: Measurement) -> None:
-    """Raise HarnessError where masking has cost a clock the interrupts that count its overflows.
+    """Raise HarnessError when a clock lost time because the interrupt that counts its overflows was masked.
 
-    A clock of the host's goes on, and its times vary.
+    Not checked for the host's clock: masking does not stop it, and its times vary.
     """
     clock, due = measured.clock, min(unmasked.cycles_per_call)
     for sample in measured.samples:
@@ -255,7 +255,7 @@ def _require_whole(measured: Measurement, unmasked: Measurement) -> None:
 
 
 def masked(rpc: RpcClient) -> tuple[str, ...]:
-    """What an evaluator is asked for beside counters to mask interrupts. Raises ConfigurationError."""
+    """The counter name that asks an evaluator to mask interrupts. Raises ConfigurationError."""
     if not device_counters(rpc):
         raise ConfigurationError(
             "this firmware can't mask interrupts while it times",
@@ -267,7 +267,7 @@ def masked(rpc: RpcClient) -> tuple[str, ...]:
 def create_evaluator(
     rpc: RpcClient, module: Module, name: str, options: EvaluatorOptions, counters: Sequence[str] = ()
 ) -> int:
-    """The handle of an evaluator that counts cycles, and `counters` beside.
+    """The handle of an evaluator that counts cycles and `counters`.
 
     Raises RemoteError when the device makes none.
     """
@@ -275,7 +275,7 @@ def create_evaluator(
 
 
 def empty_stack(rpc: RpcClient, module: Module) -> int:
-    """Bytes of the stack in use where an empty function runs: measured once in a session."""
+    """Bytes of stack that an empty function uses, measured once per session."""
     with rpc.lock:
         if rpc.facts.empty_stack is None:
             arguments = [module, _EMPTY, *CPU, 1, _EMPTY_PEAKS, 0, 0, 0, 1, 0, "stack_bytes"]
@@ -285,7 +285,7 @@ def empty_stack(rpc: RpcClient, module: Module) -> int:
 
 
 def measurement(rpc: RpcClient, module: Module, name: str, answer: bytes) -> Measurement:
-    """What the device's `answer` says about `name`. Measures the overhead first, once in a session."""
+    """The measurement of `name` in the device's `answer`. Measures the overhead first, once per session."""
     clock, samples = _parse(rpc, answer, name)
     if any(sample.coarse for sample in samples):
         clock = replace(clock, coarse_hz=_coarse_hz(rpc))
@@ -293,13 +293,13 @@ def measurement(rpc: RpcClient, module: Module, name: str, answer: bytes) -> Mea
 
 
 def _coarse_hz(rpc: RpcClient) -> int:
-    """The rate of the slower clock, in whose ticks such samples are."""
+    """The rate of the slower clock, whose ticks are the unit of such samples."""
     reading = rpc.device_info().clock
     return reading.coarse_hz if reading else 0
 
 
 def overhead(rpc: RpcClient, module: Module) -> Overhead:
-    """What measuring costs on this device: measured on it, once in a session."""
+    """The overhead of measuring, measured on the device once per session."""
     with rpc.lock:
         if rpc.facts.overhead is None:
             timer, calls = (_empty_samples(rpc, module, number) for number in (0, _EMPTY_CALLS))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a device counts itself beside a time, and peaks of its memory: firmware with MINRPC_COUNTERS."""
+"""Counters and memory peaks that a device reads itself: needs firmware with MINRPC_COUNTERS."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from minrpc.errors import DialectError
 LIST: Final = "minrpc.counters"
 MEMORY: Final = "minrpc.memory"
 PEAKS: Final = ("stack_bytes", "arena_bytes", "heap_bytes")
-"""Asked for by memory=True; they are peaks of a call, no differences."""
+"""Requested by memory=True; they are peaks of a call, not differences."""
 NO_SLOT: Final = "no slot for the counter"
-"""How the device says that all hardware counters are in use, or none can be had."""
+"""The device's error text when all hardware counters are in use, or none is available."""
 
 _HEAP: Final = Struct("<II")
 
 
 def device_counters(rpc: RpcClient) -> Mapping[str, DeviceCounter]:
-    """All by name; none where the firmware was built without them. Asked once in a session."""
+    """The device's counters by name; empty for firmware without counters. Asked once per session."""
     facts = rpc.facts
     if facts.counters is None:
         handle = rpc.global_function(LIST)
@@ -44,15 +44,16 @@ def _parsed(answer: bytes) -> Sequence[DeviceCounter]:
 
 
 class HeapUse(NamedTuple):
-    """Bytes of a device's heap."""
+    """A device's use of its heap, in bytes."""
 
     used: int
     peak: int
 
 
 def heap_use(rpc: RpcClient, *, reset: bool = False) -> HeapUse | None:
-    """The heap's; None where the firmware does not tell. reset: all peaks, also of stack and arena, are those
-    of now on.
+    """The use of the heap; None if the firmware can't tell.
+
+    reset: restarts all peaks, also those of stack and arena.
     """
     handle = rpc.global_function(MEMORY)
     if not handle:

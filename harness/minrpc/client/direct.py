@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Copies that need no link: through memory of the device that this process sees too.
+"""Copies without the link, through device memory that this process shares.
 
-Only what this session allocated is reached, and only while no request runs; all else goes over the link,
-where the device checks it. The first copy shows that an address means the same bytes on both sides.
+Only memory that this session allocated is accessed, and only while no request runs; other copies go over the
+link, where the device checks them. The first copy proves that an address means the same bytes on both sides.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _TOKEN_BYTES: Final = 16
 
 
 class Direct:
-    """memory: what is shared; None for nothing, and then every copy goes over the link.
+    """memory: the shared memory; None if there is none, and every copy goes over the link.
 
     live: bytes of each allocation of the session, by address.
     enabled: False sends every copy over the link, too.
@@ -31,16 +31,16 @@ class Direct:
 
     @property
     def usable(self) -> bool:
-        """Whether a copy may go this way: there is memory, and none has shown that it is not the device's."""
+        """True if copies may use the memory: it exists, and no test has shown that it is not the device's."""
         return self.enabled and self._memory is not None and self._memory.proved is not False
 
     def allocated(self, address: int, nbytes: int) -> None:
-        """The session has this memory now."""
+        """Notes that the session has allocated this memory."""
         if self._memory is not None and self._memory.has(address, nbytes):
             self.live[address] = nbytes
 
     def freed(self, address: int) -> None:
-        """And has no longer."""
+        """Notes that the session has freed the memory at `address`."""
         self.live.pop(address, None)
 
     def write(
@@ -49,9 +49,9 @@ class Direct:
         data: memoryview,
         read_over_link: Callable[[DLTensor, int], bytes | memoryview],
     ) -> bool:
-        """Whether `data` has been written into the tensor's memory, from its byte offset on.
+        """Writes `data` into the tensor's memory, from its byte offset on; returns False if it can't.
 
-        read_over_link: reads a tensor's bytes as the device has them; asked once, to prove this memory.
+        read_over_link: reads a tensor's bytes from the device; called once, to prove this memory.
         """
         memory = self._memory
         if memory is None or memory.proved is False or not self._reaches(tensor, len(data)):
@@ -69,7 +69,7 @@ class Direct:
         return True
 
     def read(self, tensor: DLTensor, nbytes: int) -> bytes | None:
-        """The tensor's bytes from its byte offset on; None when they can't be had this way."""
+        """The tensor's bytes from its byte offset on; None if they can't be read this way."""
         memory = self._memory
         if memory is None or not memory.proved or not self._reaches(tensor, nbytes):
             return None

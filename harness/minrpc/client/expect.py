@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A device's console as pexpect knows one: `device.console.expect("ready")`."""
+"""A device's console as a pexpect object: `device.console.expect("ready")`."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _FOR_EVER_S: Final = 1e9
 
 
 class Console(SpawnBase):  # type: ignore[misc]
-    """What the device prints: on a console of its own, and as logs over the link. It takes no input.
+    """The device's output, on its own console and as logs over the link. It takes no input.
 
     `expect`, `expect_exact`, `before`, `after`, `match` and the rest are pexpect's; times are plain seconds,
-    30 unless `timeout` says otherwise. Each call goes on behind what the last one found.
+    30 unless `timeout` says otherwise. Each call continues behind the last match.
 
     Raises pexpect's TIMEOUT when the text does not come, and EOF when the device has ended.
     """
@@ -43,7 +43,7 @@ class Console(SpawnBase):  # type: ignore[misc]
         self._listen = listen
 
     def read_nonblocking(self, size: int = 1, timeout: float | None = -1) -> str:
-        """What has come, whole, as soon as something has. `size` is pexpect's and means nothing here."""
+        """Waits for output and returns all that has arrived. `size` is pexpect's and is ignored."""
         seconds = self.timeout if timeout == -1 else timeout
         text = self._arrived(None)
         if not text:
@@ -57,7 +57,7 @@ class Console(SpawnBase):  # type: ignore[misc]
         raise TIMEOUT("Timeout exceeded.")
 
     def _arrived(self, wait_s: float | None) -> str:
-        """What is new, waiting so long for the first of it; with None, of what was read already."""
+        """The new text, waiting up to `wait_s` seconds for its start; None: only text already read."""
         if self._beside is None:
             if wait_s is not None:
                 self._listen(wait_s)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays that need not travel: filled on the device, and compared by a checksum.
+"""Fills arrays on the device and compares them by checksum, so that their elements need not be copied.
 
-zephyr-app/runtime/fill.c does there what `random_values` and `checksum_of` do here, bit for bit. A device
-without these functions gets the values over its link, and gives them back the same way.
+On the device zephyr-app/runtime/fill.c does the same as `random_values` and `checksum_of`, bit for bit. For a
+device without these functions the values are copied over the link.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ _FLOATS: Final[dict[tuple[int, int], tuple[int, int]]] = {
 _ROTATIONS: Final = (13, 15, 26, 6, 17, 29, 16, 24)
 _PARITY: Final = 0x1BD11BDA
 _ROUNDS: Final = 20
-# Elements at a time: what a processor's cache holds.
+# Elements at a time: they fit in a processor's cache.
 _BLOCK: Final = 1 << 14
 
 
 def random_values(shape: int | tuple[int, ...], dtype: DTypeLike = "float32", seed: int = 0) -> Elements:
-    """What `device.random` fills an array with: shape `shape`, and the lanes after it.
+    """The elements that `device.random` makes: shape `shape`, followed by the lanes.
 
-    Integers are any of their type, floats evenly spread from -1 to below 1 in steps of their precision there,
-    booleans either. An element is a function of the seed and its place alone: Threefry-2x32 with 20 rounds
+    Integers cover their type's range, floats are uniform in [-1, 1) in steps of their precision there,
+    booleans are either. An element depends only on the seed and its index: Threefry-2x32 with 20 rounds
     (Salmon and others, "Parallel random numbers: as easy as 1, 2, 3", SC11). Each seed has its own sequence.
 
-    seed: 64 bits of it count. Raises TypeError for a type that has no such values.
+    seed: its lower 64 bits are used. Raises TypeError for a type without random values.
     """
     wire = to_dtype(dtype)
     host, lanes = to_numpy(wire)
@@ -80,7 +80,7 @@ def _random_words(count: int, seed: int) -> _Words:
 
 
 def _threefry(seed: int, places: npt.NDArray[np.uint32]) -> _Words:
-    """64 bits for each place, which is the counter of Threefry-2x32; the seed is its key."""
+    """64 bits for each index, which is the counter of Threefry-2x32; the seed is its key."""
     low, high = seed & 0xFFFFFFFF, seed >> 32 & 0xFFFFFFFF
     keys = [np.uint32(key) for key in (low, high, _PARITY ^ low ^ high)]
     x = places + keys[0]
@@ -108,35 +108,35 @@ def _as_floats(random: _Words, precision: int, exponent_bits: int) -> _Words:
 
 
 def fill_randomly(array: RemoteArray, seed: int) -> None:
-    """Overwrite all elements by `random_values` of the array's shape and type."""
+    """Overwrite all elements with `random_values` of the array's shape and type."""
     require_fillable(array.dtype)
     if not array.run_on_device(RANDOM, _signed(seed)):
         array.upload(random_values(array.shape, array.dtype, seed))
 
 
 def fill(array: RemoteArray, value: object) -> None:
-    """Overwrite all elements by `value`.
+    """Overwrite all elements with `value`.
 
-    Raises TypeError and OverflowError for what the type does not hold.
+    Raises TypeError and OverflowError for a value that the type can't hold.
     """
     host, lanes = to_numpy(array.dtype)
     given = np.asarray(value)
     if given.dtype.kind == "f" and host.kind in "iub":
         raise TypeError(f"{value!r} is no element of {array.dtype}")
-    # A Python integer is checked for its range, an array's would wrap.
+    # A Python integer is checked for its range; an integer in an array would wrap.
     element = np.full(lanes, given.item() if given.shape == () else given, host)
     if not array.run_on_device(FILL, element.tobytes()):
         array.upload(np.broadcast_to(element, array.shape + lanes).copy())
 
 
 def checksum(array: RemoteArray) -> int:
-    """CRC-32 of the array's bytes, as zlib has it, computed on the device."""
+    """CRC-32 (zlib's) of the array's bytes, computed on the device."""
     found = array.run_on_device(CHECKSUM)
     return checksum_of(array.numpy()) if found is False else int(found)
 
 
 def checksum_of(elements: npt.ArrayLike) -> int:
-    """The same of an array of the host's."""
+    """CRC-32 (zlib's) of the bytes of an array on the host."""
     return crc32(host_elements(elements, None).tobytes())
 
 
@@ -153,6 +153,6 @@ def assert_equal(array: RemoteArray, expected: npt.ArrayLike, *, near: bool) -> 
 
 
 def _signed(seed: int) -> int:
-    """As an int64, which is what travels."""
+    """The seed as an int64, the type of the call's argument."""
     seed &= (1 << 64) - 1
     return seed - (1 << 64) if seed >> 63 else seed

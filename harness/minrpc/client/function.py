@@ -38,7 +38,7 @@ _PLAIN = frozenset({int, float, str, bytes, type(None), UInt, Handle, DataType, 
 _PLAIN_RESULTS = _PLAIN - {UInt}
 
 
-# So many repeats tell how far they spread.
+# Repeats by default, enough to estimate their spread.
 _MEASURED_REPEATS = 10
 
 
@@ -60,8 +60,8 @@ class RemoteFunction(RemoteHandle):
         module: RemoteModule | None = None,
         of: Ends | None = None,
     ) -> None:
-        """own: it is given back by itself; else it goes with the module that it is of.
-        module: lasts as long as this does. of: as of `RemoteHandle`.
+        """own: the handle is freed by itself; else it is freed with its module.
+        module: kept alive by this function. of: as in `RemoteHandle`.
         """
         super().__init__(rpc, free_handle(handle, TypeCode.FUNCTION) if own else None, of=of)
         self.name = name
@@ -69,7 +69,7 @@ class RemoteFunction(RemoteHandle):
         self._stage = f"call {name}"
         self._timeout_s = timeout_s
         self._module = module
-        # Gives the handle back when nobody has it any more, so a view of it must keep it.
+        # It frees the handle when it is no longer referenced, so a view of it must keep a reference.
         self._original: RemoteFunction | None = None
 
     def __call__(self, *args: object) -> Any:  # noqa: ANN401 - what it returns is up to the function
@@ -90,7 +90,7 @@ class RemoteFunction(RemoteHandle):
         return result if result.__class__ in _PLAIN_RESULTS else wrap(rpc, self.name, result)
 
     def call_with(self, sent: Sequence[Argument]) -> Any:  # noqa: ANN401 - what it returns is up to the function
-        """Call it with arguments as they travel: what they are handles of is there, as the caller knows."""
+        """Call it with arguments in their form for the wire; the caller guarantees that handles are alive."""
         rpc = self._rpc
         with rpc.lock:
             if not (rpc.idle and self.usable_on(rpc)):
@@ -99,7 +99,7 @@ class RemoteFunction(RemoteHandle):
         return result if result.__class__ in _PLAIN_RESULTS else wrap(rpc, self.name, result)
 
     def with_timeout(self, seconds: float) -> RemoteFunction:
-        """The same function with a limit of its own for each call, of time that the device could use.
+        """The same function with its own limit for each call, in seconds as `Deadline` charges them.
 
         lib["train"].with_timeout(600)(data)
         """
@@ -123,7 +123,7 @@ class RemoteModule(RemoteHandle):
     """A module on the device: `module["add"]` is its function of that name."""
 
     def __init__(self, rpc: RpcClient, name: str, handle: int | None) -> None:
-        # The device forgets a module's functions with it: they are given back before.
+        # The device frees a module's functions with the module, so their handles are freed before.
         self._made: Ends = {}
         if handle is None:
             super().__init__(rpc, None)
@@ -135,7 +135,7 @@ class RemoteModule(RemoteHandle):
 
     @property
     def handle(self) -> int:
-        """What the device calls it."""
+        """The device's handle of the module."""
         assert self._handle is not None
         return self._handle
 
@@ -147,7 +147,7 @@ class RemoteModule(RemoteHandle):
         return function
 
     def get_function(self, name: str, *, own: bool = True) -> RemoteFunction:
-        """Its function `name`, looked up anew; `own` as of `RemoteFunction`. Raises FunctionNotFoundError."""
+        """Its function `name`, looked up anew; `own` as in `RemoteFunction`. Raises FunctionNotFoundError."""
         with self._rpc.lock:
             rpc = self._ready()
             look_up = rpc.global_function(MODULE_GET_FUNCTION)
@@ -162,7 +162,7 @@ class RemoteModule(RemoteHandle):
             return RemoteFunction(rpc, name, found.handle, own=own, of=self._made)
 
     def time_evaluator(self, name: str, *, timeout_s: float | None = None, **options: int) -> TimeEvaluator:
-        """Times `name` on the device: call what comes back with the function's own arguments.
+        """An evaluator that times `name` on the device: call it with the function's own arguments.
 
         options: number, repeat, min_repeat_ms, ...: see `EvaluatorOptions`. Each repeat gives a result, in
             seconds per call.
@@ -186,22 +186,22 @@ class RemoteModule(RemoteHandle):
         interrupts_masked: bool = False,
         **options: int,
     ) -> Measurer:
-        """Times `name` in whole cycles of the device's clock: call what comes back with its arguments.
+        """A measurer that times `name` in the device's cycles: call it with the function's own arguments.
 
         Takes what `time_evaluator` takes, with 10 repeats unless told otherwise, and gives a `Measurement`:
-        what each repeat counted, and what measuring itself costs, which the first of a session measures.
+        the counts of each repeat, and the overhead of measuring, which a session's first call measures.
 
-        counters: what else is counted over the same calls, by name, or "all": see `Measurement.counters`.
-            Under QEMU the device must have been started with `counters=True` for those of the emulator.
-        memory: what of stack, workspace and heap a call needs, in one that is not timed, before each repeat:
-            see `Measurement.memory`. Where only QEMU can tell it is the counter `stack_bytes`.
-        interrupts_masked: no interrupt, on posix no signal, comes while a batch is timed. A function that
-            waits for one never ends, and what a batch that takes long makes the device miss, it misses. The
-            same is measured with interrupts first: an error says so where the clock has missed some.
+        counters: further counters over the same calls, by name, or "all": see `Measurement.counters`.
+            The emulator's counters need a device that was started with `counters=True`.
+        memory: measures the stack, workspace and heap that a call needs, in an untimed call before each
+            repeat: see `Measurement.memory`. Where only QEMU can tell, it is the counter `stack_bytes`.
+        interrupts_masked: masks interrupts (on posix, signals) while a batch is timed. A function that waits
+            for an interrupt never ends, and the device misses events during a long batch. The function is
+            measured with interrupts first, and an error is raised if the clock lost time by masking.
 
         Raises ValueError for options that make no sense, DialectError when the device is not this project's,
-        ConfigurationError for a counter that is not there, with those that are, and for firmware that can't
-        mask interrupts.
+        ConfigurationError for an unknown counter, with the known ones, and for firmware that can't mask
+        interrupts.
         """
         asked = EvaluatorOptions.of({"repeat": _MEASURED_REPEATS, **options})
         module = Module(self.handle)
@@ -225,7 +225,7 @@ class RemoteModule(RemoteHandle):
     def _timed(
         self, name: str, handle: int, options: EvaluatorOptions, timeout_s: float | None
     ) -> RemoteFunction:
-        """The evaluator behind `handle`, which may take as long as its options ask for."""
+        """The evaluator behind `handle`, with a time limit that allows for its options."""
         limit = options.timeout_s(self._rpc.call_timeout_s) if timeout_s is None else timeout_s
         return RemoteFunction(
             self._rpc, f"{name} (timed)", handle, timeout_s=limit, module=self, of=self._made
@@ -241,14 +241,14 @@ class RemoteModule(RemoteHandle):
 
 
 class SystemLibrary(RemoteModule):
-    """The functions that the firmware was linked with. Never given back: some devices lose it for good."""
+    """The functions that the firmware was linked with. Never freed: some devices would lose it for good."""
 
     def __init__(self, rpc: RpcClient) -> None:
         super().__init__(rpc, "the system library", None)
 
     @property
     def handle(self) -> int:
-        """What the device calls it, asked when it is needed. Raises DialectError when the device has none."""
+        """The device's handle of it, requested on first use. Raises DialectError when the device has none."""
         if self._handle is None:
             self._handle = self._find()
         return self._handle
@@ -271,7 +271,7 @@ class SystemLibrary(RemoteModule):
 
 
 def _argument(rpc: RpcClient, value: object) -> Argument:
-    """`value` as it is sent. Raises TypeError for what has no type code, ValueError for a dead handle."""
+    """`value` as an argument. Raises TypeError for an unsupported type, ValueError for a dead handle."""
     if isinstance(value, _REMOTE):
         if not value.usable_on(rpc):
             value.check(rpc)
@@ -298,7 +298,7 @@ def _converted(value: object) -> Argument:
 
 
 def wrap(rpc: RpcClient, name: str, result: Result) -> object:
-    """A function's result for the caller: handles become objects that give themselves back."""
+    """A function's result for the caller: handles become objects that free themselves."""
     match result:
         case Function(handle):
             return RemoteFunction(rpc, f"result of {name}", handle)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every object on a device has in common: a session that it belongs to, and an end."""
+"""The base of all objects on a device: each belongs to a session, and is freed once."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from minrpc.client.rpc import RpcClient
 from minrpc.wire.requests import Syscall
 
 Ends: TypeAlias = "dict[int, weakref.finalize[..., RemoteHandle]]"
-"""What gives handles back, by the handle's id. Not weak references to the handles: when the garbage collector
-ends a handle together with what it was made of, it clears all of those first, and its order is any."""
+"""Finalizers that free handles, by the handle's id. Weak references to the handles would not do: the garbage
+collector clears them all before it ends a handle together with its parent, in any order."""
 
 
 class RemoteHandle:
-    """Something of the running session of `rpc`, given back by the request `free`; None when nothing need be.
+    """An object in the running session of `rpc`. `free` is the request that frees it; None if none is needed.
 
-    It is given back by `free()`, at the end of a `with` block, or when nobody references it: the request is
-    queued then and sent before the next one.
+    `free()`, the end of a `with` block, or the loss of the last reference queues the request; it is sent
+    before the next request.
     """
 
     def __init__(
         self, rpc: RpcClient, free: Syscall | None, *, made: Ends | None = None, of: Ends | None = None
     ) -> None:
-        """made: what was made of it, which is given back before it. of: the same of what it was made of."""
+        """made: the finalizers of its children, which are freed before it. of: `made` of its parent."""
         self._rpc = rpc
         self._generation = rpc.generation
         self._finalizer = weakref.finalize(self, _give_back, rpc, self._generation, free, made, of, id(self))
@@ -34,25 +34,25 @@ class RemoteHandle:
         rpc.live.add(self)
 
     def free(self) -> None:
-        """Give it back, at the latest before the next request. A second call does nothing."""
+        """Free the object, at the latest before the next request. A second call does nothing."""
         self._finalizer()
 
     @property
     def rpc(self) -> RpcClient:
-        """The client that it belongs to."""
+        """The client that the object belongs to."""
         return self._rpc
 
     @property
     def freed(self) -> bool:
-        """Whether it was given back."""
+        """True if the object was freed."""
         return not self._finalizer.alive
 
     def usable_on(self, rpc: RpcClient) -> bool:
-        """Whether it can be used in a request of `rpc` now."""
+        """True if the object can be used in a request of `rpc` now."""
         return rpc is self._rpc and self._generation == rpc.link.generation and self._finalizer.alive
 
     def check(self, rpc: RpcClient) -> None:
-        """Raise ValueError, with the reason, when it can't be used in a request of `rpc`."""
+        """Raise ValueError, with the reason, if the object can't be used in a request of `rpc`."""
         if rpc is not self._rpc:
             raise ValueError(f"{self!r} is on {self._rpc.link.name}, not on {rpc.link.name}")
         if self.freed:
@@ -61,7 +61,7 @@ class RemoteHandle:
             raise ValueError(f"{self!r} is of a session that has ended, and went with it: make a new one")
 
     def _ready(self) -> RpcClient:
-        """The client, with the session that this belongs to."""
+        """The client, after checking that the object's session still runs."""
         self.check(self._rpc)
         self._rpc.ready()
         self.check(self._rpc)

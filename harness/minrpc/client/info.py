@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a device of this project tells of itself."""
+"""The description that a device of this project gives of itself."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LINK_COUNTS: Final = (
     "stale_messages",
     "rx_overruns",
 )
-"""The fields of `DeviceInfo` that count what went wrong on the link."""
+"""The fields of `DeviceInfo` that count errors on the link."""
 
 
 _NUMBERS: Final = (
@@ -37,7 +37,7 @@ _NUMBERS: Final = (
 
 
 class DeviceCounter(NamedTuple):
-    """A counter of the device. bits: its width; 0 where it can't be had, as the kernel or the core says."""
+    """A counter of the device. bits: its width; 0 if the kernel or the core does not have it."""
 
     name: str
     unit: str
@@ -49,8 +49,8 @@ class Region(NamedTuple):
 
     kind: "arena" (arrays, and all that a session makes), "read_only" (constants that may be named as arrays),
         "code" (for code that is loaded), "memory" and "code_memory" (where `Device.relayout` may put arrays
-        and code; the first "memory" is the firmware's own choice), or "kind N" for one that this program does
-        not know.
+        and code; the first "memory" is the firmware's own choice), or "kind N" for a kind that this program
+        does not know.
     base: its first address.
     size: in bytes.
     """
@@ -65,18 +65,17 @@ class DeviceInfo:
     """The answer of the global function `minrpc.device_info`: memory in bytes, and counts since boot.
 
     version: of this answer; later versions append.
-    max_packet: what the device's receive buffer holds of one session message.
-    arena_size, arena_used, arena_peak, arena_largest_free: the memory that arrays are in.
+    max_packet: bytes of one session message that the device's receive buffer holds.
+    arena_size, arena_used, arena_peak, arena_largest_free: the memory that holds arrays.
     crc_errors, short_packets, invalid_escapes, oversize_frames: frames that reached the device damaged, or
-        were longer than it takes.
-    stale_messages: messages of sessions that had ended.
+        longer than its receive buffer.
+    stale_messages: messages that belonged to ended sessions.
     rx_overruns: bytes that the device lost because it did not read them in time.
-    stack_size, stack_peak: the stack that functions run on and how much of it was ever in use; 0 where the
-        device can't tell.
+    stack_size, stack_peak: size and peak use of the stack that functions run on; 0 if the device can't tell.
     clock: its clocks when it answered.
-    regions: its memory, as far as it tells.
-    options: what is built into it: names of the options of minrpc/minrpc_config.h in lower case.
-    build_id: what tells its image from any other, in hexadecimal; empty where it does not know.
+    regions: its memory, as far as it reports it.
+    options: the options built into it: names of options of minrpc/minrpc_config.h in lower case.
+    build_id: identifies its image, in hexadecimal; empty if unknown.
     """
 
     version: int
@@ -105,7 +104,7 @@ class DeviceInfo:
 
     @classmethod
     def parse(cls, answer: bytes) -> DeviceInfo:
-        """From the bytes of the answer. Raises DialectError when it is not made as it says, or too old."""
+        """Parses the answer. Raises DialectError when it is malformed or too old."""
         if len(answer) < _HEAD.size:
             raise DialectError(f"the device's info has {len(answer)} bytes, {_FIXED.size} are due")
         version, size, count, stride, options_size, build_id_size, bits = _HEAD.unpack_from(answer)
@@ -131,7 +130,7 @@ class DeviceInfo:
         )
 
     def link_counts(self) -> dict[str, int]:
-        """What went wrong on the link, by name: damaged and dropped frames, lost bytes."""
+        """Errors on the link, by name: damaged and dropped frames, lost bytes."""
         return {name: getattr(self, name) for name in LINK_COUNTS}
 
     def __str__(self) -> str:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a device's arrays and code lie: what is asked for, what there is, and the request that changes it."""
+"""The places of a device's arrays and code: requested, available, and the request to change them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LAYOUT: Final = "minrpc.layout"
 STAGE: Final = "lay out the memory"
 
 Where = int | tuple[int, int] | Region
-"""Bytes, at the place that is usual; or an address and bytes."""
+"""A size in bytes, at the usual place; or an address and a size."""
 
 How = Literal["session", "new session", "restart"]
 
@@ -22,7 +22,7 @@ _ALIGNMENT: Final = 64
 
 
 class Places(NamedTuple):
-    """Addresses and bytes; no bytes of code where it lies as the firmware has it."""
+    """Addresses and sizes in bytes; code has size 0 where the firmware's own choice stands."""
 
     arena_at: int
     arena_size: int
@@ -32,12 +32,12 @@ class Places(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where a device's memory has what, and what became of what was there.
+    """The layout of a device's memory, and the fate of the objects that it held.
 
-    arena: of arrays and of workspace. code: of loaded code; None where it lies among the arrays.
-    how: "session": arrays, functions and libraries are as before. "new session": they are gone. "restart": so
-        is all else: another device runs, built or started otherwise.
-    why: it took that; "" for "session".
+    arena: holds arrays and workspace. code: holds loaded code; None where it lies among the arrays.
+    how: "session": arrays, functions and libraries are as before. "new session": they are gone.
+        "restart": all is gone: another device runs, built or started with other options.
+    why: the reason for a new session or a restart; "" for "session".
     """
 
     arena: Region
@@ -47,7 +47,7 @@ class Layout:
 
     @property
     def restarted(self) -> bool:
-        """Whether another device runs."""
+        """True if another device runs."""
         return self.how == "restart"
 
     def __str__(self) -> str:
@@ -57,13 +57,13 @@ class Layout:
 
 
 def told_memory(info: DeviceInfo) -> list[str]:
-    """What there is, a line each."""
+    """The device's memory, one line per region."""
     of = {"memory": "arrays", "code_memory": "code"}
     return [f"for {of[one.kind]}: {_shown(one)}" for one in info.regions if one.kind in of]
 
 
 def home(info: DeviceInfo, name: str) -> Region:
-    """The memory that the firmware has its arrays in. Raises ConfigurationError where it tells none."""
+    """The memory that holds the firmware's arrays. Raises ConfigurationError if it reports none."""
     found = next((one for one in info.regions if one.kind == "memory"), None)
     if found is None:
         raise no_layout(name)
@@ -71,12 +71,12 @@ def home(info: DeviceInfo, name: str) -> Region:
 
 
 def places_of(info: DeviceInfo, name: str, arena: Where | None, code: Where | None) -> Places:
-    """The numbers: what is not said is the firmware's own.
+    """The places as numbers; the firmware's own where not given.
 
     Bytes of the arena lie at the beginning of its memory; bytes of code at the end of that, or where the
     port has memory for code, at the beginning of that.
 
-    Raises ConfigurationError, ValueError for sizes that are none.
+    Raises ConfigurationError, and ValueError for invalid sizes.
     """
     memory = home(info, name)
     arena_at, arena_size = _place(arena, "arena", memory.base)

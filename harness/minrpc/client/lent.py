@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A transport that is lent to a test: it remembers what passed, and the test can't close it."""
+"""A transport that is lent to a test: it records the traffic, and the test can't close it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MESSAGES: Final = 16
 
 
 class LentTransport:
-    """`inner` for the time of one test. `trace` shows the last chunks in both directions."""
+    """`inner`, lent for one test. `trace` shows the last chunks in both directions."""
 
     def __init__(self, inner: Transport) -> None:
         self.name = inner.name
@@ -41,18 +41,18 @@ class LentTransport:
         return number
 
     def close(self) -> None:
-        """Nothing: the lender goes on using it."""
+        """Does nothing: the lender goes on using the transport."""
 
     def trace(self) -> str:
         """The last messages, a line each: ">" to the device, "<" from it.
 
-        What is said again and again, as questions for an answer that does not come, is one line.
+        Repeated messages, such as probes for a missing answer, share one line.
         """
         said = explain((mark, bytes(data)) for mark, data in self._chunks)
         return "\n".join([_counted(line, len(list(same))) for line, same in groupby(said)][-_MESSAGES:])
 
     def _note(self, direction: str, data: bytes) -> None:
-        """A slow link's bytes come one by one: they are kept as one chunk."""
+        """Records `data`; single bytes of a slow link are joined to one chunk."""
         before, last = self._chunks[-1] if self._chunks else ("", b"")
         if before == direction and isinstance(last, bytearray) and len(last) + len(data) <= _MERGED:
             last += data

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """One client session over a transport: starts it, sends a request, waits for its answer.
 
-Nothing is sent unless a caller asks, and at most one request is under way. When a request ends in any way but
-with its answer, the session is given up: the next one has a new id, so that a late answer is known as such.
+Nothing is sent unless a caller asks, and at most one request is under way. When a request ends without
+its answer, the session is given up: the next session has a new id, so that a late answer is recognized.
 """
 
 from __future__ import annotations
@@ -47,25 +47,25 @@ from minrpc.wire.values import Buffer
 
 wire_log = logging.getLogger("minrpc.wire")
 
-# Seconds until a start that was not answered is sent again; the last one repeats. They grow, so that a device
-# that takes longer than one of them to answer is waited for by a later one.
+# Seconds until an unanswered start is sent again; the last value repeats. They grow, so that a slow device's
+# answer falls into one of the later waits.
 _RETRY_S = (0.5, 1.0, 2.0, 4.0, 8.0)
-# The same, once the device has said that it has just booted.
+# The same, after the device has reported that it has just booted.
 _AFTER_BOOT_S = 0.1
 _MORE_TIME = (
     "look at the console; if it is only slow: function.with_timeout(SECONDS), device.call_timeout_s, or "
     "call_timeout_s of open_device"
 )
-# What a stage is called in which a function runs.
+# Prefix of the name of a stage in which a function runs.
 _CALL = "call "
 _TAIL_CHUNKS = 8
 _TAIL_BYTES = 64
 
 
 class RandomNonces:
-    """Gives 1..254, not 0xff, which would be escaped in each frame of the session.
+    """Gives 1..254; 0xff would be escaped in each frame of the session.
 
-    Never the same twice in a row: the device's answer to an earlier start would pass for that to a later one.
+    Never the same twice in a row: the answer to an earlier start would pass for the answer to a later one.
     """
 
     def __init__(self) -> None:
@@ -79,10 +79,10 @@ class RandomNonces:
 class SessionLink:
     """The client's session on one transport.
 
-    owner: what is known of the device beside its link. total: a deadline over everything.
+    owner: knowledge of the device beside its link. total: a deadline for all requests together.
     generation: grows with each session; handles belong to one of them.
-    numbered: what is sent again when it is lost; None for a device that has not agreed to it in this session.
-    resend_counters: what that took since the link was opened.
+    numbered: the numbered requests, sent again when lost; None unless the device agreed in this session.
+    resend_counters: counts of numbered requests since the link was opened.
     """
 
     def __init__(
@@ -116,23 +116,23 @@ class SessionLink:
 
     @property
     def counters(self) -> FramingCounters:
-        """What this side's reader has counted."""
+        """Frames and damage that this side's reader has counted."""
         return self._session.deframer.counters
 
     @property
     def usable(self) -> bool:
-        """Whether a session is established and no request of it is left without its answer."""
+        """True if a session is established and all its requests were answered."""
         return self._session.state is SessionState.ESTABLISHED and not self._waiting
 
     def console_text(self) -> str | None:
-        """What the device printed, on a console of its own and over this link; None when neither is there."""
+        """The device's output, on its own console and over this link; None when there is neither."""
         beside = self.owner.console_text
         if beside is None and not self.console.text:
             return None
         return (beside or "") + self.console.text
 
     def listen(self, wait_s: float) -> None:
-        """Take what the device says without being asked: logs, text, the news that it has restarted.
+        """Take the device's unrequested output: logs, text, notices of a restart.
 
         Raises ConfigurationError while the link is lent.
         """
@@ -163,12 +163,12 @@ class SessionLink:
         self.generation += 1
 
     def lend(self, to: str) -> None:
-        """Somebody else has a session on this link now: until `take_back` none can be started from here."""
+        """Lends the link to another client: until `take_back` no session can be started from here."""
         self._lent_to = to
         self._waiting = True
 
     def take_back(self) -> None:
-        """The end of `lend`; a session has to be started then."""
+        """Ends `lend`; the next request needs a new session."""
         self._lent_to = ""
 
     def _require_own(self) -> None:
@@ -180,7 +180,7 @@ class SessionLink:
     def request(self, packet: bytes, stage: str, budget_s: float, front: int = 0) -> Buffer:
         """Send an RPC packet and return the packet that answers it.
 
-        front: of a copy that is longer than the device's receive buffer, the bytes that are not its data.
+        front: for a copy longer than the device's receive buffer, the bytes before its data.
 
         Raises SessionTerminatedError, LinkError when the answer came damaged, DeadlineError, and what the
         transport and the owner's check raise.
@@ -208,16 +208,16 @@ class SessionLink:
 
     @property
     def piece(self) -> int:
-        """Bytes that a copy should carry at most."""
+        """The most bytes that a copy should carry."""
         return self.numbered.piece if self.numbered else 1 << 62
 
     @property
     def extra(self) -> int:
-        """Bytes that a message now has more than TVM's."""
+        """Bytes that each message has more than TVM's."""
         return NUMBERED_EXTRA if self.numbered else 0
 
     def number_requests(self) -> None:
-        """From now on, and until the session ends: the device has agreed."""
+        """Number requests until the session ends: the device has agreed."""
         self.numbered = resend.NumberedRequests(counters=self.resend_counters)
 
     def _plain(self, packet: bytes, deadline: Deadline, front: int) -> Buffer:
@@ -309,7 +309,7 @@ class SessionLink:
                 raise failure
 
     def _failure(self, event: SessionEvent) -> HarnessError | None:
-        """What it means, while an answer is waited for, that this came."""
+        """The error that `event` means while an answer is awaited; None if it means none."""
         if isinstance(event, Terminated):
             return self._terminated_error()
         if isinstance(event, CrcMismatch | ShortPacket | InvalidEscape) and self._is_answer(event.payload):
@@ -337,7 +337,7 @@ class SessionLink:
                 raise self._unanswered(deadline)
 
     def _try_start(self, deadline: Deadline, wait_s: float) -> bool:
-        """One start; False when it is time for the next."""
+        """Sends one start; returns False when it is time for the next."""
         self._write(self._session.start(), deadline)
         attempt = Deadline("session", wait_s, self.owner.clock, deadline)
         while True:
@@ -370,15 +370,15 @@ class SessionLink:
         return {name: count for name, count in asdict(self.counters).items() if count}
 
     def _blame(self, error: HarnessError, damaged: int) -> HarnessError:
-        """The link, when the time ran out and frames were damaged since `damaged` was counted."""
+        """Turns a passed deadline into a LinkError if frames were damaged since `damaged` was counted."""
         if not isinstance(error, DeadlineError) or self.counters.errors == damaged:
             return error
         blamed = self._link_error("no answer came, but damaged frames did")
         return blamed.add_context(waited_for=error.waited_for, wall_s=error.wall_s, cpu_s=error.cpu_s)
 
     def _explain(self, error: HarnessError, stage: str) -> None:
-        """Add what is known here. When the device is gone, raise the error that says so instead."""
-        # A device without a console has said over this link what its owner looks for.
+        """Add the stage, console and traffic to `error`. If the device is gone, raise that error instead."""
+        # A device without a console has sent the text that its owner looks for over this link.
         cause = self.owner.diagnose(error.add_context(console_tail=self.console_text()))
         tail = b"".join(self._tail)[-_TAIL_BYTES:]
         cause.add_context(stage=stage, console_tail=self.console_text(), wire_tail=tail)

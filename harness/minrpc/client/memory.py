@@ -20,12 +20,12 @@ from minrpc.wire.requests import (
 )
 from minrpc.wire.values import Argument, Dialect, DLTensor, Handle, Value
 
-# Data of one packet where the device takes a copy of any length: round trips and headers hardly count then,
-# and a damaged copy still shows soon. And of one answer of our own device, which sends any number.
+# Bytes of data per packet if the device takes copies of any length: large enough that round trips and headers
+# hardly count, small enough that damage shows soon. The second is for answers of this project's devices.
 _LONG_COPY = 64 * 1024
 _LONG_ANSWER = 1024 * 1024
 
-# The slowest link, 9600 baud: copies may take as long as it needs.
+# The slowest link, 9600 baud: the time limit of a copy allows for it.
 _BYTES_PER_S = 960.0
 
 # The server's sizes are of 32 bits.
@@ -43,7 +43,7 @@ def allocate(rpc: RpcClient, tensor: DLTensor) -> int:
     try:
         address = _allocate(rpc, tensor, stage)
     except RemoteError as error:
-        # TVM's devices repeat the text of an earlier error here: so say what was asked for.
+        # TVM's devices repeat the text of an earlier error here, so the message names the request.
         details = () if rpc.ours else (f"{tensor.nbytes} bytes were asked for",)
         if rpc.ours and tensor.nbytes >= _LIMIT:
             raise DeviceMemoryError(
@@ -89,7 +89,7 @@ def upload(rpc: RpcClient, tensor: DLTensor, data: memoryview) -> None:
 
 
 def download(rpc: RpcClient, tensor: DLTensor, nbytes: int) -> bytes | memoryview:
-    """`nbytes` of the tensor's memory. TVM's devices are asked in pieces that fit their packets."""
+    """The first `nbytes` of the tensor. Reads TVM's devices in pieces that fit their packets."""
     with rpc.lock:
         directly = rpc.facts.direct.read(tensor, nbytes)
     if directly is not None:
@@ -118,7 +118,7 @@ def _time_for(rpc: RpcClient, nbytes: int) -> float:
 
 
 def _block(rpc: RpcClient, tensor: DLTensor) -> int:
-    """How many bytes of data a packet may carry."""
+    """The most bytes of data that a packet may carry."""
     room = rpc.max_packet()
     block = room - copy_overhead(len(tensor.shape), rpc.dialect)
     if block < 1:
@@ -136,7 +136,7 @@ def _copied(rpc: RpcClient, tensor: DLTensor, nbytes: int) -> memoryview:
 
 
 def _pieces(rpc: RpcClient, nbytes: int, block: int) -> Iterator[tuple[int, int]]:
-    """Offset and size of each, at most `block`; less while the link damages what is long."""
+    """Offset and size of each piece, at most `block`; smaller while the link damages long messages."""
     offset = 0
     while offset < nbytes:
         size = min(block, nbytes - offset, rpc.link.piece)

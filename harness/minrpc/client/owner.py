@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a device's owner knows of it, and its link does not."""
+"""Knowledge that a device's owner has and its link does not."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from minrpc.host.deadline import Clock, WallClock
 from minrpc.host.process import TextTail
 from minrpc.timing import Timebase
 
-if TYPE_CHECKING:  # The client hands these values on, and looks into none.
+if TYPE_CHECKING:  # The client passes these values on without using them.
     from minrpc.firmware import Firmware
     from minrpc.targets import Target
 
@@ -21,24 +21,24 @@ class DirectMemory(Protocol):
     """Memory of the device that this process sees too, while no request runs."""
 
     proved: bool | None
-    """Whether an address means the same bytes on both sides; None until a copy has shown it."""
+    """True if an address means the same bytes on both sides; None until a copy has tested it."""
 
     def has(self, address: int, nbytes: int) -> bool:
-        """Whether all of it lies in this memory."""
+        """True if all `nbytes` at `address` lie in this memory."""
 
     def write(self, address: int, data: bytes | memoryview) -> None:
-        """Write there."""
+        """Copy `data` to `address` in this memory."""
 
     def read(self, address: int, nbytes: int) -> bytes:
-        """Read there."""
+        """The `nbytes` bytes at `address`."""
 
 
 class Counters(Protocol):
-    """What counts the device's timed batches from outside: `minrpc.counters.QemuCounters` is one."""
+    """Counts the device's timed batches from outside, as `minrpc.counters.QemuCounters` does."""
 
     @property
     def names(self) -> Mapping[str, str]:
-        """What it counts, and the unit; "" for a number of something."""
+        """Each counter's name and unit; "" for a plain number."""
 
     @property
     def windows(self) -> int:
@@ -47,7 +47,7 @@ class Counters(Protocol):
     def note_code(
         self, base: int, size: int, functions: Mapping[str, tuple[int, int]], program: bytes
     ) -> None:
-        """Code was loaded, `size` bytes at `base`: address and bytes of its functions by name, its ELF."""
+        """Notes loaded code, `size` bytes at `base`: address and bytes of its functions by name, its ELF."""
 
     @property
     def refused(self) -> Mapping[str, str]:
@@ -63,52 +63,52 @@ class Counters(Protocol):
 
 
 class Owner(Protocol):
-    """Who started the device, or attached to it: `minrpc.running.RunningDevice` is one."""
+    """The object that started the device or attached to it, such as `minrpc.running.RunningDevice`."""
 
     @property
     def clock(self) -> Clock:
-        """Charges deadlines."""
+        """The clock that deadlines are charged by."""
 
     @property
     def timebase(self) -> Timebase:
-        """What drives the device's clock."""
+        """The source of the device's clock."""
 
     @property
     def console_text(self) -> str | None:
-        """The end of what came over a console beside the link; None where there is none."""
+        """The end of the text from a console beside the link; None if there is no such console."""
 
     @property
     def memory(self) -> DirectMemory | None:
-        """What arrays can go through instead of the link; None where there is none."""
+        """Memory through which arrays can be copied without the link; None if there is none."""
 
     @property
     def console_tail(self) -> TextTail | None:
-        """That console itself."""
+        """The console beside the link; None if there is none."""
 
     @property
     def counters(self) -> Counters | None:
-        """What counts it from outside; None where nothing does."""
+        """The device's counters from outside; None if there are none."""
 
     @property
     def firmware(self) -> Firmware | None:
-        """The firmware that was built and started; None where it is not known."""
+        """The firmware that was built and started; None if unknown."""
 
     @property
     def target(self) -> Target | None:
-        """The target that was started, or attached to; None where it is not known."""
+        """The target that was started, or attached to; None if unknown."""
 
     def diagnose(self, error: HarnessError) -> HarnessError:
-        """The error to raise for one that the link met: that the device is dead, if it is."""
+        """The error to raise in place of `error` from the link: that the device is dead, if it is."""
 
     def note_code(
         self, base: int, size: int, functions: Mapping[str, tuple[int, int]], program: bytes
     ) -> None:
-        """Code was loaded: as `Counters.note_code`, so that a crash in it is told with its lines."""
+        """Notes loaded code, as `Counters.note_code`, so that a crash in it is reported with its lines."""
 
 
 @dataclass(frozen=True)
 class Unowned:
-    """The owner of a device of which nothing is known but its link."""
+    """The owner of a device of which only the link is known."""
 
     clock: Clock = field(default_factory=WallClock)
     timebase: Timebase = field(default_factory=Timebase)
@@ -120,10 +120,10 @@ class Unowned:
     target: Target | None = None
 
     def diagnose(self, error: HarnessError) -> HarnessError:
-        """The error as it is."""
+        """Returns `error` unchanged."""
         return error
 
     def note_code(
         self, base: int, size: int, functions: Mapping[str, tuple[int, int]], program: bytes
     ) -> None:
-        """Nobody asks for it."""
+        """Does nothing: no caller reads the code's lines."""

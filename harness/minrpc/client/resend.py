@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Numbered requests: what is lost or damaged on the way is sent again, and the device runs each request once.
+"""Numbered requests: lost or damaged messages are sent again, and the device runs each request once.
 
-The request keeps its number until its answer is there. The client asks with a short probe when nothing comes,
-or when something came damaged; the device then sends the kept answer again, or says that the request never
+The request keeps its number until its answer is there. The client sends a short probe when nothing comes,
+or a damaged frame; the device then sends the kept answer again, or says that the request never
 arrived. Copies are cut small while the link damages much, because a long message would never get through.
 """
 
@@ -15,20 +15,20 @@ from enum import Enum
 from minrpc.wire.framing import FramingError
 from minrpc.wire.session import Numbered, Resend, SessionEvent
 
-# Seconds without a byte until the client asks; the last one repeats. They grow with each silence, and
-# shrink when a whole message came, if damaged; not with single bytes: a slow device, asked at each pause of a
-# long answer, would have to send it again as often.
+# Seconds without a byte until the client sends a probe; the last value repeats. They grow with each silence,
+# and shrink when a whole message came, even damaged. Single bytes don't shrink them: a slow device, probed at
+# each pause of a long answer, would send it again each time.
 PROBE_AFTER_S = (0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0)
 
 # Bytes of a copy's piece: at first and at least, when every hundredth byte would be damaged.
 FIRST_PIECE = 1024
 LEAST_PIECE = 64
-# What is asked for needlessly, while the device only pauses, costs no more than this.
+# Limits the cost of needless probes while the device only pauses.
 MOST_PIECE = 32 << 10
 
 
 class Action(Enum):
-    """What the client does next."""
+    """The client's next step."""
 
     WAIT = "wait"
     PROBE = "probe"
@@ -37,7 +37,7 @@ class Action(Enum):
 
 @dataclass
 class ResendCounters:
-    """What it took.
+    """Counts of the traffic of numbered requests.
 
     requests: numbered requests. sent_again: copies of them. probes: questions for an answer.
     """
@@ -49,9 +49,9 @@ class ResendCounters:
 
 @dataclass
 class NumberedRequests:
-    """The client's half, without the link: events in, what to do out.
+    """The client's half of the protocol, without I/O: takes events, returns actions.
 
-    sequence: of the last request; the device starts at 0 with each session.
+    sequence: number of the last request; the device starts at 0 with each session.
     piece: bytes that a piece of a copy may have now.
     """
 
@@ -61,14 +61,14 @@ class NumberedRequests:
     _damaged: bool = False
 
     def begin(self) -> int:
-        """A new request: its sequence."""
+        """Begins a request; returns its sequence number."""
         self.sequence = (self.sequence + 1) & 0xFF
         self.counters.requests += 1
         self._damaged = False
         return self.sequence
 
     def answer(self, events: list[SessionEvent], sent: int) -> memoryview | None:
-        """The answer to the last request, of `sent` bytes, when it is among `events`."""
+        """The answer to the last request, of `sent` bytes, if it is among `events`."""
         for event in events:
             if isinstance(event, Numbered) and event.sequence == self.sequence:
                 self._learn(max(sent, len(event.body)))
@@ -76,7 +76,7 @@ class NumberedRequests:
         return None
 
     def react(self, events: list[SessionEvent]) -> Action:
-        """What these events ask for, the answer not being among them."""
+        """The action for `events` that do not contain the answer."""
         action = Action.WAIT
         for event in events:
             if isinstance(event, FramingError):
@@ -86,7 +86,7 @@ class NumberedRequests:
         return self._count(action)
 
     def silence(self) -> Action:
-        """Nothing came for a while."""
+        """The action after a silence."""
         return self._count(Action.PROBE)
 
     def _count(self, action: Action) -> Action:
@@ -96,9 +96,9 @@ class NumberedRequests:
         return action
 
     def _learn(self, size: int) -> None:
-        """Twice the piece after a clean exchange, half of it after one that had to be repeated.
+        """Doubles `piece` after a clean exchange, halves it after a repeated one.
 
-        size: of the longer of the two messages. A short one tells nothing of how a long one would fare.
+        size: of the longer message of the two. A short message tells nothing about the loss of long ones.
         """
         if 2 * size >= self.piece:
             self.piece = (
@@ -113,12 +113,12 @@ def run(
     write: Callable[[bytes], None],
     read: Callable[[float], list[SessionEvent] | None],
 ) -> memoryview:
-    """One request to its answer.
+    """Sends a request and returns its answer.
 
     encode, probe: the frames of the request and of the question for its answer, by sequence.
     write: sends bytes.
-    read: the events of the next bytes; None when none came for so many seconds. It raises at the deadline and
-        when an event means that there will be no answer.
+    read: the events of the next bytes; None when no byte came for the given seconds. Raises at the deadline
+        and when an event means that there will be no answer.
     """
     sequence = requests.begin()
     frame = encode(sequence)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests and their answers over a session, and what is known of the device while it lasts.
+"""Requests and their answers over a session, and the facts about the device that hold during the session.
 
-Handles that are no longer used are queued, from any thread and from the garbage collector too, and given back
-before the next request.
+Unused handles are queued, from any thread and from the garbage collector too, and freed before the next
+request.
 """
 
 from __future__ import annotations
@@ -48,32 +48,32 @@ RESEND = "minrpc.resend"
 
 MAX_PACKET_SIZE = "tvm.rpc.server.GetCRTMaxPacketSize"
 
-# In front of what n counts: the session header and n itself.
+# Bytes that the length field does not count: the session header and the field itself.
 _LENGTH = 8
 _FRONT = 3 + _LENGTH
 
-# What n may count where the device can't be asked: the smallest receive buffer in use is 2048 bytes, and it
-# must also hold the session header, the length, and what is left over of the session's start.
+# Largest value of the length field if the device can't be asked: the smallest receive buffer in use has 2048
+# bytes, and also holds the session header, the length field, and the rest of the session's start.
 _CAUTIOUS_PACKET = 2048 - _FRONT - 7
 
-# Seconds until a lost question, or its lost answer, is noticed: the device answers this one at once.
+# Seconds until a lost request for numbering, or its lost answer, is noticed: the device answers at once.
 _QUESTION_S = 1.0
 
 
 @dataclass
 class Facts:
-    """What is known of the device in the running session.
+    """Facts about the device in the running session.
 
-    dialect: None until the first allocation has told it.
-    max_packet: what n of a packet may count; None until asked.
+    dialect: None until the first allocation has shown it.
+    max_packet: largest value of the length field, in bytes; None until asked.
     long_copies: the device takes a copy of any length in one packet, whatever its receive buffer holds.
-    functions: handles of global functions by name, 0 for those that it does not have.
-    colon_names: whether it may know functions of its system library by their name after a colon.
-    evaluator_arity: how many arguments its time evaluator takes; None until asked.
-    overhead: what timing costs there; None until measured.
-    direct: what need not go over the link.
-    counters: what it counts itself, by name; None until asked.
-    symbols: addresses of its shared libraries' functions by name, 0 for those that it does not have.
+    functions: handles of global functions by name, 0 for missing functions.
+    colon_names: True if it may know functions of its system library by their name after a colon.
+    evaluator_arity: the number of arguments that its time evaluator takes; None until asked.
+    overhead: the overhead of timing; None until measured.
+    direct: copies without the link.
+    counters: the device's own counters, by name; None until asked.
+    symbols: addresses of its shared libraries' functions by name, 0 for missing functions.
     empty_stack: bytes of the stack that an empty call needs; None until measured.
     """
 
@@ -91,7 +91,7 @@ class Facts:
 
 
 class Live(Protocol):
-    """What belongs to a session, and is given back at its end."""
+    """An object that belongs to a session and is freed at its end."""
 
     def free(self) -> None: ...
 
@@ -99,12 +99,12 @@ class Live(Protocol):
 class RpcClient:
     """All requests of one client. Operations of several requests hold `lock`.
 
-    live: the objects on the device that somebody references.
-    layout: where arrays and code lie in each session; None for where the firmware has them.
+    live: the objects on the device that are still referenced.
+    layout: places of arrays and code in each session; None for the firmware's own places.
 
     session_timeout_s, call_timeout_s: limits in seconds as `Deadline` charges them.
     direct: copy arrays through memory that the device's owner shares with it, not over the link.
-    resend: number the requests where the device can do that, so that what the link loses is sent again.
+    resend: number requests if the device supports it, so that lost messages are sent again.
     """
 
     def __init__(
@@ -129,7 +129,7 @@ class RpcClient:
 
     @property
     def direct(self) -> bool:
-        """Whether arrays may be copied through shared memory; can be set."""
+        """True if arrays may be copied through shared memory; can be set."""
         return self.facts.direct.usable
 
     @direct.setter
@@ -138,26 +138,26 @@ class RpcClient:
 
     @property
     def generation(self) -> int:
-        """Which session runs; handles of another are worth nothing."""
+        """The number of the running session; handles of other sessions are invalid."""
         return self.link.generation
 
     @property
     def idle(self) -> bool:
-        """Whether the next request can be sent at once: a session runs and nothing waits to be freed."""
+        """True if the next request can be sent at once: a session runs and no handle waits to be freed."""
         return self.link.usable and not self._unused
 
     @property
     def dialect(self) -> Dialect:
-        """The one in use. As long as no tensor was sent it makes no difference."""
+        """The dialect in use. It makes no difference until a tensor is sent."""
         return self.facts.dialect or Dialect.V0_8_0
 
     @property
     def ours(self) -> bool:
-        """Whether the device runs this project's runtime."""
+        """True if the device runs this project's runtime."""
         return self.global_function(DEVICE_INFO) != 0
 
     def device_info(self, timeout_s: float | None = None) -> DeviceInfo:
-        """What the device tells of itself. Raises DialectError when it is not this project's."""
+        """The device's description of itself. Raises DialectError if it lacks this project's runtime."""
         handle = self.global_function(DEVICE_INFO, timeout_s)
         if not handle:
             raise DialectError(f"the device has no {DEVICE_INFO}: it does not run this project's runtime")
@@ -165,13 +165,13 @@ class RpcClient:
         return DeviceInfo.parse(answer if isinstance(answer, bytes) else b"")
 
     def max_packet(self) -> int:
-        """What n of a packet may count: the device has no room for more. Asked once a session."""
+        """Largest length field that the device has room for, in bytes. Asked once per session."""
         if self.facts.max_packet is None:
             self.facts.max_packet = self._ask_max_packet()
         return self.facts.max_packet - self.link.extra
 
     def _ask_max_packet(self) -> int:
-        if self.ours:  # What it tells TVM's clients is what they can take in an answer: less than it takes.
+        if self.ours:  # It gives TVM's clients a smaller limit: their own for answers.
             info = self.device_info()
             self.facts.long_copies = "streaming" in info.options
             return info.max_packet - _FRONT
@@ -182,7 +182,7 @@ class RpcClient:
         return size
 
     def _require_room(self, packet: bytes, stage: str) -> None:
-        """Raise ValueError when the device has no room for the packet: some would stop for good."""
+        """Raise ValueError when the device has no room for the packet: some devices would hang for good."""
         size = len(packet) - _LENGTH
         if size > _CAUTIOUS_PACKET - self.link.extra and size > self.max_packet():
             raise ValueError(
@@ -191,7 +191,7 @@ class RpcClient:
             )
 
     def ready(self) -> None:
-        """Have a session, and give back what is no longer used. Raises what `SessionLink.start` does."""
+        """Make sure of a session, and free unused handles. Raises what `SessionLink.start` does."""
         with self.lock:
             if not self.link.usable:
                 self._start()
@@ -199,12 +199,12 @@ class RpcClient:
                 self._give_back()
 
     def restart(self) -> None:
-        """A session of its own, whether one runs or not: what an earlier one left on the device is freed."""
+        """Start a new session in any case: objects that an earlier session left on the device are freed."""
         with self.lock:
             self._start()
 
     def _start(self) -> None:
-        """A session, with the memory laid out."""
+        """Start a session, and lay out the memory."""
         self._start_session()
         if self.layout is not None and not self.lay_out(self.layout):
             raise DialectError(
@@ -214,9 +214,9 @@ class RpcClient:
             )
 
     def lay_out(self, places: Places) -> bool:
-        """Whether the device's memory is as `places` say now; unchanged where live blocks are in the way.
+        """Lay out the device's memory by `places`; False, with no change, if live blocks are in the way.
 
-        Raises ConfigurationError where it has no such memory, or can't do it.
+        Raises ConfigurationError if the device has no such memory, or can't change its layout.
         """
         handle = self.global_function(LAYOUT)
         if not handle:
@@ -231,7 +231,7 @@ class RpcClient:
             ) from error
 
     def move_to(self, link: SessionLink) -> None:
-        """Go on over another link, on another device: what belonged to the sessions before is gone."""
+        """Go on over another link, on another device: the objects of earlier sessions are gone."""
         with self.lock:
             before, self.link = self.link, link
             link.generation = before.generation
@@ -239,10 +239,10 @@ class RpcClient:
             before.close()
 
     def _start_session(self) -> None:
-        """A session.
+        """Start a session.
 
-        Some devices have less room for its first request. That is a small one: whoever sends a large one must
-        have asked for a function, or for memory, before.
+        Some devices have less room for its first request. The first request is always small: a large request
+        follows a request for a function or for memory.
         """
         if self.resend:
             self._start_numbered()
@@ -254,9 +254,9 @@ class RpcClient:
         return Facts(direct=Direct(self.link.owner.memory, self._direct))
 
     def _start_numbered(self) -> None:
-        """A session with numbered requests where the device has them.
+        """Start a session, with numbered requests if the device has them.
 
-        The link may damage the question too, and then the start is made anew: until the session's time is up.
+        If the link damages the request for numbering, the session is started again, until its time is up.
         """
         deadline = self.link.deadline("session", self._session_timeout_s)
         while True:
@@ -271,7 +271,7 @@ class RpcClient:
                     raise
 
     def release(self, generation: int, request: Syscall | None) -> None:
-        """Queue the request that gives a handle back. It sends nothing and takes no lock."""
+        """Queue the request that frees a handle. Sends nothing and takes no lock."""
         if request is not None:
             self._unused.append((generation, request))
 
@@ -294,24 +294,24 @@ class RpcClient:
         return result
 
     def global_function(self, name: str, timeout_s: float | None = None) -> int:
-        """The handle of a global function, 0 when there is none. Asked once a session."""
+        """The handle of a global function, 0 when there is none. Asked once per session."""
         with self.lock:
             if name not in self.facts.functions:
                 self.facts.functions[name] = self.find_global(name, timeout_s)
             return self.facts.functions[name]
 
     def find_global(self, name: str, timeout_s: float | None = None) -> int:
-        """As `global_function`, but asks each time: the handle is the caller's own to give back."""
+        """As `global_function`, but asks each time: the caller owns the handle and frees it."""
         try:
             found = self.syscall(get_global_func(name), f"look up {name}", timeout_s)
         except RemoteError:
-            return 0  # So the oldest devices answer when they don't know the name.
+            return 0  # The oldest devices answer an unknown name with an error.
         return found.value if isinstance(found, Handle) else 0
 
     def library_function(self, name: str) -> int:
-        """The handle of a function of the system library by one question, which our own devices understand.
+        """The handle of a function of the system library in one request, which this project's devices know.
 
-        0 when the device does not understand it, or has no such function.
+        0 if the device does not know the request, or has no such function.
         """
         if not self.facts.colon_names:
             return 0
@@ -321,7 +321,7 @@ class RpcClient:
         return handle
 
     def syscall(self, request: Request, stage: str, timeout_s: float | None = None) -> Value:
-        """Send any request but a call or a CopyFromRemote; the value that it returns."""
+        """Send a request other than a call or CopyFromRemote; returns its value."""
         match request:
             case Syscall(RpcCode.DEV_FREE_DATA, (_, Handle(address))):
                 self.facts.direct.freed(address)
@@ -330,14 +330,14 @@ class RpcClient:
     def syscall_packet(
         self, packet: bytes, stage: str, timeout_s: float | None = None, front: int = 0
     ) -> Value:
-        """As `syscall`, with the request's bytes; `front` as in `SessionLink.request`."""
+        """As `syscall`, for an encoded request; `front` as in `SessionLink.request`."""
         values = _values(self.exchange(packet, stage, timeout_s, front), stage)
         if len(values) != 1:
             raise DialectError(f"{stage}: {len(values)} values came back, not one", stage=stage)
         return values[0]
 
     def exchange(self, packet: bytes, stage: str, timeout_s: float | None = None, front: int = 0) -> Reply:
-        """Send a packet; what came back. Raises RemoteError for an exception, and what the link raises."""
+        """Send a packet and return its answer. Raises RemoteError for an exception, and the link's errors."""
         with self.lock:
             if not front:
                 self._require_room(packet, stage)
@@ -365,7 +365,7 @@ class RpcClient:
                 log.warning("the device did not free a handle: %s", error.text)
 
     def close(self) -> None:
-        """Give back everything, where the end of the session does not do that, and close the link."""
+        """Free all objects, unless the end of the session does, and close the link."""
         with self.lock:
             try:
                 if self.link.usable and (self.live or self._unused) and not self.ours:

@@ -42,18 +42,18 @@ RESET_SERVER = "tvm.testing.reset_server"
 class Session:
     """A MinRPC server at the other end of `transport`: this project's or TVM's own.
 
-    owner: what is known of the device beside its link; a `RunningDevice` when it was started from here.
-    total: a deadline over everything that is waited for.
+    owner: knowledge of the device beside its link; a `RunningDevice` when it was started from here.
+    total: a deadline for all waits together.
     session_timeout_s, call_timeout_s: limits in seconds, as `Deadline` charges them.
-    resend: on a device of this project's, send again what the link loses; each request still runs once.
+    resend: on this project's devices, send lost messages again; each request still runs once.
     direct: copy arrays through memory that `owner` shares with the device, where there is any.
-    keep_link: leave `transport` open at the end, for who lent it.
-    from_boot: the device was started for this, so that its console is this one's from the beginning.
-    on_close: called last by `close`, to stop what was started for this device.
+    keep_link: leave `transport` open at the end, for its lender.
+    from_boot: the device was started for this session, so that `console` begins at its boot.
+    on_close: called last by `close`, to stop processes that were started for this device.
 
     The session starts with the first request, or with `connect`. When it breaks, the request that noticed
-    raises, and the next one starts another; arrays and functions of the one before are gone then, and say so
-    when used. Threads may share a device: one request runs at a time.
+    raises, and the next request starts a new session; arrays and functions of the broken session
+    raise when used. Threads may share a device: one request runs at a time.
     """
 
     def __init__(
@@ -87,17 +87,17 @@ class Session:
 
     @property
     def link(self) -> Transport:
-        """What carries the bytes."""
+        """The transport that carries the bytes."""
         return self._link.transport
 
     @property
     def resend(self) -> bool:
-        """Whether what the link loses is to be sent again, where the device can do that."""
+        """True if lost messages are to be sent again, on devices that can do that."""
         return self.rpc.resend
 
     @property
     def direct(self) -> bool:
-        """Whether arrays are copied through memory shared with the device, not over the link; can be set."""
+        """True if arrays are copied through memory shared with the device, not over the link; can be set."""
         return self.rpc.direct
 
     @direct.setter
@@ -111,15 +111,15 @@ class Session:
 
     @property
     def console_text(self) -> str | None:
-        """The end of what the device printed and logged; None when there is no console and nothing came."""
+        """The end of the device's output and logs; None when there is no console and nothing came."""
         return self._link.console_text()
 
     @property
     def console(self) -> Console:
-        """What the device prints, as a pexpect object: `device.console.expect("ready")`.
+        """The device's output, as a pexpect object: `device.console.expect("ready")`.
 
-        From its boot when `open_device` has started it, else from when this object was made: what other
-        sessions saw is not found again. Without a console beside the link its text comes over the link.
+        It begins at the boot of a device that `open_device` started, else when this object was made, without
+        the output of earlier sessions. A device without a console sends its text over the link.
         """
         if self._console is None:
             from minrpc.client.expect import Console
@@ -139,17 +139,17 @@ class Session:
 
     @property
     def owner(self) -> Owner:
-        """Who started it or attached to it: a `RunningDevice`, when that was done from here."""
+        """The object that started the device or attached to it: here a `RunningDevice`."""
         return self._link.owner
 
     @property
     def in_session(self) -> bool:
-        """Whether a session runs, and no request of it is left without its answer."""
+        """True if a session runs and all its requests were answered."""
         return self._link.usable
 
     @property
     def sessions(self) -> int:
-        """How many sessions were started, this one too; what belongs to an earlier one is worth nothing."""
+        """The number of sessions started, with this one; objects of earlier sessions are invalid."""
         return self._link.generation
 
     @property
@@ -163,11 +163,11 @@ class Session:
 
     @property
     def resend_counters(self) -> ResendCounters:
-        """What numbered requests took since the link was opened; all 0 where the device has none."""
+        """Counts of numbered requests since the link was opened; all 0 if the device has none."""
         return self._link.resend_counters
 
     def connect(self) -> None:
-        """Start a session unless one runs. Raises NothingHeardError or SessionError when none comes about."""
+        """Start a session unless one runs. Raises NothingHeardError or SessionError when that fails."""
         self.rpc.ready()
 
     def array(self, data: npt.ArrayLike, dtype: DTypeLike | None = None) -> RemoteArray:
@@ -199,9 +199,9 @@ class Session:
     def random(
         self, shape: int | tuple[int, ...], dtype: DTypeLike = "float32", seed: int = 0
     ) -> RemoteArray:
-        """An array of random elements, made on the device: those of `minrpc.random_values`, to the bit.
+        """An array of random elements, made on the device: equal to `minrpc.random_values` in each bit.
 
-        Raises TypeError for a type that has none, and as `array` does.
+        Raises TypeError for a type without random values, and as `array` does.
         """
         filling.require_fillable(to_dtype(dtype))
         array = self.empty(shape, dtype)
@@ -211,7 +211,7 @@ class Session:
     def full(self, shape: int | tuple[int, ...], value: object, dtype: DTypeLike = "float32") -> RemoteArray:
         """An array whose elements are all `value`, set on the device.
 
-        Raises TypeError and OverflowError for a value that the type does not hold, and as `array` does.
+        Raises TypeError and OverflowError for a value that the type can't hold, and as `array` does.
         """
         array = self.empty(shape, dtype)
         filling.fill(array, value)
@@ -228,7 +228,7 @@ class Session:
     def assert_equal(self, array: RemoteArray, expected: npt.ArrayLike) -> None:
         """Raise AssertionError, with numpy's report, unless the array's elements are `expected`.
 
-        They are compared by a checksum on the device, and copied from it only where that differs.
+        They are compared by a checksum on the device, and copied from it only if it differs.
 
         Raises TypeError for another dtype and ValueError for another shape.
         """
@@ -249,9 +249,9 @@ class Session:
             return self._library
 
     def move_to(self, transport: Transport, owner: Owner, on_close: Callable[[], None]) -> None:
-        """Go on as the client of another device, whose link stays its owner's.
+        """Go on as the client of another device, whose owner keeps its link.
 
-        on_close: in place of what `close` called last, which is called now.
+        on_close: replaces the function that `close` calls last; the earlier function is called now.
         """
         with self.rpc.lock:
             link = SessionLink(transport, owner, total=self._link.total, keep_open=True)
@@ -266,10 +266,10 @@ class Session:
                     before()
 
     def stats(self, *, reset_peaks: bool = False) -> DeviceStats:
-        """What the device says of its memory, its uptime and its link; see there.
+        """The device's memory, uptime and link counts.
 
-        reset_peaks: the next one's peaks are those of now on; firmware with MINRPC_COUNTERS can do that.
-        Raises ConfigurationError where it can't.
+        reset_peaks: restarts the peaks after this answer; needs firmware with MINRPC_COUNTERS.
+        Raises ConfigurationError if the firmware can't.
         """
         with self.rpc.lock:
             self.rpc.ready()
@@ -293,16 +293,16 @@ class Session:
             return RemoteFunction(self.rpc, name, handle)
 
     def info(self, timeout_s: float | None = None) -> DeviceInfo:
-        """What the device tells of itself; `timeout_s` in place of the limit of calls.
+        """The device's description of itself; `timeout_s` replaces the limit of calls.
 
-        Raises DialectError when it is not this project's.
+        Raises DialectError when the device does not run this project's runtime.
         """
         with self.rpc.lock:
             self.rpc.ready()
             return self.rpc.device_info(timeout_s)
 
     def clock(self) -> DeviceClock | None:
-        """The device's clock, whose cycles are counted; None where its rate can't be asked for."""
+        """The device's clock, whose cycles are counted; None if the device can't tell its rate."""
         with self.rpc.lock:
             self.rpc.ready()
             return self.owner.timebase.clock(self.info().timer_hz) if self.rpc.ours else None
@@ -319,7 +319,7 @@ class Session:
                 raise DialectError(f"{RESET_SERVER} returned, so the device has not restarted")
 
     def close(self) -> None:
-        """End the session and let go of the link. A second call does nothing."""
+        """End the session and release the link. A second call does nothing."""
         self._closed = True
         try:
             self.rpc.close()

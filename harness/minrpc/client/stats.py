@@ -15,7 +15,7 @@ from minrpc.client.info import DeviceInfo
 class DeviceStats:
     """Bytes, seconds, and counts since the device's start. None: the device can't tell.
 
-    Peaks are since its start, or since they were reset.
+    Peaks count from its start, or from their last reset.
     """
 
     arena_used: int
@@ -31,7 +31,7 @@ class DeviceStats:
 
     @classmethod
     def of(cls, info: DeviceInfo, heap: HeapUse | None) -> Self:
-        """From both answers of the device. A heap that was never used is none."""
+        """Combines both answers of the device. An unused heap gives None."""
         clock = info.clock
         known = heap if heap and (heap.used or heap.peak) else None
         return cls(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The device's time evaluator: how it is asked for, and what it measured."""
+"""The device's time evaluator: its request and its results."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from minrpc.wire.values import CPU, Argument, Function, Module
 
 RPC_TIME_EVALUATOR = "runtime.RPCTimeEvaluator"
 
-# Newest first. A device that takes another number refuses the call and is none the worse.
+# Newest first. A device that takes another number refuses the call, without further effect.
 _ARITIES = (12, 11, 10, 8)
 _COOLS_DOWN = 10
 
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluatorOptions:
-    """What `time_evaluator` and `measure` take, as TVM's `time_evaluator` does.
+    """The options of `time_evaluator` and `measure`, as of TVM's `time_evaluator`.
 
-    number: calls in a batch at first. repeat: how many results.
-    min_repeat_ms: batches grow until one takes so long, in milliseconds.
-    limit_zero_time_iterations: how many batches may measure zero before the device gives up.
-    cooldown_interval_ms, repeats_to_cooldown: the device rests so long after so many repeats.
+    number: calls in the first batch. repeat: number of results.
+    min_repeat_ms: batches grow until a batch takes this long, in milliseconds.
+    limit_zero_time_iterations: batches that may measure zero before the device gives up.
+    cooldown_interval_ms, repeats_to_cooldown: length of the device's pauses, and repeats between them.
     """
 
     number: int = 10
@@ -47,7 +47,7 @@ class EvaluatorOptions:
 
     @classmethod
     def of(cls, given: Mapping[str, int]) -> Self:
-        """From keywords. Raises TypeError for a name that is none of these, ValueError for a value."""
+        """From keywords. Raises TypeError for an unknown name, ValueError for an invalid value."""
         known = [field.name for field in fields(cls)]
         for name in given:
             if name not in known:
@@ -60,9 +60,9 @@ class EvaluatorOptions:
         return call_timeout_s + asked_s
 
     def arguments(self, arity: int, module: Module, name: str, counters: str = "") -> list[Argument]:
-        """As devices of that arity take them: 12, 11, 10 or 8.
+        """The evaluator's arguments for a device of this arity: 12, 11, 10 or 8.
 
-        counters: for an evaluator that counts, what it reads beside the time.
+        counters: names that a counting evaluator reads beside the time.
         """
         zeros = [self.limit_zero_time_iterations] if arity >= 11 else []
         cooldown = [self.cooldown_interval_ms, self.repeats_to_cooldown] if arity >= _COOLS_DOWN else []
@@ -90,7 +90,7 @@ class EvaluatorOptions:
             if self.cooldown_interval_ms and arity < _COOLS_DOWN:
                 warnings.warn(
                     f"time {name}: the device's runtime knows no cool-down, it measures without a rest",
-                    stacklevel=3,  # Who asked the module for an evaluator.
+                    stacklevel=3,  # The caller of `RemoteModule.time_evaluator`.
                 )
             return _handle_of(made)
         raise refusals[0]
@@ -104,7 +104,7 @@ def _handle_of(made: object) -> int:
 
 @dataclass(frozen=True)
 class TimingResult:
-    """What was measured, in seconds per call, as TVM's `time_evaluator` gives it.
+    """Results in seconds per call, as TVM's `time_evaluator` gives them.
 
     results: one for each repeat.
     """
@@ -113,27 +113,27 @@ class TimingResult:
 
     @property
     def mean(self) -> float:
-        """Of the results."""
+        """Mean of the results."""
         return statistics.fmean(self.results)
 
     @property
     def median(self) -> float:
-        """Of the results."""
+        """Median of the results."""
         return statistics.median(self.results)
 
     @property
     def min(self) -> float:
-        """Of the results."""
+        """Smallest of the results."""
         return min(self.results)
 
     @property
     def max(self) -> float:
-        """Of the results."""
+        """Largest of the results."""
         return max(self.results)
 
     @property
     def std(self) -> float:
-        """Of the results: the deviation of just these, as numpy's std has it (ddof=0)."""
+        """Standard deviation of the results, as numpy's std (ddof=0)."""
         return statistics.pstdev(self.results)
 
     def __str__(self) -> str:
@@ -154,8 +154,8 @@ class TimeEvaluator:
     def __call__(self, *args: object) -> TimingResult:
         """Measure.
 
-        Raises as `RemoteFunction` does, DialectError when anything but times comes back, and TimerError for
-        times that a timer which advances can't give.
+        Raises as `RemoteFunction` does, DialectError when the answer holds no times, and TimerError for
+        times that an advancing timer can't give.
         """
         times = self._measure(*args)
         repeat = self.options.repeat
@@ -167,7 +167,7 @@ class TimeEvaluator:
         return TimingResult(results)
 
     def _check(self, results: tuple[float, ...]) -> None:
-        """Raise TimerError where the device's timer was at fault, not the function too short for it."""
+        """Raise TimerError if the device's timer failed, not if the function is too short for it."""
         shown = ", ".join(f"{result:g}" for result in results)
         if not all(isfinite(result) and result >= 0.0 for result in results):
             raise TimerError(f"timing {self.name}: the device's timer went back: {shown} s")
