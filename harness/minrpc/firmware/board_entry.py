@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What to write for a board of Zephyr's: its entry in minrpc.toml, and an overlay. Text only; no I/O here."""
+"""The texts for a Zephyr board: its entry in minrpc.toml, and an overlay. No I/O here."""
 
 from __future__ import annotations
 
 from minrpc.errors import ConfigurationError
 from minrpc.firmware.zephyr_boards import Board, Uart
 
-# Behind Zephyr's cycle counter, at 32,768 Hz: a count is 30 us.
+# The clocks of Zephyr's cycle counter at 32,768 Hz: a count is 30 us.
 _SLOW_CLOCKS = ("RTC",)
 
 
@@ -16,7 +16,7 @@ def stem_of(name: str) -> str:
 
 
 def entry_text(board: Board) -> str:
-    """The board's table in minrpc.toml: what Zephyr's own files don't say."""
+    """The board's table in minrpc.toml: the values that Zephyr's own files don't give."""
     lines = [f"[platforms.{stem_of(board.identifier)}]", f'zephyr_board = "{board.identifier}"']
     if board.simulators:
         return "\n".join(
@@ -37,13 +37,13 @@ def entry_text(board: Board) -> str:
 
 
 def overlay_text(board: Board, uart: Uart) -> str:
-    """An overlay by which RPC goes over `uart`, switched on where it is not."""
+    """An overlay that gives RPC `uart`, and enables it where it is not."""
     on = "" if uart in board.uarts else f'\n&{uart.label} {{\n\tstatus = "okay";\n}};\n'
     return f"/ {{\n\tchosen {{\n\t\tminrpc,uart = &{uart.label};\n\t}};\n}};\n{on}"
 
 
 def uart_named(board: Board, label: str) -> Uart:
-    """The UART with that label in the devicetree. Raises ConfigurationError with those that there are."""
+    """The UART with that label in the devicetree. Raises ConfigurationError with the known labels."""
     for uart in (*board.uarts, *board.resting):
         if uart.label == label:
             return uart
@@ -53,7 +53,7 @@ def uart_named(board: Board, label: str) -> Uart:
 
 
 def uarts_text(board: Board) -> str:
-    """All by their labels, and what is known of each."""
+    """All UARTs by label, with the facts known of each."""
     on = [f"{one.label} (the console)" if one == board.console else one.label for one in board.uarts]
     off = [f"{one.label} (off)" for one in board.resting]
     return ", ".join(on + off) or "none"

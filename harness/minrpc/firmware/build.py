@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Builds firmware, once: what was built from the same sources, tools and options is taken from the cache."""
+"""Builds firmware once: firmware of the same sources, tools and options is taken from the cache."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from minrpc.targets import Platform, Target
 _RECORDS: Final = (
     "CMakeCache.txt",
     "compile_commands.json",
-    # Zephyr's C library where it is built with it, for code that is loaded later.
+    # Zephyr's C library, if the build compiles it: for code that is loaded later.
     "modules/picolibc/libc.a",
     "zephyr/.config",
     "zephyr/runners.yaml",
@@ -36,9 +36,9 @@ _RECORDS: Final = (
     "zephyr/zephyr.map",
 )
 LIBRARIES: Final = "minrpc-libraries"
-"""Of the build directory: for each library that is linked in a directory with its objects."""
+"""In the build directory: a directory of objects for each library that is linked in."""
 
-# A checkout that is edited while it builds is built again, so that a name always means what it says.
+# A checkout that is edited during the build is built again, so that a name always matches its content.
 _ROUNDS: Final = 3
 
 
@@ -47,9 +47,9 @@ def build(target: Target, *, root: Path | None = None) -> Firmware:
 
     root: the checkout with the sources; found when None.
 
-    Several processes may build at once: one works, the others wait and take what it made.
+    Several processes may build at once: one builds, the others wait and take its result.
     Raises BuildError (with the compiler's first errors), ToolchainMissingError, ZephyrMissingError, and
-    ConfigurationError for a board that Zephyr has not.
+    ConfigurationError for a board that Zephyr does not have.
     """
     if target.build_dir is not None:
         return firmware_in(target, target.build_dir)
@@ -80,10 +80,10 @@ def _firmware(target: Target, recipe: Recipe, stored: Stored, cached: bool, seco
 
 
 def _build(platform: Platform, recipe: Recipe) -> tuple[Stored, bool]:
-    """The firmware, and whether another process has built it meanwhile."""
+    """The firmware, and True if another process has built it meanwhile."""
     recipe.check()
     scope = recipe.scope()
-    # CMake keeps the paths that it was configured with, of a project that may lie elsewhere now.
+    # CMake keeps the paths of its configuration; the project may lie elsewhere now.
     name = hash_of([recipe.plan, scope.tree, *recipe.configure])[:16]
     work = cache_home() / "work" / f"{recipe.label}-{name}"
     with locked(work.with_suffix(".lock")) as lock:
@@ -103,7 +103,7 @@ def _build(platform: Platform, recipe: Recipe) -> tuple[Stored, bool]:
 
 
 def _kept(platform: Platform, recipe: Recipe, tree: BuildTree, ended: Ended) -> Stored:
-    """Put what a run of the firmware needs into the store."""
+    """Put the files that a run of the firmware needs into the store."""
     if ended.failure is not None:
         raise ended.failure
     assert ended.content is not None
@@ -131,7 +131,7 @@ def _kept(platform: Platform, recipe: Recipe, tree: BuildTree, ended: Ended) -> 
 
 
 def _records(work: Path) -> list[Path]:
-    """What a person wants to see later, what `west flash` needs, and what compiles further sources alike."""
+    """Files kept for people, for `west flash`, and to compile further sources with the same options."""
     headers = [path for directory in _made_includes(work) for path in directory.rglob("*") if path.is_file()]
     libraries = [path for path in (work / LIBRARIES).rglob("*.[oa]") if path.is_file()]
     return [work / name for name in _RECORDS if (work / name).is_file()] + headers + libraries

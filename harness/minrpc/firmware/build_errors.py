@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a failed build's log says is wrong: the first real error whole, and what to do about it."""
+"""Finds the errors in the log of a failed build: the first real error in full, and advice."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Final
 
 _LINES: Final = 12
 
-# CMake's news and ninja's progress, which name what they look for and files like strerror.c.
+# Progress of CMake and ninja, not errors, though it names files such as strerror.c.
 _NEWS: Final = re.compile(r"-- |\[\d+/\d+\] |\$ ")
-# ninja's own words, and the command that failed, which is long and says nothing of why.
+# ninja's messages, and the command that failed, which is long and gives no reason.
 _NINJA: Final = re.compile(
     r"FAILED: |ninja: |: && |cd .* && |(?:ccache )?/\S*(?:gcc|cc|g\+\+|clang)(?:-\d+)? "
 )
@@ -30,11 +30,11 @@ _NOT_WRONG: Final = re.compile(r".*(?:warning: |NOTE: |note: )|collect2: error: 
 _CMAKE: Final = re.compile(r"CMake Error")
 _CMAKE_END: Final = re.compile(r"Call Stack|CMake (?:Error|Warning)|-- Configuring incomplete")
 _CMAKE_RAN: Final = re.compile(r"command failed with return code|Command failed")
-# What Zephyr's configuration says before the part that may be wrong.
+# Output of Zephyr's configuration ahead of the part that may be wrong.
 _KCONFIG_NEWS: Final = re.compile(
     r"Parsing |Loaded configuration |Merged configuration |Configuration saved|Kconfig header"
 )
-# Zephyr takes them for errors, and says so far below.
+# Zephyr treats them as errors, and reports that far below.
 _KCONFIG_WARNING: Final = re.compile(r"warning: |\S*(?:Kconfig|\.conf|defconfig)\S*: warning: ")
 _KCONFIG_ABORTED: Final = "Aborting due to Kconfig warnings"
 _OTHER: Final = re.compile(
@@ -60,7 +60,7 @@ _ADVICE: Final = (
 
 
 def first_errors(log: str) -> list[str]:
-    """The lines of a build's log that say what is wrong first, else its last lines; then advice, if any."""
+    """The lines of a build's log with the first error, else its last lines; then advice, if any."""
     lines = [line.rstrip() for line in log.splitlines() if line.strip()]
     found = (
         _block(lines, _COMPILER)
@@ -78,7 +78,7 @@ def _is_noise(line: str) -> bool:
 
 
 def _block(lines: Sequence[str], begin: re.Pattern[str]) -> list[str]:
-    """The first line that `begin` matches, with what belongs to it: up to the next progress or error."""
+    """The first line that `begin` matches, and the lines after it up to the next progress or error."""
     first = next(
         (index for index, line in enumerate(lines) if not _is_noise(line) and begin.match(line)), None
     )
@@ -90,7 +90,7 @@ def _block(lines: Sequence[str], begin: re.Pattern[str]) -> list[str]:
 
 
 def _linker(lines: Sequence[str]) -> list[str]:
-    """All that the linker calls wrong, each once; not its warnings."""
+    """All errors of the linker, each once, without warnings."""
     said = (
         line for line in lines if not _is_noise(line) and _LINKER.match(line) and not _NOT_WRONG.match(line)
     )
@@ -98,7 +98,7 @@ def _linker(lines: Sequence[str]) -> list[str]:
 
 
 def _configuration(lines: Sequence[str]) -> list[str]:
-    """CMake's first error; where that is a command that failed, what the command said."""
+    """CMake's first error; for a command that failed, the command's output."""
     first = next((index for index, line in enumerate(lines) if _CMAKE.match(line)), None)
     if first is None:
         return []

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A build tree: kept so that the next build is an incremental one, and thrown away where that could go wrong.
+"""A build tree: kept for incremental builds, and deleted where an incremental build could go wrong.
 
-What a tree holds from an earlier build must not decide the next one. Its note says how the last build ended
-and what it had read; without a note, which a build that was interrupted leaves, all is made anew.
+Remains of an earlier build must not decide the result. The tree's note records how the last build ended and
+which files it read; an interrupted build leaves no note, and the next build starts anew.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ _NOTE: Final = ".minrpc-note"
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """What came of a run.
+    """The result of a run.
 
-    content: what it has read, and `look` the quick look at that; None where configuring failed.
-    changed: files that were changed meanwhile, so that the result is of neither state.
+    content: the inputs that it read. look: the quick look at them. Both are None where configuring failed.
+    changed: files that changed during the run, so that the result belongs to neither state.
     """
 
     failure: BuildError | None
@@ -48,7 +48,7 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class _Note:
-    """How the last run ended, what it had read, and when: nanoseconds, as the file system counts."""
+    """How the last run ended, its inputs, and its time in nanoseconds of the file system's clock."""
 
     built: bool
     content: Content
@@ -56,7 +56,7 @@ class _Note:
 
 
 class BuildTree:
-    """The tree for `recipe`; the tools of a build hold the descriptor `lock` of its lock file, too."""
+    """The tree for `recipe`. lock: descriptor of its lock file, which the build's tools inherit."""
 
     def __init__(self, recipe: Recipe, scope: Scope, directory: Path, lock: int) -> None:
         self._recipe = recipe
@@ -66,7 +66,7 @@ class BuildTree:
         self.log = log_of(directory)
 
     def run(self, name: str) -> Ended:
-        """Configure where that is needed, then compile; the log has both.
+        """Configure if needed, then compile; the log has the output of both.
 
         name: the platform's, for messages.
         """
@@ -77,7 +77,7 @@ class BuildTree:
             shutil.rmtree(self.directory, ignore_errors=True)
             self.directory.mkdir(parents=True)
         if note is None or not note.built:
-            # What CMake has looked for and not found, it would not look for again.
+            # CMake would not look again for files that it has not found before.
             (self.directory / "CMakeCache.txt").unlink(missing_ok=True)
             try:
                 self._execute(name, "configuring", self._recipe.configure)
@@ -106,7 +106,7 @@ class BuildTree:
         return {str(path) for directory in self._scope.listings for path in files_below(directory)}
 
     def _taken_note(self) -> _Note | None:
-        """The note, which is then gone; None where the tree can't be gone on with."""
+        """Takes the note and deletes it; None if the tree can't be reused."""
         file = self.directory / _NOTE
         try:
             document = json.loads(file.read_bytes())
@@ -118,7 +118,7 @@ class BuildTree:
         return note if self._goes_on(note) else None
 
     def _goes_on(self, note: _Note) -> bool:
-        """Whether ninja sees all that has changed: sources that are newer than what was made of them."""
+        """True if ninja can see all changes: changed sources are newer than their outputs."""
         places, content = self._recipe.places, note.content
         if not (content.still_found(places) and content.same_tools(places)):
             return False
@@ -144,7 +144,7 @@ class BuildTree:
             )
 
     def _exit_status(self, task: str, process: subprocess.Popen[bytes]) -> int | None:
-        """The exit status; None when the time is over. The end of the log is the step that is shown."""
+        """The exit status; None at the deadline. Shows the log's last line as the step."""
         with progress.task(task) as step:
             if step is None:
                 return exited_within(process, _BUILD_S)
@@ -166,12 +166,12 @@ def last_step(log: Path) -> str:
 
 
 def log_of(directory: Path) -> Path:
-    """Beside a build tree: all that its last build printed."""
+    """The log beside a build tree: all output of its last build."""
     return directory.with_suffix(".log")
 
 
 def _modified_ns(path: str) -> int:
-    """0 for a file that is gone: it is no newer than anything."""
+    """Time of modification; 0 for a missing file, so that it is older than any other."""
     try:
         return os.stat(path).st_mtime_ns
     except OSError:

@@ -4,16 +4,16 @@
     work/NAME/       a build tree, kept so that the next build is an incremental one; .lock, .log beside
     plugin/NAME/     a plugin for QEMU
     firmware/NAME/   a finished firmware, complete from the moment that it is there, and never changed
-    plans/PLAN/      which firmware was built by a plan, see `minrpc.firmware.store`
+    plans/PLAN/      the firmware built by a plan, see `minrpc.firmware.store`
     objects/NAME/    a compiled source of a library that is loaded; beside it the list of its headers
     models/NAME/     a model's weights as C, for `minrpc model --weights image`
-    scratch/NAME/    what is compiled or linked now; what a killed process left there goes after a day
+    scratch/NAME/    files being compiled or linked; remains of a killed process are deleted after a day
     symbols/NAME/    a firmware's symbols, for the linker
     toolchain/       links that a compiler needs
 
-Each build bounds it: what was of no use for 30 days goes, and the last used go while all is larger than 4 GiB
-(MINRPC_CACHE_SIZE says otherwise: "500M", "10G"). What was used within an hour stays. `minrpc cache` shows it
-and cleans; everything in it can be deleted at any time when no build runs.
+Each build bounds the cache: entries unused for 30 days are deleted, then the least recently used until the
+rest is within 4 GiB (or MINRPC_CACHE_SIZE: "500M", "10G"). Entries used within an hour stay. `minrpc cache`
+shows and cleans it; all of it can be deleted at any time when no build runs.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ _KINDS: Final = ("firmware", "work", "plugin", "objects", "models", "symbols")
 _KEEP_S: Final = 30 * 24 * 3600.0
 _YOUNG_S: Final = 3600.0
 _SCRATCH_S: Final = 24 * 3600.0
-# To note each use would be a write at each look.
+# Noting every use would write to the disk at each lookup.
 _NEWS_S: Final = 600.0
 
 
 def cache_home() -> Path:
-    """The directory of the cache; made when it is not there yet. Raises ConfigurationError."""
+    """The directory of the cache, created if missing. Raises ConfigurationError."""
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "minrpc"
     try:
         home.mkdir(parents=True, exist_ok=True)
@@ -61,7 +61,7 @@ def cache_home() -> Path:
 
 @contextmanager
 def locked(path: Path) -> Iterator[int]:
-    """Hold the lock file `path`, waiting for whoever holds it; gives its descriptor.
+    """Hold the lock file `path`, after waiting for its holder; yields its descriptor.
 
     A child process that inherits the descriptor holds the lock too, until it ends.
     """
@@ -76,7 +76,7 @@ def locked(path: Path) -> Iterator[int]:
 
 @contextmanager
 def filled(directory: Path) -> Iterator[Path]:
-    """A directory to fill, which becomes `directory` when all went well; else nothing of it is left."""
+    """A directory to fill, which becomes `directory` on success; on failure it is deleted."""
     directory.parent.mkdir(parents=True, exist_ok=True)
     partial = Path(tempfile.mkdtemp(prefix=f".{directory.name}.", dir=directory.parent))
     try:
@@ -90,9 +90,9 @@ def filled(directory: Path) -> Iterator[Path]:
 
 @contextmanager
 def scratch() -> Iterator[Path]:
-    """An empty directory for the block; `bound` removes what a killed process has left.
+    """An empty directory for the block; `bound` removes the remains of killed processes.
 
-    Raises ConfigurationError where the cache can't be written, in the block, too.
+    Raises ConfigurationError where the cache can't be written, also within the block.
     """
     parent = cache_home() / "scratch"
     with in_the_cache():
@@ -102,9 +102,9 @@ def scratch() -> Iterator[Path]:
 
 
 def kept(directory: Path, fill: Callable[[Path], None]) -> Path:
-    """`directory`, which never changes once it is there: filled, unless it is or another was quicker.
+    """`directory`, filled by `fill` unless it exists or another process fills it first; it never changes.
 
-    Raises ConfigurationError where the cache can't be written, and what `fill` raises.
+    Raises ConfigurationError where the cache can't be written, and the errors of `fill`.
     """
     if directory.is_dir():
         mark_used(directory)
@@ -125,13 +125,13 @@ def kept(directory: Path, fill: Callable[[Path], None]) -> Path:
 
 @contextmanager
 def in_the_cache() -> Iterator[None]:
-    """Around what writes to the cache. Raises ConfigurationError where the cache can't be written."""
+    """Wraps writes to the cache. Raises ConfigurationError where the cache can't be written."""
     try:
         yield
     except OSError as error:
         home = cache_home()
         named = str(error.filename or "").startswith(f"{home}/")
-        # A full disk is told by what writes, without a name.
+        # The error of a full disk has no file name.
         full = error.filename is None and error.errno in (errno.ENOSPC, errno.EDQUOT)
         if not (named or full):
             raise
@@ -142,7 +142,7 @@ def in_the_cache() -> Iterator[None]:
 
 
 def mark_used(directory: Path) -> None:
-    """Remember that `directory` was of use now, where that can be noted; see `bound`."""
+    """Note that `directory` was used now, where the cache can be written; see `bound`."""
     if time.time() - directory.stat().st_mtime > _NEWS_S:
         with suppress(OSError):
             os.utime(directory)
@@ -153,8 +153,8 @@ class Entry:
     """A directory of the cache.
 
     kind: "firmware", "work", "plugin", "objects", "models" or "symbols": the directory that it is in.
-    bytes: that its files take on the disk; bytes of 8 bits.
-    used: when it was of use last, seconds since 1970.
+    bytes: size of its files on the disk.
+    used: time of its last use, seconds since 1970.
     """
 
     path: Path
@@ -164,7 +164,7 @@ class Entry:
 
 
 def entries() -> list[Entry]:
-    """All that is kept, the last used first."""
+    """All entries, the most recently used first."""
     found = [
         Entry(path, kind, _bytes(path), _used(path))
         for kind in _KINDS
@@ -174,7 +174,7 @@ def entries() -> list[Entry]:
 
 
 def limit() -> int:
-    """How many bytes the cache may take. Raises ConfigurationError for what is no size."""
+    """The limit of the cache in bytes. Raises ConfigurationError for an invalid size."""
     text = os.environ.get(SIZE_VARIABLE, "")
     if not text:
         return _LIMIT
@@ -187,7 +187,7 @@ def limit() -> int:
 
 
 def size_text(size: int) -> str:
-    """For people: "1.2 GiB"."""
+    """A size for people: "1.2 GiB"."""
     number = float(size)
     for unit in ("bytes", "KiB", "MiB"):
         if number < 1000:
@@ -197,9 +197,9 @@ def size_text(size: int) -> str:
 
 
 def bound(keep: Sequence[Path] = ()) -> list[Entry]:
-    """Remove what was not used for long, then the last used until the rest is within the limit.
+    """Remove entries unused for long, then the least recently used until the rest is within the limit.
 
-    keep: stays in any case, as does what was used within the last hour. Gives what was removed.
+    keep: entries that stay in any case, as do those used within the last hour. Returns the removed entries.
     """
     now, total, most = time.time(), 0, limit()
     removed = []
@@ -214,7 +214,7 @@ def bound(keep: Sequence[Path] = ()) -> list[Entry]:
 
 
 def remove(entry: Entry) -> bool:
-    """Remove an entry, unless a build uses it; whether it is gone."""
+    """Remove an entry unless a build uses it; returns True if it is gone."""
     lock = entry.path.with_suffix(".lock")
     if not lock.exists():
         shutil.rmtree(entry.path, ignore_errors=True)
@@ -232,7 +232,7 @@ def remove(entry: Entry) -> bool:
 
 
 def _remove_litter() -> None:
-    """What was half made when its maker was killed, logs and lists without what they are of."""
+    """Deletes entries left unfinished by a killed build, and logs or lists whose entry is gone."""
     now = time.time()
     home = cache_home()
     patterns = (*(f"{kind}/.*" for kind in _KINDS), "plans/*/.*", "work/*.log", "objects/*.json")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a build sees of the user's environment. No I/O here.
+"""The part of the user's environment that a build sees. No I/O here.
 
-A variable that nobody thought of must not decide what comes out, and must not be missing from a firmware's
-identity either. So a build gets what is listed here and nothing else.
+Each variable that can change the result must be part of the firmware's identity. So a build gets the
+variables listed here and no others.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-# Where programs and their caches are; what is found by them is part of a firmware's inputs.
+# Places of programs and their caches; the files found there are inputs of the firmware.
 _NOT_COUNTED: Final = frozenset(
     {
         "HOME",
@@ -25,7 +25,7 @@ _NOT_COUNTED: Final = frozenset(
     }
 )
 _NOT_COUNTED_PREFIX: Final = "CCACHE_"
-# What compilers, CMake and Zephyr take into account and people set for all their builds.
+# Variables that compilers, CMake and Zephyr read and that people set for all their builds.
 _COUNTED: Final = frozenset(
     {
         *("CC", "CXX", "CFLAGS", "CXXFLAGS", "ASMFLAGS", "LDFLAGS"),
@@ -43,7 +43,7 @@ _COUNTED: Final = frozenset(
 )
 _COUNTED_PREFIXES: Final = ("CMAKE_", "ZEPHYR_")
 _COUNTED_SUFFIX: Final = "_TOOLCHAIN_PATH"
-# What the build's own command line says, or only how fast it goes and what is shown.
+# Variables that the build's own command line overrides, or that change only its speed and output.
 _DECIDED_HERE: Final = frozenset(
     {
         *(
@@ -64,7 +64,7 @@ def counted(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def build_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """All that a build gets of `environ`; its tools then speak English."""
+    """The variables of `environ` that a build gets, with English as the language of its tools."""
     kept = {
         name: value
         for name, value in environ.items()

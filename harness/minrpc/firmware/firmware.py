@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A firmware that has been built, and how big it is."""
+"""A firmware that has been built, and its sizes."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from minrpc.targets import Platform, StartFields, Target
 
 
 class Sizes(NamedTuple):
-    """Bytes that a firmware takes.
+    """Sizes of a firmware, in bytes.
 
-    flash: code, constants and the initial values of data; where all runs from RAM, the loaded image.
-    ram: data, zeroed data and whatever the linker reserved.
+    flash: code, constants and the initial values of data; for firmware that runs from RAM, the loaded image.
+    ram: data, zeroed data and memory that the linker reserved.
     """
 
     flash: int
@@ -29,15 +29,15 @@ class Sizes(NamedTuple):
 class Firmware:
     """The result of `build`.
 
-    target: what it was built for: how it is started, and with which limits.
+    target: the target that it was built for: how it is started, and with which limits.
     elf: the program.
-    build_dir: where it and the files that it needs are kept.
-    content_hash: of its sources, its compiler and its options.
-    cached: it was there already.
-    seconds: what `build` took, of wall time.
+    build_dir: the directory of the program and the files that it needs.
+    content_hash: hash of its sources, its compiler and its options.
+    cached: True if it was in the cache already.
+    seconds: duration of `build`, wall time.
     qemu_argv: QEMU's command line from Zephyr's build; empty for other ports.
-    icount_shift: from Zephyr's configuration; None for other ports, or where it is off.
-    places: where the sources are that its debug information names, see `source`.
+    icount_shift: from Zephyr's configuration; None for other ports, or if it is off.
+    places: directories of the sources that its debug information names, see `source`.
     """
 
     target: Target
@@ -62,11 +62,11 @@ class Firmware:
 
     @property
     def platform(self) -> Platform:
-        """Of its target."""
+        """The platform of its target."""
         return self.target.platform
 
     def changed(self, **given: Unpack[StartFields]) -> Self:
-        """The same, to be started otherwise."""
+        """The same firmware, to be started with other options."""
         return replace(self, target=self.target.changed(**given))
 
     @property
@@ -76,13 +76,13 @@ class Firmware:
 
     @property
     def floating_point(self) -> str:
-        """What computes it: "software", "FPU", "FPU, single precision"; "" where that is not known."""
+        """How floats are computed: "software", "FPU", "FPU, single precision"; "" if unknown."""
         return floating_point(self.elf)
 
 
 def elf_sizes(elf: Path) -> Sizes:
-    """Flash and RAM of the ELF file: what load segments take in it, and what sections that are written take.
+    """Flash and RAM of the ELF file: the file size of its load segments, and the size of writable sections.
 
-    Flash is a little more than what `size` calls text and data: what lies between sections is in it.
+    Flash is slightly more than text and data of `size`, because it includes gaps between sections.
     """
     return Sizes(*totals(elf))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Puts a firmware into a board: by its own command, or `west flash` with the runner that Zephyr knows."""
+"""Flashes a board: by its platform's own command, or by `west flash` with Zephyr's runner."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LAST_LINES: Final = 8
 
 
 def flash(firmware: Firmware, runner_args: Sequence[str] = ()) -> None:
-    """Flash `firmware` to the board that is connected, by its platform's flash_command, or as a Zephyr board.
+    """Flash `firmware` to the connected board, by its platform's flash_command, or as a Zephyr board.
 
     runner_args: as `west flash` takes them: ("--runner", "pyocd", "--dev-id", "066A...").
 
@@ -41,7 +41,7 @@ def flash(firmware: Firmware, runner_args: Sequence[str] = ()) -> None:
 
 
 def check_flashable(platform: Platform) -> None:
-    """Raise ConfigurationError for what is not flashed: better before it is built than after."""
+    """Raise ConfigurationError for a platform that is not flashed, before it is built."""
     if platform.flash_command:
         return
     why = {"process": "it is a process of this machine", "qemu": "it runs under QEMU"}.get(

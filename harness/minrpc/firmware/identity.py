@@ -1,17 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which firmware it is: the plan of its build, and the content of all that the build has read.
+"""The identity of a firmware: the plan of its build, and the content of all files that the build read.
 
-    plan       commands, options, environment and programs: known before anything is built
-    inputs     what a build with that plan has read (`minrpc.firmware.inputs`), each file with its SHA-256
+    plan       commands, options, environment and programs: known before the build
+    inputs     files read by a build with that plan (`minrpc.firmware.inputs`), each file with its SHA-256
     name       the hash of both; the same in every checkout of the same state (`minrpc.firmware.places`)
 
-Looking takes two steps. The quick one compares what the file system says of each input, with what it said
-when the content was looked at: device and inode, size, time of change of the content and of the inode. It
-trusts that a file which is the same in all of these has the same bytes. The kernel sets the last of them at
-each write and nobody can set it back, so that fails only where a clock was set back to the very nanosecond,
-or where a network's file server keeps other times. A time that is young is not trusted at all, since two
-writes may fall into one tick: for 50 ms, and for 2 s on a file system that counts whole seconds. The other
-step reads everything.
+A lookup takes two steps. The quick step compares the file system's facts about each input with those from
+when its content was read: device and inode, size, time of change of the content and of the inode. It assumes
+that a file with the same facts has the same bytes. The kernel sets the inode's time at each write and no
+program can set it back, so the assumption fails only if the clock is set back to the same nanosecond, or if a
+network's file server keeps other times. A recent time is not trusted, since two writes may fall into one
+tick: for 50 ms, and for 2 s on a file system that counts whole seconds. The second step reads all files.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from minrpc.firmware.inputs import Inputs, names_in
 from minrpc.firmware.places import Places
 
 FORMAT: Final = 2
-"""Changes when the same inputs would be built to something else by this program."""
+"""Raised when this program builds different firmware from the same inputs."""
 _SECOND_NS: Final = 1_000_000_000
 _NUMBERS_OF: Final = attrgetter("st_dev", "st_ino", "st_size", "st_mtime_ns", "st_ctime_ns")
 _NOTHING: Final = (0, 0, 0, 0, 0)
@@ -43,7 +42,7 @@ _TICK_NS: Final = 10_000_000
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What inputs held: SHA-256 of each file, and of the names in each directory; paths as in `Places`."""
+    """Content of inputs: SHA-256 of each file and of the names in each directory; paths as in `Places`."""
 
     files: dict[str, str]
     tools: dict[str, str]
@@ -52,7 +51,7 @@ class Content:
     names: tuple[str, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """For a file."""
+        """The document for a file."""
         return {
             "files": self.files,
             "tools": self.tools,
@@ -63,7 +62,7 @@ class Content:
 
     @classmethod
     def from_json(cls, document: dict[str, Any]) -> Content:
-        """Back. Raises KeyError."""
+        """Reads a document of `to_json`. Raises KeyError."""
         return cls(
             document["files"],
             document["tools"],
@@ -73,7 +72,7 @@ class Content:
         )
 
     def inputs(self, places: Places) -> Inputs:
-        """Where they are to be looked for here."""
+        """The inputs with their paths on this machine."""
         return Inputs(
             frozenset(map(places.expand_path, self.files)),
             frozenset(map(places.expand_path, self.tools)),
@@ -83,7 +82,7 @@ class Content:
         )
 
     def holds(self, places: Places, read: Callable[[str], str]) -> bool:
-        """Whether everything is here as it was; `read` is asked for each file, up to the first difference."""
+        """True if all inputs are unchanged; calls `read` for each file, up to the first difference."""
         return (
             all(read(places.expand_path(path)) == was for path, was in self.files.items())
             and self.still_found(places)
@@ -91,7 +90,7 @@ class Content:
         )
 
     def still_found(self, places: Places) -> bool:
-        """Whether configuring and compiling would find what they found."""
+        """True if configuring and compiling would find the same files."""
         names = frozenset(self.names)
         expand = places.expand_path
         return all(_listing(expand(path), names) == was for path, was in self.searched.items()) and all(
@@ -99,20 +98,20 @@ class Content:
         )
 
     def changed_files(self, places: Places) -> list[str]:
-        """Those of `files` that are no longer as they were."""
+        """The changed files among `files`."""
         paths = {places.expand_path(path): was for path, was in self.files.items()}
         return [path for path, was in paths.items() if file_hash(path) != was]
 
     def same_tools(self, places: Places) -> bool:
-        """Whether all of `tools` are as they were."""
+        """True if all of `tools` are unchanged."""
         return all(file_hash(places.expand_path(path)) == was for path, was in self.tools.items())
 
 
 def content_of(inputs: Inputs, places: Places) -> Content:
-    """What they hold now. A file that is gone meanwhile has "" for a hash, and so never holds."""
+    """The current content of `inputs`. A missing file has the hash "", which never matches."""
     shorten = places.shorten_path
     return Content(
-        # The user's own first: they are what differs, and looking ends at the first difference.
+        # The user's own files first: they are likely to differ, and the comparison ends at a difference.
         files={shorten(path): file_hash(path) for path in sorted(inputs.files, key=_users_first(places))},
         tools={shorten(path): file_hash(path) for path in sorted(inputs.tools)},
         listings={shorten(path): _listing(path) for path in sorted(inputs.listings)},
@@ -131,7 +130,7 @@ def name_of(plan: str, content: Content) -> str:
 
 
 def hash_of(words: Iterable[str]) -> str:
-    """SHA-256 of the words, of which none holds a zero byte."""
+    """SHA-256 of the words; no word holds a zero byte."""
     return hashlib.sha256("\0".join([str(FORMAT), *words]).encode("utf-8", "surrogateescape")).hexdigest()
 
 
@@ -142,9 +141,9 @@ def changed_since(paths: Iterable[str], begin_ns: int) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """The quick step's note: paths, and what the file system said of them.
+    """The quick step's note: paths, and the file system's facts about them.
 
-    about: "" while something was too young to be trusted.
+    about: "" if a time was too recent to be trusted.
     """
 
     name: str
@@ -153,27 +152,27 @@ class Look:
 
     @classmethod
     def at(cls, name: str, inputs: Inputs) -> Look:
-        """Take it before the content is read."""
+        """Takes the note; call it before the content is read."""
         paths = (*sorted(inputs.files | inputs.tools), *sorted(inputs.listings | inputs.searched))
         return cls(name, paths, _about(paths, time.time_ns()))
 
     def holds(self) -> bool:
-        """Whether the file system still says the same."""
+        """True if the file system's facts are unchanged."""
         return bool(self.about) and self.about == _about(self.paths, None)
 
     def to_text(self) -> str:
-        """For a file; a line for each path."""
+        """The text for a file; a line for each path."""
         return "\n".join([self.name, self.about, *self.paths])
 
     @classmethod
     def from_text(cls, text: str) -> Look:
-        """Back."""
+        """Reads a text of `to_text`."""
         name, about, *paths = text.split("\n")
         return cls(name, tuple(paths), about)
 
 
 def _about(paths: Sequence[str], now_ns: int | None) -> str:
-    """What the file system says of `paths`, hashed; "" where it is too young at `now_ns`, or is nothing."""
+    """Hash of the file system's facts about `paths`; "" if one is too recent at `now_ns`, or is missing."""
     stat, numbers_of = os.stat, _NUMBERS_OF
     numbers: list[int] = []
     try:
@@ -195,7 +194,7 @@ def _is_young(changed_ns: int, now_ns: int) -> bool:
 
 
 def file_hash(path: str) -> str:
-    """SHA-256 of a file's bytes; "" where it can't be read. A compiler of 30 MB is read once by a process."""
+    """SHA-256 of a file's bytes; "" where it can't be read. Kept per process: a compiler has 30 MB."""
     try:
         state = os.stat(path)
         young = _is_young(state.st_ctime_ns, time.time_ns())

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a finished build has read, as its own tools have noted it.
+"""The files that a finished build has read, as recorded by its own tools.
 
-    ninja       what CMake read to configure (CMakeLists, modules, Kconfig, devicetree), all inputs of rules,
+    ninja       CMake's inputs to configure (CMakeLists, modules, Kconfig, devicetree), all inputs of rules,
                 and each header, from the compiler's dependency files
     the linker  its script, start files and libraries, by --dependency-file
-    CMake       the programs that it found; the compiler says which others it runs
+    CMake       the programs that it found; the compiler names the programs that it runs
 
-Left out is what these programs are themselves made of: their shared libraries, locales and the like.
+The files of these programs themselves are left out: shared libraries, locales and the like.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ _HEADER_PARTS: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """What decided a build. All paths are absolute.
+    """The inputs of a build. All paths are absolute.
 
-    files: that ninja looks at: it builds anew what depends on one that has become newer.
-    tools: further files whose bytes count, programs and libraries, which ninja knows nothing of.
+    files: checked by ninja, which rebuilds the outputs of newer files.
+    tools: further files whose bytes count, programs and libraries, unknown to ninja.
     listings: directories in which configuring looks for files: the names in them count.
-    searched: directories in which something of `names` would be found before, or beside, what was read.
+    searched: directories in which a file of `names` would be found before, or beside, the file that was read.
     """
 
     files: frozenset[str]
@@ -55,11 +55,11 @@ class Inputs:
 def inputs_of(
     build_dir: Path, *, listings: Iterable[Path], whole: Iterable[Path], optional: Iterable[Path]
 ) -> Inputs:
-    """All that the finished build in `build_dir` has read.
+    """All inputs of the finished build in `build_dir`.
 
     listings: see `Inputs`.
-    whole: directories all of whose files count: programs of the build that import one another.
-    optional: paths that are looked for, there or not.
+    whole: directories of which all files count: programs of the build that import one another.
+    optional: paths that the build looks for and that may be missing.
     Raises BuildError when the build's own notes can't be read.
     """
     commands = _commands(build_dir)
@@ -90,7 +90,7 @@ def inputs_of(
 
 
 def names_in(directory: str, wanted: frozenset[str] | None = None) -> list[str]:
-    """The names in a directory that count, sorted: those of `wanted`, or all but what tools leave behind."""
+    """The names in a directory that count, sorted: those of `wanted`, or all except the litter of tools."""
     try:
         with os.scandir(directory) as entries:
             if wanted is not None:
@@ -115,7 +115,7 @@ def directories_below(directory: Path) -> Iterator[Path]:
 
 
 def _is_litter(name: str, is_directory: bool) -> bool:
-    """What editors, Python and builds leave in a source tree."""
+    """True for files that editors, Python and builds leave in a source tree."""
     if is_directory:
         return name.startswith((".", "build")) or name == "__pycache__"
     return name.startswith((".", "#")) or name.endswith(("~", ".pyc", ".orig"))
@@ -127,12 +127,12 @@ def _programs_of_this_python() -> tuple[str, ...]:
 
 
 def _counts(path: str) -> bool:
-    """Git's own files change when somebody looks; the commit is part of the identity by itself."""
+    """False for git's own files: they change when read, and the identity includes the commit anyway."""
     return "/.git/" not in path and os.path.isfile(path)
 
 
 def ninja(build_dir: Path, *words: str) -> str:
-    """What ninja prints when it is asked about a build. Raises BuildError."""
+    """The output of a ninja tool for a build. Raises BuildError."""
     command = [find_tool("ninja"), "-C", str(build_dir), *words]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=_COMMAND_S, check=False)
     if ran.returncode != 0:
@@ -151,7 +151,7 @@ def _ninja_inputs(build_dir: Path) -> list[str]:
 
 
 def _headers(build_dir: Path) -> set[str]:
-    """From the compiler's dependency files, which ninja has taken over; the sources are in them, too."""
+    """Headers and sources from the compiler's dependency files, which ninja has read."""
     return {line.strip() for line in ninja(build_dir, "-t", "deps").splitlines() if line.startswith(" ")}
 
 
@@ -161,12 +161,12 @@ def _linked(build_dir: Path) -> set[str]:
         return set()
     rule = file.read_text().replace("\\\n", " ").partition("\n")[0]
     words = shlex.split(rule.partition(":")[2])
-    # A linker script of a library is named as its specs have it, and searched for.
+    # A library's linker script is named as in its specs, and searched for.
     return {word for word in words if os.path.isabs(word)}
 
 
 def _cached_values(build_dir: Path) -> Iterator[str]:
-    """Files that CMake's cache names, programs for the most part; and what CMake tries a compiler with."""
+    """Files that CMake's cache names, mostly programs, and files that CMake tests a compiler with."""
     for line in (build_dir / "CMakeCache.txt").read_text(errors="replace").splitlines():
         name, _, value = line.partition("=")
         if value.startswith("/") and os.path.isfile(value):

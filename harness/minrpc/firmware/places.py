@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Paths without the place where they happen to lie: "{app}/zephyr-app/main.c". No I/O here.
 
-Two checkouts of the same state have the same firmware, so neither its identity nor its debug information may
-say where the checkout is.
+Two checkouts of the same state have the same firmware, so its identity and debug information must not
+contain the checkout's path.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 PREFIX: Final = "/minrpc"
-"""Where debug information says that the sources are: "/minrpc/app/zephyr-app/ports/posix/main.c"."""
+"""The directory of sources in debug information: "/minrpc/app/zephyr-app/ports/posix/main.c"."""
 
 
 class Places:
@@ -23,7 +23,7 @@ class Places:
         # The innermost first: a checkout lies in its workspace.
         self._directories = dict(sorted(directories.items(), key=lambda item: -len(str(item[1]))))
         named = "|".join(f"(?P<{name}>{re.escape(str(path))})" for name, path in self._directories.items())
-        # A whole path, or one that goes on below it: not /a/bc for /a/b.
+        # The path itself or a path below it: not /a/bc for /a/b.
         self._pattern = re.compile(rf"(?:{named})(?![^/;:,\s\"'=])")
 
     def shorten(self, text: str) -> str:
@@ -40,20 +40,20 @@ class Places:
         return path
 
     def expand_path(self, path: str) -> str:
-        """Back from `shorten_path`."""
+        """Reverses `shorten_path`."""
         if not path.startswith("{"):
             return path
         name, _, rest = path[1:].partition("}")
         return f"{self._directories[name]}{rest}" if name in self._directories else path
 
     def compiler_flags(self) -> list[str]:
-        """What makes a compiler write "/minrpc/NAME" for each directory; the last that fits counts."""
+        """Options that make a compiler write "/minrpc/NAME" for each directory; the last match wins."""
         return [
             f"-ffile-prefix-map={path}={PREFIX}/{name}" for name, path in reversed(self._directories.items())
         ]
 
     def source(self, name: str) -> Path:
-        """Where a file is that debug information calls `name`; other names come back as they are."""
+        """The path of the file that debug information calls `name`; other names are returned unchanged."""
         for place, directory in self._directories.items():
             prefix = f"{PREFIX}/{place}/"
             if name.startswith(prefix):
@@ -61,7 +61,7 @@ class Places:
         return Path(name)
 
     def is_users(self, name: str) -> bool:
-        """Whether a file that debug information calls `name` is not one of the runtime or the workspace."""
+        """True if the file that debug information calls `name` is not of the runtime or the workspace."""
         return not name.startswith((f"{PREFIX}/app/zephyr-app/", f"{PREFIX}/workspace/"))
 
     def __repr__(self) -> str:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How each port is built, as data: commands, environment, and where the build looks for what."""
+"""How each port is built, as data: commands, environment, and the directories that the build searches."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ _COMPILE_COMMANDS: Final = "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON"
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Where a build looks; see `minrpc.firmware.inputs.inputs_of`.
+    """The directories that a build searches; see `minrpc.firmware.inputs.inputs_of`.
 
-    tree: what a build tree belongs to: the checkout, the commits of Zephyr and its modules.
+    tree: identifies the source trees of a build tree: the checkout, the commits of Zephyr and its modules.
     """
 
     tree: str
@@ -44,16 +44,16 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """A build in a directory that is named later. The word BUILD_DIR stands for that.
+    """A build in a directory that is named later, for which the word BUILD_DIR stands.
 
-    label: what is built, for the names of directories.
-    plan: hash of all that decides what comes out, apart from the content of files.
+    label: name of the build, for the names of directories.
+    plan: hash of all that decides the result, apart from the content of files.
     configure, compile: commands.
-    cwd: where they run.
-    environment: all of it.
+    cwd: the directory in which they run.
+    environment: all variables.
     places: the directories that the user may move.
-    scope: where it looks; only a build asks.
-    arch, bare: of the Debian compiler that must work; "" where Zephyr's own build looks for one.
+    scope: the directories that it searches; called only by a build.
+    arch, bare: of the required Debian compiler; "" where Zephyr's own build looks for one.
     """
 
     label: str
@@ -68,12 +68,12 @@ class Recipe:
     bare: bool = False
 
     def check(self) -> None:
-        """Raise ToolchainMissingError where something that is needed besides programs is missing."""
+        """Raise ToolchainMissingError if a requirement other than a program is missing."""
         if self.arch:
             debian_toolchain(self.arch, bare=self.bare)
 
     def environment_in(self, build_dir: Path) -> dict[str, str]:
-        """The environment for a build there; compilers and the linker are told what they have to note."""
+        """The environment for a build in `build_dir`; tells compilers and the linker to record inputs."""
         flags = [*self.places.compiler_flags(), f"-ffile-prefix-map={build_dir}={PREFIX}/build"]
         own = dict.fromkeys(("CFLAGS", "CXXFLAGS", "ASMFLAGS"), flags)
         own["LDFLAGS"] = ["-Xlinker", f"--dependency-file={build_dir / LINK_DEPENDENCIES}"]
@@ -86,7 +86,7 @@ class Recipe:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a finished build directory tells about its firmware; see `Firmware`."""
+    """Facts about a firmware from its finished build directory; see `Firmware`."""
 
     qemu_argv: tuple[str, ...] = ()
     icount_shift: int | None = None
@@ -101,7 +101,7 @@ def recipe_for(platform: Platform, root: Path) -> Recipe:
 
 
 def cmake_options(platform: Platform) -> list[str]:
-    """What CMake is told of the user's own: sources, headers, definitions, libraries, options."""
+    """CMake's options for the user's own sources, headers, definitions, libraries and options."""
     lists = {
         "SOURCES": platform.sources,
         "INCLUDES": platform.include_dirs,
@@ -113,7 +113,7 @@ def cmake_options(platform: Platform) -> list[str]:
 
 
 def _library_options(platform: Platform) -> list[str]:
-    """The libraries that are linked in, and who makes their thunks."""
+    """CMake's options for libraries that are linked in, and for the program that makes their thunks."""
     linked = [one for one in platform.named_libraries if one.linked]
     if not linked:
         return []
@@ -128,14 +128,14 @@ def _library_options(platform: Platform) -> list[str]:
 
 
 def outcome_of(platform: Platform, build_dir: Path) -> Outcome:
-    """What Zephyr's build knows about running it under QEMU; nothing for other ports."""
+    """Zephyr's facts about running the build under QEMU; empty for other ports."""
     if platform.port != "zephyr" or platform.starts != "qemu":
         return Outcome()
     argv = []
-    if not platform.qemu_args:  # What its entry says, Zephyr's build need not know.
+    if not platform.qemu_args:  # The platform's entry has its own QEMU options.
         argv = find_qemu(ninja(build_dir, "-t", "commands", "run_qemu"))
     if not all(path.exists() for path in files_in(argv, build_dir)):
-        # The images for 64-bit x86 are made on the way to the run target only.
+        # The images for 64-bit x86 are made only for the run target.
         ninja(build_dir, "qemu_kernel_target")
     return Outcome(tuple(argv), configured_shift((build_dir / "zephyr" / ".config").read_text()))
 
@@ -236,7 +236,7 @@ def _app_directories(root: Path, port: str) -> list[Path]:
 
 
 def _places(platform: Platform, **directories: Path) -> Places:
-    """Where things lie that may lie elsewhere; a project that is all of the disk is no place."""
+    """The directories that may be moved; a project directory of "/" is left out."""
     project = Path(platform.project)
     if platform.project and project != Path(project.anchor) and project not in directories.values():
         directories["project"] = project
@@ -250,20 +250,20 @@ def _plan(
     environ: Mapping[str, str],
     tools: Sequence[str],
 ) -> str:
-    """The hash of what is known before the build. Not in it: fields that only a run needs."""
+    """The hash of all facts known before the build, without fields that only a run needs."""
     words = [places.shorten(word.replace(sys.executable, _PYTHON)) for word in configure]
     variables = [f"{name}={places.shorten(value)}" for name, value in counted(environ).items()]
     return hash_of([platform.elf, platform.starts, *words, *variables, *_resolved(tools)])
 
 
 def _resolved(tools: Sequence[str]) -> Iterator[str]:
-    """Where PATH has them: another that comes before is another tool."""
+    """Paths of the tools on PATH: a tool found earlier on PATH is another tool."""
     for tool in tools:
         yield shutil.which(tool.split()[0] if tool.split() else tool) or tool
 
 
 def _ccache_environment() -> dict[str, str]:
-    """Lets ccache, where there is one, find in one build directory what it has seen in another.
+    """Lets ccache, if installed, use results of one build directory in another.
 
     The C library alone is a thousand files, the same ones whatever the firmware's options.
     """
@@ -274,7 +274,7 @@ def _ccache_environment() -> dict[str, str]:
 def _zephyr_configure(
     platform: Platform, root: Path, workspace: Workspace, options: Sequence[str]
 ) -> tuple[str, ...]:
-    """By west in a west workspace, else by CMake: a bare tree with ZEPHYR_BASE has no modules."""
+    """The command to configure: west in a west workspace, else CMake; a bare ZEPHYR_BASE has no modules."""
     board = platform.zephyr_board
     if workspace.topdir is None:
         cmake = (find_tool("cmake"), "-S", str(root), "-B", BUILD_DIR, "-G", "Ninja")

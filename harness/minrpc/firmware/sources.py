@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the firmware's sources are."""
+"""Finds the firmware's sources."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ZEPHYR_ROOT_DIRS: Final = ("boards", "dts", "drivers", "zephyr")
 
 
 def firmware_root() -> Path:
-    """The directory that holds zephyr-app/: the checkout, or where an installed package keeps a copy.
+    """The directory that holds zephyr-app/: the checkout, or the copy in an installed package.
 
     Raises ConfigurationError when there is neither.
     """
@@ -34,5 +34,5 @@ def zephyr_trees(root: Path) -> list[Path]:
 
 
 def zephyr_optional(root: Path) -> list[Path]:
-    """What Zephyr looks for beside the application's CMakeLists.txt, there or not."""
+    """Paths that Zephyr looks for beside the application's CMakeLists.txt; they may be missing."""
     return [root / name for name in (*_ZEPHYR_ROOT_FILES, *_ZEPHYR_ROOT_DIRS)]

@@ -2,8 +2,8 @@
 """Finished firmware in the cache: put there once, found by its plan and by the content of its inputs.
 
 firmware/LABEL-NAME/     a firmware: the program, firmware.json, inputs.json
-plans/PLAN/NAME          an empty file: a firmware that was built by this plan
-plans/PLAN/PLACES.look   what the quick look compares, for the directories where things lie here
+plans/PLAN/NAME          an empty file: names a firmware that was built by this plan
+plans/PLAN/PLACES.look   the quick look's facts, for the directories of this machine
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Stored:
     """A firmware in the store.
 
     name: the hash of its plan and inputs.
-    about: what its build told, see `minrpc.firmware.build`.
+    about: facts from its build, see `minrpc.firmware.build`.
     """
 
     directory: Path
@@ -40,12 +40,12 @@ class Stored:
 
 
 def find(recipe: Recipe) -> Stored | None:
-    """The firmware that `recipe` would make of what is here now; None when it was not made yet."""
+    """The firmware that `recipe` would build from the current files; None if it is not in the store."""
     return _found_quickly(recipe) or _found_by_content(recipe)
 
 
 def keep(recipe: Recipe, content: Content, look: Look, fill: Callable[[Path], dict[str, Any]]) -> Stored:
-    """Put a firmware there; `fill` copies its files to a directory and gives what there is to know of it."""
+    """Put a firmware into the store; `fill` copies its files to a directory and returns facts about it."""
     name = name_of(recipe.plan, content)
     directory = _directory(recipe, name)
     with filled(directory) as partial:
@@ -77,7 +77,7 @@ def _found_by_content(recipe: Recipe) -> Stored | None:
             continue
         look = Look.at(stored.name, content.inputs(recipe.places))
         if content.holds(recipe.places, read):
-            with suppress(OSError):  # Who may only read the cache looks at all of it each time.
+            with suppress(OSError):  # A user who can only read the cache reads all inputs each time.
                 write_whole(_look_file(recipe), look.to_text())
                 os.utime(entry)
             return stored
@@ -85,7 +85,7 @@ def _found_by_content(recipe: Recipe) -> Stored | None:
 
 
 def _built_by(recipe: Recipe) -> Iterator[Path]:
-    """What was built by this plan, the last used first."""
+    """The firmware built by this plan, the most recently used first."""
     try:
         entries = [entry for entry in _plan_directory(recipe).iterdir() if not entry.suffix]
         yield from sorted(entries, key=lambda entry: entry.stat().st_mtime, reverse=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which compiler builds what, chosen as Zephyr users expect: what is set, the Zephyr SDK, then Debian's."""
+"""Chooses compilers as Zephyr users expect: the one set by variables, the Zephyr SDK, then Debian's."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _NARROW: Final = 32
 
 @dataclass(frozen=True, slots=True)
 class DebianToolchain:
-    """Debian's compiler for a processor family, and how Zephyr is told to use it.
+    """Debian's compiler for a processor family, and Zephyr's variables to use it.
 
-    packages: what `apt install` takes.
+    packages: names for `apt install`.
     compiler: the program.
     zephyr: Zephyr's environment variables.
     narrow: Zephyr's flags for 32 bits, where not every such compiler has a libgcc for them.
@@ -91,7 +91,7 @@ class Toolchain:
 def compiler_version(compiler: str) -> str | None:
     """The first line of `compiler --version`, or None when there is no such program.
 
-    Raises ToolchainMissingError for one that is there and does not run.
+    Raises ToolchainMissingError for a program that exists and does not run.
     """
     path = shutil.which(compiler)
     if path is None:
@@ -139,9 +139,9 @@ def _has_picolibc(toolchain: DebianToolchain) -> bool:
 
 
 def zephyr_toolchain(arch: str) -> Toolchain:
-    """What a Zephyr build for `arch` uses: ZEPHYR_TOOLCHAIN_VARIANT as set, the SDK, else Debian's.
+    """The compiler for a Zephyr build for `arch`: ZEPHYR_TOOLCHAIN_VARIANT as set, the SDK, else Debian's.
 
-    Native programs are always built by the host's compiler, whatever is installed besides.
+    Native programs are always built by the host's compiler, even if others are installed.
     Raises ToolchainMissingError.
     """
     variant = os.environ.get("ZEPHYR_TOOLCHAIN_VARIANT")
@@ -173,7 +173,7 @@ def _check_libgcc(toolchain: DebianToolchain) -> None:
 def base_extensions(flags: Sequence[str]) -> tuple[str, ...]:
     """`flags` with RISC-V's extensions that are letters only: -march=rv32imac for rv32imac_zicsr_zifencei.
 
-    GCC 12 finds its libgcc for those, and takes that of 64 bits where others are named as well.
+    GCC 12 finds its libgcc for these names, and takes the 64-bit libgcc where others are named as well.
     """
     return tuple(re.sub(r"^(-march=rv[^_]+)_.*$", r"\1", flag) for flag in flags)
 
@@ -224,13 +224,13 @@ def _version_key(version: str) -> list[int]:
 
 
 def _set_tools() -> str:
-    """What else the user set for that variant: it tells two set-ups apart."""
+    """Further variables of the user for that variant, which distinguish two set-ups."""
     names = sorted(name for name in os.environ if name.endswith("_TOOLCHAIN_PATH") or name == "CROSS_COMPILE")
     return "".join(f" {name}={os.environ[name]}" for name in names)
 
 
 def _limits_header(compiler: str) -> dict[str, str]:
-    """Help Zephyr over Debian's GCC 12, which keeps limits.h in include/, not in include-fixed/.
+    """Works around Debian's GCC 12, which keeps limits.h in include/, not in include-fixed/.
 
     Zephyr asks GCC before 13.1 for the path of include-fixed/limits.h and needs one. GCC looks for such
     files in LIBRARY_PATH too, so a directory of ours there answers, with a link to the header it does have.

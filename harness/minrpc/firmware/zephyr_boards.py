@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Zephyr's own files say about a board, so that its name is all that a user has to write.
+"""Reads a board's description from Zephyr's own files, so that users need to give only its name.
 
 The board's YAML file names its architecture and its simulator; its devicetree, preprocessed as Zephyr does
-it, has its UARTs, which of them is the console, at which rate, and which clock there is.
+it, gives its UARTs, the console and its rate, and the clock.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _CLOCKS: Final = (
     ("riscv,machine-timer", "mtime"),
 )
 
-# The option that takes another clock than that.
+# The option that selects another clock.
 _TIMING: Final = "-DCONFIG_MINRPC_CLOCK_TIMING=y"
 _TIMING_FUNCTIONS: Final = "Zephyr's timing functions"
 
@@ -59,7 +59,7 @@ MODULE_STAGE: Final = "find Zephyr's modules"
 
 @dataclass(frozen=True, slots=True)
 class Uart:
-    """A UART that is switched on in the devicetree. index: which of the machine's it is, counted from 0."""
+    """A UART that is enabled in the devicetree. index: its number in the machine, counted from 0."""
 
     label: str
     path: str
@@ -69,15 +69,15 @@ class Uart:
 
 @dataclass(frozen=True, slots=True)
 class Board:
-    """What its files say.
+    """A board, as its files describe it.
 
     identifier: its whole name, with the SoC's and the core's.
     arch: as Zephyr has it: "arm", "x86", "riscv", "posix"; "riscv32" where its core says that.
     simulators: programs that Zephyr's run target knows for it: "qemu", "native", "renode".
-    uarts: those that are switched on; resting: the others.
-    console: the one with the text; None where there is none.
-    chosen: the one that the devicetree sets aside for RPC, or for data; None where it says nothing.
-    clock: behind Zephyr's cycle counter; "" where not known.
+    uarts: enabled UARTs. resting: the others.
+    console: the UART of the console; None if there is none.
+    chosen: the UART that the devicetree chooses for RPC, or for data; None if it chooses none.
+    clock: the clock of Zephyr's cycle counter; "" if unknown.
     smp: it runs on several cores unless told otherwise.
     """
 
@@ -95,9 +95,9 @@ class Board:
 
 
 def resolved(platform: Platform) -> Platform:
-    """`platform` with what its board's files say, where it says nothing itself: an entry without `arch`.
+    """`platform` with missing fields taken from its board's files; for an entry without `arch`.
 
-    Raises ZephyrMissingError, ConfigurationError for a board that there is not, MissingError for a module.
+    Raises ZephyrMissingError, ConfigurationError for an unknown board, MissingError for a module.
     """
     if platform.port != "zephyr" or platform.arch or not platform.zephyr_board:
         return platform
@@ -113,7 +113,7 @@ def resolved(platform: Platform) -> Platform:
 
 
 def completed(platform: Platform, board: Board, overlay: Path | None, conf: Path | None) -> Platform:
-    """`platform` as `board` makes it, with the user's own overlay and configuration, if any."""
+    """`platform` with the fields of `board`, and the user's own overlay and configuration, if any."""
     starts = platform.starts if platform.starts != "board" else _start_of(board)
     link = link_of(board, starts)
     alone = link is not None and link == board.console
@@ -141,9 +141,9 @@ def completed(platform: Platform, board: Board, overlay: Path | None, conf: Path
 
 
 def link_of(board: Board, starts: str) -> Uart | None:
-    """The UART for RPC: as the devicetree says, else one that is free.
+    """The UART for RPC: the devicetree's choice, else a free one.
 
-    In QEMU all are wired. Of a board on a desk only the console is sure to be: its text goes over the link.
+    QEMU wires all UARTs. A real board may wire only the console: RPC uses it, and text goes over the link.
     """
     if board.chosen is not None:
         return board.chosen
@@ -187,7 +187,7 @@ def read_board(workspace: Workspace, name: str, overlay: Path | None = None) -> 
 
 @dataclass(frozen=True, slots=True)
 class BuiltTree:
-    """What the devicetree of a finished build says: the UART of RPC, that of the console, the clock."""
+    """The UARTs of RPC and console, and the clock, from the devicetree of a finished build."""
 
     link: Uart
     console: Uart | None
@@ -195,7 +195,7 @@ class BuiltTree:
 
 
 def read_built_tree(base: Path, dts: Path) -> BuiltTree:
-    """Of the whole devicetree `dts`, as the Zephyr in `base` has written it. Raises ConfigurationError."""
+    """Reads the devicetree `dts`, as written by the Zephyr in `base`. Raises ConfigurationError."""
     parser = _parser(base)
     try:
         tree = parser.DT(str(dts))
@@ -243,7 +243,7 @@ def _start_of(board: Board) -> Start:
 
 
 def _qemu_program(yaml: Path, arch: str) -> str:
-    """As Zephyr's board.cmake has it: by the last `set` that is for this board, or the architecture's."""
+    """QEMU's program by Zephyr's board.cmake: the last `set` for this board, or the architecture's."""
     if arch == "posix":
         return ""
     cmake = yaml.with_name("board.cmake")
@@ -284,7 +284,7 @@ def _devicetree(workspace: Workspace, yaml: Path, arch: str, overlay: Path | Non
 
 
 def _not_preprocessed(workspace: Workspace, yaml: Path, errors: str) -> Exception:
-    """The HAL that a board's include file comes from is named: the file's name says little."""
+    """The error for a failed preprocessor; it names the HAL module of a missing include file."""
     missing = re.search(r"error: (\S+): No such file", errors)
     if missing is None:
         return ConfigurationError(f"the devicetree of {yaml.stem} can't be read: {errors.strip()[:400]}")
@@ -295,7 +295,7 @@ def _not_preprocessed(workspace: Workspace, yaml: Path, errors: str) -> Exceptio
 
 
 def module_error(workspace: Workspace, module: str, board: str) -> MissingError:
-    """What to say of a module of Zephyr's that a board needs and the workspace has not."""
+    """The error for a Zephyr module that a board needs and the workspace lacks."""
     where = workspace.topdir or workspace.base
     return ZephyrMissingError(
         f"the board {board} needs Zephyr's module {module}, which {where} has not",
@@ -305,7 +305,7 @@ def module_error(workspace: Workspace, module: str, board: str) -> MissingError:
 
 
 def missing_module(workspace: Workspace, vendor: str) -> str | None:
-    """The HAL module of a vendor (a compatible's prefix) that Zephyr knows and the workspace has not."""
+    """The HAL module of a vendor (a compatible's prefix) that Zephyr knows and the workspace lacks."""
     name = _MODULES.get(vendor, f"hal_{vendor}")
     known = re.search(rf"(?m)^ +- name: {name}$", (workspace.base / "west.yml").read_text())
     there = {path.name for path in projects_of(workspace) if path.is_dir()}
@@ -324,7 +324,7 @@ def _parser(base: Path) -> ModuleType:
 
 
 def _uarts(tree: Tree, *, on: bool = True) -> Iterator[Uart]:
-    """UARTs that are on, as the machine counts them: by the number in their label, else by address."""
+    """Enabled UARTs in the machine's order: by the number in their label, else by address."""
     nodes = [node for node in tree.node_iter() if _is_uart(node) and _is_on(node) == on]
     for place, node in enumerate(sorted(nodes, key=lambda node: int(node.unit_addr or "0", 16))):
         label = next(iter(node.labels), "")
@@ -354,7 +354,7 @@ def _chosen(tree: Tree, uarts: Iterable[Uart], name: str) -> Uart | None:
 
 
 def _vendors(tree: Tree) -> list[str]:
-    """The prefixes of what the SoC and the board are compatible with: their makers."""
+    """The vendors of the SoC and the board: the prefixes of their compatibles."""
     nodes = [node for node in (tree.root.nodes.get("soc"), tree.root) if node and "compatible" in node.props]
     compatibles = [name for node in nodes for name in node.props["compatible"].to_strings()]
     return [name.partition(",")[0] for name in compatibles if "," in name]

@@ -19,7 +19,7 @@ from minrpc.targets.table import Start
 
 
 def firmware_in(target: Target, build_dir: Path) -> Firmware:
-    """What lies in Zephyr's `build_dir`, started as it says itself: under QEMU, as a process, or as a board.
+    """The firmware in Zephyr's `build_dir`, started as the build says: in QEMU, as a process or a board.
 
     Raises ConfigurationError where there is no finished build with MinRPC in it.
     """
@@ -32,7 +32,7 @@ def firmware_in(target: Target, build_dir: Path) -> Firmware:
     qemu_argv = _qemu_argv(build_dir)
     process = "\nCONFIG_ARCH_POSIX=y\n" in config
     starts: Start = "process" if process else "qemu" if qemu_argv else "board"
-    if target.serial_port is not None:  # A board that QEMU runs, too, is on the desk, and flashed.
+    if target.serial_port is not None:  # A board that QEMU could run is a real board here, and is flashed.
         starts = "board"
     platform = _wired(target.platform, read_built_tree(base, build_dir / "zephyr" / "zephyr.dts"), config)
     elf = "zephyr/zephyr.exe" if process else "zephyr/zephyr.elf"
@@ -55,7 +55,7 @@ def firmware_in(target: Target, build_dir: Path) -> Firmware:
 
 
 def _qemu_argv(build_dir: Path) -> list[str]:
-    """What the build's own run target starts; nothing for a board, or a process of this machine."""
+    """QEMU's command line of the build's run target; empty for a board or a process of this machine."""
     if "\nbuild run_qemu:" not in _read(build_dir, "build.ninja"):
         return []
     return find_qemu(ninja(build_dir, "-t", "commands", "run_qemu"))
@@ -68,7 +68,7 @@ def board_of(build_dir: Path) -> str:
 
 
 def _wired(platform: Platform, tree: BuiltTree, config: str) -> Platform:
-    """Which UART is which, as Zephyr's own devicetree of that build has it."""
+    """`platform` with the UARTs of the build's devicetree."""
     text = "\nCONFIG_UART_CONSOLE=y\n" in config and tree.console is not None and tree.console != tree.link
     return replace(
         platform,
@@ -84,7 +84,7 @@ def _wired(platform: Platform, tree: BuiltTree, config: str) -> Platform:
 
 
 def _images(argv: list[str], build_dir: Path) -> list[Path]:
-    """What QEMU loads; the pipes and files that twister's own run would make are none of it."""
+    """The images that QEMU loads, without the pipes and files that twister's own run would make."""
     found = re.findall(re.escape(str(build_dir)) + r"/[^\s,]+", "\n".join(strip(argv)))
     return [Path(path) for path in found]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds the Zephyr that the user has."""
+"""Finds the user's Zephyr."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ OLDEST: Final = (3, 7)
 class Workspace:
     """A Zephyr tree.
 
-    base: what ZEPHYR_BASE would be.
-    topdir: of its west workspace; None for a bare tree.
+    base: the value for ZEPHYR_BASE.
+    topdir: directory of its west workspace; None for a bare tree.
     version: as in its VERSION file: "4.2.99".
     found_by: how it was found, for messages.
     """
@@ -34,7 +34,7 @@ class Workspace:
 
 
 def find_workspace(project: Path, cwd: Path | None = None) -> Workspace:
-    """The Zephyr to use. The first of these that there is:
+    """The Zephyr to use, the first that exists of:
 
     1. the environment's ZEPHYR_BASE;
     2. the west workspace around `cwd` (the current directory when None);
@@ -93,7 +93,7 @@ def find_topdir(start: Path) -> Path | None:
 
 
 def head_of(tree: Path) -> str:
-    """The commit that is checked out in a git repository; "" where it is none, or can't be told."""
+    """The commit that is checked out in a git repository; "" if there is no repository, or git can't tell."""
     git = tree / ".git"
     try:
         head = (git / "HEAD").read_text().strip()
@@ -109,17 +109,17 @@ def head_of(tree: Path) -> str:
 
 
 def projects_of(workspace: Workspace) -> list[Path]:
-    """Where the manifest wants Zephyr's modules, there or not; none for a bare tree."""
+    """The manifest's paths of Zephyr's modules, which may be missing; none for a bare tree."""
     if workspace.topdir is None:
         return []
-    # Only a build asks, and they take a while to load.
+    # Only a build needs these imports, and they take a while to load.
     from west.configuration import MalformedConfig
     from west.manifest import MalformedManifest, Manifest, ManifestImportFailed, ManifestVersionError
 
     try:
         projects = Manifest.from_topdir(str(workspace.topdir)).projects
     except (MalformedManifest, MalformedConfig, ManifestImportFailed, ManifestVersionError, OSError):
-        return []  # West itself will say what is wrong with it.
+        return []  # West itself will report the error.
     paths = [Path(project.abspath) for project in projects if project.abspath]
     return [path for path in paths if path != workspace.base]
 
@@ -137,7 +137,7 @@ def _candidates(project: Path, cwd: Path) -> Iterator[tuple[Path, str]]:
 
 
 def _base_in(topdir: Path) -> Path | None:
-    """The Zephyr of a west workspace: as its configuration says, else zephyr/; None where it is not there."""
+    """The Zephyr of a west workspace: as its configuration says, else zephyr/; None if missing."""
     config = configparser.ConfigParser(interpolation=None)
     config.read(topdir / ".west" / "config")
     base = topdir / config.get("zephyr", "base", fallback="zephyr")
