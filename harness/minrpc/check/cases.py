@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is called, what must come out, and how far off a result is. No I/O here."""
+"""The calls of a check, their expected results, and the error of a result. No I/O here."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ class Case:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of the result."""
+        """Shape of the result."""
         return self.exact.shape
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Of the inputs and the result."""
+        """Type of the inputs and the result."""
         return self.inputs[0].dtype
 
     @property

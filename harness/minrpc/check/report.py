@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a check found, as tables and as JSON."""
+"""The results of a check, as tables and as JSON."""
 
 from __future__ import annotations
 

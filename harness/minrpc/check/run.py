@@ -57,7 +57,7 @@ class Outcome:
 
 @dataclass
 class Checked:
-    """What became of a target. What a stage that was not reached would have told is None or empty."""
+    """The result for a target. The fields of stages that were not reached are None or empty."""
 
     target: Target
     firmware: Firmware | None = None

@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # Compilers' parts are loaded on first use: a session without
 
 
 class Device(Session):
-    """A MinRPC server, as `Session` has it, that C libraries and TVM modules can be loaded into."""
+    """A `Session` into which C libraries and TVM modules can be loaded."""
 
     _firmware: FirmwareFunctions | None = None
     _relayout: Relayout | None = None

@@ -23,7 +23,7 @@ from minrpc.targets.target import Link, require
 
 log = logging.getLogger("minrpc.layout")
 
-# What a build is told of sizes, by port.
+# The build options for sizes, by port.
 _STACK: Final[Mapping[Port, str]] = {
     "zephyr": "-DCONFIG_MINRPC_STACK_SIZE={}",
     "baremetal": "-DMINRPC_STACK_BYTES={}",
@@ -33,7 +33,7 @@ _LIMIT: Final = 1 << 32
 
 
 class RestartFields(TypedDict, total=False):
-    """What a restart can change beside the layout; each as in `TargetFields`."""
+    """The fields that a restart can change beside the layout; each as in `TargetFields`."""
 
     sources: Sequence[str | Path]
     include_dirs: Sequence[str | Path]
@@ -98,7 +98,7 @@ class Relayout:
         return target.changed(cmake_options=[option.format(stack)])
 
     def _in_session(self, places: Places) -> Layout:
-        """In the session that runs, else in a new one."""
+        """Lays out the memory in the running session, else in a new session."""
         rpc = self._session.rpc
         rpc.ready()
         how: How = "session"
@@ -115,7 +115,7 @@ class Relayout:
         return _layout(self._session.info(), how, why)
 
     def _restart(self, target: Target, arena: Where | None, code: Where | None, why: str) -> Layout:
-        """Another device, and only when that answers and has the memory, the end of this one."""
+        """Starts another device, and ends this one only when the other answers and has the memory."""
         _require_startable(self._opened)
         running = self._started(target)
         try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a platform needs of this machine: what is there, which version, and the command that gets the rest."""
+"""A platform's requirements on this machine: those found, their versions, and commands for the rest."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _PACKAGES: Final = {
 }
 
 
-# No distribution has it.
+# No distribution has this program.
 _XILINX: Final = "qemu-system-xilinx-"
 _XILINX_WHAT: Final = "Zephyr runs this board in Xilinx' own QEMU only"
 _XILINX_GET: Final = (
@@ -52,12 +52,12 @@ _XILINX_GET: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """One thing that must be there.
+    """A requirement of a platform.
 
-    name: what it is, for people.
+    name: its name, for people.
     found: its version or its place; "" when it is missing.
     problem: why it does not count as found; "" when it does.
-    command: what gets it.
+    command: installs it.
     """
 
     name: str
@@ -67,7 +67,7 @@ class Requirement:
 
     @property
     def missing(self) -> bool:
-        """Whether it still has to be got."""
+        """True if it has to be installed."""
         return not self.found
 
 
@@ -109,7 +109,7 @@ def program(name: str) -> Requirement:
 
 
 def apt_command(packages: str) -> str:
-    """What installs Debian packages."""
+    """The command that installs Debian packages."""
     return f"{_APT}{packages}"
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which devices a run tests, and why others are left out."""
+"""Selects the devices that a run tests, with the reasons for those left out."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ GROUPS: Final[Mapping[str, frozenset[Port]]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What a run tests, and what it leaves out: the reason by platform."""
+    """The targets that a run tests, and the reason for each platform left out."""
 
     targets: tuple[Target, ...]
     left_out: Mapping[str, str]
 
 
 def select(options: Options, missing: Callable[[Platform], list[Requirement]] = lacking) -> Selection:
-    """What `options` ask for.
+    """The selection that `options` request.
 
     Raises ConfigurationError for an unknown platform, and for one that was named and can't run here: a test
     that was asked for is never left out in silence.

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What results look like: Markdown tables, figures."""
+"""The form of results: Markdown tables, figures."""

@@ -28,7 +28,7 @@ UNITS: Final[Mapping[str, str]] = MappingProxyType(
         "_ratio": "1",
     }
 )
-"""What a number is in, by the end of its key; with another end it counts things, or says its unit."""
+"""The unit of a number by the end of its key; with another end it is a count, or states its unit."""
 
 
 def package_version() -> str:
@@ -42,7 +42,7 @@ def package_version() -> str:
 def document(
     command: str, content: Mapping[str, Any], *, passed: bool = True, failure: HarnessError | None = None
 ) -> dict[str, Any]:
-    """What `command` found, with what one needs to read it.
+    """The results of `command`, with the facts needed to read them.
 
     passed: whether the command ended with 0.
     failure: why it came to no result.

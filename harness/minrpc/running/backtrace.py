@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who called whom when a device crashed or hung: of what its stack holds, the return addresses that fit.
+"""The callers when a device crashed or hung: the return addresses on its stack that fit.
 
-A word of the stack is a return address when a call stands in front of where it points. Calls that are over
-leave such words as well: one counts when the function that its call enters is the one which it is looked for.
+A word of the stack is a return address if it points behind a call. Finished calls leave such words as well:
+a word counts only if its call enters the function whose caller is wanted.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Return(NamedTuple):
 
 
 class Trace(NamedTuple):
-    """function: where it was, at `address`; None where that was lost. callers: the innermost first."""
+    """function: the function at `address`; None if lost. callers: the innermost first."""
 
     function: CodeRange | None
     address: int | None
@@ -124,5 +124,5 @@ def _is_runtime(image: Image, address: int) -> bool:
 
 
 def _even(image: Image, address: int) -> int:
-    """Without the bit that says Thumb."""
+    """The address without the Thumb bit."""
     return address & ~1 if image.machine == "EM_ARM" else address

@@ -26,14 +26,14 @@ def open_port(target: Target) -> SerialTransport:
 
 
 def can_reset(target: Target) -> bool:
-    """Whether something is known that resets it."""
+    """True if the target has a command or line that resets it."""
     return bool(target.platform.reset_command or target.platform.reset_line)
 
 
 def reset_board(target: Target, link: Transport, deadline: Deadline) -> Transport:
     """Reset the board; the link to it from then on, which is another one when its port has gone meanwhile.
 
-    What it had sent before is dropped. Raises ResetError, and PortGoneError when the port does not come back.
+    Bytes sent before are dropped. Raises ResetError, and PortGoneError when the port does not come back.
     """
     platform = target.platform
     if platform.reset_command:

@@ -19,7 +19,7 @@ from minrpc.running.last_words import LastWords
 
 _NULL: Final = 4096
 _ZEPHYRS_STACK: Final = "CONFIG_MINRPC_STACK_SIZE"
-# Functions that make a fault of a division by zero, where the core has no divider.
+# Functions that raise a fault for a division by zero, on cores without a divider.
 _DIVISION: Final = re.compile(r"__aeabi_[il]div0")
 # What calls loaded functions for us, and libgcc's divisions: no caller of the user's.
 _NOT_THE_USERS: Final = re.compile(r"t\d+|fits\b.*|\(.*\)|__aeabi_[il]div0|__u?divsi3|__aeabi_u?idiv.*")
@@ -52,7 +52,7 @@ class Explanation(NamedTuple):
 
 
 def explain(words: LastWords, image: Image, firmware: Firmware | None) -> Explanation:
-    """What a crash's last words mean."""
+    """Explains the last words of a crash."""
     pc = words.values.get("pc") or None
     link = [words.values[name] for name in ("lr", "ra") if words.values.get(name)]
     # A stack that ran out on a Cortex-M leaves no registers behind.
@@ -72,7 +72,7 @@ def explain(words: LastWords, image: Image, firmware: Firmware | None) -> Explan
 
 
 def hang(registers: Registers, stack: Sequence[int], image: Image, firmware: Firmware | None) -> list[str]:
-    """Where a device was that does not answer."""
+    """Explains where a device is that does not answer."""
     link = () if registers.link is None else (registers.link,)
     found = trace(image, registers.pc, (*link, *stack))
     if found.function is None:
@@ -88,7 +88,7 @@ def _users(image: Image, found: Trace, firmware: Firmware | None) -> list[str]:
 
 
 def parse_registers(machine: str, text: str) -> Registers | None:
-    """From what QEMU's `info registers` prints; None where it has no such registers."""
+    """Reads QEMU's `info registers`; None if the registers are missing."""
     patterns = _REGISTERS.get(machine)
     if patterns is None:
         return None
@@ -98,7 +98,7 @@ def parse_registers(machine: str, text: str) -> Registers | None:
 
 
 def stack_size(image: Image) -> int | None:
-    """Bytes of the stack that functions run on; None where the firmware does not say it."""
+    """Bytes of the stack that functions run on; None if the firmware does not define it."""
     configured = (one.value for one in image.program.elf.symbols if one.name == _ZEPHYRS_STACK)
     low, high = image.stack
     known = 0 if (low, high) == ANYWHERE else high - low
@@ -162,6 +162,6 @@ def _shown_place(image: Image, address: int, firmware: Firmware | None) -> str:
 
 
 def stack_words(dump: str, size: int) -> Iterator[int]:
-    """The numbers in what QEMU's `x` prints: "20000000: 0x00000001 0x00000002"."""
+    """The numbers in the output of QEMU's `x`: "20000000: 0x00000001 0x00000002"."""
     for line in dump.splitlines():
         yield from (int(one, 16) for one in line.partition(":")[2].split() if len(one) == 2 * size + 2)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A device that runs: its link, its console, its clock, and how it is ended."""
+"""A running device: its link, its console, its clock, and how it is stopped."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ from minrpc.targets import Icount, Platform, Target, Timing
 from minrpc.timing.clock import Timebase
 from minrpc.transport import Transport, processes_with_open
 
-# How long an emulator may take to end when asked to. It only has to leave its main loop; then it is killed.
+# Seconds until an emulator that was asked to end is killed. It only has to leave its main loop.
 _QUIT_S: Final = 5.0
-# A program whose link hung up ends by itself, and gets to say what it has to say at its end.
+# A program whose link hung up ends by itself, and has time for its last output.
 _HANG_UP_S: Final = 0.5
 # A closed link shows before the process that held it can be waited for.
 _EXIT_S: Final = 2.0
@@ -49,17 +49,17 @@ _OUTPUT_LINES: Final = 6
 class RunningDevice:
     """A device with an open link. Also a context manager, which stops it.
 
-    target: what it was started, or attached to, as.
+    target: the target that was started or attached to.
     transport: the link that carries RPC.
-    clock: what a Deadline for this device charges.
+    clock: the clock that a Deadline for this device charges.
     timing: "exact" (QEMU counts instructions), "wall" (host time), "board".
-    firmware: what was built and started; None for a device that was attached to.
+    firmware: the firmware that was built and started; None for a device that was attached to.
     icount: QEMU's instruction counting, with "exact".
     process: the emulator, or the device's own process; None for a board.
     console_tail: the console, where there is one.
-    output_tail: what the emulator itself prints.
-    memory: of the device, which this process sees too; None where there is none.
-    counters: what counts the guest in its QEMU, where it was started so.
+    output_tail: the emulator's own output.
+    memory: device memory that this process shares; None if there is none.
+    counters: counters of the guest in QEMU, if it was started with them.
     """
 
     name: str
@@ -80,28 +80,28 @@ class RunningDevice:
 
     @property
     def platform(self) -> Platform:
-        """Of its target."""
+        """The platform of its target."""
         return self.target.platform
 
     @property
     def console_text(self) -> str:
-        """The end of what the device printed; "" where it has no console."""
+        """The end of the device's output; "" if it has no console."""
         return self.console_tail.text() if self.console_tail else ""
 
     @property
     def output(self) -> str:
-        """The end of what the emulator itself printed."""
+        """The end of the emulator's own output."""
         return self.output_tail.text() if self.output_tail else ""
 
     @property
     def timebase(self) -> Timebase:
-        """What drives the device's clock."""
+        """The source of the device's clock."""
         shift = self.icount.shift if self.icount else None
         source, counts = self.platform.clock, self.platform.clock_counts
         return Timebase(mode=self.timing, source=source, counts=counts, icount_shift=shift)
 
     def alive(self) -> bool:
-        """Whether the process runs; a board always does, as far as we can tell."""
+        """True if the process runs; always True for a board, which can't be checked."""
         return self.process is None or self.process.poll() is None
 
     def check(self) -> None:
@@ -146,12 +146,12 @@ class RunningDevice:
 
     @cached_property
     def _image(self) -> Image | None:
-        """The program that runs; None where that is not known."""
+        """The program that runs; None if unknown."""
         elf = self.firmware.elf if self.firmware is not None else self.target.elf
         return Image(elf) if elf is not None else None
 
     def _explain_crash(self, error: HarnessError) -> None:
-        """Put what the device's last words mean in front, where it has said any."""
+        """Put the explanation of the device's last words, if any, in front."""
         words = last_words(error.console_tail or "")
         if words is None or self._image is None:
             return
@@ -183,7 +183,7 @@ class RunningDevice:
             self.qmp.send("cont")
 
     def _monitor(self, command: str, deadline: Deadline) -> str:
-        """What QEMU's monitor for people prints."""
+        """The output of QEMU's human monitor for `command`."""
         assert self.qmp is not None
         return str(self.qmp.execute("human-monitor-command", deadline, **{"command-line": command}))
 
@@ -204,7 +204,7 @@ class RunningDevice:
 
     @property
     def can_reset(self) -> bool:
-        """Whether `reset` knows a way."""
+        """True if `reset` has a way."""
         return self.qmp is not None or (self.process is None and can_reset(self.target))
 
     def stop(self) -> None:
@@ -233,7 +233,7 @@ class RunningDevice:
         self.stop()
 
     def _quit(self) -> bool:
-        """Ask the emulator to end; whether that could be asked."""
+        """Ask the emulator to end; returns False if it can't be asked."""
         if self.qmp is None or not self.alive():
             return False
         try:
@@ -259,7 +259,7 @@ class RunningDevice:
 
 
 def exited_error(name: str, status: int | None, output: str) -> EmulatorExitedError:
-    """What to raise when the process of `name` has ended by itself, having printed `output`."""
+    """The error for a process of `name` that ended by itself, with its `output`."""
     how = "unknown status" if status is None else describe_status(status)
     lines = output.strip().splitlines()[-_OUTPUT_LINES:]
     return EmulatorExitedError(f"{name} ended by itself: {how}", status=status, details=lines)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an instruction does, as far as a crash needs it: whom it calls, and whether it writes.
+"""Decodes instructions as far as a crash report needs: the target of a call, and loads and stores.
 
 Machines are named as ELF names them. Code is bytes in the target's order, which is little-endian.
 """
@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 NO_INSTRUCTION: Final = "an instruction that the core does not have, as of __builtin_trap"
 LONGEST_CALL: Final = 8
-"""Bytes in front of a return address that are needed to see the call; for x86 there is no longer one."""
+"""Bytes in front of a return address that can hold the call, at most (x86)."""
 
 
 class Call(NamedTuple):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a device says when it crashes, as the ports write it: "fatal: HardFault at pc 0x1a2c, lr 0x17e1"."""
+"""Parses a device's crash message, as the ports write it: "fatal: HardFault at pc 0x1a2c, lr 0x17e1"."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _FATAL: Final = re.compile(r"fatal: .*")
 _CALLERS: Final = re.compile(r"callers:((?: 0x[0-9a-f]+)*)")
 _VALUE: Final = re.compile(r"\b(pc|lr|ra|sp|address|cfsr|mcause|code) (0x[0-9a-f]+|\d+)")
 _STACK: Final = re.compile(r"\bstack of (\d+) bytes")
-# Words that are further from the end are of an earlier crash.
+# Messages further from the end are of an earlier crash.
 _LINES: Final = 16
 # A kernel dumps registers before it says so.
 _DUMP_LINES: Final = 24
@@ -75,18 +75,18 @@ class LastWords:
 
     @property
     def overflow(self) -> bool:
-        """Whether the stack ran out."""
+        """True if the stack overflowed."""
         return "stack overflow" in self.text
 
     @property
     def stack_size(self) -> int | None:
-        """Bytes of the stack that ran out, where the device says so."""
+        """Size of the overflowed stack in bytes, if the device reports it."""
         found = _STACK.search(self.text)
         return int(found[1]) if found else None
 
     @property
     def address(self) -> int | None:
-        """What could not be accessed; None where that is no access, or is not known."""
+        """The address that could not be accessed; None if the crash is no access, or it is unknown."""
         page = _PAGE_FAULT.search(self.dump)
         if page:
             return int(page[1], 16)
@@ -102,7 +102,7 @@ class LastWords:
 
     @property
     def wrote(self) -> bool | None:
-        """Whether that was a write; None where only the instruction tells."""
+        """True if the access was a write; None if only the instruction tells."""
         page = _PAGE_FAULT.search(self.dump)
         if page:
             return bool(int(page[2], 16) & 2)

@@ -114,7 +114,7 @@ def _shared_memory(firmware: Firmware, argv: list[str]) -> SharedMemory | None:
 
 
 def _console(descriptor: int, platform: Platform) -> TextTail | None:
-    """What collects the console's text; None for a machine without one, whose text comes over the link."""
+    """The collector of the console's text; None for a machine without one, whose text comes over the link."""
     console = os.fdopen(descriptor, "rb", buffering=0)
     if platform.console_uart is None:
         console.close()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Memory of a device that this process sees too: guest memory of QEMU's in a file that has no name.
 
-QEMU maps the file as the machine's main memory (`-machine memory-backend=`). What is written here the guest
-reads at once. Its translated code is not told, so code is never written this way.
+QEMU maps the file as the machine's main memory (`-machine memory-backend=`). The guest sees
+writes at once. QEMU's translated code is not updated, so code is never written this way.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class SharedMemory:
 
     The device's own process gets `descriptor`; nothing is left when both have let go.
 
-    proved: whether an address means the same bytes on both sides; None until a copy has shown it.
+    proved: True if an address means the same bytes on both sides; None until a copy has tested it.
     """
 
     proved: bool | None = None
@@ -40,21 +40,21 @@ class SharedMemory:
             raise
 
     def has(self, address: int, nbytes: int) -> bool:
-        """Whether all of it lies in this memory."""
+        """True if all `nbytes` at `address` lie in this memory."""
         return self.base <= address and address + nbytes <= self.base + self.size
 
     def write(self, address: int, data: bytes | memoryview) -> None:
-        """Write where `has` says that there is memory."""
+        """Copy `data` to `address`, which `has` must have confirmed."""
         begin = address - self.base
         self._map[begin : begin + len(data)] = data
 
     def read(self, address: int, nbytes: int) -> bytes:
-        """Read likewise."""
+        """The `nbytes` bytes at `address`, which `has` must have confirmed."""
         begin = address - self.base
         return self._map[begin : begin + nbytes]
 
     def close(self) -> None:
-        """Let go of it. A second call does nothing."""
+        """Release the memory. A second call does nothing."""
         if not self._map.closed:
             self._map.close()
             os.close(self.descriptor)
@@ -67,7 +67,7 @@ class SharedMemory:
 
 
 def qemu_arguments(memory: SharedMemory) -> list[str]:
-    """What QEMU's command line has for it."""
+    """QEMU's arguments for this memory."""
     source = f"size={memory.size},mem-path=/dev/fd/{memory.descriptor},share=on"
     backend = f"memory-backend-file,id={BACKEND_ID},{source}"
     return ["-object", backend, "-machine", f"memory-backend={BACKEND_ID}"]

@@ -20,12 +20,12 @@ from minrpc.targets.target import elf_without_port
 def start(
     what: Target | Firmware, *, counters: QemuCounters | None = None, total: Deadline | None = None
 ) -> RunningDevice:
-    """What runs then: a target, built unless it has a serial port, or a firmware as its target says.
+    """Starts a firmware, or builds and starts a target, or attaches to the target's serial port.
 
-    The link is open before the first instruction, so nothing that is said is lost. Leaving the block of the
+    The link is open before the first instruction, so no output is lost. Leaving the block of the
     running device, or `stop`, ends all that was started.
 
-    counters: what counts the guest, under QEMU; by default as the target says. It is closed with the device.
+    counters: counts the guest in QEMU; by default as the target says. Closed with the device.
     total: a deadline above the start's own.
 
     Raises what `build` does, QemuMissingError, EmulatorExitedError, ConfigurationError, DeadlineError; for a

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a program takes of a device's memory: by region, component, file and symbol, to the byte."""
+"""A program's use of a device's memory: by region, component, file and symbol, to the byte."""
 
 from minrpc.sizes.program import Piece, ProgramSizes, program_sizes
 

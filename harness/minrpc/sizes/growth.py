@@ -16,12 +16,12 @@ class SymbolGrowth(NamedTuple):
 
     @property
     def grown(self) -> int:
-        """Bytes that it got bigger by."""
+        """Growth in bytes."""
         return (self.head or 0) - (self.base or 0)
 
 
 def growth(base: Mapping[str, int], head: Mapping[str, int]) -> list[SymbolGrowth]:
-    """What differs, the largest change first."""
+    """The symbols that differ, the largest change first."""
     names = dict.fromkeys([*base, *head])
     both = [SymbolGrowth(name, base.get(name), head.get(name)) for name in names]
     return sorted((one for one in both if one.grown), key=lambda one: (-abs(one.grown), one.symbol))

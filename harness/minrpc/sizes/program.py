@@ -24,7 +24,7 @@ Memory = Literal["flash", "ram"]
 MEMORIES: Final[tuple[Memory, ...]] = ("flash", "ram")
 
 PADDING: Final = "(padding)"
-"""What is left so that the next thing is aligned, in a section or between two."""
+"""Bytes left for the alignment of the next object, in a section or between two."""
 HEADERS: Final = "(ELF headers)"
 NO_SYMBOL: Final = "(no symbol)"
 """Bytes of a section that no symbol claims: strings, tables that the linker made, stacks."""

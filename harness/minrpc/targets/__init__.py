@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can be run: the table of platforms, a user's own, and targets, as values.
+"""Platforms, the harness's and users' own, and targets, as values.
 
-What is named here is imported when it is first used: the table of options alone loads nothing.
+The names here are imported on first use: the table of options alone loads nothing.
 """
 
 from importlib import import_module

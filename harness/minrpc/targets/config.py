@@ -74,7 +74,7 @@ _NEW_BOARD = {"port": "zephyr", "starts": "board"}
 
 
 def load_platforms(user_toml: Path | None = None) -> dict[str, Platform]:
-    """All platforms by name: ours, with the user's files merged over them.
+    """All platforms by name: the harness's, with the user's files merged over them.
 
     user_toml: read instead of the nearest minrpc.toml; must exist.
     Raises ConfigurationError, which names the file and the key.
@@ -93,9 +93,9 @@ def find_platform(platforms: Mapping[str, Platform], name: str) -> Platform:
 
 
 def unknown_platform(name: str, boards: str) -> ConfigurationError:
-    """What to raise when there is neither a platform nor a board `name`; proposes names that are near.
+    """The error when there is neither a platform nor a board `name`; proposes similar names.
 
-    boards: where a board was looked for, "Zephyr 4.2.0 has no board of that name".
+    boards: the result of the search for a board, "Zephyr 4.2.0 has no board of that name".
     """
     platforms = load_platforms()
     hint = did_you_mean(name, platforms) or f"known are {', '.join(platforms)}"
@@ -132,7 +132,7 @@ def _libraries(tables: object, origin: str, directory: Path) -> tuple[NamedLibra
 
 
 def _for_all(table: object, origin: str, directory: Path) -> dict[str, tuple[str, ...]]:
-    """What [firmware] adds to every platform."""
+    """The fields that [firmware] adds to every platform."""
     if not isinstance(table, Mapping):
         raise ConfigurationError(f"{origin}: firmware must be a table, [firmware]")
     _check_keys(table, OWN, origin, "firmware.")
@@ -147,7 +147,7 @@ def _with_own(
     libraries: tuple[NamedLibrary, ...],
     directory: Path,
 ) -> Platform:
-    """`platform` with that before its own, and with the libraries."""
+    """`platform` with the fields of [firmware] before its own, and with the libraries."""
     fields: dict[str, Any] = {key: (*more, *getattr(platform, key)) for key, more in own.items()}
     named = merged_libraries(platform.named_libraries, libraries)
     return replace(platform, **fields, named_libraries=named, project=str(directory))
@@ -293,7 +293,7 @@ def _bound(function: str, pair: object, where: str) -> TimeBound:
 
 
 def _check_whole(values: Mapping[str, Any], where: str) -> None:
-    """What no single key can tell."""
+    """Checks that involve several keys. Raises ConfigurationError."""
     if values["port"] == "zephyr" and not values.get("zephyr_board"):
         raise ConfigurationError(f"{where}: zephyr_board is missing, the name as `west build -b` takes it")
     if values.get("console_uart") is not None and values["console_uart"] == values.get("link_uart", 0):

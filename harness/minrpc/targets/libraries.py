@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Libraries of C that minrpc.toml names: what they are made of, and whether the firmware has them.
+"""C libraries that minrpc.toml names: their sources, and whether they are linked into the firmware.
 
 [libraries.dsp]
 sources = ["dsp/*.c"]               # C, C++, assembler, objects, archives
@@ -45,7 +45,7 @@ _KINDS: Final = ("C", "cc", "cpp", "cxx", "c", "S", "s", "o", "a")
 
 
 def named_library(name: str, table: object, directory: Path, origin: str) -> NamedLibrary:
-    """What `[libraries.NAME]` says. Raises ConfigurationError.
+    """Reads the table `[libraries.NAME]`. Raises ConfigurationError.
 
     directory: of the file; paths are relative to it. origin: the file, for messages.
     """
@@ -82,12 +82,12 @@ def named_library(name: str, table: object, directory: Path, origin: str) -> Nam
 
 
 def merged(before: tuple[NamedLibrary, ...], more: tuple[NamedLibrary, ...]) -> tuple[NamedLibrary, ...]:
-    """Both; of one name the later."""
+    """Both groups; of two libraries with one name, the later."""
     return tuple({one.name: one for one in (*before, *more)}.values())
 
 
 def find_library(libraries: tuple[NamedLibrary, ...], name: str) -> NamedLibrary:
-    """The one that is called so. Raises ConfigurationError with those that there are."""
+    """The library `name`. Raises ConfigurationError with the known names."""
     for one in libraries:
         if one.name == name:
             return one

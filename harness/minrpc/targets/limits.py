@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a project allows itself: the table [limits] of minrpc.toml.
+"""A project's limits on size and time: the table [limits] of minrpc.toml.
 
     [limits]
     flash = 20000                       # bytes of any platform's firmware; ram likewise
@@ -27,7 +27,7 @@ from typing import Any, Final, Literal
 from minrpc.errors import ConfigurationError
 
 SIZES: Final = ("flash", "ram")
-"""What a firmware has; all else is a call's."""
+"""Limits of a firmware; all other limits are of calls."""
 
 _TIME: Final = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(s|ms|us|µs|ns)\s*")
 _SECONDS: Final = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
@@ -36,11 +36,12 @@ _MORE: Final = re.compile(r"\s*\+\s*(\d+(?:\.\d+)?)\s*(%?)\s*")
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """What one number may be.
+    """The limit of one number.
 
-    function: whose it is; "" for a size of the firmware. what: "flash", "time", "instructions", ...
-    platform: "" for all. kind: `value` is the most, or how much more than the base: as it is, or as a share.
-    origin: the file and the key, for messages. text: as it was written.
+    function: the measured function; "" for a size of the firmware. what: "flash", "time", "instructions", ...
+    platform: "" for all. kind: `value` is the maximum, or the growth over the base: in the
+        number's unit, or as a share.
+    origin: the file and the key, for messages. text: the limit as written in the file.
     """
 
     function: str
@@ -53,11 +54,11 @@ class Limit:
 
     @property
     def key(self) -> str:
-        """As it is written in the file."""
+        """The limit's key in the file."""
         return ".".join(part for part in ("limits", self.platform, self.function, self.what) if part)
 
     def allows(self, base: float | None, head: float) -> bool:
-        """Whether `head` is within it; without a base there is nothing to grow from."""
+        """True if `head` is within the limit; growth is always allowed without a base."""
         if self.kind == "most":
             return head <= self.value
         if base is None:
@@ -140,7 +141,7 @@ def _parsed(value: object, what: str) -> tuple[Literal["most", "more", "share"],
 
 
 def load_limits(user_toml: Path | None = None) -> tuple[Limit, ...]:
-    """Those of the project's file: `user_toml`, or the nearest minrpc.toml; none where there is no file.
+    """The limits of the project's file: `user_toml`, or the nearest minrpc.toml; none where there is no file.
 
     Raises ConfigurationError, which names the file and the key.
     """

@@ -24,10 +24,10 @@ class Option:
     name: on the command line `--NAME`, in pytest `--minrpc-NAME`.
     field: its keyword in `open_device` and `Target.named`, and its key in minrpc.toml.
     help: one sentence.
-    type: of its value: Path, int, float, bool (on, off), or str.
+    type: type of its value: Path, int, float, bool (on, off), or str.
     metavar: what the help shows for the value.
     choices: the only values; () for any.
-    several: it can be repeated, and a value can be a list with commas.
+    several: the option can be repeated, and a value can be a list with commas.
     in_file: minrpc.toml can set it, in [device] for all platforms, or for one in [platforms.NAME].
     """
 
@@ -52,7 +52,7 @@ class Option:
         return {"type": self.type, "metavar": self.metavar, "help": self.help}
 
     def value(self, given: Any) -> Any:  # noqa: ANN401 - of the option's type
-        """The Python value of what the command line gave."""
+        """The Python value of a command line's value."""
         return SWITCH[given] if self.type is bool else given
 
 
@@ -136,9 +136,9 @@ _OPTIONS: Final = (
 )
 
 DEVICE_OPTIONS: Final[Mapping[str, Option]] = MappingProxyType({one.name: one for one in _OPTIONS})
-"""All, by name."""
+"""All options, by name."""
 
 FILE_OPTIONS: Final[Mapping[str, Option]] = MappingProxyType(
     {one.field: one for one in _OPTIONS if one.in_file}
 )
-"""Those that minrpc.toml can set, by key."""
+"""The options that minrpc.toml can set, by key."""

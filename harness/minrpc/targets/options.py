@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The options of devices as a command line or pytest gives them: which platforms, and what of each target."""
+"""The options of devices as a command line or pytest gives them: platforms, and the fields of each target."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _SHOWN: Final = frozenset({"platform", "serial-port"})
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the user asks for.
+    """The user's request.
 
     platforms: names in the order given; empty for every default platform that runs here.
     platforms_file: a TOML file that is merged over the table of platforms.
-    given: what is said of each target, as `Target.named` takes it.
+    given: fields of each target, as `Target.named` takes them.
     """
 
     platforms: tuple[str, ...] = ()
@@ -41,7 +41,7 @@ class Options:
         return type(self)(platforms, self.platforms_file, cast(TargetFields, {**self.given, **given}))
 
     def target(self, platform: Platform) -> Target:
-        """The target that is asked for of one platform."""
+        """The requested target for one platform."""
         return Target.of(platform, **self.given)
 
 
@@ -56,7 +56,7 @@ def add_device_options(add: Callable[..., object], names: Collection[str] = DEVI
 
 
 def options_from(parsed: Mapping[str, Any]) -> Options:
-    """From the parsed options, by name with "_" for "-"; what is not among them was not given.
+    """From the parsed options, by name with "_" for "-"; a missing option was not given.
 
     Raises ConfigurationError where they don't fit together.
     """

@@ -14,7 +14,7 @@ from minrpc.errors import ConfigurationError
 FILE: Final = "minrpc.toml"
 PATHS: Final = frozenset({"sources", "include_dirs", "libraries"})
 OWN: Final = ("sources", "include_dirs", "defines", "libraries", "cmake_options")
-"""What the table [firmware] can add to every platform."""
+"""The fields that the table [firmware] can add to every platform."""
 
 _PROJECT: Final = "{project}"
 _DEFINE: Final = re.compile(r"[A-Za-z_]\w*(?:=[^;]*)?")

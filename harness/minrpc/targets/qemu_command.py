@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""QEMU's command line: taken from Zephyr's build, and made ours. No I/O here."""
+"""QEMU's command line: taken from Zephyr's build, and wired to the harness. No I/O here."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-# What Zephyr's run target wires and we wire ourselves, or what would end QEMU when the guest resets. Each
+# Options that the harness replaces with its own wiring, or that end QEMU when the guest resets. Each
 # takes one argument, except those in _FLAGS.
 _REPLACED: Final = frozenset(
     {"-serial", "-chardev", "-mon", "-monitor", "-qmp", "-icount", "-pidfile", "-display", "-gdb", "-action"}
@@ -38,7 +38,7 @@ class Icount:
 
 @dataclass(frozen=True, slots=True)
 class Wiring:
-    """What is plugged in where.
+    """The connections of the machine's ports.
 
     link, console: backends as `-chardev` takes them, without an id; "null" for none.
     qmp_fd: descriptor of the connected socket for the monitor.

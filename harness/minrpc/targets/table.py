@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a platform is, and the ones that come with the harness.
+"""Platforms as data, and the table of those that come with the harness.
 
-A platform is data. What the code does differently for two platforms it does because a field differs, so that
-a user's file can describe a board that nobody here has seen (`minrpc.targets.config`).
+The code treats two platforms differently only because a field differs, so that a user's file can describe a
+new board (`minrpc.targets.config`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class TimeBound(NamedTuple):
     most_s: float
 
     def holds(self, seconds: float) -> bool:
-        """Whether a call that took so long is inside."""
+        """True if `seconds` is within the bounds."""
         return self.least_s <= seconds <= self.most_s
 
     def __str__(self) -> str:
@@ -39,13 +39,13 @@ class TimeBound(NamedTuple):
 class Platform:
     """One kind of device.
 
-    port: which of the firmware's ports it is built from.
+    port: the firmware's port that it is built from.
     starts: "process" (the firmware is a program of this machine), "qemu", or "board" (attached by a port).
     arguments: of a process; "{path}" stands for the link's terminal, "{fd}" for a descriptor of it,
-        "{parent}" for who starts it: a program that takes that has the kernel kill it when its parent ends.
+        "{parent}" for its parent's process id: such a program lets the kernel kill it when the parent ends.
     description: one line for lists.
-    default: tested where no platform is named.
-    arch: processor family, which says what compiler is needed: "host", "x86", "arm", "riscv", ...
+    default: tested if no platform is named.
+    arch: processor family, which decides the compiler: "host", "x86", "arm", "riscv", ...
     zephyr_board: the board's name as `west build -b` takes it.
     elf: the program, below the build directory.
     sources: C files that are linked into the firmware beside its own.
@@ -61,18 +61,18 @@ class Platform:
         of the machine.
     memory_size: its bytes; 0 where QEMU's command line says them.
     icount_shift: nanoseconds per instruction as a power of two; None where Zephyr's own build says it.
-    link_uart: which of the machine's serial ports carries RPC, counted from 0.
-    console_uart: which carries text; None when there is no second one.
-    baud: of the serial port of a board.
+    link_uart: number of the machine's serial port for RPC, counted from 0.
+    console_uart: number of the serial port for text; None if there is no second one.
+    baud: rate of a board's serial port.
     reset_command: words of a shell that reset the board; "{port}" in them stands for its serial port.
     reset_line: "dtr" or "rts", the modem line of its serial port that resets it when pulled; "" for none.
     flash_command: words of a shell that flash the board, in place of `west flash`; "{elf}" and "{build}" in
         them stand for the firmware and its directory.
     core: the core whose cycles are estimated, as `minrpc.cycles` names it, or a file NAME.toml of the user's.
     clock: the counter behind the platform timer, for reports.
-    clock_counts: what it counts; "ticks" where that is neither the core's cycles nor instructions.
+    clock_counts: its unit; "ticks" if neither the core's cycles nor instructions.
     device_options: the options of devices that minrpc.toml sets, by `Target`'s field.
-    project: the directory of the user's file that says so; "" for none.
+    project: the directory of the user's file that defines the platform; "" for none.
     time_bounds: what calls may take; advice, unless --strict-timing makes it a test.
     """
 
@@ -116,13 +116,13 @@ _CODE_LOADING = "-DMINRPC_CODE_LOADING=ON"
 # Arrays can be filled and compared on the device.
 _FILL = "-DMINRPC_FILL=ON"
 
-# It counts beside a time what the processor and the kernel count, and peaks of memory.
+# It reads counters of the processor and the kernel beside times, and peaks of memory.
 _COUNTERS = "-DMINRPC_COUNTERS=ON"
 
-# Where arrays and code lie can be changed while it runs.
+# The places of arrays and code can be changed while it runs.
 _LAYOUT = "-DMINRPC_LAYOUT=ON"
 
-# And it has the functions that this project's own tests call: testing.crash and others.
+# It has the functions that this project's own tests call: testing.crash and others.
 _TESTING = "-DMINRPC_TESTING=ON"
 
 
@@ -145,7 +145,7 @@ def _bare(
 
     machine: of zephyr-app/ports/baremetal/machines.
     core: its processor, for people. table: the timing table that it has.
-    uarts: which carries RPC, and which text.
+    uarts: numbers of the serial ports for RPC and for text.
     memory: address and bytes of what QEMU's `-machine memory-backend=` is on this machine.
     """
     return Platform(
@@ -186,7 +186,7 @@ def _zephyr(
 
     zephyr_board: where the platform is not named after it.
     memory: address and bytes of what QEMU can share; of most here the PSRAM of an MPS2 board.
-    uarts: which carries RPC, and which text.
+    uarts: numbers of the serial ports for RPC and for text.
     """
     return Platform(
         name=name,
@@ -229,7 +229,7 @@ _TABLE = (
         cmake_options=(_CODE_LOADING,),
         clock="CLOCK_MONOTONIC",
         arguments=("--fd", "{fd}", "--parent", "{parent}"),
-        # Nobody else maps anything there: far from programs, libraries, heaps, stacks.
+        # An address that is free: far from programs, libraries, heaps, stacks.
         memory_at=0x200000000000,
         memory_size=16 << 20,
     ),

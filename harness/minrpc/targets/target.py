@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A target: which platform, with which sources and options, where it is, and its limits. A value."""
+"""A target: its platform, sources, options, place and limits. A value."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ Timing = Mode
 T = TypeVar("T")
 
 UNKNOWN_BOARD: Final = "board"
-"""What a board is called whose platform nobody named."""
+"""The name of a board whose platform was not named."""
 
 
 class SessionFields(TypedDict, total=False):
-    """What of a target can still be said when it runs; each as in `Target`."""
+    """The fields of a target that can be set while it runs; each as in `Target`."""
 
     resend: bool | None
     direct: bool
@@ -35,7 +35,7 @@ class SessionFields(TypedDict, total=False):
 
 
 class StartFields(SessionFields, total=False):
-    """What of a target can still be said when its firmware is built; each as in `Target`."""
+    """The fields of a target that can be set after its firmware is built; each as in `Target`."""
 
     icount_shift: int | None
     icount_sleep: bool
@@ -47,7 +47,7 @@ class StartFields(SessionFields, total=False):
 
 
 class TargetFields(StartFields, total=False):
-    """What can be said of a target beside its platform's name; each as in `Platform` or `Target`.
+    """The fields of a target beside its platform's name; each as in `Platform` or `Target`.
 
     Lists are added to the platform's own, and paths are relative to the working directory.
     libraries_as: all named libraries are linked into the firmware, or loaded when they are used.
@@ -72,23 +72,23 @@ class TargetFields(StartFields, total=False):
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One device to be: what is built, how it is started or where it is attached, and its limits.
+    """One device to be: its build, how it is started or attached to, and its limits.
 
-    platform: what is built and how it boots, with the user's own sources and options.
+    platform: how it is built and boots, with the user's own sources and options.
     serial_port: attach to the firmware that runs there already, and build nothing: a path, or a USB device as
         `find_port` knows it.
     build_dir: a finished build of Zephyr's to be used as it is: nothing is built.
-    elf: the program that runs at the serial port, where the harness did not build it: what is loaded is
-        linked against it, and its functions are known by name.
+    elf: the program that runs at the serial port, if the harness did not build it: loaded code is linked
+        against it, and its functions are known by name.
     flash_arguments: as `west flash` takes them. With a build and a serial port the board is flashed first.
-    link: what carries RPC to an emulator or a process.
+    link: the kind of link to an emulator or a process.
     timing: "exact" counts instructions (QEMU only, and the default there), "wall" follows the host's clock.
     icount_sleep: False lets virtual time jump while the guest idles, which may stall the link meanwhile.
     direct: share an emulator's memory with it where that can be had: arrays need not go over the link then.
-    resend: send again what the link loses; None for serial ports only: links inside a machine lose nothing.
+    resend: send lost messages again; None for serial ports only: links inside a machine lose nothing.
     session_timeout_s, call_timeout_s: seconds until a session is there, and for each call, not counting those
         in which a busy host kept the emulator waiting.
-    total_timeout_s: seconds of plain wall time for everything that is waited for; None for no limit.
+    total_timeout_s: seconds of plain wall time for all waits together; None for no limit.
     counters: under QEMU, instructions, branches and accesses to memory are counted in timed functions, and
         cycles estimated.
     """
@@ -130,11 +130,11 @@ class Target:
 
     @property
     def name(self) -> str:
-        """The platform's."""
+        """The platform's name."""
         return self.platform.name
 
     def changed(self, **given: Unpack[TargetFields]) -> Self:
-        """The same with what is `given`: lists are added to, everything else is replaced."""
+        """The same target with `given`: lists are extended, other fields are replaced."""
         require(given, TargetFields, "a target has no")
         own: dict[str, Any] = {name: value for name, value in given.items() if name in _OWN}
         others: dict[str, Any] = {
@@ -149,7 +149,7 @@ class Target:
 
 
 def elf_without_port() -> ConfigurationError:
-    """What to raise where a program is named, but no port at which it runs."""
+    """The error when a program is named, but no port at which it runs."""
     return ConfigurationError(
         "an ELF file (--elf, elf=) says which program runs at a serial port: it is not started",
         next_step="name the port as well, or start the program from Python: open_device(Firmware(...)), "
@@ -158,7 +158,7 @@ def elf_without_port() -> ConfigurationError:
 
 
 def require(given: Mapping[str, object], known: type[T], problem: str) -> T:
-    """`given`, which has only what `known` knows. Raises TypeError, which begins with `problem`."""
+    """`given`, checked to have only keys of `known`. Raises TypeError, which begins with `problem`."""
     names = _names(cast(Hashable, known))
     for name in given:
         if name not in names:
