@@ -109,6 +109,17 @@ def test_names_that_several_functions_of_cxx_have(load: Load, toolset: Toolset, 
             made[name](1)
 
 
+def test_assembler_without_a_preprocessor(load: Load, tmp_path: Path) -> None:
+    (tmp_path / "uses.c").write_text("extern int value; int get(void) { return value; }\n")
+    (tmp_path / "number.inc").write_text(".long 8\n")
+    (tmp_path / "value.s").write_text('.data\n.balign 4\n.globl value\nvalue: .include "number.inc"\n')
+    library = load(tmp_path / "uses.c", tmp_path / "value.s", include=[tmp_path])
+    assert library.get() == 8
+    (tmp_path / "number.inc").write_text(".long 9\n")
+    library = load(tmp_path / "uses.c", tmp_path / "value.s", include=[tmp_path])
+    assert library.get() == 9
+
+
 def test_assembler_beside_c(load: Load, tmp_path: Path) -> None:
     (tmp_path / "seven.S").write_text(ASSEMBLER)
     (tmp_path / "uses.c").write_text(USES)

@@ -78,6 +78,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="S",
         help=f"seconds that compiling a candidate may take (default {COMPILE_TIMEOUT_S:g})",
     )
+    add(
+        "--objective",
+        choices=("time", "cycles"),
+        default="time",
+        help="what the best has least of: time, or a core's cycles, estimated under QEMU",
+    )
     add("--counters", default="", metavar="all|NAME[,NAME...]", help="what else is counted, under QEMU")
     add("--results", type=Path, metavar="FILE", help="a JSON line for each candidate")
     add("--resume", type=Path, metavar="FILE", help="go on where these results end, and add to them")
@@ -213,6 +219,7 @@ def _kernel(arguments: argparse.Namespace) -> Kernel:
         tuple(arguments.include),
         _check_every(arguments.check_only),
         counters=counters,
+        objective=arguments.objective,
     )
 
 

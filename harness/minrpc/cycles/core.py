@@ -5,6 +5,7 @@ title = "Cortex-M4"             # for people
 instruction_set = "thumb"       # or "riscv32"
 against = "..."                 # how far its cycles were from hardware's, and on what
 ignores = "without ..."         # effects that the table has not
+extends = "cortex-m4"           # that core's rows, then these; pairs in place of its pairs
 wide = ["call"]                 # classes of instructions that may be 4 bytes long; all where it is left out
 
 [[cost]]                        # cycles of an instruction, by its class
@@ -128,8 +129,7 @@ class Core:
     def read(cls, name: str, text: str) -> Self:
         """From the text of a core's file. Raises ConfigurationError."""
         try:
-            table = tomllib.loads(text)
-            return cls._from(name, table)
+            return cls._from(name, _whole(tomllib.loads(text)))
         except (tomllib.TOMLDecodeError, KeyError, TypeError, ValueError) as error:
             said = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else str(error)
             raise ConfigurationError(f"the core {name} can't be read: {said}") from error
@@ -202,6 +202,15 @@ class Core:
         return f"estimate: {self.title}'s table, {self.ignores}; {self.against}"
 
 
+def _whole(table: dict[str, Any]) -> dict[str, Any]:
+    """The table of a file with that of the core that it extends: of two rows for a class the later counts."""
+    if "extends" not in table:
+        return table
+    base = _whole(tomllib.loads(_text(table["extends"])))
+    rows = {name: [*base[name], *table.get(name, ())] for name in ("cost", "refill")}
+    return {**base, **table, **rows}
+
+
 def _span(value: Any) -> Span:  # noqa: ANN401 - a number or two of a TOML file
     least, most = value if isinstance(value, list) else (value, value)
     if not isinstance(least, int) or not isinstance(most, int):
@@ -246,12 +255,16 @@ def load_core(name: str, directory: Path = Path()) -> Core:
         raise ConfigurationError(
             f"{name} is not modelled: {NOT_MODELLED[name]}", next_step="count instructions"
         )
+    return Core.read(name, _text(name))
+
+
+def _text(name: str) -> str:
+    """The file of a core that comes with the package. Raises ConfigurationError."""
     known = core_names()
     if name not in known:
         step = f"take one of {', '.join(known)}, or a file of your own, NAME.toml"
         raise ConfigurationError(f"there is no core {name}", next_step=step)
-    text = resources.files("minrpc.cycles").joinpath("cores", f"{name}.toml").read_text(encoding="utf-8")
-    return Core.read(name, text)
+    return resources.files("minrpc.cycles").joinpath("cores", f"{name}.toml").read_text(encoding="utf-8")
 
 
 def core_or_reason(name: str) -> tuple[Core | None, str]:

@@ -357,7 +357,9 @@ def _compiled(command: Sequence[str], source: Path) -> Path:
             mark_used(directory)
             return directory
     with scratch() as partial:
-        words = [*command, "-fstack-usage", "-MD", "-MF", "source.d", "-c", str(source), "-o", "source.o"]
+        # Without a preprocessor it is the assembler that tells what it read.
+        noted = ["-Wa,--MD,source.d"] if source.suffix == ".s" else ["-MD", "-MF", "source.d"]
+        words = [*command, "-fstack-usage", *noted, "-c", str(source), "-o", "source.o"]
         output = _run(words, partial)
         if output is not None:
             raise CompileError(f"{source.name} does not compile", output)

@@ -121,8 +121,10 @@ def _table(one: Table) -> str:
     )
     rows = "".join(_row(row, one.head, kinds) for row in one.rows)
     single = " single" if len(one.rows) < _SORTED else ""
+    notes = "".join(f"<p>{escape(note)}</p>" for note in one.notes)
     return (
         f'<div class="wide{single}"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
+        f"{notes}"
     )
 
 

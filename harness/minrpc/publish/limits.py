@@ -98,7 +98,7 @@ def _value(limit: Limit, record: Record) -> float | None:
     match limit.what:
         case "time":
             return one.clock.seconds(one.typical_cycles)
-        case "cycles":
+        case "cycles" if "cycles" not in one.counters:
             return one.typical_cycles
         case "code":
             return float(sum(record.code.values())) if record.code else None
@@ -124,7 +124,7 @@ def _values(limit: Limit, base: Record, head: Record) -> tuple[float | None, flo
     counted = [limit.what in one.counters for one in (before, after)]
     if limit.what == "instructions" and counted[0] != counted[1]:
         old, new = _by_the_clock(before), _by_the_clock(after) or 0.0
-    if limit.what in ("time", "cycles"):
+    if limit.what in ("time", "cycles") and not counted[1]:
         share = timer_share(before, after)
         share = after.clock.seconds(share) if limit.what == "time" else share
     else:

@@ -73,7 +73,8 @@ def _looked_up(run: Run) -> Iterator[Table]:
 
 
 def _shown(one: Table) -> str:
-    return table([_cell(cell) for cell in one.head], [_cells(row) for row in one.rows], right=set(one.right))
+    shown = table([_cell(cell) for cell in one.head], [_cells(row) for row in one.rows], right=set(one.right))
+    return "\n\n".join([shown, *one.notes])
 
 
 def _folded(one: Table) -> str:

@@ -10,12 +10,12 @@ from typing import Final, NamedTuple
 from minrpc.counters.call_tree import CallTree, Row
 from minrpc.counters.profile import CALLING
 from minrpc.publish.run import CallProfile, PlatformPart, Run, Tested
-from minrpc.timing.measurement import MemoryUse
+from minrpc.timing.measurement import MOST, MemoryUse
 from minrpc.timing.record import Record
 from minrpc.timing.units import count, quantity
 
 _TOP: Final = 12
-_COUNTERS: Final = ("branches", "loads", "stores", "cache_misses")
+_COUNTERS: Final = ("cycles", "branches", "loads", "stores", "cache_misses")
 _BARS: Final = "▁▂▃▄▅▆▇█"
 _BINS: Final = 24
 _EMPTY: Final = "·"
@@ -44,12 +44,16 @@ Cell = str | Long
 
 @dataclass(frozen=True)
 class Table:
-    """Rows below a head; the first column says what a row is of. right: the columns of numbers, from 0."""
+    """Rows below a head; the first column says what a row is of. right: the columns of numbers, from 0.
+
+    notes: lines below it.
+    """
 
     title: str
     head: Sequence[str]
     rows: Sequence[Sequence[Cell]]
     right: Sequence[int] = ()
+    notes: Sequence[str] = ()
 
 
 def called(record: Record) -> str:
@@ -61,10 +65,21 @@ def measurements(run: Run) -> Table:
     """A line for each call on each platform: times, counters, memory."""
     found: set[str] = {name for record in run.records for name in record.measurement.counters}
     names = [name for name in _COUNTERS if name in found]
-    head = ["call", "platform", "time", "cycles", "instructions", *(name.replace("_", " ") for name in names)]
+    head = ["call", "platform", "time", "cycles", "instructions", *(_head(name) for name in names)]
     head += ["stack", "heap"]
     rows = [_measured(record, names) for record in run.records]
-    return _without_empty(Table("Measurements", head, rows, range(2, len(head))))
+    notes = dict.fromkeys(f"Core cycles are an {one}" for one in map(_estimate, run.records) if one)
+    return _without_empty(Table("Measurements", head, rows, range(2, len(head)), list(notes)))
+
+
+def _estimate(record: Record) -> str:
+    return record.measurement.estimate
+
+
+def _head(counter: str) -> str:
+    """The device's clock has cycles of its own."""
+    core = "core " if counter in ("cycles", MOST) else ""
+    return core + counter.replace("_", " ")
 
 
 def _measured(record: Record, names: Sequence[str]) -> list[str]:
@@ -115,7 +130,7 @@ def counters(run: Run) -> Table:
         for one in (record.measurement,)
         if one.counters
     ]
-    head = ["call", "platform", *(name.replace("_", " ") for name in names)]
+    head = ["call", "platform", *(_head(name) for name in names)]
     return Table("Counters, a call", head, rows, range(2, len(head)))
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 from minrpc.sizes.growth import growth
-from minrpc.timing.measurement import PEAKS, Measurement
+from minrpc.timing.measurement import MOST, PEAKS, Measurement
 from minrpc.timing.record import FirmwareRecord, Record
 from minrpc.timing.significance import SIGNIFICANT, least_p, mann_whitney, shift
 
@@ -146,6 +146,8 @@ def judge(platform: str, call: str, base: Measurement, head: Measurement) -> Cha
 def _counters(base: Measurement, head: Measurement) -> tuple[CounterChange, ...]:
     """Those of both that differ, the largest change first. Exact counts: any difference is one."""
     both = [name for name in base.counters if name in head.counters]
+    if base.estimate != head.estimate:  # Cycles of two cores, or of two tables, are no change.
+        both = [name for name in both if name not in ("cycles", MOST)]
     changes = [CounterChange(name, base.counter_per_call(name), head.counter_per_call(name)) for name in both]
     changed = [one for one in changes if abs(one.head - one.base) > counter_tolerance(one.name, base, head)]
     return tuple(sorted(changed, key=lambda change: -abs(change.relative)))

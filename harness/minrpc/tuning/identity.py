@@ -24,7 +24,7 @@ def identity(kernel: Kernel, firmware: Firmware) -> Mapping[str, str]:
     with its flags, firmware."""
     toolset = toolset_of(firmware)
     tolerance = f"{kernel.rtol} {kernel.atol} {kernel.check_every}"
-    batches = f"{kernel.number} {kernel.repeat} {kernel.counters}"
+    batches = f"{kernel.number} {kernel.repeat} {kernel.counters} {kernel.objective}"
     return {
         "source": _hash([kernel.function.encode(), *_texts(kernel.source, kernel.include)]),
         "arguments": _hash([batches.encode(), *map(_argument, kernel.arguments)]),

@@ -126,7 +126,7 @@ class Bench:
         if self._device is None:
             if self.port is None:
                 self._device = open_device(
-                    self.firmware, call_timeout_s=self.call_timeout_s, counters=bool(self.kernel.counters)
+                    self.firmware, call_timeout_s=self.call_timeout_s, counters=bool(self.kernel.counted)
                 )
             else:
                 self._device = self._attached(self.port)
@@ -239,6 +239,8 @@ class Bench:
             stack = max(compiled.stack_use.values(), default=0)
             size = library.device_bytes
             seconds = measured.clock.seconds(cycles)
+            if kernel.objective == "cycles":
+                cycles = counters["cycles"]
         return Result(candidate, "correct", "", cycles, seconds, size, stack, counters, stage_s=stages)
 
 
@@ -246,9 +248,7 @@ def _timed_call(library: LoadedLibrary, kernel: Kernel) -> tuple[Measurement, fl
     """The measurement, and the cycles of a call: 0 where even the longest batch takes too little time."""
     for longer in _LONGER:
         number = longer * kernel.number
-        timer = library.measure(
-            kernel.function, number=number, repeat=kernel.repeat, counters=kernel.counters
-        )
+        timer = library.measure(kernel.function, number=number, repeat=kernel.repeat, counters=kernel.counted)
         measured = timer(*copy.deepcopy(kernel.arguments))
         cycles = _fewest(measured, number)
         if cycles > 0:

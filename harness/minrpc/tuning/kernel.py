@@ -7,7 +7,7 @@ import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -20,6 +20,9 @@ Check = Callable[..., Any]
 """Takes copies of the arguments, changes arrays in place as the kernel should, and returns what it should."""
 
 
+Objective = Literal["time", "cycles"]
+
+
 @dataclass(frozen=True)
 class Kernel:
     """What is tuned.
@@ -29,6 +32,7 @@ class Kernel:
     check_every: of the candidates each so many-th is checked, by its number; 0 for the best only, at the end.
     number, repeat: of its time evaluator; the quickest repeat counts, since an interrupt may fall into one.
     counters: names to be counted, as `measure` takes them.
+    objective: what the best has least of: time, or cycles as a core's table has them, which are counted then.
     rtol, atol: how near floats must be.
     """
 
@@ -43,6 +47,14 @@ class Kernel:
     counters: tuple[str, ...] | str = ()
     rtol: float = 1e-5
     atol: float = 1e-6
+    objective: Objective = "time"
+
+    @property
+    def counted(self) -> tuple[str, ...] | Literal["all"]:
+        """The counters that are measured: what is asked for, and what the objective takes."""
+        if isinstance(self.counters, str):
+            return "all"
+        return tuple(dict.fromkeys((*self.counters, *(("cycles",) if self.objective == "cycles" else ()))))
 
     def sources(self, candidate: Candidate) -> Sources:
         """What is compiled for a candidate. Raises ConfigurationError for files that are not there."""

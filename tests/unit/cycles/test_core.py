@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Cores as files: what they give, what is refused, and one that extends another."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from minrpc.cycles.core import NOT_MODELLED, Core, Span, core_names, core_or_reason, load_core
+from minrpc.cycles.instructions import decode
+from minrpc.errors import ConfigurationError
+
+# ldr r0, [r1]; ldr r2, [r3]; udiv r0, r1, r2
+LOADS = bytes.fromhex("08681a68b1fbf2f0")
+
+
+def cycles(core: Core, code: bytes) -> list[Span]:
+    return list(core.costs_of(decode(code, 0x1000, core.instruction_set)))
+
+
+@pytest.mark.parametrize("name", core_names())
+def test_each_core_has_a_title_an_error_and_what_it_ignores(name: str) -> None:
+    core = load_core(name)
+    assert core.title in core.about
+    assert core.against in core.about
+    assert core.ignores in core.about
+    assert core.against
+
+
+def test_a_core_of_ones_own_extends_another(tmp_path: Path) -> None:
+    text = """
+extends = "cortex-m3"
+title = "mine"
+pair = []
+[[cost]]
+kinds = ["div"]
+cycles = 9
+source = "measured"
+"""
+    (tmp_path / "mine.toml").write_text(text)
+    assert cycles(load_core("cortex-m3"), LOADS) == [Span(2, 2), Span(1, 1), Span(2, 12)]
+    assert cycles(load_core("mine.toml", tmp_path), LOADS) == [Span(2, 2), Span(2, 2), Span(9, 9)]
+
+
+def test_code_that_a_core_can_not_run_has_no_cycles() -> None:
+    with pytest.raises(ConfigurationError, match=r"Cortex-M0 has no udiv, which the code has at 0x1004"):
+        cycles(load_core("cortex-m0"), LOADS)
+
+
+def test_code_that_is_none_has_no_cycles() -> None:
+    with pytest.raises(ConfigurationError, match="instruction at 0x1002"):
+        decode(bytes.fromhex("0868ffff"), 0x1000, "thumb")
+
+
+@pytest.mark.parametrize("name", NOT_MODELLED)
+def test_cores_without_a_table_are_named_with_the_reason(name: str) -> None:
+    core, reason = core_or_reason(name)
+    assert core is None
+    assert f"{name} is not modelled" in reason
+    with pytest.raises(ConfigurationError, match=f"{name} is not modelled"):
+        load_core(name)
+
+
+def test_an_unknown_core_is_told_with_those_that_are_there() -> None:
+    with pytest.raises(ConfigurationError, match="there is no core cortex-m5") as error:
+        load_core("cortex-m5")
+    assert "cortex-m4" in str(error.value.next_step)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("extends = 1", "there is no core 1"),
+        ('extends = "cortex-m4"\n[[cost]]\nkinds = ["lood"]\ncycles = 1', "no class lood"),
+        ('extends = "cortex-m4"\n[[cost]]\nkinds = ["load"]\ncycles = 1.5', "1.5 are no whole cycles"),
+        ('extends = "cortex-m4"\n[[cost]]\nkinds = ["load"]\ncycles = [3, 2]', "is no range"),
+        ('title = "x"', "'instruction_set' is missing"),
+        ("title", "can't be read"),
+    ],
+)
+def test_a_file_that_is_wrong_says_where(text: str, said: str) -> None:
+    with pytest.raises(ConfigurationError, match=said):
+        Core.read("mine", text)
