@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from minrpc.cli.call_arguments import parse_argument, to_host
 from minrpc.cli.selected import selected
+from minrpc.cycles.core import core_or_reason
 from minrpc.errors import ConfigurationError
 from minrpc.firmware import Firmware, build
 from minrpc.host.files import check_writable, write_whole
@@ -278,6 +279,9 @@ def _tune(
     if arguments.plot is not None:
         draw_results(f"{kernel.function} on {target.name}", found, arguments.plot)
     status = _summary(found)
+    core, _ = core_or_reason(target.platform.core)
+    if core and kernel.objective == "cycles":
+        print(f"\nCycles are an {core.about}")
     return _STOPPED if stopped else status
 
 
