@@ -59,7 +59,8 @@ def _call(peers: Peers, rounds: int) -> Row:
         with session(lent) as remote:
             add = remote.system_lib()["add"]
             a, b, c = (
-                package.runtime.tensor(np.array(one, np.int8), remote.cpu(0)) for one in ([2, 3], [4], [0, 0])
+                package.runtime.tensor(np.array(values, np.int8), remote.cpu(0))
+                for values in ([2, 3], [4], [0, 0])
             )
             calls = _CALLS[peers.platform.starts]
             result = interleave(lambda: add(a, b, c), ours, rounds=rounds, calls=calls)

@@ -60,11 +60,11 @@ def _sizes(base: Sequence[SourceSize], head: Sequence[SourceSize]) -> str:
 
 
 def _by_file(sizes: Sequence[SourceSize]) -> dict[str, SourceSize]:
-    return {one.file: one for one in sizes}
+    return {size.file: size for size in sizes}
 
 
 def _total(sizes: Sequence[SourceSize]) -> int:
-    return sum(one.text for one in sizes)
+    return sum(size.text for size in sizes)
 
 
 def _source_lines(name: str, before: SourceSize | None, now: SourceSize | None) -> Iterable[tuple[str, ...]]:

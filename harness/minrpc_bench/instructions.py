@@ -31,7 +31,7 @@ _GOALS: Final = {"inc": Goal("at most", 3500, "value"), "byte": Goal("at most", 
 def measure(peers: Peers) -> list[Row]:
     """Rows for a call of `inc` and for a byte copied each way."""
     image = Image(peers.server.elf)
-    if peers.platform.starts != "qemu" or all(one.name != _RECEIVES for one in image.functions):
+    if peers.platform.starts != "qemu" or all(function.name != _RECEIVES for function in image.functions):
         return []
     with (
         QemuCounters(image, slow=_RECEIVES) as counters,

@@ -84,7 +84,7 @@ def running_raw(firmware: Firmware) -> Iterator[Raw]:
 
 def cpu_clock(*running: RunningDevice) -> Callable[[], float]:
     """Reads the CPU seconds that the processes of `running` used so far: emulators, or devices themselves."""
-    clocks = [ProcessClock(one.process.pid) for one in running if one.process is not None]
+    clocks = [ProcessClock(device.process.pid) for device in running if device.process is not None]
     return lambda: sum(clock.sample().cpu_s for clock in clocks)
 
 
@@ -96,7 +96,7 @@ def on_one_cpu(*running: RunningDevice) -> Iterator[None]:
     that, and for seconds on end what is measured is how long a sleeping CPU takes to wake.
     """
     allowed = os.sched_getaffinity(0)
-    processes = [one.process.pid for one in running if one.process is not None]
+    processes = [device.process.pid for device in running if device.process is not None]
     for thread in (0, *chain.from_iterable(map(_threads, processes))):
         os.sched_setaffinity(thread, {max(allowed)})
     try:

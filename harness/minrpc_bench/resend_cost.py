@@ -21,9 +21,9 @@ def measure(peers: Peers, rounds: int, copy_rounds: int) -> list[Row]:
     """Calls and copies; the baseline is the same on a second device, without numbers."""
     starts = peers.platform.starts
     with (
-        running_device(peers.server) as (plain, one),
+        running_device(peers.server) as (plain, item),
         running_device(peers.server, resend=True) as (numbered, other),
-        on_one_cpu(one, other),
+        on_one_cpu(item, other),
     ):
         rows = _rows(peers, calls_of(plain), calls_of(numbered), rounds, _CALLS[starts])
         copies, numbered_copies = _copies(peers, plain), _copies(peers, numbered)

@@ -73,4 +73,4 @@ def _request_sizes(peers: Peers) -> dict[str, int]:
         with connect(running, transport=meter) as device:
             device.connect()
             traffic = {name: meter.during(call) for name, call in calls_of(device).items()}
-    return {name: max(one.sent, one.received) for name, one in traffic.items()}
+    return {name: max(count.sent, count.received) for name, count in traffic.items()}

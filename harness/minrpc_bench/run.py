@@ -135,7 +135,7 @@ _MEASURES: Final[dict[Group, Callable[[Peers, int], list[Row]]]] = {
 
 def about() -> dict[str, str]:
     """The machine and the tools, as far as numbers depend on them."""
-    load = " ".join(f"{one:.1f}" for one in os.getloadavg())
+    load = " ".join(f"{load:.1f}" for load in os.getloadavg())
     return {
         "machine": f"{_processor()}, {os.cpu_count()} CPUs, load {load}",
         "python": f"{machine.python_version()}, numpy {np.__version__}",

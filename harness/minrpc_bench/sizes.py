@@ -86,7 +86,7 @@ def default_options(header: str) -> dict[str, int]:
 
 
 def _text(sources: Sequence[SourceSize]) -> int:
-    return sum(one.text for one in sources if one.file != _TIMER)
+    return sum(source.text for source in sources if source.file != _TIMER)
 
 
 def _compile(runtime: Path, directory: Path, options: Mapping[str, int]) -> list[SourceSize]:
@@ -95,7 +95,7 @@ def _compile(runtime: Path, directory: Path, options: Mapping[str, int]) -> list
             threads.submit(_measure, source, runtime, directory, options)
             for source in sorted(runtime.glob("*.c"))
         ]
-        return [one.result() for one in found]
+        return [item.result() for item in found]
 
 
 def _measure(source: Path, runtime: Path, directory: Path, options: Mapping[str, int]) -> SourceSize:
@@ -135,8 +135,8 @@ def stack_frames(usage: str) -> dict[str, int]:
 
 def rows(sizes: Sizes) -> list[Row]:
     """The sums, with their goals."""
-    timer = sum(one.text for one in sizes.sources if one.file == _TIMER)
-    ram = sizes.state + sum(one.data + one.bss for one in sizes.sources)
+    timer = sum(source.text for source in sizes.sources if source.file == _TIMER)
+    ram = sizes.state + sum(source.data + source.bss for source in sizes.sources)
     reference = " and ".join(f"{size} ({version})" for version, size in _REFERENCE_TEXT.items())
     return [
         _row("text without options", sizes.bare, _TEXT_GOAL, f"all files but the timer; TVM's: {reference}"),

@@ -42,9 +42,10 @@ def sizes_table(sizes: Sequence[SourceSize]) -> str:
     """Every source with its size and its deepest frame, and the sums."""
     head = ("file", "text", "data", "bss", "largest frame", "of function")
     lines = [
-        (one.file, str(one.text), str(one.data), str(one.bss), str(one.stack), one.deepest) for one in sizes
+        (size.file, str(size.text), str(size.data), str(size.bss), str(size.stack), size.deepest)
+        for size in sizes
     ]
-    sums = [str(sum(getattr(one, field) for one in sizes)) for field in ("text", "data", "bss")]
+    sums = [str(sum(getattr(size, field) for size in sizes)) for field in ("text", "data", "bss")]
     return table(head, [*lines, ("all", *sums, "", "")], right=frozenset({1, 2, 3, 4}))
 
 

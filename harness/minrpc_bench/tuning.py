@@ -87,7 +87,7 @@ def _tuned(peers: Peers, source: Path, numbers: count[int], jobs: int) -> None:
     space = Space({"CANDIDATE": fresh, "UNROLL": ["1", "2", "4", "8"]}, [("-O2",)])
     results = list(tune(kernel, space, peers.server, jobs=jobs))
     assert len(results) == _CANDIDATES
-    assert all(one.valid for one in results), [one.reason for one in results if not one.valid]
+    assert all(result.valid for result in results), [result.reason for result in results if not result.valid]
 
 
 def _rebuilt(peers: Peers, source: Path, numbers: count[int]) -> None:

@@ -82,7 +82,7 @@ def test_null_can_not_be_written(kinds: LoadedLibrary, device: Device, minrpc_sh
         # A Cortex-M0 does not say what was accessed.
         cause = "wrote to 0x0: a null pointer" if "HardFault" not in caught.value.message else "HardFault"
         assert re.match(rf"{cause}, in set_null, at \S*kinds\.c:{line};", caught.value.message)
-        assert any(one.startswith("called by call_set_null, at ") for one in caught.value.details)
+        assert any(detail.startswith("called by call_set_null, at ") for detail in caught.value.details)
     minrpc_shared.discard()
 
 

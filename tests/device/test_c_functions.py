@@ -156,7 +156,7 @@ def test_arrays_of_structs(kinds: LoadedLibrary) -> None:
     assert points["x"].tolist() == [11, 12, 13]
     several = [kinds.types.point(x=1), kinds.types.point(y=1)]
     kinds.move(several, 2, by)
-    assert [(one.x, one.y) for one in several] == [(11, 20), (10, 21)]
+    assert [(item.x, item.y) for item in several] == [(11, 20), (10, 21)]
 
 
 def test_pointers_in_structs_are_followed_and_remembered(kinds: LoadedLibrary) -> None:
@@ -280,7 +280,7 @@ def test_calls_can_be_timed(kinds: LoadedLibrary) -> None:
     assert few.samples[0].number == 5
     assert kinds.time_evaluator("scale", number=5, repeat=2)(x, y, 64, 2).min > 0
     if few.clock.mode == "exact":
-        assert min(one.cycles for one in many.samples) > max(one.cycles for one in few.samples)
+        assert min(sample.cycles for sample in many.samples) > max(sample.cycles for sample in few.samples)
 
 
 @pytest.mark.parametrize(
@@ -412,8 +412,8 @@ def test_loads_leave_nothing_behind(load: Load, device: Device) -> None:
 def test_two_libraries_at_a_time(load: Load, tmp_path: Path) -> None:
     for name in "ab":
         (tmp_path / f"{name}.c").write_text(f"int number(void) {{ return '{name}'; }}\n")
-    one, other = load(tmp_path / "a.c"), load(tmp_path / "b.c")
-    assert (one.number(), other.number()) == (ord("a"), ord("b"))
+    item, other = load(tmp_path / "a.c"), load(tmp_path / "b.c")
+    assert (item.number(), other.number()) == (ord("a"), ord("b"))
 
 
 def test_a_compilers_error_has_the_files_own_line(load: Load, tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from tests.unit.library.prototypes import Call, random_array, random_members, ra
 Load = Callable[..., LoadedLibrary]
 
 
-@pytest.mark.parametrize("seed", [0, *(pytest.param(one, marks=pytest.mark.slow) for one in range(1, 6))])
+@pytest.mark.parametrize("seed", [0, *(pytest.param(index, marks=pytest.mark.slow) for index in range(1, 6))])
 def test_random_prototypes_give_what_they_give_here(
     seed: int, load: Load, tmp_path: Path, amount: Amount
 ) -> None:
@@ -30,9 +30,14 @@ def test_random_prototypes_give_what_they_give_here(
     theirs = HostLibrary(program.source(), tmp_path)
     ours = load(tmp_path / "random.c", flags=[random.choice(["-O0", "-O2", "-Os"])])
     for function in program.functions:
-        given = [_values(one, random) for one in function.parameters]
-        mine = [_made(ours, one, value) for one, value in zip(function.parameters, given, strict=True)]
-        reference = [_made(theirs, one, value) for one, value in zip(function.parameters, given, strict=True)]
+        given = [_values(parameter, random) for parameter in function.parameters]
+        mine = [
+            _made(ours, parameter, value) for parameter, value in zip(function.parameters, given, strict=True)
+        ]
+        reference = [
+            _made(theirs, parameter, value)
+            for parameter, value in zip(function.parameters, given, strict=True)
+        ]
         got, expected = ours[function.name](*mine), theirs.call(function.name, *reference)
         for call, a, b in zip(
             [function.result, *function.parameters], [got, *mine], [expected, *reference], strict=True
@@ -49,20 +54,22 @@ def test_random_values_arrive_as_the_compiler_passes_them(load: Load, tmp_path: 
     refused = check_literals(literals, library.functions, lambda name, *given: library[name](*given))
     # Vectors are aligned otherwise on some targets: structs with them are refused there.
     assert len(refused) < len(literals) / 4
-    assert all("is not the natural one" in one for one in refused)
+    assert all("is not the natural one" in item for item in refused)
 
 
-def _values(one: Call, random: Random) -> Any:  # noqa: ANN401 - of any type
-    if one.struct:
-        return random_members(random, one.struct)
-    return random_array(random, one.ctype) if one.kind.endswith("array") else random_scalar(random, one.ctype)
+def _values(call: Call, random: Random) -> Any:  # noqa: ANN401 - of any type
+    if call.struct:
+        return random_members(random, call.struct)
+    return (
+        random_array(random, call.ctype) if call.kind.endswith("array") else random_scalar(random, call.ctype)
+    )
 
 
-def _made(library: LoadedLibrary | HostLibrary, one: Call, value: Any) -> object:  # noqa: ANN401 - of any type
-    if one.struct and isinstance(library, LoadedLibrary):
-        return library.types[one.struct.name](**value)
-    if one.struct and isinstance(library, HostLibrary):
-        return library.struct(one.struct.name, **value)
+def _made(library: LoadedLibrary | HostLibrary, call: Call, value: Any) -> object:  # noqa: ANN401 - of any type
+    if call.struct and isinstance(library, LoadedLibrary):
+        return library.types[call.struct.name](**value)
+    if call.struct and isinstance(library, HostLibrary):
+        return library.struct(call.struct.name, **value)
     return value.copy() if isinstance(value, np.ndarray) else value
 
 

@@ -217,8 +217,8 @@ def test_headers_and_includes_and_definitions(load: Load, tmp_path: Path) -> Non
 
 def test_the_same_file_twice(many: Callable[[int], LoadedLibrary]) -> None:
     """Each has its own variables."""
-    one, other = many(1), many(1)
-    assert [one.plain(0), one.plain(0), other.plain(0)] == [1, 2, 1]
+    item, other = many(1), many(1)
+    assert [item.plain(0), item.plain(0), other.plain(0)] == [1, 2, 1]
 
 
 def test_the_same_names_in_two(load: Load, tmp_path: Path) -> None:
@@ -321,13 +321,13 @@ def test_thread_local_variables_are_right_or_refused(load: Load, toolset: Toolse
         with pytest.raises(LinkerError, match=r"first.c: .*five.* thread-local \(__thread\)|errno"):
             load(first)
         return
-    one, other = load(first), load(second)
-    for library in (one, other):
+    item, other = load(first), load(second)
+    for library in (item, other):
         assert library.get_five() == 5
         assert library.is_aligned()
-    assert [one.count(), other.count(), one.count(), other.count()] == [1, 1, 2, 2]
-    assert [one.error_of(7), other.error_of(9), one.error_of(0), other.error_of(0)] == [0, 0, 7, 9]
-    assert one.get_five() == 5
+    assert [item.count(), other.count(), item.count(), other.count()] == [1, 1, 2, 2]
+    assert [item.error_of(7), other.error_of(9), item.error_of(0), other.error_of(0)] == [0, 0, 7, 9]
+    assert item.get_five() == 5
 
 
 def test_hidden_functions(layouts: LoadedLibrary) -> None:

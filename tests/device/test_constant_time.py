@@ -35,7 +35,7 @@ class Checked(NamedTuple):
     def check(self, name: str, inputs: list[Bytes]) -> ConstantTime:
         right = np.arange(SIZE, dtype=np.uint8)
         return check_constant_time(
-            self.device, self.counters, name, [[right, one, np.zeros(1, np.uint8)] for one in inputs]
+            self.device, self.counters, name, [[right, item, np.zeros(1, np.uint8)] for item in inputs]
         )
 
 
@@ -53,22 +53,22 @@ def checked(image: Firmware) -> Iterator[Checked]:
 def inputs() -> list[Bytes]:
     """Equal to what is compared, different in the first byte, in the middle, and in the last."""
     made = [np.arange(SIZE, dtype=np.uint8) for _ in range(4)]
-    for one, at in zip(made[1:], (0, SIZE // 2, SIZE - 1), strict=True):
-        one[at] ^= 0x55
+    for item, at in zip(made[1:], (0, SIZE // 2, SIZE - 1), strict=True):
+        item[at] ^= 0x55
     return made
 
 
 def test_a_comparison_that_leaves_early_is_told_where(checked: Checked) -> None:
     result = checked.check("early", inputs())
     assert not result
-    assert {one.what for one in result.differences} == {"path"}
+    assert {difference.what for difference in result.differences} == {"path"}
     assert "early" in str(result)
     assert "counted.c:" in str(result)
 
 
 def test_a_table_that_a_secret_indexes_is_told(checked: Checked) -> None:
     result = checked.check("lookup", inputs())
-    assert {one.what for one in result.differences} == {"addresses"}
+    assert {difference.what for difference in result.differences} == {"addresses"}
     assert "counted.c:" in str(result)
 
 
@@ -105,7 +105,7 @@ def test_a_function_that_is_loaded_is_checked_as_one_of_the_firmware(
         assert check_constant_time(checked.device, checked.counters, "whole", given, library)
         early = check_constant_time(checked.device, checked.counters, "early", given, library)
         # A second call finds it sorted, whatever it was: nothing can be said of the first.
-        unsorted = [[np.array(one, np.uint8), 4] for one in ([1, 2, 3, 4], [4, 3, 2, 1], [1, 3, 2, 4])]
+        unsorted = [[np.array(number, np.uint8), 4] for number in ([1, 2, 3, 4], [4, 3, 2, 1], [1, 3, 2, 4])]
         with pytest.raises(ConfigurationError, match="sort overwrites its input"):
             check_constant_time(checked.device, checked.counters, "sort", unsorted, library)
         # What is in an array before it is written makes no difference.
@@ -137,13 +137,13 @@ def test_textbook_leaks_are_told_from_code_without(checked: Checked) -> None:
 
         for name in ("top_bit", "above_100", "lowest_bit"):
             result = check(name, np.uint8(0))
-            assert {one.what for one in result.differences} == {"path"}, name
+            assert {difference.what for difference in result.differences} == {"path"}, name
             assert f"{name} at leaks.c:" in str(result)
         early, whole = (check(name, KEY, MESSAGE, 16) for name in ("early_compare", "whole_compare"))
-        assert len({one.step for one in early.differences}) > 1
+        assert len({difference.step for difference in early.differences}) > 1
         assert whole
         table = check("aes_by_table", KEY, MESSAGE, out)
-        assert "addresses" in {one.what for one in table.differences}
+        assert "addresses" in {difference.what for difference in table.differences}
         assert "aes_by_table at leaks.c:" in str(table)
         quotient = check("quotient", np.uint32(0), np.uint32(7))
         divides = [text for text in quotient.variable_time if "quotient at leaks.c:" in text]

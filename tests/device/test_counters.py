@@ -101,7 +101,7 @@ def test_what_runs_outside_of_batches_is_counted_too(image: Firmware, flow: bool
         lib["spin"](ROUNDS)
         called = counters.executed() - before
         assert counters.instructions - instructions >= called.total
-    inside, outside = (one.by_function(counters.image) for one in (timed, called))
+    inside, outside = (item.by_function(counters.image) for item in (timed, called))
     most = max(inside, key=lambda name: inside[name])
     assert outside[most] == inside[most] > 2 * ROUNDS
 
@@ -144,11 +144,11 @@ def test_memory_counters_agree_with_each_other(image: Firmware) -> None:
     with open_device(image.changed(counters=True)) as device:
         lib = device.system_lib()
         found = [add_int8(device, lib, ELEMENTS * times) for times in (1, 2, 3)]
-    for one in found:
-        accesses = sum(one[f"{kind}_accesses"] for kind in ("flash", "ram", "device"))
-        assert one["loads"] + one["stores"] == accesses > one["cache_misses"]
-        assert one["loads"] <= one["load_bytes"] <= 8 * one["loads"]
-        assert one["instructions"] > one["branches"] > ELEMENTS / 8
+    for item in found:
+        accesses = sum(item[f"{kind}_accesses"] for kind in ("flash", "ram", "device"))
+        assert item["loads"] + item["stores"] == accesses > item["cache_misses"]
+        assert item["loads"] <= item["load_bytes"] <= 8 * item["loads"]
+        assert item["instructions"] > item["branches"] > ELEMENTS / 8
     first, second, third = found
     for name in ("instructions", "branches", "loads", "stores", "load_bytes", "store_bytes"):
         assert third[name] - second[name] == second[name] - first[name], name
@@ -160,7 +160,9 @@ def add_int8(device: Device, lib: SystemLibrary, size: int) -> dict[str, int]:
     """The counters of a call, of the repeat with fewest instructions: no interrupt is in it."""
     a, b, c = (device.array(np.arange(size).astype(np.int8)) for _ in range(3))
     measured = lib.measure("add", number=1, repeat=5, counters="all")(a, b, c)
-    return dict(min((sample.columns for sample in measured.samples), key=lambda one: one["instructions"]))
+    return dict(
+        min((sample.columns for sample in measured.samples), key=lambda column: column["instructions"])
+    )
 
 
 def test_a_counter_that_is_not_there_is_named_with_those_that_are(image: Firmware) -> None:

@@ -33,10 +33,12 @@ def tail(path: Path) -> tuple[str, ...]:
 
 
 def test_each_file_that_was_compiled_counts(built: Firmware, content: Content) -> None:
-    known = {tail(Path(one)) for one in content.files}
+    known = {tail(Path(file)) for file in content.files}
     commands = json.loads((built.build_dir / "compile_commands.json").read_text())
     # The build's own directory is gone, and what nobody links was perhaps not compiled.
-    sources = [Path(one["file"]) for one in commands if not one["file"].startswith(one["directory"])]
+    sources = [
+        Path(command["file"]) for command in commands if not command["file"].startswith(command["directory"])
+    ]
     image = built.elf.read_bytes()
     linked = {tail(path) for path in sources if path.name.encode() + b"\0" in image}
     assert len(linked) > 10

@@ -56,11 +56,11 @@ def test_its_strategies_find_the_best_on_a_device(
             quiet=True,
         )
     assert env["platform"] == firmware.platform.name
-    by_unroll = {one["UNROLL"]: one for one in results}
+    by_unroll = {result["UNROLL"]: result for result in results}
     if strategy == "brute_force":
-        assert [one for one in by_unroll if "__error__" in by_unroll[one]] == [3, 5]
-    right = [one for one in results if "__error__" not in one]
+        assert [item for item in by_unroll if "__error__" in by_unroll[item]] == [3, 5]
+    right = [result for result in results if "__error__" not in result]
     assert right
-    for one in right:
-        assert one["cycles"] > 0
-        assert one["code_bytes"] > 0
+    for item in right:
+        assert item["cycles"] > 0
+        assert item["code_bytes"] > 0

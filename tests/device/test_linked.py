@@ -49,8 +49,8 @@ def test_either_way_by_name(platform: str) -> None:
         linked = device.library("kinds")
         loaded = device.library("kinds", linked=False)
         assert (type(linked), type(loaded)) == (LinkedLibrary, LoadedLibrary)
-        assert [repr(one) for one in linked.functions.values()] == [
-            repr(one) for one in loaded.functions.values()
+        assert [repr(function) for function in linked.functions.values()] == [
+            repr(function) for function in loaded.functions.values()
         ]
         assert linked.product(3, 5) == loaded.product(3, 5) == device.system_lib()["kinds.product"](3, 5)
         with pytest.raises(ConfigurationError, match="there is no library 'kind'") as caught:
@@ -61,8 +61,8 @@ def test_either_way_by_name(platform: str) -> None:
 @pytest.mark.once
 def test_not_in_the_firmware(platform: str) -> None:
     libraries = [
-        one._replace(linked=False)
-        for one in Target.named(platform, platforms_file=FILE).platform.named_libraries
+        named_library._replace(linked=False)
+        for named_library in Target.named(platform, platforms_file=FILE).platform.named_libraries
     ]
     with open_device(Target.named(platform, named_libraries=libraries)) as device:
         with pytest.raises(LoadError, match="the library kinds is not in the firmware"):

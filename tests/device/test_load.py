@@ -45,14 +45,14 @@ def test_calls_with_allocations_and_frees(device: Device, amount: Amount) -> Non
     """Sizes that differ, frees out of order, one array always alive: as a test suite does it."""
     rounds = amount(100, 100_000)
     add = device.system_lib()["add"]
-    one = device.array(np.array([1], np.int8))
+    item = device.array(np.array([1], np.int8))
     before = device.info()
     objects, memory, middle = 0, 0, None
     for number in range(rounds):
         size = number % 37 + 1
         a, c = device.empty((size,), np.int8), device.empty((size,), np.int8)
         a.copy_from(np.full(size, number % 100, np.int8))
-        add(a, one, c)
+        add(a, item, c)
         a.free()
         if number % 50 == 0:
             assert c.numpy().tolist() == [number % 100 + 1] * size

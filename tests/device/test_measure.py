@@ -56,7 +56,7 @@ def test_a_short_function_comes_out_as_it_is(lib: SystemLibrary, timing_check: T
     for measurement in asked:
         shortest = 0.040 * measurement.clock.cycles_hz
         assert all(sample.cycles >= shortest for sample in measurement.samples)
-    ratio = min(one.summary.min for one in asked) / min(one.summary.min for one in true)
+    ratio = min(item.summary.min for item in asked) / min(item.summary.min for item in true)
     timing_check.expect(0.95 <= ratio <= 1.05, f"{ratio:.3f} times the true cost of inc")
 
 

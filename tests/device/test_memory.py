@@ -45,7 +45,7 @@ def test_an_array_of_n_bytes_needs_n_bytes_of_stack(
     ]
     if needed[0] is None:
         pytest.skip("the port does not know its stack")
-    assert [one - needed[0] for one in needed] == [0, 256, 768]
+    assert [item - needed[0] for item in needed] == [0, 256, 768]
     # What the function has beside the array; on x86-64 its end is below what it says that it uses.
     assert 256 - 8 <= needed[0] < 256 + 160
 
@@ -147,9 +147,9 @@ def test_what_can_not_be_had_is_named_as_such(counting: Device, running_device: 
     listed = counting.rpc.facts.counters or {}
     if running_device.icount is not None:
         # QEMU has none of them: they are named as absent, never counted as 0.
-        assert all(one.bits == 0 for name, one in listed.items() if name.startswith(("dwt_", "pmu_")))
-    for name, one in listed.items():
-        if one.bits == 0:
+        assert all(item.bits == 0 for name, item in listed.items() if name.startswith(("dwt_", "pmu_")))
+    for name, item in listed.items():
+        if item.bits == 0:
             with pytest.raises(ConfigurationError, match=f"{name} can't be had here"):
                 counting.system_lib().measure("inc", counters=[name])
 

@@ -83,7 +83,7 @@ def test_an_operator_that_fails_is_told(device: Device, model: Any, can_load: No
     from minrpc.tvm.code.models import load_model
 
     inputs = model.random_inputs()
-    operators = tuple(replace(one, workspace=0) for one in model.plan.operators)
+    operators = tuple(replace(operator, workspace=0) for operator in model.plan.operators)
     with load_model(device, replace(model.plan, operators=operators)) as loaded:
         with pytest.raises(ConfigurationError, match="net: an operator failed with -1"):
             loaded.run(inputs)
@@ -98,7 +98,7 @@ def test_operators_make_up_the_whole(loaded: Any, model: Any, image: Firmware) -
     assert image
     run = loaded.measure(model.random_inputs(), repeat=2)
     assert len(run.operators) == len(model.plan.operators)
-    assert abs(sum(one.cycles for one in run.operators) / run.cycles - 1) < 0.01
+    assert abs(sum(operator.cycles for operator in run.operators) / run.cycles - 1) < 0.01
     assert run.weight_bytes == model.plan.constant_bytes
 
 
@@ -148,7 +148,9 @@ def test_weights_that_are_too_large_are_refused_before_they_are_compiled(
     from minrpc.tvm.code.models import load_model
 
     info = device.info()
-    room = max((one.size for one in info.regions if one.kind == "code"), default=info.arena_largest_free)
+    room = max(
+        (region.size for region in info.regions if region.kind == "code"), default=info.arena_largest_free
+    )
     stages: list[str] = []
     plan = replace(model.plan, constants=(*model.plan.constants, np.zeros(room, np.uint8)))
     with pytest.raises(DeviceMemoryError, match=r"[\d,]+ are missing") as caught:
@@ -191,11 +193,11 @@ def test_the_exported_library_in_a_firmware(
     if firmware.target.serial_port:
         pytest.skip("a device that was not started from here")
     files = export.write(model.plan, tmp_path / "net")
-    given: dict[str, Any] = {"sources": [one for one in files if one.parent.name == "rpc"]}
+    given: dict[str, Any] = {"sources": [file for file in files if file.parent.name == "rpc"]}
     if firmware.platform.port == "zephyr":
         given["cmake_options"] = [f"-DEXTRA_ZEPHYR_MODULES={tmp_path / 'net'}"]
     else:
-        given["sources"] += [one for one in files if one.suffix == ".c" and one.parent.name == "src"]
+        given["sources"] += [file for file in files if file.suffix == ".c" and file.parent.name == "src"]
         given["defines"] = {"TVMGEN_WEIGHTS": '__attribute__((section(".rodata.weights")))'}
     given["include_dirs"] = [tmp_path / "net" / "include"]
     target = firmware.target.changed(**given)
@@ -216,11 +218,15 @@ def check_sizes(elf: Path, loaded: Any) -> None:  # noqa: ANN401
     """What a model is said to take is what it takes in a program, as that one's own flags compile it."""
     from minrpc.tvm.code.models import load_model
 
-    library = [one for one in program_sizes(elf).pieces if "/net/src/" in one.file and one.section != ".init"]
+    library = [
+        piece for piece in program_sizes(elf).pieces if "/net/src/" in piece.file and piece.section != ".init"
+    ]
 
     def sums(memory: str, *names: str) -> int:
         return sum(
-            one.size for one in library if one.memory == memory and any(map(one.symbol.__contains__, names))
+            item.size
+            for item in library
+            if item.memory == memory and any(map(item.symbol.__contains__, names))
         )
 
     assert sums("flash", "_weight") == loaded.plan.constant_bytes
@@ -251,7 +257,7 @@ def test_a_trained_network(device: Device, can_load: None) -> None:
     expected = network.scores(signals)
     assert (expected.argmax(1) == kinds).mean() > 0.9
     with load_model(device, model_of(waveforms.float_module(network), "waves").plan) as loaded:
-        scores = np.concatenate([loaded.run({"x": one[np.newaxis]})["output0"] for one in signals])
+        scores = np.concatenate([loaded.run({"x": signal[np.newaxis]})["output0"] for signal in signals])
     np.testing.assert_allclose(scores, expected, rtol=0, atol=1e-5 * np.abs(expected).max())
     assert (scores.argmax(1) == expected.argmax(1)).all()
 
@@ -265,8 +271,8 @@ def test_an_integer_network_is_exact(device: Device, can_load: None) -> None:
     expected = network.scores(inputs)
     assert (expected.argmax(1) == kinds).mean() > 0.9
     with load_model(device, model_of(waveforms.int8_module(network), "waves8").plan) as loaded:
-        for one, scores in zip(inputs, expected, strict=True):
-            np.testing.assert_array_equal(loaded.run({"x": one[np.newaxis]})["output0"][0], scores)
+        for item, scores in zip(inputs, expected, strict=True):
+            np.testing.assert_array_equal(loaded.run({"x": item[np.newaxis]})["output0"][0], scores)
 
 
 def test_a_network_of_twenty_layers(device: Device, can_load: None, image: Firmware, tmp_path: Path) -> None:
@@ -281,7 +287,7 @@ def test_a_network_of_twenty_layers(device: Device, can_load: None, image: Firmw
     scores = mobile_net.expected(x, net)
     np.testing.assert_allclose(run.outputs["output0"], scores, rtol=0, atol=1e-5 * np.abs(scores).max())
     assert len(run.operators) > len(net)
-    assert abs(sum(one.cycles for one in run.operators) / run.cycles - 1) < 0.01
+    assert abs(sum(operator.cycles for operator in run.operators) / run.cycles - 1) < 0.01
     assert max(map(len, run.by_function().values())) >= mobile_net.BLOCKS - 1
 
 

@@ -33,10 +33,10 @@ def without_interrupts(profile: Profile) -> dict[str, int]:
 
 @pytest.mark.slow
 def test_a_profile_is_the_same_each_time(image: Firmware) -> None:
-    one, other = spin_profiles(image, 2)
-    assert without_interrupts(one) == without_interrupts(other)
-    most = one.functions[0]
-    assert most.own > 0.9 * one.total
+    spin_profile, other = spin_profiles(image, 2)
+    assert without_interrupts(spin_profile) == without_interrupts(other)
+    most = spin_profile.functions[0]
+    assert most.own > 0.9 * spin_profile.total
     assert most.own >= ROUNDS
 
 
@@ -56,7 +56,7 @@ def test_the_code_of_a_packed_function_is_found_by_its_name(image: Firmware) -> 
     }
     assert found["nobody"] is None
     assert found["exp"] == found["myexpf"]
-    sizes = {name: one.end - one.start for name, one in found.items() if one is not None}
+    sizes = {name: item.end - item.start for name, item in found.items() if item is not None}
     assert 4 <= sizes["inc"] < sizes["exp"]
     assert sizes["add"] >= 4
 

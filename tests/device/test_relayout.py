@@ -28,7 +28,7 @@ def laid_out(device: Device) -> Device:
 def restartable(laid_out: Device, firmware: Firmware | None) -> Device:
     if firmware is None or getattr(laid_out.owner, "process", None) is None:
         pytest.skip(f"{laid_out.name}: it was not started from here")
-    if any("{path}" in one for one in firmware.platform.arguments):
+    if any("{path}" in argument for argument in firmware.platform.arguments):
         pytest.skip(f"{laid_out.name} opens its link by path: it can't be started with a socket instead")
     return laid_out
 
@@ -94,7 +94,9 @@ def test_the_next_client_has_the_firmwares_own(laid_out: Device) -> None:
 
 
 def test_another_memory(laid_out: Device) -> None:
-    several = [one for one in laid_out.info().regions if one.kind == "memory" and one.size >= 65536]
+    several = [
+        region for region in laid_out.info().regions if region.kind == "memory" and region.size >= 65536
+    ]
     if len(several) < 2:
         pytest.skip(f"{laid_out.name}: one memory for arrays is all that it has")
     layout = laid_out.relayout(arena=(several[1].base + 1024, 32768))
@@ -169,13 +171,13 @@ def test_of_what_is_tried_nothing_is_left(restartable: Device, monkeypatch: pyte
     with pytest.raises((ConfigurationError, BuildError), match=r"can't have|outside the active range"):
         device.relayout(link="socket", arena=1 << 33)
     assert started
-    assert not any(one.alive() for one in started)
+    assert not any(item.alive() for item in started)
     still_adds(device)
     assert device.relayout(link="socket").restarted
     if device.owner.platform.port == "posix":  # type: ignore[attr-defined]
         assert device.relayout(arena=home(device.info(), "").size + 65536).restarted
     device.close()
-    assert not any(one.alive() for one in started)
+    assert not any(item.alive() for item in started)
 
 
 @pytest.mark.once

@@ -162,7 +162,7 @@ class Bracket:
             record_property("law: QEMU's virtual clock", "no counter of this machine shows it")
             return
         readings = (self.before, self.after, start.before, start.after)
-        before, after, started, began = (one.virtual_s or 0.0 for one in readings)
+        before, after, started, began = (reading.virtual_s or 0.0 for reading in readings)
         slack += 2 * self.after.resolution_s
         record_property("law: QEMU's virtual clock", f"{before - began:.6f} to {after - started:.6f} s")
         assert before - began - slack <= seconds <= after - started + slack

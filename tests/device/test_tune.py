@@ -14,7 +14,7 @@ import pytest
 from minrpc import Device
 from minrpc.firmware import Firmware
 from minrpc.pipeline import open_device
-from minrpc.tuning import Kernel, Result, Space, judging, tune
+from minrpc.tuning import CandidateResult, Kernel, Space, judging, tune
 from minrpc.tuning.candidates import Candidate, best
 
 SOURCE = Path(__file__).with_name("c") / "tuned.c"
@@ -34,19 +34,19 @@ def kernel(device: Device, firmware: Firmware | None) -> Kernel:
     return Kernel(SOURCE, "dot", (a, b, 64), right)
 
 
-def told(results: list[Result]) -> dict[int, tuple[object, ...]]:
-    return {one.candidate.number: (one.outcome, one.cycles, one.code_bytes) for one in results}
+def told(results: list[CandidateResult]) -> dict[int, tuple[object, ...]]:
+    return {result.candidate.number: (result.outcome, result.cycles, result.code_bytes) for result in results}
 
 
 @pytest.mark.once
 def test_every_outcome(kernel: Kernel, firmware: Firmware) -> None:
     space = Space({"FAULT": list(FAULTS)})
     results = list(tune(kernel, space, firmware, call_timeout_s=0.5))
-    for one in results:
-        assert one.outcome == FAULTS[dict(one.candidate.defines)["FAULT"]], one
-        assert one.valid == (one.cycles > 0)
-        assert one.valid != bool(one.reason)
-    assert sorted(one.candidate.number for one in results) == list(range(len(space)))
+    for result in results:
+        assert result.outcome == FAULTS[dict(result.candidate.defines)["FAULT"]], result
+        assert result.valid == (result.cycles > 0)
+        assert result.valid != bool(result.reason)
+    assert sorted(result.candidate.number for result in results) == list(range(len(space)))
     assert best(results) is not None
 
 
@@ -58,11 +58,11 @@ def test_a_candidate_that_stops_the_timer_spoils_no_other(
     if clock is None or clock.source != "SysTick" or not clock.exact:
         pytest.skip("its timer is not SysTick")
     results = list(tune(kernel, Space({"FAULT": ["0", "8"], "UNROLL": ["1", "4"]}), firmware))
-    found = {(dict(one.candidate.defines)["FAULT"], one.outcome) for one in results}
+    found = {(dict(result.candidate.defines)["FAULT"], result.outcome) for result in results}
     assert found == {("0", "correct"), ("8", "clock")}
-    assert all("it has changed the timer" in one.reason for one in results if not one.valid)
+    assert all("it has changed the timer" in result.reason for result in results if not result.valid)
     again = list(tune(kernel, Space({"FAULT": ["0"], "UNROLL": ["1", "4"]}), firmware))
-    assert [one.cycles for one in again] == [one.cycles for one in results if one.valid]
+    assert [item.cycles for item in again] == [result.cycles for result in results if result.valid]
 
 
 def test_more_devices_say_the_same(
@@ -73,9 +73,9 @@ def test_more_devices_say_the_same(
     if clock is None or clock.cycles_per_instruction is None or clock.cycles_per_instruction < 2:
         pytest.skip(f"{image.target.name}: a tick of its clock is longer than half an instruction")
     space = Space({"UNROLL": ["1", "2", "4", "8"], "FAULT": ["0", "3"]}, [("-O2",), ("-Os",)])
-    one = told(list(tune(kernel, space, firmware, jobs=1)))
+    item = told(list(tune(kernel, space, firmware, jobs=1)))
     two = told(list(tune(kernel, space, firmware, jobs=2, strategy="random", seed=3)))
-    assert one == two
+    assert item == two
 
 
 # One in ten is not right, of a thousand: which, a number says.
@@ -106,15 +106,16 @@ def test_each_verdict_is_right_and_twice_the_same(
     runs = [list(tune(kernel, space, firmware, jobs=jobs, call_timeout_s=0.5)) for jobs in (1, 2)]
     record_property("candidates a minute", round(2 * len(space) / (time.monotonic() - begin) * 60))
     for results in runs:
-        assert {one.candidate.number: one.outcome for one in results} == due
+        assert {result.candidate.number: result.outcome for result in results} == due
     if exact:
-        one, other = (
+        dump, other = (
             sorted(
-                json.dumps({**one.to_json(), "stage_s": {}, "reason": ""}, sort_keys=True) for one in results
+                json.dumps({**result.to_json(), "stage_s": {}, "reason": ""}, sort_keys=True)
+                for result in results
             )
             for results in runs
         )
-        assert one == other
+        assert dump == other
 
 
 @pytest.mark.once
@@ -148,12 +149,12 @@ def test_what_is_not_checked_is_believed_and_the_best_is_checked_at_the_end(
 ) -> None:
     space = Space({"FAULT": ["5", "0", "6"]})  # 5 returns too much; 6 nothing, at once: the quickest.
     told = {
-        one.candidate.number: one.outcome for one in tune(replace(kernel, check_every=2), space, firmware)
+        item.candidate.number: item.outcome for item in tune(replace(kernel, check_every=2), space, firmware)
     }
     assert told == {0: "wrong", 1: "correct", 2: "wrong"}
     results = list(tune(replace(kernel, check_every=0), space, firmware))
-    assert [one.outcome for one in results[:3]] == ["correct"] * 3
-    assert [one.outcome for one in results if one.candidate.number == 2] == ["correct", "wrong"]
+    assert [result.outcome for result in results[:3]] == ["correct"] * 3
+    assert [result.outcome for result in results if result.candidate.number == 2] == ["correct", "wrong"]
     assert results[-1].valid
     assert results[-1].candidate.number == 1 or len(results) == 6
 
@@ -161,8 +162,8 @@ def test_what_is_not_checked_is_believed_and_the_best_is_checked_at_the_end(
 @pytest.mark.once
 def test_a_budget_and_what_is_done(kernel: Kernel, firmware: Firmware) -> None:
     space = Space({"UNROLL": ["1", "2", "4", "8"]})
-    results = list(tune(kernel, space, firmware, budget=2, known=[Result(Candidate(0), "correct")]))
-    assert [one.candidate.number for one in results] == [1, 2]
+    results = list(tune(kernel, space, firmware, budget=2, known=[CandidateResult(Candidate(0), "correct")]))
+    assert [result.candidate.number for result in results] == [1, 2]
 
 
 @pytest.mark.once

@@ -251,10 +251,10 @@ def test_a_function_outlives_its_module(client: TvmClient, source: LentDevice) -
         client.function("runtime.RPCTimeEvaluator"), module, "f", 1, 0, 1, 1, 0, 0, 0, 1, 0, ""
     )
     client.free(module)
-    for one in (*functions, timed):
-        assert isinstance(one, Function)
-        client.call(one.handle)
-        client.free(one)
+    for function in (*functions, timed):
+        assert isinstance(function, Function)
+        client.call(function.handle)
+        client.free(function)
     client.call(client.library_function("inc"), 1)
     assert source.device.info().arena_used == used
 

@@ -89,7 +89,7 @@ def test_a_time_evaluator(remote: Any) -> None:  # noqa: ANN401
     timed = remote.system_lib().time_evaluator("add", remote.cpu(0), number=5, repeat=4, min_repeat_ms=1)
     result = timed(*arrays)
     assert len(result.results) == 4
-    assert all(one > 0 for one in result.results)
+    assert all(item > 0 for item in result.results)
 
 
 def test_errors(remote: Any) -> None:  # noqa: ANN401
@@ -159,7 +159,7 @@ def test_a_client_uploads_and_loads_what_tvm_generated(
     module = remote.load_module("m.c")
     check_scaled(module["scaled"], lambda data: on_device(remote, data))
     timed = module.time_evaluator("scaled", remote.cpu(0), number=3, repeat=2)
-    assert all(one > 0 for one in timed(on_device(remote, A), on_device(remote, A)).results)
+    assert all(result > 0 for result in timed(on_device(remote, A), on_device(remote, A)).results)
     with pytest.raises(Exception, match=r"Invalid b\.shape\[0\]"):
         module["scaled"](on_device(remote, A), on_device(remote, np.zeros(15, np.float32)))
     with pytest.raises(Exception, match=r"there is no file none\.c: upload it first"):

@@ -125,7 +125,7 @@ def test_a_matrix_product_is_tuned_as_the_page_says(
 
 def as_c(device: Device, exported: Path, a: Any, b: Any) -> Any:  # noqa: ANN401
     """The product by the C library that the page exports."""
-    files = sorted(str(one) for one in (exported / "src").glob("*.c"))
+    files = sorted(str(path) for path in (exported / "src").glob("*.c"))
     library = device.load(files, include=[exported / "include"])
     c = np.zeros((32, 32), np.int32)
     inputs = library.types["tvmgen_matmul_inputs"](a=device.array(a), b=device.array(b))

@@ -125,10 +125,10 @@ class Rig:
         """By how many ticks a measurement is longer than the model has it: interrupts, if all is right."""
         return ticks - self.predicted(number, rounds)
 
-    def off_interrupts(self, ticks: int, number: int, rounds: int, one: int) -> float:
+    def off_interrupts(self, ticks: int, number: int, rounds: int, item: int) -> float:
         """How many ticks a time is off the model and a number of interrupts, all alike."""
-        excess, each = self.excess(ticks, number, rounds), one * self.ticks_per_instruction
-        return excess - round(excess / each) * each if one else excess
+        excess, each = self.excess(ticks, number, rounds), item * self.ticks_per_instruction
+        return excess - round(excess / each) * each if item else excess
 
     def off_whole(self, ticks: int) -> float:
         """How many ticks a time is off the nearest whole number of instructions, the timer's own included.
@@ -172,7 +172,7 @@ class Rig:
         """
         rounds = self.rounds_for(seconds)
         excess = [self.excess(ticks, CALLS, rounds) for ticks in self.ticks(rounds, CALLS, repeat)]
-        return [one / self.ticks_per_instruction if abs(one) > TICKS else 0.0 for one in excess]
+        return [item / self.ticks_per_instruction if abs(item) > TICKS else 0.0 for item in excess]
 
 
 @contextmanager

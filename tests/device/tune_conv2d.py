@@ -39,11 +39,11 @@ def convolution() -> Any:  # noqa: ANN401
     i, v, u = (te.reduce_axis((0, n), name) for n, name in ((CHANNELS, "i"), (KERNEL, "v"), (KERNEL, "u")))
     shape = (FILTERS, SIZE - KERNEL + 1, SIZE - KERNEL + 1)
 
-    def one(f: Any, row: Any, column: Any) -> Any:  # noqa: ANN401
+    def item(f: Any, row: Any, column: Any) -> Any:  # noqa: ANN401
         taken = x[i, row + v, column + u].astype("int32")
         return te.sum(taken * w[f, i, v, u].astype("int32"), (i, v, u))
 
-    return tvm.IRModule({"main": te.create_prim_func([x, w, te.compute(shape, one, "c")])})
+    return tvm.IRModule({"main": te.create_prim_func([x, w, te.compute(shape, item, "c")])})
 
 
 @derived_object
@@ -52,15 +52,16 @@ class Builder(ms.builder.PyBuilder):  # type: ignore[misc]
 
     def build(self, build_inputs: Any) -> Any:  # noqa: ANN401
         return [
-            ms.builder.BuilderResult(self._file(number, one), None) for number, one in enumerate(build_inputs)
+            ms.builder.BuilderResult(self._file(number, build_input), None)
+            for number, build_input in enumerate(build_inputs)
         ]
 
-    def _file(self, number: int, one: Any) -> str:  # noqa: ANN401
+    def _file(self, number: int, item: Any) -> str:  # noqa: ANN401
         if number < len(FAILING):
             path = Path(mkdtemp(dir=sys.argv[1])) / "candidate.c"
             path.write_text(FAILING[number])
             return str(path)
-        module = ms.builder.local_builder.default_build(one.mod, one.target, None)
+        module = ms.builder.local_builder.default_build(item.mod, item.target, None)
         return str(ms.builder.local_builder.default_export(module))
 
 
@@ -70,7 +71,7 @@ def checked(session: Any, module: Any, device: Any, config: Any, repeated: Any) 
     from tvm.s_tir.meta_schedule.runner.utils import run_evaluator_common
 
     costs = run_evaluator_common(module, device, config, repeated)
-    x, w, c = (one.numpy() for one in repeated[0])
+    x, w, c = (item.numpy() for item in repeated[0])
     windows = np.lib.stride_tricks.sliding_window_view(x.astype(np.int32), w.shape[2:], axis=(1, 2))
     np.testing.assert_array_equal(c, np.einsum("iyxvu,fivu->fyx", windows, w.astype(np.int32)))
     return costs
@@ -85,7 +86,7 @@ class Errors(ms.measure_callback.PyMeasureCallback):  # type: ignore[misc]
         self.found: list[str] = []
 
     def apply(self, scheduler: Any, task: Any, candidates: Any, built: Any, ran: Any) -> None:  # noqa: ANN401
-        found.extend(str(one.error_msg or "") for one in ran)
+        found.extend(str(item.error_msg or "") for item in ran)
 
 
 found: list[str] = []

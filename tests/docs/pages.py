@@ -62,7 +62,7 @@ class Block:
         lines = self.text.replace("\\\n", "").splitlines()
         for index, line in enumerate(lines):
             if line.startswith("$ "):
-                after = takewhile(lambda one: not one.startswith("$ "), lines[index + 1 :])
+                after = takewhile(lambda line: not line.startswith("$ "), lines[index + 1 :])
                 yield line.removeprefix("$ "), list(after)
 
 

@@ -100,7 +100,7 @@ def test_links_lead_somewhere() -> None:
 def test_every_key_and_fixture_is_on_a_page() -> None:
     text = "".join(page.read_text(encoding="utf-8") for page in PAGES)
     fixtures = [
-        name for name, one in vars(hooks).items() if type(one).__name__ == "FixtureFunctionDefinition"
+        name for name, var in vars(hooks).items() if type(var).__name__ == "FixtureFunctionDefinition"
     ]
     for name in (*_FIELDS, *(name for name in fixtures if not name.startswith("_")), *COMMANDS):
         assert f"`{name}" in text or f"minrpc {name}" in text, f"no page has {name}"

@@ -40,7 +40,7 @@ def target_of(name: str, *sources: Path) -> Target:
     """The platform with further sources; skips where it can't run."""
     target = Target.named(name, sources=sources)
     if lacks := lacking(target.platform):
-        pytest.skip(f"{name}: {'; '.join(one.name for one in lacks)}")
+        pytest.skip(f"{name}: {'; '.join(requirement.name for requirement in lacks)}")
     return target
 
 

@@ -109,7 +109,7 @@ def test_the_same_program_without_an_operating_system(
 
 def test_the_page_says_how_it_is_started(program: Path, tmp_path: Path) -> None:
     page = (ROOT / "docs" / "c-library.md").read_text(encoding="utf-8")
-    (block,) = (one for one in blocks_of(page) if one.kind == "python")
+    (block,) = (block for block in blocks_of(page) if block.kind == "python")
     (tmp_path / "build").symlink_to(program.parent)
     ran = subprocess.run(
         [sys.executable, "-c", block.text], cwd=tmp_path, capture_output=True, text=True, check=False

@@ -20,7 +20,7 @@ from minrpc.errors import (
     PortBusyError,
 )
 
-CLASSES = [one for one in vars(errors).values() if inspect.isclass(one) and issubclass(one, HarnessError)]
+CLASSES = [var for var in vars(errors).values() if inspect.isclass(var) and issubclass(var, HarnessError)]
 
 
 @pytest.mark.parametrize("kind", CLASSES, ids=lambda kind: kind.__name__)

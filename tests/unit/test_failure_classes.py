@@ -58,8 +58,8 @@ BASES = {errors.MissingError}
 
 
 def failures() -> set[type[HarnessError]]:
-    classes = (one for one in vars(errors).values() if inspect.isclass(one))
-    return {one for one in classes if issubclass(one, HarnessError) and one is not HarnessError}
+    classes = (var for var in vars(errors).values() if inspect.isclass(var))
+    return {item for item in classes if issubclass(item, HarnessError) and item is not HarnessError}
 
 
 def test_every_class_has_its_row() -> None:
@@ -67,7 +67,7 @@ def test_every_class_has_its_row() -> None:
 
 
 def test_every_class_is_in_minrpc_errors() -> None:
-    names = {one.__name__ for one in failures()} | {"HarnessError"}
+    names = {failure.__name__ for failure in failures()} | {"HarnessError"}
     package = Path(errors.__file__).parent
     elsewhere = [
         f"{file.name}: {node.name}"

@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Sequence
 from typing import Any, Final
 
-from minrpc.check.run import Checked, Outcome
+from minrpc.check.checking import Checked, CheckOutcome
 from minrpc.reports.document import failure_json
 from minrpc.reports.markdown import table
 from minrpc.timing.units import count, quantity
@@ -21,26 +21,28 @@ _FIRMWARE_HEAD: Final = ("platform", "flash", "RAM", "boot to session", "time", 
 
 def report_text(checked: Sequence[Checked]) -> str:
     """Both tables, and the report of each failure."""
-    rows = [_row(one, outcome) for one in checked for outcome in one.outcomes]
+    rows = [_row(item, outcome) for item in checked for outcome in item.outcomes]
     parts = [table(_HEAD, rows, right=frozenset(range(4, len(_HEAD))))] if rows else []
     parts.append(table(_FIRMWARE_HEAD, map(_firmware_row, checked), right=frozenset({1, 2, 3})))
-    parts += [f"{one.target.name}: {one.failure}" for one in checked if one.failure is not None]
+    parts += [
+        f"{outcome.target.name}: {outcome.failure}" for outcome in checked if outcome.failure is not None
+    ]
     return "\n\n".join(parts)
 
 
 def to_json(checked: Sequence[Checked]) -> dict[str, Any]:
     """All of it; see docs/json.md."""
-    return {"platforms": [_platform_json(one) for one in checked]}
+    return {"platforms": [_platform_json(outcome) for outcome in checked]}
 
 
-def error_text(outcome: Outcome) -> str:
+def error_text(outcome: CheckOutcome) -> str:
     """With its unit."""
     unit = " ULP" if outcome.case.dtype.kind == "f" else ""
     verdict = "" if outcome.case.passes(outcome.error) else " WRONG"
     return f"{outcome.error:.3g}{unit}{verdict}"
 
 
-def _statistics(outcome: Outcome) -> dict[str, float]:
+def _statistics(outcome: CheckOutcome) -> dict[str, float]:
     times = outcome.measurement.seconds_per_call
     return {
         "mean": statistics.fmean(times),
@@ -50,44 +52,48 @@ def _statistics(outcome: Outcome) -> dict[str, float]:
     }
 
 
-def _row(one: Checked, outcome: Outcome) -> tuple[str, ...]:
+def _row(checked: Checked, outcome: CheckOutcome) -> tuple[str, ...]:
     case = outcome.case
     times = [quantity(seconds, "s") for seconds in _statistics(outcome).values()]
-    about = (one.target.name, case.function, str(case.dtype), case.size)
+    about = (checked.target.name, case.function, str(case.dtype), case.size)
     return (*about, error_text(outcome), *times, count(outcome.calls))
 
 
-def _firmware_row(one: Checked) -> tuple[str, ...]:
-    sizes = one.firmware.sizes if one.firmware else None
+def _firmware_row(checked: Checked) -> tuple[str, ...]:
+    sizes = checked.firmware.sizes if checked.firmware else None
     return (
-        one.target.name,
+        checked.target.name,
         count(sizes.flash) if sizes else "",
         count(sizes.ram) if sizes else "",
-        f"{one.boot_s:.2f} s" if one.boot_s is not None else "",
-        one.clock.mode if one.clock else "",
-        "passed" if one.passed else "FAILED",
+        f"{checked.boot_s:.2f} s" if checked.boot_s is not None else "",
+        checked.clock.mode if checked.clock else "",
+        "passed" if checked.passed else "FAILED",
     )
 
 
-def _platform_json(one: Checked) -> dict[str, Any]:
-    document: dict[str, Any] = {"platform": one.target.name, "passed": one.passed, "boot_s": one.boot_s}
-    if one.firmware is not None:
-        sizes = one.firmware.sizes
+def _platform_json(checked: Checked) -> dict[str, Any]:
+    document: dict[str, Any] = {
+        "platform": checked.target.name,
+        "passed": checked.passed,
+        "boot_s": checked.boot_s,
+    }
+    if checked.firmware is not None:
+        sizes = checked.firmware.sizes
         document["firmware"] = {
-            "hash": one.firmware.content_hash,
-            "cached": one.firmware.cached,
-            "build_s": one.firmware.seconds,
+            "hash": checked.firmware.content_hash,
+            "cached": checked.firmware.cached,
+            "build_s": checked.firmware.seconds,
             "flash_bytes": sizes.flash,
             "ram_bytes": sizes.ram,
-            "floating_point": one.firmware.floating_point,
+            "floating_point": checked.firmware.floating_point,
         }
-    document["clock"] = one.clock.to_json() if one.clock else None
-    document["results"] = [_outcome_json(outcome) for outcome in one.outcomes]
-    document["failure"] = failure_json(one.failure) if one.failure else None
+    document["clock"] = checked.clock.to_json() if checked.clock else None
+    document["results"] = [_outcome_json(outcome) for outcome in checked.outcomes]
+    document["failure"] = failure_json(checked.failure) if checked.failure else None
     return document
 
 
-def _outcome_json(outcome: Outcome) -> dict[str, Any]:
+def _outcome_json(outcome: CheckOutcome) -> dict[str, Any]:
     case = outcome.case
     return {
         "function": case.function,

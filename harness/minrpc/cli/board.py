@@ -73,10 +73,10 @@ def _tell(board: Board, name: str, overlay: Path, *, chosen: bool) -> None:
     print(f"  uarts     {uarts_text(board)}")
     if platform.starts == "qemu":
         print(f"  runs in   {platform.qemu}")
-    for one in lacking(platform):
-        if one.name != "board":
-            print(f"  lacks     {one.name}: {one.problem} ({one.command})")
-    other = next((one for one in (*board.uarts, *board.resting) if one != board.console), None)
+    for requirement in lacking(platform):
+        if requirement.name != "board":
+            print(f"  lacks     {requirement.name}: {requirement.problem} ({requirement.command})")
+    other = next((uart for uart in (*board.uarts, *board.resting) if uart != board.console), None)
     if not chosen and other is not None and platform.starts == "board":
         print(f"  link      the console's UART, its text goes over the link; for another write {overlay}:")
         print("\n".join(f"            {line}".rstrip() for line in overlay_text(board, other).splitlines()))

@@ -34,19 +34,22 @@ def main(arguments: argparse.Namespace) -> int:
         raise ConfigurationError("--all is for --clean", next_step="write both to remove everything")
     removed = _clean(0.0 if arguments.all else arguments.days) if arguments.clean else []
     left = entries()
-    used = sum(one.bytes for one in left)
+    used = sum(cache_entry.bytes for cache_entry in left)
     print(f"{cache_home()}: {size_text(used)} of at most {size_text(limit())}")
     if removed:
-        print(f"removed {len(removed)}, {size_text(sum(one.bytes for one in removed))}")
+        print(f"removed {len(removed)}, {size_text(sum(cache_entry.bytes for cache_entry in removed))}")
     if left:
-        rows = [(one.kind, one.path.name, size_text(one.bytes), _age(one)) for one in left]
+        rows = [
+            (cache_entry.kind, cache_entry.path.name, size_text(cache_entry.bytes), _age(cache_entry))
+            for cache_entry in left
+        ]
         print(table(("what", "name", "size", "not used for"), rows, right=frozenset({2, 3})))
     content: dict[str, Any] = {
         "directory": str(cache_home()),
         "used_bytes": used,
         "limit_bytes": limit(),
-        "entries": [_entry(one) for one in left],
-        "removed": [_entry(one) for one in removed],
+        "entries": [_entry(cache_entry) for cache_entry in left],
+        "removed": [_entry(cache_entry) for cache_entry in removed],
     }
     write_json(arguments, content)
     return 0
@@ -54,14 +57,19 @@ def main(arguments: argparse.Namespace) -> int:
 
 def _clean(days: float) -> list[Entry]:
     now = time.time()
-    old = [one for one in entries() if now - one.used >= days * _DAY_S]
-    return [one for one in old if remove(one)] + bound()
+    old = [entry for entry in entries() if now - entry.used >= days * _DAY_S]
+    return [cache_entry for cache_entry in old if remove(cache_entry)] + bound()
 
 
-def _entry(one: Entry) -> dict[str, Any]:
-    return {"kind": one.kind, "name": one.path.name, "size_bytes": one.bytes, "age_s": time.time() - one.used}
+def _entry(entry: Entry) -> dict[str, Any]:
+    return {
+        "kind": entry.kind,
+        "name": entry.path.name,
+        "size_bytes": entry.bytes,
+        "age_s": time.time() - entry.used,
+    }
 
 
-def _age(one: Entry) -> str:
-    days = (time.time() - one.used) / _DAY_S
+def _age(entry: Entry) -> str:
+    days = (time.time() - entry.used) / _DAY_S
     return f"{days:.1f} days" if days >= 1 else f"{days * 24:.1f} h"

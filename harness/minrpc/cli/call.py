@@ -39,7 +39,7 @@ def main(arguments: argparse.Namespace) -> int:
     selection = selected(arguments)
     for target in selection.targets:
         given = to_host(plan)
-        before = [one.copy() if isinstance(one, np.ndarray) else one for one in given]
+        before = [value.copy() if isinstance(value, np.ndarray) else value for value in given]
         with open_device(target) as device, ExitStack() as stack:
             function = load_with(arguments.function, device, sources, stack)[arguments.function]
             with told_if_unfit([arguments.source]):
@@ -48,7 +48,8 @@ def main(arguments: argparse.Namespace) -> int:
         if result is not None:
             print(f"  returned {result!r}")
         names = [
-            one.name or f"argument {index}" for index, one in enumerate(function.function.type.parameters)
+            parameter.name or f"argument {index}"
+            for index, parameter in enumerate(function.function.type.parameters)
         ]
         for name, old, new in zip(names, before, given, strict=True):
             if isinstance(new, np.ndarray) and not np.array_equal(old, new):

@@ -96,21 +96,21 @@ def call_arguments(
             f"what {function} takes is not known here",
             next_step="give each argument with --arg, such as --arg 'float32[1024]' --arg 3",
         )
-    one = Array(_dtype(dtype or DEFAULT_DTYPE), parse_shape(shape or DEFAULT_SHAPE))
-    return [one] * ARRAYS[function]
+    item = Array(_dtype(dtype or DEFAULT_DTYPE), parse_shape(shape or DEFAULT_SHAPE))
+    return [item] * ARRAYS[function]
 
 
 def to_host(arguments: Sequence[Argument]) -> list[npt.NDArray[Any] | int | float]:
     """The arguments themselves: arrays with the same elements each time."""
     rng = np.random.default_rng(_SEED)
-    return [one.host(rng) if isinstance(one, Array) else one for one in arguments]
+    return [argument.host(rng) if isinstance(argument, Array) else argument for argument in arguments]
 
 
 def to_device(device: Device, arguments: Sequence[Argument]) -> list[object]:
     """As `to_host`, the arrays on the device."""
     return [
-        device.array(host, one.dtype) if isinstance(one, Array) else host
-        for one, host in zip(arguments, to_host(arguments), strict=True)
+        device.array(host, argument.dtype) if isinstance(argument, Array) else host
+        for argument, host in zip(arguments, to_host(arguments), strict=True)
     ]
 
 

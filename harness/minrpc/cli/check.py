@@ -7,8 +7,8 @@ import argparse
 from functools import partial
 
 from minrpc.check.cases import cases
+from minrpc.check.checking import Checked, check
 from minrpc.check.report import report_text, to_json
-from minrpc.check.run import Checked, check
 from minrpc.cli.json_output import add_json_option, write_json
 from minrpc.cli.selected import selected
 from minrpc.errors import visible
@@ -32,7 +32,7 @@ def main(arguments: argparse.Namespace) -> int:
     total = Deadline("check", options.total_timeout_s)
     checked = [_check(target, total) for target in selection.targets]
     say(f"\n{report_text(checked)}")
-    passed = all(one.passed for one in checked)
+    passed = all(item.passed for item in checked)
     write_json(arguments, to_json(checked), passed=passed)
     return 0 if passed else 1
 

@@ -43,7 +43,7 @@ def main(arguments: argparse.Namespace) -> int:
     limits = load_limits(arguments.platforms_file)
     comparison = compare(base, head)
     broken = broken_limits(limits, head, base)
-    print(comparison_markdown(comparison, [str(one) for one in broken]), end="")
+    print(comparison_markdown(comparison, [str(limit) for limit in broken]), end="")
     if arguments.plot:
         draw_comparison(comparison, arguments.plot)
     if arguments.fail and not comparison.compared and not comparison.worse(strict=arguments.strict_timing):

@@ -39,7 +39,7 @@ def _actions(parser: argparse.ArgumentParser) -> list[argparse.Action]:
     for action in parser._actions:
         found.append(action)
         if isinstance(action, argparse._SubParsersAction):
-            found += [one for command in action.choices.values() for one in _actions(command)]
+            found += [item for command in action.choices.values() for item in _actions(command)]
     return found
 
 

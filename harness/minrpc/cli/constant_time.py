@@ -125,8 +125,8 @@ def inputs_of(
     ]
     secret = [_place(name, names, function) for name in trials.secret]
     arguments = [
-        host if isinstance(one, Array) else _number(one, parameters, place)
-        for place, (one, host) in enumerate(zip(plan, to_host(plan), strict=True))
+        host if isinstance(item, Array) else _number(item, parameters, place)
+        for place, (item, host) in enumerate(zip(plan, to_host(plan), strict=True))
     ]
     given = _read(trials.values, names, function) if trials.values else {}
     rows = _own(arguments, {place: value for place, value in given.items() if place in secret}, names)

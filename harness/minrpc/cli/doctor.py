@@ -35,13 +35,18 @@ def main(arguments: argparse.Namespace) -> int:
     """Show everything; 0 when every default platform, or each that was named, can run here, else 1."""
     known = load_platforms(arguments.platforms_file)
     named = [find_platform(known, name) for name in split_names(arguments.platform)]
-    platforms = named or [one for one in known.values() if one.starts != "board"]
+    platforms = named or [item for item in known.values() if item.starts != "board"]
     needs = {platform.name: requirements(platform) for platform in platforms}
     print(_about())
     print(f"\n{_table(platforms, needs)}\n")
     print(_advice(needs))
-    defaults = [one for platform in platforms if named or platform.default for one in needs[platform.name]]
-    passed = not any(one.missing for one in defaults)
+    defaults = [
+        requirement
+        for platform in platforms
+        if named or platform.default
+        for requirement in needs[platform.name]
+    ]
+    passed = not any(default.missing for default in defaults)
     write_json(arguments, _content(needs), passed=passed)
     return 0 if passed else 1
 
@@ -52,7 +57,10 @@ def _content(needs: Mapping[str, list[Requirement]]) -> dict[str, Any]:
         "packages": {"python": machine.python_version(), **{name: _version(name) for name in _PACKAGES}},
         "cache": _cache_json(),
         "platforms": [
-            {"platform": name, "needs": [asdict(one) | {"missing": one.missing} for one in needed]}
+            {
+                "platform": name,
+                "needs": [asdict(package) | {"missing": package.missing} for package in needed],
+            }
             for name, needed in needs.items()
         ],
     }
@@ -110,9 +118,9 @@ def _table(platforms: Iterable[Platform], needs: dict[str, list[Requirement]]) -
 def _advice(needs: dict[str, list[Requirement]]) -> str:
     commands: dict[str, list[str]] = {}
     for name, needed in needs.items():
-        for one in needed:
-            if one.missing and name not in commands.setdefault(one.command, []):
-                commands[one.command].append(name)
+        for package in needed:
+            if package.missing and name not in commands.setdefault(package.command, []):
+                commands[package.command].append(name)
     if not commands:
         return "nothing is missing"
     lines = ["to get what is missing:"]

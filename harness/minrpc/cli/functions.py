@@ -35,11 +35,11 @@ def main(arguments: argparse.Namespace) -> int:
         compiler = " ".join([Path(toolset.compiler).name, *sources.flags])
         print(f"{sources.name} on {target.name}: {compiler}")
         print(f"  {'code':>7} {'stack':>7}")
-        for name, one in compiled.functions.items():
-            size, stack = sizes.get(one.symbol, 0), compiled.stack_use.get(name)
-            why = f"    can't be called: {one.unsupported}" if one.unsupported else ""
-            print(f"  {size:>7} {'?' if stack is None else stack:>7}  {one.prototype}{why}")
-            known = {"name": name, "prototype": one.prototype, "code_bytes": size, "stack_bytes": stack}
-            shown.append({"platform": target.name, **known, "unsupported": one.unsupported})
+        for name, function in compiled.functions.items():
+            size, stack = sizes.get(function.symbol, 0), compiled.stack_use.get(name)
+            why = f"    can't be called: {function.unsupported}" if function.unsupported else ""
+            print(f"  {size:>7} {'?' if stack is None else stack:>7}  {function.prototype}{why}")
+            known = {"name": name, "prototype": function.prototype, "code_bytes": size, "stack_bytes": stack}
+            shown.append({"platform": target.name, **known, "unsupported": function.unsupported})
     write_json(arguments, {"functions": shown})
     return 0

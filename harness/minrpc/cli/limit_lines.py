@@ -23,16 +23,16 @@ def tell_limits(
     unchecked: those of growth that have no base, likewise.
     """
     if idle:
-        print(f"minrpc: nothing was measured for {', '.join(one.key for one in idle)}", file=stream)
+        print(f"minrpc: nothing was measured for {', '.join(limit.key for limit in idle)}", file=stream)
     if unchecked:
-        names = ", ".join(one.key for one in unchecked)
+        names = ", ".join(limit.key for limit in unchecked)
         print(f"minrpc: not checked, as there is no base to compare with: {names}", file=stream)
     inside = os.environ.get("GITHUB_ACTIONS") == "true"
-    for one in broken:
-        text = str(one)
+    for limit in broken:
+        text = str(limit)
         if inside:
             for letter, code in _ESCAPES.items():
                 text = text.replace(letter, code)
-            print(f"::error title={one.limit.key}::{text}", file=stream)
+            print(f"::error title={limit.limit.key}::{text}", file=stream)
         else:
             print(f"minrpc: over the limit: {text}", file=stream)

@@ -84,14 +84,14 @@ def main(arguments: argparse.Namespace) -> int:
         _begins("compute", "what to compare with, by TVM on this machine")
     expected = model.on_host(inputs)
     ran = [_run(model, target, arguments, total, inputs, expected) for target in selection.targets]
-    found = [one for _, one in ran]
+    found = [model_run for _, model_run in ran]
     if len(found) > 1:
         print(_side_by_side(found))
     if arguments.plot:
         from minrpc.tvm.code.picture import draw_runs
 
-        draw_runs({one["platform"]: run for run, one in ran}, arguments.plot)
-    passed = all(one["passed"] for one in found)
+        draw_runs({model_run["platform"]: run for run, model_run in ran}, arguments.plot)
+    passed = all(item["passed"] for item in found)
     write_json(arguments, {"models": found}, passed=passed)
     return 0 if passed else 1
 
@@ -149,11 +149,11 @@ def _run(
             run = loaded.measure(inputs, repeat=arguments.repeat, counters=counters)
         info = device.info()
     found = {name: difference(run.outputs[name], expected[name]) for name in expected}
-    passed = all(one.right for one in found.values())
+    passed = all(item.right for item in found.values())
     for name in run.outputs if not found else ():
         print(f"  {name:<8} not compared: TVM of today can't run what this is from")
-    for name, one in found.items():
-        print(f"  {name:<8} {one}")
+    for name, item in found.items():
+        print(f"  {name:<8} {item}")
     print(
         f"  time     {quantity(run.whole.clock.seconds(run.cycles), 's')} a run, {count(run.cycles)} cycles"
     )
@@ -166,7 +166,7 @@ def _run(
     print()
     print(_operators(run))
     print()
-    return run, _as_json(target, run, {name: one.error for name, one in found.items()}, passed) | {
+    return run, _as_json(target, run, {name: item.error for name, item in found.items()}, passed) | {
         "arena_peak_bytes": info.arena_peak,
         "stack_peak_bytes": info.stack_peak or None,
         "weights_in": arguments.weights,
@@ -178,18 +178,18 @@ def _operators(run: ModelRun) -> str:
     lines = []
     for function, numbers in run.by_function().items():
         calls = [run.operators[number] for number in numbers]
-        sums = (sum(one.measurement.counter_per_call(name) for one in calls) for name in counters)
+        sums = (sum(call.measurement.counter_per_call(name) for call in calls) for name in counters)
         lines.append(
             (
                 ", ".join(map(str, numbers)),
                 function,
                 str(len(calls)),
-                f"{sum(one.cycles for one in calls):,.0f}",
+                f"{sum(call.cycles for call in calls):,.0f}",
                 f"{sum(map(run.share, calls)):.1%}",
-                *(f"{one:,.0f}" for one in sums),
+                *(f"{size:,.0f}" for size in sums),
             )
         )
-    covered = sum(one.cycles for one in run.operators)
+    covered = sum(operator.cycles for operator in run.operators)
     whole = (f"{run.whole.counter_per_call(name):,.0f}" for name in counters)
     blank = [""] * len(counters)
 
@@ -209,16 +209,16 @@ def _side_by_side(found: list[dict[str, Any]]) -> str:
     def cells(cycles: list[float]) -> list[str]:
         each = zip(found, cycles, strict=True)
         return [
-            quantity(number * one["run_s"] / one["run_cycles"] if number else 0.0, "s")
-            for one, number in each
+            quantity(number * item["run_s"] / item["run_cycles"] if number else 0.0, "s")
+            for item, number in each
         ]
 
     lines = []
     for number, operator in enumerate(found[0]["operators"]):
-        cycles = [one["operators"][number]["run_cycles"] for one in found]
+        cycles = [item["operators"][number]["run_cycles"] for item in found]
         lines.append((str(number), operator["function"], *cells(cycles)))
-    lines.append(("", "a run", *cells([one["run_cycles"] for one in found])))
-    header = ("#", "operator", *(one["platform"] for one in found))
+    lines.append(("", "a run", *cells([item["run_cycles"] for item in found])))
+    header = ("#", "operator", *(item["platform"] for item in found))
     return table(header, lines, set(range(len(header))) - {1})
 
 
@@ -240,11 +240,13 @@ def _as_json(target: Target, run: ModelRun, errors: dict[str, float | None], pas
         "io_bytes": run.io_bytes,
         "operators": [
             {
-                "function": one.function,
-                "calls": len(functions[one.function]),
-                "run_cycles": one.cycles,
-                "counters": {name: one.measurement.counter_per_call(name) for name in run.whole.counters},
+                "function": operator.function,
+                "calls": len(functions[operator.function]),
+                "run_cycles": operator.cycles,
+                "counters": {
+                    name: operator.measurement.counter_per_call(name) for name in run.whole.counters
+                },
             }
-            for one in run.operators
+            for operator in run.operators
         ],
     }

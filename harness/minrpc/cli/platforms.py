@@ -23,7 +23,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     """Show the list; always 0."""
     platforms = load_platforms(arguments.platforms_file)
-    lacks = {name: [] if one.starts == "board" else lacking(one) for name, one in platforms.items()}
+    lacks = {
+        name: [] if platform.starts == "board" else lacking(platform) for name, platform in platforms.items()
+    }
     width = max(map(len, platforms))
     print(f"  {'platform':<{width}}  runs here  what it is")
     for name, platform in platforms.items():
@@ -32,7 +34,9 @@ def main(arguments: argparse.Namespace) -> int:
         head = f"{mark} {name:<{width}}  {_here(platform, lacks[name]):<9}"
         print(beside(head, about, column=len(head) + 2))
     print("\n* used where no platform is named. `minrpc doctor` says how to get what lacks.")
-    write_json(arguments, {"platforms": [_entry(one, lacks[name]) for name, one in platforms.items()]})
+    write_json(
+        arguments, {"platforms": [_entry(platform, lacks[name]) for name, platform in platforms.items()]}
+    )
     return 0
 
 
@@ -40,7 +44,7 @@ def _entry(platform: Platform, lacks: list[Requirement]) -> dict[str, Any]:
     """Its fields, whether it can run here, and what is missing."""
     fields = asdict(platform)
     fields |= dict(fields.pop("device_options"))
-    return {**fields, "here": not lacks, "lacks": [asdict(one) for one in lacks]}
+    return {**fields, "here": not lacks, "lacks": [asdict(requirement) for requirement in lacks]}
 
 
 def _here(platform: Platform, lacks: list[Requirement]) -> str:

@@ -63,7 +63,9 @@ def main(arguments: argparse.Namespace) -> int:
     for file in filter(None, files):
         check_writable(file)
     selection = select(options)
-    target = _only([one for one in selection.targets if one.platform.starts == "qemu"], options.platforms)
+    target = _only(
+        [target for target in selection.targets if target.platform.starts == "qemu"], options.platforms
+    )
     target = target.changed(cmake_options=arguments.cmake_option)
     print(f"{target.name}: firmware", file=sys.stderr, flush=True)
     firmware = build(target)
@@ -157,10 +159,13 @@ def _lines_of(firmware: Firmware, name: str) -> list[str]:
 
 def _annotated(profile: Profile, name: str, firmware: Firmware) -> Iterator[str]:
     """The source lines from the function's first to its last, each with what was executed for it."""
-    functions = [*profile.image.functions, *(one for code in profile.image.loaded for one in code.functions)]
-    function = next((one for one in functions if one.name == name), None)
+    functions = [
+        *profile.image.functions,
+        *(function for code in profile.image.loaded for function in code.functions),
+    ]
+    function = next((function for function in functions if function.name == name), None)
     if function is None:
-        step = did_you_mean(name, (one.name for one in functions)) or "take a function of the table"
+        step = did_you_mean(name, (function.name for function in functions)) or "take a function of the table"
         raise ConfigurationError(f"the program has no function {name}", next_step=step)
     found = [profile.image.line_at(address) for address in range(function.start, function.end)]
     own = [line for line in found if line]

@@ -38,22 +38,22 @@ from minrpc.publish.html_page import html_page
 from minrpc.publish.limits import broken_limits, idle_limits, unchecked_limits
 from minrpc.publish.markdown_page import markdown_page
 from minrpc.publish.provenance import about_here, code_compiler, firmware_record, platform_facts
-from minrpc.publish.run import CallProfile, PlatformPart, Run, run_of
+from minrpc.publish.run_record import CallProfile, PlatformPart, RunRecord, run_of
 from minrpc.running import all_counters, start
 from minrpc.sizes import program_sizes
 from minrpc.targets import Target
 from minrpc.targets.limits import load_limits
 from minrpc.targets.options import add_device_options, options_from
-from minrpc.timing.record import Record
+from minrpc.timing.record import TimingRecord
 
 _LINES: Final = 40
 
 
-def _html(run: Run) -> str:
+def _html(run: RunRecord) -> str:
     return html_page(run, datetime.now(UTC).isoformat(" ", timespec="seconds"))
 
 
-_WRITERS: Final[MappingProxyType[str, Callable[[Run], str]]] = MappingProxyType(
+_WRITERS: Final[MappingProxyType[str, Callable[[RunRecord], str]]] = MappingProxyType(
     {
         "html": _html,
         "markdown": markdown_page,
@@ -117,10 +117,10 @@ def main(arguments: argparse.Namespace) -> int:
     return 1 if broken else 0
 
 
-def _read(arguments: argparse.Namespace) -> Run:
+def _read(arguments: argparse.Namespace) -> RunRecord:
     runs = [_run_in(file) for file in arguments.kept]
-    parts = {one.platform: one for run in runs for one in run.platforms}
-    return Run(
+    parts = {platform.platform: platform for run in runs for platform in run.platforms}
+    return RunRecord(
         title=arguments.title or runs[0].title,
         about={name: text for run in runs for name, text in run.about.items()},
         records=[record for run in runs for record in run.records],
@@ -129,7 +129,7 @@ def _read(arguments: argparse.Namespace) -> Run:
     )
 
 
-def _run_in(file: Path) -> Run:
+def _run_in(file: Path) -> RunRecord:
     try:
         return run_of(file.read_text(encoding="utf-8"))
     except OSError as error:
@@ -140,7 +140,7 @@ def _run_in(file: Path) -> Run:
         raise ConfigurationError(f"{file} holds no run: {error}", next_step="name another file") from error
 
 
-def _measured(arguments: argparse.Namespace) -> Run:
+def _measured(arguments: argparse.Namespace) -> RunRecord:
     plan = call_arguments(arguments.function, arguments.arg, arguments.shape, arguments.dtype)
     if arguments.number < 1 or arguments.repeat < 1:
         raise ConfigurationError("--number and --repeat are at least 1", next_step="leave them out")
@@ -151,7 +151,7 @@ def _measured(arguments: argparse.Namespace) -> Run:
         _measure(arguments, target.changed(cmake_options=arguments.cmake_option), plan, total)
         for target in selection.targets
     ]
-    return Run(
+    return RunRecord(
         title=arguments.title or done[0][0].call,
         about=about_here(),
         records=[record for record, _ in done],
@@ -161,7 +161,7 @@ def _measured(arguments: argparse.Namespace) -> Run:
 
 def _measure(
     arguments: argparse.Namespace, target: Target, plan: Sequence[Argument], total: Deadline
-) -> tuple[Record, PlatformPart | None]:
+) -> tuple[TimingRecord, PlatformPart | None]:
     """The measurement on one target, its profile where that can be had, and what its firmware takes."""
     firmware = build(target) if target.serial_port is None else None
     counts = target.platform.starts == "qemu" and firmware is not None
@@ -189,7 +189,7 @@ def _measure(
             measurement = measurer(*given)
         profile = profile_call(library, counters, arguments.function, given) if counters else None
         firmware = running.firmware
-    record = Record(
+    record = TimingRecord(
         platform=target.name,
         arguments=tuple(map(str, plan)),
         measurement=measurement,
@@ -202,7 +202,7 @@ def _measure(
     return record, _part(firmware, record, profile) if firmware else None
 
 
-def _part(firmware: Firmware, record: Record, profile: Profile | None) -> PlatformPart:
+def _part(firmware: Firmware, record: TimingRecord, profile: Profile | None) -> PlatformPart:
     sizes = program_sizes(firmware.elf)
     clock = str(record.measurement.clock)
     return PlatformPart(
@@ -227,7 +227,7 @@ def _lines(firmware: Firmware, profile: Profile) -> list[tuple[str, str, int]]:
     rest = sum(count for _, count in found[_LINES:])
     calling = profile.total - sum(profile.called_lines.values())
     more = [(f"{len(found) - _LINES} more", "", rest), (CALLING, "", calling)]
-    return lines + [one for one in more if one[2]]
+    return lines + [page for page in more if page[2]]
 
 
 def _place(line: Line | None) -> str:

@@ -28,10 +28,10 @@ from minrpc.targets.options import add_device_options
 
 _TOP: Final = 20
 _KEYS: Final = {
-    "component": lambda one: one.component,
-    "file": lambda one: one.file,
-    "symbol": lambda one: one.symbol,
-    "section": lambda one: one.section,
+    "component": lambda item: item.component,
+    "file": lambda item: item.file,
+    "symbol": lambda item: item.symbol,
+    "section": lambda item: item.section,
 }
 
 
@@ -113,8 +113,14 @@ def _text(name: str, sizes: ProgramSizes, tables: list[str], top: int) -> Iterat
     yield f"{name}: flash {sizes.flash:,} bytes, RAM {sizes.ram:,} bytes"
     yield ""
     rows = [
-        [f"{one.address:#x}", f"{one.loaded_at:#x}", one.access, f"{one.size:,}", f"{one.stored:,}"]
-        for one in sizes.regions
+        [
+            f"{region.address:#x}",
+            f"{region.loaded_at:#x}",
+            region.access,
+            f"{region.size:,}",
+            f"{region.stored:,}",
+        ]
+        for region in sizes.regions
     ]
     yield table(["load segment", "kept at", "access", "in memory", "in flash"], rows, right=(3, 4))
     for by in tables:
@@ -152,25 +158,25 @@ def _json(name: str, sizes: ProgramSizes) -> dict[str, Any]:
         "ram_bytes": sizes.ram,
         "segments": [
             {
-                "address": one.address,
-                "loaded_at": one.loaded_at,
-                "access": one.access,
-                "size_bytes": one.size,
-                "stored_bytes": one.stored,
+                "address": region.address,
+                "loaded_at": region.loaded_at,
+                "access": region.access,
+                "size_bytes": region.size,
+                "stored_bytes": region.stored,
             }
-            for one in sizes.regions
+            for region in sizes.regions
         ],
-        "pieces": [_piece(one) for one in sizes.pieces],
+        "pieces": [_piece(piece) for piece in sizes.pieces],
     }
 
 
-def _piece(one: Piece) -> dict[str, Any]:
+def _piece(piece: Piece) -> dict[str, Any]:
     return {
-        "memory": one.memory,
-        "section": one.section,
-        "address": one.address,
-        "size_bytes": one.size,
-        "component": one.component,
-        "file": one.file,
-        "symbol": one.symbol,
+        "memory": piece.memory,
+        "section": piece.section,
+        "address": piece.address,
+        "size_bytes": piece.size,
+        "component": piece.component,
+        "file": piece.file,
+        "symbol": piece.symbol,
     }

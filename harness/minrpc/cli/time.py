@@ -39,7 +39,7 @@ from minrpc.targets import Target
 from minrpc.targets.options import add_device_options, options_from, split_names
 from minrpc.timing import Measurement, samples_needed
 from minrpc.timing.plot import draw_samples
-from minrpc.timing.record import Record, content
+from minrpc.timing.record import TimingRecord, content
 from minrpc.timing.side_by_side import side_by_side
 from minrpc.timing.text import record_text
 from minrpc.timing.units import parse_percent
@@ -96,7 +96,7 @@ def main(arguments: argparse.Namespace) -> int:
             "--secret and --inputs are for --constant-time", next_step="add --constant-time"
         )
     if arguments.constant_time:
-        targets = [one.changed(cmake_options=arguments.cmake_option) for one in selection.targets]
+        targets = [target.changed(cmake_options=arguments.cmake_option) for target in selection.targets]
         return max([_constant_time(arguments, target, plan, total) for target in targets])
     runs = [Run(arguments, target, plan, precision, total) for target in selection.targets]
     try:
@@ -159,8 +159,8 @@ class Run:
         self._plan = plan
         self._precision = precision
         self._total = total
-        self.record: Record | None = None
-        self.shown: Record | None = None
+        self.record: TimingRecord | None = None
+        self.shown: TimingRecord | None = None
         self._code: Mapping[str, int] = {}
         self._compiler = Compiler("", "")
         self._function_bytes = 0
@@ -246,10 +246,10 @@ class Run:
             draw_samples(self.shown, self._given.plot)
         return max(self._unreached(measurement), self._out_of_bounds(measurement))
 
-    def _record(self, measurement: Measurement, firmware: Firmware | None) -> Record:
-        return Record(
+    def _record(self, measurement: Measurement, firmware: Firmware | None) -> TimingRecord:
+        return TimingRecord(
             platform=self._target.name,
-            arguments=tuple(str(one) for one in self._plan),
+            arguments=tuple(str(item) for item in self._plan),
             measurement=measurement,
             firmware=firmware_record(firmware, symbols=bool(self._given.json)) if firmware else None,
             code=self._code,
@@ -271,7 +271,9 @@ class Run:
     def _out_of_bounds(self, measurement: Measurement) -> int:
         bounds = self._target.platform.time_bounds
         seconds = measurement.clock.seconds(measurement.summary.median)
-        broken = [one for one in bounds if one.function == measurement.name and not one.holds(seconds)]
+        broken = [
+            bound for bound in bounds if bound.function == measurement.name and not bound.holds(seconds)
+        ]
         for bound in broken:
             say(f"minrpc: {measurement.name} took {seconds:.3g} s, outside {bound} of {self._target.name}")
         return 1 if broken and self._given.strict_timing else 0

@@ -8,10 +8,10 @@ from pathlib import Path
 from minrpc.errors import ConfigurationError
 from minrpc.host.files import change_whole, unwritable
 from minrpc.timing import record
-from minrpc.timing.record import Record, merged
+from minrpc.timing.record import TimingRecord, merged
 
 
-def read_records(path: Path, *others: str, missing: list[Record] | None = None) -> list[Record]:
+def read_records(path: Path, *others: str, missing: list[TimingRecord] | None = None) -> list[TimingRecord]:
     """What is in the file, or `missing` when there is none or it is empty. Raises ConfigurationError with the
     reason.
 
@@ -33,7 +33,7 @@ def read_records(path: Path, *others: str, missing: list[Record] | None = None) 
         raise _not_ours(path, error) from error
 
 
-def add_record(path: Path, new: Record) -> None:
+def add_record(path: Path, new: TimingRecord) -> None:
     """Put one in the place of what it measured before; what others write meanwhile stays.
 
     Raises ConfigurationError with the reason.

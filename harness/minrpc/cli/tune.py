@@ -26,7 +26,7 @@ from minrpc.targets.options import add_device_options
 from minrpc.targets.target import UNKNOWN_BOARD
 from minrpc.tuning.candidates import (
     COMPILE_TIMEOUT_S,
-    Result,
+    CandidateResult,
     Space,
     best,
     pareto,
@@ -40,7 +40,7 @@ from minrpc.tuning.strategies import STRATEGIES
 
 if TYPE_CHECKING:
     from minrpc.tuning.kernel import Check, Kernel
-    from minrpc.tuning.run import Workers
+    from minrpc.tuning.tune import Workers
 
 # As shells have it for a program that SIGINT ended.
 _STOPPED: Final = 130
@@ -271,7 +271,7 @@ def _tune(
     firmware = _firmware(target)
     with ExitStack() as stack:
         file = path and stack.enter_context(ResultsFile(path, target.name, space, identity(kernel, firmware)))
-        results = {one.candidate.number: one for one in (file.earlier if file else ())}
+        results = {item.candidate.number: item for item in (file.earlier if file else ())}
         stopped = _try_all(kernel, space, firmware, ports, arguments, results, file)
     found = list(results.values())
     if arguments.t4 is not None:
@@ -291,12 +291,12 @@ def _try_all(
     firmware: Firmware,
     ports: Sequence[str],
     arguments: argparse.Namespace,
-    results: dict[int, Result],
+    results: dict[int, CandidateResult],
     file: ResultsFile | None,
 ) -> bool:
     """Add what comes of each to `results` and the file; whether Ctrl-C has stopped it."""
     from minrpc.tuning.judging import CANDIDATE_TIMEOUT_S
-    from minrpc.tuning.run import tune
+    from minrpc.tuning.tune import tune
 
     target = firmware.target
     budget: int | None = arguments.budget
@@ -339,22 +339,22 @@ def _dask(address: str, kernel: Kernel, target: Target) -> AbstractContextManage
     return DaskWorkers(address, kernel, target)
 
 
-def _number(result: Result) -> int:
+def _number(result: CandidateResult) -> int:
     return result.candidate.number
 
 
-def _progress(result: Result, results: Sequence[Result], total: int) -> None:
+def _progress(result: CandidateResult, results: Sequence[CandidateResult], total: int) -> None:
     leader = best(results)
     told = f"{result.cycles:,.0f} cycles" if result.valid else f"{result.outcome}: {result.reason}"
     so_far = f"best {leader.cycles:,.0f}" if leader else "none right yet"
     print(f"  {len(results):>5}/{total}  {result.candidate}  {told}  ({so_far})", flush=True)
 
 
-def _summary(results: Sequence[Result]) -> int:
+def _summary(results: Sequence[CandidateResult]) -> int:
     invalid: dict[str, int] = {}
-    for one in results:
-        if not one.valid:
-            invalid[one.outcome] = invalid.get(one.outcome, 0) + 1
+    for result in results:
+        if not result.valid:
+            invalid[result.outcome] = invalid.get(result.outcome, 0) + 1
     valid = len(results) - sum(invalid.values())
     counted = "".join(f", {count} {name}" for name, count in sorted(invalid.items()))
     print(f"{len(results)} tried: {valid} right{counted}")
@@ -365,8 +365,8 @@ def _summary(results: Sequence[Result]) -> int:
     print("Not beaten in cycles, code and stack at once:")
     print()
     lines = [
-        (str(one.candidate), f"{one.cycles:,.0f}", f"{one.code_bytes:,}", f"{one.stack_bytes:,}")
-        for one in front
+        (str(result.candidate), f"{result.cycles:,.0f}", f"{result.code_bytes:,}", f"{result.stack_bytes:,}")
+        for result in front
     ]
     print(table(("candidate", "cycles", "code bytes", "stack bytes"), lines, {1, 2, 3}))
     return 0

@@ -61,7 +61,7 @@ class Counted:
         source = rpc.link.owner.counters
         outside = tuple(source.names) if source else ()
         every = device_counters(rpc)
-        own = {one.name: one.bits for one in every.values() if one.name not in PEAKS}
+        own = {counter.name: counter.bits for counter in every.values() if counter.name not in PEAKS}
         wanted = [*outside, *(name for name, bits in own.items() if bits)] if names == "all" else names
         _check_refused(wanted, source)
         wanted = _with_both_ends(wanted, outside)
@@ -209,8 +209,8 @@ class Measurer:
             self._in_groups(half, args, self._evaluator(half)) for half in (names[:middle], names[middle:])
         )
         samples = [
-            replace(one, columns={**one.columns, **other.columns})
-            for one, other in zip(first.samples, then.samples, strict=True)
+            replace(sample, columns={**sample.columns, **other.columns})
+            for sample, other in zip(first.samples, then.samples, strict=True)
         ]
         groups = (
             *(first.groups or (tuple(names[:middle]),)),
@@ -227,8 +227,10 @@ class Measurer:
         stack = max(0, min(seen["stack_bytes"]) - self._empty_stack()) if "stack_bytes" in seen else None
         arena, heap = (max(seen[name]) if name in seen else None for name in ("arena_bytes", "heap_bytes"))
         samples = [
-            replace(one, columns={name: value for name, value in one.columns.items() if name not in peaks})
-            for one in measured.samples
+            replace(
+                sample, columns={name: value for name, value in sample.columns.items() if name not in peaks}
+            )
+            for sample in measured.samples
         ]
         return replace(measured, samples=tuple(samples), memory=MemoryUse(stack, arena, heap))
 

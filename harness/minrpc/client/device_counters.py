@@ -29,7 +29,7 @@ def device_counters(rpc: RpcClient) -> Mapping[str, DeviceCounter]:
         answer = rpc.call(handle, (), "list the counters") if handle else b""
         if not isinstance(answer, bytes):
             raise DialectError(f"{LIST} gave {answer!r} instead of a list")
-        facts.counters = {one.name: one for one in _parsed(answer)}
+        facts.counters = {counter.name: counter for counter in _parsed(answer)}
     return facts.counters
 
 

@@ -44,7 +44,7 @@ class DeviceCounter(NamedTuple):
     bits: int
 
 
-class Region(NamedTuple):
+class MemoryRegion(NamedTuple):
     """Memory of the device.
 
     kind: "arena" (arrays, and all that a session makes), "read_only" (constants that may be named as arrays),
@@ -93,7 +93,7 @@ class DeviceInfo:
     stack_size: int
     stack_peak: int
     clock: ClockReading
-    regions: tuple[Region, ...] = ()
+    regions: tuple[MemoryRegion, ...] = ()
     options: frozenset[str] = frozenset()
     build_id: str = ""
 
@@ -145,6 +145,6 @@ def _shown(value: object) -> object:
     return "unknown" if value == "" else value
 
 
-def _region(answer: bytes, at: int) -> Region:
+def _region(answer: bytes, at: int) -> MemoryRegion:
     base, size, kind = _REGION.unpack_from(answer, at)
-    return Region(_REGION_KINDS.get(kind, f"kind {kind}"), base, size)
+    return MemoryRegion(_REGION_KINDS.get(kind, f"kind {kind}"), base, size)

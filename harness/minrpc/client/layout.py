@@ -6,13 +6,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
 
-from minrpc.client.info import DeviceInfo, Region
+from minrpc.client.info import DeviceInfo, MemoryRegion
 from minrpc.errors import ConfigurationError
 
 LAYOUT: Final = "minrpc.layout"
 STAGE: Final = "lay out the memory"
 
-Where = int | tuple[int, int] | Region
+Where = int | tuple[int, int] | MemoryRegion
 """A size in bytes, at the usual place; or an address and a size."""
 
 How = Literal["session", "new session", "restart"]
@@ -21,7 +21,7 @@ How = Literal["session", "new session", "restart"]
 _ALIGNMENT: Final = 64
 
 
-class Places(NamedTuple):
+class LayoutRequest(NamedTuple):
     """Addresses and sizes in bytes; code has size 0 where the firmware's own choice stands."""
 
     arena_at: int
@@ -40,8 +40,8 @@ class Layout:
     why: the reason for a new session or a restart; "" for "session".
     """
 
-    arena: Region
-    code: Region | None
+    arena: MemoryRegion
+    code: MemoryRegion | None
     how: How
     why: str = ""
 
@@ -59,18 +59,18 @@ class Layout:
 def told_memory(info: DeviceInfo) -> list[str]:
     """The device's memory, one line per region."""
     of = {"memory": "arrays", "code_memory": "code"}
-    return [f"for {of[one.kind]}: {_shown(one)}" for one in info.regions if one.kind in of]
+    return [f"for {of[region.kind]}: {_shown(region)}" for region in info.regions if region.kind in of]
 
 
-def home(info: DeviceInfo, name: str) -> Region:
+def home(info: DeviceInfo, name: str) -> MemoryRegion:
     """The memory that holds the firmware's arrays. Raises ConfigurationError if it reports none."""
-    found = next((one for one in info.regions if one.kind == "memory"), None)
+    found = next((region for region in info.regions if region.kind == "memory"), None)
     if found is None:
         raise no_layout(name)
     return found
 
 
-def places_of(info: DeviceInfo, name: str, arena: Where | None, code: Where | None) -> Places:
+def places_of(info: DeviceInfo, name: str, arena: Where | None, code: Where | None) -> LayoutRequest:
     """The places as numbers; the firmware's own where not given.
 
     Bytes of the arena lie at the beginning of its memory; bytes of code at the end of that, or where the
@@ -80,8 +80,10 @@ def places_of(info: DeviceInfo, name: str, arena: Where | None, code: Where | No
     """
     memory = home(info, name)
     arena_at, arena_size = _place(arena, "arena", memory.base)
-    holding = next((one for one in info.regions if one.kind == "memory" and _has(one, arena_at)), memory)
-    of_code = next((one for one in info.regions if one.kind == "code_memory"), None)
+    holding = next(
+        (region for region in info.regions if region.kind == "memory" and _has(region, arena_at)), memory
+    )
+    of_code = next((region for region in info.regions if region.kind == "code_memory"), None)
     code_at, code_size = _place(code, "code", 0)
     if code_size and not code_at:
         if of_code is not None:
@@ -91,14 +93,14 @@ def places_of(info: DeviceInfo, name: str, arena: Where | None, code: Where | No
     if arena is None:
         end = code_at if code_size and _has(memory, code_at) else memory.base + memory.size
         arena_size = end - memory.base
-    return Places(arena_at, arena_size, code_at, code_size)
+    return LayoutRequest(arena_at, arena_size, code_at, code_size)
 
 
 def _place(where: Where | None, name: str, base: int) -> tuple[int, int]:
     if where is None:
         return base, 0
     match where:
-        case Region(_, at, size):
+        case MemoryRegion(_, at, size):
             return at, size
         case (int() as at, int() as size):
             pass
@@ -111,11 +113,11 @@ def _place(where: Where | None, name: str, base: int) -> tuple[int, int]:
     return at, size
 
 
-def _has(region: Region, address: int) -> bool:
+def _has(region: MemoryRegion, address: int) -> bool:
     return region.base <= address < region.base + region.size
 
 
-def _shown(region: Region) -> str:
+def _shown(region: MemoryRegion) -> str:
     return f"{region.base:#x}+{region.size:,}"
 
 

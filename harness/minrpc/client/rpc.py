@@ -17,7 +17,7 @@ from weakref import WeakSet
 
 from minrpc.client.direct import Direct
 from minrpc.client.info import DeviceCounter, DeviceInfo
-from minrpc.client.layout import LAYOUT, STAGE, Places, no_layout, told_memory
+from minrpc.client.layout import LAYOUT, STAGE, LayoutRequest, no_layout, told_memory
 from minrpc.client.link import SessionLink
 from minrpc.errors import (
     ConfigurationError,
@@ -123,7 +123,7 @@ class RpcClient:
         self.call_timeout_s = call_timeout_s
         self._session_timeout_s = session_timeout_s
         self.resend = resend
-        self.layout: Places | None = None
+        self.layout: LayoutRequest | None = None
         self.live: WeakSet[Live] = WeakSet()
         self._unused: deque[tuple[int, Syscall]] = deque()
 
@@ -213,7 +213,7 @@ class RpcClient:
                 next_step="device.relayout() gives the firmware's own layout",
             )
 
-    def lay_out(self, places: Places) -> bool:
+    def lay_out(self, places: LayoutRequest) -> bool:
         """Lay out the device's memory by `places`; False, with no change, if live blocks are in the way.
 
         Raises ConfigurationError if the device has no such memory, or can't change its layout.

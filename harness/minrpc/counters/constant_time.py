@@ -41,7 +41,7 @@ _WORD: Final = np.arange(8)
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class TraceDifference:
     """Where the run of input number `index` parted from that of the first.
 
     what: "path", other instructions were executed, or "addresses", the same ones accessed other memory.
@@ -77,7 +77,7 @@ class ConstantTime:
     function: str
     inputs: int
     steps: int
-    differences: tuple[Difference, ...]
+    differences: tuple[TraceDifference, ...]
     masked: bool = True
     tried: str = ""
     variable_time: tuple[str, ...] = ()
@@ -98,7 +98,10 @@ class ConstantTime:
                 head,
                 *(f"  {text}" for text in _by_place(self.differences)),
                 *([f"  {self.tried}"] if self.tried else []),
-                *(f"  warning: {one}: its own time may depend on its operands" for one in self.variable_time),
+                *(
+                    f"  warning: {instruction}: its own time may depend on its operands"
+                    for instruction in self.variable_time
+                ),
             ]
         )
 
@@ -134,7 +137,7 @@ def check_constant_time(
     before = counters.in_windows()
     first = tracer.trace(given[0])
     found = [_compared(tracer, index, first, given[0], other) for index, other in enumerate(given[1:], 1)]
-    differences = tuple(one for one in found if one is not None)
+    differences = tuple(item for item in found if item is not None)
     if not differences:
         _require_kept_input(functions[name], name, arguments, given, tracer, first)
     executed = (counters.in_windows() - before).by_address
@@ -149,11 +152,11 @@ def check_constant_time(
     )
 
 
-def _by_place(differences: Sequence[Difference]) -> Iterator[str]:
+def _by_place(differences: Sequence[TraceDifference]) -> Iterator[str]:
     """A line for each place where inputs part from the first."""
-    groups: dict[str, list[Difference]] = {}
-    for one in differences:
-        groups.setdefault(one.parting, []).append(one)
+    groups: dict[str, list[TraceDifference]] = {}
+    for difference in differences:
+        groups.setdefault(difference.parting, []).append(difference)
     for group in groups.values():
         others = f" ({len(group) - 1} other inputs likewise)" if len(group) > 1 else ""
         yield f"{group[0]}{others}"
@@ -202,7 +205,7 @@ class _Tracer:
 
 def _compared(
     tracer: _Tracer, index: int, first: Trace, first_given: Sequence[Any], given: Sequence[Any]
-) -> Difference | None:
+) -> TraceDifference | None:
     """The place where a run with `given` parts from the first input's; None where all is equal."""
     other = tracer.trace(given, first)
     if other.equals(first):
@@ -291,18 +294,18 @@ def _form(value: object) -> object:
     return (value.shape, value.dtype) if isinstance(value, np.ndarray) else type(value)
 
 
-def difference(index: int, one: Steps, other: Steps, image: Image, first: int = 0) -> Difference:
-    """The place where `other` parts from `one`. first: number of their first steps."""
-    length = min(len(one), len(other))
-    unequal = np.flatnonzero(one[:length] != other[:length])
+def difference(index: int, reference: Steps, other: Steps, image: Image, first: int = 0) -> TraceDifference:
+    """The place where `other` parts from `reference`. first: number of their first steps."""
+    length = min(len(reference), len(other))
+    unequal = np.flatnonzero(reference[:length] != other[:length])
     at = int(unequal[0]) if len(unequal) else length
-    here = at < length and one[at]["where"] == other[at]["where"]
-    if here and not (int(one[at]["what"]) | int(other[at]["what"])) & STEP_JUMP:
-        return Difference(index, "addresses", image.place_of(int(one[at]["where"])), first + at)
+    here = at < length and reference[at]["where"] == other[at]["where"]
+    if here and not (int(reference[at]["what"]) | int(other[at]["what"])) & STEP_JUMP:
+        return TraceDifference(index, "addresses", image.place_of(int(reference[at]["where"])), first + at)
     # Up to there both went straight on from the same place: they part at the first instruction that one of
     # them jumped or accessed memory at, a branch or a conditional instruction.
-    places = [_acting(trace[at]) for trace in (one, other) if at < len(trace)]
-    return Difference(index, "path", image.place_of(min(places)), first + at)
+    places = [_acting(trace[at]) for trace in (reference, other) if at < len(trace)]
+    return TraceDifference(index, "path", image.place_of(min(places)), first + at)
 
 
 def _acting(step: np.void) -> int:

@@ -30,7 +30,7 @@ _MAPS_STACKS: Final = "CONFIG_THREAD_STACK_MEM_MAPPED"
 _THREADS_STACK: Final = re.compile(r"stack|minrpc_(?:thread_)?stack|z_main_stack")
 
 
-class Code(NamedTuple):
+class CodeSegment(NamedTuple):
     """Memory from which the image may run: `size` bytes at `base`."""
 
     base: int
@@ -53,11 +53,11 @@ class LoadedCode:
 
     def function_at(self, address: int) -> CodeRange | None:
         """The smallest function at `address`: what has no name of its own is in one for all."""
-        found = [one for one in self.functions if one.start <= address < one.end]
-        return min(found, key=lambda one: one.end - one.start, default=None)
+        found = [function for function in self.functions if function.start <= address < function.end]
+        return min(found, key=lambda item: item.end - item.start, default=None)
 
 
-class Region(NamedTuple):
+class AddressRange(NamedTuple):
     """Memory by its kind: `size` bytes at `base`."""
 
     base: int
@@ -98,22 +98,22 @@ class Image:
         return self.program.functions
 
     @cached_property
-    def code(self) -> tuple[Code, ...]:
+    def code(self) -> tuple[CodeSegment, ...]:
         """What is loaded with leave to be executed."""
         segments = self.program.elf.segments
-        return tuple(Code(one.address, one.size) for one in segments if one.executable)
+        return tuple(CodeSegment(segment.address, segment.size) for segment in segments if segment.executable)
 
     @cached_property
-    def regions(self) -> tuple[Region, ...]:
+    def regions(self) -> tuple[AddressRange, ...]:
         """What is loaded: flash where it is only read, RAM where it is written, zeroed or reserved too.
 
         Segments that touch or share a page are told apart by their sections.
         """
         elf = self.program.elf
         return tuple(
-            Region(one.address, one.size, "ram" if elf.writes(one) else "flash")
-            for one in sorted(elf.sections, key=lambda one: one.address)
-            if one.allocated and one.size and not one.thread_local
+            AddressRange(item.address, item.size, "ram" if elf.writes(item) else "flash")
+            for item in sorted(elf.sections, key=lambda section: section.address)
+            if item.allocated and item.size and not item.thread_local
         )
 
     @property
@@ -129,7 +129,7 @@ class Image:
         as symbols, Zephyr an object for each thread's, which it may map elsewhere when the thread starts:
         `ANYWHERE` then.
         """
-        found = {one.name: one for one in self.program.elf.symbols}
+        found = {symbol.name: symbol for symbol in self.program.elf.symbols}
         if _MAPS_STACKS in found:
             return ANYWHERE
         own = found.get("minrpc_stack")
@@ -138,9 +138,9 @@ class Image:
         top, size = found.get("__stack"), found.get("__stack_size")
         if top is not None and size is not None:
             return top.value - size.value, top.value
-        for name, one in found.items():
-            if _THREADS_STACK.fullmatch(name) and one.size:
-                return one.value, one.value + one.size
+        for name, symbol in found.items():
+            if _THREADS_STACK.fullmatch(name) and symbol.size:
+                return symbol.value, symbol.value + symbol.size
         return 0, 0
 
     @cached_property
@@ -155,8 +155,8 @@ class Image:
         Where the image has no debug information the former is its beginning, so that what the timer itself
         takes is inside.
         """
-        starts = [one.start for one in self.functions if one.name == TIMER_START]
-        stops = [one.start for one in self.functions if one.name == TIMER_STOP]
+        starts = [function.start for function in self.functions if function.name == TIMER_START]
+        stops = [function.start for function in self.functions if function.name == TIMER_STOP]
         returns = self.program.returns_from(TIMER_START)
         return Window(tuple(returns or starts), tuple(stops))
 
@@ -190,7 +190,7 @@ class Image:
         return (self._loaded_at(address) or self).program
 
     def _loaded_at(self, address: int) -> LoadedCode | None:
-        return next((one for one in reversed(self.loaded) if 0 <= address - one.base < one.size), None)
+        return next((code for code in reversed(self.loaded) if 0 <= address - code.base < code.size), None)
 
     @property
     def wide(self) -> bool:

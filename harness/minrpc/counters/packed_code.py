@@ -38,7 +38,7 @@ def packed_function_code(elf: Path, name: str) -> CodeRange | None:
                     found = image.function_at(run & ~file.machine_bit)
                     if found is not None:
                         return found
-    return next((one for one in image.functions if one.name == name), None)
+    return next((function for function in image.functions if function.name == name), None)
 
 
 def _addresses(sections: list[tuple[int, bytes]], text: bytes) -> Iterator[int]:

@@ -168,6 +168,6 @@ def flame_boxes(tree: CallTree) -> Iterator[tuple[str, int, int, int]]:
         node, level, left = todo.pop()
         if node and tree.inclusive[node]:
             yield tree.names[node], level, left, tree.inclusive[node]
-        for child in sorted(children.get(node, []), key=lambda one: -tree.inclusive[one]):
+        for child in sorted(children.get(node, []), key=lambda item: -tree.inclusive[item]):
             todo.append((child, level + 1, left))
             left += tree.inclusive[child]

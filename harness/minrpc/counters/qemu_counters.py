@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from minrpc.counters.call_tree import CallTree
-from minrpc.counters.image import Code, Image, LoadedCode, Region
+from minrpc.counters.image import AddressRange, CodeSegment, Image, LoadedCode
 from minrpc.counters.plugin_build import plugin_for
 from minrpc.cycles.core import NOTHING, Core, Span
 from minrpc.cycles.estimate import Block, CycleModel, Edge, Passage
@@ -437,8 +437,11 @@ class QemuCounters:
     def call_tree(self) -> CallTree:
         """Who called whom in timed batches, since QEMU's start; without `flow` it is empty."""
         nodes = self._nodes[: int(self._control["nodes"])]
-        functions = (*(one.name for one in self.image.functions), *self._loaded_names)
-        names = [functions[one] if one < len(functions) else "?" for one in nodes["function"].tolist()]
+        functions = (*(function.name for function in self.image.functions), *self._loaded_names)
+        names = [
+            functions[function] if function < len(functions) else "?"
+            for function in nodes["function"].tolist()
+        ]
         return CallTree(
             names,
             nodes["parent"].tolist(),
@@ -508,10 +511,10 @@ class QemuCounters:
         self._steps, self._checkpoints = arrays["trace"], arrays["checkpoints"]
         self._code, self._edges, self._taken = arrays["code"], arrays["edges"], arrays["taken"]
         self._ranges[: len(code)] = [
-            (one.base, one.size, self.image.shift, first)
-            for one, first in zip(code, self._first_slots, strict=False)
+            (item.base, item.size, self.image.shift, first)
+            for item, first in zip(code, self._first_slots, strict=False)
         ]
-        self._functions[: len(functions)] = [(one.start, one.end) for one in functions]
+        self._functions[: len(functions)] = [(function.start, function.end) for function in functions]
         self._nodes[0]["function"] = NO_FUNCTION
         control["ranges"], control["functions"], control["nodes"] = len(code), len(functions), 1
         control["counters"] = counters
@@ -527,7 +530,9 @@ class QemuCounters:
         )
         control["machine"], control["wide"] = _MACHINES.get(self.image.machine, 0), self.image.wide
         control["regions"] = len(regions)
-        control["region"][: len(regions)] = [(one.base, one.size, _KINDS.index(one.kind)) for one in regions]
+        control["region"][: len(regions)] = [
+            (region.base, region.size, _KINDS.index(region.kind)) for region in regions
+        ]
         control["cache_line"], control["cache_ways"] = self.cache.line, self.cache.ways
         control["cache_sets"] = self.cache.sets
         control["sizes"][:], control["layout"] = _SIZES, _LAYOUT
@@ -544,7 +549,7 @@ class QemuCounters:
         mask = ~1 if self.image.machine == "EM_ARM" else ~0
         found = [CodeRange(at & mask, (at & mask) + length, name) for name, (at, length) in functions.items()]
         code = LoadedCode(base, size, tuple(found), program)
-        before = next((one for one in self._loaded if one == code), None)
+        before = next((item for item in self._loaded if item == code), None)
         first = self._loaded[before] if before else self._free_slots
         end = self._free_slots if before else first + self._slots(code)
         ranges, known = int(self._control["ranges"]), len(self.image.functions) + len(self._loaded_names)
@@ -562,7 +567,7 @@ class QemuCounters:
         self._free_slots = end
         self._control["loaded"], self._control["ranges"] = len(self._loaded_names), ranges + 1
 
-    def _slots(self, code: Code | LoadedCode) -> int:
+    def _slots(self, code: CodeSegment | LoadedCode) -> int:
         return (code.size >> self.image.shift) + 1
 
     def _used_blocks(self) -> npt.NDArray[np.void]:
@@ -601,7 +606,7 @@ class QemuCounters:
         return [(None, image), *loaded]
 
     def _addresses(
-        self, executed: npt.NDArray[np.uint64], code: Code | LoadedCode, first: int
+        self, executed: npt.NDArray[np.uint64], code: CodeSegment | LoadedCode, first: int
     ) -> dict[int, int]:
         counts = executed[first : first + self._slots(code)]
         places = np.flatnonzero(counts)
@@ -650,9 +655,9 @@ def _stack(window: np.void) -> int:
     return max(0, first - lowest)
 
 
-def _joined(regions: Sequence[Region]) -> list[Region]:
+def _joined(regions: Sequence[AddressRange]) -> list[AddressRange]:
     """The same with neighbours of one kind as one, and with what alignment left between them."""
-    joined: list[Region] = []
+    joined: list[AddressRange] = []
     for region in regions:
         before = joined[-1] if joined else None
         if before and before.kind == region.kind and region.base - before.base - before.size < _PAGE:

@@ -170,11 +170,12 @@ class Core:
             yield span if before is None else span + self.neighbours(before, instruction)
             before = instruction
 
-    def _check(self, one: Instruction) -> None:
-        wide = one.size == 4 and self.wide is not None and one.kind not in self.wide
-        if one.kind not in self.costs or wide:
+    def _check(self, instruction: Instruction) -> None:
+        wide = instruction.size == 4 and self.wide is not None and instruction.kind not in self.wide
+        if instruction.kind not in self.costs or wide:
             raise ConfigurationError(
-                f"{self.title} has no {one.mnemonic}, which the code has at {one.start:#x}: it has no cycles",
+                f"{self.title} has no {instruction.mnemonic}, which the code has at {instruction.start:#x}: "
+                "it has no cycles",
                 next_step="take a core that has it, or compile for this one",
             )
 

@@ -101,10 +101,10 @@ class CycleModel:
     def _spans(self, edge: Edge, block: Callable[[int], Block]) -> list[tuple[int, Span]]:
         """Where the edge's cycles are, and how many."""
         left = self._decoded(edge.left, block)
-        executed = [one for one in left if one.end <= left[0].start + edge.size]
+        executed = [item for item in left if item.end <= left[0].start + edge.size]
         last, first = executed[-1], self._decoded(edge.entered, block)[0]
         spans = zip(executed, self.core.costs_of(executed), strict=True)
-        return [*((one.start, span) for one, span in spans), (last.start, self._passage(edge, last, first))]
+        return [*((item.start, span) for item, span in spans), (last.start, self._passage(edge, last, first))]
 
     def _passage(self, edge: Edge, last: Instruction, first: Instruction) -> Span:
         match edge.passage:

@@ -54,6 +54,6 @@ def uart_named(board: Board, label: str) -> Uart:
 
 def uarts_text(board: Board) -> str:
     """All UARTs by label, with the facts known of each."""
-    on = [f"{one.label} (the console)" if one == board.console else one.label for one in board.uarts]
-    off = [f"{one.label} (off)" for one in board.resting]
+    on = [f"{uart.label} (the console)" if uart == board.console else uart.label for uart in board.uarts]
+    off = [f"{uart.label} (off)" for uart in board.resting]
     return ", ".join(on + off) or "none"

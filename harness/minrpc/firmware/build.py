@@ -142,7 +142,7 @@ def _made_includes(work: Path) -> set[Path]:
     commands = work / "compile_commands.json"
     text = commands.read_text() if commands.is_file() else ""
     named = re.findall(rf"(?:-I|-isystem) ?({re.escape(str(work))}/[^\s\"]*include[^\s\"]*)", text)
-    return {work / "zephyr" / "include" / "generated", *(Path(one) for one in named)}
+    return {work / "zephyr" / "include" / "generated", *(Path(name) for name in named)}
 
 
 def _copy(source: Path, target: Path) -> None:

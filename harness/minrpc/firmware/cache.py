@@ -170,7 +170,7 @@ def entries() -> list[Entry]:
         for kind in _KINDS
         for path in _directories(cache_home() / kind)
     ]
-    return sorted(found, key=lambda one: one.used, reverse=True)
+    return sorted(found, key=lambda item: item.used, reverse=True)
 
 
 def limit() -> int:
@@ -203,12 +203,12 @@ def bound(keep: Sequence[Path] = ()) -> list[Entry]:
     """
     now, total, most = time.time(), 0, limit()
     removed = []
-    for one in entries():
-        total += one.bytes
-        young = one.path in keep or now - one.used < _YOUNG_S
-        if not young and (now - one.used > _KEEP_S or total > most) and remove(one):
-            total -= one.bytes
-            removed.append(one)
+    for entry in entries():
+        total += entry.bytes
+        young = entry.path in keep or now - entry.used < _YOUNG_S
+        if not young and (now - entry.used > _KEEP_S or total > most) and remove(entry):
+            total -= entry.bytes
+            removed.append(entry)
     _remove_litter()
     return removed
 
@@ -236,7 +236,7 @@ def _remove_litter() -> None:
     now = time.time()
     home = cache_home()
     patterns = (*(f"{kind}/.*" for kind in _KINDS), "plans/*/.*", "work/*.log", "objects/*.json")
-    for keep_s, pattern in (*((_KEEP_S, one) for one in patterns), (_SCRATCH_S, "scratch/*")):
+    for keep_s, pattern in (*((_KEEP_S, pattern) for pattern in patterns), (_SCRATCH_S, "scratch/*")):
         for path in home.glob(pattern):
             if now - _used(path) > keep_s:
                 shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)

@@ -75,7 +75,7 @@ def inputs_of(
 
     files = counting([*_ninja_inputs(build_dir), *headers])
     others = [*_linked(build_dir), *_cached_values(build_dir), *_compiler_files(commands)]
-    tools = counting(others + [str(path) for one in whole for path in files_below(one)]) - files
+    tools = counting(others + [str(path) for item in whole for path in files_below(item)]) - files
     endings = {tuple(path.split("/")[-_HEADER_PARTS:]) for path in headers}
     names = frozenset(name for ending in endings for name in ending)
     searched = {path for path in _searched(commands, files) if not path.startswith((*places, "/usr/"))}
@@ -83,7 +83,7 @@ def inputs_of(
         files=files,
         tools=tools,
         listings=frozenset(str(path) for path in listings),
-        searched=frozenset(path for one in searched for path in _levels(one, names))
+        searched=frozenset(path for directory in searched for path in _levels(directory, names))
         | {str(path.parent) for path in optional},
         names=names | {path.name for path in optional},
     )
@@ -230,9 +230,9 @@ def _levels(directory: str, names: frozenset[str]) -> Iterator[str]:
     level = [directory]
     for _ in range(_HEADER_PARTS - 1):
         level = [
-            f"{one}/{name}"
-            for one in level
-            for name in names_in(one, names)
-            if os.path.isdir(f"{one}/{name}")
+            f"{node}/{name}"
+            for node in level
+            for name in names_in(node, names)
+            if os.path.isdir(f"{node}/{name}")
         ]
         yield from level

@@ -85,7 +85,7 @@ class Recipe:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class BuildOutcome:
     """Facts about a firmware from its finished build directory; see `Firmware`."""
 
     qemu_argv: tuple[str, ...] = ()
@@ -114,30 +114,33 @@ def cmake_options(platform: Platform) -> list[str]:
 
 def _library_options(platform: Platform) -> list[str]:
     """CMake's options for libraries that are linked in, and for the program that makes their thunks."""
-    linked = [one for one in platform.named_libraries if one.linked]
+    linked = [library for library in platform.named_libraries if library.linked]
     if not linked:
         return []
-    options = [f"-DMINRPC_LIBRARIES={';'.join(one.name for one in linked)}"]
-    for one in linked:
-        lists = {name: value for name, value in one._asdict().items() if isinstance(value, tuple) and value}
+    options = [f"-DMINRPC_LIBRARIES={';'.join(library.name for library in linked)}"]
+    for library in linked:
+        lists = {
+            name: value for name, value in library._asdict().items() if isinstance(value, tuple) and value
+        }
         options += [
-            f"-DMINRPC_LIBRARY_{one.name}_{name.upper()}={';'.join(value)}" for name, value in lists.items()
+            f"-DMINRPC_LIBRARY_{library.name}_{name.upper()}={';'.join(value)}"
+            for name, value in lists.items()
         ]
     package = Path(__file__).parents[1]
     return [*options, f"-DMINRPC_PYTHON={sys.executable}", f"-DMINRPC_PACKAGE={package}"]
 
 
-def outcome_of(platform: Platform, build_dir: Path) -> Outcome:
+def outcome_of(platform: Platform, build_dir: Path) -> BuildOutcome:
     """Zephyr's facts about running the build under QEMU; empty for other ports."""
     if platform.port != "zephyr" or platform.starts != "qemu":
-        return Outcome()
+        return BuildOutcome()
     argv = []
     if not platform.qemu_args:  # The platform's entry has its own QEMU options.
         argv = find_qemu(ninja(build_dir, "-t", "commands", "run_qemu"))
     if not all(path.exists() for path in files_in(argv, build_dir)):
         # The images for 64-bit x86 are made only for the run target.
         ninja(build_dir, "qemu_kernel_target")
-    return Outcome(tuple(argv), configured_shift((build_dir / "zephyr" / ".config").read_text()))
+    return BuildOutcome(tuple(argv), configured_shift((build_dir / "zephyr" / ".config").read_text()))
 
 
 def files_in(argv: Sequence[str], build_dir: Path) -> list[Path]:
@@ -204,7 +207,9 @@ def _zephyr_recipe(platform: Platform, root: Path) -> Recipe:
     def scope() -> Scope:
         projects = projects_of(workspace)
         return Scope(
-            "\n".join([str(root), str(workspace.base), *(f"{one} {head_of(one)}" for one in projects)]),
+            "\n".join(
+                [str(root), str(workspace.base), *(f"{project} {head_of(project)}" for project in projects)]
+            ),
             listings=[
                 *_app_directories(root, platform.port),
                 *(path for tree in zephyr_trees(root) for path in directories_below(tree)),
@@ -232,7 +237,7 @@ def _app_directories(root: Path, port: str) -> list[Path]:
     """The directories of the firmware's sources, without the other ports."""
     ports = root / "zephyr-app" / "ports"
     below = directories_below(root / "zephyr-app")
-    return [one for one in below if not one.is_relative_to(ports) or one.is_relative_to(ports / port)]
+    return [item for item in below if not item.is_relative_to(ports) or item.is_relative_to(ports / port)]
 
 
 def _places(platform: Platform, **directories: Path) -> Places:

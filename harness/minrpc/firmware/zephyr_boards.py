@@ -147,7 +147,7 @@ def link_of(board: Board, starts: str) -> Uart | None:
     """
     if board.chosen is not None:
         return board.chosen
-    free = [one for one in board.uarts if one != board.console]
+    free = [uart for uart in board.uarts if uart != board.console]
     return free[0] if free and starts == "qemu" else board.console
 
 
@@ -203,7 +203,7 @@ def read_built_tree(base: Path, dts: Path) -> BuiltTree:
         raise ConfigurationError(f"the devicetree of that build can't be read: {error}") from error
     uarts = tuple(_uarts(tree))
     names = ("minrpc,uart", "zephyr,uart-pipe", "zephyr,console")
-    link = next((one for one in (_chosen(tree, uarts, name) for name in names) if one), None)
+    link = next((item for item in (_chosen(tree, uarts, name) for name in names) if item), None)
     if link is None:
         step = "choose one by minrpc,uart in an overlay: / { chosen { minrpc,uart = &uart1; }; };"
         raise ConfigurationError(f"{dts} names no UART for RPC", next_step=step)
@@ -233,7 +233,7 @@ def _simulators(value: object) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, list):
-        yield from (str(one["name"]) for one in value if "name" in one)
+        yield from (str(item["name"]) for item in value if "name" in item)
 
 
 def _start_of(board: Board) -> Start:
@@ -249,7 +249,11 @@ def _qemu_program(yaml: Path, arch: str) -> str:
     cmake = yaml.with_name("board.cmake")
     text = cmake.read_text() if cmake.is_file() else ""
     suffixes: list[str] = re.findall(r"set\(QEMU_(?:binary_suffix|ARCH) (\S+?)\)", text)
-    own = [one for one in suffixes if one in yaml.stem] if len(suffixes) > 1 or arch == "x86" else suffixes
+    own = (
+        [suffix for suffix in suffixes if suffix in yaml.stem]
+        if len(suffixes) > 1 or arch == "x86"
+        else suffixes
+    )
     if own:
         return f"qemu-system-{own[0]}"
     wide = {"riscv": "riscv64" if "64" in yaml.stem else "riscv32", "x86": "i386", "arm64": "aarch64"}
@@ -350,7 +354,7 @@ def _chosen(tree: Tree, uarts: Iterable[Uart], name: str) -> Uart | None:
     if prop is None:
         return None
     path = prop.to_path().path
-    return next((one for one in uarts if one.path == path), None)
+    return next((uart for uart in uarts if uart.path == path), None)
 
 
 def _vendors(tree: Tree) -> list[str]:

@@ -63,7 +63,7 @@ def workspaces(project: Path, cwd: Path | None = None) -> list[Workspace]:
     """Every Zephyr that the firmware builds with, found as `find_workspace` does, each once."""
     bases = dict(reversed(list(_candidates(project, cwd or Path.cwd()))))
     found = [Workspace(base, find_topdir(base), read_version(base) or "", how) for base, how in bases.items()]
-    return [one for one in reversed(found) if _key(one.version) >= OLDEST]
+    return [item for item in reversed(found) if _key(item.version) >= OLDEST]
 
 
 _LOOKED_IN: Final = (

@@ -30,7 +30,7 @@ _SOON_S = 0.01
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class ClockSample:
     """A clock's readings at one instant; all times in seconds, all but `runnable` only ever grow.
 
     wall_s: monotonic host time.
@@ -45,7 +45,7 @@ class Sample:
     runnable: bool = False
 
 
-def charged_between(start: Sample, end: Sample) -> float:
+def charged_between(start: ClockSample, end: ClockSample) -> float:
     """Seconds to charge from `start` to `end`: never more than the wall time between them.
 
     Never less than the device ran, either: its queue and ours overlap, and may add up to more than all time.
@@ -65,7 +65,7 @@ class Clock(Protocol):
     def now(self) -> float:
         """Seconds since some instant, as they pass for who waits."""
 
-    def sample(self, max_age_s: float = 0.0) -> Sample:
+    def sample(self, max_age_s: float = 0.0) -> ClockSample:
         """Read it; an earlier reading not older than `max_age_s` will do."""
 
 
@@ -75,8 +75,8 @@ class WallClock:
     def now(self) -> float:
         return time.monotonic()
 
-    def sample(self, max_age_s: float = 0.0) -> Sample:
-        return Sample(time.monotonic())
+    def sample(self, max_age_s: float = 0.0) -> ClockSample:
+        return ClockSample(time.monotonic())
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ def read_threads(pid: int) -> dict[int, ThreadTimes]:
     except (FileNotFoundError, ProcessLookupError):
         return {}
     times = {int(tid): read_thread(f"{tasks}/{tid}") for tid in ids}
-    return {tid: one for tid, one in times.items() if one is not None}
+    return {tid: spent for tid, spent in times.items() if spent is not None}
 
 
 class _Queueing:
@@ -142,7 +142,7 @@ class _Queueing:
         self._total = 0.0
 
     def add(self, threads: Mapping[int, ThreadTimes]) -> float | None:
-        queued = {tid: one.queued_s for tid, one in threads.items() if one.queued_s is not None}
+        queued = {tid: thread.queued_s for tid, thread in threads.items() if thread.queued_s is not None}
         if len(queued) < len(threads):
             return None
         self._total += max((now - self._before.get(tid, now) for tid, now in queued.items()), default=0.0)
@@ -156,20 +156,20 @@ class ProcessClock:
     def __init__(self, pid: int) -> None:
         self._pid = pid
         self._device, self._own = _Queueing(), _Queueing()
-        self._last: Sample | None = None
+        self._last: ClockSample | None = None
 
     def now(self) -> float:
         return time.monotonic()
 
-    def sample(self, max_age_s: float = 0.0) -> Sample:
+    def sample(self, max_age_s: float = 0.0) -> ClockSample:
         if self._last is None or time.monotonic() - self._last.wall_s > max_age_s:
             self._last = self._read()
         return self._last
 
-    def _read(self) -> Sample:
+    def _read(self) -> ClockSample:
         threads = read_threads(self._pid)
         queued = (self._device.add(threads), self._own.add(read_threads(os.getpid())))
-        return Sample(
+        return ClockSample(
             wall_s=time.monotonic(),
             cpu_s=sum(thread.cpu_s for thread in threads.values()),
             queued_s=None if queued[0] is None or queued[1] is None else queued[0] + queued[1],
@@ -198,7 +198,7 @@ class Deadline:
         self._sample = self._clock.sample(_SAMPLE_AGE_S)
 
     @property
-    def _start(self) -> Sample:
+    def _start(self) -> ClockSample:
         """Made when it is needed, which is only after the budget's wall time."""
         return replace(self._sample, wall_s=self._begin_s)
 
@@ -245,14 +245,14 @@ class Deadline:
         return None if isinstance(self._clock, WallClock) else self.cpu_s
 
 
-class Link(Protocol):
+class ByteLink(Protocol):
     """The part of a transport that is used here."""
 
     def read(self, timeout_s: float) -> bytes: ...
     def write(self, data: bytes, timeout_s: float) -> None: ...
 
 
-def read_before(link: Link, deadline: Deadline, waited_for: str) -> bytes:
+def read_before(link: ByteLink, deadline: Deadline, waited_for: str) -> bytes:
     """The next bytes of the link, at least one.
 
     When the time is up the link is read a last time, so that what is there already counts.
@@ -268,7 +268,7 @@ def read_before(link: Link, deadline: Deadline, waited_for: str) -> bytes:
     return data
 
 
-def write_before(link: Link, data: bytes, deadline: Deadline) -> None:
+def write_before(link: ByteLink, data: bytes, deadline: Deadline) -> None:
     """Write all of `data`, going on where a write was cut short while the deadline has time left.
 
     Raises DeadlineError, and what the link raises.
@@ -279,7 +279,7 @@ def write_before(link: Link, data: bytes, deadline: Deadline) -> None:
         _write_rest(link, data, error.written, deadline)
 
 
-def _write_rest(link: Link, data: bytes, written: int, deadline: Deadline) -> None:
+def _write_rest(link: ByteLink, data: bytes, written: int, deadline: Deadline) -> None:
     view = memoryview(data)[written:]
     while True:
         left = deadline.remaining()

@@ -7,7 +7,7 @@ from minrpc.library.c_library import CFunction, CLibrary
 from minrpc.library.compiling import Compiled, Sources, compile_sources
 from minrpc.library.firmware_functions import FirmwareFunctions
 from minrpc.library.linked import LinkedLibrary, Load, load_or_find, named, sources_of
-from minrpc.library.linking import Image, link
+from minrpc.library.linking import LinkedImage, link
 from minrpc.library.loaded import LoadedLibrary
 from minrpc.library.loading import firmware_of, load, load_compiled
 from minrpc.library.placing import out
@@ -24,7 +24,7 @@ __all__ = [
     "Compiled",
     "FirmwareFunctions",
     "GuardError",
-    "Image",
+    "LinkedImage",
     "LinkedLibrary",
     "LinkerError",
     "Load",

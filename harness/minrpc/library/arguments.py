@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """From Python's arguments to those of a C function, and from what it did back to Python.
 
-Nothing here talks to a device: a `Plan` says what to copy where and what to call with.
+Nothing here talks to a device: a `CallPlan` says what to copy where and what to call with.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from minrpc.library.frame import Block, Frame
+from minrpc.library.frame import Block, CallFrame
 from minrpc.library.placing import Out, Placer, Sent
 from minrpc.library.scalars import (
     Address,
@@ -23,9 +23,9 @@ from minrpc.library.structs import (
 )
 from minrpc.program.c_types import (
     CType,
-    Function,
+    FunctionDeclaration,
     Pointer,
-    Record,
+    RecordType,
     Scalar,
     Void,
     declaration,
@@ -35,24 +35,29 @@ from minrpc.wire.values import Argument, Handle
 
 
 @dataclass
-class Plan:
+class CallPlan:
     """A call that is ready to be sent.
 
     frame: what goes along, laid out. sent: the thunk's arguments; a block stands for its address.
     finish: from what the thunk returned to what the caller gets, after the frame has been taken back.
     """
 
-    function: Function
-    frame: Frame
+    function: FunctionDeclaration
+    frame: CallFrame
     sent: list[Sent]
     finish: Callable[[object], object]
 
     def arguments(self, base: int) -> list[Argument]:
         """As they travel, when the frame lies at `base`."""
-        return [Handle(base + one.offset) if isinstance(one, Block) else one for one in self.sent]
+        return [
+            Handle(base + argument.offset) if isinstance(argument, Block) else argument
+            for argument in self.sent
+        ]
 
 
-def plan_call(function: Function, given: Sequence[object], pointer_size: int, *, guards: bool = True) -> Plan:
+def plan_call(
+    function: FunctionDeclaration, given: Sequence[object], pointer_size: int, *, guards: bool = True
+) -> CallPlan:
     """The call of `function` with Python's arguments.
 
     Raises TypeError and ValueError, which name the function, the parameter, what it expects and what came.
@@ -65,32 +70,32 @@ def plan_call(function: Function, given: Sequence[object], pointer_size: int, *,
             f"{function.name}: expected {len(parameters)} argument{'s' * (len(parameters) != 1)}, "
             f"got {len(given)}: {function.prototype}"
         )
-    frame = Frame(pointer_size, guards=guards)
+    frame = CallFrame(pointer_size, guards=guards)
     placer = Placer(frame, function.name)
     sent = [
-        placer.argument(f"{function.name}: {one.name or f'argument {index}'}", one, value)
-        for index, (one, value) in enumerate(zip(parameters, given, strict=True))
+        placer.argument(f"{function.name}: {parameter.name or f'argument {index}'}", parameter, value)
+        for index, (parameter, value) in enumerate(zip(parameters, given, strict=True))
     ]
     result, returned = _result(placer, function, pointer_size)
     if returned is not None:
         sent.append(returned)
     frame.lay_out()
-    outs = [one for one in given if isinstance(one, Out)]
+    outs = [value for value in given if isinstance(value, Out)]
 
     def finish(value: object) -> object:
         got = result(value)
         if not outs:
             return got
-        arrays = tuple(one.array for one in outs)
+        arrays = tuple(out.array for out in outs)
         if isinstance(strip(function.type.result), Void):
             return arrays[0] if len(arrays) == 1 else arrays
         return (got, *arrays)
 
-    return Plan(function, frame, sent, finish)
+    return CallPlan(function, frame, sent, finish)
 
 
 def _result(
-    placer: Placer, function: Function, pointer_size: int
+    placer: Placer, function: FunctionDeclaration, pointer_size: int
 ) -> tuple[Callable[[object], object], Block | None]:
     """How to read what the thunk returned, and where it puts what goes through memory."""
     ctype = function.type.result
@@ -104,7 +109,7 @@ def _result(
         return lambda value: value, None
     if is_number(ctype):
         return lambda value: int_value(ctype, _wrapped(ctype, value)), None
-    if isinstance(stripped, Record):
+    if isinstance(stripped, RecordType):
         made = StructValue(stripped, typename=declaration(ctype))
         block = placer.struct("the result", made, ctype, read=False, written=True)
         return lambda _: made, block

@@ -17,18 +17,26 @@ from minrpc.client.rpc import RpcClient
 from minrpc.client.session import Session
 from minrpc.client.timing import TimeEvaluator
 from minrpc.errors import EmulatorExitedError, SessionTerminatedError
-from minrpc.library.arguments import Plan, plan_call
+from minrpc.library.arguments import CallPlan, plan_call
 from minrpc.library.call_memory import CallMemory
 from minrpc.library.namespaces import Types, Variables
 from minrpc.library.quick import quick_call
-from minrpc.library.repeated import Layout, repeated_calls
+from minrpc.library.repeated import FrameLayout, repeated_calls
 from minrpc.library.scalars import Address
 from minrpc.library.structs import load_value
 from minrpc.library.thunks import COPY
 from minrpc.library.toolset import ProgramFacts
 from minrpc.names import did_you_mean, listed
 from minrpc.program import Symbols
-from minrpc.program.c_types import CType, Declarations, Function, FunctionType, Pointer, size_of, strip
+from minrpc.program.c_types import (
+    CType,
+    Declarations,
+    FunctionDeclaration,
+    FunctionType,
+    Pointer,
+    size_of,
+    strip,
+)
 from minrpc.running.crash import STACK_RAN_OUT
 
 
@@ -38,7 +46,7 @@ class CFunction:
     prototype: its declaration in C. address: as a C function pointer has it.
     """
 
-    def __init__(self, library: CLibrary, function: Function) -> None:
+    def __init__(self, library: CLibrary, function: FunctionDeclaration) -> None:
         self.function = function
         self.name = function.name
         self._library = library
@@ -107,15 +115,15 @@ class CFunction:
         sent = self._quick(args, rpc) if self._quick is not None else None
         if sent is not None:
             return self.packed.call_with(sent)
-        for one in args:
-            if isinstance(one, RemoteArray):
-                one.check(rpc)
-            elif isinstance(one, CFunction):
-                one._library.module.check(rpc)
+        for argument in args:
+            if isinstance(argument, RemoteArray):
+                argument.check(rpc)
+            elif isinstance(argument, CFunction):
+                argument._library.module.check(rpc)
         plan = self._plan(args, guards=guards)
         return self._library.run(self.packed, plan)
 
-    def _plan(self, args: Sequence[object], *, guards: bool) -> Plan:
+    def _plan(self, args: Sequence[object], *, guards: bool) -> CallPlan:
         return plan_call(self.function, args, self._library.facts.pointer_size, guards=guards)
 
     @property
@@ -156,7 +164,7 @@ class CLibrary:
         self,
         device: Session,
         name: str,
-        functions: Mapping[str, Function],
+        functions: Mapping[str, FunctionDeclaration],
         declarations: Declarations,
         symbols: Symbols,
         facts: ProgramFacts,
@@ -217,19 +225,23 @@ class CLibrary:
     @property
     def own_sizes(self) -> Mapping[str, int]:
         """Bytes of machine code of each function, by name."""
-        return {name: one.size for name, one in self.functions.items() if one.size}
+        return {name: function.size for name, function in self.functions.items() if function.size}
 
     def stack_bound(self, name: str) -> int | None:
         """Bytes of the stack that a function and all that it calls need at the most; None where not known."""
         return None
 
     def run_again(
-        self, packed: RemoteFunction, layout: Layout, args: Sequence[object], plan: Callable[[], Plan]
+        self,
+        packed: RemoteFunction,
+        layout: FrameLayout,
+        args: Sequence[object],
+        plan: Callable[[], CallPlan],
     ) -> Any:  # noqa: ANN401 - what C returns
         """A call whose layout is known: see `CallMemory.run_again`."""
         return self._memory.run_again(packed, layout, args, plan)
 
-    def run(self, packed: RemoteFunction, plan: Plan) -> Any:  # noqa: ANN401 - what C returns
+    def run(self, packed: RemoteFunction, plan: CallPlan) -> Any:  # noqa: ANN401 - what C returns
         """Send a call that was planned, and take back what it did: see `CallMemory.run`."""
         return self._memory.run(packed, plan)
 
@@ -307,7 +319,7 @@ class CLibrary:
         self.unload()
 
     def __str__(self) -> str:
-        return "\n".join([repr(self)] + [f"  {one.prototype}" for one in self.functions.values()])
+        return "\n".join([repr(self)] + [f"  {function.prototype}" for function in self.functions.values()])
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name}: {listed(list(self._declared), 12)}>"
@@ -321,10 +333,12 @@ def _pointee_of(address: int) -> CType:
     return pointer.target
 
 
-def _signature(function: Function) -> Signature:
+def _signature(function: FunctionDeclaration) -> Signature:
     names: dict[str, None] = {}
-    for index, one in enumerate(function.type.parameters):
-        name = one.name if one.name.isidentifier() and one.name not in names else f"p{index}"
+    for index, parameter in enumerate(function.type.parameters):
+        name = (
+            parameter.name if parameter.name.isidentifier() and parameter.name not in names else f"p{index}"
+        )
         names[name] = None
     kind = SignatureParameter.POSITIONAL_ONLY
     try:

@@ -13,8 +13,8 @@ from minrpc.client.filling import CHECKSUM
 from minrpc.client.function import RemoteFunction
 from minrpc.client.rpc import RpcClient
 from minrpc.client.session import Session
-from minrpc.library.arguments import Plan
-from minrpc.library.repeated import Layout
+from minrpc.library.arguments import CallPlan
+from minrpc.library.repeated import FrameLayout
 from minrpc.wire.dtypes import to_dtype
 from minrpc.wire.values import DLTensor, Handle
 
@@ -29,7 +29,7 @@ class CallMemory:
         self._device = device
         self._room: RemoteArray | None = None
 
-    def run(self, packed: RemoteFunction, plan: Plan) -> Any:  # noqa: ANN401 - what C returns
+    def run(self, packed: RemoteFunction, plan: CallPlan) -> Any:  # noqa: ANN401 - what C returns
         """Send what goes along, call, take what comes back.
 
         Long blocks that are only read stay on the device. Their checksum comes instead; the blocks follow
@@ -51,7 +51,7 @@ class CallMemory:
         return plan.finish(result)
 
     def run_again(
-        self, packed: RemoteFunction, layout: Layout, args: Sequence[Any], plan: Callable[[], Plan]
+        self, packed: RemoteFunction, layout: FrameLayout, args: Sequence[Any], plan: Callable[[], CallPlan]
     ) -> Any:  # noqa: ANN401 - what C returns
         """As `run`, of a call whose layout is known. plan: of the same call, where it needs one."""
         rpc = self._device.rpc
@@ -72,7 +72,7 @@ class CallMemory:
         layout.hand_back(found, args)
         return result
 
-    def time(self, timer: Callable[..., Any], plan: Plan) -> Any:  # noqa: ANN401 - what the timer gives
+    def time(self, timer: Callable[..., Any], plan: CallPlan) -> Any:  # noqa: ANN401 - what the timer gives
         """Send what goes along, and time calls with it."""
         with self._device.rpc.lock:
             base = self._send(plan) if plan.frame.size else 0
@@ -114,7 +114,7 @@ class CallMemory:
         if room is not None:
             room.free()
 
-    def _send(self, plan: Plan) -> int:
+    def _send(self, plan: CallPlan) -> int:
         rpc = self._device.rpc
         rpc.ready()
         base = self._base(plan.frame.size)

@@ -22,7 +22,7 @@ from minrpc.library.stack_bound import FLAG, parse_graphs
 from minrpc.library.thunks import callable_functions, thunk_source
 from minrpc.library.toolset import Toolset, program_facts
 from minrpc.program import Elf, read_program
-from minrpc.program.c_types import Declarations, Function, FunctionType, Pointer, strip
+from minrpc.program.c_types import Declarations, FunctionDeclaration, FunctionType, Pointer, strip
 from minrpc.program.debug_info import UNTYPED, read_declarations
 from minrpc.program.elf import THREAD, UNDEFINED
 from minrpc.program.objects import read_objects
@@ -88,15 +88,15 @@ class Sources:
         named = (
             [f"{key}={value}" for key, value in defines.items()]
             if isinstance(defines, Mapping)
-            else [one.removeprefix("-D") for one in _words(defines)]
+            else [word.removeprefix("-D") for word in _words(defines)]
         )
         return cls(
-            tuple(_file(one, (*_C, *_CXX, *_ASSEMBLER, *_BINARY)) for one in listed),
-            tuple(Path(one).absolute() for one in paths_of(include)),
+            tuple(_file(path, (*_C, *_CXX, *_ASSEMBLER, *_BINARY)) for path in listed),
+            tuple(Path(path).absolute() for path in paths_of(include)),
             tuple(_words(flags)),
             tuple(named),
-            tuple(_file(one, _BINARY) for one in paths_of(libraries)),
-            tuple(_file(one, ()) for one in paths_of(headers)),
+            tuple(_file(path, _BINARY) for path in paths_of(libraries)),
+            tuple(_file(path, ()) for path in paths_of(headers)),
             (declare,) if isinstance(declare, str) else tuple(declare),
         )
 
@@ -148,7 +148,7 @@ class Compiled:
     name: str
     objects: tuple[Path, ...]
     libraries: tuple[Path, ...]
-    functions: Mapping[str, Function]
+    functions: Mapping[str, FunctionDeclaration]
     declarations: Declarations
     start: bool
     key: str
@@ -167,8 +167,8 @@ def compile_sources(sources: Sources, toolset: Toolset) -> Compiled:
     """
     objects = tuple(compile_file(source, sources, toolset) for source in sources.files)
     contents = tuple(_Content.of(compiled.path) for compiled in objects)
-    beside = [*sources.libraries, *(_header(one, sources) for one in sources.declare if "(" not in one)]
-    libraries = tuple(_hash(str(one)) for one in beside)
+    beside = [*sources.libraries, *(_header(item, sources) for item in sources.declare if "(" not in item)]
+    libraries = tuple(_hash(str(item)) for item in beside)
     compiled = _with_thunks(sources, toolset, objects, contents, libraries)
     thunks = compiled.objects[-1].parent
     if not thunks.is_dir():  # The cache was cleaned since.
@@ -202,32 +202,36 @@ def _with_thunks(
     with prototypes."""
     facts = program_facts(toolset.elf)
     contents = [content.data for content in contents_of_objects]
-    declarations = read_objects([one.path for one in objects], contents)
+    declarations = read_objects([object_file.path for object_file in objects], contents)
     if sources.declare:
         declarations = _with_prototypes(declarations, sources, toolset)
     functions = callable_functions(declarations.functions.values(), facts.limits)
     start = any(_needs_start(content) for content in contents) or bool(sources.libraries)
-    supported = [one for one in functions if not one.unsupported]
+    supported = [function for function in functions if not function.unsupported]
     thread_pointer = facts.machine == "EM_RISCV" and _may_have_thread_locals(contents, sources, toolset.elf)
     text = thunk_source(supported, facts.limits, start=start, own_code=True, thread_pointer=thread_pointer)
     # What decides on registers for arguments, such as -mavx, decides on the thunks' calls too.
-    thunks = compile_text(text, toolset, [one for one in sources.flags if one.startswith("-m")])
+    thunks = compile_text(text, toolset, [flag for flag in sources.flags if flag.startswith("-m")])
     frames = _stack_use(thunks.with_suffix(".su"))
-    graph = parse_graphs(one.graph for one in objects)
+    graph = parse_graphs(object_file.graph for object_file in objects)
     hashes = [*(content.digest for content in contents_of_objects), thunks.parent.name, *libraries]
     return Compiled(
         sources.name,
-        (*(one.path for one in objects), thunks),
+        (*(object_file.path for object_file in objects), thunks),
         sources.libraries,
-        {one.name: one for one in functions},
+        {function.name: function for function in functions},
         declarations,
         start,
         hashlib.sha256("".join(hashes).encode()).hexdigest(),
         thread_pointer,
-        {name: size for one in objects for name, size in one.stack_use.items()},
+        {name: size for object_file in objects for name, size in object_file.stack_use.items()},
         {name: bound for name in graph.frames if (bound := graph.bound(name)) is not None},
-        {one.name: frames[f"t{index}"] for index, one in enumerate(supported) if f"t{index}" in frames},
-        (*(f"-D{one}" for one in sources.defines), *sources.flags),
+        {
+            function.name: frames[f"t{index}"]
+            for index, function in enumerate(supported)
+            if f"t{index}" in frames
+        },
+        (*(f"-D{define}" for define in sources.defines), *sources.flags),
         max((size for name, size in frames.items() if name.partition(".")[0] == "fits"), default=0),
     )
 
@@ -235,14 +239,16 @@ def _with_thunks(
 def _with_prototypes(declarations: Declarations, sources: Sources, toolset: Toolset) -> Declarations:
     """The declarations with the types of functions in assembler that `declare` gives. Raises CompileError."""
     lines = ["#include <stdbool.h>", "#include <stddef.h>", "#include <stdint.h>"]
-    for one in sources.declare:
-        is_prototype = "(" in one
-        lines.append(one.strip().rstrip(";") + ";" if is_prototype else f'#include "{one}"')
-    untyped = [name for name, one in declarations.functions.items() if one.unsupported == UNTYPED]
-    known = "\n".join(one if "(" in one else _header(one, sources).read_text() for one in sources.declare)
+    for item in sources.declare:
+        is_prototype = "(" in item
+        lines.append(item.strip().rstrip(";") + ";" if is_prototype else f'#include "{item}"')
+    untyped = [name for name, function in declarations.functions.items() if function.unsupported == UNTYPED]
+    known = "\n".join(item if "(" in item else _header(item, sources).read_text() for item in sources.declare)
     named = [name for name in untyped if re.search(rf"\b{re.escape(name)}\s*\(", known)]
     lines += [f"__typeof__({name}) *const {_DECLARED}{name} = {name};" for name in named]
-    places = [f"-I{one}" for one in (*sources.include, *dict.fromkeys(one.parent for one in sources.files))]
+    places = [
+        f"-I{item}" for item in (*sources.include, *dict.fromkeys(file.parent for file in sources.files))
+    ]
     made = compile_text("\n".join(lines) + "\n", toolset, ["-g", *places, *toolset.includes])
     given = read_declarations(Elf(made.read_bytes()))
     functions = dict(declarations.functions)
@@ -251,13 +257,13 @@ def _with_prototypes(declarations: Declarations, sources: Sources, toolset: Tool
         assert isinstance(pointer, Pointer)
         prototype = strip(pointer.target)
         assert isinstance(prototype, FunctionType)
-        functions[name] = Function(name, functions[name].symbol, prototype)
+        functions[name] = FunctionDeclaration(name, functions[name].symbol, prototype)
     return replace(declarations, functions=functions, types={**given.types, **declarations.types})
 
 
 def _header(name: str, sources: Sources) -> Path:
     """A header that `declare` names. Raises ConfigurationError."""
-    places = [*sources.include, *(one.parent for one in sources.files), Path()]
+    places = [*sources.include, *(file.parent for file in sources.files), Path()]
     found = next((place / name for place in places if (place / name).is_file()), None)
     return _file(found or name, ())
 
@@ -266,12 +272,12 @@ def _may_have_thread_locals(contents: Sequence[bytes], sources: Sources, firmwar
     """Whether the code, or what is linked to it from the C library, may have thread-local variables."""
     if sources.libraries or any(content[:4] != b"\x7fELF" for content in contents):
         return True
-    symbols = [one for content in contents for one in Elf(content).symbols]
-    needed = {one.name for one in symbols if one.section == UNDEFINED}
-    needed -= {one.name for one in symbols if one.section != UNDEFINED} | {
-        one.name for one in read_program(firmware).elf.symbols
+    symbols = [symbol for content in contents for symbol in Elf(content).symbols]
+    needed = {symbol.name for symbol in symbols if symbol.section == UNDEFINED}
+    needed -= {symbol.name for symbol in symbols if symbol.section != UNDEFINED} | {
+        symbol.name for symbol in read_program(firmware).elf.symbols
     }
-    return bool(needed) or any(one.kind == THREAD for one in symbols)
+    return bool(needed) or any(symbol.kind == THREAD for symbol in symbols)
 
 
 def _needs_start(content: bytes) -> bool:
@@ -309,8 +315,8 @@ def compile_file(source: Path, sources: Sources, toolset: Toolset) -> CompiledFi
     cxx = source.suffix in _CXX
     command = [toolset.cxx if cxx else toolset.compiler, *toolset.code_flags, "-g"]
     command += _CXX_FLAGS if cxx else ()
-    command += [f"-D{one}" for one in sources.defines]
-    command += [f"-I{one}" for one in (*sources.include, source.parent)]
+    command += [f"-D{define}" for define in sources.defines]
+    command += [f"-I{directory}" for directory in (*sources.include, source.parent)]
     for header in sources.headers if source.suffix not in _ASSEMBLER else ():
         command += ["-include", str(header)]
     command += [*sources.flags, *toolset.includes, "-fno-lto"]
@@ -366,9 +372,9 @@ def _compiled(command: Sequence[str], source: Path) -> Path:
         headers = _read_headers(partial / "source.d")
 
         def fill(directory: Path) -> None:
-            for one in ("source.o", "source.su", "source.ci"):
-                if (partial / one).is_file():
-                    shutil.copy2(partial / one, directory / one)
+            for name in ("source.o", "source.su", "source.ci"):
+                if (partial / name).is_file():
+                    shutil.copy2(partial / name, directory / name)
 
         directory = kept(objects / _name(key, headers), fill)
         (partial / "list").write_text(json.dumps(headers))
@@ -411,7 +417,7 @@ def _run(command: Sequence[str], directory: Path) -> str | None:
 def _read_headers(depfile: Path) -> dict[str, str]:
     """What the compiler read, with the hash of each."""
     text = depfile.read_text().partition(": ")[2].replace("\\\n", " ")
-    paths = [one.replace("\\ ", " ") for one in re.findall(r"(?:\\ |\S)+", text)]
+    paths = [item.replace("\\ ", " ") for item in re.findall(r"(?:\\ |\S)+", text)]
     return {path: _hash(path) for path in paths}
 
 

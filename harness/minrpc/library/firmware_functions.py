@@ -17,7 +17,7 @@ from minrpc.library.thunks import callable_functions, thunk_source
 from minrpc.library.toolset import program_facts, toolset_of
 from minrpc.names import did_you_mean
 from minrpc.program import Symbols, read_program
-from minrpc.program.c_types import Declarations, Function
+from minrpc.program.c_types import Declarations, FunctionDeclaration
 
 Item = TypeVar("Item")
 
@@ -87,7 +87,7 @@ class FirmwareFunctions:
             known = self._loaded[name] = self._load([self._function(name)] if name else [])
         return known
 
-    def _function(self, name: str) -> Function:
+    def _function(self, name: str) -> FunctionDeclaration:
         if name not in self._program.function_names:
             raise AttributeError(self._missing(name))
         found = self._program.function(name)
@@ -102,12 +102,12 @@ class FirmwareFunctions:
         hint = did_you_mean(name, self._program.function_names)
         return f"{self.name} has no function {name!r} with external linkage" + (f"; {hint}?" if hint else "")
 
-    def _load(self, functions: list[Function]) -> LoadedLibrary:
+    def _load(self, functions: list[FunctionDeclaration]) -> LoadedLibrary:
         toolset = toolset_of(self._firmware)
-        supported = [one for one in functions if not one.unsupported]
+        supported = [function for function in functions if not function.unsupported]
         limits = program_facts(toolset.elf).limits
         thunks = compile_text(thunk_source(supported, limits, copy=not functions), toolset)
-        named = {one.name: one for one in functions}
+        named = {function.name: function for function in functions}
         compiled = Compiled(
             self.name, (thunks,), (), named, Declarations(named), start=False, key=thunks.parent.name
         )

@@ -43,14 +43,14 @@ class Block:
     read: bool
     written: bool
     content: Callable[[], bytes | memoryview]
-    receive: Callable[[memoryview, Frame, int], None]
+    receive: Callable[[memoryview, CallFrame, int], None]
     host_at: Callable[[int], object]
     constant: bool = False
     pointers: list[tuple[int, Block, int]] = field(default_factory=list)
     offset: int = 0
 
 
-class Frame:
+class CallFrame:
     """The blocks of one call. `pointer_size`: bytes of a pointer on the target."""
 
     def __init__(self, pointer_size: int, *, guards: bool = True) -> None:
@@ -67,7 +67,7 @@ class Frame:
 
     def lay_out(self) -> None:
         """Give each block its offset; `size` is then what the frame needs."""
-        self.blocks.sort(key=lambda one: (one.written, not one.read))
+        self.blocks.sort(key=lambda block: (block.written, not block.read))
         at = self._guard
         self._back = -1
         end = 0
@@ -128,7 +128,9 @@ class Frame:
         for block in self.blocks:
             if block.offset <= at < block.offset + max(block.size, 1):
                 return block.host_at(at - block.offset)
-        return next((one.host_at(one.size) for one in self.blocks if at == one.offset + one.size), None)
+        return next(
+            (block.host_at(block.size) for block in self.blocks if at == block.offset + block.size), None
+        )
 
     def _bytes(self, block: Block, base: int) -> bytes:
         content = block.content()
@@ -156,7 +158,9 @@ class Frame:
             at = block.offset - first
             sent, found = self._bytes(block, base), bytes(data[at : at + block.size])
             if sent != found:
-                changed = [i for i, (one, other) in enumerate(zip(sent, found, strict=True)) if one != other]
+                changed = [
+                    i for i, (item, other) in enumerate(zip(sent, found, strict=True)) if item != other
+                ]
                 raise GuardError(
                     f"{function} wrote {_bytes_text(len(changed))} of {block.name}, which it may only read; "
                     f"the first at offset {changed[0]}",
@@ -177,7 +181,9 @@ class Frame:
 def _damage(
     function: str, before: Block | None, behind: Block | None, found: bytes, expected: bytes
 ) -> GuardError:
-    changed = [index for index, (one, other) in enumerate(zip(found, expected, strict=True)) if one != other]
+    changed = [
+        index for index, (item, other) in enumerate(zip(found, expected, strict=True)) if item != other
+    ]
     first, last = changed[0], changed[-1]
     if before is not None and (behind is None or first <= len(found) - 1 - last):
         count, place, block = last + 1, "behind", before

@@ -19,7 +19,7 @@ from minrpc.library.linked_in import declared_in, packed_name
 from minrpc.library.loading import firmware_of, load
 from minrpc.library.toolset import program_facts
 from minrpc.program import read_program
-from minrpc.program.c_types import Declarations, Function
+from minrpc.program.c_types import Declarations, FunctionDeclaration
 from minrpc.targets.libraries import NamedLibrary, find_library
 from minrpc.targets.target import require
 
@@ -73,7 +73,7 @@ def named(device: Session, name: str, *, linked: bool | None = None) -> CLibrary
     if linked is not False and name in parts:
         return LinkedLibrary(device, name, firmware)
     libraries = firmware.platform.named_libraries
-    if linked and any(one.name == name for one in libraries):
+    if linked and any(library.name == name for library in libraries):
         raise LoadError(
             f"the library {name} is not in the firmware of {device.name}",
             stage="load",
@@ -101,11 +101,11 @@ def load_or_find(
     firmware: Firmware | None = given.pop("firmware", None)
     for key in ("include", "libraries", "headers"):
         if key in given:
-            given[key] = [directory / one for one in paths_of(given[key])]
-    sources = Sources.of([directory / one for one in files], **given)
+            given[key] = [directory / path for path in paths_of(given[key])]
+    sources = Sources.of([directory / file for file in files], **given)
     target = device.owner.target
     known = target.platform.named_libraries if target is not None else ()
-    same = next((one for one in known if sources_of(one) == sources), None)
+    same = next((item for item in known if sources_of(item) == sources), None)
     if same is None:
         return load(device, sources, firmware=firmware)
     return named(device, same.name, linked=linked)
@@ -114,7 +114,7 @@ def load_or_find(
 def linked_names(firmware: Firmware) -> list[str]:
     """The libraries that are part of the firmware."""
     directory = firmware.build_dir / LIBRARIES
-    return sorted(one.name for one in directory.iterdir() if one.is_dir()) if directory.is_dir() else []
+    return sorted(path.name for path in directory.iterdir() if path.is_dir()) if directory.is_dir() else []
 
 
 def sources_of(library: NamedLibrary) -> Sources:
@@ -130,7 +130,7 @@ def sources_of(library: NamedLibrary) -> Sources:
 
 
 @lru_cache(maxsize=32)
-def _declared(directory: Path) -> tuple[Mapping[str, Function], Declarations]:
+def _declared(directory: Path) -> tuple[Mapping[str, FunctionDeclaration], Declarations]:
     """The functions and the rest, read once."""
     declarations, functions, _ = declared_in(directory)
     return functions, declarations

@@ -20,7 +20,7 @@ from minrpc.errors import ConfigurationError
 from minrpc.library.thunks import LINKED, callable_functions, thunk_source
 from minrpc.library.toolset import alignment_limits
 from minrpc.program import Elf
-from minrpc.program.c_types import AlignmentLimits, Declarations, Function, is_const
+from minrpc.program.c_types import AlignmentLimits, Declarations, FunctionDeclaration, is_const
 from minrpc.program.objects import members, read_objects
 
 
@@ -34,7 +34,7 @@ def kept_objects(directory: Path) -> list[Path]:
     return sorted(directory.glob("*.[oa]"), key=lambda path: int(path.stem))
 
 
-def declared_in(directory: Path) -> tuple[Declarations, dict[str, Function], AlignmentLimits]:
+def declared_in(directory: Path) -> tuple[Declarations, dict[str, FunctionDeclaration], AlignmentLimits]:
     """What a library declares whose objects are in `directory`; its functions, also those that can't be
     called; and how its target aligns members of structs.
 
@@ -48,10 +48,12 @@ def declared_in(directory: Path) -> tuple[Declarations, dict[str, Function], Ali
             f"the library {directory.name} has no function with external linkage and debug information",
             next_step="compile its objects with -g",
         )
-    first = next(one for path, content in zip(paths, contents, strict=True) for one in members(path, content))
+    first = next(
+        member for path, content in zip(paths, contents, strict=True) for member in members(path, content)
+    )
     limits = alignment_limits(Elf(first).machine)
     functions = callable_functions(declarations.functions.values(), limits)
-    return declarations, {one.name: one for one in functions}, limits
+    return declarations, {function.name: function for function in functions}, limits
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -60,29 +62,31 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--library", action="append", nargs="+", required=True, metavar="NAME OBJECT")
     arguments = parser.parse_args(words)
-    named: list[Function] = []
+    named: list[FunctionDeclaration] = []
     variables: list[str] = []
     limits = AlignmentLimits()
     for name, *objects in arguments.library:
         directory = arguments.output / name
         shutil.rmtree(directory, ignore_errors=True)
         directory.mkdir(parents=True)
-        for index, one in enumerate(objects):
-            kind = ".a" if one.endswith(".a") else ".o"  # CMake calls objects .obj, too.
-            shutil.copy2(one, directory / f"{index}{kind}")
+        for index, item in enumerate(objects):
+            kind = ".a" if item.endswith(".a") else ".o"  # CMake calls objects .obj, too.
+            shutil.copy2(item, directory / f"{index}{kind}")
         try:
             declarations, functions, limits = declared_in(directory)
         except ConfigurationError as error:
             print(f"error: {error}", file=sys.stderr)
             return 1
         named += [
-            replace(one, name=packed_name(name, one.name))
-            for one in functions.values()
-            if not one.unsupported
+            replace(function, name=packed_name(name, function.name))
+            for function in functions.values()
+            if not function.unsupported
         ]
         # A constant that no function uses takes no room; a variable may be set from outside.
         variables += [
-            one.symbol for one in declarations.variables.values() if one.external and not is_const(one.type)
+            variable.symbol
+            for variable in declarations.variables.values()
+            if variable.external and not is_const(variable.type)
         ]
     text = thunk_source(named, limits, copy=True, kept=variables, registry=LINKED)
     (arguments.output / "thunks.c").write_text(text)

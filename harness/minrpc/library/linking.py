@@ -77,7 +77,7 @@ _UNDEFINED: Final = re.compile(r"undefined reference to [`'\"](?P<name>[^'\"]+)[
 
 
 @dataclass(frozen=True)
-class Image:
+class LinkedImage:
     """What is loaded.
 
     base: its address. data: its bytes; size: with the zeroed memory behind them.
@@ -95,7 +95,9 @@ class Image:
     program: bytes = field(repr=False)
 
 
-def link(compiled: Compiled, toolset: Toolset, base: int, further: Mapping[str, int] | None = None) -> Image:
+def link(
+    compiled: Compiled, toolset: Toolset, base: int, further: Mapping[str, int] | None = None
+) -> LinkedImage:
     """Link for the address `base`. further: addresses of symbols that the firmware's ELF does not have.
 
     Raises UndefinedSymbolsError, LinkerError with the linker's words.
@@ -108,8 +110,8 @@ def link(compiled: Compiled, toolset: Toolset, base: int, further: Mapping[str, 
         script = _SCRIPT.format(base=base, thread_block=_THREAD_BLOCKS.get(machine, "0"))
         (directory / "load.ld").write_text(script)
         while True:
-            near = {one: value for one, value in known.items() if one not in far}
-            stubs = _far_calls({one: known[one] for one in far}, toolset, directory) if far else ()
+            near = {known_name: value for known_name, value in known.items() if known_name not in far}
+            stubs = _far_calls({symbol: known[symbol] for symbol in far}, toolset, directory) if far else ()
             command = _command(compiled, toolset, directory, near, stubs)
             ran = subprocess.run(
                 command, capture_output=True, text=True, timeout=_LINK_S, check=False, errors="replace"
@@ -130,14 +132,14 @@ def _command(
 ) -> list[str]:
     # RISC-V's relaxation uses the firmware's global pointer; x86-64's makes near calls of what may be far.
     relaxes = program_facts(toolset.elf).machine != "EM_RISCV" and not toolset.calls_far
-    archives = [str(one) for one in compiled.objects if one.suffix == ".a"]
+    archives = [str(object_file) for object_file in compiled.objects if object_file.suffix == ".a"]
     command = [toolset.program("ld"), *toolset.emulation, "-nostdlib", "-T", str(directory / "load.ld")]
     # Constants that no function uses stay away: a library's tables may be larger than the device.
     command += ["-o", str(directory / "loaded.elf"), "--gc-sections", "-e", REGISTRY, "-z", "noexecstack"]
     command += [] if relaxes else ["--no-relax"]
-    command += [f"--defsym={one}=0" for one in _UNWINDERS]
-    command += [f"--defsym={one}={value:#x}" for one, value in known.items()]
-    command += [str(one) for one in (*compiled.objects, *stubs) if one.suffix != ".a"]
+    command += [f"--defsym={unwinder}=0" for unwinder in _UNWINDERS]
+    command += [f"--defsym={known_name}={value:#x}" for known_name, value in known.items()]
+    command += [str(object_file) for object_file in (*compiled.objects, *stubs) if object_file.suffix != ".a"]
     command += ["--whole-archive", *archives, "--no-whole-archive"] if archives else []
     command += [str(firmware_symbols(toolset))]
     command += ["--start-group", *map(str, compiled.libraries), "--end-group"] if compiled.libraries else []
@@ -198,11 +200,11 @@ def _require_thread_locals(compiled: Compiled, linked: Elf, firmware: Path) -> N
     raise error
 
 
-def _image(file: Elf, base: int) -> Image:
+def _image(file: Elf, base: int) -> LinkedImage:
     # What is local to a file is found too, unless a global has its name.
-    found = {one.name: one for one in sorted(file.symbols, key=lambda one: one.bind != LOCAL)}
-    symbols = {name: one.value for name, one in found.items()}
-    sizes = {name: one.size for name, one in found.items()}
+    found = {item.name: item for item in sorted(file.symbols, key=lambda symbol: symbol.bind != LOCAL)}
+    symbols = {name: symbol.value for name, symbol in found.items()}
+    sizes = {name: symbol.size for name, symbol in found.items()}
     sections = file.loaded()
     end = max((at + len(data) for at, data in sections), default=base)
     content = bytearray(end - base)
@@ -212,7 +214,7 @@ def _image(file: Elf, base: int) -> Image:
     small = symbols["minrpc_bss_end"] - symbols["minrpc_bss"] <= 512
     content = content.ljust(size, b"\0") if small else content
     registry = symbols[REGISTRY] - base
-    return Image(base, bytes(content), max(size, len(content)), registry, symbols, sizes, file.content)
+    return LinkedImage(base, bytes(content), max(size, len(content)), registry, symbols, sizes, file.content)
 
 
 def firmware_symbols(toolset: Toolset) -> Path:
@@ -237,7 +239,7 @@ def firmware_symbols(toolset: Toolset) -> Path:
 
 def _maker() -> bytes:
     """What makes the source of symbols: a later version of it may make another."""
-    return b"".join(Path(one).read_bytes() for one in (__file__, elf_reader.__file__))
+    return b"".join(Path(file).read_bytes() for file in (__file__, elf_reader.__file__))
 
 
 def _symbol_source(elf: Path, thumb: bool) -> str:
@@ -245,16 +247,20 @@ def _symbol_source(elf: Path, thumb: bool) -> str:
     symbols = read_program(elf).elf.symbols
     if not symbols:
         raise LinkerError(f"{elf.name} has no symbols: nothing can be linked against it")
-    for one in symbols:
+    for symbol in symbols:
         # A simulator hides the simulated program's symbols from those of its own C library.
-        hidden = one.bind == LOCAL and one.visibility == HIDDEN
-        if not (one.bind in (GLOBAL, WEAK) or hidden) or one.section == UNDEFINED or one.kind == THREAD:
+        hidden = symbol.bind == LOCAL and symbol.visibility == HIDDEN
+        if (
+            not (symbol.bind in (GLOBAL, WEAK) or hidden)
+            or symbol.section == UNDEFINED
+            or symbol.kind == THREAD
+        ):
             continue
-        if not re.fullmatch(r"[A-Za-z_.$][\w.$]*", one.name):
+        if not re.fullmatch(r"[A-Za-z_.$][\w.$]*", symbol.name):
             continue
-        lines.append(f".weak {one.name}")
-        if one.kind == FUNCTION and thumb:
-            lines += [f".type {one.name}, %function", f".thumb_set {one.name}, {one.value | 1:#x}"]
+        lines.append(f".weak {symbol.name}")
+        if symbol.kind == FUNCTION and thumb:
+            lines += [f".type {symbol.name}, %function", f".thumb_set {symbol.name}, {symbol.value | 1:#x}"]
         else:
-            lines.append(f".set {one.name}, {one.value:#x}")
+            lines.append(f".set {symbol.name}, {symbol.value:#x}")
     return "\n".join(lines) + "\n"

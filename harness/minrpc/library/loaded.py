@@ -14,7 +14,7 @@ from minrpc.client.session import Session
 from minrpc.client.timing import TimeEvaluator
 from minrpc.library.c_library import CLibrary
 from minrpc.library.compiling import Compiled
-from minrpc.library.linking import Image
+from minrpc.library.linking import LinkedImage
 from minrpc.library.thunks import COPY
 from minrpc.library.toolset import ProgramFacts
 from minrpc.names import listed
@@ -39,7 +39,7 @@ class LoadedLibrary(CLibrary):
         self,
         device: Session,
         compiled: Compiled,
-        image: Image,
+        image: LinkedImage,
         facts: ProgramFacts,
         module: RemoteModule,
         load_copier: Callable[[], LoadedLibrary],
@@ -139,9 +139,9 @@ class LoadedLibrary(CLibrary):
         Thunks are left out. Of several names of an address a global one counts.
         """
         *sources, thunks = (
-            [Elf(one) for one in members(path, path.read_bytes())] for path in self.compiled.objects
+            [Elf(member) for member in members(path, path.read_bytes())] for path in self.compiled.objects
         )
-        user = [one for elves in sources for one in elves]
+        user = [elf for elves in sources for elf in elves]
         own = _sizes(user)
         ours = {*_sizes(thunks), *(f"__{name}_veneer" for name in _needed(thunks) - _needed(user))}
         sizes = {**self.image.sizes, **own}
@@ -160,10 +160,10 @@ class LoadedLibrary(CLibrary):
 
 def _sizes(objects: Iterable[Elf]) -> dict[str, int]:
     """Bytes of what they define, global names first."""
-    found = [one for elf in objects for one in elf.symbols if one.size]
-    return {one.name: one.size for one in sorted(found, key=lambda one: one.bind == LOCAL)}
+    found = [symbol for elf in objects for symbol in elf.symbols if symbol.size]
+    return {entry.name: entry.size for entry in sorted(found, key=lambda item: item.bind == LOCAL)}
 
 
 def _needed(objects: Iterable[Elf]) -> set[str]:
     """What they need from elsewhere: far away, ld reaches it by a veneer of that name."""
-    return {one.name for elf in objects for one in elf.symbols if one.section == UNDEFINED}
+    return {symbol.name for elf in objects for symbol in elf.symbols if symbol.section == UNDEFINED}

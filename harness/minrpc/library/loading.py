@@ -25,7 +25,7 @@ from minrpc.errors import (
 from minrpc.firmware import Firmware
 from minrpc.library.call_memory import upload
 from minrpc.library.compiling import Compiled, Sources, compile_sources, compile_text
-from minrpc.library.linking import Image, link
+from minrpc.library.linking import LinkedImage, link
 from minrpc.library.loaded import LoadedLibrary
 from minrpc.library.thunks import COPY, START, thunk_source
 from minrpc.library.toolset import COMMANDS, Toolset, program_facts, toolset_of
@@ -140,10 +140,10 @@ def _load_copier(device: Session, toolset: Toolset) -> LoadedLibrary:
     return load_compiled(device, compiled, toolset)
 
 
-def _tell_owner(device: Session, name: str, image: Image) -> None:
+def _tell_owner(device: Session, name: str, image: LinkedImage) -> None:
     """Who starts and counts the device learns the names of what was loaded, thunks as one."""
     named = {f"({name})": (image.base, image.size)}
-    named |= {one: (image.symbols[one], size) for one, size in image.sizes.items() if size}
+    named |= {item: (image.symbols[item], size) for item, size in image.sizes.items() if size}
     device.owner.note_code(image.base, image.size, named, image.program)
     if device.owner.counters is not None:
         device.owner.counters.note_code(image.base, image.size, named, image.program)
@@ -156,7 +156,7 @@ def image_size(device: Session, compiled: Compiled, toolset: Toolset) -> int:
         return _Linker(device, toolset).link(compiled, _last_base.get(toolset.elf, _FIRST_BASE)).size
 
 
-def _copy(rpc: RpcClient, device: Session, image: Image) -> None:
+def _copy(rpc: RpcClient, device: Session, image: LinkedImage) -> None:
     """Copy the code to its block; over the link only where the device shares no memory with us.
 
     Code is never written directly into that: an emulator would go on with what it has translated before.
@@ -176,7 +176,7 @@ def _copy(rpc: RpcClient, device: Session, image: Image) -> None:
         memory.copy_among(rpc, stage.tensor, stage.tensor._replace(data=image.base), size)
 
 
-def _placed(rpc: RpcClient, device: Session, compiled: Compiled, toolset: Toolset) -> Image:
+def _placed(rpc: RpcClient, device: Session, compiled: Compiled, toolset: Toolset) -> LinkedImage:
     """Linked for a block that the device has given.
 
     How large it is shows when it is linked, and where it lies when the device is asked: so it is linked for
@@ -209,12 +209,12 @@ def likely_base(toolset: Toolset) -> int | None:
     return None if toolset.has_shared_libraries else _last_base.get(toolset.elf, _FIRST_BASE)
 
 
-def link_ahead(compiled: Compiled, toolset: Toolset, base: int) -> Image:
+def link_ahead(compiled: Compiled, toolset: Toolset, base: int) -> LinkedImage:
     """Linked without a device, for instance in another process, for `remember`. Raises LinkError."""
     return link(compiled, toolset, base)
 
 
-def remember(compiled: Compiled, toolset: Toolset, image: Image) -> None:
+def remember(compiled: Compiled, toolset: Toolset, image: LinkedImage) -> None:
     """Take what was linked ahead where a device gives a block at its address."""
     _keep((compiled.key, toolset.elf, image.base), _Linked(image))
 
@@ -222,7 +222,7 @@ def remember(compiled: Compiled, toolset: Toolset, image: Image) -> None:
 class _Linked(NamedTuple):
     """far: addresses outside of the firmware that the image refers to: of functions in shared libraries."""
 
-    image: Image
+    image: LinkedImage
     far: Mapping[str, int] = {}
 
 
@@ -248,7 +248,7 @@ class _Linker:
         self._device = device
         self._toolset = toolset
 
-    def link(self, compiled: Compiled, base: int) -> Image:
+    def link(self, compiled: Compiled, base: int) -> LinkedImage:
         key = (compiled.key, self._toolset.elf, base)
         linked = _images.get(key)
         if linked is None or self._addresses(linked.far) != linked.far:
@@ -304,7 +304,7 @@ def _allocate(rpc: RpcClient, name: str, size: int) -> int:
     return block.value
 
 
-def _registered(rpc: RpcClient, name: str, image: Image) -> RemoteModule:
+def _registered(rpc: RpcClient, name: str, image: LinkedImage) -> RemoteModule:
     register = rpc.global_function(CODE_LOAD)
     module = rpc.call(register, (Handle(image.base), image.registry), f"load {name}")
     if not isinstance(module, Module):

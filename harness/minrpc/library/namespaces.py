@@ -15,7 +15,7 @@ from minrpc.names import listed, near_or_all
 from minrpc.program.c_types import (
     CType,
     Enumeration,
-    Record,
+    RecordType,
     Variable,
     declaration,
     flat_fields,
@@ -50,11 +50,11 @@ class StructType:
 
     def __repr__(self) -> str:
         record = strip(self.ctype)
-        if not isinstance(record, Record) or not record.complete:
+        if not isinstance(record, RecordType) or not record.complete:
             return f"<{declaration(self.ctype)}, incomplete>"
         members = "; ".join(
-            declaration(one.type, one.name) + (f" : {one.bits}" if one.bits is not None else "")
-            for one in flat_fields(record)
+            declaration(field.type, field.name) + (f" : {field.bits}" if field.bits is not None else "")
+            for field in flat_fields(record)
         )
         return f"<{declaration(self.ctype)} {{ {members}; }}>"
 
@@ -79,14 +79,16 @@ class Types:
 
     def _made(self, name: str, ctype: CType) -> StructType | type[IntEnum] | np.dtype[Any]:
         stripped = strip(ctype)
-        if isinstance(stripped, Record):
+        if isinstance(stripped, RecordType):
             return StructType(name, ctype)
         if isinstance(stripped, Enumeration):
             return enum_class(stripped)
         return numpy_dtype(ctype)
 
     def __iter__(self) -> Iterator[str]:
-        return (name for name, one in self._types.items() if isinstance(strip(one), Record | Enumeration))
+        return (
+            name for name, ctype in self._types.items() if isinstance(strip(ctype), RecordType | Enumeration)
+        )
 
     def __dir__(self) -> list[str]:
         return sorted(self)
@@ -95,7 +97,7 @@ class Types:
         return f"<types of {self._library}: {', '.join(sorted(self))}>"
 
 
-class Memory(Protocol):
+class ProgramMemory(Protocol):
     """What variables need of their library."""
 
     name: str
@@ -117,7 +119,7 @@ class VariableOnDevice:
     address: where it is. pointee: its type.
     """
 
-    def __init__(self, library: Memory, variable: Variable, address: int) -> None:
+    def __init__(self, library: ProgramMemory, variable: Variable, address: int) -> None:
         self.name = variable.name
         self.pointee = variable.type
         self.address = address
@@ -144,11 +146,11 @@ class VariableOnDevice:
 class Variables:
     """Variables of file scope: an attribute reads and writes one; `[name]` is the variable itself."""
 
-    def __init__(self, library: Memory, variables: Mapping[str, Variable]) -> None:
+    def __init__(self, library: ProgramMemory, variables: Mapping[str, Variable]) -> None:
         object.__setattr__(self, "_library", library)
         object.__setattr__(self, "_variables", variables)
 
-    _library: Memory
+    _library: ProgramMemory
     _variables: Mapping[str, Variable]
 
     def __getitem__(self, name: str) -> VariableOnDevice:
@@ -174,5 +176,5 @@ class Variables:
         return sorted(self._variables)
 
     def __repr__(self) -> str:
-        shown = "; ".join(declaration(one.type, one.name) for one in self._variables.values())
+        shown = "; ".join(declaration(variable.type, variable.name) for variable in self._variables.values())
         return f"<variables of {self._library.name}: {shown}>"

@@ -10,7 +10,7 @@ import numpy as np
 
 from minrpc.client.array import RemoteArray
 from minrpc.errors import GuardError
-from minrpc.library.frame import Block, Frame
+from minrpc.library.frame import Block, CallFrame
 from minrpc.library.pointer_types import (
     InMemory,
     array_address,
@@ -39,11 +39,11 @@ from minrpc.library.structs import (
     storage_of,
 )
 from minrpc.program.c_types import (
-    Array,
+    ArrayType,
     CType,
     Parameter,
     Pointer,
-    Record,
+    RecordType,
     Scalar,
     Void,
     alignment_of,
@@ -57,7 +57,7 @@ from minrpc.wire.values import Handle
 
 Sent = int | float | Block | Handle
 # Where a pointer in a struct points to: a byte of a block, or an address.
-Place = tuple[Block, int] | int
+PointerTarget = tuple[Block, int] | int
 
 
 class Out:
@@ -90,7 +90,7 @@ def out(shape: int | tuple[int, ...] = 1) -> Out:
 class Placer:
     """Puts what arguments point to into a frame; what is pointed to twice, once."""
 
-    def __init__(self, frame: Frame, function: str) -> None:
+    def __init__(self, frame: CallFrame, function: str) -> None:
         self._frame = frame
         self._function = function
         self._structs: dict[tuple[int, int], Block] = {}
@@ -113,7 +113,7 @@ class Placer:
 
     def _by_value(self, where: str, name: str, ctype: CType, value: object) -> Block:
         stripped = strip(ctype)
-        if isinstance(stripped, Record):
+        if isinstance(stripped, RecordType):
             if not stripped.complete:
                 raise TypeError(f"{where}: {declaration(ctype)} is incomplete: its members are not known")
             value = as_struct(stripped, where, value)
@@ -182,7 +182,7 @@ class Placer:
                 )
         flat = value.reshape(-1)
 
-        def receive(data: memoryview, _frame: Frame, _base: int) -> None:
+        def receive(data: memoryview, _frame: CallFrame, _base: int) -> None:
             flat.view(np.uint8)[:] = np.frombuffer(data, np.uint8)
 
         def host_at(offset: int) -> object:
@@ -209,7 +209,7 @@ class Placer:
     ) -> Block:
         target = strip(pointer.target)
         if not isinstance(target, Void) and not (
-            isinstance(target, Record) and same_record(record_of(value), target)
+            isinstance(target, RecordType) and same_record(record_of(value), target)
         ):
             raise wrong(where, ctype, value)
         written = not is_const(pointer.target)
@@ -226,9 +226,9 @@ class Placer:
         if known is not None and known.size == size:
             known.written |= written
             return known
-        sent: dict[int, Place] = {}
+        sent: dict[int, PointerTarget] = {}
 
-        def receive(data: memoryview, frame: Frame, at: int) -> None:
+        def receive(data: memoryview, frame: CallFrame, at: int) -> None:
             _update(value, data, sent, frame, at)
 
         block = Block(
@@ -270,11 +270,11 @@ class Placer:
             dtype = dtype.base  # The shape is the whole array's, as that of an array that is given.
         made = np.zeros(value.shape, dtype)
 
-        def receive(data: memoryview, _frame: Frame, _base: int) -> None:
+        def receive(data: memoryview, _frame: CallFrame, _base: int) -> None:
             if isinstance(strip(pointer.target), Pointer):
                 found = [
-                    Address(one, pointer.target) if one else None
-                    for one in np.frombuffer(data, dtype).tolist()
+                    Address(item, pointer.target) if item else None
+                    for item in np.frombuffer(data, dtype).tolist()
                 ]
                 value.array = found[0] if value.shape == (1,) else found
                 return
@@ -319,7 +319,7 @@ class Placer:
         # A text has its end, as in C.
         data = bytes(held) + (b"" if isinstance(value, bytearray) else b"\0")
 
-        def receive(back: memoryview, _frame: Frame, _base: int) -> None:
+        def receive(back: memoryview, _frame: CallFrame, _base: int) -> None:
             if isinstance(value, bytearray):
                 value[:] = back
             elif back != data:
@@ -350,7 +350,7 @@ class Placer:
         target = strip(pointer.target)
         if isinstance(target, Pointer):
             return self._pointers(where, name, pointer.target, target, value)
-        if isinstance(target, Record) and all(isinstance(one, StructValue) for one in value):
+        if isinstance(target, RecordType) and all(isinstance(item, StructValue) for item in value):
             return self._structs_in_row(where, name, ctype, pointer, value)
         raise wrong(where, ctype, value, _HINT)
 
@@ -370,8 +370,8 @@ class Placer:
             lambda _: None,
         )
         self._frame.add(block)
-        for index, one in enumerate(value):
-            place = self.pointer(f"{where}[{index}]", f"{name}[{index}]", ctype, pointer, one)
+        for index, element in enumerate(value):
+            place = self.pointer(f"{where}[{index}]", f"{name}[{index}]", ctype, pointer, element)
             if isinstance(place, Block):
                 block.pointers.append((index * size, place, 0))
             elif isinstance(place, Handle):
@@ -382,19 +382,20 @@ class Placer:
         self, where: str, name: str, ctype: CType, pointer: Pointer, value: Sequence[Any]
     ) -> Block:
         target = strip(pointer.target)
-        assert isinstance(target, Record)
-        for one in value:
-            if not same_record(record_of(one), target):
-                raise wrong(where, ctype, one)
+        assert isinstance(target, RecordType)
+        for item in value:
+            if not same_record(record_of(item), target):
+                raise wrong(where, ctype, item)
             if any(
-                storage_of(one)[1] + at in storage_of(one)[0].references for at, _ in pointer_offsets(target)
+                storage_of(item)[1] + at in storage_of(item)[0].references
+                for at, _ in pointer_offsets(target)
             ):
-                raise wrong(where, ctype, one, "in an array of structs pointers are addresses or None")
+                raise wrong(where, ctype, item, "in an array of structs pointers are addresses or None")
         size = target.size
 
-        def receive(data: memoryview, frame: Frame, base: int) -> None:
-            for index, one in enumerate(value):
-                _update(one, data[index * size : (index + 1) * size], {}, frame, base)
+        def receive(data: memoryview, frame: CallFrame, base: int) -> None:
+            for index, element in enumerate(value):
+                _update(element, data[index * size : (index + 1) * size], {}, frame, base)
 
         return self._frame.add(
             Block(
@@ -403,7 +404,7 @@ class Placer:
                 max(alignment_of(target), 8),
                 True,
                 not is_const(pointer.target),
-                lambda: b"".join(bytes_of(one) for one in value),
+                lambda: b"".join(bytes_of(item) for item in value),
                 receive,
                 lambda offset: (
                     Within(value[offset // size], offset % size) if offset % size else value[offset // size]
@@ -416,18 +417,18 @@ class Placer:
 _HINT = "pass a numpy array or an array of the device"
 
 
-def _nothing(_data: memoryview, _frame: Frame, _base: int) -> None:
+def _nothing(_data: memoryview, _frame: CallFrame, _base: int) -> None:
     """Nothing comes back."""
 
 
 def _member(value: StructValue, offset: int) -> str:
-    for one in record_of(value).fields:
-        if one.bits is None and one.offset <= offset < one.offset + max(size_of(one.type), 1):
-            return one.name
+    for field in record_of(value).fields:
+        if field.bits is None and field.offset <= offset < field.offset + max(size_of(field.type), 1):
+            return field.name
     return f"byte {offset}"
 
 
-def _with_addresses(data: bytes, sent: dict[int, Place], size: int) -> bytes:
+def _with_addresses(data: bytes, sent: dict[int, PointerTarget], size: int) -> bytes:
     """With the addresses of what is on the device already; blocks' own come when the frame has a place."""
     known = {at: value for at, value in sent.items() if isinstance(value, int)}
     if not known:
@@ -438,7 +439,9 @@ def _with_addresses(data: bytes, sent: dict[int, Place], size: int) -> bytes:
     return bytes(patched)
 
 
-def _update(value: StructValue, data: memoryview, sent: dict[int, Place], frame: Frame, base: int) -> None:
+def _update(
+    value: StructValue, data: memoryview, sent: dict[int, PointerTarget], frame: CallFrame, base: int
+) -> None:
     """Take the struct's bytes back. A pointer that still points to what it did stays that object."""
     storage, at = storage_of(value)
     for offset, pointer in pointer_offsets(record_of(value)):
@@ -459,11 +462,11 @@ def _update(value: StructValue, data: memoryview, sent: dict[int, Place], frame:
 
 def _sized(target: CType) -> CType:
     """What it is an array of, while only the call says of how many."""
-    while isinstance(stripped := strip(target), Array) and _unsized(stripped):
+    while isinstance(stripped := strip(target), ArrayType) and _unsized(stripped):
         target = stripped.element
     return target
 
 
-def _unsized(array: Array) -> bool:
+def _unsized(array: ArrayType) -> bool:
     inner = strip(array.element)
-    return array.count is None or (isinstance(inner, Array) and _unsized(inner))
+    return array.count is None or (isinstance(inner, ArrayType) and _unsized(inner))

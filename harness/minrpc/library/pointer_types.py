@@ -14,12 +14,12 @@ from minrpc.library.scalars import (
     wrong,
 )
 from minrpc.program.c_types import (
-    Array,
+    ArrayType,
     CType,
     Enumeration,
     FunctionType,
     Pointer,
-    Record,
+    RecordType,
     Scalar,
     Void,
     declaration,
@@ -45,13 +45,13 @@ class InMemory(Protocol):
         ...
 
 
-def same_record(one: Record, other: Record) -> bool:
+def same_record(first: RecordType, other: RecordType) -> bool:
     """The same type, or the same one in another unit of compilation."""
-    if one is other:
+    if first is other:
         return True
-    if (one.kind, one.size, len(one.fields)) != (other.kind, other.size, len(other.fields)):
+    if (first.kind, first.size, len(first.fields)) != (other.kind, other.size, len(other.fields)):
         return False
-    return [(f.name, f.offset, f.bits) for f in one.fields] == [
+    return [(f.name, f.offset, f.bits) for f in first.fields] == [
         (f.name, f.offset, f.bits) for f in other.fields
     ]
 
@@ -62,10 +62,10 @@ def check_dtype(where: str, ctype: CType, pointer: Pointer, value: np.ndarray[An
     if isinstance(target, Void):
         return
     shape: tuple[int | None, ...] = ()
-    while isinstance(target, Array):
+    while isinstance(target, ArrayType):
         shape += (target.count,)
         target = strip(target.element)
-    if isinstance(target, Record) and not target.complete:
+    if isinstance(target, RecordType) and not target.complete:
         raise TypeError(f"{where}: {declaration(ctype)} is a pointer to an incomplete struct")
     if isinstance(target, Scalar) and target.kind == "char" and value.dtype in (np.int8, np.uint8):
         return
@@ -80,10 +80,10 @@ def check_dtype(where: str, ctype: CType, pointer: Pointer, value: np.ndarray[An
     )
     if not fits or not _ends_in(value.shape, shape):
         shown = expected.name
-        if isinstance(target, Record):
+        if isinstance(target, RecordType):
             shown = f"an array of {declaration(target)}, by its dtype"
         elif shape:
-            shown += f"[..,{','.join('..' if one is None else str(one) for one in shape)}]"
+            shown += f"[..,{','.join('..' if count is None else str(count) for count in shape)}]"
         raise TypeError(f"{where}: expected {shown} ({declaration(ctype)}), got {describe(value)}")
 
 
@@ -92,20 +92,20 @@ def _ends_in(shape: tuple[int, ...], end: tuple[int | None, ...]) -> bool:
     if not end:
         return True
     return len(shape) >= len(end) and all(
-        two in (None, one) for one, two in zip(shape[-len(end) :], end, strict=True)
+        two in (None, item) for item, two in zip(shape[-len(end) :], end, strict=True)
     )
 
 
 def array_address(where: str, ctype: CType, pointer: Pointer, value: RemoteArray) -> int:
     """Where an array of the device is. Raises TypeError when the pointer is to something else."""
     target = strip(pointer.target)
-    while isinstance(target, Array):
+    while isinstance(target, ArrayType):
         target = strip(target.element)
     held = to_numpy(value.dtype)[0]
     fits = isinstance(target, Void) or held == numpy_dtype(target)
     if isinstance(target, Scalar) and target.kind == "char":
         fits = held in (np.int8, np.uint8)
-    if isinstance(target, Record):  # Bytes on the device, which only the caller knows the meaning of.
+    if isinstance(target, RecordType):  # Bytes on the device, which only the caller knows the meaning of.
         fits = held in (np.int8, np.uint8)
     if not fits:
         raise TypeError(f"{where}: expected {declaration(ctype)}, got {value!r}")
@@ -123,7 +123,7 @@ def check_pointee(where: str, ctype: CType, pointer: Pointer, value: InMemory) -
         if not _same_shape(target, given):
             raise TypeError(f"{where}: expected {declaration(ctype)}, got {declaration(given, str(value))}")
         return
-    if isinstance(given, Array) and not isinstance(target, Array):
+    if isinstance(given, ArrayType) and not isinstance(target, ArrayType):
         given = strip(given.element)
     if _shape(given) != _shape(target):
         raise TypeError(
@@ -141,11 +141,11 @@ def check_address(where: str, ctype: CType, pointer: Pointer, value: Address) ->
         raise TypeError(f"{where}: expected {declaration(ctype)}, got {value!r}")
 
 
-def _same_shape(one: FunctionType, other: FunctionType) -> bool:
-    return len(one.parameters) == len(other.parameters) and all(
+def _same_shape(first: FunctionType, other: FunctionType) -> bool:
+    return len(first.parameters) == len(other.parameters) and all(
         _shape(a) == _shape(b)
         for a, b in zip(
-            [one.result, *(p.type for p in one.parameters)],
+            [first.result, *(p.type for p in first.parameters)],
             [other.result, *(p.type for p in other.parameters)],
             strict=True,
         )
@@ -162,6 +162,6 @@ def _shape(ctype: CType) -> tuple[object, ...]:
             return "int", size
         case Pointer():
             return ("pointer",)
-        case Record() as record:
+        case RecordType() as record:
             return record.kind, record.tag, record.size
     return (type(stripped).__name__, size_of(stripped))

@@ -9,7 +9,7 @@ from minrpc.client.array import RemoteArray
 from minrpc.client.rpc import RpcClient
 from minrpc.library.pointer_types import array_address
 from minrpc.library.scalars import is_float, is_number
-from minrpc.program.c_types import CType, Function, Pointer, Scalar, Void, strip, value_range
+from minrpc.program.c_types import CType, FunctionDeclaration, Pointer, Scalar, Void, strip, value_range
 from minrpc.wire.dtypes import DataType
 from minrpc.wire.values import Argument
 
@@ -22,23 +22,27 @@ class _NotQuickError(Exception):
     """A value that the plan has to look at."""
 
 
-def quick_call(function: Function) -> Callable[[Sequence[object], RpcClient], list[Argument] | None] | None:
+def quick_call(
+    function: FunctionDeclaration,
+) -> Callable[[Sequence[object], RpcClient], list[Argument] | None] | None:
     """A function from a call's arguments to those of the thunk, which gives None where a plan is needed.
 
     None for a function that always needs one.
     """
     if function.unsupported or not has_plain_result(function.type.result):
         return None
-    converts = [_converter(function.name, one.name, one.type) for one in function.type.parameters]
+    converts = [
+        _converter(function.name, parameter.name, parameter.type) for parameter in function.type.parameters
+    ]
     if not all(converts):
         return None
-    made = [one for one in converts if one is not None]
+    made = [convert for convert in converts if convert is not None]
 
     def convert(args: Sequence[object], rpc: RpcClient) -> list[Argument] | None:
         if len(args) != len(made):
             return None
         try:
-            return [one(value, rpc) for one, value in zip(made, args)]  # noqa: B905 - as many: it was looked at
+            return [convert(value, rpc) for convert, value in zip(made, args)]  # noqa: B905 - as many: it was looked at
         except _NotQuickError:
             return None
 

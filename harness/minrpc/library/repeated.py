@@ -12,13 +12,13 @@ from typing import Any, Final
 
 import numpy as np
 
-from minrpc.library.arguments import Plan
+from minrpc.library.arguments import CallPlan
 from minrpc.library.frame import Block
 from minrpc.library.quick import has_plain_result, largest_float
 from minrpc.library.scalars import is_float, is_number
 from minrpc.program.c_types import (
     CType,
-    Function,
+    FunctionDeclaration,
     Parameter,
     Pointer,
     Scalar,
@@ -37,7 +37,7 @@ _MOST: Final = (1 << 63) - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class FrameLayout:
     """Where the arrays of a call lie among guards.
 
     template: the frame as it is sent, but for the arrays.
@@ -83,9 +83,9 @@ class Repeated:
 
     def __init__(self, accepts: Sequence[_Accepts]) -> None:
         self._accepts = accepts
-        self._layouts: dict[tuple[int, ...], Layout] = {}
+        self._layouts: dict[tuple[int, ...], FrameLayout] = {}
 
-    def layout(self, args: Sequence[Any], plan: Callable[[], Plan]) -> Layout | None:
+    def layout(self, args: Sequence[Any], plan: Callable[[], CallPlan]) -> FrameLayout | None:
         """The layout of a call with these arguments; None where a plan of its own is needed."""
         sizes = self._sizes(args)
         if sizes is None:
@@ -136,13 +136,13 @@ class _Accepts:
     most: float = 0
 
 
-def repeated_calls(function: Function) -> Repeated | None:
+def repeated_calls(function: FunctionDeclaration) -> Repeated | None:
     """For a function of arrays and numbers; None for any other."""
     if function.unsupported or not has_plain_result(function.type.result):
         return None
     accepts = [_accepts(parameter) for parameter in function.type.parameters]
-    known = [one for one in accepts if one is not None]
-    return Repeated(known) if len(known) == len(accepts) and any(one.array for one in known) else None
+    known = [accepted for accepted in accepts if accepted is not None]
+    return Repeated(known) if len(known) == len(accepts) and any(item.array for item in known) else None
 
 
 def _accepts(parameter: Parameter) -> _Accepts | None:
@@ -172,7 +172,7 @@ def _accepts_array(pointer: Pointer) -> _Accepts | None:
         return None
 
 
-def _layout(plan: Plan) -> Layout:
+def _layout(plan: CallPlan) -> FrameLayout:
     frame = plan.frame
     template = bytearray(frame.size)
     for at, data in frame.image(0):
@@ -185,10 +185,10 @@ def _layout(plan: Plan) -> Layout:
     returned = [(index, begin, end) for index, begin, end, written in arrays if written]
     edges = [
         0,
-        *(edge for _, begin, end in sorted(returned, key=lambda one: one[1]) for edge in (begin, end)),
+        *(edge for _, begin, end in sorted(returned, key=lambda item: item[1]) for edge in (begin, end)),
     ]
     kept = zip(edges[::2], [*edges[1::2], frame.size], strict=True)
-    return Layout(
+    return FrameLayout(
         bytes(template),
         tuple((index, begin, end) for index, begin, end, _ in arrays),
         tuple(returned),

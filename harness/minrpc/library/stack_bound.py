@@ -34,8 +34,8 @@ class CallGraph:
         frame = self.frames.get(name)
         if frame is None or name in above:
             return None
-        below = [self._bound(one, above | {name}) for one in self.calls.get(name, ())]
-        known = [one for one in below if one is not None]
+        below = [self._bound(callee, above | {name}) for callee in self.calls.get(name, ())]
+        known = [callee for callee in below if callee is not None]
         return frame + max(known, default=0) if len(known) == len(below) else None
 
 

@@ -25,12 +25,12 @@ from minrpc.library.scalars import (
 )
 from minrpc.names import listed, near_or_all
 from minrpc.program.c_types import (
-    Array,
+    ArrayType,
     CType,
     Field,
     FunctionType,
     Pointer,
-    Record,
+    RecordType,
     Scalar,
     Void,
     declaration,
@@ -82,12 +82,12 @@ class StructValue(Shown):
     __slots__ = ("_offset", "_record", "_storage", "_typename")
 
     _storage: Storage
-    _record: Record
+    _record: RecordType
     _offset: int
     _typename: str
 
     def __init__(
-        self, record: Record, storage: Storage | None = None, offset: int = 0, typename: str = ""
+        self, record: RecordType, storage: Storage | None = None, offset: int = 0, typename: str = ""
     ) -> None:
         set_ = object.__setattr__
         set_(self, "_record", record)
@@ -128,7 +128,7 @@ class StructValue(Shown):
         _store(self._storage, self._field(name), self._offset, f"{self._typename}.{name}", value)
 
     def __dir__(self) -> Iterable[str]:
-        return [one.name for one in flat_fields(self._record)]
+        return [field.name for field in flat_fields(self._record)]
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, StructValue):
@@ -139,20 +139,20 @@ class StructValue(Shown):
 
     @recursive_repr()
     def __repr__(self) -> str:
-        names = [one.name for one in flat_fields(self._record) if one.name]
+        names = [field.name for field in flat_fields(self._record) if field.name]
         shown = ", ".join(f"{name}={_short(getattr(self, name))}" for name in names)
         return f"{self._typename}({shown})"
 
     def _field(self, name: str) -> Field:
-        for one in flat_fields(self._record):
-            if one.name == name:
-                return one
-        names = [one.name for one in flat_fields(self._record)]
+        for field in flat_fields(self._record):
+            if field.name == name:
+                return field
+        names = [field.name for field in flat_fields(self._record)]
         near = near_or_all(name, names)
         raise AttributeError(f"{self._typename} has no member {name!r}; it has {listed(near, 8)}")
 
 
-def record_of(value: StructValue) -> Record:
+def record_of(value: StructValue) -> RecordType:
     """Its type."""
     return value._record
 
@@ -161,7 +161,7 @@ def bytes_of(value: StructValue) -> bytes:
     """Its bytes, pointers as they were last; with the elements of a flexible array at its end."""
     size = value._record.size
     last = strip(value._record.fields[-1].type) if value._record.fields else None
-    if isinstance(last, Array) and last.count is None and not value._offset:
+    if isinstance(last, ArrayType) and last.count is None and not value._offset:
         size = len(value._storage.data)
     return bytes(value._storage.data[value._offset : value._offset + size])
 
@@ -179,12 +179,12 @@ def make_struct(
     Raises TypeError for an incomplete one or another type, and for members that are not there.
     """
     record = strip(ctype)
-    if not isinstance(record, Record):
+    if not isinstance(record, RecordType):
         raise TypeError(f"{typename} is no struct: it is {declaration(record)}")
     if not record.complete:
         raise TypeError(f"{typename} is incomplete: its members are not known in what was compiled")
     made = StructValue(record, typename=typename)
-    names = [one.name for one in flat_fields(record) if one.name]
+    names = [field.name for field in flat_fields(record) if field.name]
     if len(ordered) > (1 if record.kind == "union" else len(names)):
         raise TypeError(f"{typename} has {len(names)} members, {', '.join(names)}; got {len(ordered)} values")
     given = dict(zip(names, ordered, strict=False))
@@ -201,7 +201,7 @@ def make_struct(
     return made
 
 
-def as_struct(record: Record, typename: str, value: object) -> object:
+def as_struct(record: RecordType, typename: str, value: object) -> object:
     """A struct of a dict's members, or of a tuple's in their order; any other value as it is."""
     if isinstance(value, dict):
         return make_struct(record, typename, value)
@@ -219,11 +219,11 @@ def pointer_offsets(ctype: CType, at: int = 0) -> Iterator[tuple[int, Pointer]]:
     match strip(ctype):
         case Pointer() as pointer:
             yield at, pointer
-        case Record() as record:
-            for one in record.fields:
-                if one.bits is None:
-                    yield from pointer_offsets(one.type, at + one.offset)
-        case Array(element, count):
+        case RecordType() as record:
+            for field in record.fields:
+                if field.bits is None:
+                    yield from pointer_offsets(field.type, at + field.offset)
+        case ArrayType(element, count):
             if _has_pointers(element):
                 for index in range(count or 0):
                     yield from pointer_offsets(element, at + index * size_of(element))
@@ -245,11 +245,11 @@ def _load(storage: Storage, member: Field, base: int) -> Any:  # noqa: ANN401 - 
                 return found.shown if isinstance(found, Within) else found
             value = int.from_bytes(storage.data[at : at + stripped.size], "little")
             return Address(value, member.type) if value else None
-        case Record() as record:
+        case RecordType() as record:
             return StructValue(record, storage, at)
-        case Array(element, None):
+        case ArrayType(element, None):
             return _load_array(storage, element, (len(storage.data) - at) // size_of(element), at)
-        case Array(element, count):
+        case ArrayType(element, count):
             return _load_array(storage, element, count or 0, at)
         case Void() | FunctionType():
             raise TypeError(f"a member can't be {declaration(member.type)}")
@@ -259,10 +259,10 @@ def _load(storage: Storage, member: Field, base: int) -> Any:  # noqa: ANN401 - 
 def _load_array(storage: Storage, element: CType, count: int, at: int) -> Any:  # noqa: ANN401 - numpy or structs
     inner = strip(element)
     shape = [count]
-    while isinstance(inner, Array):
+    while isinstance(inner, ArrayType):
         shape.append(inner.count or 0)
         inner = strip(inner.element)
-    if isinstance(inner, Record | Pointer):
+    if isinstance(inner, RecordType | Pointer):
         size = size_of(element)
         return [_load(storage, Field("", element, at + index * size), 0) for index in range(count)]
     flat = np.frombuffer(storage.data, numpy_dtype(inner), int(np.prod(shape)), at)
@@ -291,10 +291,10 @@ def _store(storage: Storage, member: Field, base: int, where: str, value: object
         _forget(storage, at, size)
         _store_pointer(storage, at, stripped, member.type, where, value)
         return
-    if isinstance(stripped, Record):
+    if isinstance(stripped, RecordType):
         _store_record(storage, stripped, at, where, value)
         return
-    if isinstance(stripped, Array):
+    if isinstance(stripped, ArrayType):
         _store_array(storage, stripped, at, where, member.type, value)
         return
     data = number_bytes(where, member.type, value)
@@ -303,7 +303,7 @@ def _store(storage: Storage, member: Field, base: int, where: str, value: object
 
 
 def _forget(storage: Storage, at: int, size: int) -> None:
-    for offset in [one for one in storage.references if at <= one < at + size]:
+    for offset in [reference for reference in storage.references if at <= reference < at + size]:
         del storage.references[offset]
         storage.came_back.discard(offset)
 
@@ -323,7 +323,7 @@ def _store_pointer(
     storage.data[at : at + pointer.size] = number.to_bytes(pointer.size, "little")
 
 
-def _store_record(storage: Storage, record: Record, at: int, where: str, value: object) -> None:
+def _store_record(storage: Storage, record: RecordType, at: int, where: str, value: object) -> None:
     value = as_struct(record, where, value)
     if not isinstance(value, StructValue) or value._record is not record:
         raise wrong(where, record, value)
@@ -337,7 +337,9 @@ def _store_record(storage: Storage, record: Record, at: int, where: str, value: 
                 storage.came_back.add(at + inside)
 
 
-def _store_array(storage: Storage, array: Array, at: int, where: str, ctype: CType, value: object) -> None:
+def _store_array(
+    storage: Storage, array: ArrayType, at: int, where: str, ctype: CType, value: object
+) -> None:
     count = array.count or 0
     inner = strip(array.element)
     if isinstance(inner, Scalar) and inner.kind == "char" and isinstance(value, str | bytes):
@@ -355,8 +357,8 @@ def _store_array(storage: Storage, array: Array, at: int, where: str, ctype: CTy
     if len(value) != count:
         raise ValueError(f"{where}: expected {declaration(ctype)}, got {len(value)} elements")
     size = size_of(array.element)
-    for index, one in enumerate(value):
-        _store(storage, Field("", array.element, at + index * size), 0, f"{where}[{index}]", one)
+    for index, element in enumerate(value):
+        _store(storage, Field("", array.element, at + index * size), 0, f"{where}[{index}]", element)
 
 
 def _store_bits(storage: Storage, member: Field, base: int, where: str, value: object) -> None:

@@ -15,12 +15,12 @@ from typing import Final
 
 from minrpc.program.c_types import (
     AlignmentLimits,
-    Array,
+    ArrayType,
     CType,
     Enumeration,
-    Function,
+    FunctionDeclaration,
     Pointer,
-    Record,
+    RecordType,
     Scalar,
     Void,
     declaration,
@@ -197,20 +197,22 @@ class LayoutError(TypeError):
     """A struct's layout can't be declared again from its debug information."""
 
 
-def callable_functions(functions: Iterable[Function], limits: AlignmentLimits) -> list[Function]:
+def callable_functions(
+    functions: Iterable[FunctionDeclaration], limits: AlignmentLimits
+) -> list[FunctionDeclaration]:
     """The functions, each with the reason where no thunk can be made for it.
 
     limits: how the target's compiler aligns members of structs.
     """
-    return [_checked(one, limits) for one in functions]
+    return [_checked(function, limits) for function in functions]
 
 
-def _checked(function: Function, limits: AlignmentLimits) -> Function:
+def _checked(function: FunctionDeclaration, limits: AlignmentLimits) -> FunctionDeclaration:
     if function.unsupported:
         return function
     names = _Names(limits)
     for where, ctype in [("its result", function.type.result)] + [
-        (one.name or "a parameter", one.type) for one in function.type.parameters
+        (parameter.name or "a parameter", parameter.type) for parameter in function.type.parameters
     ]:
         try:
             names.spell(ctype)
@@ -220,7 +222,7 @@ def _checked(function: Function, limits: AlignmentLimits) -> Function:
 
 
 def thunk_source(
-    functions: Sequence[Function],
+    functions: Sequence[FunctionDeclaration],
     limits: AlignmentLimits,
     *,
     start: bool = False,
@@ -238,8 +240,8 @@ def thunk_source(
     thread_pointer: each thunk sets RISC-V's thread pointer to those, and back.
     """
     names = _Names(limits)
-    bodies = [_thunk(index, one, names) for index, one in enumerate(functions)]
-    listed = [(one.name, f"t{index}") for index, one in enumerate(functions)]
+    bodies = [_thunk(index, function, names) for index, function in enumerate(functions)]
+    listed = [(function.name, f"t{index}") for index, function in enumerate(functions)]
     if own_code:
         bodies.append(_ARM_THREAD_POINTER)
     if start:
@@ -247,7 +249,7 @@ def thunk_source(
         listed.append((START, "start"))
     if copy:
         # Relocations that change nothing.
-        lines = "".join(f'\n\t__asm__ volatile(".reloc ., BFD_RELOC_NONE, {one}");' for one in kept)
+        lines = "".join(f'\n\t__asm__ volatile(".reloc ., BFD_RELOC_NONE, {variable}");' for variable in kept)
         bodies.append(_COPY_SOURCE.replace("@KEPT@", lines))
         listed.append((COPY, "copy"))
     entry = _OWN_THREAD_POINTER if thread_pointer else _NO_THREAD_POINTER
@@ -270,12 +272,14 @@ def registry_source(listed: Sequence[tuple[str, str]], registry: str = REGISTRY)
     )
 
 
-def _thunk(index: int, function: Function, names: _Names) -> str:
-    types = [names.spell(one.type) for one in function.type.parameters]
+def _thunk(index: int, function: FunctionDeclaration, names: _Names) -> str:
+    types = [names.spell(parameter.type) for parameter in function.type.parameters]
     result = function.type.result
-    arguments = [_argument(at, one.type, types[at]) for at, one in enumerate(function.type.parameters)]
+    arguments = [
+        _argument(at, parameter.type, types[at]) for at, parameter in enumerate(function.type.parameters)
+    ]
     call = f"f{index}({', '.join(arguments)})"
-    form = "".join(_letter(one.type) for one in function.type.parameters)
+    form = "".join(_letter(parameter.type) for parameter in function.type.parameters)
     kind = "v" if isinstance(strip(result), Void) else _letter(result)
     if kind == "i":
         body = f"r->i = (long long){call};\n\t*rc = 0;"
@@ -339,14 +343,14 @@ class _Names:
                 return _integer(size, signed)
             case Scalar() as scalar:
                 return _scalar(scalar)
-            case Record() as record:
+            case RecordType() as record:
                 return self._record(record)
-            case Array(element, count, True):
+            case ArrayType(element, count, True):
                 size = size_of(element) * (count or 0)
                 return f"__typeof__({self.spell(element)} __attribute__((vector_size({size}))))"
         raise LayoutError(f"{declaration(ctype)} can't be passed by value")
 
-    def _record(self, record: Record) -> str:
+    def _record(self, record: RecordType) -> str:
         known = self._records.get(id(record))
         if known is not None:
             return known
@@ -367,54 +371,54 @@ class _Names:
             f"{name} {{\n{members}}} {attribute};\n"
             f'_Static_assert(sizeof({name}) == {record.size}, "{record.tag or "anonymous"}");\n'
             + "".join(
-                f'_Static_assert(__builtin_offsetof({name}, m{index}) == {one.offset}, "{one.name}");\n'
-                for index, one in enumerate(record.fields)
-                if one.bits is None
+                f'_Static_assert(__builtin_offsetof({name}, m{index}) == {field.offset}, "{field.name}");\n'
+                for index, field in enumerate(record.fields)
+                if field.bits is None
             )
         )
         return name
 
-    def _members(self, record: Record) -> Iterable[str]:
+    def _members(self, record: RecordType) -> Iterable[str]:
         bit = 0
-        for index, one in enumerate(record.fields):
-            if one.bits is None:
-                yield self._member(one.type, f"m{index}")
-                bit = (one.offset + size_of(one.type)) * 8
+        for index, field in enumerate(record.fields):
+            if field.bits is None:
+                yield self._member(field.type, f"m{index}")
+                bit = (field.offset + size_of(field.type)) * 8
                 continue
-            spelled = self.spell(one.type)
-            if record.kind == "struct" and one.first_bit > bit:
-                gap = one.first_bit - bit
-                unit = size_of(one.type) * 8
+            spelled = self.spell(field.type)
+            if record.kind == "struct" and field.first_bit > bit:
+                gap = field.first_bit - bit
+                unit = size_of(field.type) * 8
                 if gap < unit:
                     yield f"{spelled} : {gap}"
-            yield f"{spelled} m{index} : {one.bits}"
-            bit = one.first_bit + one.bits
+            yield f"{spelled} m{index} : {field.bits}"
+            bit = field.first_bit + field.bits
 
     def _member(self, ctype: CType, name: str) -> str:
         stripped = strip(ctype)
-        if isinstance(stripped, Array) and not stripped.vector:
+        if isinstance(stripped, ArrayType) and not stripped.vector:
             count = stripped.count
             return self._member(stripped.element, f"{name}[{'' if count is None else count}]")
         return f"{self.spell(ctype)} {name}"
 
-    def _is_natural(self, record: Record) -> bool:
+    def _is_natural(self, record: RecordType) -> bool:
         """Whether the compiler, given the members, will put each where it is."""
         at = 0
         bit_fields = False
-        for one in record.fields:
-            if one.bits is not None:
+        for field in record.fields:
+            if field.bits is not None:
                 bit_fields = True
-                at = (one.first_bit + one.bits + 7) // 8
+                at = (field.first_bit + field.bits + 7) // 8
                 continue
-            align = self._alignment(one.type)
+            align = self._alignment(field.type)
             if record.kind == "union":
                 at = 0
-            if one.offset % align or (-(-at // align) * align != one.offset):
+            if field.offset % align or (-(-at // align) * align != field.offset):
                 return False
-            at = one.offset + size_of(one.type)
-        align = max((self._alignment(one.type) for one in record.fields), default=1)
+            at = field.offset + size_of(field.type)
+        align = max((self._alignment(field.type) for field in record.fields), default=1)
         if record.kind == "union":
-            at = max((size_of(one.type) for one in record.fields), default=0)
+            at = max((size_of(field.type) for field in record.fields), default=0)
         if bit_fields:  # Where a run of them ends is the compiler's to say; the assertion looks.
             return record.size % align == 0 and record.size - at < align
         return -(-at // align) * align == record.size
@@ -422,15 +426,15 @@ class _Names:
     def _alignment(self, ctype: CType) -> int:
         stripped = strip(ctype)
         match stripped:
-            case Record() as record:
+            case RecordType() as record:
                 if not self._is_natural(record):
                     return 1
-                return max((self._alignment(one.type) for one in record.fields), default=1)
-            case Array(element, _, False):
+                return max((self._alignment(field.type) for field in record.fields), default=1)
+            case ArrayType(element, _, False):
                 return self._alignment(element)
             case Scalar(_, size, "complex"):
                 return min(size // 2, self._limits.word)
-            case Array(_, _, True):
+            case ArrayType(_, _, True):
                 return min(size_of(stripped), self._limits.vector)
         size = size_of(stripped)
         if size > 8:  # long double, __int128
@@ -438,16 +442,16 @@ class _Names:
         return min(size, self._limits.word) or 1
 
 
-def _is_packed(record: Record) -> bool:
+def _is_packed(record: RecordType) -> bool:
     """Whether it is what `packed` gives: nothing between the members."""
     at = 0
-    for one in record.fields:
-        if one.bits is not None:
-            at = (one.first_bit + one.bits + 7) // 8
-        elif one.offset != (0 if record.kind == "union" else at):
+    for field in record.fields:
+        if field.bits is not None:
+            at = (field.first_bit + field.bits + 7) // 8
+        elif field.offset != (0 if record.kind == "union" else at):
             return False
         else:
-            at = one.offset + size_of(one.type)
+            at = field.offset + size_of(field.type)
     return record.kind == "union" or at == record.size
 
 

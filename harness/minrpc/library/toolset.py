@@ -189,7 +189,7 @@ def toolset_by(elf: Path) -> Toolset:
 def toolset_from(commands: Path, elf: Path) -> Toolset:
     """From a build's compile_commands.json, for the program `elf`."""
     entries = json.loads(commands.read_text())
-    entry = next((one for one in entries if str(one["file"]).endswith(_EXAMPLE)), entries[0])
+    entry = next((entry for entry in entries if str(entry["file"]).endswith(_EXAMPLE)), entries[0])
     words = entry.get("arguments") or shlex.split(entry["command"])
     return _from_command(words, Path(entry["directory"]), commands.parent, elf)
 
@@ -205,7 +205,7 @@ def _from_command(words: Sequence[str], work: Path, kept: Path, elf: Path) -> To
         if word in _WITH_VALUE:
             next(rest, None)
         elif word.startswith(_PLACES):
-            option = next(one for one in sorted(_PLACES, key=len, reverse=True) if word.startswith(one))
+            option = next(place for place in sorted(_PLACES, key=len, reverse=True) if word.startswith(place))
             value = word[len(option) :] or next(rest)
             includes += [option, _moved(value, work, kept)]
         elif word in ("-D", "-U"):
@@ -261,8 +261,12 @@ def _library_options(compiler: str, flags: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _present(libraries: Iterable[str], directories: Sequence[str]) -> list[str]:
-    places = [Path(one[2:]) for one in directories]
-    return [f"-l{one}" for one in libraries if any((place / f"lib{one}.a").is_file() for place in places)]
+    places = [Path(directory[2:]) for directory in directories]
+    return [
+        f"-l{library}"
+        for library in libraries
+        if any((place / f"lib{library}.a").is_file() for place in places)
+    ]
 
 
 def run_tool(command: Sequence[str]) -> str:

@@ -66,10 +66,10 @@ def open_devices(
             opening = [
                 pool.submit(open_device, what, platforms_file=platforms_file, **given) for what in several
             ]
-        for one in opening:
-            if one.exception() is None:
-                stack.enter_context(one.result())
-        yield [one.result() for one in opening]
+        for future in opening:
+            if future.exception() is None:
+                stack.enter_context(future.result())
+        yield [future.result() for future in opening]
 
 
 def connect(

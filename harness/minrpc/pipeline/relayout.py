@@ -11,7 +11,7 @@ from typing import Any, Final, TypedDict
 
 from minrpc.client import Session
 from minrpc.client.info import DeviceInfo
-from minrpc.client.layout import STAGE, How, Layout, Places, Where, home, places_of, told_memory
+from minrpc.client.layout import STAGE, How, Layout, LayoutRequest, Where, home, places_of, told_memory
 from minrpc.errors import ConfigurationError
 from minrpc.firmware import build
 from minrpc.firmware.cache import cache_home
@@ -97,7 +97,7 @@ class Relayout:
             )
         return target.changed(cmake_options=[option.format(stack)])
 
-    def _in_session(self, places: Places) -> Layout:
+    def _in_session(self, places: LayoutRequest) -> Layout:
         """Lays out the memory in the running session, else in a new session."""
         rpc = self._session.rpc
         rpc.ready()
@@ -220,5 +220,5 @@ def _too_large(size: int) -> str:
 
 
 def _layout(info: DeviceInfo, how: How, why: str) -> Layout:
-    found: dict[str, Any] = {one.kind: one for one in info.regions}
+    found: dict[str, Any] = {region.kind: region for region in info.regions}
     return Layout(found["arena"], found.get("code"), how, why)

@@ -78,19 +78,19 @@ def requirements(platform: Platform) -> list[Requirement]:
 
 def lacking(platform: Platform) -> list[Requirement]:
     """Those that are missing; empty when the platform can run here."""
-    return [one for one in _requirements(platform) if one.missing]
+    return [requirement for requirement in _requirements(platform) if requirement.missing]
 
 
 def lacking_to_build(platform: Platform) -> list[Requirement]:
     """As `lacking`, for a firmware that is built and not started: a board's, or of an emulator elsewhere."""
-    return [one for one in _requirements(platform, starts=False) if one.missing]
+    return [requirement for requirement in _requirements(platform, starts=False) if requirement.missing]
 
 
 def missing_packages(names: Iterable[str]) -> list[str]:
     """The Debian packages that the platforms among these names lack here, each once."""
     platforms = load_platforms()
-    needs = [one for name in names if name in platforms for one in lacking(platforms[name])]
-    commands = [one.command for one in needs if one.command.startswith(_APT)]
+    needs = [requirement for name in names if name in platforms for requirement in lacking(platforms[name])]
+    commands = [requirement.command for requirement in needs if requirement.command.startswith(_APT)]
     return list(dict.fromkeys(" ".join(commands).replace(_APT, "").split()))
 
 

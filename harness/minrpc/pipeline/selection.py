@@ -94,7 +94,7 @@ def _require(
         raise ConfigurationError(f"{platform.name}: {why}", next_step="leave --timing out, or test it alone")
     lacks = missing(platform)
     if lacks:
-        details = [f"{one.name}: {one.problem}" for one in lacks]
+        details = [f"{requirement.name}: {requirement.problem}" for requirement in lacks]
         step = "; then ".join(commands_for(lacks))
         raise ConfigurationError(f"{platform.name} can't run here", details=details, next_step=step)
 

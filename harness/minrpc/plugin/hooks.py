@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from minrpc.library import CLibrary, Load
     from minrpc.library.linked import LoadFields
     from minrpc.pipeline import Device
-    from minrpc.plugin.run import Run
+    from minrpc.plugin.pytest_run import PytestRun
     from minrpc.plugin.shared import SharedDevice
     from minrpc.plugin.timing import TimingCheck
     from minrpc.running import RunningDevice
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 _USED = pytest.StashKey["list[SharedDevice]"]()
 _FAILED = pytest.StashKey[bool]()
-_RUN = pytest.StashKey["Run"]()
+_RUN = pytest.StashKey["PytestRun"]()
 _PARAMETER = "minrpc_shared"
 
 
@@ -109,7 +109,7 @@ def pytest_collection_modifyitems(config: pytest.Config) -> None:
         _refuse_misuse(run)
 
 
-def _refuse_misuse(run: Run) -> None:
+def _refuse_misuse(run: PytestRun) -> None:
     """What was named must run: if it can't, no test does."""
     if run.misused is not None:
         raise pytest.UsageError(str(run.misused)) from run.misused
@@ -210,16 +210,16 @@ def _refused(call: pytest.CallInfo[None]) -> bool:
     return call.excinfo is not None and wrong_argument(call.excinfo.value)
 
 
-def _run(config: pytest.Config) -> Run:
+def _run(config: pytest.Config) -> PytestRun:
     """This run's own; made when it is first needed."""
     if _RUN not in config.stash:
-        from minrpc.plugin.run import Run
+        from minrpc.plugin.pytest_run import PytestRun
 
-        config.stash[_RUN] = Run(config)
+        config.stash[_RUN] = PytestRun(config)
     return config.stash[_RUN]
 
 
-def _run_so_far(config: pytest.Config) -> Run | None:
+def _run_so_far(config: pytest.Config) -> PytestRun | None:
     return config.stash.get(_RUN, None)
 
 
@@ -304,7 +304,7 @@ def devices(request: pytest.FixtureRequest) -> Iterator[Callable[..., Sequence[D
         run.tally.wanted.add(request.node.nodeid)
         if run.failure is not None:
             raise run.failure
-        targets = [run.target(one) for one in what]
+        targets = [run.target(name) for name in what]
         run.await_turn(request.node.name)
         opened = []
         for target in targets:

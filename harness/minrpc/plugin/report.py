@@ -39,10 +39,10 @@ def _described(target: Target) -> str:
     return f"{target.name}: {target.platform.description}, link {target.link}"
 
 
-Line = tuple[str, dict[str, bool]]
+SummaryLine = tuple[str, dict[str, bool]]
 
 
-def summary(config: pytest.Config, tally: Tally) -> Iterator[Line]:
+def summary(config: pytest.Config, tally: Tally) -> Iterator[SummaryLine]:
     """What stands at the end of the run, with its colours."""
     for name, clock in tally.clocks.items():
         if clock is not None:

@@ -19,20 +19,20 @@ from minrpc.plugin.tally import Tally
 from minrpc.publish.html_page import html_page
 from minrpc.publish.markdown_page import markdown_page
 from minrpc.publish.provenance import about_here, firmware_record, platform_facts
-from minrpc.publish.run import PlatformPart, Run, Tested
+from minrpc.publish.run_record import PlatformPart, RunRecord, Tested
 from minrpc.sizes import program_sizes
 from minrpc.timing import Measurement
-from minrpc.timing.record import Record
+from minrpc.timing.record import TimingRecord
 
 
-def _html(run: Run) -> str:
+def _html(run: RunRecord) -> str:
     return html_page(run, datetime.now(UTC).isoformat(" ", timespec="seconds"))
 
 
-_WRITERS: Final[Mapping[str, Callable[[Run], str]]] = {
+_WRITERS: Final[Mapping[str, Callable[[RunRecord], str]]] = {
     ".html": _html,
     ".md": markdown_page,
-    ".json": Run.to_json,
+    ".json": RunRecord.to_json,
 }
 
 
@@ -98,7 +98,7 @@ def note_measurement(
     tally: Tally, name: str, platform: str, firmware: Firmware | None, measurement: Measurement
 ) -> None:
     """A test has measured something, which it calls `name`."""
-    record = Record(
+    record = TimingRecord(
         platform=platform,
         arguments=(),
         measurement=measurement,
@@ -110,14 +110,15 @@ def note_measurement(
 
 def write_page(file: Path, tally: Tally) -> None:
     """The page of all that was noted."""
-    run = Run(
+    run = RunRecord(
         title="Tests",
         about=about_here(),
-        records=[Record.from_json(one) for one in tally.records],
+        records=[TimingRecord.from_json(record) for record in tally.records],
         platforms=[
-            _part(name, one, tally.libraries.get(name, {})) for name, one in sorted(tally.firmwares.items())
+            _part(name, firmware, tally.libraries.get(name, {}))
+            for name, firmware in sorted(tally.firmwares.items())
         ],
-        tests=[Tested(test=name, **one) for name, one in sorted(tally.tests.items())],
+        tests=[Tested(test=name, **test) for name, test in sorted(tally.tests.items())],
     )
     write_whole(file, _WRITERS[file.suffix](run))
 

@@ -64,7 +64,7 @@ class Pointer:
 
 
 @dataclass(frozen=True, slots=True)
-class Array:
+class ArrayType:
     """count: None for a flexible one at the end of a struct. vector: an extension of the compiler."""
 
     element: CType
@@ -85,7 +85,7 @@ class Field:
 
 
 @dataclass(eq=False, slots=True)
-class Record:
+class RecordType:
     """A struct or union. It may contain pointers to itself, so it is filled in after it was made.
 
     tag: its name, "" when it has none. complete: False when only its name was declared.
@@ -136,11 +136,11 @@ class FunctionType:
     variadic: bool = False
 
 
-CType = Void | Scalar | Enumeration | Pointer | Array | Record | Qualified | Typedef | FunctionType
+CType = Void | Scalar | Enumeration | Pointer | ArrayType | RecordType | Qualified | Typedef | FunctionType
 
 
 @dataclass(frozen=True, slots=True)
-class Function:
+class FunctionDeclaration:
     """A function that can be called. symbol: its name for the linker, which differs in C++.
 
     unsupported: why it can't be called; "" when it can.
@@ -175,10 +175,10 @@ class Declarations:
     declared: functions that are defined elsewhere, and called here.
     """
 
-    functions: Mapping[str, Function] = field(default_factory=dict)
+    functions: Mapping[str, FunctionDeclaration] = field(default_factory=dict)
     variables: Mapping[str, Variable] = field(default_factory=dict)
     types: Mapping[str, CType] = field(default_factory=dict)
-    declared: Mapping[str, Function] = field(default_factory=dict)
+    declared: Mapping[str, FunctionDeclaration] = field(default_factory=dict)
 
 
 VOID: Final = Void()
@@ -200,7 +200,7 @@ def is_const(ctype: CType) -> bool:
         match ctype:
             case Qualified(_, "const"):
                 return True
-            case Qualified(inner, _) | Typedef(_, inner) | Array(inner):
+            case Qualified(inner, _) | Typedef(_, inner) | ArrayType(inner):
                 ctype = inner
             case _:
                 return False
@@ -211,9 +211,9 @@ def size_of(ctype: CType) -> int:
     match strip(ctype):
         case Scalar(_, size) | Enumeration(_, size) | Pointer(_, size):
             return size
-        case Record() as record:
+        case RecordType() as record:
             return record.size
-        case Array(element, count):
+        case ArrayType(element, count):
             return size_of(element) * (count or 0)
     return 0
 
@@ -221,11 +221,11 @@ def size_of(ctype: CType) -> int:
 def alignment_of(ctype: CType) -> int:
     """An alignment in bytes that is enough for a value on every target of ours."""
     match strip(ctype):
-        case Array(element, _, False):
+        case ArrayType(element, _, False):
             return alignment_of(element)
-        case Record() as record:
-            return max((alignment_of(one.type) for one in record.fields), default=1)
-        case Array() as vector:
+        case RecordType() as record:
+            return max((alignment_of(item.type) for item in record.fields), default=1)
+        case ArrayType() as vector:
             return min(1 << (size_of(vector) - 1).bit_length(), 64)
     size = max(size_of(ctype), 1)
     return min(1 << (size - 1).bit_length(), 16)
@@ -236,20 +236,20 @@ def declaration(ctype: CType, name: str = "") -> str:
     match ctype:
         case Pointer(target, _, reference):
             mark = "&" if reference else "*"
-            inner = f"({mark}{name})" if isinstance(target, Array | FunctionType) else f"{mark}{name}"
+            inner = f"({mark}{name})" if isinstance(target, ArrayType | FunctionType) else f"{mark}{name}"
             return declaration(target, inner)
         case Qualified(Pointer() as pointer, qualifier):
             return declaration(pointer, f"{qualifier} {name}".strip())
-        case Qualified(Array(element, count), qualifier):
+        case Qualified(ArrayType(element, count), qualifier):
             if not (isinstance(element, Qualified) and element.qualifier == qualifier):
                 element = Qualified(element, qualifier)
-            return declaration(Array(element, count), name)
+            return declaration(ArrayType(element, count), name)
         case Qualified(inner, qualifier):
             return f"{qualifier} {declaration(inner, name)}"
-        case Array(element, count, False):
+        case ArrayType(element, count, False):
             return declaration(element, f"{name}[{'' if count is None else count}]")
         case FunctionType(result, parameters, variadic):
-            shown = [declaration(one.type, one.name) for one in parameters]
+            shown = [declaration(parameter.type, parameter.name) for parameter in parameters]
             shown += ["..."] if variadic else []
             return declaration(result, f"{name}({', '.join(shown) or 'void'})")
     base = _base_name(ctype)
@@ -262,9 +262,9 @@ def _base_name(ctype: CType) -> str:
             return name
         case Enumeration(tag):
             return f"enum {tag or '<anonymous>'}"
-        case Record() as record:
+        case RecordType() as record:
             return f"{record.kind} {record.tag or '<anonymous>'}"
-        case Array(element, count):
+        case ArrayType(element, count):
             return f"{declaration(element)} __vector({count})"
     return "void"
 
@@ -286,39 +286,39 @@ def numpy_dtype(ctype: CType) -> np.dtype[Any]:
             return np.dtype(f"<{'i' if signed else 'u'}{size}")
         case Pointer(_, size):
             return np.dtype(f"<u{size}")
-        case Array(element, count) if count is not None:
+        case ArrayType(element, count) if count is not None:
             return np.dtype((numpy_dtype(element), (count,)))
-        case Record() as record if record.complete:
+        case RecordType() as record if record.complete:
             return _record_dtype(record)
     raise TypeError(f"numpy has no type for {declaration(ctype)}")
 
 
-def _record_dtype(record: Record) -> np.dtype[Any]:
-    members = [one for one in flat_fields(record) if one.bits is None and size_of(one.type)]
+def _record_dtype(record: RecordType) -> np.dtype[Any]:
+    members = [item for item in flat_fields(record) if item.bits is None and size_of(item.type)]
     return np.dtype(
         {
-            "names": [one.name for one in members],
-            "formats": [numpy_dtype(one.type) for one in members],
-            "offsets": [one.offset for one in members],
+            "names": [member.name for member in members],
+            "formats": [numpy_dtype(member.type) for member in members],
+            "offsets": [member.offset for member in members],
             "itemsize": record.size,
         }
     )
 
 
-def flat_fields(record: Record) -> Iterator[Field]:
+def flat_fields(record: RecordType) -> Iterator[Field]:
     """Its members; those of a member without a name, as C has them, as its own."""
-    for one in record.fields:
-        inner = strip(one.type)
-        if one.name or not isinstance(inner, Record):
-            yield one
+    for item in record.fields:
+        inner = strip(item.type)
+        if item.name or not isinstance(inner, RecordType):
+            yield item
             continue
         for deeper in flat_fields(inner):
             yield Field(
                 deeper.name,
                 deeper.type,
-                one.offset + deeper.offset,
+                item.offset + deeper.offset,
                 deeper.bits,
-                one.offset * 8 + deeper.first_bit if deeper.bits is not None else 0,
+                item.offset * 8 + deeper.first_bit if deeper.bits is not None else 0,
             )
 
 

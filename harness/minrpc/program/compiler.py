@@ -76,7 +76,7 @@ def _of_width(has_fpu: bool, has_double: bool) -> str:
 
 def _has(extensions: Sequence[str], letter: str) -> bool:
     """Whether a RISC-V program uses an extension: "rv32i2p1_f2p2" has f."""
-    return any(re.fullmatch(rf"{letter}\d+p\d+", one) for one in extensions)
+    return any(re.fullmatch(rf"{letter}\d+p\d+", extension) for extension in extensions)
 
 
 def attributes_of(program: Program, name: str) -> dict[str, object]:

@@ -15,18 +15,18 @@ from elftools.elf.elffile import ELFFile
 
 from minrpc.program.c_types import (
     VOID,
-    Array,
+    ArrayType,
     CType,
     Declarations,
     Enumeration,
     Field,
-    Function,
+    FunctionDeclaration,
     FunctionType,
     Kind,
     Parameter,
     Pointer,
     Qualified,
-    Record,
+    RecordType,
     Scalar,
     Typedef,
     Variable,
@@ -102,16 +102,16 @@ def declarations_of(unit: CompileUnit) -> Declarations:
 
 
 def _declared_by(units: Iterable[CompileUnit]) -> Declarations:
-    functions: dict[str, Function] = {}
+    functions: dict[str, FunctionDeclaration] = {}
     variables: dict[str, Variable] = {}
     types: dict[str, CType] = {}
-    declared: dict[str, Function] = {}
+    declared: dict[str, FunctionDeclaration] = {}
     for unit in units:
         reader = _Unit(unit)
-        for one in reader.functions():
-            add_function(functions, one)
-        for one in reader.declared():
-            declared.setdefault(one.symbol, one)
+        for function in reader.functions():
+            add_function(functions, function)
+        for function in reader.declared():
+            declared.setdefault(function.symbol, function)
         for variable in reader.variables():
             variables.setdefault(variable.name, variable)
         for name, ctype in reader.named_types():
@@ -119,18 +119,26 @@ def _declared_by(units: Iterable[CompileUnit]) -> Declarations:
     return Declarations(functions, variables, types, declared)
 
 
-def add_function(functions: dict[str, Function], one: Function) -> None:
+def add_function(
+    functions: dict[str, FunctionDeclaration], function_declaration: FunctionDeclaration
+) -> None:
     """Add it by its name. Of several of C++ with one name, only what is extern "C" can be called by that."""
-    known = functions.setdefault(one.name, one)
-    if known.symbol == known.name or (known.symbol == one.symbol and one.unsupported != OVERLOADED):
+    known = functions.setdefault(function_declaration.name, function_declaration)
+    if known.symbol == known.name or (
+        known.symbol == function_declaration.symbol and function_declaration.unsupported != OVERLOADED
+    ):
         return
-    functions[one.name] = one if one.symbol == one.name else replace(known, unsupported=OVERLOADED)
+    functions[function_declaration.name] = (
+        function_declaration
+        if function_declaration.symbol == function_declaration.name
+        else replace(known, unsupported=OVERLOADED)
+    )
 
 
 def _add_type(types: dict[str, CType], name: str, ctype: CType) -> None:
     """A complete record beats one that was only announced, in this unit or another."""
     known = types.get(name)
-    if known is None or (isinstance(known, Record) and not known.complete):
+    if known is None or (isinstance(known, RecordType) and not known.complete):
         types[name] = ctype
 
 
@@ -147,7 +155,7 @@ class _Unit:
         self._is_assembler = language is not None and language.value == _ASSEMBLER
         self._is_c = language is not None and language.value in _C_LANGUAGES
 
-    def functions(self) -> Iterator[Function]:
+    def functions(self) -> Iterator[FunctionDeclaration]:
         """Those that have code here and a name for the linker, as they stand in the source."""
         for die in sorted(self._scopes(self._top), key=_line):
             if die.tag != "DW_TAG_subprogram" or not _CODE & die.attributes.keys():
@@ -157,9 +165,9 @@ class _Unit:
                 continue
             symbol = _text(_find(die, "DW_AT_linkage_name")) or name
             prototype = self._function_type(die)
-            yield Function(name, symbol, prototype, self._unsupported(die, prototype))
+            yield FunctionDeclaration(name, symbol, prototype, self._unsupported(die, prototype))
 
-    def declared(self) -> Iterator[Function]:
+    def declared(self) -> Iterator[FunctionDeclaration]:
         """Those that are defined elsewhere, with a prototype."""
         for die in self._scopes(self._top):
             if die.tag != "DW_TAG_subprogram" or "DW_AT_declaration" not in die.attributes:
@@ -168,7 +176,7 @@ class _Unit:
             if name and "DW_AT_external" in die.attributes:
                 symbol = _text(die.attributes.get("DW_AT_linkage_name")) or name
                 prototype = self._function_type(die)
-                yield Function(name, symbol, prototype, self._unsupported(die, prototype))
+                yield FunctionDeclaration(name, symbol, prototype, self._unsupported(die, prototype))
 
     def variables(self) -> Iterator[Variable]:
         """Those of file scope that have a place."""
@@ -211,7 +219,7 @@ class _Unit:
     def _unsupported(self, die: DIE, prototype: FunctionType) -> str:
         if prototype.variadic:
             return "it is variadic: how its arguments are passed depends on the call"
-        if any(_is_va_list(one.type) for one in prototype.parameters):
+        if any(_is_va_list(parameter.type) for parameter in prototype.parameters):
             return "it takes a va_list, which only C can make: call it from a variadic function beside it"
         if self._is_assembler:
             return UNTYPED
@@ -269,9 +277,9 @@ class _Unit:
             name or str(die.tag).removeprefix("DW_TAG_"), _number(die, "DW_AT_byte_size", 0), "other"
         )
 
-    def _record(self, die: DIE) -> Record:
+    def _record(self, die: DIE) -> RecordType:
         kind = "union" if die.tag == "DW_TAG_union_type" else "struct"
-        record = Record(kind, _text(die.attributes.get("DW_AT_name")))  # type: ignore[arg-type]
+        record = RecordType(kind, _text(die.attributes.get("DW_AT_name")))  # type: ignore[arg-type]
         self._types[die.offset] = record  # Before its members, which may point to it.
         if "DW_AT_declaration" in die.attributes:
             return record
@@ -280,7 +288,9 @@ class _Unit:
         members = [
             child for child in die.iter_children() if child.tag in ("DW_TAG_member", "DW_TAG_inheritance")
         ]
-        record.fields = tuple(self._field(one) for one in members if "DW_AT_external" not in one.attributes)
+        record.fields = tuple(
+            self._field(member) for member in members if "DW_AT_external" not in member.attributes
+        )
         record.complete = True
         return record
 
@@ -320,7 +330,7 @@ class _Unit:
             signed = _ENCODINGS.get(under.attributes["DW_AT_encoding"].value, ("int", True))[1]
         wrap = 1 << (8 * size)
         if signed:  # A constant of the same width may have been read without its sign.
-            values = [(one, value - wrap if value >= wrap // 2 else value) for one, value in values]
+            values = [(constant, value - wrap if value >= wrap // 2 else value) for constant, value in values]
         return Enumeration(name, size, signed, tuple(values))
 
     def _array(self, die: DIE) -> CType:
@@ -328,7 +338,7 @@ class _Unit:
         made = self._type_at(die)
         vector = "DW_AT_GNU_vector" in die.attributes
         for count in reversed(counts):
-            made = Array(made, count, vector)
+            made = ArrayType(made, count, vector)
         return made
 
 
@@ -338,9 +348,9 @@ def _is_va_list(ctype: CType) -> bool:
         match ctype:
             case Typedef("va_list" | "__builtin_va_list" | "__gnuc_va_list"):
                 return True
-            case Record(_, tag):
+            case RecordType(_, tag):
                 return tag in ("__va_list", "__va_list_tag")
-            case Typedef(_, inner) | Qualified(inner) | Pointer(inner) | Array(inner):
+            case Typedef(_, inner) | Qualified(inner) | Pointer(inner) | ArrayType(inner):
                 ctype = inner
             case _:
                 return False
@@ -390,7 +400,7 @@ def _origins(die: DIE) -> Iterator[DIE]:
 
 
 def _origin_with(die: DIE, name: str) -> DIE | None:
-    return next((one for one in _origins(die) if name in one.attributes), None)
+    return next((origin for origin in _origins(die) if name in origin.attributes), None)
 
 
 def _find(die: DIE, name: str) -> Any:  # noqa: ANN401 - pyelftools has no types

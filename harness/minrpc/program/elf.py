@@ -202,13 +202,13 @@ class Elf:
     @property
     def thread_locals(self) -> list[str]:
         """Names of its thread-local variables; "(unnamed)" for those without a symbol."""
-        symbols = [one for one in self.symbols if one.kind == THREAD and one.section != UNDEFINED]
-        defined = {one.section for one in symbols}
+        symbols = [symbol for symbol in self.symbols if symbol.kind == THREAD and symbol.section != UNDEFINED]
+        defined = {symbol.section for symbol in symbols}
         nameless = any(
             section.thread_local and section.size and index not in defined
             for index, section in enumerate(self.sections)
         )
-        return [one.name for one in symbols if one.size] + ["(unnamed)"] * nameless
+        return [symbol.name for symbol in symbols if symbol.size] + ["(unnamed)"] * nameless
 
     @property
     def machine_bit(self) -> int:

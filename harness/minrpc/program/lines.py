@@ -72,7 +72,7 @@ def _rows(unit: CompileUnit) -> Iterator[tuple[int, bool, Line | None]]:
 def _names(program: LineProgram, root: str) -> dict[int, str]:
     """The files of a line program by number: in DWARF 5 from 0 on, before from 1."""
     header = program.header
-    directories = [_text(one) for one in header.include_directory]
+    directories = [_text(directory) for directory in header.include_directory]
     first = 0 if header.version >= 5 else 1
     if first:
         directories.insert(0, root)

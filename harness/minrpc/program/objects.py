@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from minrpc.errors import ConfigurationError
-from minrpc.program.c_types import CType, Declarations, Function, Variable
+from minrpc.program.c_types import CType, Declarations, FunctionDeclaration, Variable
 from minrpc.program.debug_info import UNTYPED, add_function, read_declarations
 from minrpc.program.elf import FUNCTION, Elf
 
@@ -50,15 +50,15 @@ def members(path: Path, content: bytes) -> list[bytes]:
 
 def merged(several: Sequence[Declarations]) -> Declarations:
     """All of them; of one name the first counts."""
-    functions: dict[str, Function] = {}
+    functions: dict[str, FunctionDeclaration] = {}
     variables: dict[str, Variable] = {}
     types: dict[str, CType] = {}
-    declared: dict[str, Function] = {}
-    for one in reversed(several):
-        declared.update(one.declared)
-        variables.update(one.variables)
-        types.update(one.types)
-    for function in (function for one in several for function in one.functions.values()):
+    declared: dict[str, FunctionDeclaration] = {}
+    for declarations in reversed(several):
+        declared.update(declarations.declared)
+        variables.update(declarations.variables)
+        types.update(declarations.types)
+    for function in (function for declarations in several for function in declarations.functions.values()):
         add_function(functions, function)
     for name, function in functions.items():
         # What a C file says of a function that is written in assembler.

@@ -89,7 +89,7 @@ def _addresses(unit: CompileUnit, size: int) -> Iterator[int]:
 
 def _starts(function: DIE, unit: CompileUnit) -> Iterator[int]:
     """Where its code begins, and its cold part, if the compiler has split it."""
-    low, ranges = (function.attributes.get(one) for one in ("DW_AT_low_pc", "DW_AT_ranges"))
+    low, ranges = (function.attributes.get(name) for name in ("DW_AT_low_pc", "DW_AT_ranges"))
     lists = unit.dwarfinfo.range_lists() if ranges is not None else None
     if ranges is not None and lists is not None:
         base = _range(unit.get_top_DIE())[0]

@@ -17,7 +17,7 @@ from elftools.dwarf.die import DIE
 from elftools.dwarf.dwarfinfo import DWARFInfo
 from elftools.elf.elffile import ELFFile
 
-from minrpc.program.c_types import CType, Declarations, Function, Variable
+from minrpc.program.c_types import CType, Declarations, FunctionDeclaration, Variable
 from minrpc.program.debug_info import declarations_of, read_declarations
 from minrpc.program.elf import FUNCTION, GLOBAL, HIDDEN, LOCAL, UNDEFINED, WEAK, Elf, Symbol
 from minrpc.program.lines import Line, LineTable, line_in
@@ -71,12 +71,15 @@ class Program:
     def symbols(self) -> Symbols:
         """Addresses and sizes of its global symbols that C can name."""
         entries = list(self._named_in_c())
-        return Symbols({one.name: one.value for one in entries}, {one.name: one.size for one in entries})
+        return Symbols(
+            {symbol.name: symbol.value for symbol in entries},
+            {symbol.name: symbol.size for symbol in entries},
+        )
 
     @cached_property
     def function_names(self) -> list[str]:
         """All functions that another file could call."""
-        return sorted({one.name for one in self._named_in_c() if one.kind == FUNCTION})
+        return sorted({symbol.name for symbol in self._named_in_c() if symbol.kind == FUNCTION})
 
     @cached_property
     def functions(self) -> tuple[CodeRange, ...]:
@@ -92,7 +95,7 @@ class Program:
 
     @cached_property
     def _starts(self) -> Sequence[int]:
-        return [one.start for one in self.functions]
+        return [function.start for function in self.functions]
 
     @cached_property
     def lines(self) -> LineTable:
@@ -124,11 +127,11 @@ class Program:
             for at in _return_of(die, called)
         )
 
-    def function(self, name: str) -> Function | None:
+    def function(self, name: str) -> FunctionDeclaration | None:
         """The function `name` with its types; None where there is no debug information of it."""
         address = self.symbols.addresses[name] & ~self.elf.machine_bit
-        for one in self._declarations_at(address):
-            for function in one.functions.values():
+        for declarations in self._declarations_at(address):
+            for function in declarations.functions.values():
                 if function.symbol == name:
                     return function
         return None
@@ -140,9 +143,9 @@ class Program:
 
     def type(self, name: str) -> CType | None:
         """The type `name`: of the units that were read already, else of any."""
-        for one in self._units.values():
-            if name in one.types:
-                return one.types[name]
+        for declarations in self._units.values():
+            if name in declarations.types:
+                return declarations.types[name]
         return self.everything.types.get(name)
 
     def variable(self, name: str) -> Variable | None:
@@ -169,10 +172,10 @@ class Program:
 
     def _named_in_c(self) -> Iterator[Symbol]:
         """A simulator hides the simulated program's symbols: those too."""
-        for one in self.elf.symbols:
-            seen = one.bind in (GLOBAL, WEAK) or (one.bind == LOCAL and one.visibility == HIDDEN)
-            if seen and one.section != UNDEFINED and _C_NAME.fullmatch(one.name):
-                yield one
+        for symbol in self.elf.symbols:
+            seen = symbol.bind in (GLOBAL, WEAK) or (symbol.bind == LOCAL and symbol.visibility == HIDDEN)
+            if seen and symbol.section != UNDEFINED and _C_NAME.fullmatch(symbol.name):
+                yield symbol
 
 
 def read_program(path: Path) -> Program:

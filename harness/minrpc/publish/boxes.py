@@ -47,22 +47,22 @@ def areas(label: str, groups: Mapping[str, Mapping[str, int]], height: int) -> s
     total = sum(sums.values())
     outer = squarified([sums[name] for name in named], area)
     drawn = [
-        one
+        item
         for name, box in zip(named, outer, strict=True)
-        for one in _group(name, groups[name], box, area, total)
+        for item in _group(name, groups[name], box, area, total)
     ]
     return _figure(label, drawn, height)
 
 
 def _group(name: str, sizes: Mapping[str, int], box: Box, area: Box, total: int) -> Iterator[str]:
-    inner = sorted((one for one in sizes if sizes[one] > 0), key=lambda one: -sizes[one])
-    for one, at in zip(inner, squarified([sizes[one] for one in inner], box), strict=True):
+    inner = sorted((size for size in sizes if sizes[size] > 0), key=lambda size: -sizes[size])
+    for item, at in zip(inner, squarified([sizes[box] for box in inner], box), strict=True):
         place = (
             f"left:{100 * at.x / area.width:.2f}%;width:{100 * at.width / area.width:.2f}%;"
             f"top:{100 * at.y / area.height:.2f}%;height:{100 * at.height / area.height:.2f}%"
         )
         yield _box(
-            one, f"{one}, {name}: {sizes[one]:,} bytes ({sizes[one] / total:.1%})", place, any_hue(name)
+            item, f"{item}, {name}: {sizes[item]:,} bytes ({sizes[item] / total:.1%})", place, any_hue(name)
         )
 
 

@@ -10,7 +10,7 @@ from typing import Final
 from minrpc.publish.tables import called
 from minrpc.reports.colors import any_hue
 from minrpc.timing.measurement import Measurement
-from minrpc.timing.record import Record
+from minrpc.timing.record import TimingRecord
 from minrpc.timing.units import count, quantity
 
 _MOST: Final = 400
@@ -18,39 +18,40 @@ _NARROWEST: Final = 0.01
 """A strip shows at least so much of the time: dots that differ by less lie together."""
 
 
-def dots(records: Sequence[Record]) -> str:
+def dots(records: Sequence[TimingRecord]) -> str:
     """The strips, with the times of their ends. Many repeats are shown by every so many."""
     return f"<figure>{''.join(map(_strip, records))}<figcaption></figcaption></figure>"
 
 
-def _strip(record: Record) -> str:
-    one = record.measurement
-    low, high = min(one.cycles_per_call), max(one.cycles_per_call)
+def _strip(record: TimingRecord) -> str:
+    item = record.measurement
+    low, high = min(item.cycles_per_call), max(item.cycles_per_call)
     label = f"<span><b>{escape(called(record))}</b> on {escape(record.platform)}</span>"
     if low == high:
-        same = f"{len(one.samples)} repeats, all the same: {_time(one, low)}"
+        same = f"{len(item.samples)} repeats, all the same: {_time(item, low)}"
         return f'<div class="strip"><p>{label}<span>{same}</span></p></div>'
     spread = f"± {(high - low) / (high + low) * 100:.3g} %"
     middle, half = (low + high) / 2, max((high - low) / 2, _NARROWEST / 2 * (low + high) / 2)
     begin = middle - half
     drawn = "".join(_drawn(record, begin, 2 * half))
     return (
-        f'<div class="strip"><p>{label}<span>{len(one.samples)} repeats, {spread}</span></p>'
+        f'<div class="strip"><p>{label}<span>{len(item.samples)} repeats, {spread}</span></p>'
         f'<div class="line">{drawn}</div>'
-        f"<p><span>{_time(one, begin)}</span><span>{_time(one, begin + 2 * half)}</span></p></div>"
+        f"<p><span>{_time(item, begin)}</span><span>{_time(item, begin + 2 * half)}</span></p></div>"
     )
 
 
-def _drawn(record: Record, begin: float, width: float) -> Iterator[str]:
-    one = record.measurement
-    cycles = one.cycles_per_call
+def _drawn(record: TimingRecord, begin: float, width: float) -> Iterator[str]:
+    item = record.measurement
+    cycles = item.cycles_per_call
     for number, value in list(enumerate(cycles, 1))[:: -(-len(cycles) // _MOST)]:
         told = f"repeat {number} of {called(record)} on {record.platform}: {count(value)} cycles"
         yield (
-            f'<i title="{escape(f"{told} ({_time(one, value)})")}" style="left:{(value - begin) / width:.2%};'
+            f'<i title="{escape(f"{told} ({_time(item, value)})")}" '
+            f'style="left:{(value - begin) / width:.2%};'
             f'background:{any_hue(record.platform)}"></i>'
         )
 
 
-def _time(one: Measurement, cycles: float) -> str:
-    return quantity(one.clock.seconds(cycles), "s")
+def _time(measurement: Measurement, cycles: float) -> str:
+    return quantity(measurement.clock.seconds(cycles), "s")

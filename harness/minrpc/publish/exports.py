@@ -12,8 +12,8 @@ import json
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
-from minrpc.publish.run import Run
-from minrpc.timing.record import Record
+from minrpc.publish.run_record import RunRecord
+from minrpc.timing.record import TimingRecord
 
 _KEPT: Final = ("instructions", "loads", "stores", "cache_misses", "stack_bytes")
 
@@ -30,7 +30,7 @@ class Figure(NamedTuple):
     extra: str = ""
 
 
-def figures(run: Run) -> Iterator[Figure]:
+def figures(run: RunRecord) -> Iterator[Figure]:
     """Of each record: its time, its counters; of each firmware: its sizes, once."""
     seen = set()
     for record in run.records:
@@ -42,47 +42,51 @@ def figures(run: Run) -> Iterator[Figure]:
             yield Figure(record.platform, "ram", "bytes", firmware.ram)
 
 
-def _of(record: Record) -> Iterator[Figure]:
-    one = record.measurement
+def _of(record: TimingRecord) -> Iterator[Figure]:
+    item = record.measurement
     call = f"{record.call} on {record.platform}"
-    interval = one.summary.interval
+    interval = item.summary.interval
     low, high = (
-        (one.clock.seconds(interval.low) * 1e9, one.clock.seconds(interval.high) * 1e9)
-        if interval and not one.clock.exact
+        (item.clock.seconds(interval.low) * 1e9, item.clock.seconds(interval.high) * 1e9)
+        if interval and not item.clock.exact
         else (None, None)
     )
     yield Figure(
-        call, "latency", "ns", one.clock.seconds(one.typical_cycles) * 1e9, low, high, str(one.clock)
+        call, "latency", "ns", item.clock.seconds(item.typical_cycles) * 1e9, low, high, str(item.clock)
     )
     for name in _KEPT:
-        if name in one.counters:
+        if name in item.counters:
             unit = "bytes" if name.endswith("_bytes") else "a call"
-            yield Figure(call, name, unit, one.counter_per_call(name))
+            yield Figure(call, name, unit, item.counter_per_call(name))
 
 
-def action_benchmark(run: Run) -> str:
+def action_benchmark(run: RunRecord) -> str:
     """For github-action-benchmark, tool "customSmallerIsBetter"."""
-    return _text([_entry(one) for one in figures(run)])
+    return _text([_entry(figure) for figure in figures(run)])
 
 
-def _entry(one: Figure) -> dict[str, Any]:
-    found: dict[str, Any] = {"name": f"{one.call}: {one.name}", "unit": one.unit, "value": one.value}
-    if one.low is not None and one.high is not None:
-        found["range"] = f"± {(one.high - one.low) / 2:.4g}"
-    return {**found, "extra": one.extra} if one.extra else found
+def _entry(figure: Figure) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "name": f"{figure.call}: {figure.name}",
+        "unit": figure.unit,
+        "value": figure.value,
+    }
+    if figure.low is not None and figure.high is not None:
+        found["range"] = f"± {(figure.high - figure.low) / 2:.4g}"
+    return {**found, "extra": figure.extra} if figure.extra else found
 
 
-def bencher(run: Run) -> str:
+def bencher(run: RunRecord) -> str:
     """For `bencher run --adapter json`: latency in nanoseconds, as its built-in measure is."""
     found: dict[str, dict[str, Any]] = {}
-    for one in figures(run):
-        bounds = {"lower_value": one.low, "upper_value": one.high}
+    for figure in figures(run):
+        bounds = {"lower_value": figure.low, "upper_value": figure.high}
         known = {name: value for name, value in bounds.items() if value is not None}
-        found.setdefault(one.call, {})[one.name.replace("_", "-")] = {"value": one.value, **known}
+        found.setdefault(figure.call, {})[figure.name.replace("_", "-")] = {"value": figure.value, **known}
     return _text(found)
 
 
-def tvm_report(run: Run) -> str:
+def tvm_report(run: RunRecord) -> str:
     """For TVM's `profiling.Report.from_json`: a call is a row, a platform a device."""
     totals: dict[str, float] = {}
     for record in run.records:
@@ -100,16 +104,16 @@ def tvm_report(run: Run) -> str:
     )
 
 
-def _calls(run: Run, platform: str) -> int:
+def _calls(run: RunRecord, platform: str) -> int:
     return sum(record.platform == platform for record in run.records)
 
 
-def _call(record: Record, total: float) -> dict[str, Any]:
-    one = record.measurement
+def _call(record: TimingRecord, total: float) -> dict[str, Any]:
+    item = record.measurement
     microseconds = _microseconds(record)
-    counters = {name: {"count": round(one.counter_per_call(name))} for name in one.counters}
+    counters = {name: {"count": round(item.counter_per_call(name))} for name in item.counters}
     return {
-        "Name": {"string": one.name},
+        "Name": {"string": item.name},
         "Argument Shapes": {"string": ", ".join(record.arguments)},
         "Device": {"string": record.platform},
         "Count": {"count": 1},
@@ -119,9 +123,9 @@ def _call(record: Record, total: float) -> dict[str, Any]:
     }
 
 
-def _microseconds(record: Record) -> float:
-    one = record.measurement
-    return one.clock.seconds(one.typical_cycles) * 1e6
+def _microseconds(record: TimingRecord) -> float:
+    item = record.measurement
+    return item.clock.seconds(item.typical_cycles) * 1e6
 
 
 def _text(found: object) -> str:

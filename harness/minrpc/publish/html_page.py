@@ -13,7 +13,7 @@ from minrpc.publish import tables
 from minrpc.publish.boxes import areas, flame
 from minrpc.publish.dots import dots
 from minrpc.publish.markdown_page import headline
-from minrpc.publish.run import CallProfile, PlatformPart, Run
+from minrpc.publish.run_record import CallProfile, PlatformPart, RunRecord
 from minrpc.publish.tables import Cell, Long, Table
 
 _POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
@@ -29,7 +29,7 @@ _SORTED: Final = 5
 """Rows from which on a table can be sorted."""
 
 
-def html_page(run: Run, when: str) -> str:
+def html_page(run: RunRecord, when: str) -> str:
     """The page. when: it was made, for its last line."""
     sections = [(title, body) for title, body in _sections(run) if body]
     head = escape(headline(run))
@@ -57,7 +57,7 @@ def _anchor(title: str) -> str:
     return re.sub(r"\W+", "-", title.lower()).strip("-")
 
 
-def _sections(run: Run) -> Iterator[tuple[str, str]]:
+def _sections(run: RunRecord) -> Iterator[tuple[str, str]]:
     """What failed and the user's own code first; what is only looked up is folded."""
     failures = tables.failures(run)
     if failures.rows:
@@ -65,7 +65,9 @@ def _sections(run: Run) -> Iterator[tuple[str, str]]:
         yield "Failures", _table(shown) + (_folded(rest) if rest.rows else "")
     if run.records:
         folded = [
-            one for one in (tables.counters(run), tables.statistics(run), tables.firmwares(run)) if one.rows
+            table
+            for table in (tables.counters(run), tables.statistics(run), tables.firmwares(run))
+            if table.rows
         ]
         yield "Measurements", _table(tables.measurements(run)) + "".join(map(_folded, folded))
         yield "Repeats", dots(run.records)
@@ -83,7 +85,7 @@ def _sections(run: Run) -> Iterator[tuple[str, str]]:
     if run.tests:
         found = list(tables.outcomes(run))
         alone = len(found) == 1 and not failures.rows and len(found[0].rows) <= _FAILURES
-        yield "Tests", "".join(_folded(one, opened=alone) for one in found)
+        yield "Tests", "".join(_folded(item, opened=alone) for item in found)
     sized = [part for part in run.platforms if part.flash or part.ram]
     if sized:
         yield "Firmware", "".join(map(_firmware, sized))
@@ -102,26 +104,26 @@ def _profile(profile: CallProfile) -> str:
 
 
 def _firmware(part: PlatformPart) -> str:
-    one = tables.components(part)
+    component = tables.components(part)
     drawn = areas(f"{part.platform}, flash by component and symbol", part.flash, _FIRMWARE_PIXELS)
-    return f"<details><summary>{escape(one.title)}</summary>{_table(one)}{drawn}</details>"
+    return f"<details><summary>{escape(component.title)}</summary>{_table(component)}{drawn}</details>"
 
 
-def _folded(one: Table, *, opened: bool = False) -> str:
+def _folded(table: Table, *, opened: bool = False) -> str:
     state = " open" if opened else ""
-    return f"<details{state}><summary>{escape(one.title)}</summary>{_table(one)}</details>"
+    return f"<details{state}><summary>{escape(table.title)}</summary>{_table(table)}</details>"
 
 
-def _table(one: Table) -> str:
-    numbers = set(one.right)
-    kinds = ["number" if column in numbers else "" for column in range(len(one.head))]
+def _table(table: Table) -> str:
+    numbers = set(table.right)
+    kinds = ["number" if column in numbers else "" for column in range(len(table.head))]
     head = "".join(
         f'<th scope="col"{_class(kind)}><button type="button">{escape(name)}</button></th>'
-        for name, kind in zip(one.head, kinds, strict=True)
+        for name, kind in zip(table.head, kinds, strict=True)
     )
-    rows = "".join(_row(row, one.head, kinds) for row in one.rows)
-    single = " single" if len(one.rows) < _SORTED else ""
-    notes = "".join(f"<p>{escape(note)}</p>" for note in one.notes)
+    rows = "".join(_row(row, table.head, kinds) for row in table.rows)
+    single = " single" if len(table.rows) < _SORTED else ""
+    notes = "".join(f"<p>{escape(note)}</p>" for note in table.notes)
     return (
         f'<div class="wide{single}"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
         f"{notes}"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from minrpc.targets.limits import Limit
 from minrpc.timing import Measurement
 from minrpc.timing.compare import counter_tolerance, timer_share
-from minrpc.timing.record import Record
+from minrpc.timing.record import TimingRecord
 from minrpc.timing.units import count, percent, quantity
 
 
@@ -32,7 +32,7 @@ class Broken:
 
 
 def broken_limits(
-    limits: Sequence[Limit], head: Sequence[Record], base: Sequence[Record] = ()
+    limits: Sequence[Limit], head: Sequence[TimingRecord], base: Sequence[TimingRecord] = ()
 ) -> list[Broken]:
     """Those that `head` breaks, by itself or against `base`, each subject once."""
     before = _Bases(base)
@@ -47,13 +47,13 @@ def broken_limits(
     return found
 
 
-def idle_limits(limits: Sequence[Limit], head: Sequence[Record]) -> list[Limit]:
+def idle_limits(limits: Sequence[Limit], head: Sequence[TimingRecord]) -> list[Limit]:
     """Those that nothing in `head` was held against: of another call or platform, or not measured."""
-    return [limit for limit in limits if not any(True for one in head for _ in _judged(limit, one, None))]
+    return [limit for limit in limits if not any(True for row in head for _ in _judged(limit, row, None))]
 
 
 def unchecked_limits(
-    limits: Sequence[Limit], head: Sequence[Record], base: Sequence[Record] = ()
+    limits: Sequence[Limit], head: Sequence[TimingRecord], base: Sequence[TimingRecord] = ()
 ) -> list[Limit]:
     """Those of growth that something in `head` is subject to, and nothing in `base` to compare it with."""
     before = _Bases(base)
@@ -61,22 +61,24 @@ def unchecked_limits(
         limit
         for limit in limits
         if limit.kind != "most"
-        and any(old is None for one in head for _, old, _ in _judged(limit, one, before.of(limit, one)))
+        and any(old is None for row in head for _, old, _ in _judged(limit, row, before.of(limit, row)))
     ]
 
 
 class _Bases:
     """What each limit of a record is held against."""
 
-    def __init__(self, base: Sequence[Record]) -> None:
+    def __init__(self, base: Sequence[TimingRecord]) -> None:
         self._calls = {record.key: record for record in base}
         self._sizes = {record.platform: record for record in base if record.firmware is not None}
 
-    def of(self, limit: Limit, record: Record) -> Record | None:
+    def of(self, limit: Limit, record: TimingRecord) -> TimingRecord | None:
         return self._calls.get(record.key) if limit.function else self._sizes.get(record.platform)
 
 
-def _judged(limit: Limit, record: Record, base: Record | None) -> Iterator[tuple[str, float | None, float]]:
+def _judged(
+    limit: Limit, record: TimingRecord, base: TimingRecord | None
+) -> Iterator[tuple[str, float | None, float]]:
     if limit.platform not in ("", record.platform):
         return
     if limit.function and limit.function != record.measurement.name:
@@ -90,38 +92,40 @@ def _judged(limit: Limit, record: Record, base: Record | None) -> Iterator[tuple
     yield (f"{record.call} on {record.platform}" if limit.function else record.platform), old, new
 
 
-def _value(limit: Limit, record: Record) -> float | None:
+def _value(limit: Limit, record: TimingRecord) -> float | None:
     """What the limit is of; None where it was not measured."""
-    one, firmware = record.measurement, record.firmware
+    item, firmware = record.measurement, record.firmware
     if not limit.function:
         return None if firmware is None else float(getattr(firmware, limit.what))
     match limit.what:
         case "time":
-            return one.clock.seconds(one.typical_cycles)
-        case "cycles" if "cycles" not in one.counters:
-            return one.typical_cycles
+            return item.clock.seconds(item.typical_cycles)
+        case "cycles" if "cycles" not in item.counters:
+            return item.typical_cycles
         case "code":
             return float(sum(record.code.values())) if record.code else None
-    if limit.what in one.counters:
-        return one.counter_per_call(limit.what)
-    return _by_the_clock(one) if limit.what == "instructions" else None
+    if limit.what in item.counters:
+        return item.counter_per_call(limit.what)
+    return _by_the_clock(item) if limit.what == "instructions" else None
 
 
-def _by_the_clock(one: Measurement) -> float | None:
+def _by_the_clock(measurement: Measurement) -> float | None:
     """Instructions as the time has them, less what the timer takes: what counting them gives, to a tick."""
-    each = one.clock.cycles_per_instruction
-    shares = [(sample.cycles - one.overhead.timer) / (sample.number or 1) for sample in one.samples]
+    each = measurement.clock.cycles_per_instruction
+    shares = [
+        (sample.cycles - measurement.overhead.timer) / (sample.number or 1) for sample in measurement.samples
+    ]
     return None if each is None else max(0.0, min(shares)) / float(each)
 
 
-def _values(limit: Limit, base: Record, head: Record) -> tuple[float | None, float]:
+def _values(limit: Limit, base: TimingRecord, head: TimingRecord) -> tuple[float | None, float]:
     """Of both by the same source, and without what only a batch of another number of calls makes of it."""
     before, after = base.measurement, head.measurement
     old, new = _value(limit, base), _value(limit, head)
     assert new is not None
     if old is None or not limit.function or limit.what == "code":
         return old, new
-    counted = [limit.what in one.counters for one in (before, after)]
+    counted = [limit.what in value.counters for value in (before, after)]
     if limit.what == "instructions" and counted[0] != counted[1]:
         old, new = _by_the_clock(before), _by_the_clock(after) or 0.0
     if limit.what in ("time", "cycles") and not counted[1]:

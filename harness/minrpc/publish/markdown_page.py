@@ -9,7 +9,7 @@ from html import escape
 from typing import Final
 
 from minrpc.publish import tables
-from minrpc.publish.run import OUTCOMES, Run
+from minrpc.publish.run_record import OUTCOMES, RunRecord
 from minrpc.publish.tables import Cell, Long, Table
 from minrpc.reports.markdown import table
 
@@ -18,30 +18,30 @@ _LONGEST: Final = 2000
 """Characters of a failure: GitHub takes 1 MiB of a step."""
 
 
-def markdown_page(run: Run) -> str:
+def markdown_page(run: RunRecord) -> str:
     """The page."""
     return "\n\n".join(_parts(run)) + "\n"
 
 
-def headline(run: Run) -> str:
+def headline(run: RunRecord) -> str:
     """How it went, in a line."""
     if not run.tests:
         return run.title
-    counted = {name: sum(one.outcome == name for one in run.tests) for name in OUTCOMES}
+    counted = {name: sum(test.outcome == name for test in run.tests) for name in OUTCOMES}
     return f"{run.title}: " + ", ".join(f"{number} {name}" for name, number in counted.items() if number)
 
 
-def _parts(run: Run) -> Iterator[str]:
+def _parts(run: RunRecord) -> Iterator[str]:
     yield f"### {headline(run)}"
     failures = tables.failures(run)
     if failures.rows:
         shown, rest = tables.split(failures, _FAILURES)
         yield _shown(shown)
-        yield from (_folded(one) for one in (rest,) if one.rows)
+        yield from (_folded(item) for item in (rest,) if item.rows)
         yield from _whole(shown)
     if run.records:
         yield _shown(tables.measurements(run))
-    yield from (_folded(one) for one in _looked_up(run) if one.rows)
+    yield from (_folded(item) for item in _looked_up(run) if item.rows)
 
 
 def _whole(failures: Table) -> Iterator[str]:
@@ -54,13 +54,13 @@ def _whole(failures: Table) -> Iterator[str]:
             yield f"<details><summary>{name}</summary>\n\n<pre>\n{text}\n</pre>\n\n</details>"
 
 
-def _looked_up(run: Run) -> Iterator[Table]:
+def _looked_up(run: RunRecord) -> Iterator[Table]:
     """What is folded, the user's own code first."""
     for part in run.platforms:
         for profile in part.profiles:
-            for one in tables.profile_tables(profile):
-                title = f"{profile.call} on {part.platform}: {one.title}"
-                yield replace(tables.first(one), title=title)
+            for profile_table in tables.profile_tables(profile):
+                title = f"{profile.call} on {part.platform}: {profile_table.title}"
+                yield replace(tables.first(profile_table), title=title)
     yield tables.own_sizes(run)
     yield tables.own_compilers(run)
     yield tables.counters(run)
@@ -72,14 +72,16 @@ def _looked_up(run: Run) -> Iterator[Table]:
     yield tables.about(run)
 
 
-def _shown(one: Table) -> str:
-    shown = table([_cell(cell) for cell in one.head], [_cells(row) for row in one.rows], right=set(one.right))
-    return "\n\n".join([shown, *one.notes])
+def _shown(item: Table) -> str:
+    shown = table(
+        [_cell(cell) for cell in item.head], [_cells(row) for row in item.rows], right=set(item.right)
+    )
+    return "\n\n".join([shown, *item.notes])
 
 
-def _folded(one: Table) -> str:
+def _folded(item: Table) -> str:
     # GitHub reads Markdown in an element only behind an empty line.
-    return f"<details><summary>{escape(one.title)}</summary>\n\n{_shown(one)}\n\n</details>"
+    return f"<details><summary>{escape(item.title)}</summary>\n\n{_shown(item)}\n\n</details>"
 
 
 def _cells(row: Sequence[Cell]) -> list[str]:

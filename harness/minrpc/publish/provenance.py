@@ -31,11 +31,15 @@ def firmware_record(firmware: Firmware, *, symbols: bool = False) -> FirmwareRec
 
 def code_compiler(compiled: Compiled) -> Compiler:
     """What compiled loaded code: its first source's debug information, and what its caller gave."""
-    first = next((one for one in compiled.objects[:-1] if one.suffix == ".o"), None)
+    first = next((object_file for object_file in compiled.objects[:-1] if object_file.suffix == ".o"), None)
     if first is None:
         return Compiler("", " ".join(compiled.options))
     found = compiler_of_object(Elf(first.read_bytes()))
-    given = [one for one in compiled.options if one not in found.flags.split() and not one.startswith("-O")]
+    given = [
+        option
+        for option in compiled.options
+        if option not in found.flags.split() and not option.startswith("-O")
+    ]
     return Compiler(found.name, " ".join([found.flags, *given]).strip())
 
 

@@ -9,9 +9,9 @@ from typing import Final, NamedTuple
 
 from minrpc.counters.call_tree import CallTree, Row
 from minrpc.counters.profile import CALLING
-from minrpc.publish.run import CallProfile, PlatformPart, Run, Tested
+from minrpc.publish.run_record import CallProfile, PlatformPart, RunRecord, Tested
 from minrpc.timing.measurement import MOST, MemoryUse
-from minrpc.timing.record import Record
+from minrpc.timing.record import TimingRecord
 from minrpc.timing.units import count, quantity
 
 _TOP: Final = 12
@@ -56,23 +56,23 @@ class Table:
     notes: Sequence[str] = ()
 
 
-def called(record: Record) -> str:
+def called(record: TimingRecord) -> str:
     """The call, or the name that a test gave to it."""
     return record.call.removesuffix("()")
 
 
-def measurements(run: Run) -> Table:
+def measurements(run: RunRecord) -> Table:
     """A line for each call on each platform: times, counters, memory."""
     found: set[str] = {name for record in run.records for name in record.measurement.counters}
     names = [name for name in _COUNTERS if name in found]
     head = ["call", "platform", "time", "cycles", "instructions", *(_head(name) for name in names)]
     head += ["stack", "heap"]
     rows = [_measured(record, names) for record in run.records]
-    notes = dict.fromkeys(f"Core cycles are an {one}" for one in map(_estimate, run.records) if one)
+    notes = dict.fromkeys(f"Core cycles are an {record}" for record in map(_estimate, run.records) if record)
     return _without_empty(Table("Measurements", head, rows, range(2, len(head)), list(notes)))
 
 
-def _estimate(record: Record) -> str:
+def _estimate(record: TimingRecord) -> str:
     return record.measurement.estimate
 
 
@@ -82,19 +82,19 @@ def _head(counter: str) -> str:
     return core + counter.replace("_", " ")
 
 
-def _measured(record: Record, names: Sequence[str]) -> list[str]:
-    one = record.measurement
-    counters = one.counters
-    counted = [count(one.counter_per_call(name), 1) if name in counters else "" for name in names]
-    instructions = one.counter_per_call("instructions") if "instructions" in counters else one.instructions
+def _measured(record: TimingRecord, names: Sequence[str]) -> list[str]:
+    item = record.measurement
+    counters = item.counters
+    counted = [count(item.counter_per_call(name), 1) if name in counters else "" for name in names]
+    instructions = item.counter_per_call("instructions") if "instructions" in counters else item.instructions
     return [
         called(record),
         record.platform,
-        quantity(one.clock.seconds(one.typical_cycles), "s"),
-        count(one.typical_cycles, 1),
+        quantity(item.clock.seconds(item.typical_cycles), "s"),
+        count(item.typical_cycles, 1),
         "" if instructions is None else count(instructions, 1),
         *counted,
-        *_needed(one.memory),
+        *_needed(item.memory),
     ]
 
 
@@ -117,41 +117,41 @@ def _needed(memory: MemoryUse | None) -> tuple[str, str]:
     return stack, heap
 
 
-def counters(run: Run) -> Table:
+def counters(run: RunRecord) -> Table:
     """Each counter of each call; no rows where nothing was counted."""
     names = dict.fromkeys(name for record in run.records for name in record.measurement.counters)
     rows = [
         [
             called(record),
             record.platform,
-            *(count(one.counter_per_call(name), 1) if name in one.counters else "" for name in names),
+            *(count(item.counter_per_call(name), 1) if name in item.counters else "" for name in names),
         ]
         for record in run.records
-        for one in (record.measurement,)
-        if one.counters
+        for item in (record.measurement,)
+        if item.counters
     ]
     head = ["call", "platform", *(_head(name) for name in names)]
     return Table("Counters, a call", head, rows, range(2, len(head)))
 
 
-def statistics(run: Run) -> Table:
+def statistics(run: RunRecord) -> Table:
     """How sure the times are, and how they spread."""
     rows = []
     for record in run.records:
-        one = record.measurement
-        summary, interval = one.summary, one.summary.interval
+        item = record.measurement
+        summary, interval = item.summary, item.summary.interval
         rows.append(
             [
                 called(record),
                 record.platform,
-                one.clock.mode,
-                f"{len(one.samples)} of {max(sample.number for sample in one.samples):,}",
+                item.clock.mode,
+                f"{len(item.samples)} of {max(sample.number for sample in item.samples):,}",
                 count(summary.median, 1),
                 count(summary.mad, 1),
                 count(summary.min, 1),
                 count(summary.max, 1),
                 f"{count(interval.low, 1)} to {count(interval.high, 1)}" if interval else "not known",
-                histogram(one.cycles_per_call),
+                histogram(item.cycles_per_call),
             ]
         )
     head = ["call", "platform", "clock", "repeats of calls", "median", "MAD", "min", "max"]
@@ -171,52 +171,56 @@ def histogram(values: Sequence[float]) -> str:
     return "".join(_BARS[max(0, -(-each * len(_BARS) // most) - 1)] if each else _EMPTY for each in counts)
 
 
-def about(run: Run) -> Table:
+def about(run: RunRecord) -> Table:
     """What was run, where."""
     return Table("About", ["of", "version"], [[name, text] for name, text in run.about.items()])
 
 
-def facts(run: Run) -> Iterator[Table]:
+def facts(run: RunRecord) -> Iterator[Table]:
     """What each platform says of itself."""
-    for one in run.platforms:
+    for platform in run.platforms:
         yield Table(
-            one.platform, ["fact", "value"], [[name, text] for name, text in one.facts.items() if text]
+            platform.platform,
+            ["fact", "value"],
+            [[name, text] for name, text in platform.facts.items() if text],
         )
 
 
-def firmwares(run: Run) -> Table:
+def firmwares(run: RunRecord) -> Table:
     """What the measured firmware takes, by platform."""
     known = {record.platform: record.firmware for record in run.records if record.firmware}
-    rows = [[name, f"{one.flash:,}", f"{one.ram:,}", one.compiler, one.flags] for name, one in known.items()]
+    rows = [
+        [name, f"{item.flash:,}", f"{item.ram:,}", item.compiler, item.flags] for name, item in known.items()
+    ]
     return Table("Firmware", ["platform", "flash", "RAM", "compiler", "flags"], rows, (1, 2))
 
 
-def own_compilers(run: Run) -> Table:
+def own_compilers(run: RunRecord) -> Table:
     """What compiled the user's code."""
     rows = [
-        [called(one), one.platform, one.code_compiler, one.code_flags]
-        for one in run.records
-        if one.code_compiler
+        [called(record), record.platform, record.code_compiler, record.code_flags]
+        for record in run.records
+        if record.code_compiler
     ]
     return Table("Compiler of your code", ["call", "platform", "compiler", "flags"], rows)
 
 
-def failures(run: Run) -> Table:
+def failures(run: RunRecord) -> Table:
     """The tests that failed, and why."""
-    found = [one for one in run.tests if one.outcome == "failed"]
+    found = [test for test in run.tests if test.outcome == "failed"]
     return _without_empty(_tested("Failures", found))
 
 
-def outcomes(run: Run) -> Iterator[Table]:
+def outcomes(run: RunRecord) -> Iterator[Table]:
     """The tests that did not fail: a table for each way in which they ended."""
     for outcome, title in _OUTCOMES.items():
-        found = [one for one in run.tests if one.outcome == outcome]
+        found = [test for test in run.tests if test.outcome == outcome]
         if found:
             yield _without_empty(_tested(f"{len(found)} {title}", found))
 
 
 def _tested(title: str, found: Sequence[Tested]) -> Table:
-    rows = [[one.test, one.platform, f"{one.took_s:.2f}", why(one.text)] for one in found]
+    rows = [[item.test, item.platform, f"{item.took_s:.2f}", why(item.text)] for item in found]
     return Table(title, ["test", "platform", "seconds", "why"], rows, (2,))
 
 
@@ -232,7 +236,7 @@ def why(text: str) -> Cell:
     return Long(short, "" if short == text.strip() else text.strip())
 
 
-def own_code(run: Run) -> Mapping[str, Mapping[str, Mapping[str, int]]]:
+def own_code(run: RunRecord) -> Mapping[str, Mapping[str, Mapping[str, int]]]:
     """Bytes of the user's code: by platform, then library or function that it was loaded for, then symbol."""
     found: dict[str, dict[str, Mapping[str, int]]] = {}
     for part in run.platforms:
@@ -244,7 +248,7 @@ def own_code(run: Run) -> Mapping[str, Mapping[str, Mapping[str, int]]]:
     return found
 
 
-def own_sizes(run: Run) -> Table:
+def own_sizes(run: RunRecord) -> Table:
     """The user's functions and variables: bytes on each platform."""
     found = own_code(run)
     names = dict.fromkeys(

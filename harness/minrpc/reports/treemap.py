@@ -87,13 +87,13 @@ def treemap(title: str, groups: Mapping[str, Mapping[str, int]]) -> str:
 
 
 def _group(name: str, sizes: Mapping[str, int], box: Box, total: int) -> Iterator[str]:
-    inner = sorted((one for one in sizes if sizes[one] > 0), key=lambda one: -sizes[one])
-    for one, at in zip(inner, squarified([sizes[one] for one in inner], box), strict=True):
+    inner = sorted((size for size in sizes if sizes[size] > 0), key=lambda size: -sizes[size])
+    for item, at in zip(inner, squarified([sizes[box] for box in inner], box), strict=True):
         if at.width < _LEAST or at.height < _LEAST:
             continue
-        label = f"{one}, {name}: {sizes[one]:,} bytes ({sizes[one] / total:.1%})"
+        label = f"{item}, {name}: {sizes[item]:,} bytes ({sizes[item] / total:.1%})"
         letters = int((at.width - 4) / _LETTER) if at.height > 13 else 0
-        shown = one if len(one) <= letters else one[: letters - 1] + "…" if letters > 3 else ""
+        shown = item if len(item) <= letters else item[: letters - 1] + "…" if letters > 3 else ""
         yield (
             f'<g><title>{escape(label)}</title><rect x="{at.x:.2f}" y="{at.y:.2f}" '
             f'width="{at.width:.2f}" height="{at.height:.2f}" fill="{any_hue(name)}" stroke="#fff" '

@@ -12,21 +12,21 @@ from typing import Final, NamedTuple
 
 from minrpc.counters.image import Image
 from minrpc.program.program import CodeRange
-from minrpc.running.instructions import LONGEST_CALL, Call, call_before
+from minrpc.running.instructions import LONGEST_CALL, CallInstruction, call_before
 
 _VENEER: Final = "_veneer"
 # What called the user's functions: by the prefix of its functions where there is no debug information.
 _RUNTIME: Final = ("minrpc_", "/zephyr-app/runtime/")
 
 
-class Return(NamedTuple):
+class ReturnAddress(NamedTuple):
     """address: in the calling function, behind the call."""
 
     address: int
-    call: Call
+    call: CallInstruction
 
 
-class Trace(NamedTuple):
+class Backtrace(NamedTuple):
     """function: the function at `address`; None if lost. callers: the innermost first."""
 
     function: CodeRange | None
@@ -36,7 +36,7 @@ class Trace(NamedTuple):
     """Whether that is the runtime, which has called nobody."""
 
 
-def trace(image: Image, pc: int | None, words: Iterable[int]) -> Trace:
+def trace(image: Image, pc: int | None, words: Iterable[int]) -> Backtrace:
     """From where it was, and what the link register and the stack held; pc: None where that is lost."""
     returns = list(_returns(image, words))
     function = image.function_at(_even(image, pc)) if pc is not None else None
@@ -47,40 +47,42 @@ def trace(image: Image, pc: int | None, words: Iterable[int]) -> Trace:
     # Of what calls left that are over, loaded code is the least likely.
     chains.sort(key=lambda chain: image.program_at(chain[0].address) is image.program)
     if not chains:
-        return Trace(None, None if pc is None else _even(image, pc))
+        return Backtrace(None, None if pc is None else _even(image, pc))
     target = chains[0][0].call.target
     return _trace(image, None if target is None else image.function_at(_even(image, target)), None, chains[0])
 
 
-def _chains(image: Image, returns: Sequence[Return]) -> Iterator[list[Return]]:
+def _chains(image: Image, returns: Sequence[ReturnAddress]) -> Iterator[list[ReturnAddress]]:
     """From each return address those that lead to it, where they come from the runtime."""
-    for index, one in enumerate(returns):
-        caller = _caller(image, one)
-        chain = [one, *_chain(image, caller, returns[index + 1 :])] if caller else []
+    for index, call in enumerate(returns):
+        caller = _caller(image, call)
+        chain = [call, *_chain(image, caller, returns[index + 1 :])] if caller else []
         if _reaches_runtime(image, chain):
             yield chain
 
 
-def _trace(image: Image, function: CodeRange | None, address: int | None, chain: Sequence[Return]) -> Trace:
+def _trace(
+    image: Image, function: CodeRange | None, address: int | None, chain: Sequence[ReturnAddress]
+) -> Backtrace:
     users = []
-    for one in chain:
-        if _is_runtime(image, one.address - 1):
+    for call in chain:
+        if _is_runtime(image, call.address - 1):
             break
-        users.append(one.address)
-    return Trace(function, address, tuple(users), address is not None and _is_runtime(image, address))
+        users.append(call.address)
+    return Backtrace(function, address, tuple(users), address is not None and _is_runtime(image, address))
 
 
-def _returns(image: Image, words: Iterable[int]) -> Iterable[Return]:
+def _returns(image: Image, words: Iterable[int]) -> Iterable[ReturnAddress]:
     for word in words:
         at = _even(image, word)
         call = call_before(image.machine, word, image.bytes_at(at - LONGEST_CALL, LONGEST_CALL))
         if call is not None and image.function_at(at - 1) is not None:
-            yield Return(at, call)
+            yield ReturnAddress(at, call)
 
 
-def _chain(image: Image, function: CodeRange, returns: Sequence[Return]) -> list[Return]:
+def _chain(image: Image, function: CodeRange, returns: Sequence[ReturnAddress]) -> list[ReturnAddress]:
     """The calls that lead to `function`. A call through a pointer may lead to any."""
-    found: list[Return] = []
+    found: list[ReturnAddress] = []
     while (index := _next_of(image, function, returns)) is not None:
         if not found or found[-1] != returns[index]:  # A recursion counts once.
             found.append(returns[index])
@@ -92,13 +94,13 @@ def _chain(image: Image, function: CodeRange, returns: Sequence[Return]) -> list
     return found
 
 
-def _next_of(image: Image, function: CodeRange, returns: Sequence[Return]) -> int | None:
-    direct = (index for index, one in enumerate(returns) if _enters(image, one.call, function))
-    through_pointer = (index for index, one in enumerate(returns) if one.call.target is None)
+def _next_of(image: Image, function: CodeRange, returns: Sequence[ReturnAddress]) -> int | None:
+    direct = (index for index, call in enumerate(returns) if _enters(image, call.call, function))
+    through_pointer = (index for index, call in enumerate(returns) if call.call.target is None)
     return next(direct, next(through_pointer, None))
 
 
-def _enters(image: Image, call: Call, function: CodeRange) -> bool:
+def _enters(image: Image, call: CallInstruction, function: CodeRange) -> bool:
     if call.target is None:
         return False
     entered = image.function_at(_even(image, call.target))
@@ -107,11 +109,11 @@ def _enters(image: Image, call: Call, function: CodeRange) -> bool:
     )
 
 
-def _caller(image: Image, one: Return) -> CodeRange | None:
-    return image.function_at(one.address - 1)
+def _caller(image: Image, return_address: ReturnAddress) -> CodeRange | None:
+    return image.function_at(return_address.address - 1)
 
 
-def _reaches_runtime(image: Image, chain: Sequence[Return]) -> bool:
+def _reaches_runtime(image: Image, chain: Sequence[ReturnAddress]) -> bool:
     return bool(chain) and _is_runtime(image, chain[-1].address - 1)
 
 

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from minrpc.counters.image import ANYWHERE, Image
 from minrpc.firmware.firmware import Firmware
 from minrpc.program.program import CodeRange
-from minrpc.running.backtrace import Trace, trace
+from minrpc.running.backtrace import Backtrace, trace
 from minrpc.running.instructions import writes, x86_cause
 from minrpc.running.last_words import LastWords
 
@@ -81,7 +81,7 @@ def hang(registers: Registers, stack: Sequence[int], image: Image, firmware: Fir
     return [f"it was in {_where(image, found, firmware)}", *(f"called by {line}" for line in users)]
 
 
-def _users(image: Image, found: Trace, firmware: Firmware | None) -> list[str]:
+def _users(image: Image, found: Backtrace, firmware: Firmware | None) -> list[str]:
     """The places of the user's functions that called; a recursion's once."""
     lines = dict.fromkeys(_shown_place(image, address - 1, firmware) for address in found.callers)
     return [line for line in lines if not _NOT_THE_USERS.match(line)]
@@ -93,13 +93,13 @@ def parse_registers(machine: str, text: str) -> Registers | None:
     if patterns is None:
         return None
     values = [re.search(pattern, text) if pattern else None for pattern in patterns]
-    pc, sp, link = (int(one[1], 16) if one else None for one in values)
+    pc, sp, link = (int(value[1], 16) if value else None for value in values)
     return None if pc is None or sp is None else Registers(pc, sp, link)
 
 
 def stack_size(image: Image) -> int | None:
     """Bytes of the stack that functions run on; None if the firmware does not define it."""
-    configured = (one.value for one in image.program.elf.symbols if one.name == _ZEPHYRS_STACK)
+    configured = (symbol.value for symbol in image.program.elf.symbols if symbol.name == _ZEPHYRS_STACK)
     low, high = image.stack
     known = 0 if (low, high) == ANYWHERE else high - low
     return next(configured, known) or None
@@ -108,7 +108,7 @@ def stack_size(image: Image) -> int | None:
 def _overflow(words: LastWords, image: Image, where: str) -> str:
     size = words.stack_size or stack_size(image)
     low, high = image.stack
-    pointers = [one for one in (words.values.get("sp"), words.values.get("address")) if one]
+    pointers = [item for item in (words.values.get("sp"), words.values.get("address")) if item]
     # A stack that was mapped has no address in the image; on a Cortex-M with a limit the pointer stays above.
     needed = high - min(pointers) if pointers and (low, high) != ANYWHERE and low < high else 0
     more = f", it needs {needed:,} or more" if size and size < needed < 1 << 31 else ""
@@ -135,11 +135,11 @@ def _cause(words: LastWords, image: Image, pc: int | None) -> str:
 def _what_is_at(address: int, image: Image) -> str:
     if address < _NULL:
         return "a null pointer"
-    inside = (one.kind for one in image.regions if 0 <= address - one.base < one.size)
+    inside = (region.kind for region in image.regions if 0 <= address - region.base < region.size)
     return "the firmware's code and constants" if "flash" in inside else "no memory there"
 
 
-def _where(image: Image, found: Trace, firmware: Firmware | None) -> str:
+def _where(image: Image, found: Backtrace, firmware: Firmware | None) -> str:
     if found.address is not None:
         return _shown_place(image, found.address, firmware)
     return _name(found.function) if found.function is not None else ""
@@ -164,4 +164,4 @@ def _shown_place(image: Image, address: int, firmware: Firmware | None) -> str:
 def stack_words(dump: str, size: int) -> Iterator[int]:
     """The numbers in the output of QEMU's `x`: "20000000: 0x00000001 0x00000002"."""
     for line in dump.splitlines():
-        yield from (int(one, 16) for one in line.partition(":")[2].split() if len(one) == 2 * size + 2)
+        yield from (int(word, 16) for word in line.partition(":")[2].split() if len(word) == 2 * size + 2)

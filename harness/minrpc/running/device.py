@@ -141,7 +141,7 @@ class RunningDevice:
             return
         mask = ~1 if image.machine == "EM_ARM" else ~0
         found = [CodeRange(at & mask, (at & mask) + length, name) for name, (at, length) in functions.items()]
-        kept = [one for one in image.loaded if one.base + one.size <= base or base + size <= one.base]
+        kept = [code for code in image.loaded if code.base + code.size <= base or base + size <= code.base]
         image.loaded = [*kept, LoadedCode(base, size, tuple(found), program)]
 
     @cached_property

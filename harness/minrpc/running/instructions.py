@@ -13,13 +13,13 @@ LONGEST_CALL: Final = 8
 """Bytes in front of a return address that can hold the call, at most (x86)."""
 
 
-class Call(NamedTuple):
+class CallInstruction(NamedTuple):
     """target: the address that is called; None where a register or memory has it."""
 
     target: int | None
 
 
-def call_before(machine: str, address: int, code: bytes) -> Call | None:
+def call_before(machine: str, address: int, code: bytes) -> CallInstruction | None:
     """The call that returns to `address`, in front of which lies `code`; None where there is none."""
     if len(code) < LONGEST_CALL:
         return None
@@ -44,34 +44,34 @@ def _signed(value: int, bits: int) -> int:
     return value - (1 << bits) if value >> (bits - 1) else value
 
 
-def _thumb_call(address: int, code: bytes) -> Call | None:
+def _thumb_call(address: int, code: bytes) -> CallInstruction | None:
     """BL (encoding T1), and BLX with a register."""
     first, second = _half(code, -4), _half(code, -2)
     if first & 0xF800 == 0xF000 and second & 0xD000 == 0xD000:
         sign, j1, j2 = first >> 10 & 1, second >> 13 & 1, second >> 11 & 1
         offset = sign << 24 | (j1 ^ sign ^ 1) << 23 | (j2 ^ sign ^ 1) << 22
         offset |= (first & 0x3FF) << 12 | (second & 0x7FF) << 1
-        return Call((address + _signed(offset, 25)) & ~1)
-    return Call(None) if second & 0xFF87 == 0x4780 else None
+        return CallInstruction((address + _signed(offset, 25)) & ~1)
+    return CallInstruction(None) if second & 0xFF87 == 0x4780 else None
 
 
-def _riscv_call(address: int, code: bytes) -> Call | None:
+def _riscv_call(address: int, code: bytes) -> CallInstruction | None:
     """jal and jalr that set ra, with auipc in front of the latter, and their compressed forms."""
     word = _word(code, -4)
     if word & 0xFFF == 0x0EF:
         offset = (word >> 31) << 20 | (word >> 12 & 0xFF) << 12
         offset |= (word >> 20 & 1) << 11 | (word >> 21 & 0x3FF) << 1
-        return Call(address - 4 + _signed(offset, 21))
+        return CallInstruction(address - 4 + _signed(offset, 21))
     if word & 0xFFF == 0x0E7:
         high = _word(code, -8)
         paired = high & 0x7F == 0x17 and high >> 7 & 31 == word >> 15 & 31
         low = _signed(word >> 20, 12)
-        return Call(address - 8 + _signed(high & 0xFFFFF000, 32) + low if paired else None)
+        return CallInstruction(address - 8 + _signed(high & 0xFFFFF000, 32) + low if paired else None)
     half = _half(code, -2)
     if half & 0xF07F == 0x9002:
-        return Call(None)
+        return CallInstruction(None)
     if half & 0xE003 == 0x2001:
-        return Call(address - 2 + _compressed_offset(half))
+        return CallInstruction(address - 2 + _compressed_offset(half))
     return None
 
 
@@ -81,12 +81,12 @@ def _compressed_offset(half: int) -> int:
     return _signed(sum((half >> 12 - index & 1) << bit for index, bit in enumerate(order)), 12)
 
 
-def _x86_call(address: int, code: bytes) -> Call | None:
+def _x86_call(address: int, code: bytes) -> CallInstruction | None:
     """E8 with an offset; FF /2 with a register or memory."""
     if code[-5] == 0xE8:
-        return Call((address + _signed(_word(code, -4), 32)) & 0xFFFFFFFFFFFFFFFF)
+        return CallInstruction((address + _signed(_word(code, -4), 32)) & 0xFFFFFFFFFFFFFFFF)
     indirect = any(code[-size] == 0xFF and code[1 - size] & 0x38 == 0x10 for size in (2, 3, 6, 7))
-    return Call(None) if indirect else None
+    return CallInstruction(None) if indirect else None
 
 
 def writes(machine: str, code: bytes) -> bool | None:

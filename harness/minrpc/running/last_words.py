@@ -144,6 +144,6 @@ def last_words(console: str) -> LastWords | None:
     return LastWords(
         found[0],
         {name: int(text, 0) for name, text in _VALUE.findall(found[0])},
-        tuple(int(one, 16) for one in after[1].split()) if after else (),
+        tuple(int(word, 16) for word in after[1].split()) if after else (),
         "\n".join(lines[max(0, first - _DUMP_LINES) : first]),
     )

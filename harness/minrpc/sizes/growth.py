@@ -24,7 +24,9 @@ def growth(base: Mapping[str, int], head: Mapping[str, int]) -> list[SymbolGrowt
     """The symbols that differ, the largest change first."""
     names = dict.fromkeys([*base, *head])
     both = [SymbolGrowth(name, base.get(name), head.get(name)) for name in names]
-    return sorted((one for one in both if one.grown), key=lambda one: (-abs(one.grown), one.symbol))
+    return sorted(
+        (symbol for symbol in both if symbol.grown), key=lambda item: (-abs(item.grown), item.symbol)
+    )
 
 
 def growth_text(base: Mapping[str, int], head: Mapping[str, int]) -> str:
@@ -33,16 +35,16 @@ def growth_text(base: Mapping[str, int], head: Mapping[str, int]) -> str:
 
 
 def _lines(changes: list[SymbolGrowth], before: int, after: int) -> Iterator[str]:
-    added = sum(one.base is None for one in changes)
-    removed = sum(one.head is None for one in changes)
-    grown = sum(one.grown > 0 for one in changes) - added
-    shrunk = sum(one.grown < 0 for one in changes) - removed
-    up = sum(one.grown for one in changes if one.grown > 0)
-    down = sum(one.grown for one in changes if one.grown < 0)
+    added = sum(change.base is None for change in changes)
+    removed = sum(change.head is None for change in changes)
+    grown = sum(change.grown > 0 for change in changes) - added
+    shrunk = sum(change.grown < 0 for change in changes) - removed
+    up = sum(change.grown for change in changes if change.grown > 0)
+    down = sum(change.grown for change in changes if change.grown < 0)
     yield (f"add/remove: {added}/{removed} grow/shrink: {grown}/{shrunk} up/down: {up}/{down} ({up + down})")
     yield f"{'Symbol':<40} {'old':>7} {'new':>7} {'delta':>7}"
-    for one in changes:
-        old, new = ("-" if size is None else str(size) for size in (one.base, one.head))
-        yield f"{one.symbol:<40} {old:>7} {new:>7} {one.grown:>+7}"
+    for change in changes:
+        old, new = ("-" if size is None else str(size) for size in (change.base, change.head))
+        yield f"{change.symbol:<40} {old:>7} {new:>7} {change.grown:>+7}"
     share = f", chg {(after - before) / before:+.2%}" if before else ""
     yield f"Total: Before={before}, After={after}{share}"

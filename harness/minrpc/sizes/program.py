@@ -39,7 +39,7 @@ _LIBRARIES: Final = frozenset({"libgcc", "libc", "libm", "picocrt", "glibc"})
 _MOST_ALIGNED: Final = 64
 
 
-class Symbol(NamedTuple):
+class SizedSymbol(NamedTuple):
     """A function or an object: `size` bytes at `start`; 0 for one that goes on to the next."""
 
     start: int
@@ -68,7 +68,7 @@ class Piece(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Region:
+class LoadSegment:
     """A load segment: `size` bytes at `address`, of which the file has `stored`, kept at `loaded_at`."""
 
     address: int
@@ -83,39 +83,39 @@ class ProgramSizes:
     """All pieces, by address, and the load segments."""
 
     pieces: Sequence[Piece]
-    regions: Sequence[Region]
+    regions: Sequence[LoadSegment]
 
     @cached_property
     def flash(self) -> int:
         """Bytes of it."""
-        return sum(one.size for one in self.pieces if one.memory == "flash")
+        return sum(piece.size for piece in self.pieces if piece.memory == "flash")
 
     @cached_property
     def ram(self) -> int:
         """Bytes of it."""
-        return sum(one.size for one in self.pieces if one.memory == "ram")
+        return sum(piece.size for piece in self.pieces if piece.memory == "ram")
 
     def by(self, key: Callable[[Piece], str], memory: Memory | None = None) -> dict[str, int]:
         """Sums by what `key` makes of each piece, most first."""
         sums: dict[str, int] = {}
-        for one in self.pieces:
-            if memory in (None, one.memory):
-                name = key(one)
-                sums[name] = sums.get(name, 0) + one.size
+        for piece in self.pieces:
+            if memory in (None, piece.memory):
+                name = key(piece)
+                sums[name] = sums.get(name, 0) + piece.size
         return dict(sorted(sums.items(), key=lambda item: (-item[1], item[0])))
 
     def grouped(self, memory: Memory) -> dict[str, dict[str, int]]:
         """One memory by component and, in it, by symbol."""
         groups: dict[str, dict[str, int]] = {}
-        for one in self.pieces:
-            if one.memory == memory:
-                group = groups.setdefault(one.component, {})
-                group[one.symbol] = group.get(one.symbol, 0) + one.size
+        for piece in self.pieces:
+            if piece.memory == memory:
+                group = groups.setdefault(piece.component, {})
+                group[piece.symbol] = group.get(piece.symbol, 0) + piece.size
         return groups
 
     def by_symbol(self) -> dict[str, tuple[int, int]]:
         """Flash and RAM by symbol; those of one name are one."""
-        flash, ram = (self.by(lambda one: one.symbol, memory) for memory in MEMORIES)
+        flash, ram = (self.by(lambda item: item.symbol, memory) for memory in MEMORIES)
         return {name: (flash.get(name, 0), ram.get(name, 0)) for name in dict.fromkeys([*flash, *ram])}
 
 
@@ -151,7 +151,9 @@ def component_of(file: str) -> str:
         return file
     parts = file.split("/")[:-1]
     # The firmware's own: a build that several checkouts share names the one in which it was made.
-    own = next((at for at, one in enumerate(parts) if one == _FIRMWARE and parts[at + 1 :][:1] in _OWN), None)
+    own = next(
+        (at for at, part in enumerate(parts) if part == _FIRMWARE and parts[at + 1 :][:1] in _OWN), None
+    )
     if own is not None:
         return "/".join(parts[own + 1 :])
     if parts[:2] == ["", "minrpc"]:  # as firmware/places.py names what builds are made from
@@ -159,56 +161,58 @@ def component_of(file: str) -> str:
         parts = parts[1:] if place == ["app"] and parts[:1] == [_FIRMWARE] else parts
         return "/".join(parts or place)
     # A toolchain's own sources, wherever these were when it was built.
-    library = next((one for one in parts if one in _LIBRARIES), None)
+    library = next((part for part in parts if part in _LIBRARIES), None)
     return library or "/".join(parts) or "."
 
 
-def cut(start: int, end: int, symbols: Iterable[Symbol]) -> Iterator[tuple[int, int, Symbol | None]]:
+def cut(
+    start: int, end: int, symbols: Iterable[SizedSymbol]
+) -> Iterator[tuple[int, int, SizedSymbol | None]]:
     """`start` to `end` in pieces without a gap: what each symbol takes, and None for what is between.
 
     symbols: by address. Of two that overlap the first has what both claim.
     """
     at = start
-    inside = [one for one in symbols if start <= one.start < end]
-    for index, one in enumerate(inside):
-        stop = one.start + one.size
-        if one.size == 0:
+    inside = [symbol for symbol in symbols if start <= symbol.start < end]
+    for index, symbol in enumerate(inside):
+        stop = symbol.start + symbol.size
+        if symbol.size == 0:
             stop = inside[index + 1].start if index + 1 < len(inside) else end
         stop = min(stop, end)
-        if one.start > at:
-            yield at, one.start, None
-            at = one.start
+        if symbol.start > at:
+            yield at, symbol.start, None
+            at = symbol.start
         if stop > at:
-            yield at, stop, one
+            yield at, stop, symbol
             at = stop
     if at < end:
         yield at, end, None
 
 
-def _region(segment: Segment) -> Region:
+def _region(segment: Segment) -> LoadSegment:
     leave = ((segment.readable, "r"), (segment.writable, "w"), (segment.executable, "x"))
     access = "".join(letter if given else "-" for given, letter in leave)
-    return Region(segment.address, segment.loaded_at, segment.size, segment.stored, access)
+    return LoadSegment(segment.address, segment.loaded_at, segment.size, segment.stored, access)
 
 
 _Place = tuple[Memory, str, int, int]
 
 
-def _stored(sections: Sequence[Section], regions: Sequence[Region]) -> Iterator[_Place]:
+def _stored(sections: Sequence[Section], regions: Sequence[LoadSegment]) -> Iterator[_Place]:
     """What each load segment has in the file, by section, and what lies before, between and behind them."""
     for region in regions:
         at, end = region.address, region.address + region.stored
         first = True
-        for one in sorted(sections, key=lambda one: one.address):
+        for item in sorted(sections, key=lambda section: section.address):
             # Zeroes of each thread's own have an address, but no room.
-            if one.thread_local and not one.stored:
+            if item.thread_local and not item.stored:
                 continue
-            start, stop = max(one.address, at), min(one.address + one.size, end)
+            start, stop = max(item.address, at), min(item.address + item.size, end)
             if start >= stop:
                 continue
             if start > at:
                 yield "flash", HEADERS if first else PADDING, at, start
-            yield "flash", one.name, start, stop
+            yield "flash", item.name, start, stop
             at, first = stop, False
         if at < end:
             yield "flash", HEADERS if first else PADDING, at, end
@@ -221,22 +225,24 @@ def _written(elf: Elf) -> Iterator[_Place]:
             yield "ram", section.name, section.address, section.address + section.size
 
 
-def _symbols(elf: Elf) -> list[Symbol]:
+def _symbols(elf: Elf) -> list[SizedSymbol]:
     """Of several at an address the largest; those that a linker script made have neither type nor size."""
-    found: dict[int, Symbol] = {}
+    found: dict[int, SizedSymbol] = {}
     for symbol in elf.symbols:
         kind, size = symbol.kind, symbol.size
         claims = kind in _TYPES or (kind == NO_TYPE and size)
         if not claims or not symbol.placed or (kind == OBJECT and not size):
             continue
-        new = Symbol(elf.start_of(symbol), size, symbol.name)
+        new = SizedSymbol(elf.start_of(symbol), size, symbol.name)
         before = found.get(new.start)
         if before is None or (-new.size, new.name) < (-before.size, before.name):
             found[new.start] = new
     return [found[start] for start in sorted(found)]
 
 
-def _pieces_of(name: str, start: int, stop: int, symbols: Sequence[Symbol]) -> Iterator[tuple[int, int, str]]:
+def _pieces_of(
+    name: str, start: int, stop: int, symbols: Sequence[SizedSymbol]
+) -> Iterator[tuple[int, int, str]]:
     if name in (PADDING, HEADERS):
         yield start, stop, name
         return

@@ -15,9 +15,9 @@ TARGETS: Final[dict[str, Memory]] = {"rom": "flash", "ram": "ram"}
 def size_report(pieces: Iterable[Piece], memory: Memory) -> dict[str, Any]:
     """A tree by path of source and symbol, and its sum."""
     root = _Node("Root", "root")
-    for one in pieces:
-        if one.memory == memory:
-            root.add(_path(one), one)
+    for piece in pieces:
+        if piece.memory == memory:
+            root.add(_path(piece), piece)
     return {"symbols": root.to_json(), "total_size": root.size}
 
 
@@ -50,6 +50,6 @@ class _Node:
         if self.piece is not None:
             found |= {"address": self.piece.address, "section": self.piece.section}
         if self.children:
-            largest = sorted(self.children.values(), key=lambda one: (-one.size, one.name))
-            found["children"] = [one.to_json() for one in largest]
+            largest = sorted(self.children.values(), key=lambda child: (-child.size, child.name))
+            found["children"] = [child.to_json() for child in largest]
         return found

@@ -59,7 +59,7 @@ from minrpc.targets.table import PLATFORMS, Platform, Port, ResetLine, Start, Ti
 from minrpc.timing.clock import Counts
 
 _NO_KEYS = ("name", "project", "named_libraries", "device_options")
-_FIELDS = {one.name: one.type for one in fields(Platform) if one.name not in _NO_KEYS}
+_FIELDS = {option.name: option.type for option in fields(Platform) if option.name not in _NO_KEYS}
 _FIELDS |= {"extends": "str"}
 _CHOICES = {
     "port": get_args(Port),
@@ -121,7 +121,7 @@ def merge(
     own = _for_all(document.get("firmware", {}), origin, directory)
     libraries = _libraries(document.get("libraries", {}), origin, directory)
     if own or libraries:
-        merged = {name: _with_own(one, own, libraries, directory) for name, one in merged.items()}
+        merged = {name: _with_own(option, own, libraries, directory) for name, option in merged.items()}
     return merged
 
 
@@ -263,7 +263,7 @@ def _checked(value: object, key: str, directory: Path, where: str) -> object:
     if key in _CHOICES and value not in _CHOICES[key]:
         raise ConfigurationError(f"{where}: must be one of {', '.join(_CHOICES[key])}, not {value!r}")
     if kind == "tuple[str, ...]":
-        if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
             raise ConfigurationError(f"{where}: must be a list of strings, not {value!r}")
         return tuple(value)
     optional = str(kind).endswith(" | None")

@@ -65,15 +65,15 @@ def named_library(name: str, table: object, directory: Path, origin: str) -> Nam
         raise ConfigurationError(f"{where}.linked: must be true or false, not {linked!r}")
     lists = {key: _texts(table.get(key, []), key, f"{where}.{key}") for key in _KEYS if key != "linked"}
     sources = paths_of("sources", lists["sources"], directory, f"{where}.sources")
-    for one in sources:
-        if Path(one).suffix[1:] not in _KINDS:
+    for source in sources:
+        if Path(source).suffix[1:] not in _KINDS:
             step = f"name files that end in {', '.join(f'.{kind}' for kind in _KINDS)}"
-            raise ConfigurationError(f"{where}.sources: {one}: not known what it is", next_step=step)
+            raise ConfigurationError(f"{where}.sources: {source}: not known what it is", next_step=step)
     return NamedLibrary(
         name,
         sources,
         paths_of("include_dirs", lists["include"], directory, f"{where}.include"),
-        tuple(_flag(one, f"{where}.flags") for one in lists["flags"]),
+        tuple(_flag(flag, f"{where}.flags") for flag in lists["flags"]),
         define_list(table.get("defines", []), f"{where}.defines"),
         paths_of("sources", lists["headers"], directory, f"{where}.headers"),
         paths_of("libraries", lists["libraries"], directory, f"{where}.libraries"),
@@ -83,15 +83,15 @@ def named_library(name: str, table: object, directory: Path, origin: str) -> Nam
 
 def merged(before: tuple[NamedLibrary, ...], more: tuple[NamedLibrary, ...]) -> tuple[NamedLibrary, ...]:
     """Both groups; of two libraries with one name, the later."""
-    return tuple({one.name: one for one in (*before, *more)}.values())
+    return tuple({item.name: item for item in (*before, *more)}.values())
 
 
 def find_library(libraries: tuple[NamedLibrary, ...], name: str) -> NamedLibrary:
     """The library `name`. Raises ConfigurationError with the known names."""
-    for one in libraries:
-        if one.name == name:
-            return one
-    known = ", ".join(one.name for one in libraries)
+    for library in libraries:
+        if library.name == name:
+            return library
+    known = ", ".join(library.name for library in libraries)
     step = f"known are {known}" if known else f"write [libraries.{name}] into minrpc.toml"
     raise ConfigurationError(f"there is no library {name!r}", next_step=step)
 
@@ -99,7 +99,7 @@ def find_library(libraries: tuple[NamedLibrary, ...], name: str) -> NamedLibrary
 def _texts(value: object, key: str, where: str) -> list[str]:
     if key == "defines":
         return []
-    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
         raise ConfigurationError(f"{where}: must be a list of strings, not {value!r}")
     return value
 

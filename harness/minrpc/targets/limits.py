@@ -89,11 +89,11 @@ def _in(
         elif name in platforms and not platform:
             yield from _in(value, (), libraries, origin, name)
         elif isinstance(value, Mapping):
-            for what, one in value.items():
-                if name in libraries and isinstance(one, Mapping):
-                    yield from _of_call(f"{name}.{what}", one, platform, origin, where)
+            for what, limit in value.items():
+                if name in libraries and isinstance(limit, Mapping):
+                    yield from _of_call(f"{name}.{what}", limit, platform, origin, where)
                 else:
-                    yield from _of_call(name, {what: one}, platform, origin, where)
+                    yield from _of_call(name, {what: limit}, platform, origin, where)
         else:
             step = f'write {" or ".join(SIZES)}, or what of a call: {name}.instructions = "+2%"'
             raise ConfigurationError(f"{where}.{name}: nothing is known by that name", next_step=step)

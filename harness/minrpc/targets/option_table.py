@@ -135,10 +135,10 @@ _OPTIONS: Final = (
     _limit("total-timeout", TOTAL_TIMEOUT_S, "limit for everything, of plain time", in_file=False),
 )
 
-DEVICE_OPTIONS: Final[Mapping[str, Option]] = MappingProxyType({one.name: one for one in _OPTIONS})
+DEVICE_OPTIONS: Final[Mapping[str, Option]] = MappingProxyType({option.name: option for option in _OPTIONS})
 """All options, by name."""
 
 FILE_OPTIONS: Final[Mapping[str, Option]] = MappingProxyType(
-    {one.field: one for one in _OPTIONS if one.in_file}
+    {option.field: option for option in _OPTIONS if option.in_file}
 )
 """The options that minrpc.toml can set, by key."""

@@ -36,20 +36,20 @@ def own_value(key: str, value: object, directory: Path, where: str) -> tuple[str
     """
     if key == "defines":
         return define_list(value, where)
-    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
         raise ConfigurationError(f"{where}: must be a list of strings, not {value!r}")
     if key in PATHS:
         return paths_of(key, value, directory, where)
-    return tuple(_option(one, directory, where) for one in value)
+    return tuple(_option(item, directory, where) for item in value)
 
 
 def define_list(value: object, where: str) -> tuple[str, ...]:
     """Definitions, each "NAME" or "NAME=VALUE", from a list or a table. Raises ConfigurationError."""
     if isinstance(value, Mapping):
         value = [_define(name, given, where) for name, given in value.items()]
-    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
         raise ConfigurationError(f"{where}: must be a list of strings, not {value!r}")
-    return tuple(_checked_define(one, where) for one in value)
+    return tuple(_checked_define(item, where) for item in value)
 
 
 def paths_of(key: str, patterns: Sequence[str], directory: Path, where: str) -> tuple[str, ...]:
@@ -57,7 +57,7 @@ def paths_of(key: str, patterns: Sequence[str], directory: Path, where: str) -> 
 
     Raises ConfigurationError.
     """
-    return tuple(path for one in patterns for path in _paths(key, one, directory, where))
+    return tuple(path for pattern in patterns for path in _paths(key, pattern, directory, where))
 
 
 def _paths(key: str, pattern: str, directory: Path, where: str) -> Iterator[str]:

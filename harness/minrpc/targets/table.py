@@ -338,8 +338,10 @@ _TABLE = (
 
 PLATFORMS: Final[Mapping[str, Platform]] = MappingProxyType(
     {
-        one.name: replace(one, cmake_options=(*one.cmake_options, _FILL, _COUNTERS, _LAYOUT, _TESTING))
-        for one in _TABLE
+        platform.name: replace(
+            platform, cmake_options=(*platform.cmake_options, _FILL, _COUNTERS, _LAYOUT, _TESTING)
+        )
+        for platform in _TABLE
     }
 )
 """The platforms that come with the harness, by name."""

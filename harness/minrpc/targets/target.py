@@ -189,4 +189,4 @@ def _merged(platform: Platform, name: str, value: Any) -> object:  # noqa: ANN40
         raise ConfigurationError(message, next_step=f"write {name}=[{str(value)!r}]")
     if isinstance(value, Mapping):
         value = [name if given is None else f"{name}={given}" for name, given in value.items()]
-    return (*before, *(str(Path(one).absolute()) if name in _PATHS else one for one in value))
+    return (*before, *(str(Path(item).absolute()) if name in _PATHS else item for item in value))

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 
 from minrpc.sizes.growth import growth
 from minrpc.timing.measurement import MOST, PEAKS, Measurement
-from minrpc.timing.record import FirmwareRecord, Record
+from minrpc.timing.record import FirmwareRecord, TimingRecord
 from minrpc.timing.significance import SIGNIFICANT, least_p, mann_whitney, shift
 
 Verdict = Literal["slower", "faster", "same", "can't tell", "not comparable", "new", "gone"]
@@ -99,8 +99,8 @@ class Comparison:
 
     changes: tuple[Change, ...]
     sizes: tuple[Growth, ...]
-    base: Sequence[Record]
-    head: Sequence[Record]
+    base: Sequence[TimingRecord]
+    head: Sequence[TimingRecord]
 
     def count(self, verdict: Verdict) -> int:
         """The number of calls with this verdict."""
@@ -117,7 +117,7 @@ class Comparison:
         return slower or any(size.grown > 0 for size in self.sizes)
 
 
-def compare(base: Sequence[Record], head: Sequence[Record]) -> Comparison:
+def compare(base: Sequence[TimingRecord], head: Sequence[TimingRecord]) -> Comparison:
     """Compares `head` with `base`."""
     before, after = ({record.key: record for record in records} for records in (base, head))
     changes = [_change(key, before.get(key), after.get(key)) for key in dict.fromkeys([*before, *after])]
@@ -125,7 +125,7 @@ def compare(base: Sequence[Record], head: Sequence[Record]) -> Comparison:
     return Comparison(tuple(changes), tuple(_sizes(base, head)), base, head)
 
 
-def _change(key: tuple[str, str], base: Record | None, head: Record | None) -> Change:
+def _change(key: tuple[str, str], base: TimingRecord | None, head: TimingRecord | None) -> Change:
     platform, call = key
     if base is None or head is None:
         before, after = (record.measurement if record else None for record in (base, head))
@@ -149,7 +149,11 @@ def _counters(base: Measurement, head: Measurement) -> tuple[CounterChange, ...]
     if base.estimate != head.estimate:  # Cycles of two cores, or of two tables, are no change.
         both = [name for name in both if name not in ("cycles", MOST)]
     changes = [CounterChange(name, base.counter_per_call(name), head.counter_per_call(name)) for name in both]
-    changed = [one for one in changes if abs(one.head - one.base) > counter_tolerance(one.name, base, head)]
+    changed = [
+        change
+        for change in changes
+        if abs(change.head - change.base) > counter_tolerance(change.name, base, head)
+    ]
     return tuple(sorted(changed, key=lambda change: -abs(change.relative)))
 
 
@@ -172,7 +176,7 @@ def tolerance(base: Measurement, head: Measurement) -> float:
 
 def timer_share(base: Measurement, head: Measurement) -> float:
     """Cycles per call by which the timer's own share differs: 0 where batches have equal numbers of calls."""
-    shares = [one.overhead.timer / (sample.number or 1) for one in (base, head) for sample in one.samples]
+    shares = [run.overhead.timer / (sample.number or 1) for run in (base, head) for sample in run.samples]
     return max(shares) - min(shares)
 
 
@@ -203,26 +207,26 @@ def _direction(cycles: float, differs: bool) -> Verdict:
     return "slower" if cycles > 0 else "faster"
 
 
-def _sizes(base: Sequence[Record], head: Sequence[Record]) -> Iterator[Growth]:
+def _sizes(base: Sequence[TimingRecord], head: Sequence[TimingRecord]) -> Iterator[Growth]:
     before, after = _firmwares(base), _firmwares(head)
     for platform in before:
         if platform in after:
             old, new = before[platform], after[platform]
             yield Growth(platform, "flash", old.flash, new.flash, (_of(old, 0), _of(new, 0)))
             yield Growth(platform, "RAM", old.ram, new.ram, (_of(old, 1), _of(new, 1)))
-    loaded = {one.key: one for one in base if one.code}
-    for one in head:
-        kept = loaded.get(one.key)
-        if kept is not None and one.code:
-            symbols = (kept.code, one.code)
-            yield Growth(one.platform, one.call, sum(kept.code.values()), sum(one.code.values()), symbols)
+    loaded = {row.key: row for row in base if row.code}
+    for row in head:
+        kept = loaded.get(row.key)
+        if kept is not None and row.code:
+            symbols = (kept.code, row.code)
+            yield Growth(row.platform, row.call, sum(kept.code.values()), sum(row.code.values()), symbols)
 
 
 def _of(firmware: FirmwareRecord, memory: int) -> dict[str, int]:
     return {name: sizes[memory] for name, sizes in firmware.symbols.items() if sizes[memory]}
 
 
-def _firmwares(records: Sequence[Record]) -> dict[str, FirmwareRecord]:
+def _firmwares(records: Sequence[TimingRecord]) -> dict[str, FirmwareRecord]:
     return {record.platform: record.firmware for record in records if record.firmware is not None}
 
 
@@ -241,7 +245,8 @@ def comparison_json(comparison: Comparison) -> dict[str, Any]:
                 "change_cycles": change.cycles,
                 "change_ratio": change.relative,
                 "counters": [
-                    {"counter": one.name, "base": one.base, "head": one.head} for one in change.counters
+                    {"counter": counter.name, "base": counter.base, "head": counter.head}
+                    for counter in change.counters
                 ],
                 "p_value": change.p_value,
             }
@@ -255,8 +260,8 @@ def comparison_json(comparison: Comparison) -> dict[str, Any]:
                 "head_bytes": size.head,
                 "change_bytes": size.grown,
                 "symbols": [
-                    {"symbol": one.symbol, "base_bytes": one.base, "head_bytes": one.head}
-                    for one in growth(*size.symbols)
+                    {"symbol": change.symbol, "base_bytes": change.base, "head_bytes": change.head}
+                    for change in growth(*size.symbols)
                 ],
             }
             for size in comparison.sizes

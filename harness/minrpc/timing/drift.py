@@ -53,5 +53,5 @@ def clock_drift(readings: Sequence[Enclosed]) -> ClockDrift:
     return ClockDrift((fast + slow) / 2 * PPM, (fast - slow) / 2 * PPM, (shortest + longest) / 2)
 
 
-def _width(one: Enclosed) -> float:
-    return one.after_s - one.before_s
+def _width(enclosed: Enclosed) -> float:
+    return enclosed.after_s - enclosed.before_s

@@ -11,7 +11,7 @@ from minrpc.reports.markdown import table
 from minrpc.sizes.growth import growth, growth_text
 from minrpc.timing.compare import UNCOMPARED, Change, Comparison, Growth
 from minrpc.timing.measurement import Measurement
-from minrpc.timing.record import Record
+from minrpc.timing.record import TimingRecord
 from minrpc.timing.units import count, percent, quantity
 
 _BIG: Final = 0.02
@@ -24,7 +24,7 @@ def comparison_markdown(comparison: Comparison, over: Sequence[str] = ()) -> str
     """
     parts = [f"### {headline(comparison)}"]
     if over:
-        parts.append("\n".join(f"- **over the limit**: {escape(one, quote=False)}" for one in over))
+        parts.append("\n".join(f"- **over the limit**: {escape(change, quote=False)}" for change in over))
     rebuilt = list(_rebuilt(comparison))
     if rebuilt:
         parts.append("\n".join(rebuilt))
@@ -52,10 +52,13 @@ def _rebuilt(comparison: Comparison) -> Iterator[str]:
         yield f"- **built otherwise**: {escape(what, quote=False)}: base `{before}`, head `{after}`"
 
 
-def _builds(base: Record, head: Record) -> dict[str, tuple[list[str], list[str]]]:
+def _builds(base: TimingRecord, head: TimingRecord) -> dict[str, tuple[list[str], list[str]]]:
     """How both were compiled, in words, where that is known of both."""
-    firmwares = [f"{one.compiler} {one.flags}" if one else "" for one in (base.firmware, head.firmware)]
-    codes = [f"{one.code_compiler} {one.code_flags}" for one in (base, head)]
+    firmwares = [
+        f"{firmware.compiler} {firmware.flags}" if firmware else ""
+        for firmware in (base.firmware, head.firmware)
+    ]
+    codes = [f"{run.code_compiler} {run.code_flags}" for run in (base, head)]
     names = {f"firmware of {head.platform}": firmwares, f"{head.call} on {head.platform}": codes}
     return {
         what: (old.split(), new.split()) for what, (old, new) in names.items() if old.strip() and new.strip()
@@ -64,7 +67,7 @@ def _builds(base: Record, head: Record) -> dict[str, tuple[list[str], list[str]]
 
 def _differing(base: Sequence[str], head: Sequence[str]) -> tuple[str, str]:
     """The words that only the one has; all of them where the order alone differs."""
-    old, new = [one for one in base if one not in head], [one for one in head if one not in base]
+    old, new = [row for row in base if row not in head], [row for row in head if row not in base]
     both = (old, new) if old or new else (base, head)
     return " ".join(both[0]) or "-", " ".join(both[1]) or "-"
 
@@ -119,16 +122,16 @@ def _times(changes: Sequence[Change]) -> str:
     return table(["", "call", "platform", "base", "head", "change"], rows, right=range(3, 6))
 
 
-def _value(one: Measurement | None) -> str:
+def _value(measurement: Measurement | None) -> str:
     """Exact times in cycles, the others in seconds with the half of their interval."""
-    if one is None:
+    if measurement is None:
         return "-"
-    typical = one.typical_cycles
-    if one.clock.exact:
+    typical = measurement.typical_cycles
+    if measurement.clock.exact:
         return f"{count(typical)} cycles"
-    interval = one.summary.interval
-    spread = f" ± {quantity(one.clock.seconds(interval.half_width), 's', 3)}" if interval else ""
-    return quantity(one.clock.seconds(typical), "s") + spread
+    interval = measurement.summary.interval
+    spread = f" ± {quantity(measurement.clock.seconds(interval.half_width), 's', 3)}" if interval else ""
+    return quantity(measurement.clock.seconds(typical), "s") + spread
 
 
 def _difference(change: Change) -> str:
@@ -150,14 +153,14 @@ def _counters(changes: Sequence[Change]) -> str:
         [
             f"`{change.call}`",
             change.platform,
-            one.name.replace("_", " "),
-            count(one.base),
-            count(one.head),
-            f"{'+' if one.head > one.base else '-'}{count(abs(one.head - one.base))}"
-            + (f" ({percent(one.relative)})" if one.base else ""),
+            counter.name.replace("_", " "),
+            count(counter.base),
+            count(counter.head),
+            f"{'+' if counter.head > counter.base else '-'}{count(abs(counter.head - counter.base))}"
+            + (f" ({percent(counter.relative)})" if counter.base else ""),
         ]
         for change in changes
-        for one in change.counters
+        for counter in change.counters
     ]
     return table(["call", "platform", "a call's", "base", "head", "change"], rows, right=range(3, 6))
 
@@ -199,7 +202,7 @@ def _method(comparison: Comparison) -> str:
     return "\n".join(lines)
 
 
-def _provenance(records: Sequence[Record]) -> Iterator[str]:
+def _provenance(records: Sequence[TimingRecord]) -> Iterator[str]:
     for record in records:
         text = f"{record.platform}: {record.measurement.clock}"
         if record.firmware is not None:

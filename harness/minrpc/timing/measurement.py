@@ -119,10 +119,10 @@ class MemoryUse:
         )
 
 
-def _of_known(choose: Callable[[int, int], int], one: int | None, other: int | None) -> int | None:
-    if one is None or other is None:
-        return other if one is None else one
-    return choose(one, other)
+def _of_known(choose: Callable[[int, int], int], first: int | None, other: int | None) -> int | None:
+    if first is None or other is None:
+        return other if first is None else first
+    return choose(first, other)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,25 +10,25 @@ from typing import Any, Final
 from minrpc.reports.figures import new_figure
 from minrpc.timing.compare import Change, Comparison
 from minrpc.timing.measurement import Measurement
-from minrpc.timing.record import Record
+from minrpc.timing.record import TimingRecord
 
 _COLOURS: Final = {"base": "#868e96", "head": "#1c7ed6", "outlier": "#c92a2a", "median": "#212529"}
 
 
-def draw_samples(record: Record, target: Path) -> None:
+def draw_samples(record: TimingRecord, target: Path) -> None:
     """The repeats in their order with the median and its interval, and beside them their distribution."""
-    one = record.measurement
+    item = record.measurement
     figure = new_figure(9.0, 4.0)
     order, spread = figure.subplots(1, 2, sharey=True, width_ratios=(3, 1))
-    figure.suptitle(f"{record.call} on {record.platform}\n{one.clock}", fontsize=9)
-    _draw_order(order, one)
-    spread.hist(one.cycles_per_call, bins="auto", orientation="horizontal", color=_COLOURS["head"])
+    figure.suptitle(f"{record.call} on {record.platform}\n{item.clock}", fontsize=9)
+    _draw_order(order, item)
+    spread.hist(item.cycles_per_call, bins="auto", orientation="horizontal", color=_COLOURS["head"])
     spread.set_xlabel("repeats")
     figure.savefig(target)
 
 
-def _draw_order(axes: Any, one: Measurement) -> None:  # noqa: ANN401
-    cycles, summary = one.cycles_per_call, one.summary
+def _draw_order(axes: Any, measurement: Measurement) -> None:  # noqa: ANN401
+    cycles, summary = measurement.cycles_per_call, measurement.summary
     axes.plot(range(1, len(cycles) + 1), cycles, ".", color=_COLOURS["head"], label="repeat")
     if summary.outliers:
         far = [cycles[index] for index in summary.outliers]

@@ -37,7 +37,7 @@ class FirmwareRecord:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Record:
+class TimingRecord:
     """One function, called with one set of arguments, on one platform.
 
     arguments: types and shapes, or values, as the command line takes them.
@@ -70,19 +70,19 @@ class Record:
 
     def to_json(self) -> dict[str, Any]:
         """For a file."""
-        one = self.measurement
+        item = self.measurement
         return {
-            "function": one.name,
+            "function": item.name,
             "arguments": list(self.arguments),
             "platform": self.platform,
-            "clock": one.clock.to_json(),
-            "overhead_cycles": asdict(one.overhead),
-            "summary": _summary(one),
-            "samples": [_sample(sample) for sample in one.samples],
-            "memory_bytes": asdict(one.memory) if one.memory else None,
-            "counter_groups": [list(group) for group in one.groups],
-            "doubtful_counters": list(one.doubtful),
-            "estimate": one.estimate,
+            "clock": item.clock.to_json(),
+            "overhead_cycles": asdict(item.overhead),
+            "summary": _summary(item),
+            "samples": [_sample(sample) for sample in item.samples],
+            "memory_bytes": asdict(item.memory) if item.memory else None,
+            "counter_groups": [list(group) for group in item.groups],
+            "doubtful_counters": list(item.doubtful),
+            "estimate": item.estimate,
             "firmware": _firmware(self.firmware) if self.firmware else None,
             "code_bytes": dict(self.code),
             "code_compiler": self.code_compiler,
@@ -129,12 +129,12 @@ class Record:
         )
 
 
-def _summary(one: Measurement) -> dict[str, Any]:
+def _summary(measurement: Measurement) -> dict[str, Any]:
     """The summary for other programs; this package computes it from the samples."""
-    summary = one.summary
+    summary = measurement.summary
     interval = summary.interval
     return {
-        "median_s": one.clock.seconds(summary.median),
+        "median_s": measurement.clock.seconds(summary.median),
         "median_cycles": summary.median,
         "mad_cycles": summary.mad,
         "mean_cycles": summary.mean,
@@ -144,37 +144,42 @@ def _summary(one: Measurement) -> dict[str, Any]:
     }
 
 
-def _firmware(one: FirmwareRecord) -> dict[str, Any]:
+def _firmware(firmware_record: FirmwareRecord) -> dict[str, Any]:
     return {
-        "content_hash": one.content_hash,
-        "compiler": one.compiler,
-        "flags": one.flags,
-        "flash_bytes": one.flash,
-        "ram_bytes": one.ram,
-        "floating_point": one.floating_point,
+        "content_hash": firmware_record.content_hash,
+        "compiler": firmware_record.compiler,
+        "flags": firmware_record.flags,
+        "flash_bytes": firmware_record.flash,
+        "ram_bytes": firmware_record.ram,
+        "floating_point": firmware_record.floating_point,
     }
 
 
-def _sample(one: Sample) -> dict[str, Any]:
+def _sample(sample: Sample) -> dict[str, Any]:
     """As `asdict` has it, in a tenth of the time: there may be a million."""
-    fields = {"cycles": one.cycles, "number": one.number, "batches": one.batches, "coarse": one.coarse}
-    return {**fields, "columns": dict(one.columns)} if one.columns else fields
+    fields = {
+        "cycles": sample.cycles,
+        "number": sample.number,
+        "batches": sample.batches,
+        "coarse": sample.coarse,
+    }
+    return {**fields, "columns": dict(sample.columns)} if sample.columns else fields
 
 
-def content(records: Iterable[Record]) -> dict[str, Any]:
+def content(records: Iterable[TimingRecord]) -> dict[str, Any]:
     """The document's content: each record, and the symbols of each firmware once."""
     records = list(records)
-    known = (one.firmware for one in records if one.firmware is not None)
-    symbols = {one.content_hash: dict(one.symbols) for one in known if one.symbols}
+    known = (record.firmware for record in records if record.firmware is not None)
+    symbols = {item.content_hash: dict(item.symbols) for item in known if item.symbols}
     return {"timings": [record.to_json() for record in records], "symbol_bytes": symbols}
 
 
-def dump(records: Iterable[Record]) -> str:
+def dump(records: Iterable[TimingRecord]) -> str:
     """As the text of a file."""
     return to_text(document(COMMAND, content(records)))
 
 
-def parse(text: str, *others: str) -> list[Record]:
+def parse(text: str, *others: str) -> list[TimingRecord]:
     """From the text of a file of `minrpc time`, or of one of the `others`.
 
     Raises ValueError with the reason when it is none of these.
@@ -182,16 +187,16 @@ def parse(text: str, *others: str) -> list[Record]:
     return from_content(parse_document(text, COMMAND, *others))
 
 
-def from_content(found: Mapping[str, Any]) -> list[Record]:
+def from_content(found: Mapping[str, Any]) -> list[TimingRecord]:
     """Reads a `content`. Raises ValueError with the reason when it is damaged."""
     try:
         symbols = found.get("symbol_bytes", {})
-        return [Record.from_json(entry, symbols) for entry in found["timings"]]
+        return [TimingRecord.from_json(entry, symbols) for entry in found["timings"]]
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise ValueError(f"an entry in it is damaged: {error}") from error
 
 
-def merged(kept: Sequence[Record], new: Record) -> list[Record]:
+def merged(kept: Sequence[TimingRecord], new: TimingRecord) -> list[TimingRecord]:
     """`kept` with `new` in place of the earlier record of the same call, or at the end."""
     others = [record for record in kept if record.key != new.key]
     index = next((i for i, record in enumerate(kept) if record.key == new.key), len(others))

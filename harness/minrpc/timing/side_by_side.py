@@ -7,21 +7,21 @@ from collections.abc import Sequence
 from typing import Final
 
 from minrpc.reports.markdown import table
-from minrpc.timing.record import Record
+from minrpc.timing.record import TimingRecord
 from minrpc.timing.units import count, quantity
 
 STACK: Final = "stack_bytes"
 NOTE: Final = "Instructions are counted by QEMU, which knows no pipelines: they are not a core's cycles."
 
 
-def side_by_side(records: Sequence[Record]) -> str:
+def side_by_side(records: Sequence[TimingRecord]) -> str:
     """A table of the same call on each platform: instructions of the call, their ratio to the first that has
     them, time, bytes of the function itself, flash and RAM of the firmware, and how deep the stack went where
     that was counted. What a platform can't tell is left blank.
     """
-    known = [one.measurement.instructions for one in records]
-    first = next((one for one in known if one), None)
-    stack = any(STACK in one.measurement.counters for one in records)
+    known = [record.measurement.instructions for record in records]
+    first = next((item for item in known if item), None)
+    stack = any(STACK in record.measurement.counters for record in records)
     head = ["platform", "instructions a call", "ratio", "time a call", "code", "flash", "RAM"]
     lines = [_line(record, own, first) for record, own in zip(records, known, strict=True)]
     if stack:
@@ -31,7 +31,7 @@ def side_by_side(records: Sequence[Record]) -> str:
     return f"### {records[0].call}\n\n{table(head, lines, right=range(1, len(head)))}{note}"
 
 
-def _line(record: Record, instructions: float | None, first: float | None) -> list[str]:
+def _line(record: TimingRecord, instructions: float | None, first: float | None) -> list[str]:
     measurement, firmware = record.measurement, record.firmware
     counted = "" if instructions is None else f"{instructions:,.2f}"
     ratio = f"{instructions / first:.3f}" if instructions and first else ""
@@ -41,6 +41,6 @@ def _line(record: Record, instructions: float | None, first: float | None) -> li
     return [record.platform, counted, ratio, seconds, code, *sizes]
 
 
-def _stack(record: Record) -> str:
+def _stack(record: TimingRecord) -> str:
     measurement = record.measurement
     return count(measurement.counter_per_call(STACK)) if STACK in measurement.counters else ""

@@ -31,15 +31,15 @@ def mann_whitney(base: Sequence[float], head: Sequence[float]) -> float:
     Counted out where there are few and no ties, else by the normal approximation with the corrections for
     ties and continuity.
     """
-    one, other = (np.sort(np.asarray(samples, np.float64)) for samples in (base, head))
+    item, other = (np.sort(np.asarray(samples, np.float64)) for samples in (base, head))
     # Pairs in which the head's is larger, equal ones by half.
-    larger = len(other) - np.searchsorted(other, one, "right")
-    equal = len(other) - np.searchsorted(other, one, "left") - larger
+    larger = len(other) - np.searchsorted(other, item, "right")
+    equal = len(other) - np.searchsorted(other, item, "left") - larger
     below = int(larger.sum()) + int(equal.sum()) / 2
-    sizes = tied(np.concatenate([one, other]))
-    if not sizes and len(one) + len(other) <= _EXACT_SAMPLES:
-        return _exact_p(round(below), len(one), len(other))
-    return _normal_p(below, len(one), len(other), sizes)
+    sizes = tied(np.concatenate([item, other]))
+    if not sizes and len(item) + len(other) <= _EXACT_SAMPLES:
+        return _exact_p(round(below), len(item), len(other))
+    return _normal_p(below, len(item), len(other), sizes)
 
 
 def least_p(base: int, head: int) -> float:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tuning a C kernel: candidates are built while the device measures, loaded, checked, and timed."""
 
-from minrpc.tuning.candidates import Candidate, Outcome, Result, Space
+from minrpc.tuning.candidates import Candidate, CandidateResult, Outcome, Space
 from minrpc.tuning.kernel import Kernel
-from minrpc.tuning.run import tune
+from minrpc.tuning.tune import tune
 
-__all__ = ["Candidate", "Kernel", "Outcome", "Result", "Space", "tune"]
+__all__ = ["Candidate", "CandidateResult", "Kernel", "Outcome", "Space", "tune"]

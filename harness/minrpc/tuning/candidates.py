@@ -71,7 +71,7 @@ class Space:
 
 
 @dataclass(frozen=True)
-class Result:
+class CandidateResult:
     """What came of a candidate.
 
     reason: why it is invalid, one line. cycles: a call's, the fewest of its repeats, without what measuring
@@ -112,7 +112,7 @@ class Result:
         }
 
     @classmethod
-    def from_json(cls, line: Mapping[str, Any]) -> Result:
+    def from_json(cls, line: Mapping[str, Any]) -> CandidateResult:
         """Raises KeyError and TypeError for what is no such line."""
         candidate = Candidate(int(line["number"]), tuple(line["params"].items()), tuple(line["flags"]))
         return cls(
@@ -145,43 +145,43 @@ def parse_param(text: str) -> tuple[str, list[str]]:
 
 def parse_flags(text: str) -> list[tuple[str, ...]]:
     """ "-O2,-O3 -funroll-loops": sets with commas between them."""
-    return list(dict.fromkeys(tuple(one.split()) for one in text.split(",")))
+    return list(dict.fromkeys(tuple(word.split()) for word in text.split(",")))
 
 
-def best(results: Iterable[Result]) -> Result | None:
+def best(results: Iterable[CandidateResult]) -> CandidateResult | None:
     """The fastest valid one; of equals the smaller, then the first."""
-    valid = [one for one in results if one.valid]
-    return min(valid, key=lambda one: (one.cycles, one.code_bytes, one.candidate.number), default=None)
+    valid = [result for result in results if result.valid]
+    return min(valid, key=lambda item: (item.cycles, item.code_bytes, item.candidate.number), default=None)
 
 
-def pareto(results: Iterable[Result]) -> list[Result]:
+def pareto(results: Iterable[CandidateResult]) -> list[CandidateResult]:
     """The valid ones that no other beats in time, code bytes and stack at once; the fastest first."""
     valid = sorted(
-        (one for one in results if one.valid),
-        key=lambda one: (one.cycles, one.code_bytes, one.stack_bytes, one.candidate.number),
+        (result for result in results if result.valid),
+        key=lambda result: (result.cycles, result.code_bytes, result.stack_bytes, result.candidate.number),
     )
-    front: list[Result] = []
-    for one in valid:
-        if not any(_beats(other, one) for other in front):
-            front.append(one)
+    front: list[CandidateResult] = []
+    for result in valid:
+        if not any(_beats(other, result) for other in front):
+            front.append(result)
     return front
 
 
-def _beats(one: Result, other: Result) -> bool:
+def _beats(first: CandidateResult, other: CandidateResult) -> bool:
     """At least as good in all; of two that are the same the first stays."""
     return (
-        one.cycles <= other.cycles
-        and one.code_bytes <= other.code_bytes
-        and one.stack_bytes <= other.stack_bytes
+        first.cycles <= other.cycles
+        and first.code_bytes <= other.code_bytes
+        and first.stack_bytes <= other.stack_bytes
     )
 
 
-def t4(results: Iterable[Result]) -> dict[str, Any]:
+def t4(results: Iterable[CandidateResult]) -> dict[str, Any]:
     """The results as the autotuning tools' T4 format 1.0.0 has them."""
-    return {"schema_version": "1.0.0", "results": [_t4_result(one) for one in results]}
+    return {"schema_version": "1.0.0", "results": [_t4_result(result) for result in results]}
 
 
-def _t4_result(result: Result) -> dict[str, Any]:
+def _t4_result(result: CandidateResult) -> dict[str, Any]:
     configuration = dict(result.candidate.defines)
     if result.candidate.flags:
         configuration["flags"] = " ".join(result.candidate.flags)

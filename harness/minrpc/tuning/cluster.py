@@ -18,7 +18,7 @@ from minrpc.firmware import build
 from minrpc.library.loading import likely_base
 from minrpc.library.toolset import toolset_of
 from minrpc.targets import Target
-from minrpc.tuning.candidates import Candidate, Result
+from minrpc.tuning.candidates import Candidate, CandidateResult
 from minrpc.tuning.compilers import built
 from minrpc.tuning.judging import Bench
 from minrpc.tuning.kernel import Kernel
@@ -77,11 +77,11 @@ class DaskWorkers:
         self._pending.add(judging)
         judging.add_done_callback(self._results.put)
 
-    def get(self) -> Result:
+    def get(self) -> CandidateResult:
         """As `Workers`. Raises what a worker raised, also when it was lost more often than Dask allows."""
         done = self._results.get()
         self._pending.discard(done)
-        result: Result = done.result()
+        result: CandidateResult = done.result()
         return result
 
 
@@ -89,7 +89,7 @@ _benches: dict[int, Bench] = {}
 _lock = threading.Lock()
 
 
-def judge(shared: tuple[Kernel, Target], candidate: Candidate, check: bool | None) -> Result:
+def judge(shared: tuple[Kernel, Target], candidate: Candidate, check: bool | None) -> CandidateResult:
     """What comes of a candidate, on the device of this thread of a worker."""
     kernel, target = shared
     with _lock:

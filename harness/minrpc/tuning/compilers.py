@@ -22,7 +22,7 @@ from minrpc.errors import BuildError, HarnessError, LinkerError
 from minrpc.host.process import output_tail, spawn, stop_group
 from minrpc.library import Sources, compile_sources
 from minrpc.library.compiling import Compiled
-from minrpc.library.linking import Image
+from minrpc.library.linking import LinkedImage
 from minrpc.library.loading import link_ahead
 from minrpc.library.toolset import Toolset
 from minrpc.tuning.candidates import COMPILE_TIMEOUT_S, Outcome
@@ -39,7 +39,7 @@ class Built(NamedTuple):
 
     seconds: float
     compiled: Compiled | None = None
-    image: Image | None = None
+    image: LinkedImage | None = None
     outcome: Outcome = "correct"
     reason: str = ""
 

@@ -52,7 +52,7 @@ def _texts(source: Path, include: Sequence[Path]) -> Iterator[bytes]:
         text = path.read_bytes()
         yield text
         names = [name.decode("utf-8", "replace") for name in _INCLUDE.findall(text)]
-        places = [path.parent, *(one.absolute() for one in include)]
+        places = [path.parent, *(directory.absolute() for directory in include)]
         waiting += [place / name for name in names for place in places]
 
 
@@ -74,4 +74,4 @@ def _check(check: Check | None) -> Iterator[bytes]:
 
 def _compiler(toolset: Toolset) -> Iterator[bytes]:
     yield run_tool([toolset.compiler, "--version"]).encode()
-    yield from (one.encode() for one in toolset.code_flags)
+    yield from (flag.encode() for flag in toolset.code_flags)

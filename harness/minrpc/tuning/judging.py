@@ -41,7 +41,7 @@ from minrpc.pipeline import Device, connect, open_device
 from minrpc.running import start
 from minrpc.timing import Measurement
 from minrpc.timing.clock import DeviceClock
-from minrpc.tuning.candidates import Candidate, Result
+from minrpc.tuning.candidates import Candidate, CandidateResult
 from minrpc.tuning.compilers import Built, reason_of
 from minrpc.tuning.kernel import Kernel
 
@@ -95,7 +95,7 @@ class Bench:
 
     def judge(
         self, candidate: Candidate, built: Built, *, check: bool | None = None, again: bool = False
-    ) -> Result:
+    ) -> CandidateResult:
         """What comes of a candidate; a crash, a hang or a wrong clock is tried once more, on a fresh device.
 
         check: whether its results are looked at, before and after it is timed; None for what the kernel says.
@@ -104,7 +104,7 @@ class Bench:
         Raises what starting a device raises, BoardLostError where a board can't be had again.
         """
         if built.compiled is None:
-            return Result(candidate, built.outcome, built.reason, stage_s={"compile": built.seconds})
+            return CandidateResult(candidate, built.outcome, built.reason, stage_s={"compile": built.seconds})
         check = self.kernel.checks(candidate) if check is None else check
         result = self._try(candidate, built, check, None)
         if result.outcome in _SPOILING and not again:
@@ -150,7 +150,7 @@ class Bench:
         self._spoiled = False
         return device
 
-    def _reopened(self, before: Result | None) -> Device:
+    def _reopened(self, before: CandidateResult | None) -> Device:
         """Of a board that has been opened before."""
         try:
             return self._open()
@@ -165,7 +165,9 @@ class Bench:
             lost.verdict = before
             raise lost from error
 
-    def _try(self, candidate: Candidate, built: Built, check: bool, before: Result | None) -> Result:
+    def _try(
+        self, candidate: Candidate, built: Built, check: bool, before: CandidateResult | None
+    ) -> CandidateResult:
         result = self._tried(candidate, built, check, before)
         if result.outcome in ("crash", "hang"):
             self._spoil()
@@ -192,26 +194,28 @@ class Bench:
             )
         return ""
 
-    def _tried(self, candidate: Candidate, built: Built, check: bool, before: Result | None) -> Result:
+    def _tried(
+        self, candidate: Candidate, built: Built, check: bool, before: CandidateResult | None
+    ) -> CandidateResult:
         device = self._reopened(before)
         stages: dict[str, float] = {}
         try:
             return self._measured(device, candidate, built, check, stages)
         except DeviceMemoryError as error:
-            result = Result(candidate, "no room", reason_of(error))
+            result = CandidateResult(candidate, "no room", reason_of(error))
         except (GuardError, RemoteError) as error:
-            result = Result(candidate, "wrong", error.message)
+            result = CandidateResult(candidate, "wrong", error.message)
         except LinkerError as error:
-            result = Result(candidate, "link", reason_of(error))
+            result = CandidateResult(candidate, "link", reason_of(error))
         except DeadlineError as error:
-            result = Result(candidate, "hang", error.message)
+            result = CandidateResult(candidate, "hang", error.message)
         except _CRASHES as error:
-            result = Result(candidate, "crash", error.message)
+            result = CandidateResult(candidate, "crash", error.message)
         return replace(result, stage_s=stages)
 
     def _measured(
         self, device: Device, candidate: Candidate, built: Built, check: bool, stages: dict[str, float]
-    ) -> Result:
+    ) -> CandidateResult:
         kernel, compiled = self.kernel, built.compiled
         assert compiled is not None
         with _timed(stages, "load"):
@@ -224,24 +228,26 @@ class Bench:
                 with _timed(stages, "check"):
                     wrong = kernel.wrong(library[kernel.function])
                 if wrong:
-                    return Result(candidate, "wrong", wrong, stage_s=stages)
+                    return CandidateResult(candidate, "wrong", wrong, stage_s=stages)
             with _timed(stages, "measure"):
                 measured, cycles = _timed_call(library, kernel)
             if not cycles:
                 reason = "it takes less time than the device's clock can tell"
-                return Result(candidate, "clock", reason, stage_s=stages)
+                return CandidateResult(candidate, "clock", reason, stage_s=stages)
             if check:
                 with _timed(stages, "check"):
                     wrong = kernel.wrong(library[kernel.function])
                 if wrong:
-                    return Result(candidate, "wrong", f"after it was timed: {wrong}", stage_s=stages)
+                    return CandidateResult(candidate, "wrong", f"after it was timed: {wrong}", stage_s=stages)
             counters = {name: measured.counter_per_call(name) for name in measured.counters}
             stack = max(compiled.stack_use.values(), default=0)
             size = library.device_bytes
             seconds = measured.clock.seconds(cycles)
             if kernel.objective == "cycles":
                 cycles = counters["cycles"]
-        return Result(candidate, "correct", "", cycles, seconds, size, stack, counters, stage_s=stages)
+        return CandidateResult(
+            candidate, "correct", "", cycles, seconds, size, stack, counters, stage_s=stages
+        )
 
 
 def _timed_call(library: LoadedLibrary, kernel: Kernel) -> tuple[Measurement, float]:

@@ -84,16 +84,16 @@ class Kernel:
         result = function(*given)
         if due is not None and not self._equal(result, due):
             return f"returned {result!r}, not {due!r}"
-        for number, (one, other) in enumerate(zip(given, expected, strict=True)):
-            if isinstance(one, np.ndarray) and not self._equal(one, other):
-                flat, right = one.ravel(), np.asarray(other).ravel()
+        for number, (value, other) in enumerate(zip(given, expected, strict=True)):
+            if isinstance(value, np.ndarray) and not self._equal(value, other):
+                flat, right = value.ravel(), np.asarray(other).ravel()
                 near = np.isclose(flat, right, self.rtol, self.atol, equal_nan=True)
                 place = int(np.flatnonzero(~near)[0])
                 return f"argument {number}: element {place} is {flat[place]}, not {right[place]}"
         return ""
 
-    def _equal(self, one: Any, other: Any) -> bool:  # noqa: ANN401 - arrays or numbers
-        one, other = np.asarray(one), np.asarray(other)
-        if one.dtype.kind in "fc" or other.dtype.kind in "fc":
-            return bool(np.allclose(one, other, rtol=self.rtol, atol=self.atol, equal_nan=True))
-        return bool(np.array_equal(one, other))
+    def _equal(self, first: Any, other: Any) -> bool:  # noqa: ANN401 - arrays or numbers
+        first, other = np.asarray(first), np.asarray(other)
+        if first.dtype.kind in "fc" or other.dtype.kind in "fc":
+            return bool(np.allclose(first, other, rtol=self.rtol, atol=self.atol, equal_nan=True))
+        return bool(np.array_equal(first, other))

@@ -118,7 +118,7 @@ class _Backend:
         assert library is not None
         return {
             "time": min(seconds) * 1e3,
-            "times": [one * 1e3 for one in seconds],
+            "times": [duration * 1e3 for duration in seconds],
             "cycles": min(cycles),
             "code_bytes": library.device_bytes,
             "stack_bytes": max(library.compiled.stack_use.values(), default=0),
@@ -128,7 +128,7 @@ class _Backend:
 
     def ready_argument_list(self, arguments: Sequence[Any]) -> list[Any]:
         """They stay here, and go along with each call."""
-        return [one.copy() if isinstance(one, np.ndarray) else one for one in arguments]
+        return [argument.copy() if isinstance(argument, np.ndarray) else argument for argument in arguments]
 
     def compile(self, kernel_instance: Any) -> str | None:  # noqa: ANN401 - kernel_tuner's KernelInstance
         """The function's name; None for what does not compile or link, which skips the configuration."""

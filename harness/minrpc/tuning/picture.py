@@ -8,37 +8,43 @@ from pathlib import Path
 from typing import Final
 
 from minrpc.reports.figures import new_figure
-from minrpc.tuning.candidates import Result, pareto
+from minrpc.tuning.candidates import CandidateResult, pareto
 
 _ONE: Final = "#868e96"
 _BEST: Final = "#1c7ed6"
 _INVALID: Final = "#c92a2a"
 
 
-def draw_results(title: str, results: Sequence[Result], target: Path) -> None:
+def draw_results(title: str, results: Sequence[CandidateResult], target: Path) -> None:
     """Cycles of each in the order they were tried, with the best so far; cycles against bytes of code."""
     figure = new_figure(9.0, 4.0)
     order, plane = figure.subplots(1, 2)
     figure.suptitle(title, fontsize=9)
-    valid = [(place, one) for place, one in enumerate(results, 1) if one.valid]
+    valid = [(place, result) for place, result in enumerate(results, 1) if result.valid]
     order.plot(
-        [place for place, _ in valid], [one.cycles for _, one in valid], ".", color=_ONE, label="right"
+        [place for place, _ in valid], [result.cycles for _, result in valid], ".", color=_ONE, label="right"
     )
     least: list[float] = []
-    for _, one in valid:
-        least.append(min([one.cycles, *least[-1:]]))
+    for _, result in valid:
+        least.append(min([result.cycles, *least[-1:]]))
     order.step([place for place, _ in valid], least, where="post", color=_BEST, label="best so far")
-    wrong = [place for place, one in enumerate(results, 1) if not one.valid]
+    wrong = [place for place, result in enumerate(results, 1) if not result.valid]
     if wrong:
         bottom = min(least, default=0.0)
         order.plot(wrong, [bottom] * len(wrong), "x", color=_INVALID, label="invalid", markersize=4)
     order.set_xlabel("candidate")
     order.set_ylabel("cycles a call")
     front = pareto(results)
-    plane.plot([one.code_bytes for _, one in valid], [one.cycles for _, one in valid], ".", color=_ONE)
+    plane.plot(
+        [result.code_bytes for _, result in valid], [result.cycles for _, result in valid], ".", color=_ONE
+    )
     label = "not beaten in cycles, code and stack"
     plane.plot(
-        [one.code_bytes for one in front], [one.cycles for one in front], "o", color=_BEST, label=label
+        [result.code_bytes for result in front],
+        [result.cycles for result in front],
+        "o",
+        color=_BEST,
+        label=label,
     )
     plane.set_xlabel("bytes of code")
     for axes in (order, plane):

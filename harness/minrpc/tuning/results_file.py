@@ -17,7 +17,7 @@ from typing import IO, Any, Final, Self
 from minrpc.errors import ConfigurationError
 from minrpc.host.files import unwritable
 from minrpc.names import listed
-from minrpc.tuning.candidates import Result, Space
+from minrpc.tuning.candidates import CandidateResult, Space
 
 if sys.platform != "win32":
     import fcntl
@@ -42,7 +42,7 @@ class ResultsFile:
         self._path = path
         self._platform = platform
         self._identity = dict(identity)
-        self.earlier: list[Result] = []
+        self.earlier: list[CandidateResult] = []
         try:
             self._file: IO[bytes] = path.open("ab", buffering=0)
         except OSError as error:
@@ -69,15 +69,15 @@ class ResultsFile:
         except OSError:  # A file system without locks.
             return
 
-    def _parsed(self, text: bytes, space: Space) -> list[Result]:
-        found: dict[int, Result] = {}
+    def _parsed(self, text: bytes, space: Space) -> list[CandidateResult]:
+        found: dict[int, CandidateResult] = {}
         for number, content in enumerate(text.splitlines(), 1):
             where = f"{self._path}, line {number}"
             line = _line(where, content)
             if line["platform"] != self._platform:
                 continue
             try:
-                result = Result.from_json(line)
+                result = CandidateResult.from_json(line)
             except (ValueError, KeyError, TypeError, AttributeError) as error:
                 raise ConfigurationError(
                     f"{where} holds no result: {error!r}", next_step=_ANOTHER_FILE
@@ -96,7 +96,7 @@ class ResultsFile:
                 next_step=_ANOTHER_FILE,
             )
 
-    def add(self, result: Result) -> None:
+    def add(self, result: CandidateResult) -> None:
         """Write a result, at once. Raises ConfigurationError when it can't be written."""
         line = {"platform": self._platform, **result.to_json(), _IDENTITY: self._identity}
         left = memoryview(json.dumps(line | {_CHECKSUM: _checksum(line)}).encode() + b"\n")
@@ -134,7 +134,7 @@ def _checksum(line: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(line).encode()).hexdigest()[:16]
 
 
-def _require_candidate(where: str, result: Result, space: Space) -> None:
+def _require_candidate(where: str, result: CandidateResult, space: Space) -> None:
     number = result.candidate.number
     if not 0 <= number < len(space) or result.candidate != space[number]:
         raise ConfigurationError(

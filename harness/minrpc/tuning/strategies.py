@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import Any, Final, Protocol
 
 from minrpc.errors import ConfigurationError
-from minrpc.tuning.candidates import Result, Space
+from minrpc.tuning.candidates import CandidateResult, Space
 
 # What an invalid candidate counts as for a search: worse than any.
 _WORST: Final = float("inf")
@@ -21,7 +21,7 @@ class Strategy(Protocol):
     def ask(self) -> int | None:
         """The next one; None when there is none. Never the same twice."""
 
-    def tell(self, result: Result) -> None:
+    def tell(self, result: CandidateResult) -> None:
         """What came of one."""
 
 
@@ -34,7 +34,7 @@ class _Listed:
     def ask(self) -> int | None:
         return next(self._numbers, None)
 
-    def tell(self, result: Result) -> None:
+    def tell(self, result: CandidateResult) -> None:
         pass
 
 
@@ -85,7 +85,7 @@ class _Tpe:
                 return number
         return None
 
-    def _learn(self, result: Result, cycles: float) -> None:
+    def _learn(self, result: CandidateResult, cycles: float) -> None:
         """What another run has tried: as if it had been proposed here."""
         choices = {name: len(values) for name, values in self._space.params.items()}
         choices["flags"] = len(self._space.flags)
@@ -110,7 +110,7 @@ class _Tpe:
         flags = len(self._space.flags)
         return number * flags + (trial.suggest_categorical("flags", list(range(flags))) if flags > 1 else 0)
 
-    def tell(self, result: Result) -> None:
+    def tell(self, result: CandidateResult) -> None:
         number = result.candidate.number
         cycles = result.cycles if result.valid else _WORST
         own = number in self._trials

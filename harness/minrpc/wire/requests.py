@@ -161,7 +161,7 @@ def encode_request(request: Request, dialect: Dialect) -> bytes:
 def encode_call(handle: int, args: Sequence[Argument], dialect: Dialect) -> bytes:
     """The packet of `CallFunc(handle, args)`."""
     if len(args) <= _MOST_INTEGERS:
-        codes = [_IN_EIGHT_BYTES.get(one.__class__) for one in args]
+        codes = [_IN_EIGHT_BYTES.get(argument.__class__) for argument in args]
         packet = None if None in codes else _encode_call_of_integers(handle, codes, args)
         if packet is not None:
             return packet
@@ -174,7 +174,7 @@ def _encode_call_of_integers(
 ) -> bytes | None:
     """A call that carries only integers and handles, packed in one step; None where a value does not fit."""
     layout = _CALLS_OF_INTEGERS[len(args)]
-    values = [one if one.__class__ is int else one.value for one in args]  # type: ignore[union-attr]
+    values = [argument if argument.__class__ is int else argument.value for argument in args]  # type: ignore[union-attr]
     try:
         return layout.pack(layout.size - _U64.size, _CALL_FUNC, handle, len(args), *codes, *values)
     except error:

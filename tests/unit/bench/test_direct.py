@@ -39,8 +39,8 @@ def test_nothing_where_no_memory_is_shared(peers: Peers) -> None:
 def test_candidates_on_one_device_and_two(peers: Peers, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tuning, "_CANDIDATES", 4)
     monkeypatch.setattr(tuning, "_BUILDS", 1)
-    one, two, against = tuning.measure(peers)
-    assert (one.name, two.name) == ("candidates a minute, 1 device", "candidates a minute, 2 devices")
-    assert against.value == one.value
+    item, two, against = tuning.measure(peers)
+    assert (item.name, two.name) == ("candidates a minute, 1 device", "candidates a minute, 2 devices")
+    assert against.value == item.value
     assert against.baseline is not None
-    assert against.ratio == pytest.approx(one.value / against.baseline)
+    assert against.ratio == pytest.approx(item.value / against.baseline)

@@ -18,7 +18,7 @@ from minrpc_bench.peers import Peers, build_peers, busy_processors
 def posix() -> Peers:
     missing = lacking(PLATFORMS["posix"])
     if missing:
-        pytest.skip(f"posix lacks {', '.join(one.name for one in missing)}")
+        pytest.skip(f"posix lacks {', '.join(item.name for item in missing)}")
     return build_peers(Target(PLATFORMS["posix"]))
 
 

@@ -14,19 +14,19 @@ from minrpc_bench.peers import Peers
 def server_on(name: str) -> Peers:
     missing = lacking(PLATFORMS[name])
     if missing:
-        pytest.skip(f"{name} lacks {', '.join(one.name for one in missing)}")
+        pytest.skip(f"{name} lacks {', '.join(item.name for item in missing)}")
     firmware = build(Target.named(name))
     return Peers(firmware, firmware)
 
 
 @pytest.mark.slow
 def test_a_call_takes_the_same_each_time() -> None:
-    (one, to_device, back), (other, *_) = (
+    (index, to_device, back), (other, *_) = (
         instructions.measure(server_on("bare_mps2_an385")) for _ in range(2)
     )
-    assert one.name == "a call of inc"
-    assert 1000 < one.value == other.value
-    assert one.note == other.note
+    assert index.name == "a call of inc"
+    assert 1000 < index.value == other.value
+    assert index.note == other.note
     assert to_device.value > 1
     assert back.value > 1
 

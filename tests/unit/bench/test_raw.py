@@ -34,7 +34,7 @@ EVERY_BYTE = bytes(range(256))
 def built(name: str, *options: str) -> Firmware:
     missing = lacking(PLATFORMS[name])
     if missing:
-        pytest.skip(f"{name} lacks {', '.join(one.name for one in missing)}")
+        pytest.skip(f"{name} lacks {', '.join(item.name for item in missing)}")
     return build(Target(PLATFORMS[name]).changed(cmake_options=options))
 
 

@@ -49,7 +49,7 @@ def test_a_uart_that_there_is_not() -> None:
     assert caught.value.next_step == "it has uart0 (the console), uart1 (off)"
 
 
-@pytest.fixture(params=workspaces(firmware_root()), ids=lambda one: f"Zephyr {one.version}")
+@pytest.fixture(params=workspaces(firmware_root()), ids=lambda workspace: f"Zephyr {workspace.version}")
 def workspace(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
     """Each Zephyr that is here, and an empty directory to work in."""
     found: Workspace = request.param

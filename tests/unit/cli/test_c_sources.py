@@ -41,7 +41,7 @@ def test_functions_lists_prototypes_sizes_and_stack(source: str, capsys: pytest.
     told = capsys.readouterr()
     assert "int32_t square(int32_t x)" in told.err
     assert "int any(int count, ...)    can't be called: it is variadic" in told.err
-    functions = {one["name"]: one for one in json.loads(told.out)["functions"]}
+    functions = {load["name"]: load for load in json.loads(told.out)["functions"]}
     assert list(functions) == ["scale", "square", "any"]
     assert 0 < functions["square"]["code_bytes"] < functions["scale"]["code_bytes"]
     assert functions["square"]["stack_bytes"] >= 0

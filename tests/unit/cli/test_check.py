@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from minrpc.check.cases import Case, cases, ulps
-from minrpc.check.run import clock_hint
+from minrpc.check.checking import clock_hint
 from minrpc.firmware import toolchain
 from minrpc.targets import PLATFORMS, Platform
 from minrpc.timing import Timebase

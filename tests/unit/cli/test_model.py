@@ -29,7 +29,7 @@ def test_it_runs_and_tells(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     assert "all operators" in shown
     (found,) = json.loads(result.read_text())["models"]
     assert found["passed"]
-    assert [one["calls"] for one in found["operators"]] == [1] * len(found["operators"])
+    assert [item["calls"] for item in found["operators"]] == [1] * len(found["operators"])
     assert found["weight_bytes"] == 4 * (36 + 4 + 1024 * 5 + 5)
 
 
@@ -70,8 +70,8 @@ def test_counters_of_each_operator(tmp_path: Path) -> None:
     words = ["--platform", "bare_mps2_an385", "--counters", "instructions,loads", "--json", str(result)]
     assert main(["model", str(path), *words]) == 0
     (found,) = json.loads(result.read_text())["models"]
-    for one in found["operators"]:
-        assert one["counters"]["instructions"] > one["counters"]["loads"] > 0
+    for item in found["operators"]:
+        assert item["counters"]["instructions"] > item["counters"]["loads"] > 0
 
 
 def test_an_archive_of_older_tvm(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

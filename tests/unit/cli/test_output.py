@@ -36,7 +36,7 @@ def numbers(content: object) -> set[str]:
     if isinstance(content, dict):
         own = {key for key, value in content.items() if isinstance(value, float)}
         return own.union(*(numbers(value) for value in content.values()))
-    return set().union(*(numbers(one) for one in content)) if isinstance(content, list) else set()
+    return set().union(*(numbers(item) for item in content)) if isinstance(content, list) else set()
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def numbers(content: object) -> set[str]:
         (("cache",), "entries"),
         pytest.param(("bench", "--sizes"), "rows", marks=pytest.mark.slow),
     ],
-    ids=lambda one: one[0] if isinstance(one, tuple) else one,
+    ids=lambda name: name[0] if isinstance(name, tuple) else name,
 )
 def test_all_json_is_of_one_kind(minrpc: Minrpc, words: tuple[str, ...], key: str) -> None:
     """And alone on standard output, where `-` asks for that."""
@@ -107,8 +107,8 @@ def test_several_at_once_lose_no_entry(minrpc: Minrpc, tmp_path: Path) -> None:
     assert minrpc(*TIME)[0] == 0  # so that none has to build
     words = [(*TIME[:3], str(number), *TIME[4:], "--json", "kept.json") for number in range(6)]
     runs = [
-        subprocess.Popen(command(*one), cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        for one in words
+        subprocess.Popen(command(*word), cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        for word in words
     ]
     assert [run.wait() for run in runs] == [0] * 6
     assert {record.call for record in read_records(tmp_path / "kept.json")} == {f"inc({n})" for n in range(6)}
@@ -116,7 +116,7 @@ def test_several_at_once_lose_no_entry(minrpc: Minrpc, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "words", [("bench", "--sizes"), ("check", "--platform", "posix"), TIME], ids=lambda one: one[0]
+    "words", [("bench", "--sizes"), ("check", "--platform", "posix"), TIME], ids=lambda item: item[0]
 )
 @pytest.mark.parametrize(("file", "why"), [("/nonexistent/x", "No such file"), ("/", "it is a directory")])
 def test_a_file_that_can_not_be_written_is_said_before_the_work(

@@ -124,9 +124,9 @@ def test_killed_it_leaves_no_device_behind(program: Path) -> None:
 
 def children_of(pid: int) -> list[int]:
     return [
-        int(one)
+        int(word)
         for task in Path(f"/proc/{pid}/task").iterdir()
-        for one in (task / "children").read_text().split()
+        for word in (task / "children").read_text().split()
     ]
 
 

@@ -35,7 +35,7 @@ def link(tmp_path: Path) -> Path:
 def platform(request: pytest.FixtureRequest) -> str:
     missing = lacking(PLATFORMS[request.param])
     if missing:
-        pytest.skip(f"{request.param} lacks {', '.join(one.name for one in missing)}")
+        pytest.skip(f"{request.param} lacks {', '.join(item.name for item in missing)}")
     return str(request.param)
 
 

@@ -22,7 +22,7 @@ def test_a_platforms_firmware(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     (program,) = json.loads(kept.read_text())["programs"]
     for memory in ("flash", "ram"):
         total = program[f"{memory}_bytes"]
-        assert total == sum(one["size_bytes"] for one in program["pieces"] if one["memory"] == memory)
+        assert total == sum(item["size_bytes"] for item in program["pieces"] if item["memory"] == memory)
         assert f"{total:,}" in shown
     assert json.loads((reports / "rom.json").read_text())["total_size"] == program["flash_bytes"]
     assert json.loads((reports / "ram.json").read_text())["symbols"]["size"] == program["ram_bytes"]

@@ -9,7 +9,7 @@ import pytest
 from minrpc.cli import main
 from minrpc.cli.call_arguments import Array, call_arguments, parse_argument
 from minrpc.errors import ConfigurationError
-from minrpc.timing.record import Record, dump, parse
+from minrpc.timing.record import TimingRecord, dump, parse
 
 from tests.unit.timing.samples import WALL, recorded
 
@@ -88,7 +88,7 @@ def test_an_empty_file_is_as_good_as_none(tmp_path: Path) -> None:
     kept = tmp_path / "times.json"
     kept.write_text("\n")
     assert main(["time", "inc", "--arg", "1", "--platform", "posix", "--json", str(kept)]) == 0
-    assert [one.measurement.name for one in parse(kept.read_text())] == ["inc"]
+    assert [item.measurement.name for item in parse(kept.read_text())] == ["inc"]
 
 
 def test_many_repeats_are_asked_for_in_parts(tmp_path: Path) -> None:
@@ -170,7 +170,11 @@ def test_compare(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ],
 )
 def test_compare_nothing_is_no_success(
-    tmp_path: Path, base: list[Record], head: list[Record], reason: str, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    base: list[TimingRecord],
+    head: list[TimingRecord],
+    reason: str,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     files = [str(tmp_path / name) for name in ("base.json", "head.json")]
     for file, records in zip(files, (base, head), strict=True):
@@ -239,7 +243,7 @@ def test_a_counter_that_stands_still_is_told(
 def test_net_times_of_two_platforms_are_net_in_the_table_too(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    tabled: list[Record] = []
+    tabled: list[TimingRecord] = []
     monkeypatch.setattr("minrpc.cli.time.side_by_side", tabled.extend)
     assert main(["time", "inc", "--arg", "5", "--net", "--platform", "posix,bare_mps2_an385"]) == 0
     assert "subtracted" in capsys.readouterr().out
@@ -254,5 +258,5 @@ def test_a_report_measures_as_time_does(tmp_path: Path) -> None:
     given = ["inc", "--arg", "5", "--platform", "bare_mps2_an385"]
     assert main(["time", *given, "--json", str(timed)]) == 0
     assert main(["report", *given, "--json", str(reported)]) == 0
-    one, other = (parse(file.read_text(), "report")[0].measurement for file in (timed, reported))
-    assert one.typical_cycles == pytest.approx(other.typical_cycles, rel=0.01)
+    item, other = (parse(file.read_text(), "report")[0].measurement for file in (timed, reported))
+    assert item.typical_cycles == pytest.approx(other.typical_cycles, rel=0.01)

@@ -66,7 +66,7 @@ def test_all_that_it_writes(command: list[str], capsys: pytest.CaptureFixture[st
     assert outcomes("r.jsonl") == due()
     assert {line["platform"] for line in lines("r.jsonl")} == {"posix"}
     t4 = json.loads(Path("t4.json").read_text())
-    assert [one["invalidity"] == "correct" for one in t4["results"]] == [
+    assert [item["invalidity"] == "correct" for item in t4["results"]] == [
         outcome == "correct" for outcome in due().values()
     ]
 

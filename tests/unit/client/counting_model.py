@@ -61,13 +61,13 @@ class CountingModel:
         assert isinstance(name, str)
         assert isinstance(counters, str)
         numbers = (kind, index, number, repeat, least_ms, zeros, rest_ms, rests, flush)
-        assert all(isinstance(one, int) for one in numbers)
+        assert all(isinstance(number, int) for number in numbers)
         if repeat == 0 or rests == 0:
             raise DeviceFailureError("time evaluator: expected 1 to 134217728")
         asked = tuple(filter(None, counters.split(",")))
-        for one in asked:
-            if one not in self._counters and one != "interrupts_masked":
-                raise DeviceFailureError(f"no counter {one}")
+        for item in asked:
+            if item not in self._counters and item != "interrupts_masked":
+                raise DeviceFailureError(f"no counter {item}")
         timed = Timed(name, number, repeat, asked)  # type: ignore[arg-type]
         self.evaluators.append(timed)
         self.model.globals[f"evaluator {len(self.evaluators)}"] = lambda _: self._measure(timed)

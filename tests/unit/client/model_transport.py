@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from minrpc.client import Unowned
 from minrpc.errors import DeadlineError, LinkClosedError
-from minrpc.host.deadline import Sample
+from minrpc.host.deadline import ClockSample
 
 from tests.unit.client.device_model import DeviceModel
 
@@ -25,8 +25,8 @@ class ModelClock:
         """At least a microsecond: of a wait that only rounding left something would come to nothing."""
         self.s += max(seconds, 1e-6)
 
-    def sample(self, max_age_s: float = 0.0) -> Sample:
-        return Sample(self.s)
+    def sample(self, max_age_s: float = 0.0) -> ClockSample:
+        return ClockSample(self.s)
 
 
 class ModelTransport:

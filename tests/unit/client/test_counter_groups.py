@@ -16,7 +16,7 @@ from minrpc.client.timing import EvaluatorOptions
 from minrpc.errors import HarnessError, RemoteError
 from minrpc.timing import Measurement
 from minrpc.timing.clock import DeviceClock
-from minrpc.timing.record import Record
+from minrpc.timing.record import TimingRecord
 
 from tests.unit.timing.samples import EXACT, measured
 
@@ -40,8 +40,8 @@ class Slots:
 
 def parse(answer: bytes) -> Measurement:
     columns = {name: len(name) for name in filter(None, answer.decode().split(","))}
-    one = measured([100, 200])
-    return replace(one, samples=tuple(replace(sample, columns=columns) for sample in one.samples))
+    item = measured([100, 200])
+    return replace(item, samples=tuple(replace(sample, columns=columns) for sample in item.samples))
 
 
 def measurer(device: Slots, names: Sequence[str], bits: int = 64) -> Measurer:
@@ -71,7 +71,7 @@ def test_a_narrow_counter_is_doubtful_where_it_may_have_gone_round() -> None:
     assert measurer(Slots(9), ["one"], bits=8)().doubtful == ()
     found = measurer(Slots(9), ["one"], bits=7)()
     assert found.doubtful == ("one",)
-    again = Record.from_json(Record(platform="p", arguments=(), measurement=found).to_json())
+    again = TimingRecord.from_json(TimingRecord(platform="p", arguments=(), measurement=found).to_json())
     assert (again.measurement.doubtful, again.measurement.groups) == (("one",), ())
 
 

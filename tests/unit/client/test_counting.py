@@ -79,8 +79,8 @@ def test_what_measuring_costs_is_measured_once_in_a_session() -> None:
     library = device.system_lib()
     for _ in range(2):
         library.measure("inc")(1)
-    empty = [one for one in model.evaluators if not one.name]
-    assert [(one.number > 0, one.runs) for one in empty] == [(False, 1), (True, 1)]
+    empty = [evaluator for evaluator in model.evaluators if not evaluator.name]
+    assert [(item.number > 0, item.runs) for item in empty] == [(False, 1), (True, 1)]
 
 
 def test_counters_are_those_of_the_device_and_of_what_counts_it_from_outside() -> None:
@@ -182,7 +182,10 @@ def test_interrupts_are_masked_where_the_device_can() -> None:
     device, model = counting(COUNTERS)
     device.system_lib().measure("inc", interrupts_masked=True, counters=["reads"])(1)
     # The first tells whether the second has lost time.
-    assert [one.counters for one in model.evaluators if one.name] == [(), ("reads", "interrupts_masked")]
+    assert [evaluator.counters for evaluator in model.evaluators if evaluator.name] == [
+        (),
+        ("reads", "interrupts_masked"),
+    ]
     with pytest.raises(ConfigurationError, match="can't mask interrupts"):
         counting({})[0].system_lib().measure("inc", interrupts_masked=True)
 
@@ -210,9 +213,9 @@ def test_batches_that_were_not_all_counted_are_an_error() -> None:
 
 
 def batched(batches: Sequence[int]) -> Measurement:
-    one = measured([100] * len(batches))
-    samples = (replace(sample, batches=many) for sample, many in zip(one.samples, batches, strict=True))
-    return replace(one, samples=tuple(samples))
+    item = measured([100] * len(batches))
+    samples = (replace(sample, batches=many) for sample, many in zip(item.samples, batches, strict=True))
+    return replace(item, samples=tuple(samples))
 
 
 @given(st.lists(st.integers(0, 2**64 - 1), min_size=1, max_size=3), st.integers(1, 64))

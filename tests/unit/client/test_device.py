@@ -354,9 +354,9 @@ def test_what_a_device_says_of_itself(bench: Bench, make_bench: Callable[..., Be
 
 def test_what_is_on_a_device_knows_its_client(bench: Bench) -> None:
     library = bench.device.system_lib()
-    for one in (library, library["inc"], bench.device.empty((1,))):
-        assert one.rpc is bench.device.rpc
-        assert not one.freed
+    for item in (library, library["inc"], bench.device.empty((1,))):
+        assert item.rpc is bench.device.rpc
+        assert not item.freed
 
 
 def test_limits_are_those_of_a_device_that_a_target_opens(bench: Bench) -> None:

@@ -90,7 +90,7 @@ def test_integers_are_the_lowest_bits(kind: str, bits: int) -> None:
     assert found.dtype == np.dtype(f"{kind}{bits}")
     half = 2 ** (bits - 1) if kind == "int" else 0
     low = [word_of(7, number) % 2**bits for number in range(5)]
-    assert found.tolist() == [(one + half) % 2**bits - half for one in low]
+    assert found.tolist() == [(item + half) % 2**bits - half for item in low]
 
 
 def test_a_boolean_is_the_highest_bit() -> None:
@@ -172,8 +172,8 @@ def test_a_device_that_has_them_gets_the_seed_as_64_signed_bits(bench: Bench) ->
 
 def test_arrays_are_equal_when_all_their_bytes_are(bench: Bench) -> None:
     """Whichever of two different checksums is the larger."""
-    one, other = np.array([1, 2, 3], np.int8), np.array([1, 2, 4], np.int8)
-    for there, expected in ((one, other), (other, one)):
+    item, other = np.array([1, 2, 3], np.int8), np.array([1, 2, 4], np.int8)
+    for there, expected in ((item, other), (other, item)):
         array = bench.device.array(there)
         bench.device.assert_equal(array, there)
         with pytest.raises(AssertionError, match="Mismatched elements: 1 / 3"):

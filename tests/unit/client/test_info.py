@@ -4,13 +4,17 @@
 import struct
 
 import pytest
-from minrpc.client.info import DeviceInfo, Region
+from minrpc.client.info import DeviceInfo, MemoryRegion
 from minrpc.errors import DialectError
 from minrpc.timing.reading import ClockReading
 
 from tests.unit.client.device_model import info_answer
 
-REGIONS = (Region("arena", 0x20000000, 4096), Region("read_only", 0, 1 << 40), Region("kind 9", 7, 8))
+REGIONS = (
+    MemoryRegion("arena", 0x20000000, 4096),
+    MemoryRegion("read_only", 0, 1 << 40),
+    MemoryRegion("kind 9", 7, 8),
+)
 KINDS = (1, 2, 9)
 
 

@@ -6,42 +6,42 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from minrpc.client.info import DeviceInfo, Region
-from minrpc.client.layout import Layout, Places, Where, places_of, told_memory
+from minrpc.client.info import DeviceInfo, MemoryRegion
+from minrpc.client.layout import Layout, LayoutRequest, Where, places_of, told_memory
 from minrpc.errors import ConfigurationError
 
 from tests.unit.client.device_model import info_answer
 
-PSRAM = Region("memory", 0x21000000, 0x1000000)
-SRAM = Region("memory", 0x20001010, 0x3000)
-PAGES = Region("code_memory", 0x50000000, 0x10000)
+PSRAM = MemoryRegion("memory", 0x21000000, 0x1000000)
+SRAM = MemoryRegion("memory", 0x20001010, 0x3000)
+PAGES = MemoryRegion("code_memory", 0x50000000, 0x10000)
 
 
-def info(*regions: Region) -> DeviceInfo:
-    return replace(DeviceInfo.parse(info_answer()), regions=(Region("read_only", 0, 16), *regions))
+def info(*regions: MemoryRegion) -> DeviceInfo:
+    return replace(DeviceInfo.parse(info_answer()), regions=(MemoryRegion("read_only", 0, 16), *regions))
 
 
 @pytest.mark.parametrize(
     ("arena", "code", "places"),
     [
-        (None, None, Places(PSRAM.base, PSRAM.size)),
-        (None, 0, Places(PSRAM.base, PSRAM.size)),
-        (4096, None, Places(PSRAM.base, 4096)),
-        (4096, 1000, Places(PSRAM.base, 4096, 0x21FFFC00, 1000)),
-        (None, 1000, Places(PSRAM.base, 0xFFFC00, 0x21FFFC00, 1000)),
-        (SRAM, None, Places(SRAM.base, SRAM.size)),
-        ((SRAM.base, 4096), 1024, Places(SRAM.base, 4096, 0x20003C00, 1024)),
-        (None, (SRAM.base, 4096), Places(PSRAM.base, PSRAM.size, SRAM.base, 4096)),
-        (None, (PSRAM.base + 4096, 4096), Places(PSRAM.base, 4096, PSRAM.base + 4096, 4096)),
+        (None, None, LayoutRequest(PSRAM.base, PSRAM.size)),
+        (None, 0, LayoutRequest(PSRAM.base, PSRAM.size)),
+        (4096, None, LayoutRequest(PSRAM.base, 4096)),
+        (4096, 1000, LayoutRequest(PSRAM.base, 4096, 0x21FFFC00, 1000)),
+        (None, 1000, LayoutRequest(PSRAM.base, 0xFFFC00, 0x21FFFC00, 1000)),
+        (SRAM, None, LayoutRequest(SRAM.base, SRAM.size)),
+        ((SRAM.base, 4096), 1024, LayoutRequest(SRAM.base, 4096, 0x20003C00, 1024)),
+        (None, (SRAM.base, 4096), LayoutRequest(PSRAM.base, PSRAM.size, SRAM.base, 4096)),
+        (None, (PSRAM.base + 4096, 4096), LayoutRequest(PSRAM.base, 4096, PSRAM.base + 4096, 4096)),
     ],
 )
-def test_places(arena: Where | None, code: Where | None, places: Places) -> None:
+def test_places(arena: Where | None, code: Where | None, places: LayoutRequest) -> None:
     assert places_of(info(PSRAM, SRAM), "it", arena, code) == places
 
 
 def test_code_where_the_port_has_memory_for_it() -> None:
     found = places_of(info(PSRAM, PAGES), "it", None, 4096)
-    assert found == Places(PSRAM.base, PSRAM.size, PAGES.base, 4096)
+    assert found == LayoutRequest(PSRAM.base, PSRAM.size, PAGES.base, 4096)
     assert told_memory(info(PSRAM, PAGES)) == [
         "for arrays: 0x21000000+16,777,216",
         "for code: 0x50000000+65,536",
@@ -61,7 +61,7 @@ def test_what_is_no_size() -> None:
 
 
 def test_told() -> None:
-    text = str(Layout(Region("arena", 0x1000, 4096), None, "new session", "in the way"))
+    text = str(Layout(MemoryRegion("arena", 0x1000, 4096), None, "new session", "in the way"))
     assert text == "new session (in the way): arrays 0x1000+4,096, code among them"
     assert str(Layout(SRAM, PAGES, "session")).startswith(
         "session: arrays 0x20001010+12,288, code 0x50000000"

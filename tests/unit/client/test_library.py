@@ -16,9 +16,9 @@ from tests.unit.client.device_model import OURS, TVM_0_7_0, TVM_0_8_0, TVM_0_18_
 def asked(bench: Bench) -> list[str]:
     """The names that were asked for as global functions, in order."""
     return [
-        str(one.args[0])
-        for one in bench.model.requests
-        if isinstance(one, Syscall) and one.code is RpcCode.GET_GLOBAL_FUNC
+        str(request.args[0])
+        for request in bench.model.requests
+        if isinstance(request, Syscall) and request.code is RpcCode.GET_GLOBAL_FUNC
     ]
 
 

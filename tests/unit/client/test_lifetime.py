@@ -150,7 +150,7 @@ def test_what_a_module_gave_goes_before_it_in_whatever_order_the_collector_finds
     del module, cycle
     gc.collect()
     bench.device.connect()
-    frees = [one.args[0] for one in bench.model.requests if freeing(one)]
+    frees = [request.args[0] for request in bench.model.requests if freeing(request)]
     assert len(frees) == 4
     assert frees[-1] == handle
 
@@ -165,7 +165,7 @@ def test_a_module_does_not_grow_by_what_was_given_back(bench: Bench) -> None:
 
     def ends() -> int:
         gc.collect()
-        return sum(isinstance(one, weakref.finalize) for one in gc.get_objects())
+        return sum(isinstance(item, weakref.finalize) for item in gc.get_objects())
 
     before = ends()
     for _ in range(20):

@@ -28,7 +28,7 @@ def elements(size: int) -> npt.NDArray[np.uint8]:
 
 def uploads(bench: Bench) -> list[int]:
     """Bytes of data of each copy to the device."""
-    return [len(one.data) for one in bench.model.requests if isinstance(one, CopyToRemote)]
+    return [len(request.data) for request in bench.model.requests if isinstance(request, CopyToRemote)]
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ def test_no_two_starts_in_a_row_have_the_same_nonce() -> None:
     nonces = RandomNonces()
     drawn = [nonces() for _ in range(20_000)]
     assert set(drawn) == set(range(1, 255))
-    assert all(one != other for one, other in pairwise(drawn))
+    assert all(item != other for item, other in pairwise(drawn))
 
 
 def test_a_start_that_waited_for_the_boot_is_sent_once(make_bench: Callable[..., Bench]) -> None:
@@ -38,7 +38,7 @@ def test_a_start_is_sent_again_after_longer_and_longer_silences(
     bench.transport.spoil = lambda data: sent.append(clock.s) or b""  # type: ignore[func-returns-value]
     with pytest.raises(NothingHeardError):
         bench.connect(40.0).connect()
-    assert [round(later - one, 1) for one, later in pairwise(sent)] == [
+    assert [round(later - item, 1) for item, later in pairwise(sent)] == [
         0.5,
         1.0,
         2.0,

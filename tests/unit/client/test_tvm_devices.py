@@ -52,9 +52,9 @@ def test_a_cool_down_that_the_device_has_not_is_said(
         warnings.simplefilter("always")
         library.time_evaluator("inc", number=1)
         library.time_evaluator("inc", number=1, cooldown_interval_ms=5)
-    said = [str(one.message) for one in caught if "cool-down" in str(one.message)]
+    said = [str(item.message) for item in caught if "cool-down" in str(item.message)]
     assert len(said) == (max(traits.arities) < 10)
-    assert {one.filename for one in caught if "cool-down" in str(one.message)} <= {__file__}
+    assert {item.filename for item in caught if "cool-down" in str(item.message)} <= {__file__}
 
 
 @every_device
@@ -179,9 +179,9 @@ def test_a_copy_on_the_device_is_told_in_its_dialect(
     source, target = (bench.device.array(np.full(8, value, np.int8)) for value in (1, 2))
     target.copy_from(source)
     (asked,) = [
-        one
-        for one in bench.model.requests
-        if isinstance(one, Syscall) and one.code is RpcCode.COPY_AMONG_REMOTE
+        request
+        for request in bench.model.requests
+        if isinstance(request, Syscall) and request.code is RpcCode.COPY_AMONG_REMOTE
     ]
     assert len(asked.args) == (9 if traits is TVM_0_7_0 else 3)
     assert (target.numpy() == 1).all()

@@ -68,7 +68,7 @@ def test_lines_that_share_an_address_are_all_executed(tmp_path: Path) -> None:
     expected = executed_lines_of_gcov(tmp_path)
     subprocess.run(["gcc", "-O2", "-g", "-no-pie", "short.c", "-o", "fast"], cwd=tmp_path, check=True)
     image = Image(tmp_path / "fast")
-    twice = next(one for one in image.functions if one.name == "twice")
+    twice = next(function for function in image.functions if function.name == "twice")
     (lines,) = covered_lines(image, [(None, dict.fromkeys(range(twice.start, twice.end), 3))], Path).values()
     ours = {number for number, count in lines.items() if count == 3}
     # gcov counts the function's first line at its name, the line table at its brace.
@@ -84,7 +84,7 @@ def test_loaded_code_is_covered_apart_from_what_lay_there_before(tmp_path: Path)
         words = ["gcc", "-O1", "-g", "-shared", "-nostdlib", f"{name}.c", "-o", name]
         subprocess.run(words, cwd=tmp_path, check=True)
         image = Image(tmp_path / name)
-        (function,) = (one for one in image.functions if one.name == name)
+        (function,) = (function for function in image.functions if function.name == name)
         content = image.path.read_bytes()
         codes.append((LoadedCode(0, 1 << 20, (function,), content), {function.start: len(codes) + 1}))
     lines = covered_lines(image, codes, Path)

@@ -37,21 +37,21 @@ def image(tmp_path: Path) -> Image:
 
 
 def named(image: Image, name: str) -> int:
-    (start,) = (one.start for one in image.functions if one.name == name)
+    (start,) = (function.start for function in image.functions if function.name == name)
     return start
 
 
 def test_functions_do_not_overlap(image: Image) -> None:
     assert {"main", "work", "minrpc_timer_start", "minrpc_timer_stop"} <= {
-        one.name for one in image.functions
+        function.name for function in image.functions
     }
-    for one, following in zip(image.functions, image.functions[1:], strict=False):
-        assert one.start < one.end <= following.start
+    for function, following in zip(image.functions, image.functions[1:], strict=False):
+        assert function.start < function.end <= following.start
 
 
 def test_each_address_has_its_function(image: Image) -> None:
-    for one in image.functions:
-        assert image.function_at(one.start) == image.function_at(one.end - 1) == one
+    for function in image.functions:
+        assert image.function_at(function.start) == image.function_at(function.end - 1) == function
     assert image.function_at(image.functions[0].start - 1) is None
     assert image.function_at(image.functions[-1].end) is None
 

@@ -69,10 +69,10 @@ def test_callgrind(profile: Profile) -> None:
 
 def test_speedscope(profile: Profile) -> None:
     document = json.loads(speedscope(profile))
-    (one,) = document["profiles"]
-    assert sum(one["weights"]) == one["endValue"] == 19
+    (item,) = document["profiles"]
+    assert sum(item["weights"]) == item["endValue"] == 19
     frames = [frame["name"] for frame in document["shared"]["frames"]]
-    assert [[frames[index] for index in sample] for sample in one["samples"]][1] == ["main", "work"]
+    assert [[frames[index] for index in sample] for sample in item["samples"]][1] == ["main", "work"]
 
 
 def test_flame_graph(profile: Profile) -> None:

@@ -65,7 +65,7 @@ def test_secrets_take_their_whole_range_and_public_arguments_stay() -> None:
 def test_single_bit_differences_differ_by_one_bit_from_another_input() -> None:
     keys = [call[0].tobytes() for call in secret_inputs([KEY], [0]).calls]
     numbers = [int.from_bytes(key, "big") for key in keys]
-    near = {min((one ^ other).bit_count() for other in numbers if other != one) for one in numbers}
+    near = {min((number ^ other).bit_count() for other in numbers if other != number) for number in numbers}
     assert 1 in near
 
 

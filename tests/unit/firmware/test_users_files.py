@@ -39,18 +39,18 @@ def found(directory: Path) -> bool:
 
 @pytest.mark.slow
 def test_a_header_of_the_users_counts_and_a_second_checkout_is_the_same(tmp_path: Path) -> None:
-    one, two = project(tmp_path / "one"), project(tmp_path / "two" / "deeper")
-    first = build(target(one))
-    assert (first.cached, found(one), found(two)) == (False, True, True)
-    (one / "include" / "k.h").write_text("#define K 4\n")
-    assert (found(one), found(two)) == (False, True)
-    shutil.rmtree(one)
+    item, two = project(tmp_path / "one"), project(tmp_path / "two" / "deeper")
+    first = build(target(item))
+    assert (first.cached, found(item), found(two)) == (False, True, True)
+    (item / "include" / "k.h").write_text("#define K 4\n")
+    assert (found(item), found(two)) == (False, True)
+    shutil.rmtree(item)
     (two / "include" / "k.h").write_text("#define K 9\n")
     assert build(target(two)).source("/minrpc/project/k.c") == two / "k.c"
     (two / "minrpc.toml").write_text(TOML.replace("STEP = 2", "STEP = 5"))
     assert not found(two)
     assert debug_names(first) >= {"/minrpc/project/k.c", "/minrpc/app/zephyr-app/runtime/timer.c"}
-    assert first.source("/minrpc/project/k.c") == one / "k.c"
+    assert first.source("/minrpc/project/k.c") == item / "k.c"
 
 
 def debug_names(firmware: Firmware) -> set[str]:

@@ -115,7 +115,7 @@ def test_a_name_that_nothing_has() -> None:
     assert "did you mean posix" in caught.value.next_step
 
 
-@pytest.fixture(params=workspaces(firmware_root()), ids=lambda one: f"Zephyr {one.version}")
+@pytest.fixture(params=workspaces(firmware_root()), ids=lambda workspace: f"Zephyr {workspace.version}")
 def workspace(request: pytest.FixtureRequest) -> Workspace:
     found: Workspace = request.param
     return found

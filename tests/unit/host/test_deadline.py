@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from minrpc.errors import DeadlineError
 from minrpc.host import deadline as module
 from minrpc.host.deadline import (
+    ClockSample,
     Deadline,
     ProcessClock,
-    Sample,
     ThreadTimes,
     WallClock,
     charged_between,
@@ -55,9 +55,9 @@ class FakeClock:
     def now(self) -> float:
         return self.time.s
 
-    def sample(self, max_age_s: float = 0.0) -> Sample:
+    def sample(self, max_age_s: float = 0.0) -> ClockSample:
         self.readings += 1
-        return Sample(self.time.s, self.cpu_s, self.queued_s, self.runnable)
+        return ClockSample(self.time.s, self.cpu_s, self.queued_s, self.runnable)
 
 
 @pytest.fixture
@@ -75,21 +75,31 @@ def clock(now: Now) -> FakeClock:
 @pytest.mark.parametrize(
     ("start", "end", "charged"),
     [
-        pytest.param(Sample(0.0), Sample(5.0), 5.0, id="wall"),
-        pytest.param(Sample(0.0, 0.0, 0.0), Sample(5.0, 0.0, 0.0), 5.0, id="asleep"),
-        pytest.param(Sample(0.0, 0.0, 0.0), Sample(5.0, 5.0, 0.0, True), 5.0, id="running alone"),
-        pytest.param(Sample(0.0, 0.0, 0.0), Sample(5.0, 1.0, 4.0, True), 1.0, id="running, host busy"),
-        pytest.param(Sample(0.0, 0.0, 0.0), Sample(5.0, 0.1, 0.0, True), 0.1, id="queued, not counted yet"),
-        pytest.param(Sample(0.0, 2.0, 7.0), Sample(5.0, 2.5, 9.0), 3.0, id="part of each"),
-        pytest.param(Sample(0.0, 0.0, 0.0), Sample(5.0, 0.0, 6.0), 0.0, id="two queues at once"),
-        pytest.param(Sample(0.0, 0.0, 0.0), Sample(9.0, 2.0, 11.0), 2.0, id="ran between two queues"),
-        pytest.param(Sample(5.0), Sample(4.0), 0.0, id="clock stepped back"),
-        pytest.param(Sample(0.0, 0.0, None), Sample(5.0, 1.5, None, True), 1.5, id="not counted, running"),
-        pytest.param(Sample(0.0, 0.0, None), Sample(5.0, 1.5, None), 5.0, id="not counted, asleep"),
-        pytest.param(Sample(0.0, 0.0, None), Sample(1.0, 4.0, None, True), 1.0, id="several threads ran"),
+        pytest.param(ClockSample(0.0), ClockSample(5.0), 5.0, id="wall"),
+        pytest.param(ClockSample(0.0, 0.0, 0.0), ClockSample(5.0, 0.0, 0.0), 5.0, id="asleep"),
+        pytest.param(ClockSample(0.0, 0.0, 0.0), ClockSample(5.0, 5.0, 0.0, True), 5.0, id="running alone"),
+        pytest.param(
+            ClockSample(0.0, 0.0, 0.0), ClockSample(5.0, 1.0, 4.0, True), 1.0, id="running, host busy"
+        ),
+        pytest.param(
+            ClockSample(0.0, 0.0, 0.0), ClockSample(5.0, 0.1, 0.0, True), 0.1, id="queued, not counted yet"
+        ),
+        pytest.param(ClockSample(0.0, 2.0, 7.0), ClockSample(5.0, 2.5, 9.0), 3.0, id="part of each"),
+        pytest.param(ClockSample(0.0, 0.0, 0.0), ClockSample(5.0, 0.0, 6.0), 0.0, id="two queues at once"),
+        pytest.param(
+            ClockSample(0.0, 0.0, 0.0), ClockSample(9.0, 2.0, 11.0), 2.0, id="ran between two queues"
+        ),
+        pytest.param(ClockSample(5.0), ClockSample(4.0), 0.0, id="clock stepped back"),
+        pytest.param(
+            ClockSample(0.0, 0.0, None), ClockSample(5.0, 1.5, None, True), 1.5, id="not counted, running"
+        ),
+        pytest.param(ClockSample(0.0, 0.0, None), ClockSample(5.0, 1.5, None), 5.0, id="not counted, asleep"),
+        pytest.param(
+            ClockSample(0.0, 0.0, None), ClockSample(1.0, 4.0, None, True), 1.0, id="several threads ran"
+        ),
     ],
 )
-def test_charge(start: Sample, end: Sample, charged: float) -> None:
+def test_charge(start: ClockSample, end: ClockSample, charged: float) -> None:
     assert charged_between(start, end) == pytest.approx(charged)
 
 
@@ -99,11 +109,11 @@ SCHEDULES = st.lists(st.tuples(st.integers(1, 1000), _DOING, _DOING), max_size=5
 """Milliseconds, what the device does in them, and what this process does."""
 
 
-def _after(schedule: list[tuple[int, Doing, Doing]]) -> Sample:
+def _after(schedule: list[tuple[int, Doing, Doing]]) -> ClockSample:
     """What the kernel has counted when `schedule` is over."""
     device = [(length, doing) for length, doing, _ in schedule]
     ours = [(length, doing) for length, _, doing in schedule]
-    return Sample(
+    return ClockSample(
         wall_s=_spent(device, get_args(Doing)),
         cpu_s=_spent(device, ("runs",)),
         queued_s=_spent(device, ("queues",)) + _spent(ours, ("queues",)),
@@ -119,7 +129,7 @@ def _spent(slices: list[tuple[int, Doing]], doing: tuple[Doing, ...]) -> float:
 def test_no_schedule_hides_what_the_device_ran(schedule: list[tuple[int, Doing, Doing]]) -> None:
     """And none charges time in which it stood in the queue."""
     end = _after(schedule)
-    charged = charged_between(Sample(0.0), end)
+    charged = charged_between(ClockSample(0.0), end)
     waited = _spent([(length, doing) for length, doing, _ in schedule], ("queues",))
     assert end.cpu_s - 1e-9 <= charged <= end.wall_s - waited + 1e-9
 
@@ -130,7 +140,7 @@ def test_on_a_free_host_all_time_counts(schedule: list[tuple[int, Doing, Doing]]
         (length, device, ours) for length, device, ours in schedule if "queues" not in (device, ours)
     ]
     end = replace(_after(free), runnable=False)
-    assert charged_between(Sample(0.0), end) == pytest.approx(end.wall_s)
+    assert charged_between(ClockSample(0.0), end) == pytest.approx(end.wall_s)
 
 
 def test_a_device_that_runs_uses_up_its_budget_on_a_busy_host(now: Now, clock: FakeClock) -> None:
@@ -187,9 +197,9 @@ def test_on_a_board_no_cpu_time_is_claimed() -> None:
 
 def test_an_old_sample_does_not_charge_what_was_before(now: Now) -> None:
     class Stale(FakeClock):
-        def sample(self, max_age_s: float = 0.0) -> Sample:
+        def sample(self, max_age_s: float = 0.0) -> ClockSample:
             age = 0.2 if max_age_s else 0.0
-            return Sample(self.time.s - age, 0.0, 0.0)
+            return ClockSample(self.time.s - age, 0.0, 0.0)
 
     deadline = Deadline("call", 1.0, Stale(now))
     now.s += 1.0 - 1e-6

@@ -42,10 +42,12 @@ class HostLibrary:
         _run("gcc", "-g", "-fPIC", "-fno-ipa-icf", *flags, "-c", source, "-o", compiled)
         self.declarations: Declarations = read_declarations(Elf(compiled.read_bytes()))
         self.functions = {
-            one.name: one
-            for one in callable_functions(self.declarations.functions.values(), AlignmentLimits())
+            callable_function.name: callable_function
+            for callable_function in callable_functions(
+                self.declarations.functions.values(), AlignmentLimits()
+            )
         }
-        supported = [one for one in self.functions.values() if not one.unsupported]
+        supported = [function for function in self.functions.values() if not function.unsupported]
         thunks.write_text(thunk_source(supported, AlignmentLimits()))
         warnings = "-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter"
         _run("gcc", *warnings, *flags, "-fPIC", "-shared", thunks, stub, compiled, "-o", shared)
@@ -53,7 +55,7 @@ class HostLibrary:
         registry = (ctypes.c_void_p * 2).in_dll(self.library, "minrpc_registry")
         assert registry[1]
         self._thunks = ctypes.cast(registry[1], ctypes.POINTER(ctypes.c_void_p))
-        self._index = {one.name: index for index, one in enumerate(supported)}
+        self._index = {function.name: index for index, function in enumerate(supported)}
 
     def struct(self, name: str, **values: object) -> StructValue:
         """A struct by its tag or typedef."""
@@ -75,13 +77,13 @@ class HostLibrary:
         """As a device does. Raises RuntimeError with the thunk's text."""
         count = len(arguments)
         values, codes = (_Value * (count + 1))(), (ctypes.c_int * (count + 1))()
-        for index, one in enumerate(arguments):
-            if isinstance(one, Handle):
-                values[index].p, codes[index] = one.value, 3
-            elif isinstance(one, float):
-                values[index].f, codes[index] = one, 2
+        for index, argument in enumerate(arguments):
+            if isinstance(argument, Handle):
+                values[index].p, codes[index] = argument.value, 3
+            elif isinstance(argument, float):
+                values[index].f, codes[index] = argument, 2
             else:
-                values[index].i, codes[index] = one, 0
+                values[index].i, codes[index] = argument, 0
         kind = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 2, ctypes.c_int, *[ctypes.c_void_p] * 3)
         returned, code = _Value(), ctypes.c_int(4)
         address = self._thunks[self._index[name]]

@@ -119,8 +119,8 @@ def _vector(random: Random, name: str) -> Literal:
 def _union(random: Random, name: str, depth: int) -> Literal:
     parts = [random_literal(random, f"{name}_{index}", depth + 1) for index in range(random.randint(1, 3))]
     chosen = random.randrange(len(parts))
-    body = "".join(f"\t{one.ctype} u{index};\n" for index, one in enumerate(parts))
-    definitions = [text for one in parts for text in one.definitions]
+    body = "".join(f"\t{part.ctype} u{index};\n" for index, part in enumerate(parts))
+    definitions = [text for part in parts for text in part.definitions]
     part = parts[chosen]
     return Literal(
         f"union {name}",
@@ -177,26 +177,29 @@ def _member(random: Random, made: Literal, name: str, member: str, depth: int) -
 
 def functions(literals: list[Literal]) -> str:
     """The C file with `make`, `fold` and `expect` of each, by its number."""
-    return "\n".join([HEAD, *(part for index, one in enumerate(literals) for part in _functions(index, one))])
+    return "\n".join(
+        [HEAD, *(part for index, literal in enumerate(literals) for part in _functions(index, literal))]
+    )
 
 
-def _functions(index: int, one: Literal) -> Iterator[str]:
-    yield "".join(one.definitions)
-    yield f"{one.ctype} make{index}(void)\n{{\n\treturn {one.text};\n}}\n"
+def _functions(index: int, literal: Literal) -> Iterator[str]:
+    yield "".join(literal.definitions)
+    yield f"{literal.ctype} make{index}(void)\n{{\n\treturn {literal.text};\n}}\n"
     folds = "".join(
         f"\t{{ __typeof__(({ctype}){{0}}) part = x{path}; "
         "h = fold_bytes(h, (const void *)&part, sizeof(part)); }\n"
-        for path, ctype in one.leaves
+        for path, ctype in literal.leaves
     )
-    yield f"uint64_t fold{index}(int8_t before, {one.ctype} x, double behind)\n{{\n\tuint64_t h = 1;\n{folds}"
+    yield f"uint64_t fold{index}(int8_t before, {literal.ctype} x, double behind)\n"
+    yield f"{{\n\tuint64_t h = 1;\n{folds}"
     yield "\th = fold_bytes(h, &before, 1);\n\treturn fold_bytes(h, &behind, 8);\n}\n"
-    yield f"uint64_t expect{index}(void)\n{{\n\treturn fold{index}(-3, {one.text}, 2.5);\n}}\n"
+    yield f"uint64_t expect{index}(void)\n{{\n\treturn fold{index}(-3, {literal.text}, 2.5);\n}}\n"
 
 
 def same(found: Any, value: Any) -> bool:  # noqa: ANN401 - of any type
     """Whether what came back is the value: of a struct, each member that was set."""
     if isinstance(value, dict):
-        return all(same(getattr(found, name), one) for name, one in value.items())
+        return all(same(getattr(found, name), item) for name, item in value.items())
     if value is None:
         return found is None
     if isinstance(value, list):
@@ -210,14 +213,14 @@ def check_literals(literals: list[Literal], known: Mapping[str, Any], call: Call
     known: functions by name. call: calls one by its name.
     """
     refused = []
-    for index, one in enumerate(literals):
+    for index, literal in enumerate(literals):
         function = known[f"fold{index}"]
         function = getattr(function, "function", function)
         if function.unsupported:
             refused.append(function.unsupported)
             continue
         due = call(f"expect{index}")
-        shown = function.prototype + "".join(one.definitions)
-        assert call(f"fold{index}", -3, one.value, 2.5) == due, shown
-        assert same(call(f"make{index}"), one.value), shown
+        shown = function.prototype + "".join(literal.definitions)
+        assert call(f"fold{index}", -3, literal.value, 2.5) == due, shown
+        assert same(call(f"make{index}"), literal.value), shown
     return refused

@@ -113,16 +113,19 @@ class Prototype:
 
     def source(self) -> str:
         """Its definition."""
-        shown = ", ".join(one.text(f"p{index}") for index, one in enumerate(self.parameters)) or "void"
+        shown = (
+            ", ".join(parameter.text(f"p{index}") for index, parameter in enumerate(self.parameters))
+            or "void"
+        )
         lines = ["\tuint64_t h = 14695981039346656037u;\n"]
-        for index, one in enumerate(self.parameters):
-            lines.append(_folded(one, f"p{index}"))
-        for index, one in enumerate(self.parameters):
-            if one.kind == "array":
-                each = f"p{index}[i] = SMALL({one.ctype}, h * (3 + i));"
+        for index, parameter in enumerate(self.parameters):
+            lines.append(_folded(parameter, f"p{index}"))
+        for index, parameter in enumerate(self.parameters):
+            if parameter.kind == "array":
+                each = f"p{index}[i] = SMALL({parameter.ctype}, h * (3 + i));"
                 lines.append(f"\tfor (int i = 0; i < {_ELEMENTS}; i++) {each}\n")
-            elif one.kind == "struct *" and one.struct:
-                lines.append(f"\tfill_{one.struct.name}(p{index}, h + {index});\n")
+            elif parameter.kind == "struct *" and parameter.struct:
+                lines.append(f"\tfill_{parameter.struct.name}(p{index}, h + {index});\n")
         if self.result is None:
             head = "void"
             lines.append("\t(void)h;\n")
@@ -139,19 +142,19 @@ class Prototype:
     def reference(self) -> str:
         """A function that calls it with arguments by address, compiled where the types are known."""
         given = ", ".join(
-            f"a[{index}]" if one.kind.endswith(("array", "*")) else f"*({one.text()} *)a[{index}]"
-            for index, one in enumerate(self.parameters)
+            f"a[{index}]" if parameter.kind.endswith(("array", "*")) else f"*({parameter.text()} *)a[{index}]"
+            for index, parameter in enumerate(self.parameters)
         )
         store = f"*({self.result.text()} *)r = " if self.result else ""
         body = f"\t(void)a, (void)r;\n\t{store}{self.name}({given});\n"
         return f"void call_{self.name}(void **a, void *r)\n{{\n{body}}}\n"
 
 
-def _folded(one: Call, name: str) -> str:
-    if one.struct:
-        mark = "" if one.kind.endswith("*") else "&"
-        return f"\th = fold_{one.struct.name}(h, {mark}{name});\n"
-    if one.kind.endswith("array"):
+def _folded(call: Call, name: str) -> str:
+    if call.struct:
+        mark = "" if call.kind.endswith("*") else "&"
+        return f"\th = fold_{call.struct.name}(h, {mark}{name});\n"
+    if call.kind.endswith("array"):
         return f"\th = fold(h, {name}, {_ELEMENTS} * sizeof(*{name}));\n"
     return f"\th = fold(h, &{name}, sizeof({name}));\n"
 
@@ -166,19 +169,22 @@ class Program:
 
     def source(self) -> str:
         """The C file."""
-        parts = [*(one.source() for one in self.structs), *(one.source() for one in self.functions)]
+        parts = [
+            *(struct.source() for struct in self.structs),
+            *(function.source() for function in self.functions),
+        ]
         return "\n".join([_HEAD, *parts])
 
     def references(self) -> str:
         """Further C: `call_NAME` for each function."""
-        return "\n".join(one.reference() for one in self.functions)
+        return "\n".join(function.reference() for function in self.functions)
 
 
 def random_program(random: Random, functions: int, structs: int = 6) -> Program:
     """As many functions over as many structs."""
     made = [_struct(random, f"s{index}") for index in range(structs)]
     program = Program(made, [_prototype(random, f"f{index}", made) for index in range(functions)])
-    program.classes = {one.name: one.ctypes_class() for one in made}
+    program.classes = {item.name: item.ctypes_class() for item in made}
     return program
 
 

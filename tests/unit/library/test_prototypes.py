@@ -32,7 +32,7 @@ from .prototypes import (
 
 
 @pytest.mark.parametrize("flags", [("-O0",), ("-O2",)], ids=" ".join)
-@pytest.mark.parametrize("seed", [0, *(pytest.param(one, marks=pytest.mark.slow) for one in range(1, 5))])
+@pytest.mark.parametrize("seed", [0, *(pytest.param(index, marks=pytest.mark.slow) for index in range(1, 5))])
 def test_random_prototypes_agree_with_calls_in_c(seed: int, flags: tuple[str, ...], tmp_path: Path) -> None:
     random = Random(seed)
     program = random_program(random, 100)
@@ -46,37 +46,37 @@ def check_call(program: Program, function: Prototype, library: HostLibrary, rand
     """One call both ways: the result, and all that was written."""
     ours: list[Any] = []
     theirs: list[Any] = []
-    for one in function.parameters:
-        mine, reference = _argument(program, one, library, random)
+    for parameter in function.parameters:
+        mine, reference = _argument(program, parameter, library, random)
         ours.append(mine)
         theirs.append(reference)
     returned = _result_class(program, function.result)()
-    addresses = (ctypes.c_void_p * (len(theirs) + 1))(*(ctypes.addressof(one) for one in theirs))
+    addresses = (ctypes.c_void_p * (len(theirs) + 1))(*(ctypes.addressof(value) for value in theirs))
     getattr(library.library, f"call_{function.name}")(addresses, ctypes.byref(returned))
     expected = returned.value if hasattr(returned, "value") else returned
     result = library.call(function.name, *ours)
     _same(program, function.result, result, expected)
-    for one, mine, reference in zip(function.parameters, ours, theirs, strict=True):
-        if one.kind.endswith("array"):
+    for parameter, mine, reference in zip(function.parameters, ours, theirs, strict=True):
+        if parameter.kind.endswith("array"):
             np.testing.assert_array_equal(mine, np.ctypeslib.as_array(reference))
-        elif one.struct:
-            _same(program, one, mine, reference)
+        elif parameter.struct:
+            _same(program, parameter, mine, reference)
 
 
-def _argument(program: Program, one: Call, library: HostLibrary, random: Random) -> tuple[Any, Any]:
-    if one.struct:
-        values = random_members(random, one.struct)
-        kind = program.classes[one.struct.name]
+def _argument(program: Program, call: Call, library: HostLibrary, random: Random) -> tuple[Any, Any]:
+    if call.struct:
+        values = random_members(random, call.struct)
+        kind = program.classes[call.struct.name]
         plain = {
             name: (type(getattr(kind(), name))(*value) if isinstance(value, np.ndarray) else value)
             for name, value in values.items()
         }
-        return library.struct(one.struct.name, **values), kind(**plain)
-    if one.kind.endswith("array"):
-        values_ = random_array(random, one.ctype)
-        return values_, (scalar_class(one.ctype) * len(values_))(*values_.tolist())
-    value = random_scalar(random, one.ctype)
-    return value, scalar_class(one.ctype)(value)
+        return library.struct(call.struct.name, **values), kind(**plain)
+    if call.kind.endswith("array"):
+        values_ = random_array(random, call.ctype)
+        return values_, (scalar_class(call.ctype) * len(values_))(*values_.tolist())
+    value = random_scalar(random, call.ctype)
+    return value, scalar_class(call.ctype)(value)
 
 
 def _result_class(program: Program, result: Call | None) -> Any:  # noqa: ANN401 - a class of ctypes
@@ -107,7 +107,7 @@ def test_random_values_arrive_as_the_compiler_passes_them(flags: tuple[str, ...]
     library = HostLibrary(functions(literals), tmp_path, flags)
     refused = check_literals(literals, library.functions, library.call)
     assert len(refused) < 12
-    assert all("is not the natural one" in one for one in refused)
+    assert all("is not the natural one" in item for item in refused)
 
 
 @pytest.mark.parametrize(
@@ -134,4 +134,4 @@ int split(int x) { if (x > 7) { seldom(&x); x *= 3; seldom(&x); } return x + 1; 
     library = HostLibrary(text, tmp_path, ("-O2", "-freorder-blocks-and-partition", version))
     symbols = subprocess.check_output(["nm", tmp_path / "source.o"], text=True)
     assert "split.cold" in symbols
-    assert [library.call("split", one) for one in (1, 8)] == [2, 4025]
+    assert [library.call("split", number) for number in (1, 8)] == [2, 4025]

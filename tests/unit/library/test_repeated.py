@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 import pytest
 from minrpc.errors import GuardError
-from minrpc.library.arguments import Plan, plan_call
+from minrpc.library.arguments import CallPlan, plan_call
 from minrpc.library.repeated import Repeated, repeated_calls
 
 from tests.unit.library.host_library import HostLibrary
@@ -36,11 +36,11 @@ def repeated(library: HostLibrary, name: str) -> Repeated:
     return found
 
 
-def plan_of(library: HostLibrary, name: str, args: tuple[object, ...]) -> Plan:
+def plan_of(library: HostLibrary, name: str, args: tuple[object, ...]) -> CallPlan:
     return plan_call(library.functions[name], args, 8)
 
 
-def sent_by(plan: Plan) -> bytes:
+def sent_by(plan: CallPlan) -> bytes:
     frame = bytearray(plan.frame.size)
     for at, data in plan.frame.image(0x1000):
         frame[at : at + len(data)] = data

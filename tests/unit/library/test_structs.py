@@ -8,11 +8,11 @@ import copy
 import numpy as np
 import pytest
 from minrpc.library.structs import StructValue, bytes_of, make_struct
-from minrpc.program.c_types import Array, Field, Pointer, Record, Scalar
+from minrpc.program.c_types import ArrayType, Field, Pointer, RecordType, Scalar
 
 INT = Scalar("int", 4, "int")
 UNSIGNED = Scalar("unsigned int", 4, "uint")
-FLAGS = Record(
+FLAGS = RecordType(
     "struct",
     "flags",
     4,
@@ -23,8 +23,8 @@ FLAGS = Record(
         Field("high", UNSIGNED, 0, 22, 10),
     ),
 )
-ONE = Record("struct", "one", 8, complete=True, fields=(Field("p", Pointer(INT, 8), 0),))
-TWO = Record("struct", "two", 16, complete=True, fields=(Field("a", ONE, 0), Field("b", ONE, 8)))
+ONE = RecordType("struct", "one", 8, complete=True, fields=(Field("p", Pointer(INT, 8), 0),))
+TWO = RecordType("struct", "two", 16, complete=True, fields=(Field("a", ONE, 0), Field("b", ONE, 8)))
 
 
 @pytest.mark.parametrize("middle", [0, 1, -1, 63, -64])
@@ -91,15 +91,15 @@ def test_a_copy_has_its_own_members_and_a_deep_one_its_own_arrays() -> None:
 
 
 def test_a_deep_copy_of_a_ring_is_a_ring() -> None:
-    one = make_struct(ONE, "one", {})
-    one.p = one
-    made = copy.deepcopy(one)
+    item = make_struct(ONE, "one", {})
+    item.p = item
+    made = copy.deepcopy(item)
     assert made.p is made
-    assert one.p is one
+    assert item.p is item
 
 
-FLEXIBLE = Record(
-    "struct", "line", 8, complete=True, fields=(Field("n", INT, 0), Field("tail", Array(INT, None), 8))
+FLEXIBLE = RecordType(
+    "struct", "line", 8, complete=True, fields=(Field("n", INT, 0), Field("tail", ArrayType(INT, None), 8))
 )
 
 
@@ -114,11 +114,11 @@ def test_the_elements_of_a_flexible_array_lie_behind_the_struct() -> None:
 
 
 CHAR = Scalar("char", 1, "char")
-TEXT = Record("struct", "text", 4, complete=True, fields=(Field("text", Array(CHAR, 4), 0),))
-INNER = Record(
+TEXT = RecordType("struct", "text", 4, complete=True, fields=(Field("text", ArrayType(CHAR, 4), 0),))
+INNER = RecordType(
     "struct", "", 4, complete=True, fields=(Field("low", UNSIGNED, 0, 3, 0), Field("high", UNSIGNED, 0, 5, 3))
 )
-OUTER = Record("struct", "outer", 8, complete=True, fields=(Field("first", INT, 0), Field("", INNER, 4)))
+OUTER = RecordType("struct", "outer", 8, complete=True, fields=(Field("first", INT, 0), Field("", INNER, 4)))
 
 
 def test_a_text_may_fill_its_array_and_not_more() -> None:

@@ -22,7 +22,7 @@ PATIENCE_S = 120.0
 def bare() -> Target:
     missing = lacking(PLATFORMS["bare_mps2_an385"])
     if missing:
-        pytest.skip(f"bare_mps2_an385 lacks {', '.join(one.name for one in missing)}")
+        pytest.skip(f"bare_mps2_an385 lacks {', '.join(item.name for item in missing)}")
     return Target.named("bare_mps2_an385")
 
 

@@ -42,7 +42,7 @@ def test_a_machine_with_everything_lacks_nothing(programs: Path) -> None:
     for name in ("gcc", "cmake", "ninja"):
         add(programs, name, f"{name} 13.2.0")
     assert lacking(PLATFORMS["posix"]) == []
-    assert [one.found for one in requirements(PLATFORMS["posix"])] == [
+    assert [requirement.found for requirement in requirements(PLATFORMS["posix"])] == [
         "gcc 13.2.0",
         "cmake 13.2.0",
         "ninja 13.2.0",
@@ -73,5 +73,5 @@ def test_the_packages_that_named_platforms_lack() -> None:
 
 def test_a_qemu_that_is_too_old(programs: Path) -> None:
     add(programs, "qemu-system-arm", "QEMU emulator version 2.11.1")
-    lacks = {one.name: one.problem for one in lacking(PLATFORMS["bare_mps2_an385"])}
+    lacks = {item.name: item.problem for item in lacking(PLATFORMS["bare_mps2_an385"])}
     assert "version 2.11 is older than" in lacks["qemu-system-arm"]

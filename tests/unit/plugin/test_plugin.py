@@ -64,7 +64,7 @@ def test_junit_report_has_platform_sizes_and_times(pytester: pytest.Pytester) ->
     )
     run(pytester, "--platform", "posix", "--junitxml=report.xml").assert_outcomes(passed=1)
     found = ET.parse(pytester.path / "report.xml").iter("property")
-    properties = {one.attrib["name"]: one.attrib["value"] for one in found}
+    properties = {item.attrib["name"]: item.attrib["value"] for item in found}
     assert properties["platform"] == "posix"
     assert properties["timing"] == "wall"
     assert int(properties["flash_bytes"]) > 1000
@@ -238,7 +238,7 @@ def test_a_run_in_which_no_device_test_ran_is_no_success(
     lines = [f"minrpc: posix was left out: {why}", "minrpc: no test ran on a device*--minrpc-allow-no-device"]
     result.stdout.fnmatch_lines(lines)
     found = ET.parse(pytester.path / "report.xml").iter("property")
-    left_out = {one.attrib["name"]: one.attrib["value"] for one in found}
+    left_out = {item.attrib["name"]: item.attrib["value"] for item in found}
     assert "gcc is not installed" in left_out["minrpc.left_out.posix"]
     assert run(pytester, "--minrpc-allow-no-device", *workers).ret == pytest.ExitCode.OK
 
@@ -476,7 +476,7 @@ def test_two_runs_at_once_in_one_project(pytester: pytest.Pytester, monkeypatch:
     pytester.makepyfile(ADD)
     words = [sys.executable, "-m", "pytest", "-q", "-rA", "--platform", "posix"]
     runs = [subprocess.Popen(words, stdout=subprocess.PIPE, text=True) for _ in range(2)]
-    said = [one.communicate(timeout=WAIT_S)[0] for one in runs]
-    assert [one.returncode for one in runs] == [0, 0]
+    said = [run.communicate(timeout=WAIT_S)[0] for run in runs]
+    assert [run.returncode for run in runs] == [0, 0]
     assert all("1 passed" in text for text in said)
     assert len(list((pytester.path / "cache" / "minrpc" / "firmware").glob("[!.]*"))) == 1

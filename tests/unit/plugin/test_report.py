@@ -47,7 +47,7 @@ def test_what_a_test_raises_in_a_callback_of_ours_is_shown_whole() -> None:
         raise ValueError("mine")
 
     with pytest.raises(ValueError, match="mine") as caught:
-        tensor_of((one() for one in [sizes]), "int8")  # type: ignore[arg-type]
+        tensor_of((size() for size in [sizes]), "int8")  # type: ignore[arg-type]
     assert not wrong_argument(caught.value)
     short_traceback(caught)
     assert files(caught)[0] == files(caught)[-1] == "test_report.py"

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from minrpc.publish.run import Run, run_of
+from minrpc.publish.run_record import RunRecord, run_of
 
 TESTS = """
 import pytest
@@ -46,7 +46,7 @@ int twice(int a) { return a < 0 ? t0(a) : added(a, a); }
 """
 
 
-def run_of_tests(pytester: pytest.Pytester, *options: str) -> Run:
+def run_of_tests(pytester: pytest.Pytester, *options: str) -> RunRecord:
     pytester.makepyfile(TESTS)
     pytester.makefile(".c", twice=SOURCE)
     ran = pytester.runpytest("--platform", "posix", "--minrpc-report", "page.json", *options)
@@ -57,8 +57,8 @@ def run_of_tests(pytester: pytest.Pytester, *options: str) -> Run:
 @pytest.mark.parametrize("options", [(), pytest.param(("-n", "2"), marks=pytest.mark.slow)])
 def test_a_page_has_each_test_of_a_device(pytester: pytest.Pytester, options: tuple[str, ...]) -> None:
     run = run_of_tests(pytester, *options)
-    outcomes = {one.test.split("::")[1].split("[")[0]: one for one in run.tests}
-    assert {name: one.outcome for name, one in outcomes.items()} == {
+    outcomes = {test.test.split("::")[1].split("[")[0]: test for test in run.tests}
+    assert {name: outcome.outcome for name, outcome in outcomes.items()} == {
         "test_expected": "xfailed",
         "test_left_out": "skipped",
         "test_right": "passed",
@@ -66,13 +66,13 @@ def test_a_page_has_each_test_of_a_device(pytester: pytest.Pytester, options: tu
         "test_unexpected": "xpassed",
         "test_wrong": "failed",
     }
-    reasons = {name: one.text for name, one in outcomes.items()}
+    reasons = {name: outcome.text for name, outcome in outcomes.items()}
     assert reasons["test_expected"] == "nothing doubles"
     assert reasons["test_unexpected"] == "thought to fail"
     assert reasons["test_set_up"] == "at setup: ValueError: no file:\nlooked here"
     assert "assert 2 == 3" in outcomes["test_wrong"].text
     assert reasons["test_left_out"] == "no <reason>"
-    assert {one.platform for one in run.tests} == {"posix"}
+    assert {test.platform for test in run.tests} == {"posix"}
     (record,) = run.records
     assert (record.measurement.name, record.platform) == ("increment", "posix")
     assert len(record.measurement.samples) == 5

@@ -50,11 +50,13 @@ def test_symbols_are_those_of_readelf(program: Path) -> None:
         re.MULTILINE,
     )
     told = [(int(value, 16), int(size, 0), _BINDS[bind], name) for value, size, _, bind, _, name in rows]
-    found = [(one.value, one.size, one.bind, one.name) for one in read_program(program).elf.symbols]
+    found = [
+        (symbol.value, symbol.size, symbol.bind, symbol.name) for symbol in read_program(program).elf.symbols
+    ]
     assert len(told) > 20
     # readelf adds the version of what comes from a shared library.
-    assert [(*one, name.partition("@")[0]) for *one, name in told] == [
-        (*one, name.partition("@")[0]) for *one, name in found if name
+    assert [(*item, name.partition("@")[0]) for *item, name in told] == [
+        (*item, name.partition("@")[0]) for *item, name in found if name
     ]
 
 
@@ -63,19 +65,21 @@ def test_segments_are_those_of_readelf(program: Path) -> None:
     told = [[int(word, 16) for word in row.split()[1:5]] for row in rows]
     found = read_program(program).elf.segments
     assert len(told) > 2
-    assert [[one.address, one.loaded_at, one.stored, one.size] for one in found] == told
-    assert [one.executable for one in found] == ["E" in row[50:] for row in rows]
+    assert [[item.address, item.loaded_at, item.stored, item.size] for item in found] == told
+    assert [item.executable for item in found] == ["E" in row[50:] for row in rows]
 
 
 def test_a_line_is_addr2lines_by_either_way(program: Path) -> None:
     known = read_program(program)
-    function = next(one for one in known.functions if one.name == "sum")
+    function = next(function for function in known.functions if function.name == "sum")
     addresses = range(function.start, function.end)
-    told = run("addr2line", "-e", program, *(hex(one) for one in addresses)).splitlines()
+    told = run("addr2line", "-e", program, *(hex(address) for address in addresses)).splitlines()
     assert len(set(told)) > 2
-    ours = [known.lines.at(one) for one in addresses]
-    assert [f"{one.file}:{one.number}" for one in ours if one] == [re.sub(r" \(.*", "", one) for one in told]
-    assert ours == [known.line_at(one) for one in addresses]
+    ours = [known.lines.at(address) for address in addresses]
+    assert [f"{line.file}:{line.number}" for line in ours if line] == [
+        re.sub(r" \(.*", "", item) for item in told
+    ]
+    assert ours == [known.line_at(address) for address in addresses]
     assert known.function_at(function.end - 1) == function
 
 
@@ -89,7 +93,9 @@ def test_another_byte_order(tmp_path: Path) -> None:
     run("objcopy", "-I", "binary", "-O", "elf32-big", "data", "big.o", cwd=tmp_path)
     elf = Elf((tmp_path / "big.o").read_bytes())
     assert not elf.little_endian
-    assert {one.name: one.value for one in elf.symbols if one.name.endswith(("end", "start"))} == {
+    assert {
+        symbol.name: symbol.value for symbol in elf.symbols if symbol.name.endswith(("end", "start"))
+    } == {
         "_binary_data_start": 0,
         "_binary_data_end": 5,
     }

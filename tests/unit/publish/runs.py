@@ -6,24 +6,24 @@ from __future__ import annotations
 from dataclasses import replace
 
 from minrpc.counters.call_tree import CallTree
-from minrpc.publish.run import CallProfile, PlatformPart, Run, Tested
+from minrpc.publish.run_record import CallProfile, PlatformPart, RunRecord, Tested
 from minrpc.timing import Sample
-from minrpc.timing.record import Record
+from minrpc.timing.record import TimingRecord
 
 from tests.unit.timing.samples import WALL, recorded
 
 
-def counted(cycles: list[int], *, name: str = "add", loads: int = 100) -> Record:
+def counted(cycles: list[int], *, name: str = "add", loads: int = 100) -> TimingRecord:
     """An exact measurement with counters."""
-    one = recorded(cycles)
+    item = recorded(cycles)
     samples = tuple(
         Sample(each, 10, columns={"instructions": each * 2, "loads": loads, "stack_bytes": 64})
         for each in cycles
     )
-    return replace(one, measurement=replace(one.measurement, name=name, samples=samples))
+    return replace(item, measurement=replace(item.measurement, name=name, samples=samples))
 
 
-def whole() -> Run:
+def whole() -> RunRecord:
     """Two platforms, a profile, sizes, a test for each way to end."""
     noisy = replace(recorded([100, 900, 250, 300, 400, 350, 320], clock=WALL), platform="posix")
     names = ["?", "evaluate", "add", "<lambda>", "expf"]
@@ -44,10 +44,10 @@ def whole() -> Run:
         Tested("tests/test_a.py::test_five", "posix", "xpassed", 0.1),
     ]
     records = [counted([1000, 1010, 1005]), counted([90, 90, 90], name="mul", loads=9), noisy]
-    return Run("A <run> & more", {"minrpc": "0.1.0"}, records, [part], tests)
+    return RunRecord("A <run> & more", {"minrpc": "0.1.0"}, records, [part], tests)
 
 
-def failing(number: int) -> Run:
+def failing(number: int) -> RunRecord:
     """Tests with long names that failed for long reasons."""
     name = (
         "tests/deeply/nested/directory/test_of_a_long_name.py::TestOfAll::test_that_fails[bare_mps2_an385-{}]"
@@ -56,9 +56,9 @@ def failing(number: int) -> Run:
     tests = [
         Tested(name.format(each), "bare_mps2_an385", "failed", each / 100, reason) for each in range(number)
     ]
-    return Run("Tests", tests=tests)
+    return RunRecord("Tests", tests=tests)
 
 
-def one_test() -> Run:
+def one_test() -> RunRecord:
     """Nothing but a test that passed."""
-    return Run("Tests", tests=[Tested("tests/test_a.py::test_one[posix]", "posix", "passed", 0.25)])
+    return RunRecord("Tests", tests=[Tested("tests/test_a.py::test_one[posix]", "posix", "passed", 0.25)])

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from minrpc.publish.html_page import html_page
-from minrpc.publish.run import Run
+from minrpc.publish.run_record import RunRecord
 
 from tests.unit.publish.runs import failing, one_test, whole
 
@@ -73,7 +73,7 @@ def page(browser: Any, tmp_path: Path) -> Iterator[Any]:  # noqa: ANN401 - a cla
     as_it_was(browser)
 
 
-def opened(browser: Any, directory: Path, run: Run) -> None:  # noqa: ANN401
+def opened(browser: Any, directory: Path, run: RunRecord) -> None:  # noqa: ANN401
     file = directory / "report.html"
     file.write_text(html_page(run, "now"), encoding="utf-8")
     browser.get(file.as_uri())
@@ -128,7 +128,7 @@ def test_a_click_on_a_columns_head_sorts(page: Any) -> None:  # noqa: ANN401
     head[1].click()
     assert column(page, 1) == sorted(column(page, 1))
     sorted_by = page.find_elements("css selector", "th[aria-sort]")
-    assert [one.text.split()[0] for one in sorted_by] == ["platform"]
+    assert [item.text.split()[0] for item in sorted_by] == ["platform"]
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from minrpc.targets.config import merge
 from minrpc.targets.limits import Limit, limits_of, load_limits
 from minrpc.timing import Sample
 from minrpc.timing.compare import compare
-from minrpc.timing.record import Record, dump
+from minrpc.timing.record import TimingRecord, dump
 
 from tests.unit.publish.runs import counted
 from tests.unit.timing.samples import EXACT, FIRMWARE, recorded
@@ -31,8 +31,8 @@ def limits(**table: object) -> tuple[Limit, ...]:
     [("+2%", "share", 0.02), ("+ 200", "more", 200.0), (200, "most", 200.0), (0.5, "most", 0.5)],
 )
 def test_what_a_limit_may_be(given: object, kind: str, value: float) -> None:
-    (one,) = limits(exp={"loads": given})
-    assert (one.function, one.what, one.kind, one.value) == ("exp", "loads", kind, value)
+    (limit,) = limits(exp={"loads": given})
+    assert (limit.function, limit.what, limit.kind, limit.value) == ("exp", "loads", kind, value)
 
 
 @pytest.mark.parametrize("value", ["2%", "-2%", "fast", -1, True, [1], "+2 s"])
@@ -43,8 +43,8 @@ def test_what_is_none(value: object) -> None:
 
 
 def test_a_time_has_a_unit() -> None:
-    (one,) = limits(exp={"time": "3 ms"})
-    assert (one.kind, one.value) == ("most", 0.003)
+    (limit,) = limits(exp={"time": "3 ms"})
+    assert (limit.kind, limit.value) == ("most", 0.003)
     with pytest.raises(ConfigurationError, match="is no limit"):
         limits(exp={"time": 3})
 
@@ -52,7 +52,7 @@ def test_a_time_has_a_unit() -> None:
 def test_a_function_that_is_linked_in_is_named_with_its_library() -> None:
     table = {"dsp": {"fir": {"instructions": "+2%"}}, "posix": {"dsp": {"fir": {"loads": 9}}}}
     found = limits_of(table, PLATFORMS, "minrpc.toml", ["dsp"])
-    assert [(one.platform, one.function, one.what) for one in found] == [
+    assert [(item.platform, item.function, item.what) for item in found] == [
         ("", "dsp.fir", "instructions"),
         ("posix", "dsp.fir", "loads"),
     ]
@@ -67,7 +67,7 @@ def test_limits_of_linked_functions_are_read_from_the_projects_file(tmp_path: Pa
     (tmp_path / "fir.c").write_text("int fir(int x) { return x; }\n")
     file = tmp_path / "minrpc.toml"
     file.write_text('[libraries.dsp]\nsources = ["fir.c"]\n[limits]\ndsp.fir.instructions = "+2%"\n')
-    assert [one.function for one in load_limits(file)] == ["dsp.fir"]
+    assert [limit.function for limit in load_limits(file)] == ["dsp.fir"]
 
 
 def test_what_is_neither_a_size_nor_a_call() -> None:
@@ -82,7 +82,7 @@ def test_what_is_neither_a_size_nor_a_call() -> None:
 
 def test_a_platforms_own() -> None:
     found = limits(flash=10, posix={"flash": 20, "add": {"loads": "+1"}})
-    assert [(one.platform, one.function, one.what) for one in found] == [
+    assert [(item.platform, item.function, item.what) for item in found] == [
         ("", "", "flash"),
         ("posix", "", "flash"),
         ("posix", "add", "loads"),
@@ -101,7 +101,7 @@ def test_growth_is_judged_against_the_base() -> None:
 
 def test_limits_that_nothing_was_held_against_are_told() -> None:
     given = limits(flash=1, ad={"time": "1 us"}, add={"tim": "+2%", "cycles": "+2%"}, posix={"ram": 1})
-    idle = [one.key for one in idle_limits(given, [counted([1000])])]
+    idle = [idle_limit.key for idle_limit in idle_limits(given, [counted([1000])])]
     assert idle == ["limits.ad.time", "limits.add.tim", "limits.posix.ram"]
 
 
@@ -114,11 +114,11 @@ def test_the_most_itself_is_allowed() -> None:
 
 def test_growth_without_a_base_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     given = limits(flash="+2%", ram=99999, add={"cycles": "+2%", "time": "3 ms"}, mul={"cycles": "+2"})
-    one = counted([1000])
-    assert [limit.key for limit in unchecked_limits(given, [one])] == ["limits.flash", "limits.add.cycles"]
-    assert unchecked_limits(given, [one], [one]) == []
+    item = counted([1000])
+    assert [limit.key for limit in unchecked_limits(given, [item])] == ["limits.flash", "limits.add.cycles"]
+    assert unchecked_limits(given, [item], [item]) == []
     kept, project = tmp_path / "kept.json", tmp_path / "minrpc.toml"
-    kept.write_text(dump([one]))
+    kept.write_text(dump([item]))
     project.write_text('[limits]\nadd.cycles = "+2%"\n')
     assert main(["report", "--from", str(kept), "--platforms-file", str(project)]) == 0
     assert "no base to compare with: limits.add.cycles" in capsys.readouterr().err
@@ -127,8 +127,10 @@ def test_growth_without_a_base_is_told(tmp_path: Path, capsys: pytest.CaptureFix
 
 
 def test_what_is_told_names_both_and_the_key() -> None:
-    (one,) = broken_limits(limits(add={"loads": "+2%"}), [counted([1000], loads=150)], [counted([1000])])
-    assert str(one) == (
+    (broken_limit,) = broken_limits(
+        limits(add={"loads": "+2%"}), [counted([1000], loads=150)], [counted([1000])]
+    )
+    assert str(broken_limit) == (
         "add(float32[1024], float32[1024], float32[1024]) on bare_mps2_an385: loads 15, +50 % of 10; "
         "limits.add.loads allows +2%"
     )
@@ -144,7 +146,7 @@ def test_they_are_of_the_nearest_file_and_no_platforms(
     monkeypatch.chdir(tmp_path)
     assert load_limits() == ()
     (tmp_path / "minrpc.toml").write_text('[limits]\nflash = 100\nexp.instructions = "+2%"\n')
-    assert [one.key for one in load_limits()] == ["limits.flash", "limits.exp.instructions"]
+    assert [limit.key for limit in load_limits()] == ["limits.flash", "limits.exp.instructions"]
     assert merge({}, {"limits": {"flash": 1}}, "minrpc.toml", tmp_path) == {}
 
 
@@ -174,14 +176,14 @@ def test_compare_fails_and_tells_github(
     assert "+10 %25 of 200" in errors[0]
 
 
-def small(number: int, calls: int = 1000, *, count: bool = True) -> Record:
+def small(number: int, calls: int = 1000, *, count: bool = True) -> TimingRecord:
     """A call of `calls` instructions, 32 for the evaluator; 20 of the batch are in the timer's 243 cycles."""
     instructions = number * (calls + 32)
     columns = {"instructions": 20 + instructions, "loads": 7 + number * 100} if count else {}
     cycles = round(instructions * float(EXACT.cycles_per_instruction or 1) + 243)
     sample = Sample(cycles, number, columns=columns)
-    one = recorded([1])
-    return replace(one, measurement=replace(one.measurement, samples=(sample,) * 3))
+    item = recorded([1])
+    return replace(item, measurement=replace(item.measurement, samples=(sample,) * 3))
 
 
 @pytest.mark.parametrize("what", ["instructions", "loads", "cycles", "time"])
@@ -203,7 +205,7 @@ def test_verdicts_do_not_depend_on_the_number_of_calls_in_a_batch(what: str, cou
 
 def test_a_difference_of_one_is_told_where_batches_are_equal() -> None:
     (change,) = compare([small(10)], [small(10, 1001)]).changes
-    assert [one.name for one in change.counters] == ["instructions"]
+    assert [counter.name for counter in change.counters] == ["instructions"]
     assert broken_limits(limits(add={"instructions": "+0"}), [small(10, 1001)], [small(10)])
     # Counted, or from the time: the same but for what a batch has once.
     counted_, timed = (

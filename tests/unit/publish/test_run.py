@@ -14,7 +14,7 @@ from minrpc.publish.dots import dots
 from minrpc.publish.exports import action_benchmark, bencher, tvm_report
 from minrpc.publish.html_page import html_page
 from minrpc.publish.markdown_page import markdown_page
-from minrpc.publish.run import Run, run_of
+from minrpc.publish.run_record import RunRecord, run_of
 from minrpc.publish.tables import histogram, own_sizes, profile_tables, why
 from minrpc.timing.compare import compare
 from minrpc.timing.markdown import comparison_markdown
@@ -104,8 +104,8 @@ def test_a_tree_without_the_function_is_whole() -> None:
 
 def test_other_flags_are_told_first() -> None:
     compiler = "GNU C17 12.2.1"
-    one = counted([1000])
-    base = replace(one, code={"add": 30}, code_compiler=compiler, code_flags="-mthumb -O2 -DN=1")
+    item = counted([1000])
+    base = replace(item, code={"add": 30}, code_compiler=compiler, code_flags="-mthumb -O2 -DN=1")
     head = replace(base, code_flags="-mthumb -Os -DN=2")
     page = comparison_markdown(compare([base], [head]))
     told = "- **built otherwise**: add(float32[1024], float32[1024], float32[1024]) on bare_mps2_an385: "
@@ -113,14 +113,14 @@ def test_other_flags_are_told_first() -> None:
     assert "add loaded, GNU C17 12.2.1 -mthumb -Os -DN=2" in page
     for other in (base, counted([1000])):
         assert "built otherwise" not in comparison_markdown(compare([base], [other]))
-    assert run_of(Run("kept", records=[head]).to_json()).records == [head]
+    assert run_of(RunRecord("kept", records=[head]).to_json()).records == [head]
 
 
 def test_another_compiler_of_the_firmware_is_told_once() -> None:
     base = [counted([1000]), counted([90], name="mul")]
     assert base[0].firmware is not None
     newer = replace(base[0].firmware, compiler="GNU C11 14")
-    page = comparison_markdown(compare(base, [replace(one, firmware=newer) for one in base]))
+    page = comparison_markdown(compare(base, [replace(item, firmware=newer) for item in base]))
     assert page.count("- **built otherwise**: firmware of bare_mps2_an385: base `") == 1
 
 
@@ -147,8 +147,8 @@ def test_a_small_spread_is_none_of_zero() -> None:
 
 
 def test_a_run_of_nothing_is_a_page() -> None:
-    assert markdown_page(Run("Nothing")) == "### Nothing\n"
-    assert "<h1>Nothing</h1>" in html_page(Run("Nothing"), "now")
+    assert markdown_page(RunRecord("Nothing")) == "### Nothing\n"
+    assert "<h1>Nothing</h1>" in html_page(RunRecord("Nothing"), "now")
 
 
 def test_github_action_benchmark() -> None:
@@ -178,7 +178,7 @@ def test_bencher() -> None:
 
 def test_tvms_profiling_report() -> None:
     found = json.loads(
-        tvm_report(Run("two", {"host": "here"}, [counted([1000]), counted([3000], name="mul")]))
+        tvm_report(RunRecord("two", {"host": "here"}, [counted([1000]), counted([3000], name="mul")]))
     )
     assert set(found) == {"calls", "device_metrics", "configuration"}
     add, mul = found["calls"]

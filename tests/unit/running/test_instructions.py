@@ -47,7 +47,7 @@ def compiled(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Program, l
     command = [f"{prefix}gcc", *flags, "-O1", "-nostdlib", "-static", "-fno-inline", "one.c", "-o", "one"]
     subprocess.run([*command, "-Wl,-e,_start", "-lgcc"], cwd=tmp_path, check=True)
     dump = [f"{prefix}objdump", "-d", "-M", "no-aliases" if "rv" in request.param else "reg-names-std", "one"]
-    dump = [one for one in dump if not (request.param == "x86-64" and one in ("-M", "reg-names-std"))]
+    dump = [item for item in dump if not (request.param == "x86-64" and item in ("-M", "reg-names-std"))]
     shown = subprocess.run(dump, cwd=tmp_path, check=True, capture_output=True, text=True)
     rows = re.findall(r"^ +([0-9a-f]+):\t[0-9a-f ]+\t(.*)$", shown.stdout, re.MULTILINE)
     return Program("one", (tmp_path / "one").read_bytes()), [(int(at, 16), words) for at, words in rows]

@@ -55,7 +55,7 @@ def bare() -> Firmware:
 def built(name: str) -> Firmware:
     missing = lacking(PLATFORMS[name])
     if missing:
-        pytest.skip(f"{name} lacks {', '.join(one.name for one in missing)}")
+        pytest.skip(f"{name} lacks {', '.join(item.name for item in missing)}")
     return build(Target(PLATFORMS[name]))
 
 
@@ -74,7 +74,7 @@ def nothing_is_left() -> Iterator[None]:
 
 def held() -> tuple[set[str], set[str], int]:
     children = Path(f"/proc/self/task/{threading.main_thread().native_id}/children").read_text().split()
-    threads = {one.name for one in threading.enumerate() if one.name.startswith("minrpc-")}
+    threads = {item.name for item in threading.enumerate() if item.name.startswith("minrpc-")}
     return set(children), threads - {"minrpc-launcher_0"}, len(os.listdir("/proc/self/fd"))
 
 

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from minrpc.counters import Image
 from minrpc.sizes import ProgramSizes, program_sizes
-from minrpc.sizes.program import HEADERS, NO_DEBUG, NO_SYMBOL, PADDING, Symbol, component_of, cut, totals
+from minrpc.sizes.program import HEADERS, NO_DEBUG, NO_SYMBOL, PADDING, SizedSymbol, component_of, cut, totals
 
 COMPILERS = {
     "x86": ["cc", "-no-pie"],
@@ -76,7 +76,9 @@ def check_each_byte_once(sizes: ProgramSizes, elf: Path) -> None:
     assert sizes.ram == written_sections(elf)
     assert (sizes.flash, sizes.ram) == totals(elf)
     for memory in ("flash", "ram"):
-        spans = sorted((one.address, one.address + one.size) for one in sizes.pieces if one.memory == memory)
+        spans = sorted(
+            (piece.address, piece.address + piece.size) for piece in sizes.pieces if piece.memory == memory
+        )
         assert all(end <= start for (_, end), (start, _) in itertools.pairwise(spans))
         assert all(start < end for start, end in spans)
 
@@ -87,16 +89,16 @@ def test_sums_are_those_of_the_elf(link: Callable[..., Path], things: list[tuple
     elf = link(things, "-g")
     sizes = program_sizes(elf)
     check_each_byte_once(sizes, elf)
-    flash, ram = sizes.by(lambda one: one.symbol, "flash"), sizes.by(lambda one: one.symbol, "ram")
+    flash, ram = sizes.by(lambda size: size.symbol, "flash"), sizes.by(lambda size: size.symbol, "ram")
     for index, (kind, size, _) in enumerate(things):
         name = f"thing{index}"
         assert flash.get(name, 0) == (size if kind in ("constant", "data") else flash.get(name, 0))
         assert ram.get(name, 0) == (size if kind in ("data", "zeroed") else 0)
         assert (kind == "zeroed") == (name not in flash)
-    own = {one.symbol: one.file for one in sizes.pieces if one.symbol.startswith("thing")}
+    own = {piece.symbol: piece.file for piece in sizes.pieces if piece.symbol.startswith("thing")}
     assert all(file.endswith("/program.c") for file in own.values()), own
     # By component, file and section all is there, too.
-    for key in (lambda one: one.component, lambda one: one.file, lambda one: one.section):
+    for key in (lambda item: item.component, lambda item: item.file, lambda item: item.section):
         assert sum(sizes.by(key, "flash").values()) == sizes.flash
 
 
@@ -104,22 +106,26 @@ def test_without_debug_information_it_says_so(link: Callable[..., Path]) -> None
     elf = link([("data", 5, 1), ("constant", 3, 8)])
     sizes = program_sizes(elf)
     check_each_byte_once(sizes, elf)
-    assert {one.file for one in sizes.pieces} <= {NO_DEBUG, PADDING, HEADERS}
+    assert {piece.file for piece in sizes.pieces} <= {NO_DEBUG, PADDING, HEADERS}
 
 
 def test_what_aligns_is_padding(link: Callable[..., Path]) -> None:
     elf = link([("data", 1, 64), ("data", 1, 64)], "-g")
-    padding = [one for one in program_sizes(elf).pieces if one.symbol == PADDING and one.memory == "ram"]
-    assert 63 in {one.size for one in padding}
+    padding = [
+        piece for piece in program_sizes(elf).pieces if piece.symbol == PADDING and piece.memory == "ram"
+    ]
+    assert 63 in {item.size for item in padding}
 
 
 def test_a_gap_that_aligns_nothing_is_no_padding(tmp_path: Path) -> None:
     source, elf = tmp_path / "gap.s", tmp_path / "gap"
-    first, second = (f".type {one}, %object\n.size {one}, 4\n{one}: .long 1" for one in ("first", "second"))
+    first, second = (
+        f".type {name}, %object\n.size {name}, 4\n{name}: .long 1" for name in ("first", "second")
+    )
     lines = [".section .data", ".balign 8", ".skip 4", first, ".skip 4", second, ".globl main", "main:", ""]
     source.write_text("\n".join(lines))
     subprocess.run(["cc", "-nostdlib", "-static", "-Wl,-e,main", str(source), "-o", str(elf)], check=True)
-    pieces = [(one.symbol, one.size) for one in program_sizes(elf).pieces if one.memory == "ram"]
+    pieces = [(piece.symbol, piece.size) for piece in program_sizes(elf).pieces if piece.memory == "ram"]
     # Four bytes before a multiple of four align nothing: somebody has them who has no symbol.
     assert pieces == [(NO_SYMBOL, 4), ("first", 4), (NO_SYMBOL, 4), ("second", 4)]
 
@@ -134,7 +140,7 @@ def test_both_parts_of_a_split_function_are_of_its_source(version: str, tmp_path
     )
     flags = ["-O2", "-freorder-blocks-and-partition", "-fno-inline", version]
     subprocess.run(["cc", *flags, str(source), "-o", str(elf)], check=True)
-    files = {one.symbol: one.file for one in program_sizes(elf).pieces}
+    files = {piece.symbol: piece.file for piece in program_sizes(elf).pieces}
     assert files["split"] == files["split.cold"] == str(source)
 
 
@@ -145,24 +151,24 @@ def test_functions_begin_where_their_code_does(link: Callable[..., Path]) -> Non
     rows = re.findall(r": ([0-9a-f]+)\s+(\d+) FUNC .* (thing\d)$", table, re.MULTILINE)
     expected = {name: (int(value, 16) & (-2 if thumb else -1), int(size)) for value, size, name in rows}
     assert len(expected) == 2
-    found = {one.symbol: (one.address, one.size) for one in program_sizes(elf).pieces}
+    found = {piece.symbol: (piece.address, piece.size) for piece in program_sizes(elf).pieces}
     assert {name: found[name] for name in expected} == expected
 
 
 def test_zeroes_of_each_thread_take_no_room(link: Callable[..., Path]) -> None:
     elf = link([("zeroed", 8, 8), ("thread", 400, 8)], "-g")
     sizes = program_sizes(elf)
-    assert "thing1" not in sizes.by(lambda one: one.symbol, "ram")
+    assert "thing1" not in sizes.by(lambda size: size.symbol, "ram")
     assert sizes.ram == totals(elf)[1] == written_sections(elf) - 400
 
 
 symbols = st.lists(
-    st.builds(Symbol, st.integers(0, 120), st.integers(0, 40), st.sampled_from("abc")), max_size=12
+    st.builds(SizedSymbol, st.integers(0, 120), st.integers(0, 40), st.sampled_from("abc")), max_size=12
 )
 
 
 @given(st.integers(0, 60), st.integers(1, 60), symbols)
-def test_a_section_is_cut_without_a_gap(start: int, size: int, symbols: list[Symbol]) -> None:
+def test_a_section_is_cut_without_a_gap(start: int, size: int, symbols: list[SizedSymbol]) -> None:
     pieces = list(cut(start, start + size, sorted(symbols)))
     assert pieces[0][0] == start
     assert pieces[-1][1] == start + size
@@ -217,7 +223,7 @@ def test_vectors_in_flash_take_no_ram_though_their_section_is_writable(tmp_path:
     assert written_sections(tmp_path / "program") == 76 + 40 + 24
     assert (sizes.flash, sizes.ram) == totals(tmp_path / "program")
     assert sizes.ram == 40 + 24
-    assert ".init" in {one.section for one in sizes.pieces if one.memory == "flash"}
+    assert ".init" in {piece.section for piece in sizes.pieces if piece.memory == "flash"}
     regions = Image(tmp_path / "program").regions
-    assert {one.kind for one in regions if one.base < 0x20000000} == {"flash"}
-    assert {one.kind for one in regions if one.base >= 0x20000000} == {"ram"}
+    assert {region.kind for region in regions if region.base < 0x20000000} == {"flash"}
+    assert {region.kind for region in regions if region.base >= 0x20000000} == {"ram"}

@@ -36,9 +36,9 @@ def test_the_tree_adds_up() -> None:
     report = size_report(PIECES, "flash")
     root = report["symbols"]
     assert report["total_size"] == root["size"] == leaves(root) == 56
-    assert [one["name"] for one in root["children"]] == ["runtime", PADDING]
+    assert [item["name"] for item in root["children"]] == ["runtime", PADDING]
     runtime = root["children"][0]
-    assert [one["identifier"] for one in runtime["children"]] == ["runtime/a.c", "runtime/b.c"]
+    assert [item["identifier"] for item in runtime["children"]] == ["runtime/a.c", "runtime/b.c"]
     (symbol,) = runtime["children"][1]["children"]
     assert symbol == {
         "name": "g",
@@ -57,7 +57,7 @@ def test_zephyrs_own_tool_reads_it(tmp_path: Path) -> None:
         pytest.skip("ZEPHYR_BASE names no Zephyr with scripts/footprint/fpdiff.py")
     base, head = tmp_path / "base.json", tmp_path / "head.json"
     base.write_text(json.dumps(size_report(PIECES, "flash")))
-    renamed = [one._replace(symbol="h") if one.symbol == "f" else one for one in PIECES]
+    renamed = [piece._replace(symbol="h") if piece.symbol == "f" else piece for piece in PIECES]
     head.write_text(json.dumps(size_report(renamed, "flash")))
     ran = subprocess.run(
         [sys.executable, str(script), str(base), str(head)], text=True, capture_output=True, check=True
@@ -85,8 +85,10 @@ sizes = st.dictionaries(st.sampled_from("abcdef"), st.integers(0, 99))
 @given(sizes, sizes)
 def test_growth_is_all_of_the_difference(base: dict[str, int], head: dict[str, int]) -> None:
     changes = growth(base, head)
-    assert sum(one.grown for one in changes) == sum(head.values()) - sum(base.values())
-    assert [abs(one.grown) for one in changes] == sorted((abs(one.grown) for one in changes), reverse=True)
+    assert sum(change.grown for change in changes) == sum(head.values()) - sum(base.values())
+    assert [abs(change.grown) for change in changes] == sorted(
+        (abs(change.grown) for change in changes), reverse=True
+    )
 
 
 @given(st.lists(st.integers(1, 10**6), max_size=30))

@@ -50,8 +50,8 @@ def test_a_field_of_ours_can_be_changed() -> None:
 
 def test_none_takes_a_number_away() -> None:
     """A board with one UART has no console."""
-    one = merged('[platforms.one]\nextends = "qemu_x86"\nlink_uart = 0\nconsole_uart = "none"')["one"]
-    assert one == replace(PLATFORMS["qemu_x86"], name="one", link_uart=0, console_uart=None, project=".")
+    item = merged('[platforms.one]\nextends = "qemu_x86"\nlink_uart = 0\nconsole_uart = "none"')["one"]
+    assert item == replace(PLATFORMS["qemu_x86"], name="one", link_uart=0, console_uart=None, project=".")
 
 
 def test_extends_takes_over_all_but_the_name() -> None:

@@ -87,4 +87,4 @@ def test_an_option_says_how_for_all(given: str | None, linked: list[bool], proje
     text = '[libraries.a]\nsources = ["fir.c"]\n[libraries.b]\nsources = ["biquad.c"]\nlinked = false'
     platform = merge(PLATFORMS, tomllib.loads(text), "my.toml", project)["posix"]
     target = options_from({"libraries_as": given}).target(platform)
-    assert [one.linked for one in target.platform.named_libraries] == linked
+    assert [named_library.linked for named_library in target.platform.named_libraries] == linked

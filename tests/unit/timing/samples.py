@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from minrpc.timing import DeviceClock, Measurement, Overhead, Sample, Timebase
-from minrpc.timing.record import FirmwareRecord, Record
+from minrpc.timing.record import FirmwareRecord, TimingRecord
 
 EXACT = Timebase(mode="exact", source="SysTick", icount_shift=7).clock(25_000_000)
 WALL = Timebase(mode="wall", source="CLOCK_MONOTONIC").clock(1_000_000_000)
@@ -25,9 +25,9 @@ def measured(
 
 def recorded(
     cycles: Sequence[int], *, number: int = 10, clock: DeviceClock = EXACT, flash: int = 20000, code: int = 0
-) -> Record:
+) -> TimingRecord:
     """The same, kept."""
-    return Record(
+    return TimingRecord(
         platform="bare_mps2_an385",
         arguments=("float32[1024]",) * 3,
         measurement=measured(cycles, number, clock),

@@ -71,9 +71,9 @@ def test_outliers_by_the_modified_z_score(samples: list[float], resolution: floa
 @given(SAMPLES)
 def test_a_score_counts_the_pairs_that_rise_and_fall(samples: list[float]) -> None:
     pairs = list(itertools.combinations(samples, 2))
-    fall = sum(one > other for one, other in pairs)
+    fall = sum(pair > other for pair, other in pairs)
     assert falling(np.array(samples)) == fall
-    assert kendall_score(np.array(samples)) == sum(one < other for one, other in pairs) - fall
+    assert kendall_score(np.array(samples)) == sum(pair < other for pair, other in pairs) - fall
 
 
 @given(SAMPLES)
@@ -123,15 +123,15 @@ def test_mann_and_whitney(base: list[float], head: list[float]) -> None:
 
 @given(SAMPLES, SAMPLES)
 def test_the_shift_is_the_median_of_all_differences(base: list[float], head: list[float]) -> None:
-    assert shift(base, head) == statistics.median(other - one for one in base for other in head)
+    assert shift(base, head) == statistics.median(other - row for row in base for other in head)
 
 
 @pytest.mark.parametrize("step", [0.0, 0.1, 1.0, 100.0])
 @pytest.mark.parametrize(("base", "head"), [(2000, 3000), (2001, 2999), (1, 5000)])
 def test_the_shift_where_differences_are_too_many_to_be_made(base: int, head: int, step: float) -> None:
-    one, other = noise(1, base, step), noise(2, head, step)
-    expected = float(np.median(np.subtract.outer(other, one)))
-    assert shift(one, other) == pytest.approx(expected, rel=1e-9, abs=1e-9)
+    item, other = noise(1, base, step), noise(2, head, step)
+    expected = float(np.median(np.subtract.outer(other, item)))
+    assert shift(item, other) == pytest.approx(expected, rel=1e-9, abs=1e-9)
 
 
 def test_the_least_probability() -> None:

@@ -11,7 +11,7 @@ from minrpc.timing import Sample
 from minrpc.timing.compare import compare, tolerance
 from minrpc.timing.markdown import comparison_markdown, headline
 from minrpc.timing.measurement import MemoryUse
-from minrpc.timing.record import Record, content, dump, merged, parse
+from minrpc.timing.record import TimingRecord, content, dump, merged, parse
 from minrpc.timing.text import record_text
 
 from tests.unit.timing.samples import EXACT, WALL, recorded
@@ -168,7 +168,7 @@ def test_a_record_as_text() -> None:
         (recorded([1000] * 20, clock=WALL), recorded([2000] * 20, clock=WALL), "slower"),
     ],
 )
-def test_a_change_says_what_it_is_of(base: Record, head: Record, verdict: str) -> None:
+def test_a_change_says_what_it_is_of(base: TimingRecord, head: TimingRecord, verdict: str) -> None:
     (change,) = compare([base], [head]).changes
     assert (change.platform, change.call, change.verdict) == (base.platform, base.call, verdict)
     assert (change.base, change.head) == (base.measurement, head.measurement)
@@ -206,11 +206,11 @@ def test_the_largest_change_comes_first() -> None:
 
 def test_what_exact_times_may_differ_by() -> None:
     """A step of the clock in either, over 10 calls, and no share of the timer's that is the same in both."""
-    one, longer = recorded([1000] * 3).measurement, recorded([1000] * 3, number=100).measurement
-    assert tolerance(one, one) == pytest.approx(0.2)
-    assert tolerance(one, longer) == pytest.approx(0.1 + 0.01 + 24.3 - 2.43)
-    no_calls = dataclasses.replace(one, samples=(Sample(1000, 0),))
-    assert tolerance(one, no_calls) == pytest.approx(0.1 + 1 + 243 - 24.3)
+    item, longer = recorded([1000] * 3).measurement, recorded([1000] * 3, number=100).measurement
+    assert tolerance(item, item) == pytest.approx(0.2)
+    assert tolerance(item, longer) == pytest.approx(0.1 + 0.01 + 24.3 - 2.43)
+    no_calls = dataclasses.replace(item, samples=(Sample(1000, 0),))
+    assert tolerance(item, no_calls) == pytest.approx(0.1 + 1 + 243 - 24.3)
     # Under the limit it is the same, over it not.
     assert compare([recorded([1000] * 3)], [recorded([1001] * 3)]).changes[0].verdict == "same"
     assert compare([recorded([1000] * 3)], [recorded([1003] * 3)]).changes[0].verdict == "slower"
@@ -233,10 +233,10 @@ def test_symbols_are_kept_once_for_each_firmware_that_has_them() -> None:
     assert len(document["timings"]) == 4
 
 
-def beside(base: float, head: float, name: str) -> tuple[Record, Record]:
+def beside(base: float, head: float, name: str) -> tuple[TimingRecord, TimingRecord]:
     """Of ten calls each, so that a cycle is ten."""
-    one, other = recorded([round(base * 10)] * 6), recorded([round(head * 10)] * 6)
-    return dataclasses.replace(one, platform=name), dataclasses.replace(other, platform=name)
+    item, other = recorded([round(base * 10)] * 6), recorded([round(head * 10)] * 6)
+    return dataclasses.replace(item, platform=name), dataclasses.replace(other, platform=name)
 
 
 def test_small_changes_and_what_stayed_are_folded_below_the_others() -> None:

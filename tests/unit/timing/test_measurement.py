@@ -72,18 +72,18 @@ def test_what_is_no_answer_is_refused(bad: bytes) -> None:
 
 
 def test_nothing_is_subtracted_unless_asked() -> None:
-    one = measured([10_000, 10_001])
-    assert one.cycles_per_call == (1000.0, 1000.1)
-    assert one.net().cycles_per_call == pytest.approx((1000 - 24.3 - 35.2, 1000.1 - 24.3 - 35.2))
-    assert one.net().subtracted
-    assert one.net().samples == one.samples
+    item = measured([10_000, 10_001])
+    assert item.cycles_per_call == (1000.0, 1000.1)
+    assert item.net().cycles_per_call == pytest.approx((1000 - 24.3 - 35.2, 1000.1 - 24.3 - 35.2))
+    assert item.net().subtracted
+    assert item.net().samples == item.samples
 
 
 def test_instructions_follow_from_the_shift() -> None:
-    one = measured([32_000])
-    assert one.clock.cycles_per_instruction == pytest.approx(3.2)
-    assert one.instructions == pytest.approx(1000)
-    assert one.instructions_per_call == pytest.approx((1000,))
+    item = measured([32_000])
+    assert item.clock.cycles_per_instruction == pytest.approx(3.2)
+    assert item.instructions == pytest.approx(1000)
+    assert item.instructions_per_call == pytest.approx((1000,))
     assert measured([32_000], clock=WALL).instructions is None
 
 
@@ -110,8 +110,8 @@ def test_the_step_of_a_clock_is_seen() -> None:
     assert Overhead.measured(timer, [Sample(1570, 1000)]).step == 10
     assert Overhead.measured(timer, [Sample(1571, 1000)]).step == 1
     assert Overhead.measured([Sample(240, 0)] * 15, [Sample(36_000, 1000)] * 15).step == 1
-    one = measured([300] * 10, number=1, clock=WALL, overhead=Overhead(20, 1.5, step=10))
-    assert one.summary.precision == pytest.approx(10 / 300)
+    item = measured([300] * 10, number=1, clock=WALL, overhead=Overhead(20, 1.5, step=10))
+    assert item.summary.precision == pytest.approx(10 / 300)
 
 
 def test_joined_measurements_keep_their_order() -> None:
@@ -186,9 +186,9 @@ def test_the_slower_clock_says_how_fine_it_is() -> None:
     clock = replace(EXACT, coarse_hz=100)
     assert clock.resolution_s == pytest.approx(0.01)
     assert "resolution 10 ms by the device's slower clock of 100 Hz" in str(clock)
-    one = measured([2_500_000] * 8, number=10, clock=clock)
-    assert one.resolution_cycles == pytest.approx(25_000)
-    assert one.summary.precision == pytest.approx(0.1)
+    item = measured([2_500_000] * 8, number=10, clock=clock)
+    assert item.resolution_cycles == pytest.approx(25_000)
+    assert item.summary.precision == pytest.approx(0.1)
 
 
 def test_a_clock_of_an_older_file_is_read() -> None:

@@ -60,7 +60,9 @@ def test_the_interval_covers_as_often_as_it_says() -> None:
     rng = random.Random(7)
     true = math.log(2)
     intervals = [median_interval([rng.expovariate(1) for _ in range(15)]) for _ in range(2000)]
-    covered = sum(one is not None and one.low <= true <= one.high for one in intervals) / 2000
+    covered = (
+        sum(interval is not None and interval.low <= true <= interval.high for interval in intervals) / 2000
+    )
     assert covered == pytest.approx(0.9648, abs=0.015)
 
 
@@ -126,7 +128,7 @@ def test_mann_whitney_with_ties() -> None:
 def test_mann_whitney_cries_wolf_as_rarely_as_it_says() -> None:
     rng = random.Random(11)
     same = [[rng.expovariate(1) for _ in range(12)] for _ in range(1000)]
-    alarms = sum(mann_whitney(one, other) < 0.05 for one, other in zip(same[::2], same[1::2], strict=True))
+    alarms = sum(mann_whitney(item, other) < 0.05 for item, other in zip(same[::2], same[1::2], strict=True))
     assert alarms / 500 < 0.08
 
 

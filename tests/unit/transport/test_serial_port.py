@@ -60,7 +60,7 @@ def test_the_holder_is_named(port: tuple[int, str], tmp_path: Path) -> None:
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == "held\n"
-        assert any(f"(pid {holder.pid})" in one for one in processes_with_open(alias))
+        assert any(f"(pid {holder.pid})" in process for process in processes_with_open(alias))
         with pytest.raises(PortBusyError) as caught:
             SerialTransport(str(alias), 9600)
         holder.communicate("")

@@ -53,11 +53,11 @@ def test_two_boards_say_what_one_device_says(boards: list[Board]) -> None:
     space = Space({"UNROLL": ["1", "4"], "FAULT": ["0", "3", "0", "4", "5", "1"]}, [("-O1",), ("-O2",)])
     firmware = build(TARGET.changed(reset_command=RESET))
     found = {
-        one.candidate.number: one.outcome
-        for one in tune(KERNEL, space, firmware, call_timeout_s=0.5, ports=ports(boards))
+        item.candidate.number: item.outcome
+        for item in tune(KERNEL, space, firmware, call_timeout_s=0.5, ports=ports(boards))
     }
     due = {"0": "correct", "1": "compile", "3": "crash", "4": "hang", "5": "wrong"}
-    wanted = {one.number: due[dict(one.defines)["FAULT"]] for one in space}
+    wanted = {item.number: due[dict(item.defines)["FAULT"]] for item in space}
     # A board that is a process does not say that it has died: no answer comes.
     assert {number: outcome.replace("crash", "hang") for number, outcome in found.items()} == {
         number: outcome.replace("crash", "hang") for number, outcome in wanted.items()
@@ -80,7 +80,7 @@ def test_a_candidate_that_hangs_a_board_is_tried_again_on_another(
     """Nothing resets them: the board is lost, and the run goes on."""
     space = Space({"FAULT": ["4", "0", "0", "0"]})
     tried = tune(KERNEL, space, build(TARGET), call_timeout_s=0.3, ports=ports(boards))
-    assert {one.candidate.number: one.outcome for one in tried} == {
+    assert {item.candidate.number: item.outcome for item in tried} == {
         0: "hang",
         1: "correct",
         2: "correct",
@@ -99,7 +99,7 @@ def test_a_candidate_that_ends_the_last_board_has_its_verdict(boards: list[Board
 
     with pytest.raises(BoardLostError, match="does not answer any more") as caught:
         all_of_it()
-    assert {number: one.outcome for number, one in found.items()} == {0: "hang"}
+    assert {number: item.outcome for number, item in found.items()} == {0: "hang"}
     assert "does not answer any more" in found[0].reason
     assert "reset_command" in caught.value.next_step
 

@@ -9,7 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from minrpc.errors import ConfigurationError
-from minrpc.tuning.candidates import Candidate, Result, Space, best, pareto, parse_flags, parse_param, t4
+from minrpc.tuning.candidates import (
+    Candidate,
+    CandidateResult,
+    Space,
+    best,
+    pareto,
+    parse_flags,
+    parse_param,
+    t4,
+)
 from minrpc.tuning.strategies import STRATEGIES
 
 SPACES = st.builds(
@@ -25,8 +34,8 @@ SPACES = st.builds(
 def test_a_space_has_each_combination_once(space: Space) -> None:
     found = list(space)
     assert len(found) == len(space)
-    assert len({(one.defines, one.flags) for one in found}) == len(space)
-    assert [one.number for one in found] == list(range(len(space)))
+    assert len({(item.defines, item.flags) for item in found}) == len(space)
+    assert [item.number for item in found] == list(range(len(space)))
     with pytest.raises(IndexError):
         space[len(space)]
 
@@ -75,8 +84,10 @@ def test_flags() -> None:
     assert parse_flags("-O2,-O3 -funroll-loops,-O2") == [("-O2",), ("-O3", "-funroll-loops")]
 
 
-def result(number: int, cycles: float, code: int, stack: int = 0, outcome: str = "correct") -> Result:
-    return Result(Candidate(number), outcome, "", cycles, cycles / 1e6, code, stack)  # type: ignore[arg-type]
+def result(
+    number: int, cycles: float, code: int, stack: int = 0, outcome: str = "correct"
+) -> CandidateResult:
+    return CandidateResult(Candidate(number), outcome, "", cycles, cycles / 1e6, code, stack)  # type: ignore[arg-type]
 
 
 def test_the_best() -> None:
@@ -89,10 +100,10 @@ def test_the_best() -> None:
 @given(st.lists(st.tuples(st.integers(1, 5), st.integers(1, 5), st.integers(1, 5)), max_size=12))
 def test_the_front(figures: list[tuple[int, int, int]]) -> None:
     """Whoever is not in it is beaten by one that is; in it nobody beats another."""
-    results = [result(number, *one) for number, one in enumerate(figures)]
-    front = [(one.cycles, one.code_bytes, one.stack_bytes) for one in pareto(results)]
-    for one in figures:
-        assert any(all(mine <= other for mine, other in zip(kept, one, strict=True)) for kept in front)
+    results = [result(number, *figure) for number, figure in enumerate(figures)]
+    front = [(item.cycles, item.code_bytes, item.stack_bytes) for item in pareto(results)]
+    for figure in figures:
+        assert any(all(mine <= other for mine, other in zip(kept, figure, strict=True)) for kept in front)
     assert len(set(front)) == len(front)
     for kept in front:
         assert not any(
@@ -102,14 +113,14 @@ def test_the_front(figures: list[tuple[int, int, int]]) -> None:
 
 
 def test_a_result_survives_as_a_line() -> None:
-    one = Result(
+    item = CandidateResult(
         Candidate(3, (("A", "1"),), ("-O2",)), "correct", "", 1.5, 2e-6, 10, 8, {"loads": 3}, {"load": 1}
     )
-    assert Result.from_json(json.loads(json.dumps(one.to_json()))) == one
+    assert CandidateResult.from_json(json.loads(json.dumps(item.to_json()))) == item
 
 
 def test_t4() -> None:
     found = t4([result(0, 5, 10), result(1, 0, 0, outcome="hang")])["results"]
-    assert [one["invalidity"] for one in found] == ["correct", "timeout"]
+    assert [item["invalidity"] for item in found] == ["correct", "timeout"]
     assert found[0]["measurements"][0] == {"name": "time", "value": 5e-6, "unit": "seconds"}
     assert found[1]["measurements"] == []

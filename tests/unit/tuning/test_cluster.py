@@ -12,7 +12,7 @@ from minrpc.errors import ConfigurationError
 from minrpc.firmware import build
 from minrpc.pipeline.requirements import lacking
 from minrpc.targets import Target
-from minrpc.tuning import Kernel, Result, Space, tune
+from minrpc.tuning import CandidateResult, Kernel, Space, tune
 from minrpc.tuning.cluster import DaskWorkers
 
 pytestmark = pytest.mark.extra("dask")
@@ -42,8 +42,8 @@ def kernel_in(directory: Path) -> Kernel:
     return Kernel(SOURCE, "dot", (a, b, 64), module.right)
 
 
-def told(results: list[Result]) -> dict[int, tuple[object, ...]]:
-    return {one.candidate.number: (one.outcome, one.cycles, one.code_bytes) for one in results}
+def told(results: list[CandidateResult]) -> dict[int, tuple[object, ...]]:
+    return {result.candidate.number: (result.outcome, result.cycles, result.code_bytes) for result in results}
 
 
 def test_two_workers_say_what_one_device_says(tmp_path: Path) -> None:
@@ -51,7 +51,7 @@ def test_two_workers_say_what_one_device_says(tmp_path: Path) -> None:
 
     target = Target.named("bare_mps2_an385")
     if lacks := lacking(target.platform):
-        pytest.skip("; ".join(one.name for one in lacks))
+        pytest.skip("; ".join(requirement.name for requirement in lacks))
     kernel, firmware = kernel_in(tmp_path), build(target)
     here = told(list(tune(kernel, SPACE, firmware)))
     with distributed.LocalCluster(  # type: ignore[no-untyped-call]
@@ -60,7 +60,7 @@ def test_two_workers_say_what_one_device_says(tmp_path: Path) -> None:
         workers = DaskWorkers(cluster.scheduler_address, kernel, target)
         there = list(tune(kernel, SPACE, firmware, workers=workers))
     assert told(there) == here
-    assert {one.outcome for one in there} == {"correct", "link", "crash", "wrong"}
+    assert {item.outcome for item in there} == {"correct", "link", "crash", "wrong"}
 
 
 def test_nobody_at_the_address_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

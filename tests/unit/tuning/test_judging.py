@@ -20,7 +20,7 @@ from minrpc.errors import (
 )
 from minrpc.library.compiling import Compiled
 from minrpc.timing import Overhead
-from minrpc.tuning.candidates import Candidate, Result
+from minrpc.tuning.candidates import Candidate, CandidateResult
 from minrpc.tuning.compilers import Built
 from minrpc.tuning.judging import Bench, _fewest
 from minrpc.tuning.kernel import Kernel
@@ -95,12 +95,14 @@ def test_a_time_counts_when_the_clock_is_right_after_it(
     monkeypatch.setattr("minrpc.tuning.judging.open_device", open_device)
     monkeypatch.setattr("minrpc.tuning.judging._calibrate", lambda device: (next(left), CLOCK))
     monkeypatch.setattr(
-        Bench, "_measured", lambda self, device, candidate, *_: Result(candidate, "correct", cycles=5.0)
+        Bench,
+        "_measured",
+        lambda self, device, candidate, *_: CandidateResult(candidate, "correct", cycles=5.0),
     )
     bench = Bench(Kernel(Path("k.c"), "k", ()), UNUSED, UNUSED)
     results = [bench.judge(Candidate(number), BUILT) for number in range(2)]
-    assert [one.outcome for one in results] == outcomes
-    assert [one.cycles > 0 for one in results] == [one == "correct" for one in outcomes]
+    assert [result.outcome for result in results] == outcomes
+    assert [result.cycles > 0 for result in results] == [outcome == "correct" for outcome in outcomes]
     assert len(devices) == opened
     assert list(left) == []
 
@@ -110,7 +112,9 @@ def test_a_clock_of_the_hosts_may_differ_but_not_stand_still(monkeypatch: pytest
     monkeypatch.setattr("minrpc.tuning.judging.open_device", lambda *_, **__: Device())
     monkeypatch.setattr("minrpc.tuning.judging._calibrate", lambda device: (next(left), WALL))
     monkeypatch.setattr(
-        Bench, "_measured", lambda self, device, candidate, *_: Result(candidate, "correct", cycles=5.0)
+        Bench,
+        "_measured",
+        lambda self, device, candidate, *_: CandidateResult(candidate, "correct", cycles=5.0),
     )
     bench = Bench(Kernel(Path("k.c"), "k", ()), UNUSED, UNUSED)
     assert [bench.judge(Candidate(0), BUILT).outcome for _ in range(2)] == ["correct", "clock"]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from minrpc.errors import ConfigurationError
-from minrpc.tuning.candidates import Result, Space
+from minrpc.tuning.candidates import CandidateResult, Space
 from minrpc.tuning.results_file import ResultsFile
 
 SPACE = Space({"A": ["1", "2", "3"]})
@@ -17,12 +17,12 @@ IDENTITY = {"source": "1", "arguments": "2", "check": "3", "compiler": "4", "fir
 def written(path: Path, *numbers: int, platform: str = "posix") -> None:
     with ResultsFile(path, platform, SPACE, IDENTITY) as file:
         for number in numbers:
-            file.add(Result(SPACE[number], "correct", cycles=float(number)))
+            file.add(CandidateResult(SPACE[number], "correct", cycles=float(number)))
 
 
 def numbers_in(path: Path, platform: str = "posix") -> list[int]:
     with ResultsFile(path, platform, SPACE, IDENTITY) as file:
-        return [one.candidate.number for one in file.earlier]
+        return [item.candidate.number for item in file.earlier]
 
 
 def test_what_was_added_is_there(tmp_path: Path) -> None:
@@ -53,9 +53,9 @@ def test_the_last_word_on_a_candidate_counts(tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
     written(path, 0)
     with ResultsFile(path, "posix", SPACE, IDENTITY) as file:
-        file.add(Result(SPACE[0], "wrong", "returned 1, not 2"))
+        file.add(CandidateResult(SPACE[0], "wrong", "returned 1, not 2"))
     with ResultsFile(path, "posix", SPACE, IDENTITY) as file:
-        assert [one.outcome for one in file.earlier] == ["wrong"]
+        assert [item.outcome for item in file.earlier] == ["wrong"]
 
 
 @pytest.mark.parametrize("text", ["what\n", "[1]\n", '{"platform": "posix"}\n', "\xff\n"])
@@ -111,7 +111,7 @@ def test_a_full_disk_is_told() -> None:
         ResultsFile(Path("/dev/full"), "posix", SPACE, IDENTITY) as file,
         pytest.raises(ConfigurationError, match="/dev/full can't be written: No space left on device"),
     ):
-        file.add(Result(SPACE[0], "correct"))
+        file.add(CandidateResult(SPACE[0], "correct"))
 
 
 def test_a_directory_is_no_file(tmp_path: Path) -> None:
@@ -124,5 +124,5 @@ def test_two_runs_do_not_write_one_file(tmp_path: Path) -> None:
     with ResultsFile(path, "posix", SPACE, IDENTITY) as file:
         with pytest.raises(ConfigurationError, match="another run is adding to it"):
             ResultsFile(path, "posix", SPACE, IDENTITY)
-        file.add(Result(SPACE[1], "correct"))
+        file.add(CandidateResult(SPACE[1], "correct"))
     assert numbers_in(path) == [1]

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from minrpc.tuning import Kernel, Result, Space, tune
+from minrpc.tuning import CandidateResult, Kernel, Space, tune
 from minrpc.tuning.candidates import Candidate
 
 SPACE = Space({"A": ["1", "2", "3", "4"]})
@@ -24,7 +24,7 @@ class Judges:
     def __init__(self, wrong: tuple[int, ...] = ()) -> None:
         self.tried: list[tuple[int, bool | None]] = []
         self._wrong = wrong
-        self._waiting: list[Result] = []
+        self._waiting: list[CandidateResult] = []
 
     def __enter__(self) -> Judges:
         return self
@@ -36,10 +36,10 @@ class Judges:
         self.tried.append((candidate.number, check))
         wrong = check and candidate.number in self._wrong
         self._waiting.append(
-            Result(candidate, "wrong" if wrong else "correct", cycles=10.0 - candidate.number)
+            CandidateResult(candidate, "wrong" if wrong else "correct", cycles=10.0 - candidate.number)
         )
 
-    def get(self) -> Result:
+    def get(self) -> CandidateResult:
         return self._waiting.pop(0)
 
 
@@ -59,8 +59,8 @@ def test_a_budget_is_not_passed(budget: int | None, tried: int) -> None:
 
 def test_what_is_known_is_not_tried_again() -> None:
     judges = Judges()
-    known = [Result(SPACE[number], "correct", cycles=1.0) for number in (0, 2)]
-    assert [one.candidate.number for one in tune(KERNEL, SPACE, UNUSED, known=known, workers=judges)] == [
+    known = [CandidateResult(SPACE[number], "correct", cycles=1.0) for number in (0, 2)]
+    assert [item.candidate.number for item in tune(KERNEL, SPACE, UNUSED, known=known, workers=judges)] == [
         1,
         3,
     ]
@@ -70,7 +70,7 @@ def test_what_is_known_is_not_tried_again() -> None:
 def test_the_best_is_checked_until_one_is_right() -> None:
     judges = Judges(wrong=(3, 2))
     results = list(tune(replace(KERNEL, check_every=0), SPACE, UNUSED, workers=judges))
-    assert [(one.candidate.number, one.outcome) for one in results[4:]] == [
+    assert [(result.candidate.number, result.outcome) for result in results[4:]] == [
         (3, "wrong"),
         (2, "wrong"),
         (1, "correct"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 from minrpc.errors import ConfigurationError
-from minrpc.tuning.candidates import Result, Space
+from minrpc.tuning.candidates import CandidateResult, Space
 from minrpc.tuning.strategies import STRATEGIES
 
 SPACE = Space({"A": [str(n) for n in range(16)], "B": [str(n) for n in range(16)]}, [("-O2",), ("-O3",)])
@@ -18,16 +18,16 @@ def cost(number: int) -> float:
     return 100.0 + 3.0 * abs(int(named["A"]) - 3) + 2.0 * abs(int(named["B"]) - 11) + slow
 
 
-def result(number: int) -> Result:
+def result(number: int) -> CandidateResult:
     if number % 10 == 7:
-        return Result(SPACE[number], "crash", "it crashed")
-    return Result(SPACE[number], "correct", cycles=cost(number))
+        return CandidateResult(SPACE[number], "crash", "it crashed")
+    return CandidateResult(SPACE[number], "correct", cycles=cost(number))
 
 
-def tried(name: str, count: int, seed: int = 1, known: list[Result] | None = None) -> list[int]:
+def tried(name: str, count: int, seed: int = 1, known: list[CandidateResult] | None = None) -> list[int]:
     strategy = STRATEGIES[name](SPACE, seed)
-    for one in known or []:
-        strategy.tell(one)
+    for item in known or []:
+        strategy.tell(item)
     asked = []
     for _ in range(count):
         number = strategy.ask()
@@ -38,7 +38,7 @@ def tried(name: str, count: int, seed: int = 1, known: list[Result] | None = Non
 
 
 def best_of(numbers: list[int]) -> float:
-    return min(one.cycles for one in map(result, numbers) if one.valid)
+    return min(number.cycles for number in map(result, numbers) if number.valid)
 
 
 @pytest.mark.extra("tune")
@@ -48,7 +48,7 @@ def test_tpe_proposes_nothing_twice_and_all_in_the_end() -> None:
     asked = []
     while (number := strategy.ask()) is not None:
         asked.append(number)
-        strategy.tell(Result(small[number], "correct", cycles=1.0))
+        strategy.tell(CandidateResult(small[number], "correct", cycles=1.0))
     assert sorted(asked) == list(range(len(small)))
 
 
@@ -69,10 +69,10 @@ def test_tpe_finds_better_than_chance() -> None:
 def test_tpe_learns_from_what_is_known_and_does_not_try_it_again() -> None:
     known = [result(number) for number in tried("random", 60, seed=2)]
     asked = tried("tpe", 30, seed=4, known=known)
-    assert not set(asked) & {one.candidate.number for one in known}
+    assert not set(asked) & {item.candidate.number for item in known}
     assert asked != tried("tpe", 30, seed=4)
-    assert best_of([*asked, *(one.candidate.number for one in known)]) < best_of(
-        [one.candidate.number for one in known]
+    assert best_of([*asked, *(item.candidate.number for item in known)]) < best_of(
+        [item.candidate.number for item in known]
     )
 
 

@@ -52,6 +52,6 @@ def test_a_device_is_replaced_when_the_target_is_another() -> None:
     assert judged(second, "posix", 1) == ("posix", second, 1, None)
     assert len(opened) == 1
     assert judged(second, "bare_rv32", 2) == ("bare_rv32", second, 2, None)
-    assert [one.closed for one in opened] == [1, 0]
+    assert [item.closed for item in opened] == [1, 0]
     cluster.end_devices()
-    assert [one.closed for one in opened] == [1, 1]
+    assert [item.closed for item in opened] == [1, 1]

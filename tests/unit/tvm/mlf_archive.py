@@ -102,9 +102,11 @@ def params(arrays: dict[str, npt.NDArray[Any]]) -> bytes:
     for name in arrays:
         data += struct.pack("<Q", len(name)) + name.encode()
     data += struct.pack("<Q", len(arrays))
-    for one in arrays.values():
-        data += struct.pack("<QQiiiBBH", 0xDD5E40F096B4A13F, 0, 1, 0, one.ndim, 2, 32, 1)
-        data += struct.pack(f"<{one.ndim}q", *one.shape) + struct.pack("<Q", one.nbytes) + one.tobytes()
+    for array in arrays.values():
+        data += struct.pack("<QQiiiBBH", 0xDD5E40F096B4A13F, 0, 1, 0, array.ndim, 2, 32, 1)
+        data += (
+            struct.pack(f"<{array.ndim}q", *array.shape) + struct.pack("<Q", array.nbytes) + array.tobytes()
+        )
     return data
 
 
@@ -113,7 +115,7 @@ def graph() -> dict[str, Any]:
 
     def call(name: str, function: str, *inputs: int) -> dict[str, Any]:
         counts = {"num_outputs": "1", "num_inputs": str(len(inputs)), "flatten_data": "0"}
-        given = [[one, 0, 0] for one in inputs]
+        given = [[tensor, 0, 0] for tensor in inputs]
         return {"op": "tvm_op", "name": name, "attrs": {"func_name": function, **counts}, "inputs": given}
 
     nodes: list[dict[str, Any]] = [
@@ -180,7 +182,12 @@ def write_split(path: Path) -> Path:
     def call(name: str, *inputs: tuple[int, int], outputs: int = 1) -> dict[str, Any]:
         counts = {"num_outputs": str(outputs), "num_inputs": str(len(inputs)), "flatten_data": "0"}
         attributes = {"func_name": f"tvmgen_default_{name}", **counts}
-        return {"op": "tvm_op", "name": name, "attrs": attributes, "inputs": [[*one, 0] for one in inputs]}
+        return {
+            "op": "tvm_op",
+            "name": name,
+            "attrs": attributes,
+            "inputs": [[*tensor, 0] for tensor in inputs],
+        }
 
     nodes: list[dict[str, Any]] = [
         {"op": "null", "name": "x", "inputs": []},
@@ -226,12 +233,12 @@ def write_aot(
     """
     arrays = {"w1": network.w1, "b1": network.b1, "w2": network.w2, "b2": network.b2}
     constants = "".join(
-        f"static const float {name}[] = {{{', '.join(map(str, one.ravel().tolist()))}}};\n"
-        for name, one in arrays.items()
+        f"static const float {name}[] = {{{', '.join(map(str, array.ravel().tolist()))}}};\n"
+        for name, array in arrays.items()
     )
 
     def call(function: str, *names: str) -> str:
-        values = ", ".join(f"{{.v_handle = &{one}}}" for one in names)
+        values = ", ".join(f"{{.v_handle = &{name}}}" for name in names)
         called = f"{function}(v, t, 4, NULL, NULL, NULL)"
         return (
             f"{{ TVMValue v[4] = {{{values}}}; int32_t t[4] = {{7, 7, 7, 7}}; if ({called}) return -1; }}\n"

@@ -24,8 +24,8 @@ def write_kinds(path: Path) -> Path:
     ]
     x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT16, [1, 16]) for name in "xy")
     flags = helper.make_tensor_value_info("flags", TensorProto.BOOL, [1, 16])
-    one = numpy_helper.from_array(np.ones(1, np.float16), "one")
-    graph = helper.make_graph(nodes, "kinds", [x], [y, flags], [one])
+    item = numpy_helper.from_array(np.ones(1, np.float16), "one")
+    graph = helper.make_graph(nodes, "kinds", [x], [y, flags], [item])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     onnx.checker.check_model(model)
     onnx.save(model, str(path))
@@ -43,7 +43,7 @@ def write_onnx(path: Path) -> Path:
         "matrix": rng.standard_normal((1024, 5)),
         "offset": rng.standard_normal(5),
     }
-    constants = [numpy_helper.from_array(one.astype(np.float32), name) for name, one in weights.items()]
+    constants = [numpy_helper.from_array(weight.astype(np.float32), name) for name, weight in weights.items()]
     nodes = [
         helper.make_node("Conv", ["x", "kernel", "bias"], ["filtered"], pads=[1, 1, 1, 1]),
         helper.make_node("Relu", ["filtered"], ["positive"]),
@@ -88,7 +88,7 @@ def write_nodes(
                 operator, names, ["y" if last else f"between{number}"], **(attributes if last else {})
             )
         )
-    weights = [numpy_helper.from_array(np.asarray(one), name) for name, one in given.items()]
+    weights = [numpy_helper.from_array(np.asarray(value), name) for name, value in given.items()]
     y = helper.make_tensor_value_info("y", TensorProto.UNDEFINED, None)
     graph = helper.make_graph(nodes, "net", list(inputs.values()), [y], weights)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)

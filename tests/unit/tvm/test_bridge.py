@@ -59,9 +59,9 @@ class Client:
     def freed(self) -> list[Sequence[object]]:
         return [
             (args[0].value, args[1])
-            for one in self.bench.model.requests
-            if isinstance(one, Syscall) and one.code is RpcCode.FREE_HANDLE
-            for args in [one.args]
+            for request in self.bench.model.requests
+            if isinstance(request, Syscall) and request.code is RpcCode.FREE_HANDLE
+            for args in [request.args]
             if isinstance(args[0], Handle)
         ]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from minrpc.tvm.code.compared import Difference, difference
+from minrpc.tvm.code.compared import OutputDifference, difference
 
 NAN, INF = float("nan"), float("inf")
 
@@ -15,21 +15,21 @@ NAN, INF = float("nan"), float("inf")
 @pytest.mark.parametrize(
     ("given", "expected", "found"),
     [
-        ([1.0, 2.0], [1.0, 2.0], Difference(0.0, 0)),
-        ([1.0, 5.0], [1.0, 4.0], Difference(0.25, 0)),
-        ([0.5], [0.0], Difference(0.5, 0)),
-        ([], [], Difference(0.0, 0)),
-        ([NAN, 2.0], [NAN, 2.0], Difference(0.0, 1)),
-        ([NAN, INF, -INF, 3.0], [NAN, INF, -INF, 4.0], Difference(0.25, 3)),
-        ([NAN, NAN], [NAN, NAN], Difference(0.0, 2)),
-        ([NAN, 2.0, 1.0], [2.0, NAN, 1.0], Difference(None, 2)),
-        ([INF], [-INF], Difference(None, 1)),
-        ([INF], [NAN], Difference(None, 1)),
-        ([INF], [1.0], Difference(None, 1)),
-        ([1.0], [INF], Difference(None, 1)),
+        ([1.0, 2.0], [1.0, 2.0], OutputDifference(0.0, 0)),
+        ([1.0, 5.0], [1.0, 4.0], OutputDifference(0.25, 0)),
+        ([0.5], [0.0], OutputDifference(0.5, 0)),
+        ([], [], OutputDifference(0.0, 0)),
+        ([NAN, 2.0], [NAN, 2.0], OutputDifference(0.0, 1)),
+        ([NAN, INF, -INF, 3.0], [NAN, INF, -INF, 4.0], OutputDifference(0.25, 3)),
+        ([NAN, NAN], [NAN, NAN], OutputDifference(0.0, 2)),
+        ([NAN, 2.0, 1.0], [2.0, NAN, 1.0], OutputDifference(None, 2)),
+        ([INF], [-INF], OutputDifference(None, 1)),
+        ([INF], [NAN], OutputDifference(None, 1)),
+        ([INF], [1.0], OutputDifference(None, 1)),
+        ([1.0], [INF], OutputDifference(None, 1)),
     ],
 )
-def test_floats(given: list[float], expected: list[float], found: Difference) -> None:
+def test_floats(given: list[float], expected: list[float], found: OutputDifference) -> None:
     for dtype in (np.float16, np.float32, np.float64):
         assert difference(np.array(given, dtype), np.array(expected, dtype))[:2] == found[:2]
 
@@ -63,12 +63,12 @@ def test_what_rounding_may_do(dtype: Any, error: float, right: bool) -> None:  #
 def test_integers(dtype: Any, given: list[int], expected: list[int], error: float) -> None:  # noqa: ANN401
     """Each must be as it should."""
     found = difference(np.array(given, dtype), np.array(expected, dtype))
-    assert found == Difference(error, 0, 0.0)
+    assert found == OutputDifference(error, 0, 0.0)
     assert found.right is (error == 0)
 
 
 def test_it_says_so() -> None:
-    assert str(Difference(1e-6, 0)) == "right, largest error 1e-06 of the largest value"
-    assert str(Difference(0.0, 9)).endswith("; nan or infinity: 9, as TVM's")
-    assert str(Difference(0.1, 0)).startswith("WRONG, largest error 0.1 of")
-    assert str(Difference(None, 3)) == "WRONG, nan or infinity: 3 are at other places than TVM's"
+    assert str(OutputDifference(1e-6, 0)) == "right, largest error 1e-06 of the largest value"
+    assert str(OutputDifference(0.0, 9)).endswith("; nan or infinity: 9, as TVM's")
+    assert str(OutputDifference(0.1, 0)).startswith("WRONG, largest error 0.1 of")
+    assert str(OutputDifference(None, 3)) == "WRONG, nan or infinity: 3 are at other places than TVM's"

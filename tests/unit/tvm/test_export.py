@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from minrpc.tvm.code import export
 from minrpc.tvm.code.c_names import field_names, renamed
-from minrpc.tvm.code.plan import Operator, Plan, Tensor, aligned
+from minrpc.tvm.code.plan import ModelPlan, Operator, Tensor, aligned
 from minrpc.wire.dtypes import DataType
 
 FLOAT = DataType(2, 32)
@@ -46,13 +46,13 @@ TVM_DLL int32_t __tvm_ffi_{prefix}add(void* self_handle, void* args, int32_t num
 """
 
 
-def make_plan(name: str, workspace: int = 16) -> Plan:
+def make_plan(name: str, workspace: int = 16) -> ModelPlan:
     """output0 = 2 * x + weight"""
     x = Tensor(FLOAT, (4,), "input", 0)
     between = Tensor(FLOAT, (4,), "storage", 1)
     weight = Tensor(FLOAT, (4,), "constant", 0)
     output = Tensor(FLOAT, (4,), "output", 0)
-    return Plan(
+    return ModelPlan(
         name,
         (("x", x),),
         (("output0", output),),
@@ -66,7 +66,7 @@ def make_plan(name: str, workspace: int = 16) -> Plan:
     )
 
 
-def compiled(directory: Path, *plans: Plan, defines: str = "") -> ctypes.CDLL:
+def compiled(directory: Path, *plans: ModelPlan, defines: str = "") -> ctypes.CDLL:
     for plan in plans:
         export.write(plan, directory)
     command = f"gcc -std=c11 -shared -fPIC -Wall -Wextra -Werror {defines} -Iinclude -o net.so"
@@ -220,17 +220,17 @@ AWKWARD = [
 ]  # fmt: skip
 
 
-def awkward_plan() -> Plan:
+def awkward_plan() -> ModelPlan:
     """output0 = 2 * the first of many inputs with names that C or this library has; functions too."""
     plan = make_plan("net")
     fields = field_names(AWKWARD)
-    inputs = tuple((one, Tensor(FLOAT, (4 + at,), "input", at)) for at, one in enumerate(fields))
+    inputs = tuple((field, Tensor(FLOAT, (4 + at,), "input", at)) for at, field in enumerate(fields))
     functions = ("run", "operator")
     source = plan.source.replace("net_double", functions[0]).replace("net_add", functions[1])
     tensors = [(inputs[0][1], *plan.operators[0].tensors[1:]), plan.operators[1].tensors]
     replaced = [
-        replace(one, function=function, tensors=taken)
-        for one, function, taken in zip(plan.operators, functions, tensors, strict=True)
+        replace(operator, function=function, tensors=taken)
+        for operator, function, taken in zip(plan.operators, functions, tensors, strict=True)
     ]
     # Both functions of loops also read x's four elements, which the first input has.
     called = renamed("inputs", fields, AWKWARD)
@@ -246,7 +246,7 @@ def test_names_that_c_or_the_library_have(tmp_path: Path) -> None:
     assert list(out) == [3, 6, 9, 12]
     header = export.header(plan)
     told = re.findall(r"#define \w+_SIZE (\d+) /\* (\w+\.\w+) \*/", header)
-    assert told == [(str(one.nbytes), f"inputs.{name}") for name, one in plan.inputs] + [
+    assert told == [(str(item.nbytes), f"inputs.{name}") for name, item in plan.inputs] + [
         ("16", "outputs.output0")
     ]
     macros = re.findall(r"#define (\w+) ", header)
@@ -264,13 +264,13 @@ def test_a_header_for_any_program(compiler: str, tmp_path: Path) -> None:
     plan = awkward_plan()
     export.write(plan, tmp_path)
     cxx = compiler.startswith("g++")
-    names = [one for one in HEADERS.split() if not (cxx and one == "complex")]
+    names = [word for word in HEADERS.split() if not (cxx and word == "complex")]
     uses = "".join(
         f"\tinputs.{name} = (const void *)1;\n\tsize += sizeof(char[{tensor.nbytes}]);\n"
         for name, tensor in plan.inputs
     )
     (tmp_path / f"main.{'cpp' if cxx else 'c'}").write_text(
-        "".join(f"#include <{one}.h>\n" for one in names)
+        "".join(f"#include <{name}.h>\n" for name in names)
         + '#include "tvmgen_net.h"\n\nint main(void)\n{\n\tstruct tvmgen_net_inputs inputs;\n'
         + f"\tunsigned long size = 0;\n\n{uses}\treturn inputs.{plan.inputs[0][0]} == 0 && size;\n}}\n"
     )
@@ -300,7 +300,7 @@ def test_weights_that_compile_quickly_are_the_same(dtype: str, tmp_path: Path) -
         command = f"gcc -std=c11 -shared -fPIC -Wall -Wextra {strict} -Werror -o {quick}.so weights.c"
         subprocess.run(command.split(), cwd=tmp_path, check=True)
         library = ctypes.CDLL(str(tmp_path / f"{quick}.so"))
-        for number, one in enumerate(constants):
-            held = (ctypes.c_uint8 * one.nbytes).in_dll(library, f"tvmgen_net_weight{number}")
-            assert bytes(held) == one.astype(one.dtype.newbyteorder("<")).tobytes()
+        for number, constant in enumerate(constants):
+            held = (ctypes.c_uint8 * constant.nbytes).in_dll(library, f"tvmgen_net_weight{number}")
+            assert bytes(held) == constant.astype(constant.dtype.newbyteorder("<")).tobytes()
             assert ctypes.addressof(held) % 16 == 0

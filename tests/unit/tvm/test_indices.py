@@ -28,7 +28,7 @@ TABLE: Tensor = ("t", "float32", [6, 4])
         ([("Gather", [TABLE, ("i", "int64", [3])]), ("Mul", [("f", "float32", [4])])], {}, {1: 6}),
         ([("Add", [("a", "int64", [3]), ("b", "int64", [3])])], {}, {}),
     ],
-    ids=lambda one: one[0][0] if isinstance(one, list) else None,
+    ids=lambda name: name[0][0] if isinstance(name, list) else None,
 )
 def test_bounds(operators: Any, attributes: Any, bounds: dict[int, int], tmp_path: Path) -> None:  # noqa: ANN401
     from minrpc.tvm.code.indices import index_bounds

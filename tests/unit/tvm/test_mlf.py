@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from minrpc.errors import ModelError
 from minrpc.tvm.code.mlf import read_mlf, read_params
-from minrpc.tvm.code.plan import Plan
+from minrpc.tvm.code.plan import ModelPlan
 
 from tests.unit.tvm import mlf_archive, waveforms
 from tests.unit.tvm.test_export import compiled
@@ -22,7 +22,7 @@ from tests.unit.tvm.test_export import compiled
 NETWORK = waveforms.trained(50)
 
 
-def check(plan: Plan, directory: Path, name: str = "net") -> None:
+def check(plan: ModelPlan, directory: Path, name: str = "net") -> None:
     library = compiled(directory, plan)
     signals, _ = waveforms.waveforms(1, 9)
     scores = np.zeros((1, waveforms.CLASSES), np.float32)
@@ -35,10 +35,15 @@ def check(plan: Plan, directory: Path, name: str = "net") -> None:
 def test_a_graph(version: int, tmp_path: Path) -> None:
     plan = read_mlf(mlf_archive.write_graph(tmp_path / "net.tar", NETWORK, version), "net")
     assert [(name, tensor.shape) for name, tensor in plan.inputs] == [("x", (1, 1, waveforms.SAMPLES))]
-    assert [one.function for one in plan.operators] == [mlf_archive.FIRST, mlf_archive.SECOND]
-    assert [one.workspace for one in plan.operators] == [4 * waveforms.HIDDEN, 4 * waveforms.CLASSES]
+    assert [operator.function for operator in plan.operators] == [mlf_archive.FIRST, mlf_archive.SECOND]
+    assert [operator.workspace for operator in plan.operators] == [
+        4 * waveforms.HIDDEN,
+        4 * waveforms.CLASSES,
+    ]
     assert plan.storages == (4 * waveforms.HIDDEN,)
-    assert plan.constant_bytes == sum(one.nbytes for one in (NETWORK.w1, NETWORK.b1, NETWORK.w2, NETWORK.b2))
+    assert plan.constant_bytes == sum(
+        item.nbytes for item in (NETWORK.w1, NETWORK.b1, NETWORK.w2, NETWORK.b2)
+    )
     check(plan, tmp_path)
 
 
@@ -47,12 +52,12 @@ def test_nodes_with_two_outputs_and_storages_that_tensors_share(tmp_path: Path) 
     plan = read_mlf(mlf_archive.write_split(tmp_path / "net.tar"), "net")
     assert plan.storages == (64, 16)
     split, join, _ = plan.operators
-    assert [(one.place, one.index, one.shape) for one in split.tensors] == [
+    assert [(tensor.place, tensor.index, tensor.shape) for tensor in split.tensors] == [
         ("input", 0, (4,)),
         ("storage", 0, (16,)),
         ("storage", 1, (4,)),
     ]
-    assert [(one.place, one.index, one.shape) for one in join.tensors] == [
+    assert [(tensor.place, tensor.index, tensor.shape) for tensor in join.tensors] == [
         ("storage", 1, (2, 2)),
         ("storage", 0, (16,)),
         ("storage", 0, (4,)),

@@ -70,7 +70,7 @@ def test_weights_that_are_in_the_image_are_no_advice() -> None:
 
 
 def measured(*cycles: int) -> Measurement:
-    samples = tuple(Sample(one, 1) for one in cycles)
+    samples = tuple(Sample(cycle, 1) for cycle in cycles)
     return Measurement(
         name="f", clock=DeviceClock(cycles_hz=1_000_000), samples=samples, overhead=Overhead(0, 0)
     )

@@ -30,7 +30,7 @@ def check(path: Path, network: waveforms.Network) -> None:
     (scores,) = model.on_host({name: signals}).values()
     np.testing.assert_allclose(scores, network.scores(signals), rtol=1e-4, atol=1e-5)
     assert model.plan.constant_bytes == sum(
-        one.nbytes for one in (network.w1, network.b1, network.w2, network.b2)
+        item.nbytes for item in (network.w1, network.b1, network.w2, network.b2)
     )
 
 

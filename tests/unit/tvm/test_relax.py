@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pytest
 from minrpc.errors import ModelError
 from minrpc.tvm.code import relax as models
-from minrpc.tvm.code.plan import Plan
+from minrpc.tvm.code.plan import ModelPlan
 
 from tests.unit.tvm.test_export import compiled
 
@@ -36,8 +36,10 @@ def network(rng: np.random.Generator) -> Any:  # noqa: ANN401
 
     module, params = Net().export_tvm({"forward": {"x": nn.spec.Tensor((1, 1, 8, 8), "float32")}})
     weights = {
-        name: tvm.runtime.tensor(rng.standard_normal([int(extent) for extent in one.shape]).astype("float32"))
-        for name, one in params
+        name: tvm.runtime.tensor(
+            rng.standard_normal([int(extent) for extent in param.shape]).astype("float32")
+        )
+        for name, param in params
     }
     return tvm.relax.transform.BindParams("forward", weights)(module)
 
@@ -50,7 +52,7 @@ def on_host(module: Any, x: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
     return result
 
 
-def as_c(plan: Plan, directory: Path, x: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+def as_c(plan: ModelPlan, directory: Path, x: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
     library = compiled(directory, plan)
     ((_, output),) = plan.outputs
     out = np.zeros(output.shape, np.float32)
@@ -90,7 +92,7 @@ def test_outputs_between_other_tensors(tmp_path: Path) -> None:
     given = rng.standard_normal((1, 8)).astype(np.float32)
     out = [np.zeros((1, 8), np.float32) for _ in plan.outputs]
     library = compiled(tmp_path, plan)
-    outputs = (ctypes.c_void_p * 2)(*(one.ctypes.data for one in out))
+    outputs = (ctypes.c_void_p * 2)(*(item.ctypes.data for item in out))
     assert library.tvmgen_net_run((ctypes.c_void_p * 1)(given.ctypes.data), outputs) == 0
     np.testing.assert_allclose(out[0], given @ w1, rtol=1e-4, atol=1e-4)
     np.testing.assert_allclose(out[1], given @ w1 @ w2 @ w3 @ w1, rtol=1e-4, atol=1e-3)

@@ -21,9 +21,9 @@ def write_tflite(path: Path, network: Network) -> Path:
 
     builder = flatbuffers.Builder(1 << 14)
     arrays = [network.w1.T, network.b1, network.w2.T, network.b2]
-    data = [b"", *(np.ascontiguousarray(one).tobytes() for one in arrays)]
-    buffers = _vector(builder, "Model", "Buffers", [_buffer(builder, one) for one in data])
-    shapes = [(1, SAMPLES), (1, HIDDEN), (1, CLASSES), *(one.shape for one in arrays)]
+    data = [b"", *(np.ascontiguousarray(array).tobytes() for array in arrays)]
+    buffers = _vector(builder, "Model", "Buffers", [_buffer(builder, piece) for piece in data])
+    shapes = [(1, SAMPLES), (1, HIDDEN), (1, CLASSES), *(array.shape for array in arrays)]
     made = [_tensor(builder, f"t{number}", shape, max(0, number - 2)) for number, shape in enumerate(shapes)]
     tensors = _vector(builder, "SubGraph", "Tensors", made)
     calls = [_layer(builder, (0, 3, 4), 1, _RELU), _layer(builder, (1, 5, 6), 2, 0)]

@@ -36,7 +36,7 @@ class Network:
 
     def scores(self, x: Floats) -> npt.NDArray[np.float64]:
         """In double precision."""
-        w1, b1, w2, b2 = (one.astype(np.float64) for one in (self.w1, self.b1, self.w2, self.b2))
+        w1, b1, w2, b2 = (item.astype(np.float64) for item in (self.w1, self.b1, self.w2, self.b2))
         return np.maximum(x.astype(np.float64) @ w1 + b1, 0) @ w2 + b2
 
 
@@ -46,7 +46,7 @@ def trained(steps: int = 400, seed: int = 1) -> Network:
     x, kinds = waveforms(2000, seed)
     w = [rng.normal(0, 0.2, (SAMPLES, HIDDEN)), np.zeros(HIDDEN), rng.normal(0, 0.2, (HIDDEN, CLASSES))]
     w.append(np.zeros(CLASSES))
-    moments = [np.zeros_like(one) for one in w]
+    moments = [np.zeros_like(item) for item in w]
     for _ in range(steps):
         hidden = np.maximum(x @ w[0] + w[1], 0)
         scores = hidden @ w[2] + w[3]
@@ -56,11 +56,11 @@ def trained(steps: int = 400, seed: int = 1) -> Network:
         error /= len(x)
         back = (error @ w[2].T) * (hidden > 0)
         slopes = [x.T @ back, back.sum(0), hidden.T @ error, error.sum(0)]
-        for one, moment, slope in zip(w, moments, slopes, strict=True):
+        for item, moment, slope in zip(w, moments, slopes, strict=True):
             moment *= 0.9
             moment -= 0.5 * slope
-            one += moment
-    return Network(*(one.astype(np.float32) for one in w))
+            item += moment
+    return Network(*(item.astype(np.float32) for item in w))
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class Int8Network:
 
 def quantized(network: Network) -> Int8Network:
     """Inputs are 127ths; each layer has a scale of its own; the shift is what hidden values need."""
-    s1, s2 = (127 / np.abs(one).max() for one in (network.w1, network.w2))
+    s1, s2 = (127 / np.abs(item).max() for item in (network.w1, network.w2))
     w1, b1 = np.round(network.w1 * s1).astype(np.int8), np.round(network.b1 * 127 * s1).astype(np.int32)
     largest = (as_int8(waveforms(1000, 3)[0]).astype(np.int32) @ w1.astype(np.int32) + b1).max()
     shift = int(np.ceil(np.log2(largest / 127)))

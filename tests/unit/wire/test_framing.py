@@ -80,9 +80,9 @@ def test_a_whole_frame_is_the_same_by_either_way(parts: list[bytes], cuts: list[
     """At the cuts between the parts, too, where whole frames begin and end."""
     wire = b"".join(parts)
     ends = list(accumulate(len(part) for part in parts))
-    one, other = Deframer(max_payload=250), Deframer(max_payload=250)
-    assert feed_whole(one, wire, cuts + ends) == feed(other, wire, cuts + ends)
-    assert one.counters == other.counters
+    item, other = Deframer(max_payload=250), Deframer(max_payload=250)
+    assert feed_whole(item, wire, cuts + ends) == feed(other, wire, cuts + ends)
+    assert item.counters == other.counters
 
 
 def test_only_a_whole_plain_frame_is_taken_whole() -> None:

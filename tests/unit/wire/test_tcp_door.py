@@ -65,7 +65,7 @@ def test_the_first_name_tells(name: str) -> None:
 
 @pytest.mark.parametrize(("row", "packing"), [("init_server_0.8.0", None), ("init_server_0.7.0", V0_7)])
 def test_the_start_tells_only_of_the_oldest(row: str, packing: Packing | None) -> None:
-    (fields,) = (one.fields for one in rows("request") if one.name == row)
+    (fields,) = (item.fields for item in rows("request") if item.name == row)
     assert recognize(to_bytes(fields[-1]))[1] is packing
 
 

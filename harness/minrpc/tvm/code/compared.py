@@ -12,7 +12,7 @@ TOLERANCE: Final = 1e-5
 """Float results differ in the order of additions and in the math library; float16's by two steps."""
 
 
-class Difference(NamedTuple):
+class OutputDifference(NamedTuple):
     """Of two arrays of one shape.
 
     error: the largest difference in parts of the largest value, 0 for integers that are equal; of what is
@@ -38,19 +38,19 @@ class Difference(NamedTuple):
         return shown + (f"; nan or infinity: {self.special:,}, as TVM's" if self.special else "")
 
 
-def difference(given: npt.NDArray[Any], expected: npt.NDArray[Any]) -> Difference:
+def difference(given: npt.NDArray[Any], expected: npt.NDArray[Any]) -> OutputDifference:
     """Of what came from what should have come."""
     if given.dtype.kind in "iub":  # float64 has no room for large integers: Python's own, where they differ.
         wrong = given != expected
-        steps = [abs(int(one) - int(due)) for one, due in zip(given[wrong], expected[wrong], strict=True)]
-        largest = max((abs(int(one)) for one in expected.flat), default=0) if steps else 0
-        return Difference(max(steps, default=0) / (largest or 1), 0, 0.0)
-    one, due = given.astype(np.float64), expected.astype(np.float64)
+        steps = [abs(int(value) - int(due)) for value, due in zip(given[wrong], expected[wrong], strict=True)]
+        largest = max((abs(int(value)) for value in expected.flat), default=0) if steps else 0
+        return OutputDifference(max(steps, default=0) / (largest or 1), 0, 0.0)
+    item, due = given.astype(np.float64), expected.astype(np.float64)
     finite = np.isfinite(due)
-    same = np.where(finite, np.isfinite(one), (one == due) | (np.isnan(one) & np.isnan(due)))
+    same = np.where(finite, np.isfinite(item), (item == due) | (np.isnan(item) & np.isnan(due)))
     if not same.all():
-        return Difference(None, int(np.count_nonzero(~same)))
-    error = np.max(np.abs(one[finite] - due[finite]), initial=0.0)
+        return OutputDifference(None, int(np.count_nonzero(~same)))
+    error = np.max(np.abs(item[finite] - due[finite]), initial=0.0)
     scale = np.max(np.abs(due[finite]), initial=0.0)
     tolerance = max(TOLERANCE, 2 * float(np.finfo(given.dtype).eps))
-    return Difference(float(error / (scale or 1.0)), int(np.count_nonzero(~finite)), tolerance)
+    return OutputDifference(float(error / (scale or 1.0)), int(np.count_nonzero(~finite)), tolerance)

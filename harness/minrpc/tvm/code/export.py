@@ -21,7 +21,7 @@ from typing import Final
 import numpy as np
 
 from minrpc.tvm.code.c_names import different
-from minrpc.tvm.code.plan import ALIGNMENT, HALF, Plan, Tensor
+from minrpc.tvm.code.plan import ALIGNMENT, HALF, ModelPlan, Tensor
 
 SUPPORT: Final = Path(__file__).with_name("c")
 """Headers that generated code includes."""
@@ -43,7 +43,7 @@ _QUIET_TEXTS: Final = """#pragma GCC diagnostic ignored "-Woverlength-strings"
 """
 
 
-def sources(plan: Plan, *, quick: bool = False) -> dict[str, str]:
+def sources(plan: ModelPlan, *, quick: bool = False) -> dict[str, str]:
     """The library's own files by path: a header and C files; `SUPPORT` holds the headers beside them.
 
     src/ is the library, rpc/ what makes it a function of a firmware of this project. quick: see `weights`.
@@ -62,7 +62,7 @@ def sources(plan: Plan, *, quick: bool = False) -> dict[str, str]:
     }
 
 
-def write(plan: Plan, directory: Path, *, quick: bool = False) -> list[Path]:
+def write(plan: ModelPlan, directory: Path, *, quick: bool = False) -> list[Path]:
     """Write the library into `directory`; the files. quick: see `weights`. Raises OSError."""
     texts = sources(plan, quick=quick)
     # Beside the C files, which name them in quotes: nothing of this is in the way of a program's own headers.
@@ -75,7 +75,7 @@ def write(plan: Plan, directory: Path, *, quick: bool = False) -> list[Path]:
     return [directory / name for name in texts]
 
 
-def header(plan: Plan) -> str:
+def header(plan: ModelPlan) -> str:
     """Sizes, structs and functions."""
     name = plan.name
     upper = name.upper()
@@ -137,7 +137,7 @@ int32_t tvmgen_{name}_operator(const struct tvmgen_{name}_inputs *inputs,
 """
 
 
-def _size_macros(plan: Plan) -> list[tuple[str, str, Tensor]]:
+def _size_macros(plan: ModelPlan) -> list[tuple[str, str, Tensor]]:
     """For each input and output the macro of its size, without _SIZE, and the member it is of."""
     upper = f"TVMGEN_{plan.name.upper()}"
     taken = [f"{upper}_WORKSPACE", f"{upper}_CONSTANT"]
@@ -149,7 +149,7 @@ def _size_macros(plan: Plan) -> list[tuple[str, str, Tensor]]:
     return found
 
 
-def _about(plan: Plan, kind: str, field: str, tensor: Tensor) -> str:
+def _about(plan: ModelPlan, kind: str, field: str, tensor: Tensor) -> str:
     """For a comment: the type, and what the model calls it where that is something else."""
     name = plan.called.get(f"{kind}.{field}")
     if name is None:
@@ -159,7 +159,7 @@ def _about(plan: Plan, kind: str, field: str, tensor: Tensor) -> str:
     return f'{_type_of(tensor)}, the model\'s "{shown}"'
 
 
-def program(plan: Plan) -> str:
+def program(plan: ModelPlan) -> str:
     """The operators, and the function that does one of them by its number."""
     name = plan.name
     functions = sorted({operator.function for operator in plan.operators})
@@ -224,7 +224,7 @@ int32_t tvmgen_{name}_operator(const struct tvmgen_{name}_inputs *inputs,
 """
 
 
-def runs(plan: Plan) -> str:
+def runs(plan: ModelPlan) -> str:
     """The operators in their order.
 
     Not in the file of the operators: a compiler that has both makes other code of an operator in the run than
@@ -260,7 +260,7 @@ int32_t tvmgen_{name}_run(const struct tvmgen_{name}_inputs *inputs,
 """
 
 
-def nothing(plan: Plan) -> str:
+def nothing(plan: ModelPlan) -> str:
     """What has the arguments of a run and of an operator, and does nothing: what calling them costs."""
     name = plan.name
     taken = f"""const struct tvmgen_{name}_inputs *inputs,
@@ -288,15 +288,15 @@ int32_t tvmgen_{name}_no_operator({taken}, int32_t number)
 """
 
 
-def _operator(plan: Plan, number: int) -> str:
+def _operator(plan: ModelPlan, number: int) -> str:
     operator = plan.operators[number]
     shapes, tensors, arguments = [], [], []
-    for position, one in enumerate(operator.tensors):
-        extents = ", ".join(map(str, one.shape)) or "1"
+    for position, tensor in enumerate(operator.tensors):
+        extents = ", ".join(map(str, tensor.shape)) or "1"
         shapes.append(f"\tstatic const int64_t shape{position}[] = {{{extents}}};")
         tensors.append(
-            f"\tDLTensor t{position} = tensor({_address(plan, one)}, {len(one.shape)}, shape{position}, "
-            f"{one.dtype.code}, {one.dtype.bits});"
+            f"\tDLTensor t{position} = tensor({_address(plan, tensor)}, {len(tensor.shape)}, "
+            f"shape{position}, {tensor.dtype.code}, {tensor.dtype.bits});"
         )
         arguments.append(f"argument(&t{position})")
     declarations = "\n".join([*shapes, *tensors])
@@ -316,7 +316,7 @@ static int32_t operator{number}(const struct tvmgen_{plan.name}_inputs *inputs,
 """
 
 
-def _address(plan: Plan, tensor: Tensor) -> str:
+def _address(plan: ModelPlan, tensor: Tensor) -> str:
     match tensor.place:
         case "input":
             base = f"(void *)(uintptr_t)inputs->{plan.inputs[tensor.index][0]}"
@@ -329,25 +329,25 @@ def _address(plan: Plan, tensor: Tensor) -> str:
     return base
 
 
-def operators(plan: Plan) -> str:
+def operators(plan: ModelPlan) -> str:
     """TVM's code. Each of its names gets the model's, so that two models link into one program."""
     renamed = "".join(f"#define {name} {_own(plan, name)}\n" for name in _BACKEND)
     # An archive's code has functions of such names, by the name that its model had there: maybe the same.
-    ours = {one: f"tvmgen_{plan.name}_{one}" for one in ("run", "run_in", "operator", "use_workspace")}
+    ours = {name: f"tvmgen_{plan.name}_{name}" for name in ("run", "run_in", "operator", "use_workspace")}
     renamed += "".join(
-        f"#define {ours[one]} {_own(plan, one)}\n"
-        for one in ours
-        if re.search(rf"\b{ours[one]}\b", plan.source)
+        f"#define {ours[tensor]} {_own(plan, tensor)}\n"
+        for tensor in ours
+        if re.search(rf"\b{ours[tensor]}\b", plan.source)
     )
     return _LICENCE + _QUIET + renamed + plan.source.replace("__tvm_ffi_", _own(plan, ""))
 
 
-def _own(plan: Plan, name: str) -> str:
+def _own(plan: ModelPlan, name: str) -> str:
     """A name of TVM's as this model's library has it: none of the library's own, such as "run"."""
     return f"tvmgen_{plan.name}_op_{name}"
 
 
-def weights(plan: Plan, *, quick: bool = False) -> str:
+def weights(plan: ModelPlan, *, quick: bool = False) -> str:
     """The constants as bytes of this machine's order, which every supported core has: little-endian.
 
     quick: as text that a compiler reads 25 times as fast, and a person, or a strict C90 compiler, not at all.
@@ -391,7 +391,7 @@ def _byte_lines(data: bytes) -> Iterator[str]:
         yield "\t" + ", ".join(map(str, data[begin : begin + _LINE_BYTES])) + ","
 
 
-def backend(plan: Plan) -> str:
+def backend(plan: ModelPlan) -> str:
     """The functions of TVM's that generated code calls: a stack of workspaces, and parallel loops in turn."""
     renamed = "".join(f"#define {name} {_own(plan, name)}\n" for name in _BACKEND)
     room = plan.workspace_bytes - plan.storage_bytes
@@ -457,7 +457,7 @@ int TVMBackendParallelLaunch(FTVMParallelLambda task, void *data, int task_count
 """
 
 
-def rpc(plan: Plan) -> str:
+def rpc(plan: ModelPlan) -> str:
     """The model as a packed function of its name, which takes inputs and then outputs as arrays.
 
     To be linked into a firmware together with the library, as `sources` of minrpc.toml.
@@ -519,7 +519,7 @@ static int run(TVMValue *args, int *type_codes, int count, TVMValue *result, int
 {_registry(name, "run")}"""
 
 
-def weights_in_image(plan: Plan) -> str:
+def weights_in_image(plan: ModelPlan) -> str:
     """The constants for a firmware's image, where a function that returns one's address keeps them all."""
     count = len(plan.constants)
     names = ", ".join(f"tvmgen_{plan.name}_weight{number}" for number in range(count))
@@ -569,7 +569,7 @@ endif()
 """
 
 
-def cmake(plan: Plan) -> str:
+def cmake(plan: ModelPlan) -> str:
     """A library for any CMake project, and for Zephyr when the directory is one of its modules."""
     prefix = f"tvmgen_{plan.name}"
     files = [f"src/{prefix}{suffix}.c" for suffix in ("", "_run", "_operators", "_weights", "_backend")]

@@ -46,7 +46,7 @@ def _origins(value: Any, known: dict[Any, set[int]]) -> set[int]:  # noqa: ANN40
     parts = [*getattr(value, "args", ()), *getattr(value, "fields", ())]
     if hasattr(value, "tuple_value"):
         parts.append(value.tuple_value)
-    return set[int]().union(*(_origins(one, known) for one in parts))
+    return set[int]().union(*(_origins(part, known) for part in parts))
 
 
 def _is_var(value: Any) -> bool:  # noqa: ANN401

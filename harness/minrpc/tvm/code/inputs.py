@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from minrpc.errors import ConfigurationError
 from minrpc.tvm.code.c_names import identifier
-from minrpc.tvm.code.plan import Plan
+from minrpc.tvm.code.plan import ModelPlan
 from minrpc.wire.dtypes import to_numpy
 
 Arrays = Mapping[str, npt.NDArray[Any]]
@@ -23,7 +23,7 @@ _INT_BOUND: Final = 128
 """Of random integers: as int8 has them, so that sums and products stay far from what overflows."""
 
 
-def random_inputs(plan: Plan, seed: int, bounds: Mapping[int, int]) -> dict[str, npt.NDArray[Any]]:
+def random_inputs(plan: ModelPlan, seed: int, bounds: Mapping[int, int]) -> dict[str, npt.NDArray[Any]]:
     """Floats in [-1, 1), integers in [-128, 127] as far as the type has them.
 
     bounds: of inputs that are indices, by their number: these are in [0, bound) where they are integers.
@@ -49,7 +49,7 @@ def _random(
     return rng.integers(least, most, shape, endpoint=True).astype(dtype)
 
 
-def read_inputs(path: Path, plan: Plan) -> dict[str, npt.NDArray[Any]]:
+def read_inputs(path: Path, plan: ModelPlan) -> dict[str, npt.NDArray[Any]]:
     """Of a file of `numpy.savez`, by the names of `plan.inputs` or the model's own.
 
     Raises ConfigurationError for a file that is none, and for what the model does not take.
@@ -72,7 +72,7 @@ def read_inputs(path: Path, plan: Plan) -> dict[str, npt.NDArray[Any]]:
     return {name: given[name] for name, _ in plan.inputs}
 
 
-def _field(plan: Plan, name: str) -> str:
+def _field(plan: ModelPlan, name: str) -> str:
     """The input that a file calls `name`: as C does, as the model does, or what C makes of that."""
     fields = [field for field, _ in plan.inputs]
     own = {plan.called.get(f"inputs.{field}", field): field for field in fields}
@@ -80,7 +80,7 @@ def _field(plan: Plan, name: str) -> str:
     return name if name in fields else own.get(name, cleaned if cleaned in fields else name)
 
 
-def check_inputs(plan: Plan, inputs: Arrays) -> None:
+def check_inputs(plan: ModelPlan, inputs: Arrays) -> None:
     """Raise ConfigurationError for names, types and shapes that are not the model's."""
     names = [name for name, _ in plan.inputs]
     if sorted(inputs) != sorted(names):

@@ -29,7 +29,7 @@ import numpy.typing as npt
 
 from minrpc.errors import ModelError
 from minrpc.tvm.code.c_names import field_names, renamed
-from minrpc.tvm.code.plan import Operator, Plan, Tensor, aligned
+from minrpc.tvm.code.plan import ModelPlan, Operator, Tensor, aligned
 from minrpc.wire.dtypes import DataType, to_dtype, to_numpy
 
 VERSIONS: Final = (5, 6, 7)
@@ -114,7 +114,7 @@ class Archive:
         return sorted(name for name in self.files if PurePosixPath(name).is_relative_to(directory))
 
 
-def read_mlf(path: Path, name: str) -> Plan:
+def read_mlf(path: Path, name: str) -> ModelPlan:
     """The plan of an archive. Raises ModelError for what is none, or has no code that could be run."""
     try:
         return _plan(_read(path), name)
@@ -122,7 +122,7 @@ def read_mlf(path: Path, name: str) -> Plan:
         raise ModelError(f"{path.name} is no archive in TVM's Model Library Format: {error!r}") from error
 
 
-def _plan(archive: Archive, name: str) -> Plan:
+def _plan(archive: Archive, name: str) -> ModelPlan:
     executors = list(archive.metadata.get("executors") or [])
     if "graph" in executors:
         return _Graph(archive, name).plan()
@@ -134,11 +134,11 @@ def _plan(archive: Archive, name: str) -> Plan:
 def _read(path: Path) -> Archive:
     try:
         with tarfile.open(path) as archive:
-            members = [one for one in archive.getmembers() if one.isfile()]
+            members = [info for info in archive.getmembers() if info.isfile()]
             files = {
-                str(PurePosixPath(one.name)): stream.read()
-                for one in members
-                if (stream := archive.extractfile(one)) is not None
+                str(PurePosixPath(member.name)): stream.read()
+                for member in members
+                if (stream := archive.extractfile(member)) is not None
             }
     except (tarfile.TarError, EOFError, zlib.error) as error:
         raise ModelError(f"{path.name} is no archive in TVM's Model Library Format: {error!r}") from error
@@ -171,11 +171,11 @@ class _Graph:
         self._rows: list[int] = self._graph["node_row_ptr"]
         attributes = self._graph["attrs"]
         self._shapes = [tuple(shape) for shape in attributes["shape"][1]]
-        self._types = [to_dtype(one) for one in attributes["dltype"][1]]
+        self._types = [to_dtype(attribute) for attribute in attributes["dltype"][1]]
         self._sids: list[int] = attributes["storage_id"][1]
         self._same: dict[int, int] = {}
 
-    def plan(self) -> Plan:
+    def plan(self) -> ModelPlan:
         nodes = self._graph["nodes"]
         params = _params(self._archive)
         calls = [(number, node) for number, node in enumerate(nodes) if node["op"] != "null"]
@@ -183,8 +183,8 @@ class _Graph:
             if node["attrs"]["func_name"] == "__nop":  # Another shape of the same bytes.
                 self._same[self._rows[number]] = self._entry(node["inputs"][0])
         arguments = [(number, str(nodes[number]["name"])) for number in self._graph["arg_nodes"]]
-        given = [(number, one) for number, one in arguments if one not in params]
-        weights = [(number, one) for number, one in arguments if one in params]
+        given = [(number, argument) for number, argument in arguments if argument not in params]
+        weights = [(number, argument) for number, argument in arguments if argument in params]
         inputs = {self._rows[number]: index for index, (number, _) in enumerate(given)}
         constants = {self._rows[number]: index for index, (number, _) in enumerate(weights)}
         outputs = {self._entry(head): index for index, head in enumerate(self._graph["heads"])}
@@ -207,21 +207,21 @@ class _Graph:
         operators = []
         for (number, node), function in zip(calls, functions, strict=True):
             if function != "__nop":
-                entries = [self._rows[one] + index for one, index, *_ in node["inputs"]]
+                entries = [self._rows[operand] + index for operand, index, *_ in node["inputs"]]
                 entries += range(self._rows[number], self._rows[number + 1])
                 taken = tuple(tensor(entry) for entry in entries)
                 operators.append(Operator(function, taken, _workspace(source, function)))
-        arguments_of = {one.function: len(one.tensors) for one in operators}
-        shims = [_SHIM.format(name=one, arguments=count) for one, count in arguments_of.items()]
-        names = [one for _, one in given]
+        arguments_of = {operator.function: len(operator.tensors) for operator in operators}
+        shims = [_SHIM.format(name=argument, arguments=count) for argument, count in arguments_of.items()]
+        names = [value for _, value in given]
         fields = field_names(names)
-        return Plan(
+        return ModelPlan(
             self._name,
             tuple(
                 (field, tensor(self._rows[number])) for field, (number, _) in zip(fields, given, strict=True)
             ),
             tuple((f"output{index}", tensor(entry)) for entry, index in outputs.items()),
-            tuple(params[one] for _, one in weights),
+            tuple(params[weight] for _, weight in weights),
             tuple(self._sizes(storages)),
             tuple(operators),
             source + "".join(shims),
@@ -243,24 +243,24 @@ class _Graph:
         return sizes
 
 
-def _aot(archive: Archive, name: str) -> Plan:
+def _aot(archive: Archive, name: str) -> ModelPlan:
     """The whole model is one operator: its code calls the others itself."""
     main = archive.metadata["memory"]["functions"]["main"][0]
     inputs, outputs = main.get("inputs") or {}, main.get("outputs") or {}
     if not inputs or not outputs:
         raise ModelError(f"{archive.name}: its metadata does not name inputs and outputs")
-    given = [_flat(one, inputs, "input") for one in inputs]
-    made = [_flat(one, outputs, "output") for one in outputs]
+    given = [_flat(tensor, inputs, "input") for tensor in inputs]
+    made = [_flat(output, outputs, "output") for output in outputs]
     run = f"tvmgen_{archive.module}_run"
     workspace = aligned(int(main.get("workspace_size_bytes", 0))) + 1024  # What lies between blocks.
     tensors = tuple(tensor for _, tensor in (*given, *made))
-    header = next((one for one in archive.below("codegen/host/include") if one.endswith(".h")), None)
+    header = next((item for item in archive.below("codegen/host/include") if item.endswith(".h")), None)
     if header is None:  # Made with "interface-api": "packed": inputs, then outputs.
         packed = _SHIM.format(name=run, arguments=len(tensors))
         operator = Operator(run, tensors, workspace)
         source = _sources(archive, [run]) + packed
         return _named(
-            Plan(name, (), (), (), (), (operator,), source), given, made, list(inputs), list(outputs)
+            ModelPlan(name, (), (), (), (), (operator,), source), given, made, list(inputs), list(outputs)
         )
     function = f"{archive.module}_model"
     declared = archive.files[header].decode()
@@ -272,28 +272,30 @@ def _aot(archive: Archive, name: str) -> Plan:
         inputs=_fields(given, 0),
         outputs=_fields(made, len(given)),
         pools="".join(
-            _POOL.format(pool=one, macro=f"TVMGEN_{archive.module}_{one}".upper()) for one in pools
+            _POOL.format(pool=pool, macro=f"TVMGEN_{archive.module}_{pool}".upper()) for pool in pools
         ),
         further=f", &(struct tvmgen_{archive.module}_workspace_pools){{"
-        + ", ".join(f".{one} = (void *)(uintptr_t)pool_{one}" for one in pools)
+        + ", ".join(f".{pool} = (void *)(uintptr_t)pool_{pool}" for pool in pools)
         + "}"
         if pools
         else "",
     )
     operator = Operator(function, tensors, workspace)
     text = _included(archive, source) + shim
-    return _named(Plan(name, (), (), (), (), (operator,), text), given, made, list(inputs), list(outputs))
+    return _named(
+        ModelPlan(name, (), (), (), (), (operator,), text), given, made, list(inputs), list(outputs)
+    )
 
 
 def _named(
-    plan: Plan,
+    plan: ModelPlan,
     given: list[tuple[str, Tensor]],
     made: list[tuple[str, Tensor]],
     inputs: list[str],
     outputs: list[str],
-) -> Plan:
+) -> ModelPlan:
     """With its inputs and outputs, which its metadata calls `inputs` and `outputs`."""
-    takes, gives = (field_names(name for name, _ in one) for one in (given, made))
+    takes, gives = (field_names(name for name, _ in value) for value in (given, made))
     return replace(
         plan,
         inputs=tuple((field, tensor) for field, (_, tensor) in zip(takes, given, strict=True)),
@@ -331,7 +333,7 @@ def _flat(name: str, tensors: Mapping[str, Any], place: Literal["input", "output
 
 def _included(archive: Archive, source: str) -> str:
     """Without what names files of the archive: they are in it already."""
-    own = {PurePosixPath(one).name for one in archive.files}
+    own = {PurePosixPath(file).name for file in archive.files}
     return (
         "\n".join(
             line
@@ -348,15 +350,19 @@ def _sources(archive: Archive, functions: list[str]) -> str:
     They become one: what starts the model comes last, and without its own prototypes, which have "void *"
     where the functions themselves have types.
     """
-    files = [archive.files[one].decode() for one in archive.below("codegen/host/src") if one.endswith(".c")]
-    wanted = [one for one in functions if one != "__nop"]
+    files = [
+        archive.files[item].decode() for item in archive.below("codegen/host/src") if item.endswith(".c")
+    ]
+    wanted = [function for function in functions if function != "__nop"]
     start = f"tvmgen_{archive.module}_run"
-    texts = sorted((_REGISTRY.sub("", text) for text in files), key=lambda one: _body(one, start) is not None)
+    texts = sorted(
+        (_REGISTRY.sub("", text) for text in files), key=lambda file: _body(file, start) is not None
+    )
     taken: list[str] = []
     for text in texts:
         if not _NOT_FOR_MODELS.search(text):
             before = "\n".join(taken)
-            taken.append(_PROTOTYPE.sub(lambda one: one[0] if _body(before, one[1]) is None else "", text))  # noqa: B023
+            taken.append(_PROTOTYPE.sub(lambda line: line[0] if _body(before, line[1]) is None else "", text))  # noqa: B023
     for function in wanted:
         if not any(_body(text, function) is not None for text in taken):
             raise ModelError(
@@ -377,7 +383,7 @@ def _workspace(source: str, function: str) -> int:
 
 def _params(archive: Archive) -> dict[str, npt.NDArray[Any]]:
     """Weights by name, as `tvm.runtime.save_param_dict` wrote them."""
-    found = [one for one in archive.below("parameters") if one.endswith(".params")]
+    found = [item for item in archive.below("parameters") if item.endswith(".params")]
     return read_params(archive.files[found[0]], archive.name) if found else {}
 
 

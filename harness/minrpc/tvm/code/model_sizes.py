@@ -27,7 +27,7 @@ def linked_sizes(objects: Sequence[Path], entries: Sequence[str], toolset: Tools
     with scratch() as directory:
         whole = directory / "library.o"
         command = [toolset.program("ld"), *toolset.emulation, "-r", "--gc-sections", "-o", str(whole)]
-        run_tool([*command, *(f"--undefined={one}" for one in entries), *map(str, objects)])
+        run_tool([*command, *(f"--undefined={entry}" for entry in entries), *map(str, objects)])
         return _sizes(whole)
 
 

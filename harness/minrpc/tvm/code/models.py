@@ -32,7 +32,7 @@ from minrpc.tvm.code.inputs import Arrays, check_inputs, random_inputs
 from minrpc.tvm.code.mlf import read_mlf
 from minrpc.tvm.code.model_sizes import LinkedSizes, linked_sizes
 from minrpc.tvm.code.modules import void
-from minrpc.tvm.code.plan import Plan
+from minrpc.tvm.code.plan import ModelPlan
 from minrpc.tvm.code.readers import existing, read_model
 from minrpc.tvm.code.reference import run_on_host
 from minrpc.tvm.code.targets import float16_flags
@@ -87,7 +87,7 @@ class ModelRun:
     @property
     def between_cycles(self) -> float:
         """What a run spends outside its operators, in the loop that calls them; below 0 by noise, if any."""
-        return self.cycles - sum(one.cycles for one in self.operators)
+        return self.cycles - sum(operator.cycles for operator in self.operators)
 
     def share(self, operator: OperatorTime) -> float:
         """Of the run, 0 to 1."""
@@ -96,15 +96,15 @@ class ModelRun:
     def by_function(self) -> dict[str, list[int]]:
         """The numbers of the operators that each function is called for, in the order of the first."""
         found: dict[str, list[int]] = {}
-        for number, one in enumerate(self.operators):
-            found.setdefault(one.function, []).append(number)
+        for number, operator in enumerate(self.operators):
+            found.setdefault(operator.function, []).append(number)
         return found
 
 
 class LoadedModel:
     """A model in a running device. `run` gives its outputs; `with` unloads it at the end."""
 
-    def __init__(self, device: Session, plan: Plan, library: LoadedLibrary, sizes: LinkedSizes) -> None:
+    def __init__(self, device: Session, plan: ModelPlan, library: LoadedLibrary, sizes: LinkedSizes) -> None:
         self.device = device
         self.plan = plan
         self.library = library
@@ -198,7 +198,7 @@ def _without(measured: Measurement, empty: Measurement) -> Measurement:
 
 def load_model(
     device: Session,
-    plan: Plan,
+    plan: ModelPlan,
     *,
     flags: Sequence[str] = FLAGS,
     firmware: Firmware | None = None,
@@ -238,16 +238,16 @@ def load_model(
     size = image_size(device, compiled, toolset)
     _check_room(device, plan, size - (plan.constant_bytes if weights == "loaded" else 0), weights)
     without_weights = [
-        one
-        for one, file in zip(compiled.objects, files, strict=False)
+        item
+        for item, file in zip(compiled.objects, files, strict=False)
         if Path(file).name != f"tvmgen_{plan.name}_weights.c"
     ]
-    entries = [f"tvmgen_{plan.name}_{one}" for one in ("run_in", "operator")]
+    entries = [f"tvmgen_{plan.name}_{name}" for name in ("run_in", "operator")]
     sizes = linked_sizes(without_weights, entries, toolset)
     return LoadedModel(device, plan, load_compiled(device, compiled, toolset), sizes)
 
 
-def with_weights(target: Target, plan: Plan) -> Target:
+def with_weights(target: Target, plan: ModelPlan) -> Target:
     """The target with the model's constants in its firmware's image, which is flash on a board.
 
     Raises ConfigurationError where the cache can't be written.
@@ -259,7 +259,7 @@ def with_weights(target: Target, plan: Plan) -> Target:
     return target.changed(sources=[directory / name])
 
 
-def _check_room(device: Session, plan: Plan, code: int, weights: Weights) -> None:
+def _check_room(device: Session, plan: ModelPlan, code: int, weights: Weights) -> None:
     """Raise DeviceMemoryError where the device has not what the model takes.
 
     code: bytes beside the weights; 0 where that is not known yet, so that what can't fit is not compiled.
@@ -281,7 +281,7 @@ def _check_room(device: Session, plan: Plan, code: int, weights: Weights) -> Non
 
 
 def _require_room(
-    device: Session, plan: Plan, parts: Mapping[str, int], room: int, memory: str, state: str
+    device: Session, plan: ModelPlan, parts: Mapping[str, int], room: int, memory: str, state: str
 ) -> None:
     missing = sum(parts.values()) - room
     if missing <= 0:
@@ -303,7 +303,7 @@ class Model:
     """A model. module: Relax, None where there is none. plan: of the lowered module."""
 
     module: Any
-    plan: Plan
+    plan: ModelPlan
 
     @property
     def name(self) -> str:
@@ -328,7 +328,7 @@ class Model:
             return {}
         check_inputs(self.plan, inputs)
         results = run_on_host(self.module, [inputs[name] for name, _ in self.plan.inputs])
-        return {name: one for (name, _), one in zip(self.plan.outputs, results, strict=True)}
+        return {name: result for (name, _), result in zip(self.plan.outputs, results, strict=True)}
 
 
 def model_of(what: Any, name: str | None = None) -> Model:  # noqa: ANN401
@@ -354,7 +354,7 @@ def export_library(module: Any, name: str, directory: str | Path) -> list[Path]:
     Raises ModelError for what a device can't run, OSError for a directory that can't be written.
     """
     called = identifier(name)
-    loops = not any(importer.is_relax(one) for one in module.functions.values())
+    loops = not any(importer.is_relax(function) for function in module.functions.values())
     plan = importer.function_plan(module, called) if loops else _model(module, called).plan
     return export.write(plan, Path(directory))
 

@@ -196,8 +196,8 @@ def compile_module(name: str, content: bytes, toolset: Toolset) -> tuple[Compile
     name: its end says what the content is: .c, .cc, .o or .tar. Raises as `load_tvm` does.
     """
     objects = [_object(name, suffix, part, toolset) for suffix, part in parts(name, content)]
-    contents = [one.read_bytes() for one in objects]
-    symbols = [symbol for one in contents for symbol in _functions(name, one, toolset)]
+    contents = [object_file.read_bytes() for object_file in objects]
+    symbols = [symbol for content in contents for symbol in _functions(name, content, toolset)]
     names, text = adapter_source(symbols)
     if not names:
         raise ModuleError(f"{name} has no function that TVM generated")
@@ -221,10 +221,10 @@ def _functions(name: str, content: bytes, toolset: Toolset) -> list[str]:
         words = [f"{str(machine).removeprefix('EM_')}, {bits} bits" for machine, bits in (given, due)]
         raise ModuleError(f"{name} is code for {words[0]}; the device is {words[1]}", next_step=_NEXT_TARGET)
     absent = sorted(
-        one for one in used if one.startswith("__TVM") and one.removeprefix("__") not in _POINTERS
+        symbol for symbol in used if symbol.startswith("__TVM") and symbol.removeprefix("__") not in _POINTERS
     )
     if absent:
-        calls = ", ".join(one.removeprefix("__") for one in absent)
+        calls = ", ".join(symbol.removeprefix("__") for symbol in absent)
         raise ModuleError(
             f"{name} calls {calls}, which only TVM's own runtime has",
             next_step="let TVM generate loops for it: this operator looks a packed function up, as sort does",
@@ -289,8 +289,8 @@ def defined_functions(elf: Elf) -> list[str]:
 
 def adapter_source(symbols: Sequence[str]) -> tuple[tuple[str, ...], str]:
     """The names of the generated functions among `symbols`, and C code with a table of them."""
-    today = [one for one in symbols if one.startswith(PREFIX)]
-    before = [] if today else [one for one in symbols if not one.startswith(_NOT_FUNCTIONS)]
+    today = [symbol for symbol in symbols if symbol.startswith(PREFIX)]
+    before = [] if today else [symbol for symbol in symbols if not symbol.startswith(_NOT_FUNCTIONS)]
     parts = [_ADAPTER]
     parts += [f"void *__{name} = (void *){name};" for name in _POINTERS]
     for number, symbol in enumerate(today):
@@ -300,7 +300,7 @@ def adapter_source(symbols: Sequence[str]) -> tuple[tuple[str, ...], str]:
             f"{{\n\t(void)resource;\n\treturn call({symbol}, a, c, n, r, rc);\n}}\n"
         )
     parts += [f'extern packed f{number} __asm__("{symbol}");' for number, symbol in enumerate(before)]
-    names = tuple(one.removeprefix(PREFIX) for one in (today or before))
+    names = tuple(symbol.removeprefix(PREFIX) for symbol in (today or before))
     parts.append(registry_source([(name, f"f{number}") for number, name in enumerate(names)]))
     return names, "\n".join(parts)
 
@@ -314,7 +314,10 @@ class TvmFunction:
 
     def __call__(self, *args: object) -> object:
         """Call it. What it changed of a numpy array that can be written comes back in place."""
-        remote = [self._library.array(one) if isinstance(one, np.ndarray) else one for one in args]
+        remote = [
+            self._library.array(argument) if isinstance(argument, np.ndarray) else argument
+            for argument in args
+        ]
         result = self._library.packed(self.name)(*remote)
         for given, there in zip(args, remote, strict=True):
             if isinstance(given, np.ndarray) and isinstance(there, RemoteArray) and given.flags.writeable:

@@ -23,10 +23,10 @@ def main(directory: Path) -> int:
         package = tvm()
         module = package.ir.load_json((directory / "model.json").read_text())
         machine = package.relax.VirtualMachine(package.compile(module, "llvm"), package.cpu())
-        arguments = [package.runtime.tensor(one) for one in arrays_of(directory / "inputs.npz")]
+        arguments = [package.runtime.tensor(array) for array in arrays_of(directory / "inputs.npz")]
         result = machine[entry_of(module)](*arguments)
         results = [result] if hasattr(result, "numpy") else list(result)
-        np.savez(directory / "outputs.npz", *(one.numpy() for one in results))
+        np.savez(directory / "outputs.npz", *(result.numpy() for result in results))
     except Exception as error:  # TVM's, of any class: whoever waits for it gets its text.
         (directory / "error.txt").write_text(first_line(error))
         return 1

@@ -19,16 +19,18 @@ def draw_runs(runs: Mapping[str, ModelRun], target: Path) -> None:
     """Seconds of the operators in their order, from above; runs: by platform."""
     first = next(iter(runs.values()))
     names = [
-        f"{number} {one.function if len(one.function) <= _LONGEST else one.function[:_LONGEST] + '...'}"
-        for number, one in enumerate(first.operators)
+        f"{number} {name if len(name) <= _LONGEST else name[:_LONGEST] + '...'}"
+        for number, name in enumerate(operator.function for operator in first.operators)
     ]
     figure = new_figure(3.5 + 4.0 * len(runs), 1.5 + 0.25 * len(names))
     figure.suptitle(first.name, fontsize=9)
     for column, (platform, run) in enumerate(runs.items()):
         axes = figure.add_subplot(1, len(runs), column + 1)
-        seconds = [run.whole.clock.seconds(one.cycles) for one in run.operators]
+        seconds = [run.whole.clock.seconds(operator.cycles) for operator in run.operators]
         bars = axes.barh(range(len(names)), seconds, color=_BAR)
-        axes.bar_label(bars, [f"{run.share(one):.1%}" for one in run.operators], padding=2, fontsize=7)
+        axes.bar_label(
+            bars, [f"{run.share(operator):.1%}" for operator in run.operators], padding=2, fontsize=7
+        )
         axes.margins(x=0.15)
         axes.set_yticks(range(len(names)), names if not column else [""] * len(names), fontsize=7)
         axes.invert_yaxis()

@@ -59,7 +59,7 @@ class Operator:
 
 
 @dataclass(frozen=True)
-class Plan:
+class ModelPlan:
     """A model.
 
     name: a C identifier.

@@ -18,7 +18,7 @@ import numpy as np
 
 from minrpc.errors import ConfigurationError, HarnessError, ModelError
 from minrpc.tvm.code.c_names import field_names, renamed
-from minrpc.tvm.code.plan import Operator, Plan, Tensor, aligned
+from minrpc.tvm.code.plan import ModelPlan, Operator, Tensor, aligned
 from minrpc.wire.dtypes import BOOLEAN, DataType, to_dtype
 
 _WORKSPACE: Final = re.compile(r"TVMBackendAllocWorkspace\([^;]*?\(uint64_t\)(\d+)(?:ULL)?,")
@@ -92,7 +92,7 @@ def entry_of(module: Any) -> str:  # noqa: ANN401
     return str(names[0])
 
 
-def plan(lowered: Any, name: str, function: str | None = None) -> Plan:  # noqa: ANN401
+def plan(lowered: Any, name: str, function: str | None = None) -> ModelPlan:  # noqa: ANN401
     """The plan of a lowered module. Raises ModelError for what a plan can't say."""
     source = c_source(lowered)
     entry = lowered[function or entry_of(lowered)]
@@ -127,18 +127,20 @@ def c_source(lowered: Any, config: Mapping[str, object] | None = None) -> str:  
         raise ModelError(f"TVM has no C for the model: {first_line(error)}") from error
 
 
-def function_plan(module: Any, name: str) -> Plan:  # noqa: ANN401
+def function_plan(module: Any, name: str) -> ModelPlan:  # noqa: ANN401
     """The plan of a module's only PrimFunc, such as the best schedule that TVM's tuner found.
 
     Its last tensor is the output, all others are inputs, by the names of its buffers.
 
     Raises ModelError when there is not one PrimFunc, or a parameter is no tensor of a known shape.
     """
-    found = [(var.name_hint, one) for var, one in module.functions.items() if not is_relax(one)]
+    found = [
+        (var.name_hint, function) for var, function in module.functions.items() if not is_relax(function)
+    ]
     if len(found) != 1:
         raise ModelError(f"the module has {len(found)} functions of loops, and one was expected")
     ((symbol, function),) = found
-    named = [_parameter(function, one) for one in function.params]
+    named = [_parameter(function, parameter) for parameter in function.params]
     last = len(named) - 1
     names = [name for name, _, _ in named]
     fields = [*field_names(names[:last]), *field_names(names[last:])]
@@ -156,7 +158,7 @@ def function_plan(module: Any, name: str) -> Plan:  # noqa: ANN401
     workspace = workspaces(source).get(symbol, 0)
     operator = Operator(symbol, tuple(tensor for _, tensor in tensors), workspace)
     called = renamed("inputs", fields[:last], names[:last]) | renamed("outputs", fields[last:], names[last:])
-    return Plan(name, tuple(tensors[:-1]), tuple(tensors[-1:]), (), (), (operator,), source, called)
+    return ModelPlan(name, tuple(tensors[:-1]), tuple(tensors[-1:]), (), (), (operator,), source, called)
 
 
 def _parameter(function: Any, parameter: Any) -> tuple[str, str, tuple[int, ...]]:  # noqa: ANN401
@@ -211,7 +213,7 @@ class _Reader:
             "relax.builtin.alloc_tensor": self._own,
         }
 
-    def read(self, function: Any) -> Plan:  # noqa: ANN401
+    def read(self, function: Any) -> ModelPlan:  # noqa: ANN401
         names = [_name_of(param) for param in function.params]
         fields = field_names(names)
         inputs = tuple(
@@ -296,7 +298,7 @@ class _Reader:
     def _used(self) -> set[Tensor]:
         return {tensor for _, tensors in self._calls for tensor in tensors}
 
-    def _finished(self, inputs: tuple[tuple[str, Tensor], ...], results: list[Tensor]) -> Plan:
+    def _finished(self, inputs: tuple[tuple[str, Tensor], ...], results: list[Tensor]) -> ModelPlan:
         """Outputs go to the caller's memory: each storage that only holds one becomes that output."""
         outputs = []
         moved: dict[Tensor, Tensor] = {}
@@ -304,7 +306,8 @@ class _Reader:
             if result.place != "storage" or result.offset or result in moved:
                 raise ModelError(f"output {number} is an input, a constant, or another output")
             if any(
-                one.place == "storage" and one.index == result.index and one != result for one in self._used()
+                tensor.place == "storage" and tensor.index == result.index and tensor != result
+                for tensor in self._used()
             ):
                 raise ModelError(f"output {number} shares its memory with another tensor")
             output = Tensor(result.dtype, result.shape, "output", number)
@@ -323,7 +326,7 @@ class _Reader:
             Operator(name, tuple(placed(tensor) for tensor in tensors), self._workspaces.get(name, 0))
             for name, tensors in self._calls
         )
-        return Plan(
+        return ModelPlan(
             self._name,
             inputs,
             tuple(outputs),

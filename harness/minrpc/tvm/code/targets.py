@@ -76,7 +76,7 @@ def description(toolset: Toolset) -> dict[str, Any]:
             found |= _arm(toolset)
         case "EM_RISCV":
             found |= {"mtriple": _RISCV[facts.bits], "mabi": _value(toolset, "-mabi=")}
-            found["mattr"] = [f"+{one}" for one in extensions(_value(toolset, "-march="))]
+            found["mattr"] = [f"+{extension}" for extension in extensions(_value(toolset, "-march="))]
         case "EM_X86_64":
             found["mtriple"] = "x86_64-unknown-linux-gnu"
         case "EM_386":
@@ -90,7 +90,7 @@ def _arm(toolset: Toolset) -> dict[str, Any]:
     """LLVM's cores have all that Arm sells with them; a device may have less, as its compiler was told."""
     core, *without = _core(toolset).split("+")
     abi, unit = _value(toolset, "-mfloat-abi="), _value(toolset, "-mfpu=")
-    features = [f"-{one.removeprefix('no')}" for one in without if one in ("nodsp", "nomve", "nomve.fp")]
+    features = [f"-{name.removeprefix('no')}" for name in without if name in ("nodsp", "nomve", "nomve.fp")]
     found: dict[str, Any] = {"mtriple": f"{_instructions(toolset)}-none-unknown-eabi", "mcpu": core}
     if abi == "hard":
         found["mfloat-abi"] = "hard"
@@ -131,7 +131,7 @@ def float16_flags(source: str, toolset: Toolset) -> list[str]:
 def misfit(toolset: Toolset, used: Iterable[str]) -> str:
     """Why an object that uses these symbols would compute something else here; "" where it fits."""
     machine = program_facts(toolset.elf).machine
-    called = next((one for one in sorted(used) if _GCC_FLOAT.fullmatch(one)), "")
+    called = next((symbol for symbol in sorted(used) if _GCC_FLOAT.fullmatch(symbol)), "")
     if machine == "EM_ARM" and called:
         hard = "-mfloat-abi=hard" in toolset.code_flags
         if hard or _instructions(toolset) in _WITHOUT_GCC_NAMES:

@@ -16,7 +16,7 @@ from minrpc.errors import BoardLostError, ConfigurationError
 from minrpc.firmware import Firmware
 from minrpc.library.loading import likely_base
 from minrpc.library.toolset import Toolset, toolset_of
-from minrpc.tuning.candidates import COMPILE_TIMEOUT_S, Candidate, Result, Space, best
+from minrpc.tuning.candidates import COMPILE_TIMEOUT_S, Candidate, CandidateResult, Space, best
 from minrpc.tuning.compilers import Built, Compilers
 from minrpc.tuning.judging import CANDIDATE_TIMEOUT_S, Bench
 from minrpc.tuning.kernel import Kernel
@@ -34,7 +34,7 @@ class Workers(Protocol):
     def put(self, candidate: Candidate, *, check: bool | None = None) -> None:
         """Have it judged; `check` as `Bench.judge` takes it."""
 
-    def get(self) -> Result:
+    def get(self) -> CandidateResult:
         """What came of any of them. Raises what a device that could not be started raised."""
 
 
@@ -47,12 +47,12 @@ def tune(
     budget: int | None = None,
     jobs: int = 1,
     seed: int = 0,
-    known: Iterable[Result] = (),
+    known: Iterable[CandidateResult] = (),
     call_timeout_s: float = CANDIDATE_TIMEOUT_S,
     workers: AbstractContextManager[Workers] | None = None,
     ports: Sequence[str] = (),
     compile_timeout_s: float = COMPILE_TIMEOUT_S,
-) -> Generator[Result, None, None]:
+) -> Generator[CandidateResult, None, None]:
     """Try candidates on `jobs` devices of `firmware`, and give what came of each as it is known.
 
     strategy: a name in `STRATEGIES`. budget: at most so many candidates; None for all that it proposes.
@@ -70,10 +70,10 @@ def tune(
         raise ConfigurationError(
             f"there is no strategy {strategy!r}", next_step=f"take one of {', '.join(STRATEGIES)}"
         )
-    results = {one.candidate.number: one for one in known}
+    results = {item.candidate.number: item for item in known}
     chooser = STRATEGIES[strategy](space, seed)
-    for one in results.values():
-        chooser.tell(one)
+    for item in results.values():
+        chooser.tell(item)
     if workers is None:
         workers = Devices(kernel, firmware, jobs, call_timeout_s, ports, compile_timeout_s)
     with workers as running:
@@ -85,8 +85,8 @@ def tune(
 
 
 def _search(
-    space: Space, chooser: Strategy, workers: Workers, budget: int | None, known: dict[int, Result]
-) -> Generator[Result, None, None]:
+    space: Space, chooser: Strategy, workers: Workers, budget: int | None, known: dict[int, CandidateResult]
+) -> Generator[CandidateResult, None, None]:
     limit = len(space) if budget is None else budget
     waiting = 0
     proposed = 0
@@ -108,7 +108,9 @@ def _search(
         yield result
 
 
-def _verified(workers: Workers, results: dict[int, Result]) -> Generator[Result, None, None]:
+def _verified(
+    workers: Workers, results: dict[int, CandidateResult]
+) -> Generator[CandidateResult, None, None]:
     """The best is checked until one is right; those that are wrong are given as such."""
     while (leader := best(results.values())) is not None:
         workers.put(leader.candidate, check=True)
@@ -125,7 +127,7 @@ class _Job(NamedTuple):
     candidate: Candidate
     building: Future[Built]
     check: bool | None
-    before: Result | None = None
+    before: CandidateResult | None = None
 
 
 class Devices:
@@ -150,7 +152,7 @@ class Devices:
         self._compilers = Compilers(timeout_s=compile_timeout_s)
         self.ahead = 2 * len(benches) + self._compilers.count
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
-        self._results: queue.SimpleQueue[Result | BaseException] = queue.SimpleQueue()
+        self._results: queue.SimpleQueue[CandidateResult | BaseException] = queue.SimpleQueue()
         self._stop = threading.Event()
         self._left = len(benches)
         self._lock = threading.Lock()
@@ -178,7 +180,7 @@ class Devices:
         building = self._compilers.submit(self._kernel.sources(candidate), self._toolset, base)
         self._jobs.put(_Job(candidate, building, check))
 
-    def get(self) -> Result:
+    def get(self) -> CandidateResult:
         """As `Workers`."""
         result = self._results.get()
         if isinstance(result, BaseException):

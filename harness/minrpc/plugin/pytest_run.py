@@ -23,7 +23,7 @@ from minrpc.targets.options import Options, options_from
 from minrpc.targets.project import find_project_file
 
 
-class Run:
+class PytestRun:
     """The options, the devices that they mean, and what became of them.
 
     broken: why no device can be used at all: a file of platforms that can't be read. It fails the tests that

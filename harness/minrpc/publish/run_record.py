@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from minrpc.counters.call_tree import CallTree
 from minrpc.reports.document import document, parse, to_text
-from minrpc.timing.record import Record, content, from_content
+from minrpc.timing.record import TimingRecord, content, from_content
 
 COMMAND: Final = "report"
 """Whose JSON it is."""
@@ -63,7 +63,7 @@ class Tested:
 
 
 @dataclass(frozen=True)
-class Run:
+class RunRecord:
     """All of it, in the order in which it was done.
 
     about: what was run, where, with which versions: for people.
@@ -71,14 +71,14 @@ class Run:
 
     title: str
     about: Mapping[str, str] = field(default_factory=dict)
-    records: Sequence[Record] = ()
+    records: Sequence[TimingRecord] = ()
     platforms: Sequence[PlatformPart] = ()
     tests: Sequence[Tested] = ()
 
     @property
     def passed(self) -> bool:
         """Whether no test failed."""
-        return all(one.outcome != "failed" for one in self.tests)
+        return all(test.outcome != "failed" for test in self.tests)
 
     def content(self) -> dict[str, Any]:
         """For a document of `minrpc report`."""
@@ -86,8 +86,8 @@ class Run:
             "title": self.title,
             "about": dict(self.about),
             **content(self.records),
-            "platforms": [_platform(one) for one in self.platforms],
-            "tests": [asdict(one) for one in self.tests],
+            "platforms": [_platform(platform) for platform in self.platforms],
+            "tests": [asdict(test) for test in self.tests],
         }
 
     def to_json(self) -> str:
@@ -95,37 +95,37 @@ class Run:
         return to_text(document(COMMAND, self.content(), passed=self.passed))
 
 
-def run_of(text: str) -> Run:
-    """From what `Run.to_json` or `minrpc time --json` wrote. Raises ValueError with the reason."""
+def run_of(text: str) -> RunRecord:
+    """From what `RunRecord.to_json` or `minrpc time --json` wrote. Raises ValueError with the reason."""
     found = parse(text, COMMAND, "time")
     records = from_content(found)
     try:
-        return Run(
+        return RunRecord(
             title=found.get("title") or "Measurements",
             about=dict(found.get("about", {})),
             records=records,
-            platforms=[_platform_of(one) for one in found.get("platforms", [])],
-            tests=[Tested(**one) for one in found.get("tests", [])],
+            platforms=[_platform_of(platform) for platform in found.get("platforms", [])],
+            tests=[Tested(**test) for test in found.get("tests", [])],
         )
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise ValueError(f"an entry in it is damaged: {error}") from error
 
 
-def _platform(one: PlatformPart) -> dict[str, Any]:
+def _platform(platform_part: PlatformPart) -> dict[str, Any]:
     return {
-        "platform": one.platform,
-        "facts": dict(one.facts),
+        "platform": platform_part.platform,
+        "facts": dict(platform_part.facts),
         "profiles": [
             {
                 "call": profile.call,
                 "tree": {name: list(getattr(profile.tree, name)) for name in _TREE},
                 "lines": [list(line) for line in profile.lines],
             }
-            for profile in one.profiles
+            for profile in platform_part.profiles
         ],
-        "flash_bytes": {name: dict(symbols) for name, symbols in one.flash.items()},
-        "ram_bytes": {name: dict(symbols) for name, symbols in one.ram.items()},
-        "loaded_bytes": {name: dict(symbols) for name, symbols in one.loaded.items()},
+        "flash_bytes": {name: dict(symbols) for name, symbols in platform_part.flash.items()},
+        "ram_bytes": {name: dict(symbols) for name, symbols in platform_part.ram.items()},
+        "loaded_bytes": {name: dict(symbols) for name, symbols in platform_part.loaded.items()},
     }
 
 
@@ -135,11 +135,11 @@ _TREE: Final = ("names", "parents", "own", "calls")
 def _platform_of(found: Mapping[str, Any]) -> PlatformPart:
     profiles = [
         CallProfile(
-            one["call"],
-            CallTree(**{name: one["tree"][name] for name in _TREE}),
-            [(place, text, count) for place, text, count in one["lines"]],
+            profile["call"],
+            CallTree(**{name: profile["tree"][name] for name in _TREE}),
+            [(place, text, count) for place, text, count in profile["lines"]],
         )
-        for one in found["profiles"]
+        for profile in found["profiles"]
     ]
     return PlatformPart(
         found["platform"],

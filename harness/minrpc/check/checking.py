@@ -33,7 +33,7 @@ Say = Callable[[str, str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class CheckOutcome:
     """A case on a device.
 
     error: largest error, see `Case.error_of`.
@@ -63,13 +63,15 @@ class Checked:
     firmware: Firmware | None = None
     boot_s: float | None = None
     clock: DeviceClock | None = None
-    outcomes: list[Outcome] = field(default_factory=list)
+    outcomes: list[CheckOutcome] = field(default_factory=list)
     failure: HarnessError | None = None
 
     @property
     def passed(self) -> bool:
         """Whether every stage was reached and everything was right."""
-        return self.failure is None and bool(self.outcomes) and all(one.passed for one in self.outcomes)
+        return (
+            self.failure is None and bool(self.outcomes) and all(outcome.passed for outcome in self.outcomes)
+        )
 
 
 def check(target: Target, total: Deadline, cases: Sequence[Case], say: Say) -> Checked:
@@ -151,7 +153,7 @@ def clock_hint(platform: Platform, clock: DeviceClock) -> str:
     )
 
 
-def _run(case: Case, device: Device) -> Outcome:
+def _run(case: Case, device: Device) -> CheckOutcome:
     library = device.system_lib()
     with ExitStack() as stack:
         inputs = [stack.enter_context(device.array(array)) for array in case.inputs]
@@ -159,10 +161,10 @@ def _run(case: Case, device: Device) -> Outcome:
         library[case.function](*inputs, result)
         error = case.error_of(result.numpy())
         measure = library.measure(case.function, number=NUMBER, repeat=REPEAT, min_repeat_ms=MIN_REPEAT_MS)
-        return Outcome(case, error, measure(*inputs, result))
+        return CheckOutcome(case, error, measure(*inputs, result))
 
 
-def _called(outcome: Outcome) -> str:
+def _called(outcome: CheckOutcome) -> str:
     case, mean = outcome.case, outcome.measurement.seconds_per_call
     right = "right" if case.passes(outcome.error) else f"WRONG by {outcome.error:g}"
     per_call = quantity(sum(mean) / len(mean), "s")
