@@ -87,6 +87,7 @@ def test_inputs_must_fit_together(checked: Checked) -> None:
         checked.check("constant", [np.zeros(SIZE, np.uint8)])
 
 
+@pytest.mark.slow
 def test_a_function_that_is_loaded_is_checked_as_one_of_the_firmware(
     checked: Checked, tmp_path: Path
 ) -> None:

@@ -48,11 +48,13 @@ def test_what_the_plugin_adds_is_the_difference_of_turns(monkeypatch: pytest.Mon
     assert "600 ms of CPU time with it, 400 without" in row.note
 
 
+@pytest.mark.slow
 def test_pytest_is_run_and_its_time_is_that_of_the_run(tmp_path: Path) -> None:
     (tmp_path / "test_nothing.py").write_text("def test_nothing(): pass\n")
     assert start_up._cpu_s(tmp_path, "-p", "no:minrpc") > 0
 
 
+@pytest.mark.slow
 def test_replayed_calls_are_made_without_the_device(posix: Peers) -> None:
     with replayed_calls(posix.server) as calls:
         assert set(calls) == {"inc", "add, 3 tensors"}

@@ -121,7 +121,7 @@ def test_a_number_that_does_not_fit_is_told(source: str, capsys: pytest.CaptureF
         assert "square: x: " in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("platform", ["posix", "bare_mps2_an385"])
+@pytest.mark.parametrize("platform", ["posix", pytest.param("bare_mps2_an385", marks=pytest.mark.slow)])
 def test_time_of_what_writes_far_past_its_array_leads_to_call(
     source: str, platform: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -31,7 +31,7 @@ def link(tmp_path: Path) -> Path:
     return tmp_path / "device"
 
 
-@pytest.fixture(params=["posix", "bare_mps2_an385"])
+@pytest.fixture(params=["posix", pytest.param("bare_mps2_an385", marks=pytest.mark.slow)])
 def platform(request: pytest.FixtureRequest) -> str:
     missing = lacking(PLATFORMS[request.param])
     if missing:

@@ -31,7 +31,7 @@ from .prototypes import (
 )
 
 
-@pytest.mark.parametrize("flags", [("-O0",), ("-O2",)], ids=" ".join)
+@pytest.mark.parametrize("flags", [pytest.param(("-O0",), marks=pytest.mark.slow), ("-O2",)], ids=" ".join)
 @pytest.mark.parametrize("seed", [0, *(pytest.param(index, marks=pytest.mark.slow) for index in range(1, 5))])
 def test_random_prototypes_agree_with_calls_in_c(seed: int, flags: tuple[str, ...], tmp_path: Path) -> None:
     random = Random(seed)
@@ -101,7 +101,7 @@ def _same(program: Program, call: Call | None, mine: object, reference: Any) -> 
             assert getattr(mine, name) == expected
 
 
-@pytest.mark.parametrize("flags", [("-O0",), ("-O2",)], ids=" ".join)
+@pytest.mark.parametrize("flags", [pytest.param(("-O0",), marks=pytest.mark.slow), ("-O2",)], ids=" ".join)
 def test_random_values_arrive_as_the_compiler_passes_them(flags: tuple[str, ...], tmp_path: Path) -> None:
     literals = [random_literal(Random(seed), f"n{seed}") for seed in range(120)]
     library = HostLibrary(functions(literals), tmp_path, flags)

@@ -15,6 +15,7 @@ from minrpc.plugin import shared
 from minrpc.targets import Target
 
 WAIT_S = 300.0
+ALONE_OR_NOT = [(), pytest.param(("-n", "1"), marks=pytest.mark.slow)]
 ADD = """
     import numpy as np
 
@@ -214,7 +215,7 @@ def test_a_platform_that_cannot_run_is_a_usage_error_when_named(
     )
 
 
-@pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["alone", "with workers"])
+@pytest.mark.parametrize("workers", ALONE_OR_NOT, ids=["alone", "with workers"])
 @pytest.mark.parametrize(
     "test",
     [
@@ -273,7 +274,7 @@ def test_a_run_that_wants_no_device_is_left_alone(pytester: pytest.Pytester) -> 
     assert ran.stdout.count("minrpc") == 0
 
 
-@pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["alone", "with workers"])
+@pytest.mark.parametrize("workers", ALONE_OR_NOT, ids=["alone", "with workers"])
 def test_a_broken_file_fails_only_the_tests_that_need_it(
     pytester: pytest.Pytester, workers: tuple[str, ...]
 ) -> None:

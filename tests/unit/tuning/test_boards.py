@@ -48,6 +48,7 @@ def ports(boards: list[Board]) -> list[str]:
     return [port for port, _ in boards]
 
 
+@pytest.mark.slow
 def test_two_boards_say_what_one_device_says(boards: list[Board]) -> None:
     """A crash and a hang cost a reset each; both are tried again alone."""
     space = Space({"UNROLL": ["1", "4"], "FAULT": ["0", "3", "0", "4", "5", "1"]}, [("-O1",), ("-O2",)])
@@ -104,6 +105,7 @@ def test_a_candidate_that_ends_the_last_board_has_its_verdict(boards: list[Board
     assert "reset_command" in caught.value.next_step
 
 
+@pytest.mark.slow
 def test_from_the_command_line(
     boards: list[Board], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
