@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from minrpc import Device
 from minrpc.client import Unowned
+from minrpc.client.link import SessionLink
 from minrpc.errors import (
     DeadlineError,
     DialectError,
@@ -22,6 +23,7 @@ from minrpc.errors import (
     SessionError,
     SessionTerminatedError,
 )
+from minrpc.transport import memory_pair
 from minrpc.wire.framing import START, CrcMismatch, Deframer, encode_frame
 from minrpc.wire.session import MessageType, encode_message
 
@@ -382,3 +384,28 @@ def test_a_copy_of_what_was_freed_does_not_go_directly(bench: Bench, monkeypatch
     array.free()
     rpc.ready()
     assert freed == [address]
+
+
+@pytest.mark.parametrize("keep_open", [True, False])
+def test_the_end_of_a_session_closes_a_link_of_its_own_only(keep_open: bool) -> None:
+    near, _ = memory_pair()
+    SessionLink(near, keep_open=keep_open).close()
+    if keep_open:
+        near.write(b"still open", 1.0)
+        return
+    with pytest.raises(LinkClosedError):
+        near.write(b"closed", 1.0)
+
+
+def test_sessions_on_another_link_are_counted_on(bench: Bench, make_bench: Callable[..., Bench]) -> None:
+    """Else what belonged to the first session there would pass for the second's."""
+    rpc = bench.device.rpc
+    rpc.restart()
+    rpc.restart()
+    before = rpc.generation
+    assert before >= 2
+    other = make_bench()
+    rpc.move_to(SessionLink(other.transport, keep_open=True))
+    assert rpc.generation == before
+    rpc.restart()
+    assert rpc.generation == before + 1

@@ -159,7 +159,13 @@ def test_a_plain_char_holds_what_either_sign_does(library: HostLibrary) -> None:
 
 def test_rows_of_an_array_have_the_pointers_length(library: HostLibrary) -> None:
     assert library.call("corner", np.arange(6, dtype=np.int32).reshape(2, 3)) == 2
-    for name, wrong in (("corner", (2, 2)), ("corner", (4,)), ("cube", (3,)), ("cube", (3, 3))):
+    for name, wrong in (
+        ("corner", (2, 2)),
+        ("corner", (4,)),
+        ("cube", (2,)),
+        ("cube", (3,)),
+        ("cube", (3, 3)),
+    ):
         with pytest.raises(TypeError, match="expected int32"):
             library.call(name, np.zeros(wrong, np.int32))
 

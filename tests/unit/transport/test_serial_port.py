@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from minrpc.errors import AmbiguousBoardError, ConfigurationError, PortBusyError, PortGoneError
-from minrpc.transport import SerialTransport, find_port
+from minrpc.transport import SerialTransport, find_port, serial_port
 from minrpc.transport.ports import choose
 from minrpc.transport.serial_port import processes_with_open
 from serial.tools.list_ports_common import ListPortInfo
@@ -121,3 +121,18 @@ def test_several_boards_are_listed() -> None:
 def test_no_board_matches() -> None:
     with pytest.raises(PortGoneError, match="'none'"):
         choose("none", PORTS)
+
+
+def test_a_line_that_was_pulled_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    set_to: list[tuple[str, bool]] = []
+
+    class Port:
+        def __setattr__(self, name: str, value: bool) -> None:
+            set_to.append((name, value))
+
+    transport = SerialTransport.__new__(SerialTransport)
+    monkeypatch.setattr(transport, "_port", Port(), raising=False)
+    monkeypatch.setattr(serial_port, "_PULSE_S", 0.0)
+    transport.pull("rts")
+    transport.pull("dtr")
+    assert set_to == [("rts", True), ("rts", False), ("dtr", True), ("dtr", False)]
