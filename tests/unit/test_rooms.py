@@ -72,6 +72,14 @@ def test_design_names_each_room_once() -> None:
     assert sorted(order_in_design()) == sorted(rooms - SHARED - STARTS)
 
 
+def test_designs_map_names_files_that_are_there() -> None:
+    here = DESIGN.parent
+    named = re.findall(r"`([a-z_/-]+(?:/|\.(?:py|c|txt)))`", DESIGN.read_text().partition("## What has")[0])
+    places = (here, PACKAGE, PACKAGE.parent)
+    assert len(named) > 50
+    assert not [path for path in named if not any((place / path).exists() for place in places)]
+
+
 def test_each_room_uses_the_rooms_before_it() -> None:
     order = [*sorted(SHARED), *order_in_design(), *STARTS]
     upward = [
