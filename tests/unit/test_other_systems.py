@@ -15,7 +15,7 @@ import pytest
 # What others' packages use of the real system is loaded before.
 SCRIPT = """
 import concurrent.futures, multiprocessing, os, pathlib, select, shutil, signal, subprocess, sys, tempfile
-import elftools.elf.elffile, numpy, pexpect, pytest, serial, serial.tools.list_ports
+import capstone, elftools.elf.elffile, numpy, pexpect, pytest, serial, serial.tools.list_ports
 
 system = sys.argv.pop(1)
 of_linux = {os: ("sched_getaffinity", "sched_setaffinity", "pidfd_open", "pipe2")}
