@@ -139,7 +139,7 @@ class Session:
 
     @property
     def owner(self) -> Owner:
-        """The object that started the device or attached to it: here a `RunningDevice`."""
+        """The object that started the device or attached to it, such as a `RunningDevice`."""
         return self._link.owner
 
     @property

@@ -73,7 +73,10 @@ class Recipe:
             debian_toolchain(self.arch, bare=self.bare)
 
     def environment_in(self, build_dir: Path) -> dict[str, str]:
-        """The environment for a build in `build_dir`; tells compilers and the linker to record inputs."""
+        """The environment for a build in `build_dir`.
+
+        Compilers get path-prefix maps; the linker gets `--dependency-file`, to record its inputs.
+        """
         flags = [*self.places.compiler_flags(), f"-ffile-prefix-map={build_dir}={PREFIX}/build"]
         own = dict.fromkeys(("CFLAGS", "CXXFLAGS", "ASMFLAGS"), flags)
         own["LDFLAGS"] = ["-Xlinker", f"--dependency-file={build_dir / LINK_DEPENDENCIES}"]

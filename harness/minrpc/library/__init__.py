@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Any C function of a device, called with its own types: loaded into it, linked in, or there from the
-start."""
+"""Calls C functions of a device with their own types: loaded functions, linked-in libraries, the firmware's
+own functions."""
 
 from minrpc.errors import CompileError, GuardError, LinkerError, LoadError, UndefinedSymbolsError
 from minrpc.library.c_library import CFunction, CLibrary

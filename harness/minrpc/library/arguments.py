@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From Python's arguments to those of a C function, and from what it did back to Python.
+"""Converts Python's arguments to those of a C function, and the function's results back to Python.
 
-Nothing here talks to a device: a `CallPlan` says what to copy where and what to call with.
+Nothing here talks to a device: a `CallPlan` lists the bytes to copy and the arguments of the call.
 """
 
 from __future__ import annotations
@@ -38,8 +38,9 @@ from minrpc.wire.values import Argument, Handle
 class CallPlan:
     """A call that is ready to be sent.
 
-    frame: what goes along, laid out. sent: the thunk's arguments; a block stands for its address.
-    finish: from what the thunk returned to what the caller gets, after the frame has been taken back.
+    frame: the arrays and structs to send, laid out. sent: the thunk's arguments; a block stands for its
+        address.
+    finish: converts the thunk's result to the caller's, after the frame has been copied back.
     """
 
     function: FunctionDeclaration
@@ -48,7 +49,7 @@ class CallPlan:
     finish: Callable[[object], object]
 
     def arguments(self, base: int) -> list[Argument]:
-        """As they travel, when the frame lies at `base`."""
+        """The thunk's arguments, with the frame at address `base`."""
         return [
             Handle(base + argument.offset) if isinstance(argument, Block) else argument
             for argument in self.sent
@@ -60,7 +61,7 @@ def plan_call(
 ) -> CallPlan:
     """The call of `function` with Python's arguments.
 
-    Raises TypeError and ValueError, which name the function, the parameter, what it expects and what came.
+    Raises TypeError and ValueError, which name the function, the parameter, the expected type and the value.
     """
     if function.unsupported:
         raise TypeError(f"{function.name} can't be called: {function.unsupported}")
@@ -97,7 +98,7 @@ def plan_call(
 def _result(
     placer: Placer, function: FunctionDeclaration, pointer_size: int
 ) -> tuple[Callable[[object], object], Block | None]:
-    """How to read what the thunk returned, and where it puts what goes through memory."""
+    """The converter of the thunk's result, and the block of a result that goes through memory."""
     ctype = function.type.result
     stripped = strip(ctype)
     if isinstance(stripped, Void):
@@ -119,7 +120,7 @@ def _result(
 
 
 def _wrapped(ctype: CType, value: object) -> int:
-    """64 bits travel with a sign, whatever they mean."""
+    """The value as a signed 64-bit integer, since the wire has no unsigned ones."""
     assert isinstance(value, int), f"a thunk returned {value!r}"
     stripped = strip(ctype)
     if isinstance(stripped, Scalar) and stripped.kind == "uint" and value < 0:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A library of C functions in a running device, called with Python's values: wherever they came from."""
+"""A library of C functions in a running device, called with Python's values."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from minrpc.running.crash import STACK_RAN_OUT
 class CFunction:
     """A C function on the device. Call it with numpy arrays, arrays of the device, structs, numbers.
 
-    prototype: its declaration in C. address: as a C function pointer has it.
+    prototype: its declaration in C. address: its value as a C function pointer.
     """
 
     def __init__(self, library: CLibrary, function: FunctionDeclaration) -> None:
@@ -66,7 +66,7 @@ class CFunction:
 
     @property
     def address(self) -> int:
-        """Where it is on the device. Raises ValueError when its library is no longer there."""
+        """Its address on the device. Raises ValueError when its library is no longer loaded."""
         self._library.module.check(self._library.module.rpc)
         return self._library.symbols.addresses[self.function.symbol]
 
@@ -81,16 +81,16 @@ class CFunction:
         return self._library.symbols.sizes.get(self.function.symbol, 0)
 
     def __call__(self, *args: object, guards: bool = True, **named: object) -> Any:  # noqa: ANN401 - what C returns
-        """Call it.
+        """Call the function.
 
-        Arrays and structs go along by value; what the function may write comes back in place, or is returned
-        where `out()` was given.
+        Arrays and structs are sent by value. Arguments that the function may write are updated in place;
+        those given as `out()` are returned.
 
-        guards: look for bytes written before and behind what went along, and in what is const. Over a link
-            this takes a message more where much is only read.
+        guards: check that the function wrote no bytes before or behind its arguments, nor in const ones. Over
+            a link this takes one more message for large arguments that are only read.
 
         Raises TypeError and ValueError, before anything is sent, for arguments that do not fit; GuardError
-        when the function wrote where it should not; what `RemoteFunction` raises when it crashes or hangs.
+        when the function wrote outside its arguments; what `RemoteFunction` raises when it crashes or hangs.
         """
         if named:
             raise TypeError(
@@ -137,7 +137,7 @@ class CFunction:
         return self._packed
 
     def with_timeout(self, seconds: float) -> CFunction:
-        """The same function with a limit of its own for each call, of time that the device could use.
+        """The same function with its own time limit for each call, in seconds during which the device runs.
 
         lib.train.with_timeout(600)(data)
         """
@@ -182,7 +182,7 @@ class CLibrary:
         self.variables = Variables(self, declarations.variables)
 
     def packed_name(self, name: str) -> str:
-        """What the packed function that calls the function `name` is called in `module`."""
+        """The name in `module` of the packed function that calls `name`."""
         return name
 
     @property
@@ -198,7 +198,7 @@ class CLibrary:
         return self[name]
 
     def __getitem__(self, name: str) -> CFunction:
-        """The function `name`, also where that is a name of this class. Raises KeyError."""
+        """The function `name`, also if this class has an attribute of that name. Raises KeyError."""
         found = self._functions.get(name)
         if found is None:
             if name not in self._declared:
@@ -228,7 +228,7 @@ class CLibrary:
         return {name: function.size for name, function in self.functions.items() if function.size}
 
     def stack_bound(self, name: str) -> int | None:
-        """Bytes of the stack that a function and all that it calls need at the most; None where not known."""
+        """Largest stack use of a function and all its callees, in bytes; None if unknown."""
         return None
 
     def run_again(
@@ -242,26 +242,26 @@ class CLibrary:
         return self._memory.run_again(packed, layout, args, plan)
 
     def run(self, packed: RemoteFunction, plan: CallPlan) -> Any:  # noqa: ANN401 - what C returns
-        """Send a call that was planned, and take back what it did: see `CallMemory.run`."""
+        """Send a planned call and read its results back: see `CallMemory.run`."""
         return self._memory.run(packed, plan)
 
     def time_evaluator(self, name: str, **options: Any) -> Callable[..., Any]:  # noqa: ANN401 - see RemoteModule
-        """Times a function as `RemoteModule.time_evaluator` does; what comes back takes the C function's
-        arguments.
+        """Times a function as `RemoteModule.time_evaluator` does.
 
-        Arrays go along once, before the first call, and nothing comes back.
+        The evaluator takes the C function's arguments. Arrays are sent once, before the first call, and are
+        not read back.
         """
         self._require(name)
         return self._timed(name, self.module.time_evaluator(self.packed_name(name), **options))
 
     def measure(self, name: str, **options: Any) -> Callable[..., Any]:  # noqa: ANN401 - see RemoteModule
-        """Times a function in whole cycles as `RemoteModule.measure` does, with the C function's
+        """Measures a function in whole cycles as `RemoteModule.measure` does, with the C function's
         arguments."""
         self._require(name)
         return self._timed(name, self.module.measure(self.packed_name(name), **options))
 
     def _require(self, name: str) -> None:
-        """Raise AttributeError, as for an attribute, when it has no such function."""
+        """Raise AttributeError if the library has no such function."""
         if name not in self._declared:
             raise AttributeError(self._missing(name))
 
@@ -280,11 +280,13 @@ class CLibrary:
         return timed
 
     def read(self, address: int, size: int | None = None) -> Any:  # noqa: ANN401 - a memoryview, or a value
-        """Bytes of the device's memory, wherever: of a variable, of what malloc gave, of a register.
+        """Bytes at any address of the device: of a variable, of malloc's memory, of a register.
 
-        size: left out, of an `Address` with a type, its value: a number, a numpy array, a struct.
+        size: in bytes. Without it, an `Address` that has a type gives its value: a number, a numpy array, a
+            struct.
 
-        Whole words are read as such, as registers want it. What is no memory crashes the device, as in C.
+        Aligned words are read by word accesses, which registers need. An invalid address crashes the device,
+        as in C.
         """
         if size is None:
             pointee = _pointee_of(address)
@@ -294,7 +296,7 @@ class CLibrary:
         return self._read(address, size) if size else memoryview(b"")
 
     def write(self, address: int, data: bytes) -> None:
-        """Overwrite bytes of the device's memory; whole words are written as such."""
+        """Overwrite bytes of the device's memory; aligned words are written by word accesses."""
         if len(data):
             self._write(address, bytes(data))
 
@@ -305,11 +307,11 @@ class CLibrary:
         self._memory.poke(self._copier(), address, data)
 
     def _copier(self) -> RemoteFunction:
-        """What copies bytes of any memory on the device."""
+        """The function that copies bytes between any addresses of the device."""
         return self.module.get_function(COPY)
 
     def unload(self) -> None:
-        """Give back what it takes of the device's memory for arrays. A second call does nothing."""
+        """Free its memory for arguments on the device. A second call does nothing."""
         self._memory.free()
 
     def __enter__(self) -> Self:
@@ -326,7 +328,7 @@ class CLibrary:
 
 
 def _pointee_of(address: int) -> CType:
-    """The type of what is at an address. Raises TypeError where it is not known."""
+    """The type of the object at an address. Raises TypeError for an address without a type."""
     pointer = strip(address.ctype) if isinstance(address, Address) else None
     if not isinstance(pointer, Pointer) or not size_of(pointer.target):
         raise TypeError(f"the type of what is at {address!r} is not known: give a size, read(address, size)")
@@ -343,5 +345,5 @@ def _signature(function: FunctionDeclaration) -> Signature:
     kind = SignatureParameter.POSITIONAL_ONLY
     try:
         return Signature([SignatureParameter(name, kind) for name in names])
-    except ValueError:  # A parameter that has the name of a keyword of Python.
+    except ValueError:  # A parameter's name is a keyword of Python.
         return Signature([SignatureParameter(f"p{index}", kind) for index in range(len(names))])

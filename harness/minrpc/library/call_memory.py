@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The piece of the device's memory that holds what calls send along; it grows, and is kept between calls."""
+"""The memory block on the device for the arrays and structs of calls; it grows, and is kept between calls."""
 
 from __future__ import annotations
 
@@ -23,17 +23,16 @@ _BYTES: Final = to_dtype("uint8")
 
 
 class CallMemory:
-    """Runs calls that were planned. One at a time: they share the memory."""
+    """Runs planned calls, one at a time, since they share the memory."""
 
     def __init__(self, device: Session) -> None:
         self._device = device
         self._room: RemoteArray | None = None
 
     def run(self, packed: RemoteFunction, plan: CallPlan) -> Any:  # noqa: ANN401 - what C returns
-        """Send what goes along, call, take what comes back.
+        """Send the frame, call the function, read the written blocks back.
 
-        Long blocks that are only read stay on the device. Their checksum comes instead; the blocks follow
-        where it has changed.
+        Of long blocks that are only read, the device sends a checksum; the bytes follow only if it differs.
         """
         rpc = self._device.rpc
         if not plan.frame.size:
@@ -53,7 +52,7 @@ class CallMemory:
     def run_again(
         self, packed: RemoteFunction, layout: FrameLayout, args: Sequence[Any], plan: Callable[[], CallPlan]
     ) -> Any:  # noqa: ANN401 - what C returns
-        """As `run`, of a call whose layout is known. plan: of the same call, where it needs one."""
+        """As `run`, for a call whose layout is known. plan: makes the same call's plan, if it is needed."""
         rpc = self._device.rpc
         size = len(layout.template)
         with rpc.lock:
@@ -73,7 +72,7 @@ class CallMemory:
         return result
 
     def time(self, timer: Callable[..., Any], plan: CallPlan) -> Any:  # noqa: ANN401 - what the timer gives
-        """Send what goes along, and time calls with it."""
+        """Send the frame, and time calls with it."""
         with self._device.rpc.lock:
             base = self._send(plan) if plan.frame.size else 0
             return timer(*plan.arguments(base))
@@ -91,7 +90,7 @@ class CallMemory:
             upload(self._device.rpc, base, offset, data)
 
     def peek(self, copy: RemoteFunction, address: int, size: int) -> memoryview:
-        """Bytes of memory that the device lets only its own code reach. copy: (to, from, size)."""
+        """Bytes of memory that only the device's own code can reach. copy: (to, from, size)."""
         rpc = self._device.rpc
         with rpc.lock:
             rpc.ready()
@@ -100,7 +99,7 @@ class CallMemory:
             return download(rpc, room, 0, size)
 
     def poke(self, copy: RemoteFunction, address: int, data: bytes) -> None:
-        """Overwrite such memory."""
+        """Overwrite memory that only the device's own code can reach. copy: as for `peek`."""
         rpc = self._device.rpc
         with rpc.lock:
             rpc.ready()
@@ -109,7 +108,7 @@ class CallMemory:
             copy(Handle(address), Handle(room), len(data))
 
     def free(self) -> None:
-        """Give it back."""
+        """Free the memory block."""
         room, self._room = self._room, None
         if room is not None:
             room.free()
@@ -131,7 +130,7 @@ class CallMemory:
 
 
 def _is_unchanged(rpc: RpcClient, base: int, sent: bytes) -> bool:
-    """Whether the memory at `base` has these bytes, by its checksum; False on a device without checksums."""
+    """True if the memory at `base` has these bytes, by its checksum; False on a device without checksums."""
     if not sent:
         return True
     checksum = rpc.global_function(CHECKSUM)

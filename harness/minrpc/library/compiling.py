@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From sources to objects with their types and thunks. Needs no device: it may run in a pool of processes."""
+"""Compiles sources to objects with their types and thunks. Needs no device: worker processes can run it."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ _C: Final = (".c",)
 _CXX: Final = (".cc", ".cpp", ".cxx", ".C")
 _ASSEMBLER: Final = (".S", ".s")
 _BINARY: Final = (".o", ".a")
-# C++ as far as it needs no runtime.
+# C++ without its runtime library.
 _CXX_FLAGS: Final = (
     "-fno-exceptions", "-fno-rtti", "-fno-unwind-tables", "-fno-asynchronous-unwind-tables",
     "-fno-threadsafe-statics", "-fno-use-cxa-atexit",
 )  # fmt: skip
-# Zeroed memory up to here travels with the rest; more is zeroed on the device.
+# Zeroed memory up to this size, in bytes, is sent with the image; more is zeroed on the device.
 _SMALL_BSS: Final = 512
-# Sources whose types and thunks are kept in memory.
+# Number of sources whose types and thunks are kept in memory.
 _KEPT: Final = 64
 
 
@@ -50,11 +50,11 @@ PathText: TypeAlias = str | os.PathLike[str]
 
 @dataclass(frozen=True)
 class Sources:
-    """What to compile: a value.
+    """The files to compile and their options: a value.
 
-    files: C, C++, assembler, objects, archives. include: directories. flags: behind the firmware's own.
-    defines: by name, or "NAME=VALUE" each. libraries: archives and objects that are only linked.
-    headers: included before each source. declare: prototypes of functions in assembler, or headers with them.
+    files: C, C++, assembler, objects, archives. include: directories. flags: come after the firmware's own.
+    defines: each "NAME" or "NAME=VALUE". libraries: archives and objects that are only linked.
+    headers: included before each source. declare: prototypes of assembler functions, or headers with them.
     """
 
     files: tuple[Path, ...]
@@ -77,8 +77,8 @@ class Sources:
         headers: PathText | Sequence[PathText] = (),
         declare: str | Sequence[str] = (),
     ) -> Sources:
-        """From what a person writes: flags and defines may be a text of several words, and a path stands for
-        a list of it. Raises ConfigurationError for files that are not there or of no known
+        """Sources from user input: flags and defines may be a string of several words, and a single path
+        stands for a list of one. Raises ConfigurationError for files that are missing or of unknown
         kind."""
         listed = list(paths_of(files))
         if not listed:
@@ -102,12 +102,12 @@ class Sources:
 
     @property
     def name(self) -> str:
-        """For people: the first source's."""
+        """The first source's name, for messages."""
         return self.files[0].name
 
 
 def _words(given: str | Sequence[str]) -> Sequence[str]:
-    """A list; of a text its words, as a shell takes them. Raises ConfigurationError for an open quote."""
+    """The list, or a string's words as a shell splits them. Raises ConfigurationError for an open quote."""
     try:
         return shlex.split(given) if isinstance(given, str) else given
     except ValueError as error:
@@ -115,7 +115,7 @@ def _words(given: str | Sequence[str]) -> Sequence[str]:
 
 
 def paths_of(given: PathText | Sequence[PathText]) -> Sequence[PathText]:
-    """A list; of a single path a list of that."""
+    """The list; a single path becomes a list of one."""
     return [given] if isinstance(given, str | os.PathLike) else given
 
 
@@ -132,17 +132,17 @@ def _file(given: str | os.PathLike[str], suffixes: Sequence[str]) -> Path:
 
 @dataclass(frozen=True)
 class Compiled:
-    """Objects ready to be linked, and what is in them.
+    """Objects ready to be linked, with their declarations.
 
-    objects: the user's and that of the thunks, last; libraries: archives behind them.
+    objects: the user's, and the thunks' object last. libraries: archives that are linked after them.
     functions: by name, also those that can't be called. declarations: variables and types.
-    start: whether `thunks.START` must run once it is loaded.
-    thread_pointer: whether thunks set the thread pointer, on RISC-V.
+    start: True if `thunks.START` must run after loading.
+    thread_pointer: True if thunks set the thread pointer, on RISC-V.
     key: hash of all content.
-    stack_use: bytes of each function's own frame; stack_bounds: with all that it calls, where that is known.
-    thunk_frames: bytes that a function's thunk has on the stack above it; check_frame: bytes that the check
-        of the arguments has there before.
-    options: what the caller gave to the compiler: definitions and flags.
+    stack_use: each function's own stack frame, in bytes. stack_bounds: with all its callees, where known.
+    thunk_frames: stack use of each function's thunk, in bytes. check_frame: stack use of the check of the
+        arguments, in bytes.
+    options: the caller's definitions and flags.
     """
 
     name: str
@@ -161,7 +161,7 @@ class Compiled:
 
 
 def compile_sources(sources: Sources, toolset: Toolset) -> Compiled:
-    """Compile, read the types, make and compile the thunks. What was compiled before comes from the cache.
+    """Compile, read the types, make and compile the thunks. Unchanged sources come from the cache.
 
     Raises CompileError with the compiler's output, ToolchainMissingError.
     """
@@ -171,7 +171,7 @@ def compile_sources(sources: Sources, toolset: Toolset) -> Compiled:
     libraries = tuple(_hash(str(item)) for item in beside)
     compiled = _with_thunks(sources, toolset, objects, contents, libraries)
     thunks = compiled.objects[-1].parent
-    if not thunks.is_dir():  # The cache was cleaned since.
+    if not thunks.is_dir():  # The cache has been cleaned since.
         return _with_thunks.__wrapped__(sources, toolset, objects, contents, libraries)
     mark_used(thunks)
     return compiled
@@ -179,7 +179,7 @@ def compile_sources(sources: Sources, toolset: Toolset) -> Compiled:
 
 @dataclass(frozen=True)
 class _Content:
-    """A file's content, which its hash stands for."""
+    """A file's content; its hash identifies it."""
 
     digest: str
     data: bytes = field(repr=False, compare=False)
@@ -198,8 +198,8 @@ def _with_thunks(
     contents_of_objects: tuple[_Content, ...],
     libraries: tuple[str, ...],
 ) -> Compiled:
-    """Reads the types, makes and compiles the thunks. libraries: hashes of their content, and of headers
-    with prototypes."""
+    """Reads the types, makes and compiles the thunks. libraries: hashes of the libraries' content, and of
+    headers with prototypes."""
     facts = program_facts(toolset.elf)
     contents = [content.data for content in contents_of_objects]
     declarations = read_objects([object_file.path for object_file in objects], contents)
@@ -210,7 +210,7 @@ def _with_thunks(
     supported = [function for function in functions if not function.unsupported]
     thread_pointer = facts.machine == "EM_RISCV" and _may_have_thread_locals(contents, sources, toolset.elf)
     text = thunk_source(supported, facts.limits, start=start, own_code=True, thread_pointer=thread_pointer)
-    # What decides on registers for arguments, such as -mavx, decides on the thunks' calls too.
+    # Flags that choose registers for arguments, such as -mavx, apply to the thunks' calls, too.
     thunks = compile_text(text, toolset, [flag for flag in sources.flags if flag.startswith("-m")])
     frames = _stack_use(thunks.with_suffix(".su"))
     graph = parse_graphs(object_file.graph for object_file in objects)
@@ -237,7 +237,7 @@ def _with_thunks(
 
 
 def _with_prototypes(declarations: Declarations, sources: Sources, toolset: Toolset) -> Declarations:
-    """The declarations with the types of functions in assembler that `declare` gives. Raises CompileError."""
+    """The declarations, with assembler functions' types from `declare`. Raises CompileError."""
     lines = ["#include <stdbool.h>", "#include <stddef.h>", "#include <stdint.h>"]
     for item in sources.declare:
         is_prototype = "(" in item
@@ -269,7 +269,7 @@ def _header(name: str, sources: Sources) -> Path:
 
 
 def _may_have_thread_locals(contents: Sequence[bytes], sources: Sources, firmware: Path) -> bool:
-    """Whether the code, or what is linked to it from the C library, may have thread-local variables."""
+    """True if the code, or parts of the C library linked to it, may have thread-local variables."""
     if sources.libraries or any(content[:4] != b"\x7fELF" for content in contents):
         return True
     symbols = [symbol for content in contents for symbol in Elf(content).symbols]
@@ -281,9 +281,9 @@ def _may_have_thread_locals(contents: Sequence[bytes], sources: Sources, firmwar
 
 
 def _needs_start(content: bytes) -> bool:
-    """Whether there are constructors, or much zeroed memory."""
+    """True if the object has constructors, or more than `_SMALL_BSS` of zeroed memory."""
     if content[:4] != b"\x7fELF":
-        return True  # An archive: what is linked of it is not known yet.
+        return True  # An archive: its linked members are not known yet.
     sections = Elf(content).sections
     zeroed = sum(section.size for section in sections if section.allocated and not section.stored)
     constructors = any(section.name.startswith((".init_array", ".ctors")) for section in sections)
@@ -292,19 +292,19 @@ def _needs_start(content: bytes) -> bool:
 
 @dataclass(frozen=True)
 class CompiledFile:
-    """An object. own: it was compiled here, and the compiler's notes on stacks lie beside it."""
+    """An object file. own: True if it was compiled here; the compiler's stack reports then lie beside it."""
 
     path: Path
     own: bool = True
 
     @property
     def stack_use(self) -> Mapping[str, int]:
-        """Bytes of each function's frame."""
+        """Stack frame of each function, in bytes."""
         return _stack_use(self.path.with_suffix(".su")) if self.own else {}
 
     @property
     def graph(self) -> str:
-        """Who calls whom, as -fcallgraph-info tells; "" where it does not."""
+        """The call graph as -fcallgraph-info writes it; "" if there is none."""
         notes = self.path.with_suffix(".ci")
         return notes.read_text(errors="replace") if self.own and notes.is_file() else ""
 
@@ -326,7 +326,7 @@ def compile_file(source: Path, sources: Sources, toolset: Toolset) -> CompiledFi
 
 
 def _stack_use(path: Path) -> dict[str, int]:
-    """Bytes of stack by function, as -fstack-usage tells."""
+    """Stack use by function, in bytes, as -fstack-usage reports it."""
     if not path.is_file():
         return {}
     found = {}
@@ -337,7 +337,7 @@ def _stack_use(path: Path) -> dict[str, int]:
 
 
 def compile_text(text: str, toolset: Toolset, flags: Sequence[str] = ()) -> Path:
-    """The object of C source that is made here. flags: behind the firmware's own."""
+    """Compiles generated C source to an object. flags: come after the firmware's own."""
     name = hashlib.sha256(text.encode()).hexdigest()[:32]
 
     def fill(directory: Path) -> None:
@@ -348,9 +348,9 @@ def compile_text(text: str, toolset: Toolset, flags: Sequence[str] = ()) -> Path
 
 
 def _compiled(command: Sequence[str], source: Path) -> Path:
-    """A directory of the cache with source.o.
+    """The cache directory with source.o.
 
-    A list beside it says which headers were read, with the hash of each, and so which directory is current.
+    A list beside it names the headers that were read, with their hashes; it shows which directory is current.
     """
     content = source.read_bytes()
     objects = cache_home() / "objects"
@@ -363,7 +363,7 @@ def _compiled(command: Sequence[str], source: Path) -> Path:
             mark_used(directory)
             return directory
     with scratch() as partial:
-        # Without a preprocessor it is the assembler that tells what it read.
+        # Without a preprocessor, the assembler lists the files that it read.
         noted = ["-Wa,--MD,source.d"] if source.suffix == ".s" else ["-MD", "-MF", "source.d"]
         words = [*command, "-fstack-usage", *noted, "-c", str(source), "-o", "source.o"]
         output = _run(words, partial)
@@ -396,7 +396,7 @@ def _read_list(path: Path) -> dict[str, str] | None:
 
 
 def _run(command: Sequence[str], directory: Path) -> str | None:
-    """The output of a compiler that failed; None when it did not."""
+    """The output of a compiler that failed; None if it succeeded."""
     try:
         ran = subprocess.run(
             command,
@@ -415,7 +415,7 @@ def _run(command: Sequence[str], directory: Path) -> str | None:
 
 
 def _read_headers(depfile: Path) -> dict[str, str]:
-    """What the compiler read, with the hash of each."""
+    """The files that the compiler read, with the hash of each."""
     text = depfile.read_text().partition(": ")[2].replace("\\\n", " ")
     paths = [item.replace("\\ ", " ") for item in re.findall(r"(?:\\ |\S)+", text)]
     return {path: _hash(path) for path in paths}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The functions of the firmware itself, by name, with the types that its debug information has."""
+"""The functions of the firmware itself, by name, with types from its debug information."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ Item = TypeVar("Item")
 class FirmwareFunctions:
     """Every function of the firmware that runs, with external linkage, as an attribute.
 
-    `types` has its structs and enums, `variables` its variables. What calls a function is compiled and loaded
-    when that is first used: a few hundred bytes of the device's memory for code, until the session ends.
+    `types` has its structs and enums, `variables` its variables. A function's thunk is compiled and loaded at
+    first use: it takes a few hundred bytes of the device's memory for code, until the session ends.
     """
 
     def __init__(self, device: Session, firmware: Firmware) -> None:
@@ -40,7 +40,7 @@ class FirmwareFunctions:
 
     @property
     def symbols(self) -> Symbols:
-        """Where its functions and variables are."""
+        """Addresses of its functions and variables."""
         return self._program.symbols
 
     def __getattr__(self, name: str) -> CFunction:
@@ -49,7 +49,7 @@ class FirmwareFunctions:
         return self._library(name)[name]
 
     def __getitem__(self, name: str) -> CFunction:
-        """The function `name`. Raises KeyError, and what loading raises."""
+        """The function `name`. Raises KeyError, and as `load` does."""
         try:
             return self._library(name)[name]
         except AttributeError as error:
@@ -69,11 +69,11 @@ class FirmwareFunctions:
         return self._library(name).time_evaluator(name, **options)
 
     def measure(self, name: str, **options: Any) -> Callable[..., Any]:  # noqa: ANN401 - see CLibrary
-        """Times a function in whole cycles as `CLibrary.measure` does."""
+        """Measures a function in whole cycles as `CLibrary.measure` does."""
         return self._library(name).measure(name, **options)
 
     def read(self, address: int, size: int | None = None) -> Any:  # noqa: ANN401 - see CLibrary
-        """Bytes of the device's memory, as `CLibrary.read` has it."""
+        """Bytes of the device's memory: see `CLibrary.read`."""
         return self._library("").read(address, size)
 
     def write(self, address: int, data: bytes) -> None:
@@ -81,7 +81,7 @@ class FirmwareFunctions:
         self._library("").write(address, data)
 
     def _library(self, name: str) -> LoadedLibrary:
-        """What calls the function `name`; of the name "" what copies memory."""
+        """The loaded library with the thunk of `name`; for "", with the function that copies memory."""
         known = self._loaded.get(name)
         if known is None or not known.module.usable_on(self._device.rpc):
             known = self._loaded[name] = self._load([self._function(name)] if name else [])
@@ -115,7 +115,7 @@ class FirmwareFunctions:
 
 
 class _Declared(Mapping[str, Item], Generic[Item]):
-    """What a program declares, by name: one is looked for by itself, since to read all takes long."""
+    """A program's declarations by name, each read when it is looked up, since reading all takes long."""
 
     def __init__(
         self, find: Callable[[str], Item | None], read_all: Callable[[], Mapping[str, Item]]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a call sends along by value: arrays and structs, side by side in one piece of the device's memory.
+"""The arrays and structs of a call, side by side in one block of the device's memory.
 
-Between them lie guard words. What is only read comes first, what goes in and comes back next, what is only
-written last, so that one upload and one download serve a call.
+Guard words separate them. Inputs come first, blocks that are read and written next, outputs last, so that
+one upload and one download serve a call.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from typing import Final
 from minrpc.errors import GuardError
 
 GUARD: Final = 8
-"""Bytes of a guard word, at least: what fills up to the next block's alignment is guard, too."""
+"""Smallest size of a guard word, in bytes: padding before the next block is guard, too."""
 
 _PATTERN: Final = bytes.fromhex("a65b93c74e1d68f2")
-# A hole of so many bytes in an upload costs more than a message of its own.
+# A hole of this many bytes in an upload costs more than a second message.
 _HOLE: Final = 512
-# So many bytes more cost less than a message of their own.
+# This many more bytes cost less than a second message.
 _ALONG: Final = 256
 
 
@@ -28,13 +28,13 @@ class Block:
     """One array or struct of a call.
 
     name: for messages, "y (int16[64])".
-    size, alignment: in bytes. read: whether the function gets its content; written: whether it comes back.
-    constant: whether the function may not write to it, by its prototype.
-    content: its bytes, asked when the call is sent.
-    receive: takes the bytes that came back.
-    host_at: the host's object at an offset, for pointers that come back.
-    pointers: offsets of pointers in it, and which byte of which block they point to.
-    offset: in the frame, once that is laid out.
+    size, alignment: in bytes. read: True if its content is sent. written: True if it is copied back.
+    constant: True if the prototype forbids the function to write to it.
+    content: gives its bytes; called when the call is sent.
+    receive: takes the bytes that were copied back.
+    host_at: gives the host's object at an offset, for pointers that are copied back.
+    pointers: offsets of pointers in the block, each with the block and byte that it points to.
+    offset: in the frame, set by `CallFrame.lay_out`.
     """
 
     name: str
@@ -51,7 +51,7 @@ class Block:
 
 
 class CallFrame:
-    """The blocks of one call. `pointer_size`: bytes of a pointer on the target."""
+    """The blocks of one call. pointer_size: size of a pointer on the target, in bytes."""
 
     def __init__(self, pointer_size: int, *, guards: bool = True) -> None:
         self.blocks: list[Block] = []
@@ -61,12 +61,12 @@ class CallFrame:
         self._back = 0
 
     def add(self, block: Block) -> Block:
-        """Take a block in."""
+        """Append a block."""
         self.blocks.append(block)
         return block
 
     def lay_out(self) -> None:
-        """Give each block its offset; `size` is then what the frame needs."""
+        """Set each block's offset, and `size` to the frame's size in bytes."""
         self.blocks.sort(key=lambda block: (block.written, not block.read))
         at = self._guard
         self._back = -1
@@ -82,7 +82,7 @@ class CallFrame:
         self._back = self.size if self._back < 0 else self._back
 
     def image(self, base: int) -> list[tuple[int, bytes]]:
-        """What to copy to the device, as offsets and bytes, when the frame lies at `base` there."""
+        """The bytes to copy to the device, as (offset, bytes), for a frame at address `base`."""
         pieces: list[tuple[int, bytes]] = []
         for block, begin, end in self._spans():
             pieces.append((begin, _pattern(begin, end)))
@@ -91,25 +91,25 @@ class CallFrame:
         return _joined(pieces)
 
     def comes_back(self, *, cheap: bool) -> tuple[int, int]:
-        """Offset and size of the bytes to copy back: 0 bytes when nothing is written.
+        """Offset and size of the bytes to copy back: 0 bytes if the function writes none.
 
-        cheap: whether more bytes cost next to nothing. The blocks that are only read, and their guards, then
-            come back, too, as they do where they are short.
+        cheap: True if more bytes cost next to nothing. Blocks that are only read, and their guards, are then
+            copied back, too; short ones always are.
         """
         guarded = self._guard and self.size and (cheap or self._back <= _ALONG)
         return (0, self.size) if guarded else (self._back, self.size - self._back)
 
     def unread(self, base: int, begin: int) -> bytes:
-        """The bytes in front of offset `begin` as they were sent: what a call must not have changed.
+        """The bytes before offset `begin` as they were sent, which a call must leave unchanged.
 
-        Empty where nothing is guarded.
+        Empty if the frame has no guards.
         """
         return self.image(base)[0][1][:begin] if self._guard and begin else b""
 
     def take(self, data: memoryview, begin: int, base: int, function: str) -> None:
-        """Hand what came back from offset `begin` on to its owners.
+        """Pass `data`, the frame's bytes from offset `begin`, to the blocks' owners.
 
-        Raises GuardError when the function wrote where it should not; then nothing is handed over.
+        Raises GuardError if the function wrote outside its arguments; then no owner gets bytes.
         """
         if self._guard:
             self._check(data, begin, function)
@@ -120,9 +120,9 @@ class CallFrame:
                 block.receive(data[at : at + block.size], self, base)
 
     def host_at(self, base: int, address: int) -> object | None:
-        """The host's object that has been at `address`; None when that is not in the frame.
+        """The host's object at `address`; None if that is outside the frame.
 
-        What points to the end of an array is of that, as in C, unless something else begins there.
+        An address at the end of an array belongs to the array, as in C, unless another block begins there.
         """
         at = address - base
         for block in self.blocks:
@@ -202,14 +202,14 @@ def _bytes_text(count: int) -> str:
 
 
 def _pattern(begin: int, end: int) -> bytes:
-    """The guard's bytes: each place has its own, so that a copy of one guard over another shows."""
+    """The guard's bytes: they depend on the offset, so that one guard copied over another is detected."""
     first = begin % len(_PATTERN)
     repeated = _PATTERN * ((end - begin) // len(_PATTERN) + 2)
     return repeated[first : first + end - begin]
 
 
 def _joined(pieces: list[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
-    """Neighbours as one; small holes, which nobody reads, are filled."""
+    """Joins adjacent pieces, and pieces with a small hole between them; the filled bytes are unused."""
     joined: list[tuple[int, bytearray]] = []
     for at, data in pieces:
         if joined and at - (joined[-1][0] + len(joined[-1][1])) < _HOLE:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Libraries by name: those that are part of the firmware, and those that minrpc.toml has loaded when used."""
+"""Libraries by name: linked into the firmware, or listed in minrpc.toml and loaded when used."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from minrpc.targets.target import require
 
 
 class LoadFields(TypedDict, total=False):
-    """What can be said of C files to load; each as in `Device.load`, but for `linked`.
+    """Options for C files to load; each as in `Device.load`, except `linked`.
 
-    linked: only as part of the firmware, or only loaded, whatever minrpc.toml says.
+    linked: True for only linked into the firmware, False for only loaded; overrides minrpc.toml.
     """
 
     include: PathText | Sequence[PathText]
@@ -59,14 +59,15 @@ class LinkedLibrary(CLibrary):
         super().__init__(device, name, functions, declarations, symbols, facts, module)
 
     def packed_name(self, name: str) -> str:
-        """What the packed function that calls the function `name` is called in the system library."""
+        """The name in the system library of the packed function that calls `name`."""
         return packed_name(self.name, name)
 
 
 def named(device: Session, name: str, *, linked: bool | None = None) -> CLibrary:
-    """The library `name` of minrpc.toml: of the firmware that runs, or loaded where it is not part of that.
+    """The library `name` of minrpc.toml: the running firmware's, or loaded if the firmware lacks it.
 
-    linked: only this way. Raises LoadError, ConfigurationError, and what `load` raises.
+    linked: True for only the firmware's, False for only loaded. Raises LoadError, ConfigurationError, and as
+    `load` does.
     """
     firmware = firmware_of(device)
     parts = linked_names(firmware)
@@ -89,10 +90,10 @@ def named(device: Session, name: str, *, linked: bool | None = None) -> CLibrary
 def load_or_find(
     device: Session, directory: Path, files: Sequence[str | PathLike[str]], fields: LoadFields
 ) -> CLibrary:
-    """The library that `files` names, or that minrpc.toml makes of just these; else they are loaded.
+    """The library that `files` names, or that minrpc.toml builds from exactly these files; else loads them.
 
-    directory: paths are relative to it. fields: as `Device.load` takes them, and `linked` as `named` does.
-    Raises as these do.
+    directory: base of relative paths. fields: as for `Device.load`, and `linked` as for `named`. Raises as
+    these do.
     """
     given: dict[str, Any] = {**require(fields, LoadFields, "load() has no")}
     linked: bool | None = given.pop("linked", None)
@@ -118,7 +119,7 @@ def linked_names(firmware: Firmware) -> list[str]:
 
 
 def sources_of(library: NamedLibrary) -> Sources:
-    """What a library of minrpc.toml is made of, as `load` takes it."""
+    """The sources of a library of minrpc.toml, as `load` takes them."""
     return Sources.of(
         library.sources,
         include=library.include,
@@ -131,6 +132,6 @@ def sources_of(library: NamedLibrary) -> Sources:
 
 @lru_cache(maxsize=32)
 def _declared(directory: Path) -> tuple[Mapping[str, FunctionDeclaration], Declarations]:
-    """The functions and the rest, read once."""
+    """The functions, and the other declarations; cached."""
     declarations, functions, _ = declared_in(directory)
     return functions, declarations

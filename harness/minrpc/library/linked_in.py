@@ -3,8 +3,8 @@
 
     python -m minrpc.library.linked_in --output DIR --library dsp fir.o --library lut lut.a
 
-writes DIR/thunks.c, and keeps the objects as DIR/dsp/0.o, ...: the host reads the types from them. The
-firmware's build runs it, which knows compiler and flags.
+writes DIR/thunks.c, and copies the objects to DIR/dsp/0.o, ...: the host reads the types from the copies. The
+firmware's build runs this module, since the build knows compiler and flags.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from minrpc.program.objects import members, read_objects
 
 
 def packed_name(library: str, function: str) -> str:
-    """What the packed function is called that calls a function of a library."""
+    """The name of the packed function that calls a function of a library."""
     return f"{library}.{function}"
 
 
 def kept_objects(directory: Path) -> list[Path]:
-    """The objects of a library that were kept in `directory`, in their order."""
+    """The objects of a library that were copied to `directory`, in order."""
     return sorted(directory.glob("*.[oa]"), key=lambda path: int(path.stem))
 
 
 def declared_in(directory: Path) -> tuple[Declarations, dict[str, FunctionDeclaration], AlignmentLimits]:
-    """What a library declares whose objects are in `directory`; its functions, also those that can't be
-    called; and how its target aligns members of structs.
+    """The declarations of the library whose objects are in `directory`; its functions, also those that can't
+    be called; and its target's alignment limits for members of structs.
 
     Raises ConfigurationError without debug information.
     """
@@ -57,7 +57,7 @@ def declared_in(directory: Path) -> tuple[Declarations, dict[str, FunctionDeclar
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Write them."""
+    """Write the thunks and copy the objects."""
     parser = argparse.ArgumentParser(prog="python -m minrpc.library.linked_in")
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--library", action="append", nargs="+", required=True, metavar="NAME OBJECT")
@@ -70,7 +70,7 @@ def main(words: Sequence[str] | None = None) -> int:
         shutil.rmtree(directory, ignore_errors=True)
         directory.mkdir(parents=True)
         for index, item in enumerate(objects):
-            kind = ".a" if item.endswith(".a") else ".o"  # CMake calls objects .obj, too.
+            kind = ".a" if item.endswith(".a") else ".o"  # CMake names some objects .obj.
             shutil.copy2(item, directory / f"{index}{kind}")
         try:
             declarations, functions, limits = declared_in(directory)
@@ -82,7 +82,7 @@ def main(words: Sequence[str] | None = None) -> int:
             for function in functions.values()
             if not function.unsupported
         ]
-        # A constant that no function uses takes no room; a variable may be set from outside.
+        # A constant that no function uses is left out; a variable is kept, since a test may set it.
         variables += [
             variable.symbol
             for variable in declarations.variables.values()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From objects to bytes that run at a given address of a firmware that runs already."""
+"""Links objects to bytes that run at a given address of a running firmware."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from minrpc.program.elf import FUNCTION, GLOBAL, HIDDEN, LOCAL, THREAD, UNDEFINE
 
 _LINK_S: Final = 120.0
 ALIGNMENT: Final = 16
-"""Of the block's address, in bytes."""
+"""Alignment of the block's address, in bytes."""
 
 _SCRIPT: Final = """\
 SECTIONS
@@ -63,10 +63,10 @@ SECTIONS
 }}
 """
 
-# Bytes between the thread pointer and the first thread-local variable, by machine: 0 elsewhere.
+# Bytes between the thread pointer and the first thread-local variable, by machine: 0 for others.
 _THREAD_BLOCKS: Final = {"EM_ARM": "MAX(8, MAX(ALIGNOF(.tdata), ALIGNOF(.tbss)))"}
 
-# Unwinding tables name these; nothing here unwinds.
+# Unwinding tables refer to these symbols; loaded code never unwinds.
 _UNWINDERS: Final = ("__aeabi_unwind_cpp_pr0", "__aeabi_unwind_cpp_pr1", "__aeabi_unwind_cpp_pr2")
 _NOISE: Final = re.compile(r"warning:|NOTE:|: in function ")
 _TRUNCATED: Final = re.compile(
@@ -78,12 +78,12 @@ _UNDEFINED: Final = re.compile(r"undefined reference to [`'\"](?P<name>[^'\"]+)[
 
 @dataclass(frozen=True)
 class LinkedImage:
-    """What is loaded.
+    """A linked image, ready to load.
 
-    base: its address. data: its bytes; size: with the zeroed memory behind them.
-    registry: offset of the table of its packed functions. symbols: addresses, functions' as C pointers have
-        them.
-    sizes: bytes of functions and variables. program: the ELF file that it is from, with debug information.
+    base: its address. data: its bytes. size: in bytes, with the zeroed memory after `data`.
+    registry: offset of the table of its packed functions. symbols: addresses; functions' as C function
+        pointers.
+    sizes: of functions and variables, in bytes. program: its ELF file, with debug information.
     """
 
     base: int
@@ -98,9 +98,9 @@ class LinkedImage:
 def link(
     compiled: Compiled, toolset: Toolset, base: int, further: Mapping[str, int] | None = None
 ) -> LinkedImage:
-    """Link for the address `base`. further: addresses of symbols that the firmware's ELF does not have.
+    """Link for the address `base`. further: addresses of symbols that the firmware's ELF lacks.
 
-    Raises UndefinedSymbolsError, LinkerError with the linker's words.
+    Raises UndefinedSymbolsError, LinkerError with the linker's messages.
     """
     known = further or {}
     far: set[str] = set()
@@ -120,7 +120,7 @@ def link(
                 file = Elf(linked.read_bytes())
                 _require_thread_locals(compiled, file, toolset.elf)
                 return _image(file, base)
-            # The linker tells of the first few only.
+            # The linker reports only the first few.
             more = _called_too_far(ran.stderr, toolset) & (known.keys() - far)
             if not more:
                 raise _failure(compiled.name, ran.stderr)
@@ -130,11 +130,11 @@ def link(
 def _command(
     compiled: Compiled, toolset: Toolset, directory: Path, known: Mapping[str, int], stubs: Sequence[Path]
 ) -> list[str]:
-    # RISC-V's relaxation uses the firmware's global pointer; x86-64's makes near calls of what may be far.
+    # RISC-V's relaxation uses the firmware's global pointer; x86-64's shortens calls that may be far.
     relaxes = program_facts(toolset.elf).machine != "EM_RISCV" and not toolset.calls_far
     archives = [str(object_file) for object_file in compiled.objects if object_file.suffix == ".a"]
     command = [toolset.program("ld"), *toolset.emulation, "-nostdlib", "-T", str(directory / "load.ld")]
-    # Constants that no function uses stay away: a library's tables may be larger than the device.
+    # Constants that no function uses are left out: a library's tables may be larger than the device's memory.
     command += ["-o", str(directory / "loaded.elf"), "--gc-sections", "-e", REGISTRY, "-z", "noexecstack"]
     command += [] if relaxes else ["--no-relax"]
     command += [f"--defsym={unwinder}=0" for unwinder in _UNWINDERS]
@@ -147,7 +147,7 @@ def _command(
 
 
 def _called_too_far(output: str, toolset: Toolset) -> set[str]:
-    """Functions that a call does not reach: objects of other compilers expect them near."""
+    """Functions out of reach of a call instruction: objects of other compilers assume near calls."""
     called = set()
     for found in _TRUNCATED.finditer(output):
         if found["kind"] == "R_X86_64_PLT32" or found["name"] in toolset.shared_functions():
@@ -156,7 +156,7 @@ def _called_too_far(output: str, toolset: Toolset) -> set[str]:
 
 
 def _far_calls(functions: Mapping[str, int], toolset: Toolset, directory: Path) -> Sequence[Path]:
-    """An object with a jump to each function, which lies beside the code."""
+    """An object with a jump to each function, linked next to the code."""
     source, made = directory / "far.S", directory / "far.o"
     lines = ['.section .text.minrpc_far, "ax", %progbits']
     for name, address in functions.items():
@@ -201,7 +201,7 @@ def _require_thread_locals(compiled: Compiled, linked: Elf, firmware: Path) -> N
 
 
 def _image(file: Elf, base: int) -> LinkedImage:
-    # What is local to a file is found too, unless a global has its name.
+    # File-local symbols are found, too, unless a global has the same name.
     found = {item.name: item for item in sorted(file.symbols, key=lambda symbol: symbol.bind != LOCAL)}
     symbols = {name: symbol.value for name, symbol in found.items()}
     sizes = {name: symbol.size for name, symbol in found.items()}
@@ -219,10 +219,10 @@ def _image(file: Elf, base: int) -> LinkedImage:
 
 def firmware_symbols(toolset: Toolset) -> Path:
     """An object that defines the firmware's global symbols at their addresses; weakly, so that the user's own
-    win.
+    symbols win.
 
-    Made by the assembler once for each firmware. Symbols that only have a number (--just-symbols) would not
-    do: a far call would then reach Thumb code in ARM state.
+    The assembler makes it once for each firmware. Symbols without a type (--just-symbols) are no
+    alternative: a far call would enter Thumb code in ARM state.
     """
     command = " ".join([toolset.compiler, *toolset.flags]).encode()
     key = hashlib.sha256(b"\0".join([toolset.elf.read_bytes(), command, _maker()])).hexdigest()[:32]
@@ -238,7 +238,7 @@ def firmware_symbols(toolset: Toolset) -> Path:
 
 
 def _maker() -> bytes:
-    """What makes the source of symbols: a later version of it may make another."""
+    """The code that generates the symbols' source, as part of its cache key."""
     return b"".join(Path(file).read_bytes() for file in (__file__, elf_reader.__file__))
 
 
@@ -248,7 +248,7 @@ def _symbol_source(elf: Path, thumb: bool) -> str:
     if not symbols:
         raise LinkerError(f"{elf.name} has no symbols: nothing can be linked against it")
     for symbol in symbols:
-        # A simulator hides the simulated program's symbols from those of its own C library.
+        # In a simulator, the program's symbols are local and hidden, so as not to meet its C library's.
         hidden = symbol.bind == LOCAL and symbol.visibility == HIDDEN
         if (
             not (symbol.bind in (GLOBAL, WEAK) or hidden)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A library that was loaded into a device's memory, and what gives that back."""
+"""A library that was loaded into a device's memory, and the release of that memory."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from minrpc.timing import Measurement
 
 FROM_LIBRARIES: Final = "(from libraries)"
 _RED_ZONE: Final = 128
-"""Bytes below the stack pointer that a function on x86-64 may use, and GCC's figures leave out."""
+"""Bytes below the stack pointer that a function on x86-64 may use; GCC's figures omit them."""
 
 
 class LoadedLibrary(CLibrary):
     """C functions, variables and types that were loaded into a device: each function is an attribute.
 
-    It is given back by `unload()`, at the end of a `with` block, when nobody references it, and with the
+    Its memory is freed by `unload()`, at the end of a `with` block, when nothing references it, and with the
     session.
     """
 
@@ -64,9 +64,9 @@ class LoadedLibrary(CLibrary):
         return bounded
 
     def _with_bound(self, name: str, result: object) -> object:
-        """The stack of the function alone, without its thunk's, and the compiler's bound of it beside.
+        """The result with the function's own stack, without its thunk's, and the compiler's bound.
 
-        What needs less than the check of its arguments is hidden by that: then the bound is what is known.
+        The check of the arguments hides a function that needs less stack: its stack is then at most the bound.
         """
         memory = result.memory if isinstance(result, Measurement) else None
         if not isinstance(result, Measurement) or memory is None or memory.stack is None:
@@ -81,22 +81,22 @@ class LoadedLibrary(CLibrary):
 
     @property
     def device_bytes(self) -> int:
-        """Bytes of the device's memory that it takes."""
+        """Its size in the device's memory, in bytes."""
         return self.image.size
 
     def stack_bound(self, name: str) -> int | None:
-        """As in `CLibrary`: by GCC's call graph."""
+        """As in `CLibrary`, computed from GCC's call graph."""
         return self._bounds.get(name)
 
     def _read(self, address: int, size: int) -> memoryview:
-        """Raises ValueError when the loaded code is no longer there."""
+        """Raises ValueError if the library has been unloaded."""
         self._check()
         if not self._has(address, size):
             return super()._read(address, size)
         return self._memory.read(self.image.base, address - self.image.base, size)
 
     def _write(self, address: int, data: bytes) -> None:
-        """Raises ValueError when the loaded code is no longer there."""
+        """Raises ValueError if the library has been unloaded."""
         self._check()
         if not self._has(address, len(data)):
             super()._write(address, data)
@@ -104,11 +104,11 @@ class LoadedLibrary(CLibrary):
         self._memory.write(self.image.base, address - self.image.base, data)
 
     def _has(self, address: int, size: int) -> bool:
-        """Whether these are bytes of the loaded code's own memory."""
+        """True if all these bytes are in the loaded code's own memory."""
         return self.image.base <= address and address + size <= self.image.base + self.image.size
 
     def _copier(self) -> RemoteFunction:
-        """Loaded when it is first needed; a library without functions is one."""
+        """The copying function, loaded at first use; a library without functions has it itself."""
         if not self.compiled.functions:
             return super()._copier()
         if self._copying is None or self._copying.unloaded:
@@ -121,7 +121,7 @@ class LoadedLibrary(CLibrary):
         self.module.check(rpc)
 
     def unload(self) -> None:
-        """Give its memory back, at the latest before the next request. A second call does nothing."""
+        """Free its memory, at the latest before the next request. A second call does nothing."""
         self.module.free()
         self._memory.free()
         if self._copying is not None:
@@ -129,14 +129,14 @@ class LoadedLibrary(CLibrary):
 
     @property
     def unloaded(self) -> bool:
-        """Whether it was given back."""
+        """True if its memory has been freed."""
         return self.module.freed
 
     @cached_property
     def own_sizes(self) -> Mapping[str, int]:
-        """Bytes of each function and variable of its sources; what they took from libraries is one sum.
+        """Size in bytes of each function and variable of its sources; all from libraries is one sum.
 
-        Thunks are left out. Of several names of an address a global one counts.
+        Thunks are left out. If an address has several names, a global name is taken.
         """
         *sources, thunks = (
             [Elf(member) for member in members(path, path.read_bytes())] for path in self.compiled.objects
@@ -159,11 +159,11 @@ class LoadedLibrary(CLibrary):
 
 
 def _sizes(objects: Iterable[Elf]) -> dict[str, int]:
-    """Bytes of what they define, global names first."""
+    """Sizes in bytes of the objects' symbols, global names first."""
     found = [symbol for elf in objects for symbol in elf.symbols if symbol.size]
     return {entry.name: entry.size for entry in sorted(found, key=lambda item: item.bind == LOCAL)}
 
 
 def _needed(objects: Iterable[Elf]) -> set[str]:
-    """What they need from elsewhere: far away, ld reaches it by a veneer of that name."""
+    """The objects' undefined symbols: ld reaches a far one through a veneer, which has the symbol's name."""
     return {symbol.name for elf in objects for symbol in elf.symbols if symbol.section == UNDEFINED}

@@ -41,9 +41,9 @@ SYMBOL: Final = "minrpc.symbol"
 
 _FIRST_BASE: Final = 0x10000
 _IMAGES: Final = 256
-# Three more requests than a copy over the link takes: as long as some 100 bytes.
+# Staging takes three more requests than a copy over the link: the time of some 100 bytes.
 _WORTH_STAGING: Final = 256
-# A build's directory is at most so far above its program: build/zephyr/zephyr.elf.
+# Number of directories to search above a program for its build: build/zephyr/zephyr.elf.
 _LEVELS: Final = 3
 _ROUNDS: Final = 4
 
@@ -51,7 +51,7 @@ _ROUNDS: Final = 4
 def load(device: Session, sources: Sources, *, firmware: Firmware | None = None) -> LoadedLibrary:
     """Compile `sources` for the device and load them.
 
-    firmware: what runs on the device; left out it is what was started from here.
+    firmware: the firmware that runs on the device; by default, the firmware that the device was started with.
 
     Raises CompileError, LinkError, LoadError, DeviceMemoryError; the session goes on.
     """
@@ -62,7 +62,7 @@ def load(device: Session, sources: Sources, *, firmware: Firmware | None = None)
 
 
 def firmware_of(device: Session) -> Firmware:
-    """What runs on the device. Raises LoadError when that is not known."""
+    """The firmware that runs on the device. Raises LoadError if it is unknown."""
     if device.owner.firmware is not None:
         return device.owner.firmware
     target = device.owner.target
@@ -78,7 +78,7 @@ def firmware_of(device: Session) -> Firmware:
 
 
 def firmware_from(target: Target, elf: Path) -> Firmware:
-    """A program that somebody else has built. Raises LoadError where the file is none."""
+    """A program that was built elsewhere. Raises LoadError if the file is no program."""
     elf = elf.absolute()
     try:
         content = elf.read_bytes()
@@ -93,8 +93,8 @@ def firmware_from(target: Target, elf: Path) -> Firmware:
 
 
 def check_build(device: Session, firmware: Firmware) -> None:
-    """Raise LoadError when the device runs another build than `firmware`; nothing where it can't tell its
-    own."""
+    """Raise LoadError if the device runs another build than `firmware`. A device that can't tell its build
+    passes."""
     runs = device.info().build_id
     given = build_id_of(firmware.elf)
     if runs and given and runs != given:
@@ -106,12 +106,12 @@ def check_build(device: Session, firmware: Firmware) -> None:
 
 
 def build_id_of(elf: Path) -> str:
-    """What the linker calls the program, in hexadecimal; "" where it was not asked to."""
+    """The linker's build ID of the program, in hexadecimal; "" if it has none."""
     return read_program(elf).build_id
 
 
 def load_compiled(device: Session, compiled: Compiled, toolset: Toolset) -> LoadedLibrary:
-    """Load what was compiled before, for instance by another process. Raises as `load` does."""
+    """Load compiled sources, for instance from another process. Raises as `load` does."""
     rpc = device.rpc
     with rpc.lock:
         rpc.ready()
@@ -141,7 +141,7 @@ def _load_copier(device: Session, toolset: Toolset) -> LoadedLibrary:
 
 
 def _tell_owner(device: Session, name: str, image: LinkedImage) -> None:
-    """Who starts and counts the device learns the names of what was loaded, thunks as one."""
+    """Tell the device's owner, which counts instructions, the loaded functions' names; thunks are one."""
     named = {f"({name})": (image.base, image.size)}
     named |= {item: (image.symbols[item], size) for item, size in image.sizes.items() if size}
     device.owner.note_code(image.base, image.size, named, image.program)
@@ -150,7 +150,7 @@ def _tell_owner(device: Session, name: str, image: LinkedImage) -> None:
 
 
 def image_size(device: Session, compiled: Compiled, toolset: Toolset) -> int:
-    """Bytes of the device's memory that it will take. Raises LinkError, and as a call does."""
+    """Size of the linked image in the device's memory, in bytes. Raises LinkError, and as a call does."""
     with device.rpc.lock:
         device.rpc.ready()
         return _Linker(device, toolset).link(compiled, _last_base.get(toolset.elf, _FIRST_BASE)).size
@@ -159,8 +159,8 @@ def image_size(device: Session, compiled: Compiled, toolset: Toolset) -> int:
 def _copy(rpc: RpcClient, device: Session, image: LinkedImage) -> None:
     """Copy the code to its block; over the link only where the device shares no memory with us.
 
-    Code is never written directly into that: an emulator would go on with what it has translated before.
-    The device copies it, from an array.
+    Code is never written directly into shared memory: an emulator would go on running its old translation.
+    The device copies the code from an array.
     """
     size = len(image.data)
     if not rpc.facts.direct.usable or size < _WORTH_STAGING:
@@ -168,7 +168,7 @@ def _copy(rpc: RpcClient, device: Session, image: LinkedImage) -> None:
         return
     try:
         stage = device.empty((size,), "uint8")
-    except DeviceMemoryError:  # Little is left: then over the link.
+    except DeviceMemoryError:  # Too little memory for the array: copy over the link.
         upload(rpc, image.base, 0, image.data)
         return
     with stage:
@@ -177,10 +177,10 @@ def _copy(rpc: RpcClient, device: Session, image: LinkedImage) -> None:
 
 
 def _placed(rpc: RpcClient, device: Session, compiled: Compiled, toolset: Toolset) -> LinkedImage:
-    """Linked for a block that the device has given.
+    """Allocate a block on the device and link the image for its address.
 
-    How large it is shows when it is linked, and where it lies when the device is asked: so it is linked for
-    where the last one was, which is nearly always right.
+    The size is known after linking, the address after allocation. So the image is first linked for the last
+    block's address, which is nearly always right.
     """
     linker = _Linker(device, toolset)
     base = _last_base.get(toolset.elf, _FIRST_BASE)
@@ -199,35 +199,34 @@ def _placed(rpc: RpcClient, device: Session, compiled: Compiled, toolset: Toolse
             _last_base[toolset.elf] = given
             return moved
         _free(rpc, given)
-        rpc.ready()  # Gives it back now: there may be no room for another beside it.
+        rpc.ready()  # Free the block now: there may be no room for a second one.
         image = moved
     raise LoadError(f"{compiled.name}: its size changes with its address", stage="load")
 
 
 def likely_base(toolset: Toolset) -> int | None:
-    """Where the next block of the toolset's firmware will be; None where only a device can link for it."""
+    """Expected address of the firmware's next block; None if linking needs a device."""
     return None if toolset.has_shared_libraries else _last_base.get(toolset.elf, _FIRST_BASE)
 
 
 def link_ahead(compiled: Compiled, toolset: Toolset, base: int) -> LinkedImage:
-    """Linked without a device, for instance in another process, for `remember`. Raises LinkError."""
+    """Link without a device, for instance in another process, for `remember`. Raises LinkError."""
     return link(compiled, toolset, base)
 
 
 def remember(compiled: Compiled, toolset: Toolset, image: LinkedImage) -> None:
-    """Take what was linked ahead where a device gives a block at its address."""
+    """Caches an image linked in advance; used if the device allocates a block at its address."""
     _keep((compiled.key, toolset.elf, image.base), _Linked(image))
 
 
 class _Linked(NamedTuple):
-    """far: addresses outside of the firmware that the image refers to: of functions in shared libraries."""
+    """far: addresses of functions in shared libraries that the image refers to."""
 
     image: LinkedImage
     far: Mapping[str, int] = {}
 
 
-# Where the last block of a firmware was, and what was linked lately: the same for all devices of this
-# process.
+# Address of each firmware's last block, and recently linked images: shared by all devices of this process.
 _last_base: dict[Path, int] = {}
 _images: OrderedDict[tuple[str, Path, int], _Linked] = OrderedDict()
 _images_lock = threading.Lock()
@@ -242,7 +241,7 @@ def _keep(key: tuple[str, Path, int], linked: _Linked) -> None:
 
 
 class _Linker:
-    """Links, and asks the device for addresses that the firmware's ELF does not know: of shared libraries."""
+    """Links, and asks the device for addresses that the firmware's ELF lacks: of shared libraries."""
 
     def __init__(self, device: Session, toolset: Toolset) -> None:
         self._device = device
@@ -268,7 +267,7 @@ class _Linker:
                 far |= found
 
     def _addresses(self, names: Iterable[str]) -> dict[str, int]:
-        """Those of `names` that the device has, until one that it has not; asked once in a session."""
+        """Addresses of `names`, up to the first that the device lacks; each is asked once in a session."""
         if not self._toolset.has_shared_libraries:
             return {}
         rpc = self._device.rpc
@@ -313,5 +312,5 @@ def _registered(rpc: RpcClient, name: str, image: LinkedImage) -> RemoteModule:
 
 
 def _free(rpc: RpcClient, block: int) -> None:
-    """Give back a block that nothing was registered in; the session's end does it, if this can't."""
+    """Free a block without registered functions; if this fails, the session's end frees it."""
     rpc.release(rpc.generation, free_data(block))

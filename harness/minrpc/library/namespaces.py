@@ -40,12 +40,12 @@ class StructType:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """For arrays of it: numpy's structured type with the C layout."""
+        """Numpy's structured type with the C layout, for arrays of the struct."""
         return numpy_dtype(self.ctype)
 
     @property
     def size(self) -> int:
-        """Bytes of one."""
+        """Size of one struct, in bytes."""
         return size_of(self.ctype)
 
     def __repr__(self) -> str:
@@ -98,25 +98,25 @@ class Types:
 
 
 class ProgramMemory(Protocol):
-    """What variables need of their library."""
+    """Protocol: the symbols and memory of the library that has the variables."""
 
     name: str
 
     @property
     def symbols(self) -> Any:  # noqa: ANN401 - Symbols, whose module this one is below of
-        """Where what was linked is."""
+        """Addresses of the linked symbols."""
 
     def read(self, address: int, size: int | None = None) -> Any:  # noqa: ANN401 - see CLibrary
         """Bytes of the device's memory."""
 
     def write(self, address: int, data: bytes) -> None:
-        """Overwrite them."""
+        """Overwrite bytes of the device's memory."""
 
 
 class VariableOnDevice:
-    """A variable: also an argument for a pointer to its type.
+    """A variable on the device; it can be given for a pointer to its type.
 
-    address: where it is. pointee: its type.
+    address: its address. pointee: its type.
     """
 
     def __init__(self, library: ProgramMemory, variable: Variable, address: int) -> None:
@@ -126,11 +126,11 @@ class VariableOnDevice:
         self._library = library
 
     def read(self) -> Any:  # noqa: ANN401 - number, numpy array, struct
-        """Its value now: a number, a read-only numpy array, a struct."""
+        """The current value: a number, a read-only numpy array, a struct."""
         return load_value(self.pointee, self._library.read(self.address, size_of(self.pointee)))
 
     def write(self, value: object) -> None:
-        """Overwrite it. Raises TypeError, ValueError."""
+        """Overwrite the variable. Raises TypeError, ValueError."""
         where = f"{self._library.name}: {self.name}"
         if is_const(self.pointee):
             raise TypeError(f"{where}: {declaration(self.pointee, self.name)} can't be written")
@@ -144,7 +144,7 @@ class VariableOnDevice:
 
 
 class Variables:
-    """Variables of file scope: an attribute reads and writes one; `[name]` is the variable itself."""
+    """Variables of file scope: an attribute reads and writes the value; `[name]` is the variable itself."""
 
     def __init__(self, library: ProgramMemory, variables: Mapping[str, Variable]) -> None:
         object.__setattr__(self, "_library", library)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where what a call's arguments point to goes: each array, struct and text a block of the call's frame."""
+"""Places the arrays, structs and text that arguments point to: each is a block of the call's frame."""
 
 from __future__ import annotations
 
@@ -56,15 +56,15 @@ from minrpc.program.c_types import (
 from minrpc.wire.values import Handle
 
 Sent = int | float | Block | Handle
-# Where a pointer in a struct points to: a byte of a block, or an address.
+# Target of a pointer in a struct: a byte of a block, or an address.
 PointerTarget = tuple[Block, int] | int
 
 
 class Out:
     """An array that a function only writes: made by `out`, and filled in by the call.
 
-    array: what was written; None before the call. Of pointers it is an `Address`, or a list of several, with
-        None for a null pointer.
+    array: the written elements; None before the call. For pointers, an `Address` or a list of them, with None
+        for a null pointer.
     """
 
     def __init__(self, shape: int | tuple[int, ...]) -> None:
@@ -88,7 +88,7 @@ def out(shape: int | tuple[int, ...] = 1) -> Out:
 
 
 class Placer:
-    """Puts what arguments point to into a frame; what is pointed to twice, once."""
+    """Puts the objects that arguments point to into a frame, each object once."""
 
     def __init__(self, frame: CallFrame, function: str) -> None:
         self._frame = frame
@@ -96,7 +96,7 @@ class Placer:
         self._structs: dict[tuple[int, int], Block] = {}
         self._arrays: dict[tuple[int, int], Block] = {}
         self._spans: list[tuple[int, int, Block]] = []
-        # Whatever a block was made of lives until the call is over, so that ids stay unique.
+        # A block's source object is kept until the call is over, so that its id stays unique.
         self._alive: list[object] = []
 
     def argument(self, where: str, parameter: Parameter, value: object) -> Sent:
@@ -128,9 +128,9 @@ class Placer:
     def pointer(
         self, where: str, name: str, ctype: CType, pointer: Pointer, value: object, *, own: bool = False
     ) -> Sent:
-        """An address, or the block that a value is put into.
+        """An address, or the block that holds the value.
 
-        own: the device itself has made the pointer point there: the type is then its own affair.
+        own: True if the device itself set the pointer: its type is then not checked.
         """
         if own:
             pointer = Pointer(Void(), pointer.size)
@@ -218,7 +218,7 @@ class Placer:
         return block
 
     def struct(self, name: str, value: StructValue, ctype: CType, *, read: bool, written: bool) -> Block:
-        """The block of a struct, and those of what its pointers point to."""
+        """The block of a struct; adds blocks for the objects that its pointers point to."""
         storage, base = storage_of(value)
         key = id(storage), base
         known = self._structs.get(key)
@@ -267,7 +267,7 @@ class Placer:
             raise wrong(where, ctype, value, str(error)) from None
         rows = dtype.shape
         if rows and len(value.shape) > len(rows) and value.shape[-len(rows) :] == rows:
-            dtype = dtype.base  # The shape is the whole array's, as that of an array that is given.
+            dtype = dtype.base  # The shape is the whole array's, as for a given array.
         made = np.zeros(value.shape, dtype)
 
         def receive(data: memoryview, _frame: CallFrame, _base: int) -> None:
@@ -294,7 +294,7 @@ class Placer:
         )
 
     def value_out(self, name: str, ctype: CType, receive: Callable[[memoryview], None]) -> Block:
-        """Room for a value that comes back through memory."""
+        """A block for a value that is returned through memory."""
         return self._frame.add(
             Block(
                 name,
@@ -316,7 +316,7 @@ class Placer:
             raise wrong(where, ctype, value)
         written = not is_const(pointer.target)
         held = value.encode("utf-8", "surrogateescape") if isinstance(value, str) else value
-        # A text has its end, as in C.
+        # Text ends with a zero byte, as in C.
         data = bytes(held) + (b"" if isinstance(value, bytearray) else b"\0")
 
         def receive(back: memoryview, _frame: CallFrame, _base: int) -> None:
@@ -346,7 +346,7 @@ class Placer:
     def _sequence(
         self, where: str, name: str, ctype: CType, pointer: Pointer, value: Sequence[object]
     ) -> Block:
-        """Structs side by side, or pointers to what the elements are."""
+        """The block of an array of structs, or of pointers to the elements."""
         target = strip(pointer.target)
         if isinstance(target, Pointer):
             return self._pointers(where, name, pointer.target, target, value)
@@ -418,7 +418,7 @@ _HINT = "pass a numpy array or an array of the device"
 
 
 def _nothing(_data: memoryview, _frame: CallFrame, _base: int) -> None:
-    """Nothing comes back."""
+    """No-op: the block is not copied back."""
 
 
 def _member(value: StructValue, offset: int) -> str:
@@ -429,7 +429,7 @@ def _member(value: StructValue, offset: int) -> str:
 
 
 def _with_addresses(data: bytes, sent: dict[int, PointerTarget], size: int) -> bytes:
-    """With the addresses of what is on the device already; blocks' own come when the frame has a place."""
+    """The bytes with addresses of objects on the device; blocks get addresses once the frame has one."""
     known = {at: value for at, value in sent.items() if isinstance(value, int)}
     if not known:
         return data
@@ -442,7 +442,7 @@ def _with_addresses(data: bytes, sent: dict[int, PointerTarget], size: int) -> b
 def _update(
     value: StructValue, data: memoryview, sent: dict[int, PointerTarget], frame: CallFrame, base: int
 ) -> None:
-    """Take the struct's bytes back. A pointer that still points to what it did stays that object."""
+    """Take the struct's bytes back. A pointer with an unchanged target keeps its object."""
     storage, at = storage_of(value)
     for offset, pointer in pointer_offsets(record_of(value)):
         address = int.from_bytes(data[offset : offset + pointer.size], "little")
@@ -461,7 +461,7 @@ def _update(
 
 
 def _sized(target: CType) -> CType:
-    """What it is an array of, while only the call says of how many."""
+    """The element type of an array whose size only the call determines; other types unchanged."""
     while isinstance(stripped := strip(target), ArrayType) and _unsized(stripped):
         target = stripped.element
     return target

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether what is given for a pointer is what it points to."""
+"""Checks that a value given for a pointer has the type that the pointer points to."""
 
 from __future__ import annotations
 
@@ -32,21 +32,21 @@ from minrpc.wire.dtypes import to_numpy
 
 @runtime_checkable
 class InMemory(Protocol):
-    """What has an address on the device: a function, or a variable, of a library."""
+    """Protocol: an object with an address on the device, a function or a variable of a library."""
 
     @property
     def address(self) -> int:
-        """The address; of a function as a C pointer has it."""
+        """The address; a function's as a C function pointer."""
         ...
 
     @property
     def pointee(self) -> CType:
-        """The type of what is there."""
+        """The type of the object."""
         ...
 
 
 def same_record(first: RecordType, other: RecordType) -> bool:
-    """The same type, or the same one in another unit of compilation."""
+    """True for the same type, also from another compilation unit."""
     if first is other:
         return True
     if (first.kind, first.size, len(first.fields)) != (other.kind, other.size, len(other.fields)):
@@ -57,7 +57,7 @@ def same_record(first: RecordType, other: RecordType) -> bool:
 
 
 def check_dtype(where: str, ctype: CType, pointer: Pointer, value: np.ndarray[Any, Any]) -> None:
-    """Raise TypeError when an array is not of what the pointer points to."""
+    """Raise TypeError if an array's elements differ from the pointer's target type."""
     target = strip(pointer.target)
     if isinstance(target, Void):
         return
@@ -88,7 +88,7 @@ def check_dtype(where: str, ctype: CType, pointer: Pointer, value: np.ndarray[An
 
 
 def _ends_in(shape: tuple[int, ...], end: tuple[int | None, ...]) -> bool:
-    """Whether the last dimensions are these; None stands for any, as of an array that a parameter sizes."""
+    """True if the last dimensions are `end`; None stands for any, as in an array sized by a parameter."""
     if not end:
         return True
     return len(shape) >= len(end) and all(
@@ -97,7 +97,7 @@ def _ends_in(shape: tuple[int, ...], end: tuple[int | None, ...]) -> bool:
 
 
 def array_address(where: str, ctype: CType, pointer: Pointer, value: RemoteArray) -> int:
-    """Where an array of the device is. Raises TypeError when the pointer is to something else."""
+    """Address of an array of the device. Raises TypeError if the pointer is to another type."""
     target = strip(pointer.target)
     while isinstance(target, ArrayType):
         target = strip(target.element)
@@ -105,7 +105,7 @@ def array_address(where: str, ctype: CType, pointer: Pointer, value: RemoteArray
     fits = isinstance(target, Void) or held == numpy_dtype(target)
     if isinstance(target, Scalar) and target.kind == "char":
         fits = held in (np.int8, np.uint8)
-    if isinstance(target, RecordType):  # Bytes on the device, which only the caller knows the meaning of.
+    if isinstance(target, RecordType):  # Plain bytes on the device: only the caller knows their meaning.
         fits = held in (np.int8, np.uint8)
     if not fits:
         raise TypeError(f"{where}: expected {declaration(ctype)}, got {value!r}")
@@ -113,7 +113,7 @@ def array_address(where: str, ctype: CType, pointer: Pointer, value: RemoteArray
 
 
 def check_pointee(where: str, ctype: CType, pointer: Pointer, value: InMemory) -> None:
-    """Raise TypeError when a function or variable is not of what the pointer points to."""
+    """Raise TypeError if a function or variable differs from the pointer's target type."""
     target, given = strip(pointer.target), strip(value.pointee)
     if isinstance(target, Void):
         return
@@ -132,7 +132,7 @@ def check_pointee(where: str, ctype: CType, pointer: Pointer, value: InMemory) -
 
 
 def check_address(where: str, ctype: CType, pointer: Pointer, value: Address) -> None:
-    """Raise TypeError when an address is one of something else."""
+    """Raise TypeError if an address is of another type than the pointer's target."""
     given = strip(value.ctype)
     assert isinstance(given, Pointer)
     if Void() in (strip(pointer.target), strip(given.target)):
@@ -153,7 +153,7 @@ def _same_shape(first: FunctionType, other: FunctionType) -> bool:
 
 
 def _shape(ctype: CType) -> tuple[object, ...]:
-    """What the ABI sees of a type."""
+    """The parts of a type that matter to the ABI."""
     stripped = strip(ctype)
     match stripped:
         case Scalar(_, size, kind, _):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls of which nothing goes along but numbers and arrays of the device: they need no plan."""
+"""Calls with only numbers and arrays of the device as arguments: they need no plan."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ _LARGEST_FLOAT = 3.4e38
 
 
 class _NotQuickError(Exception):
-    """A value that the plan has to look at."""
+    """A value that needs a plan."""
 
 
 def quick_call(
     function: FunctionDeclaration,
 ) -> Callable[[Sequence[object], RpcClient], list[Argument] | None] | None:
-    """A function from a call's arguments to those of the thunk, which gives None where a plan is needed.
+    """A converter from a call's arguments to the thunk's; it gives None for a call that needs a plan.
 
-    None for a function that always needs one.
+    None for a function whose calls always need a plan.
     """
     if function.unsupported or not has_plain_result(function.type.result):
         return None
@@ -50,7 +50,7 @@ def quick_call(
 
 
 def has_plain_result(ctype: CType) -> bool:
-    """Whether what the thunk returns is what the caller gets."""
+    """True if the caller gets the thunk's result unconverted."""
     stripped = strip(ctype)
     if isinstance(stripped, Void):
         return True
@@ -92,7 +92,7 @@ def _float_converter(ctype: CType) -> Convert:
 
 
 def largest_float(ctype: CType) -> float:
-    """The largest number that needs no look at its rounding; 0 where each needs that, or is no number."""
+    """The largest number whose rounding needs no check; 0 if all need it, or the type is no number."""
     if not isinstance(ctype, Scalar):
         return 0.0
     return {2: 0.0, 4: _LARGEST_FLOAT}.get(ctype.size, float("inf"))

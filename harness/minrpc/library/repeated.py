@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls with numpy's arrays whose layout is kept: a loop over arrays of the same sizes plans only once.
+"""Keeps the layout of calls with numpy arrays: a loop over arrays of the same sizes plans only once.
 
-Other arguments, such as structs, text and arrays that overlap, are planned at each call (`arguments`).
+Calls with other arguments, such as structs, text and overlapping arrays, are planned each time (`arguments`).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from minrpc.program.c_types import (
 )
 from minrpc.wire.values import Argument, Handle
 
-# Layouts of one function that are kept, and the bytes of the largest: a copy of it is kept, too.
+# Number of layouts kept for a function, and size of the largest in bytes: each keeps a copy of its frame.
 _LAYOUTS: Final = 16
 _LARGEST: Final = 1 << 20
 _MOST: Final = (1 << 63) - 1
@@ -38,13 +38,13 @@ _MOST: Final = (1 << 63) - 1
 
 @dataclass(frozen=True, slots=True)
 class FrameLayout:
-    """Where the arrays of a call lie among guards.
+    """Offsets of a call's arrays and guards.
 
-    template: the frame as it is sent, but for the arrays.
-    arrays: of each, its number among the arguments, its begin and its end in the frame.
-    returned: those of them that the function may write.
-    kept: begins and ends of all other bytes, which a call must leave as they were sent.
-    unread: bytes in front of the first array that comes back.
+    template: the frame as it is sent, without the arrays' content.
+    arrays: for each array, the number of its argument, its begin and its end in the frame.
+    returned: the arrays that the function may write.
+    kept: begins and ends of all other bytes, which a call must leave unchanged.
+    unread: number of bytes before the first array that is copied back.
     """
 
     template: bytes
@@ -61,11 +61,11 @@ class FrameLayout:
         return frame
 
     def is_whole(self, sent: bytearray, found: bytes | memoryview) -> bool:
-        """Whether guards and constants have come back as they were sent."""
+        """True if guards and constants came back unchanged."""
         return all(memoryview(found)[begin:end] == sent[begin:end] for begin, end in self.kept)
 
     def hand_back(self, found: bytes | memoryview, args: Sequence[Any]) -> None:
-        """Put what came back into the arrays."""
+        """Copy the returned bytes into the arrays."""
         for index, begin, _ in self.returned:
             array = args[index]
             array[...] = np.frombuffer(found, array.dtype, array.size, begin).reshape(array.shape)
@@ -86,7 +86,7 @@ class Repeated:
         self._layouts: dict[tuple[int, ...], FrameLayout] = {}
 
     def layout(self, args: Sequence[Any], plan: Callable[[], CallPlan]) -> FrameLayout | None:
-        """The layout of a call with these arguments; None where a plan of its own is needed."""
+        """The layout of a call with these arguments; None if the call needs its own plan."""
         sizes = self._sizes(args)
         if sizes is None:
             return None
@@ -126,7 +126,7 @@ class Repeated:
 
 @dataclass(frozen=True, slots=True)
 class _Accepts:
-    """Values of one parameter: arrays of `dtypes` (of any, without), or numbers of just this class."""
+    """Accepted values of a parameter: arrays of `dtypes` (of any type if empty), or numbers of one class."""
 
     array: bool = False
     dtypes: tuple[np.dtype[Any], ...] = ()
@@ -137,7 +137,7 @@ class _Accepts:
 
 
 def repeated_calls(function: FunctionDeclaration) -> Repeated | None:
-    """For a function of arrays and numbers; None for any other."""
+    """Layouts for a function of arrays and numbers; None for any other function."""
     if function.unsupported or not has_plain_result(function.type.result):
         return None
     accepts = [_accepts(parameter) for parameter in function.type.parameters]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Python values of C's numbers and addresses: to bytes and back, and how they are named in messages.
+"""Converts C's numbers and addresses to Python values and bytes, and describes them in messages.
 
-Errors name the place by `where`, such as "fir_q15: taps", what is expected there, and what was given.
+Errors name the place by `where`, such as "fir_q15: taps", the expected type, and the given value.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ _ANY_POINTER: Final = Pointer(VOID, 8)
 
 
 class Shown:
-    """A value whose repr says what it is."""
+    """A value with a descriptive repr."""
 
     __slots__ = ()
 
 
 class Address(int):
-    """An address on the device: what a function that returns a pointer gives. Pointers take it as it is.
+    """An address on the device, such as a pointer that a function returns. Pointer parameters take it.
 
     `Address(0x40000000)`, without a type, is a `void *`: it fits any pointer, as in C.
     """
@@ -62,7 +62,7 @@ class Address(int):
 
 
 def describe(value: object) -> str:
-    """What was given, in a few words: "int16[64]", "300", "'abc'"."""
+    """A short description of the value: "int16[64]", "300", "'abc'"."""
     if isinstance(value, np.ndarray):
         order = "big-endian " if value.dtype.newbyteorder("<") != value.dtype else ""
         return f"{order}{value.dtype.name}[{','.join(map(str, value.shape))}]"
@@ -82,7 +82,7 @@ def wrong(where: str, ctype: CType, value: object, reason: str = "") -> TypeErro
 
 @lru_cache(maxsize=256)
 def enum_class(enumeration: Enumeration) -> type[IntEnum]:
-    """The IntEnum that values of the enum come back as."""
+    """The IntEnum for values of the C enum."""
     return IntEnum(enumeration.tag or "enum", list(enumeration.constants))  # type: ignore
 
 
@@ -106,7 +106,7 @@ def to_int(where: str, ctype: CType, value: object) -> int:
     assert limits is not None
     least, most = limits
     if isinstance(stripped, Scalar) and stripped.name == "char":
-        least = -(most + 1) // 2 if least == 0 else least  # Its sign is the compiler's whim.
+        least = -(most + 1) // 2 if least == 0 else least  # The compiler chooses the sign of plain char.
         most = max(most, 255)
     if not least <= number <= most:
         raise ValueError(
@@ -124,7 +124,7 @@ def _character(where: str, ctype: CType, value: str | bytes) -> int:
 
 
 def to_float(where: str, ctype: CType, value: object) -> float:
-    """A floating-point number. Raises TypeError, and ValueError for a finite one that is too large."""
+    """A floating-point number. Raises TypeError, and ValueError for a finite number that is too large."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.integer | np.floating):
         raise wrong(where, ctype, value)
     number = float(value)
@@ -138,7 +138,7 @@ def to_float(where: str, ctype: CType, value: object) -> float:
 
 
 def is_number(ctype: CType) -> bool:
-    """Whether values travel as an integer or a float by themselves."""
+    """True if a value is sent as a plain integer or float."""
     stripped = strip(ctype)
     if isinstance(stripped, Scalar):
         return stripped.kind not in ("complex", "other") and stripped.size <= 8
@@ -146,7 +146,7 @@ def is_number(ctype: CType) -> bool:
 
 
 def is_float(ctype: CType) -> bool:
-    """Whether it is a floating-point type that Python has."""
+    """True for a floating-point type that Python's float can hold."""
     stripped = strip(ctype)
     return isinstance(stripped, Scalar) and stripped.kind == "float"
 
@@ -182,7 +182,7 @@ def number_from(ctype: CType, data: bytes | bytearray | memoryview) -> Any:  # n
 
 
 def int_value(ctype: CType, number: int) -> int:
-    """An integer as the type shows it: bool, a member of an IntEnum when it is one, int."""
+    """An integer as a bool, an IntEnum member if the enum has the value, or an int, by its type."""
     stripped = strip(ctype)
     if isinstance(stripped, Scalar) and stripped.kind == "bool":
         return bool(number)

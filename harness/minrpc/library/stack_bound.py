@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How much of the stack a function needs at the most, by the call graph of GCC (-fcallgraph-info=su).
+"""Largest stack use of a function, by GCC's call graph (-fcallgraph-info=su).
 
-Known only where all below a function is: no frame of a size that is known when it runs, no call through
-a pointer, of what was not compiled here, or round in a circle.
+A bound exists only if all callees are known: no frame of dynamic size, no call through a pointer, no call of
+code that was compiled elsewhere, no recursion.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ _FRAME: Final = re.compile(r"\\n(\d+) bytes \((static|dynamic,bounded|dynamic)\)
 
 @dataclass(frozen=True)
 class CallGraph:
-    """frames: bytes of each function's own, None where that is not bounded. calls: whom each calls."""
+    """frames: each function's own stack in bytes, None if unbounded. calls: each function's callees."""
 
     frames: Mapping[str, int | None] = field(default_factory=dict)
     calls: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     def bound(self, name: str) -> int | None:
-        """Bytes for the function and all that it calls; None where that is not known."""
+        """Stack of the function and all its callees, in bytes; None if unknown."""
         return self._bound(name, frozenset())
 
     def _bound(self, name: str, above: frozenset[str]) -> int | None:
@@ -40,7 +40,7 @@ class CallGraph:
 
 
 def parse_graphs(texts: Iterable[str]) -> CallGraph:
-    """The graph of several sources: what one calls another may have."""
+    """The graph of several sources, which may call each other's functions."""
     frames: dict[str, int | None] = {}
     calls: dict[str, frozenset[str]] = {}
     for text in texts:

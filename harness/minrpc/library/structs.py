@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Structs and unions with the C layout as Python values, and the values of variables.
 
-Errors name the place by `where`, such as "point.x", what is expected there, and what was given.
+Errors name the place by `where`, such as "point.x", the expected type, and the given value.
 """
 
 from __future__ import annotations
@@ -43,24 +43,24 @@ from minrpc.program.c_types import (
 
 
 class Within(NamedTuple):
-    """What a pointer into an array or a struct points to: byte `offset` of `owner`."""
+    """The target of a pointer into an array or a struct: byte `offset` of `owner`."""
 
     owner: object
     offset: int
 
     @property
     def shown(self) -> object:
-        """As a person wants to see it: the rest of an array."""
+        """The value to show to the user: for an array, its rest from the offset on."""
         if isinstance(self.owner, np.ndarray):
             return self.owner.reshape(-1)[self.offset // self.owner.itemsize :]
         return self
 
 
 class Storage:
-    """Bytes of a struct, and what its pointers point to on the host, by the pointer's offset.
+    """Bytes of a struct, and its pointers' targets on the host, by the pointer's offset.
 
-    came_back: the pointers that the device has set. C may see another type there than the member has, such as
-        the first member of a larger struct.
+    came_back: the pointers that the device has set. Their targets may have another type than the member's,
+        such as a larger struct whose first member has that type.
     """
 
     __slots__ = ("came_back", "data", "references")
@@ -75,8 +75,8 @@ class StructValue(Shown):
     """A struct or union with the C layout: members are attributes.
 
     Numbers and enums are values; arrays of numbers are numpy arrays that write through; structs inside are
-    structs. A pointer is None, an `Address`, or whatever was assigned to it (a numpy or device array, a
-    struct, a function, bytes): a call sends what it points to along, and reads it back.
+    structs. A pointer is None, an `Address`, or the object that was assigned to it (a numpy or device array,
+    a struct, a function, bytes): a call sends the object, and reads it back.
     """
 
     __slots__ = ("_offset", "_record", "_storage", "_typename")
@@ -96,13 +96,13 @@ class StructValue(Shown):
         set_(self, "_typename", typename or record.tag or f"<anonymous {record.kind}>")
 
     def __copy__(self) -> StructValue:
-        """Its members; what its pointers point to is the same."""
+        """Copies the members; pointers keep the same targets."""
         made = StructValue(self._record, typename=self._typename)
         made._take(self, lambda reference: reference)
         return made
 
     def __deepcopy__(self, memo: dict[int, Any]) -> StructValue:
-        """What its pointers point to is copied, too."""
+        """Copies the members and the pointers' targets."""
         known = memo.get(id(self))
         if known is not None:
             return cast(StructValue, known)
@@ -158,7 +158,7 @@ def record_of(value: StructValue) -> RecordType:
 
 
 def bytes_of(value: StructValue) -> bytes:
-    """Its bytes, pointers as they were last; with the elements of a flexible array at its end."""
+    """Its bytes, with pointers' last values and the elements of a flexible array at the end."""
     size = value._record.size
     last = strip(value._record.fields[-1].type) if value._record.fields else None
     if isinstance(last, ArrayType) and last.count is None and not value._offset:
@@ -167,16 +167,16 @@ def bytes_of(value: StructValue) -> bytes:
 
 
 def storage_of(value: StructValue) -> tuple[Storage, int]:
-    """Where its bytes are, and from which offset on."""
+    """The storage of its bytes, and their offset in it."""
     return value._storage, value._offset
 
 
 def make_struct(
     ctype: CType, typename: str, values: Mapping[str, object], ordered: Sequence[object] = ()
 ) -> StructValue:
-    """A struct, all zero but for `values`, and `ordered`, which are of its first members.
+    """A struct from `ordered`, the values of its first members, and `values` by name; all others are zero.
 
-    Raises TypeError for an incomplete one or another type, and for members that are not there.
+    Raises TypeError for an incomplete struct or another type, and for unknown members.
     """
     record = strip(ctype)
     if not isinstance(record, RecordType):
@@ -202,7 +202,7 @@ def make_struct(
 
 
 def as_struct(record: RecordType, typename: str, value: object) -> object:
-    """A struct of a dict's members, or of a tuple's in their order; any other value as it is."""
+    """A struct from a dict's members, or a tuple's in order; returns any other value unchanged."""
     if isinstance(value, dict):
         return make_struct(record, typename, value)
     return make_struct(record, typename, {}, value) if isinstance(value, tuple) else value
@@ -215,7 +215,7 @@ def _short(value: object) -> str:
 
 
 def pointer_offsets(ctype: CType, at: int = 0) -> Iterator[tuple[int, Pointer]]:
-    """Where the pointers in a value are, those in structs and arrays inside it too."""
+    """Offsets of the pointers in a value, also in structs and arrays inside it."""
     match strip(ctype):
         case Pointer() as pointer:
             yield at, pointer
@@ -350,7 +350,7 @@ def _store_array(
         return
     if not isinstance(value, np.ndarray | list | tuple):
         raise wrong(where, ctype, value)
-    if array.count is None:  # Its elements lie behind the struct, in memory of their own.
+    if array.count is None:  # The elements lie behind the struct, in memory of their own.
         count = len(value)
         end = at + count * size_of(array.element)
         storage.data += bytes(max(0, end - len(storage.data)))
@@ -379,7 +379,7 @@ def _store_bits(storage: Storage, member: Field, base: int, where: str, value: o
 
 
 def load_value(ctype: CType, data: bytes | memoryview) -> Any:  # noqa: ANN401 - number, numpy array, struct
-    """The value of a variable's bytes. Arrays are read-only: writing to them would not reach the device."""
+    """A variable's value from its bytes. Arrays are read-only, since a write would not reach the device."""
     storage = Storage(0)
     storage.data = bytearray(data)
     value = _load(storage, Field("", ctype, 0), 0)
@@ -389,8 +389,8 @@ def load_value(ctype: CType, data: bytes | memoryview) -> Any:  # noqa: ANN401 -
 
 
 def store_value(ctype: CType, where: str, value: object) -> bytes:
-    """The bytes of a variable's new value. Raises TypeError, ValueError; pointers must be addresses or
-    None."""
+    """The bytes of a variable's new value; pointers must be addresses or None. Raises TypeError,
+    ValueError."""
     storage = Storage(size_of(ctype))
     _store(storage, Field("", ctype, 0), 0, where, value)
     for at, reference in storage.references.items():

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """C source that makes functions callable by TVM's packed-function ABI.
 
-Each function gets a thunk, compiled by the function's own compiler with its own flags: so the compiler knows
-how arguments and results are passed, and nothing here does. Numbers travel as int64 or double; pointers as a
-handle or a tensor, whose data they are; what is neither (structs, complex numbers) lies in memory, and a
-pointer to it travels. A result of that kind goes to where a further, last argument points.
+Each function gets a thunk, compiled by the function's own compiler with the function's flags: so the compiler
+applies the calling convention, and this module need not know it. Numbers are passed as int64 or double;
+pointers as a handle, or as a tensor whose data they point to; other values (structs, complex numbers) lie in
+memory, and a pointer to them is passed. A result of that kind is written to the address in an additional last
+argument.
 """
 
 from __future__ import annotations
@@ -29,13 +30,13 @@ from minrpc.program.c_types import (
 )
 
 REGISTRY: Final = "minrpc_registry"
-"""The symbol of the table {names, functions} (TVMFuncRegistry) in what `thunk_source` makes."""
+"""The symbol of the table {names, functions} (TVMFuncRegistry) in the source from `thunk_source`."""
 
 START: Final = "minrpc.start"
-"""The packed function that zeroes .bss and runs constructors, where there is something to do."""
+"""The packed function that zeroes .bss and runs constructors; present only if needed."""
 
 COPY: Final = "minrpc.copy"
-"""The packed function (to, from, size) that copies bytes of any memory, where it was asked for."""
+"""The packed function (to, from, size) that copies bytes between any addresses; present if requested."""
 
 LINKED: Final = "minrpc_linked_functions"
 """The symbol of the table of a firmware's linked-in libraries."""
@@ -95,7 +96,7 @@ static void *pointer(const value *a, int code)
 }
 """
 
-# Arm's compiler asks this function for the thread pointer. It may change no other register.
+# Code from Arm's compiler calls this function for the thread pointer. It may change no other register.
 _ARM_THREAD_POINTER: Final = """
 #ifdef __arm__
 __attribute__((naked, used, section(".text.__aeabi_read_tp"))) void *__aeabi_read_tp(void)
@@ -105,7 +106,7 @@ __attribute__((naked, used, section(".text.__aeabi_read_tp"))) void *__aeabi_rea
 #endif
 """
 
-# RISC-V has the thread pointer in a register, which is the firmware's own between calls.
+# RISC-V has the thread pointer in a register, which belongs to the firmware between calls.
 _OWN_THREAD_POINTER: Final = """
 static void *enter(void)
 {
@@ -194,15 +195,15 @@ _INTEGERS: Final = {1: "char", 2: "short", 4: "int", 8: "long long", 16: "__int1
 
 
 class LayoutError(TypeError):
-    """A struct's layout can't be declared again from its debug information."""
+    """A struct's layout in the debug information can't be declared in C."""
 
 
 def callable_functions(
     functions: Iterable[FunctionDeclaration], limits: AlignmentLimits
 ) -> list[FunctionDeclaration]:
-    """The functions, each with the reason where no thunk can be made for it.
+    """The functions; those that can have no thunk get the reason.
 
-    limits: how the target's compiler aligns members of structs.
+    limits: the target compiler's alignment limits for members of structs.
     """
     return [_checked(function, limits) for function in functions]
 
@@ -234,10 +235,10 @@ def thunk_source(
 ) -> str:
     """A C file with a thunk for each function and the registry with their names. Needs no header.
 
-    start, copy: whether it also has the function `START`, `COPY`. kept: symbols that are linked with `COPY`,
-        whoever uses them. registry: the symbol of the registry.
-    own_code: whether it is linked to code that is loaded, which may have thread-local variables of its own.
-    thread_pointer: each thunk sets RISC-V's thread pointer to those, and back.
+    start, copy: True to add the function `START`, `COPY`. kept: symbols that are linked with `COPY`, even if
+        unused. registry: the symbol of the registry.
+    own_code: True if the file is linked to loaded code, which may have its own thread-local variables.
+    thread_pointer: True if each thunk sets RISC-V's thread pointer to these variables, and back.
     """
     names = _Names(limits)
     bodies = [_thunk(index, function, names) for index, function in enumerate(functions)]
@@ -248,7 +249,7 @@ def thunk_source(
         bodies.append(_START_SOURCE)
         listed.append((START, "start"))
     if copy:
-        # Relocations that change nothing.
+        # Relocations that change no bytes.
         lines = "".join(f'\n\t__asm__ volatile(".reloc ., BFD_RELOC_NONE, {variable}");' for variable in kept)
         bodies.append(_COPY_SOURCE.replace("@KEPT@", lines))
         listed.append((COPY, "copy"))
@@ -257,9 +258,9 @@ def thunk_source(
 
 
 def registry_source(listed: Sequence[tuple[str, str]], registry: str = REGISTRY) -> str:
-    """C that defines `registry`: pairs of a packed function's name, and what it is called in that file.
+    """C that defines `registry`. listed: pairs of a packed function's name, and its C name in that file.
 
-    The type `packed` must be declared before.
+    The file must declare the type `packed` first.
     """
     table = ", ".join(function for _, function in listed) or "0"
     text = "".join(f'\n\t"{name}\\000"' for name, _ in listed)
@@ -324,7 +325,7 @@ def _argument(at: int, ctype: CType, spelled: str) -> str:
 
 
 class _Names:
-    """How types are spelled in the thunks' file: all pointers are `void *`, structs have names of ours."""
+    """Names of types in the thunks' file: all pointers are `void *`, structs have generated names."""
 
     def __init__(self, limits: AlignmentLimits) -> None:
         self.definitions: list[str] = []
@@ -332,7 +333,7 @@ class _Names:
         self._records: dict[int, str] = {}
 
     def spell(self, ctype: CType) -> str:
-        """The type's name. Raises LayoutError for one that can't be declared again."""
+        """The type's name. Raises LayoutError for a struct that can't be declared in C."""
         stripped = strip(ctype)
         match stripped:
             case Void():
@@ -402,7 +403,7 @@ class _Names:
         return f"{self.spell(ctype)} {name}"
 
     def _is_natural(self, record: RecordType) -> bool:
-        """Whether the compiler, given the members, will put each where it is."""
+        """True if the compiler's natural layout puts each member at its offset."""
         at = 0
         bit_fields = False
         for field in record.fields:
@@ -419,7 +420,7 @@ class _Names:
         align = max((self._alignment(field.type) for field in record.fields), default=1)
         if record.kind == "union":
             at = max((size_of(field.type) for field in record.fields), default=0)
-        if bit_fields:  # Where a run of them ends is the compiler's to say; the assertion looks.
+        if bit_fields:  # The compiler decides where a run of bit-fields ends; the assertion checks it.
             return record.size % align == 0 and record.size - at < align
         return -(-at // align) * align == record.size
 
@@ -443,7 +444,7 @@ class _Names:
 
 
 def _is_packed(record: RecordType) -> bool:
-    """Whether it is what `packed` gives: nothing between the members."""
+    """True for the layout of `packed`: no padding between the members."""
     at = 0
     for field in record.fields:
         if field.bits is not None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The compiler and linker of a firmware, with the flags that decide how its code calls and is called."""
+"""The compiler and linker of a firmware, with the flags that determine its calling convention."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ from minrpc.program.compiler import compiler_of
 from minrpc.program.elf import CHOSEN_AT_START, FUNCTION
 
 COMMANDS: Final = "compile_commands.json"
-# A source of the firmware that is compiled with the port's own flags and nothing special.
+# A source of the firmware that is compiled with just the port's flags.
 _EXAMPLE: Final = "operators/operators.c"
 _TOOL_S: Final = 60.0
 
 _WITH_VALUE: Final = frozenset({"-o", "-c", "-MF", "-MT", "-MQ"})
 _PLACES: Final = ("-I", "-isystem", "-imacros", "-include", "-iquote", "-idirafter")
-# What is the firmware's own affair: its warnings, standard, dependency files, debug paths, link-time
-# optimization.
+# Flags that only the firmware's own build uses: warnings, standard, dependency files, debug paths,
+# link-time optimization.
 _DROPPED: Final = re.compile(
     r"-(W(?!l,|a,|p,).*|pedantic.*|std=.*|M[DMGP]*|g.*|flto.*|fuse-linker-plugin|fno-fat-lto-objects|ffat-lto-objects|"
     r"f\w+-prefix-map=.*|fdiagnostics.*|DNDEBUG|fpie|fPIE|fno-pie|fno-pic|save-temps.*|fprofile.*|D__PROGRAM_START.*)"
 )
-# Of the firmware's definitions those that its headers look at; a user's file gets none of the runtime's own.
+# The firmware's definitions that its headers test; a user's file gets none of the runtime's.
 _OWN_DEFINITION: Final = re.compile(r"-DMINRPC_")
 
 
 _ARCHITECTURES: Final = {"EM_ARM": "arm", "EM_386": "x86", "EM_X86_64": "host", "EM_RISCV": "riscv"}
-# Of the flags that debug information names: what decides how functions call each other.
+# Flags in debug information that determine the calling convention.
 _TOLD: Final = re.compile(
     r"-m(?!indirect|fentry|record).*|-O.|-f(no-)?(short-enums|short-wchar|(un)?signed-char|pack-struct.*)"
 )
@@ -54,11 +54,11 @@ EMULATIONS: Final = {
 
 @dataclass(frozen=True)
 class Toolset:
-    """What makes code for a firmware that runs.
+    """The tools and options that make code for a running firmware.
 
-    compiler: of C; the one of C++ has its name with "g++". flags: for the processor and its ABI.
-    includes: the firmware's own include options, last.
-    elf: the firmware; what is loaded is linked against it. libraries: a C library that was built with it.
+    compiler: the C compiler; the C++ compiler has its name with "g++". flags: for the processor and its ABI.
+    includes: the firmware's own include options, which come last.
+    elf: the firmware; loaded code is linked against it. libraries: a C library that was built with it.
     """
 
     compiler: str
@@ -74,27 +74,27 @@ class Toolset:
 
     @property
     def has_shared_libraries(self) -> bool:
-        """Whether the firmware is a program whose C library is found when it starts."""
+        """True if the firmware is a program with a dynamically linked C library."""
         return program_facts(self.elf).dynamic
 
     @property
     def calls_far(self) -> bool:
-        """Whether what the loaded code calls may be further away than a call reaches."""
+        """True if callees of the loaded code may be out of reach of a call instruction."""
         return self.has_shared_libraries and program_facts(self.elf).bits == 64
 
     @property
     def code_flags(self) -> tuple[str, ...]:
         """The flags for code that is loaded.
 
-        Two functions with the same body stay two: the debug information would name only one. Code is linked
-        for the address where it lies, so it need not be position-independent, as Debian's GCC makes it.
+        Functions with the same body are not merged: the debug information would name only one. Code is linked
+        for its address, so it need not be position-independent, which is the default of Debian's GCC.
         """
         calls = ("-fPIC", "-fno-plt", "-fno-semantic-interposition") if self.calls_far else ("-fno-pie",)
         return (*self.flags, "-ffunction-sections", "-fdata-sections", "-fno-ipa-icf", *calls)
 
     @property
     def emulation(self) -> tuple[str, ...]:
-        """What tells the linker the processor, where it makes code for several."""
+        """The linker's option for the processor, for a linker of several."""
         facts = program_facts(self.elf)
         found = EMULATIONS.get((facts.machine, facts.bits))
         return ("-m", found) if found else ()
@@ -104,31 +104,31 @@ class Toolset:
         return _asked(self.compiler, "-print-libgcc-file-name", base_extensions(self.flags))
 
     def program(self, name: str) -> str:
-        """The path of "ld", "as", ... as the compiler finds it."""
+        """The compiler's path of a tool: "ld", "as", ..."""
         return _asked(self.compiler, f"-print-prog-name={name}")
 
     def shared_functions(self) -> frozenset[str]:
-        """Functions of the C library that the firmware finds when it starts."""
+        """Functions of the firmware's dynamically linked C library."""
         return _shared_functions(self.compiler, self.flags)
 
     def library_options(self) -> tuple[str, ...]:
-        """What links the compiler's own libraries behind the user's: directories, libm, libc, libgcc."""
+        """Options that link the compiler's libraries after the user's: directories, libm, libc, libgcc."""
         if self.has_shared_libraries:
             return (self._libgcc,)
-        if "-nostdinc" in self.flags:  # The compiler's own C library is another one.
+        if "-nostdinc" in self.flags:  # The firmware's C library is not the compiler's.
             return ("--start-group", *map(str, self.libraries), self._libgcc, "--end-group")
         return _library_options(self.compiler, self.flags)
 
 
 def alignment_limits(machine: str) -> AlignmentLimits:
-    """How the machine's compiler aligns members of structs."""
+    """The alignment limits of the machine's compiler for members of structs."""
     return AlignmentLimits(4 if machine == "EM_386" else 8, 8 if machine == "EM_ARM" else 64)
 
 
 @dataclass(frozen=True)
 class ProgramFacts:
-    """machine: "EM_ARM", ...; bits: 32 or 64; dynamic: linked with shared libraries; thumb: ARM's second
-    state."""
+    """machine: "EM_ARM", ...; bits: 32 or 64; dynamic: True if linked with shared libraries; thumb: True for
+    Thumb code."""
 
     machine: str
     bits: int
@@ -136,31 +136,31 @@ class ProgramFacts:
 
     @property
     def pointer_size(self) -> int:
-        """Bytes of a pointer."""
+        """Size of a pointer, in bytes."""
         return self.bits // 8
 
     @property
     def limits(self) -> AlignmentLimits:
-        """How members of structs are aligned."""
+        """The alignment limits for members of structs."""
         return alignment_limits(self.machine)
 
     @property
     def thumb(self) -> bool:
-        """Whether functions' addresses have their lowest bit set."""
+        """True if functions' addresses have their lowest bit set."""
         return self.machine == "EM_ARM"
 
 
 @lru_cache(maxsize=64)
 def program_facts(elf: Path) -> ProgramFacts:
-    """What the program's header says."""
+    """The facts from the program's ELF header."""
     file = read_program(elf).elf
     return ProgramFacts(file.machine, file.bits, file.section(".dynamic") is not None)
 
 
 def toolset_of(firmware: Firmware) -> Toolset:
-    """What built the firmware; where that was not kept, what its debug information says of it.
+    """The toolset from the firmware's build; without the build's commands, from its debug information.
 
-    Raises ConfigurationError where neither tells.
+    Raises ConfigurationError if neither has it.
     """
     commands = firmware.build_dir / COMMANDS
     return toolset_from(commands, firmware.elf) if commands.is_file() else toolset_by(firmware.elf)
@@ -187,7 +187,7 @@ def toolset_by(elf: Path) -> Toolset:
 
 @lru_cache(maxsize=64)
 def toolset_from(commands: Path, elf: Path) -> Toolset:
-    """From a build's compile_commands.json, for the program `elf`."""
+    """The toolset from a build's compile_commands.json, for the program `elf`."""
     entries = json.loads(commands.read_text())
     entry = next((entry for entry in entries if str(entry["file"]).endswith(_EXAMPLE)), entries[0])
     words = entry.get("arguments") or shlex.split(entry["command"])
@@ -195,7 +195,7 @@ def toolset_from(commands: Path, elf: Path) -> Toolset:
 
 
 def _from_command(words: Sequence[str], work: Path, kept: Path, elf: Path) -> Toolset:
-    """`work`: where the build ran; what it generated is in `kept` now."""
+    """work: the build's directory at the time; its generated files are in `kept` now."""
     if Path(words[0]).name == "ccache":
         words = words[1:]
     flags: list[str] = []
@@ -245,8 +245,8 @@ def _shared_functions(compiler: str, flags: tuple[str, ...]) -> frozenset[str]:
 
 @lru_cache(maxsize=64)
 def _library_options(compiler: str, flags: tuple[str, ...]) -> tuple[str, ...]:
-    """The directories that the compiler's driver gives the linker; its specs' own script and options are not
-    ours."""
+    """The directories that the compiler's driver gives the linker, without the script and options of its
+    specs."""
     ran = subprocess.run(
         [compiler, *flags, "-###", "-x", "none", "minrpc.o"],
         capture_output=True,
