@@ -66,7 +66,7 @@ class LoadedLibrary(CLibrary):
     def _with_bound(self, name: str, result: object) -> object:
         """The result with the function's own stack, without its thunk's, and the compiler's bound.
 
-        The check of the arguments hides a function that needs less stack: its stack is then at most the bound.
+        The check of the arguments hides a function with less stack: its figure is then at most the bound.
         """
         memory = result.memory if isinstance(result, Measurement) else None
         if not isinstance(result, Measurement) or memory is None or memory.stack is None:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Today's TVM: its clients on a device (`rpc`), its generated code and models on a device (`code`).
 
-Names are imported on first use: either half works without the other.
+Names are imported on first use, so that each package works without the other.
 """
 
 from importlib import import_module

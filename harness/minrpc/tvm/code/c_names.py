@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names of a model's inputs and outputs as C and C++ take them, wherever the header is included."""
+"""Valid C and C++ names for a model's inputs and outputs, whatever headers the including file has."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _KEYWORDS: Final = """
     reinterpret_cast requires static_cast synchronized template this throw try typeid typename using
     virtual wchar_t xor xor_eq
 """
-# Macros without arguments, of the standard's headers and of compilers that don't keep to the standard.
+# Macros without arguments, from the standard's headers and from non-conforming compilers.
 _MACROS: Final = """
     BUFSIZ CLOCKS_PER_SEC EOF EXIT_FAILURE EXIT_SUCCESS FILENAME_MAX HUGE_VAL I INFINITY L_tmpnam
     MATH_ERREXCEPT MATH_ERRNO NAN NDEBUG NULL RAND_MAX TIME_UTC TMP_MAX TVMGEN_WEIGHTS TVM_DLL arm
@@ -30,18 +30,18 @@ _LIMITS: Final = re.compile(
     r"[A-Z][A-Z0-9]*_([A-Z0-9]+_)*(MAX|MIN|WIDTH|BIT|DIG|EPSILON)|(FE|FP|SIG)[A-Z_]+|E[A-Z0-9_]+|"
     r"M_[A-Z0-9_]+|(SEEK|LC|FLT|DBL|LDBL)_[A-Z_]+|(PRI|SCN)[a-zA-Z0-9]+"
 )
-# Of the language and its library: __anything, _Anything.
+# Reserved for the language and its library: __anything, _Anything.
 _RESERVED: Final = re.compile(r"_[A-Z_]")
 
 
 def identifier(name: str) -> str:
-    """`name` with "_" for what is no letter or digit; to stand behind a prefix."""
+    """`name` with "_" for each character that is no letter or digit; needs a prefix before it."""
     cleaned = re.sub(r"\W", "_", name, flags=re.ASCII)
     return f"_{cleaned}" if not cleaned or cleaned[0].isdigit() else cleaned
 
 
 def field_names(names: Iterable[str]) -> list[str]:
-    """Members of one struct, one for each name: no keyword, no macro, all different."""
+    """Names of a struct's members, one for each name: no keyword, no macro, all different."""
     found: list[str] = []
     for name in names:
         found.append(different(_free(identifier(name)), found))
@@ -56,7 +56,7 @@ def _free(name: str) -> str:
 
 
 def different(name: str, taken: Iterable[str]) -> str:
-    """`name`, with a number behind it where it is taken."""
+    """`name`, with a number appended if it is taken."""
     others = set(taken)
     number = 1
     numbered = name
@@ -67,5 +67,5 @@ def different(name: str, taken: Iterable[str]) -> str:
 
 
 def renamed(kind: str, fields: Sequence[str], names: Sequence[str]) -> dict[str, str]:
-    """What the model calls the members of its struct `kind` that have other names in C: by "KIND.FIELD"."""
+    """The model's names of those members of its struct `kind` that are renamed in C, by "KIND.FIELD"."""
     return {f"{kind}.{field}": name for field, name in zip(fields, names, strict=True) if field != name}

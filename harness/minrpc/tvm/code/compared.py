@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a device gave beside what TVM gives."""
+"""Compares a device's outputs with TVM's."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ import numpy as np
 import numpy.typing as npt
 
 TOLERANCE: Final = 1e-5
-"""Float results differ in the order of additions and in the math library; float16's by two steps."""
+"""Allowed relative error: float results differ by the order of additions and by the math library. For
+float16 it is two steps."""
 
 
 class OutputDifference(NamedTuple):
-    """Of two arrays of one shape.
+    """The difference of two arrays of the same shape.
 
-    error: the largest difference in parts of the largest value, 0 for integers that are equal; of what is
-        finite. None where nan or infinity are not at the same places.
-    special: how many elements are nan or infinity, as they should be; else how many are not as they should.
-    tolerance: how large the error may be.
+    error: the largest difference of finite elements, divided by the largest expected value; 0 for equal
+        integers. None if nan or infinity are at other places than expected.
+    special: number of nan and infinite elements; if `error` is None, number of elements at wrong places.
+    tolerance: the largest allowed `error`.
     """
 
     error: float | None
@@ -27,7 +28,7 @@ class OutputDifference(NamedTuple):
 
     @property
     def right(self) -> bool:
-        """Whether that is what rounding may do."""
+        """True if rounding can explain the difference."""
         return self.error is not None and self.error <= self.tolerance
 
     def __str__(self) -> str:
@@ -39,8 +40,8 @@ class OutputDifference(NamedTuple):
 
 
 def difference(given: npt.NDArray[Any], expected: npt.NDArray[Any]) -> OutputDifference:
-    """Of what came from what should have come."""
-    if given.dtype.kind in "iub":  # float64 has no room for large integers: Python's own, where they differ.
+    """The difference of `given` from `expected`."""
+    if given.dtype.kind in "iub":  # float64 can't hold large integers: Python's are used.
         wrong = given != expected
         steps = [abs(int(value) - int(due)) for value, due in zip(given[wrong], expected[wrong], strict=True)]
         largest = max((abs(int(value)) for value in expected.flat), default=0) if steps else 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a plan to a C library: no malloc, memory planned, weights constant, TVM's struct interface.
+"""Generates a C library from a plan: no malloc, planned memory, constant weights, TVM's struct interface.
 
     #include "tvmgen_NAME.h"
 
@@ -7,8 +7,8 @@
     struct tvmgen_NAME_outputs outputs = {.output0 = scores};
     int32_t status = tvmgen_NAME_run(&inputs, &outputs);
 
-`tvmgen_NAME_run_in` takes the working memory from its caller; `tvmgen_NAME_run` uses a block of the library's
-own, which `TVMGEN_NAME_NO_STATIC_WORKSPACE` leaves out. Operators can be called, and so timed, one by one.
+`tvmgen_NAME_run_in` takes the working memory from its caller; `tvmgen_NAME_run` uses a static block of the
+library, which `TVMGEN_NAME_NO_STATIC_WORKSPACE` omits. Each operator can be called, and so timed, by itself.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ _BACKEND: Final = ("TVMBackendAllocWorkspace", "TVMBackendFreeWorkspace", "TVMBa
 _LINE_BYTES: Final = 16
 _TEXT_BYTES: Final = 64
 _LICENCE: Final = "/* Generated: change the model, not this file. */\n"
-# TVM declares what it does not use, once the checks of shapes are off.
+# Without the checks of shapes, TVM's code has unused variables.
 _QUIET: Final = """#pragma GCC diagnostic ignored "-Wunused-parameter"
 #pragma GCC diagnostic ignored "-Wunused-variable"
 """
-# The zero behind a text has no room, and shall have none.
+# The arrays have no room for a string literal's final zero, on purpose.
 _QUIET_TEXTS: Final = """#pragma GCC diagnostic ignored "-Woverlength-strings"
 #if defined(__GNUC__) && __GNUC__ >= 15
 #pragma GCC diagnostic ignored "-Wunterminated-string-initialization"
@@ -46,7 +46,8 @@ _QUIET_TEXTS: Final = """#pragma GCC diagnostic ignored "-Woverlength-strings"
 def sources(plan: ModelPlan, *, quick: bool = False) -> dict[str, str]:
     """The library's own files by path: a header and C files; `SUPPORT` holds the headers beside them.
 
-    src/ is the library, rpc/ what makes it a function of a firmware of this project. quick: see `weights`.
+    src/ has the library, rpc/ the code that makes it a function of this project's firmware. quick: see
+    `weights`.
     """
     prefix = f"tvmgen_{plan.name}"
     return {
@@ -63,9 +64,9 @@ def sources(plan: ModelPlan, *, quick: bool = False) -> dict[str, str]:
 
 
 def write(plan: ModelPlan, directory: Path, *, quick: bool = False) -> list[Path]:
-    """Write the library into `directory`; the files. quick: see `weights`. Raises OSError."""
+    """Write the library into `directory`; returns the files. quick: see `weights`. Raises OSError."""
     texts = sources(plan, quick=quick)
-    # Beside the C files, which name them in quotes: nothing of this is in the way of a program's own headers.
+    # Beside the C files, which include them in quotes: so they can't shadow a program's own headers.
     for path in sorted((SUPPORT / "include").rglob("*.h")):
         texts[str("src" / path.relative_to(SUPPORT / "include"))] = path.read_text()
     for name, text in texts.items():
@@ -76,7 +77,7 @@ def write(plan: ModelPlan, directory: Path, *, quick: bool = False) -> list[Path
 
 
 def header(plan: ModelPlan) -> str:
-    """Sizes, structs and functions."""
+    """The header: macros of sizes, structs, functions."""
     name = plan.name
     upper = name.upper()
     sizes = [
@@ -138,7 +139,7 @@ int32_t tvmgen_{name}_operator(const struct tvmgen_{name}_inputs *inputs,
 
 
 def _size_macros(plan: ModelPlan) -> list[tuple[str, str, Tensor]]:
-    """For each input and output the macro of its size, without _SIZE, and the member it is of."""
+    """For each input and output: the name of its size macro without _SIZE, its member, its tensor."""
     upper = f"TVMGEN_{plan.name.upper()}"
     taken = [f"{upper}_WORKSPACE", f"{upper}_CONSTANT"]
     found = []
@@ -150,17 +151,17 @@ def _size_macros(plan: ModelPlan) -> list[tuple[str, str, Tensor]]:
 
 
 def _about(plan: ModelPlan, kind: str, field: str, tensor: Tensor) -> str:
-    """For a comment: the type, and what the model calls it where that is something else."""
+    """Text for a comment: the type, and the model's name if it differs."""
     name = plan.called.get(f"{kind}.{field}")
     if name is None:
         return _type_of(tensor)
-    # Nothing in it may end the comment, begin another, or go on behind the line's end.
+    # The name must not end the comment, begin another, or continue the line.
     shown = re.sub(r"[^ -~]|[*?\\]", ".", name)
     return f'{_type_of(tensor)}, the model\'s "{shown}"'
 
 
 def program(plan: ModelPlan) -> str:
-    """The operators, and the function that does one of them by its number."""
+    """The operators, and the function that runs an operator by its number."""
     name = plan.name
     functions = sorted({operator.function for operator in plan.operators})
     declared = "\n".join(
@@ -225,10 +226,10 @@ int32_t tvmgen_{name}_operator(const struct tvmgen_{name}_inputs *inputs,
 
 
 def runs(plan: ModelPlan) -> str:
-    """The operators in their order.
+    """The function that runs all operators in order.
 
-    Not in the file of the operators: a compiler that has both makes other code of an operator in the run than
-    it has alone, and its time alone would not be its part of the run.
+    It is not in the operators' file: a compiler that sees both may inline an operator into the run, and the
+    operator's time alone would then differ from its share of the run.
     """
     name = plan.name
     return f"""{_LICENCE}#include <stdint.h>
@@ -261,7 +262,7 @@ int32_t tvmgen_{name}_run(const struct tvmgen_{name}_inputs *inputs,
 
 
 def nothing(plan: ModelPlan) -> str:
-    """What has the arguments of a run and of an operator, and does nothing: what calling them costs."""
+    """Empty functions with the arguments of a run and of an operator, to measure the cost of a call."""
     name = plan.name
     taken = f"""const struct tvmgen_{name}_inputs *inputs,
 	const struct tvmgen_{name}_outputs *outputs, void *workspace"""
@@ -330,9 +331,9 @@ def _address(plan: ModelPlan, tensor: Tensor) -> str:
 
 
 def operators(plan: ModelPlan) -> str:
-    """TVM's code. Each of its names gets the model's, so that two models link into one program."""
+    """TVM's code. Each of its names contains the model's, so that two models link into one program."""
     renamed = "".join(f"#define {name} {_own(plan, name)}\n" for name in _BACKEND)
-    # An archive's code has functions of such names, by the name that its model had there: maybe the same.
+    # An archive's code has such names already, with the archive's name for the model: maybe the same.
     ours = {name: f"tvmgen_{plan.name}_{name}" for name in ("run", "run_in", "operator", "use_workspace")}
     renamed += "".join(
         f"#define {ours[tensor]} {_own(plan, tensor)}\n"
@@ -343,14 +344,14 @@ def operators(plan: ModelPlan) -> str:
 
 
 def _own(plan: ModelPlan, name: str) -> str:
-    """A name of TVM's as this model's library has it: none of the library's own, such as "run"."""
+    """TVM's `name` in this model's library, distinct from the library's own, such as "run"."""
     return f"tvmgen_{plan.name}_op_{name}"
 
 
 def weights(plan: ModelPlan, *, quick: bool = False) -> str:
-    """The constants as bytes of this machine's order, which every supported core has: little-endian.
+    """The constants as bytes in this machine's order: little-endian, as on every supported core.
 
-    quick: as text that a compiler reads 25 times as fast, and a person, or a strict C90 compiler, not at all.
+    quick: as string literals: compilers read them 25 times as fast; people and strict C90 compilers can't.
     """
     parts = [
         f"{_LICENCE}#include <stdint.h>\n",
@@ -373,7 +374,7 @@ def weights(plan: ModelPlan, *, quick: bool = False) -> str:
 
 
 def _text_lines(data: bytes) -> str:
-    """String literals: each byte is an octal escape, made for all bytes at once."""
+    """String literals with an octal escape for each byte, converted all at once."""
     escapes = np.frombuffer("".join(f"\\{byte:03o}" for byte in range(256)).encode(), np.uint8).reshape(
         256, 4
     )
@@ -392,7 +393,7 @@ def _byte_lines(data: bytes) -> Iterator[str]:
 
 
 def backend(plan: ModelPlan) -> str:
-    """The functions of TVM's that generated code calls: a stack of workspaces, and parallel loops in turn."""
+    """TVM's functions that generated code calls: workspaces from a stack, parallel loops run in sequence."""
     renamed = "".join(f"#define {name} {_own(plan, name)}\n" for name in _BACKEND)
     room = plan.workspace_bytes - plan.storage_bytes
     return f"""{_LICENCE}#include <stddef.h>
@@ -460,7 +461,7 @@ int TVMBackendParallelLaunch(FTVMParallelLambda task, void *data, int task_count
 def rpc(plan: ModelPlan) -> str:
     """The model as a packed function of its name, which takes inputs and then outputs as arrays.
 
-    To be linked into a firmware together with the library, as `sources` of minrpc.toml.
+    Link it into a firmware together with the library, as `sources` of minrpc.toml.
     """
     name = plan.name
     fields = [
@@ -520,7 +521,7 @@ static int run(TVMValue *args, int *type_codes, int count, TVMValue *result, int
 
 
 def weights_in_image(plan: ModelPlan) -> str:
-    """The constants for a firmware's image, where a function that returns one's address keeps them all."""
+    """The constants for a firmware's image; a function that returns a constant's address keeps all."""
     count = len(plan.constants)
     names = ", ".join(f"tvmgen_{plan.name}_weight{number}" for number in range(count))
     return f"""{weights(plan, quick=True)}
@@ -546,7 +547,7 @@ static int kept_weight(TVMValue *args, int *type_codes, int count, TVMValue *res
 
 
 def _registry(name: str, function: str) -> str:
-    """One function of a firmware's system library, as TVM's generated code has it."""
+    """Registers a function in a firmware's system library, in the form of TVM's generated code."""
     return f"""static const TVMBackendPackedCFunc functions[] = {{{function}}};
 static const TVMFuncRegistry registry = {{"\\001\\000{name}\\0", functions}};
 static const TVMModule module = {{&registry}};
@@ -570,7 +571,7 @@ endif()
 
 
 def cmake(plan: ModelPlan) -> str:
-    """A library for any CMake project, and for Zephyr when the directory is one of its modules."""
+    """CMakeLists.txt: a library for any CMake project, and for Zephyr if the directory is a Zephyr module."""
     prefix = f"tvmgen_{plan.name}"
     files = [f"src/{prefix}{suffix}.c" for suffix in ("", "_run", "_operators", "_weights", "_backend")]
     listed = "\n".join(f"  {file}" for file in files)

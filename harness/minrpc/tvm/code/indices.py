@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which inputs of a Relax module are indices into other tensors, and how large they may be."""
+"""Finds the inputs of a Relax module that are indices into other tensors, and their bounds."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Any, Final
 from minrpc.errors import ModelError
 from minrpc.tvm.code.relax import entry_of, is_relax, shape_of
 
-# Operators with the data as their first argument and indices as their second.
+# Operators whose first argument is the data and whose second is the indices.
 _ALONG_AN_AXIS: Final = ("relax.take", "relax.gather_elements", "relax.scatter_elements")
 _ALL_AXES: Final = ("relax.gather_nd", "relax.scatter_nd", "relax.index_tensor", "relax.index_put")
 
 
 def index_bounds(module: Any) -> dict[int, int]:  # noqa: ANN401 - TVM has no types
-    """By an input's number the least extent that it is an index into, as it is or through other operators.
+    """The smallest extent that each input indexes, directly or through other operators, by input number.
 
-    What arithmetic may have made of an index on the way there is not looked at.
+    Arithmetic on an index is ignored.
     """
     function = module[entry_of(module)]
     if not is_relax(function):
@@ -31,17 +31,17 @@ def index_bounds(module: Any) -> dict[int, int]:  # noqa: ANN401 - TVM has no ty
             if extent is not None:
                 for number in _origins(value.args[1], origins):
                     bounds[number] = min(extent, bounds.get(number, extent))
-            # What was looked up is no index, unless indices were what it was looked up in.
+            # A looked-up value is no index, unless its table holds indices.
             of = value.args[0] if extent is not None else value
             origins[binding.var] = _origins(of, origins)
     return bounds
 
 
 def _origins(value: Any, known: dict[Any, set[int]]) -> set[int]:  # noqa: ANN401
-    """The inputs that a value is made from."""
+    """The numbers of the inputs that a value is computed from."""
     if _is_var(value):
         return known.get(value, set())
-    if _name(value) == "relax.shape_of":  # Nothing of its elements is in it.
+    if _name(value) == "relax.shape_of":  # A shape does not contain the elements.
         return set()
     parts = [*getattr(value, "args", ()), *getattr(value, "fields", ())]
     if hasattr(value, "tuple_value"):
@@ -54,7 +54,7 @@ def _is_var(value: Any) -> bool:  # noqa: ANN401
 
 
 def _extent(value: Any) -> int | None:  # noqa: ANN401
-    """How many elements an index of this call chooses among; None for a call without one."""
+    """Number of elements that this call's index chooses among; None for a call without an index."""
     name = _name(value)
     if name not in (*_ALONG_AN_AXIS, *_ALL_AXES):
         return None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a model is run with: random numbers that it can take, or a user's own from a file."""
+"""Inputs of a model: random numbers of its types, or the user's from a file."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from minrpc.wire.dtypes import to_numpy
 Arrays = Mapping[str, npt.NDArray[Any]]
 
 _INT_BOUND: Final = 128
-"""Of random integers: as int8 has them, so that sums and products stay far from what overflows."""
+"""Bound of random integers: int8's, so that sums and products stay far from overflow."""
 
 
 def random_inputs(plan: ModelPlan, seed: int, bounds: Mapping[int, int]) -> dict[str, npt.NDArray[Any]]:
-    """Floats in [-1, 1), integers in [-128, 127] as far as the type has them.
+    """Floats in [-1, 1), integers in [-128, 127] within their type's range.
 
-    bounds: of inputs that are indices, by their number: these are in [0, bound) where they are integers.
+    bounds: for inputs that are indices, by number: integers are then in [0, bound).
     """
     rng = np.random.default_rng(seed)
     return {
@@ -50,9 +50,9 @@ def _random(
 
 
 def read_inputs(path: Path, plan: ModelPlan) -> dict[str, npt.NDArray[Any]]:
-    """Of a file of `numpy.savez`, by the names of `plan.inputs` or the model's own.
+    """Inputs from a file of `numpy.savez`, by the names of `plan.inputs` or the model's own.
 
-    Raises ConfigurationError for a file that is none, and for what the model does not take.
+    Raises ConfigurationError for another file format, and for inputs that the model does not take.
     """
     try:
         with np.load(path, allow_pickle=False) as file:
@@ -73,7 +73,7 @@ def read_inputs(path: Path, plan: ModelPlan) -> dict[str, npt.NDArray[Any]]:
 
 
 def _field(plan: ModelPlan, name: str) -> str:
-    """The input that a file calls `name`: as C does, as the model does, or what C makes of that."""
+    """The input for a file's `name`: its C name, the model's name, or the C form of the model's name."""
     fields = [field for field, _ in plan.inputs]
     own = {plan.called.get(f"inputs.{field}", field): field for field in fields}
     cleaned = identifier(name)
@@ -81,7 +81,7 @@ def _field(plan: ModelPlan, name: str) -> str:
 
 
 def check_inputs(plan: ModelPlan, inputs: Arrays) -> None:
-    """Raise ConfigurationError for names, types and shapes that are not the model's."""
+    """Raise ConfigurationError for names, types and shapes that differ from the model's."""
     names = [name for name, _ in plan.inputs]
     if sorted(inputs) != sorted(names):
         raise ConfigurationError(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Archives in TVM's Model Library Format, versions 5 to 7, as TVM v0.8 to v0.18 wrote them, as plans.
+"""Reads archives in TVM's Model Library Format, versions 5 to 7, written by TVM v0.8 to v0.18, as plans.
 
     metadata.json                  version, executors, memory; since version 7 under "modules", by name
     codegen/host/src/*.c           the operators, packed functions; for "aot" also the whole model
@@ -7,7 +7,7 @@
     executor-config/graph/*        for "graph": nodes in their order, shapes, types, storages
     parameters/NAME.params         weights
 
-Nothing here needs TVM. What a model computes can't be compared with TVM's: its Relay is not ours to run.
+Nothing here needs TVM. Outputs can't be compared with TVM's, since today's TVM can't run the model's Relay.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ VERSIONS: Final = (5, 6, 7)
 _LIST: Final = 0xF7E58D4F05049CB7
 _ARRAY: Final = 0xDD5E40F096B4A13F
 _U64: Final = Struct("<Q")
-# magic, reserved, device type and id, ndim, then the type of an element: code, bits, lanes.
+# Magic, reserved, device type and id, ndim, then the type of an element: code, bits, lanes.
 _ARRAY_HEAD: Final = Struct("<QQiiiBBH")
 _WORKSPACE: Final = re.compile(r"TVMBackendAllocWorkspace\([^;]*?\(uint64_t\)(\d+)(?:ULL)?,")
 
-# In one file with what starts the model, where it was made with system-lib.
+# With system-lib, they are in the file that starts the model.
 _REGISTRY: Final = re.compile(
     r"#include <tvm/runtime/crt/module\.h>.*?TVMSystemLibEntryPoint\(void\) \{.*?^\}$", re.M | re.S
 )
-# Files of functions' addresses, and of a description of the model that is not needed to run it.
+# Files with tables of functions' addresses, and with the model's metadata, which a run does not need.
 _NOT_FOR_MODELS: Final = re.compile(r"_tvm_func_array|tvm/runtime/metadata_types\.h")
 _PROTOTYPE: Final = re.compile(r"^TVM_DLL int32_t (\w+)\([^;{}]*\);$", re.M)
 
@@ -101,7 +101,7 @@ int32_t __tvm_ffi_{function}(void *self, void *args, int32_t count, void *result
 
 @dataclass(frozen=True)
 class Archive:
-    """The files of an archive. module: what it is called in it; metadata: of that module."""
+    """The files of an archive. module: the model's name in the archive. metadata: the module's."""
 
     name: str
     module: str
@@ -115,7 +115,7 @@ class Archive:
 
 
 def read_mlf(path: Path, name: str) -> ModelPlan:
-    """The plan of an archive. Raises ModelError for what is none, or has no code that could be run."""
+    """The plan of an archive. Raises ModelError for another file, or an archive without C code to run."""
     try:
         return _plan(_read(path), name)
     except (AttributeError, LookupError, TypeError, ValueError) as error:
@@ -159,7 +159,7 @@ def _read(path: Path) -> Archive:
 
 
 class _Graph:
-    """The JSON of the graph executor: entries are tensors, each output of a node one."""
+    """The JSON of the graph executor: each entry is a tensor, an output of a node."""
 
     def __init__(self, archive: Archive, name: str) -> None:
         self._archive = archive
@@ -180,7 +180,7 @@ class _Graph:
         params = _params(self._archive)
         calls = [(number, node) for number, node in enumerate(nodes) if node["op"] != "null"]
         for number, node in calls:
-            if node["attrs"]["func_name"] == "__nop":  # Another shape of the same bytes.
+            if node["attrs"]["func_name"] == "__nop":  # The same bytes in another shape.
                 self._same[self._rows[number]] = self._entry(node["inputs"][0])
         arguments = [(number, str(nodes[number]["name"])) for number in self._graph["arg_nodes"]]
         given = [(number, argument) for number, argument in arguments if argument not in params]
@@ -244,7 +244,7 @@ class _Graph:
 
 
 def _aot(archive: Archive, name: str) -> ModelPlan:
-    """The whole model is one operator: its code calls the others itself."""
+    """A plan with the whole model as one operator, whose code calls the others."""
     main = archive.metadata["memory"]["functions"]["main"][0]
     inputs, outputs = main.get("inputs") or {}, main.get("outputs") or {}
     if not inputs or not outputs:
@@ -252,10 +252,10 @@ def _aot(archive: Archive, name: str) -> ModelPlan:
     given = [_flat(tensor, inputs, "input") for tensor in inputs]
     made = [_flat(output, outputs, "output") for output in outputs]
     run = f"tvmgen_{archive.module}_run"
-    workspace = aligned(int(main.get("workspace_size_bytes", 0))) + 1024  # What lies between blocks.
+    workspace = aligned(int(main.get("workspace_size_bytes", 0))) + 1024  # Padding between blocks.
     tensors = tuple(tensor for _, tensor in (*given, *made))
     header = next((item for item in archive.below("codegen/host/include") if item.endswith(".h")), None)
-    if header is None:  # Made with "interface-api": "packed": inputs, then outputs.
+    if header is None:  # An archive with "interface-api": "packed" takes inputs, then outputs.
         packed = _SHIM.format(name=run, arguments=len(tensors))
         operator = Operator(run, tensors, workspace)
         source = _sources(archive, [run]) + packed
@@ -294,7 +294,7 @@ def _named(
     inputs: list[str],
     outputs: list[str],
 ) -> ModelPlan:
-    """With its inputs and outputs, which its metadata calls `inputs` and `outputs`."""
+    """The plan with inputs and outputs, named `inputs` and `outputs` by the metadata."""
     takes, gives = (field_names(name for name, _ in value) for value in (given, made))
     return replace(
         plan,
@@ -305,7 +305,7 @@ def _named(
 
 
 def _pools(archive: Archive, header: str) -> list[str]:
-    """The pools of memory that the model's caller gives. Raises ModelError for what nobody here could."""
+    """The memory pools that the model's caller provides. Raises ModelError for pools not supported here."""
     name = f"tvmgen_{archive.module}"
     run = re.search(rf"int32_t {name}_run\(([^)]*)\)", header)
     parameters = run[1] if run else ""
@@ -325,14 +325,14 @@ def _fields(tensors: list[tuple[str, Tensor]], first: int) -> str:
 
 
 def _flat(name: str, tensors: Mapping[str, Any], place: Literal["input", "output"]) -> tuple[str, Tensor]:
-    """The metadata tells bytes and type, and no shape."""
+    """One-dimensional tensors: the metadata has size and type, but no shape."""
     dtype = to_dtype(str(tensors[name]["dtype"]))
     shape = (int(tensors[name]["size"]) // dtype.itemsize,)
     return re.sub(r"\W", "_", name, flags=re.ASCII), Tensor(dtype, shape, place, list(tensors).index(name))
 
 
 def _included(archive: Archive, source: str) -> str:
-    """Without what names files of the archive: they are in it already."""
+    """The source without `#include`s of the archive's files, whose text it already contains."""
     own = {PurePosixPath(file).name for file in archive.files}
     return (
         "\n".join(
@@ -345,10 +345,10 @@ def _included(archive: Archive, source: str) -> str:
 
 
 def _sources(archive: Archive, functions: list[str]) -> str:
-    """The C files that define the functions, without what registers them.
+    """The C files that define the functions, joined, without the functions' registration.
 
-    They become one: what starts the model comes last, and without its own prototypes, which have "void *"
-    where the functions themselves have types.
+    The file that starts the model comes last, without its prototypes, which have "void *" where the functions
+    have other pointer types.
     """
     files = [
         archive.files[item].decode() for item in archive.below("codegen/host/src") if item.endswith(".c")
@@ -388,7 +388,7 @@ def _params(archive: Archive) -> dict[str, npt.NDArray[Any]]:
 
 
 def read_params(data: bytes, name: str) -> dict[str, npt.NDArray[Any]]:
-    """Arrays by name. Raises ModelError for other content."""
+    """Arrays by name. Raises ModelError for malformed data."""
     try:
         return _read_params(data)
     except (struct_error, ValueError, UnicodeDecodeError) as error:
@@ -427,7 +427,7 @@ def _read_params(data: bytes) -> dict[str, npt.NDArray[Any]]:
 
 
 def _few(count: int, data: bytes) -> int:
-    """A count that the data can hold."""
+    """`count`, checked against the data's size."""
     if not 0 <= count <= len(data):
         raise ValueError(f"a count of {count}")
     return count

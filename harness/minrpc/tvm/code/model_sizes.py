@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a model's C library takes of a program that it is linked into, as the linker says."""
+"""The size of a model's C library in a program that uses it, as the linker determines it."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from minrpc.firmware.cache import scratch
 from minrpc.library.toolset import Toolset, run_tool
 from minrpc.program import Elf
 
-# Tables for unwinding: no program of these keeps them for C code.
+# Unwinding tables: programs for these devices discard them for C code.
 _UNWINDING: Final = (".eh_frame", ".ARM.ex")
 
 
 class LinkedSizes(NamedTuple):
-    """Bytes. code: functions and constants, which may stay in flash. data: variables, which are in RAM."""
+    """Sizes in bytes. code: functions and constants, which can stay in flash. data: variables, in RAM."""
 
     code: int
     data: int
 
 
 def linked_sizes(objects: Sequence[Path], entries: Sequence[str], toolset: Toolset) -> LinkedSizes:
-    """Of what the linker keeps of `objects` for a program that uses the functions `entries`."""
+    """Sizes of the sections of `objects` that the linker keeps for a program that calls `entries`."""
     with scratch() as directory:
         whole = directory / "library.o"
         command = [toolset.program("ld"), *toolset.emulation, "-r", "--gc-sections", "-o", str(whole)]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A model on a device: compiled, loaded, run, checked against TVM on the host, timed operator by operator.
 
-The code is that of `minrpc.tvm.code.export`: the numbers shown are those of what a user takes along.
+The code is from `minrpc.tvm.code.export`: the figures are for the library that a user exports.
 """
 
 from __future__ import annotations
@@ -38,35 +38,34 @@ from minrpc.tvm.code.reference import run_on_host
 from minrpc.tvm.code.targets import float16_flags
 
 FLAGS: Final = ("-O2",)
-"""How a model is compiled for a device where its user says nothing."""
+"""Default compiler flags of a model for a device."""
 
 Weights = Literal["loaded", "image"]
-"""Where a model's constants are: loaded with its code, or in the firmware's image, see `with_weights`."""
+"""Place of a model's constants: loaded with its code, or in the firmware's image, see `with_weights`."""
 
 
 @dataclass(frozen=True)
 class OperatorTime:
-    """One operator of a run. function: as TVM named what it fused. measurement: of it alone."""
+    """One operator of a run. function: TVM's name of the fused function. measurement: of it alone."""
 
     function: str
     measurement: Measurement
 
     @property
     def cycles(self) -> float:
-        """A call's, the median of its repeats."""
+        """Cycles of a call: the median of its repeats."""
         return float(np.median(self.measurement.cycles_per_call))
 
 
 @dataclass(frozen=True)
 class ModelRun:
-    """What came of a model on a device.
+    """Outputs, times and sizes of a model on a device.
 
-    outputs: by name. whole: the time of a run. operators: of each, in their order. What measuring costs is
-        subtracted from all, and what a call from here with the same arguments does: both would count once
-        for each operator.
-    code_bytes: of the library's functions and their constants, without weight_bytes; static_bytes: of its
-        variables. Both as linked, see `linked_sizes`, and without what calls it from here.
-    workspace_bytes: storages and workspaces; io_bytes: inputs and outputs.
+    outputs: by name. whole: the time of a run. operators: the time of each, in order. The costs of measuring
+        and of an empty call with the same arguments are subtracted: both would count once for each operator.
+    code_bytes: size of the library's functions and their constants, without weight_bytes. static_bytes: size
+        of its variables. Both as linked, see `linked_sizes`, without the code that calls the library.
+    workspace_bytes: size of storages and workspaces. io_bytes: size of inputs and outputs.
     """
 
     name: str
@@ -81,20 +80,20 @@ class ModelRun:
 
     @property
     def cycles(self) -> float:
-        """A run's, the median of its repeats."""
+        """Cycles of a run: the median of its repeats."""
         return float(np.median(self.whole.cycles_per_call))
 
     @property
     def between_cycles(self) -> float:
-        """What a run spends outside its operators, in the loop that calls them; below 0 by noise, if any."""
+        """Cycles of a run outside its operators, in the loop that calls them; noise can make it negative."""
         return self.cycles - sum(operator.cycles for operator in self.operators)
 
     def share(self, operator: OperatorTime) -> float:
-        """Of the run, 0 to 1."""
+        """The operator's share of the run's cycles, 0 to 1."""
         return operator.cycles / self.cycles if self.cycles else 0.0
 
     def by_function(self) -> dict[str, list[int]]:
-        """The numbers of the operators that each function is called for, in the order of the first."""
+        """The numbers of the operators that each function computes, in the order of the first call."""
         found: dict[str, list[int]] = {}
         for number, operator in enumerate(self.operators):
             found.setdefault(operator.function, []).append(number)
@@ -126,7 +125,7 @@ class LoadedModel:
         return self._run(*self._placed(inputs))
 
     def step_by_step(self, inputs: Arrays) -> dict[str, npt.NDArray[Any]]:
-        """As `run`, by one call from here for each operator. Raises as `run` does."""
+        """As `run`, with a call from the host for each operator. Raises as `run` does."""
         given, taken, there = self._placed(inputs)
         for number, operator in enumerate(self.plan.operators):
             status = self.library[f"tvmgen_{self.plan.name}_operator"](given, taken, self._workspace, number)
@@ -150,7 +149,7 @@ class LoadedModel:
     ) -> ModelRun:
         """Run, then time the whole and each operator, on the device.
 
-        counters: what else is counted, as `RemoteModule.measure` has it. Raises as it and `run` do.
+        counters: as for `RemoteModule.measure`. Raises as `RemoteModule.measure` and `run` do.
         """
         given, taken, there = self._placed(inputs)
         outputs = self._run(given, taken, there)
@@ -179,7 +178,7 @@ class LoadedModel:
         )
 
     def _placed(self, inputs: Arrays) -> tuple[Any, Any, dict[str, Any]]:
-        """The two structs of a run, and the arrays behind the second."""
+        """The two structs of a run, inputs and outputs, and the outputs' arrays."""
         check_inputs(self.plan, inputs)
         types = self.library.types
         outputs = {name: self.device.empty(tensor.shape, tensor.dtype) for name, tensor in self.plan.outputs}
@@ -190,7 +189,7 @@ class LoadedModel:
 
 
 def _without(measured: Measurement, empty: Measurement) -> Measurement:
-    """Net, and without what `empty` takes: a call of what does nothing with the same arguments."""
+    """Subtracts timer overhead and the time of an empty function called with the same arguments."""
     overhead = measured.overhead
     called = max(0.0, float(np.median(empty.net().cycles_per_call)))
     return replace(measured, overhead=replace(overhead, call=overhead.call + called), subtracted=True)
@@ -207,12 +206,12 @@ def load_model(
 ) -> LoadedModel:
     """Compile a plan for the device and load it.
 
-    flags: of the compiler. firmware: what runs on the device; left out it is what was started from here.
-    weights: "image" for a firmware that was built from `with_weights`. begins: called with "compile", "load"
-        when these begin.
+    flags: of the compiler. firmware: runs on the device; by default, the firmware that it was started with.
+    weights: "image" for a firmware that was built from `with_weights`. begins: called with "compile" and
+        "load" when these steps begin.
 
-    Raises as `device.load` does, ConfigurationError where the cache can't be written; DeviceMemoryError says
-    how much is missing, and before anything is compiled where that is known then.
+    Raises as `device.load` does, and ConfigurationError if the cache can't be written. DeviceMemoryError
+    names the missing bytes; it comes before compilation if they are known by then.
     """
     toolset = toolset_of(firmware or firmware_of(device))
     _check_room(device, plan, 0, weights)
@@ -250,7 +249,7 @@ def load_model(
 def with_weights(target: Target, plan: ModelPlan) -> Target:
     """The target with the model's constants in its firmware's image, which is flash on a board.
 
-    Raises ConfigurationError where the cache can't be written.
+    Raises ConfigurationError if the cache can't be written.
     """
     text = export.weights_in_image(plan)
     key = hashlib.sha256(text.encode()).hexdigest()[:32]
@@ -260,9 +259,9 @@ def with_weights(target: Target, plan: ModelPlan) -> Target:
 
 
 def _check_room(device: Session, plan: ModelPlan, code: int, weights: Weights) -> None:
-    """Raise DeviceMemoryError where the device has not what the model takes.
+    """Raise DeviceMemoryError if the device has too little memory for the model.
 
-    code: bytes beside the weights; 0 where that is not known yet, so that what can't fit is not compiled.
+    code: size without the weights, in bytes; 0 before compilation, to refuse a model that can't fit anyway.
     """
     info = device.info()
     loaded = {"code": code} if code else {}
@@ -275,7 +274,7 @@ def _check_room(device: Session, plan: ModelPlan, code: int, weights: Weights) -
     for_code = max((region.size for region in info.regions if region.kind == "code"), default=None)
     if for_code is None:
         _require_room(device, plan, loaded | arrays, info.arena_largest_free, "memory", "free")
-    else:  # How much of it is free the device does not say.
+    else:  # The device does not report how much of this memory is free.
         _require_room(device, plan, loaded, for_code, "memory for code", "there")
         _require_room(device, plan, arrays, info.arena_largest_free, "memory", "free")
 
@@ -300,7 +299,7 @@ def _require_room(
 
 @dataclass(frozen=True)
 class Model:
-    """A model. module: Relax, None where there is none. plan: of the lowered module."""
+    """A model. module: its Relax module, None for C code only. plan: of the lowered module."""
 
     module: Any
     plan: ModelPlan
@@ -313,16 +312,16 @@ class Model:
     def random_inputs(self, seed: int = 0) -> dict[str, npt.NDArray[Any]]:
         """Inputs of the model's shapes and types.
 
-        Floats are in [-1, 1), integers in [-128, 127] as far as their type has them; those that the model
-        takes as indices choose among what there is.
+        Floats are in [-1, 1), integers in [-128, 127] within their type's range; integers that the model uses
+        as indices are valid indices.
         """
         bounds = index_bounds(self.module) if self.module is not None else {}
         return random_inputs(self.plan, seed, bounds)
 
     def on_host(self, inputs: Arrays) -> dict[str, npt.NDArray[Any]]:
-        """What TVM computes for them on this machine; nothing for a model that is only C code.
+        """TVM's outputs for `inputs` on this machine; empty for a model that is only C code.
 
-        Raises ModelError where TVM can't, ConfigurationError for inputs that do not fit.
+        Raises ModelError if TVM can't run the model, ConfigurationError for inputs that do not fit.
         """
         if self.module is None:
             return {}
@@ -346,12 +345,12 @@ def model_of(what: Any, name: str | None = None) -> Model:  # noqa: ANN401
 
 
 def export_library(module: Any, name: str, directory: str | Path) -> list[Path]:  # noqa: ANN401
-    """Write a module as a C library without malloc, see `minrpc.tvm.code.export`; the files.
+    """Write a module as a C library without malloc, see `minrpc.tvm.code.export`; returns the files.
 
-    module: Relax with its weights bound, or one function of loops, as the tuner's best schedule has it.
-    name: what the C code is called by, a C identifier after other letters became "_".
+    module: Relax with its weights bound, or one PrimFunc, such as the tuner's best schedule.
+    name: the library's name; characters that a C identifier can't have become "_".
 
-    Raises ModelError for what a device can't run, OSError for a directory that can't be written.
+    Raises ModelError for a module that a device can't run, OSError for a directory that can't be written.
     """
     called = identifier(name)
     loops = not any(importer.is_relax(function) for function in module.functions.values())

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Modules that TVM generated, loaded into a running device: C code, objects, archives of `export_library`.
 
-Two calling conventions are known. Before v0.21 a function `f` is TVM's packed C function of that name, as the
-device calls them itself. Since then it is `__tvm_ffi_f` and takes an array of TVMFFIAny: a small adapter,
-compiled beside it, turns one into the other.
+TVM has had two calling conventions. Before v0.21, a function `f` is TVM's packed C function of that name,
+which the device calls directly. Since then, it is `__tvm_ffi_f` and takes an array of TVMFFIAny: a small
+adapter, compiled with the module, converts the device's call.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ from minrpc.wire.dtypes import BOOLEAN
 PREFIX: Final = "__tvm_ffi_"
 
 _SOURCES: Final = (".c", ".cc", ".o")
-# What generated code has beside its functions.
+# Symbols of generated code that are no functions to call.
 _NOT_FUNCTIONS: Final = ("__tvm_", "_GLOBAL_", "tvmgen_")
-# An LLVM object calls these through weak pointers, which stay NULL unless somebody gives them.
+# An LLVM object calls these through weak pointers, which stay NULL unless they are set.
 _POINTERS: Final = (
     "TVMBackendAllocWorkspace",
     "TVMBackendFreeWorkspace",
@@ -165,14 +165,14 @@ def load_tvm(
 def load_module(
     device: Session, name: str, content: bytes, *, firmware: Firmware | None = None
 ) -> TvmLibrary:
-    """As `load_tvm`, of a file's name and content."""
+    """As `load_tvm`, with a file's name and content."""
     toolset = toolset_of(firmware or firmware_of(device))
     compiled, names = compile_module(name, content, toolset)
     return TvmLibrary(device, load_compiled(device, compiled, toolset), names)
 
 
 def _content(module: str | PathLike[str] | Any) -> tuple[str, bytes]:  # noqa: ANN401
-    """A module's name, which says what it is, and its bytes. Raises ModuleError."""
+    """A module's file name, whose suffix gives its type, and its bytes. Raises ModuleError."""
     if isinstance(module, str | PathLike):
         path = Path(module)
         if not path.is_file():
@@ -193,7 +193,7 @@ def _content(module: str | PathLike[str] | Any) -> tuple[str, bytes]:  # noqa: A
 def compile_module(name: str, content: bytes, toolset: Toolset) -> tuple[Compiled, tuple[str, ...]]:
     """Objects with a table of packed functions, and the functions' names.
 
-    name: its end says what the content is: .c, .cc, .o or .tar. Raises as `load_tvm` does.
+    name: its suffix gives the type of the content: .c, .cc, .o or .tar. Raises as `load_tvm` does.
     """
     objects = [_object(name, suffix, part, toolset) for suffix, part in parts(name, content)]
     contents = [object_file.read_bytes() for object_file in objects]
@@ -208,7 +208,7 @@ def compile_module(name: str, content: bytes, toolset: Toolset) -> tuple[Compile
 
 
 def _functions(name: str, content: bytes, toolset: Toolset) -> list[str]:
-    """What an object defines. Raises ModuleError for one that is damaged, or of another processor."""
+    """The functions that an object defines. Raises ModuleError if it is damaged, or for another processor."""
     try:
         elf = Elf(content)
         given = (elf.machine, elf.bits)
@@ -241,7 +241,7 @@ def _object(name: str, suffix: str, content: bytes, toolset: Toolset) -> Path:
         raise ModuleError(
             f"{name} is no ELF object" if name.endswith(".o") else f"{name} has one that is none"
         )
-    file = Path(name).stem + suffix  # The compiler's words name it.
+    file = Path(name).stem + suffix  # The compiler's messages contain it.
     key = hashlib.sha256(file.encode() + b"\0" + content).hexdigest()[:32]
 
     def fill(to: Path) -> None:
@@ -254,11 +254,11 @@ def _object(name: str, suffix: str, content: bytes, toolset: Toolset) -> Path:
 
 
 def void(_: object) -> None:
-    """For a callback that is to return nothing."""
+    """Discards its argument, for a callback without a result."""
 
 
 def parts(name: str, content: bytes) -> list[tuple[str, bytes]]:
-    """The sources and objects in a module: the end of each one's name, and its bytes. Raises ModuleError."""
+    """The sources and objects in a module: suffix of the name, and bytes. Raises ModuleError."""
     suffix = Path(name).suffix
     if suffix in _SOURCES:
         return [(suffix, content)]
@@ -279,7 +279,7 @@ def parts(name: str, content: bytes) -> list[tuple[str, bytes]]:
 
 
 def defined_functions(elf: Elf) -> list[str]:
-    """The names of the functions that an object defines for others."""
+    """The names of the global functions that an object defines."""
     return [
         symbol.name
         for symbol in elf.symbols
@@ -313,7 +313,7 @@ class TvmFunction:
         self._library = library
 
     def __call__(self, *args: object) -> object:
-        """Call it. What it changed of a numpy array that can be written comes back in place."""
+        """Call the function. Writable numpy arrays are updated in place."""
         remote = [
             self._library.array(argument) if isinstance(argument, np.ndarray) else argument
             for argument in args
@@ -339,7 +339,7 @@ class TvmLibrary:
         self._today = any(f"{PREFIX}{name}" in loaded.symbols.addresses for name in names)
 
     def array(self, data: npt.NDArray[Any]) -> RemoteArray:
-        """A copy of `data` on the device, as this module's functions take it: booleans changed in v0.21."""
+        """A copy of `data` on the device, with this module's type for booleans, which changed in v0.21."""
         boolean = BOOLEAN if self._today and data.dtype == np.bool_ else None
         return self.device.array(data, boolean)
 
@@ -366,5 +366,5 @@ class TvmLibrary:
             raise AttributeError(error.args[0]) from None
 
     def unload(self) -> None:
-        """Give its memory back. A second call does nothing."""
+        """Free its memory. A second call does nothing."""
         self.loaded.unload()

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A model in a process of its own on this machine: `python -m minrpc.tvm.code.on_host DIRECTORY`.
+"""Runs a model in a process of its own on this machine: `python -m minrpc.tvm.code.on_host DIRECTORY`.
 
-DIRECTORY has model.json, a Relax module, and inputs.npz in the order of its parameters; outputs.npz comes
-there, or what failed as error.txt. A process of its own: an index out of range, or a division of integers
-by zero, ends it by a signal.
+DIRECTORY has model.json, a Relax module, and inputs.npz in the order of its parameters; the process writes
+outputs.npz, or the failure to error.txt. It is a separate process because an index out of range, or an
+integer division by zero, ends it by a signal.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from minrpc.tvm.code.relax import entry_of, first_line, tvm
 
 
 def main(directory: Path) -> int:
-    """Run it: 0, or 1 with error.txt."""
+    """Run the model; returns 0, or 1 after writing error.txt."""
     try:
         package = tvm()
         module = package.ir.load_json((directory / "model.json").read_text())
@@ -27,7 +27,7 @@ def main(directory: Path) -> int:
         result = machine[entry_of(module)](*arguments)
         results = [result] if hasattr(result, "numpy") else list(result)
         np.savez(directory / "outputs.npz", *(result.numpy() for result in results))
-    except Exception as error:  # TVM's, of any class: whoever waits for it gets its text.
+    except Exception as error:  # TVM raises any class: the parent reads the text.
         (directory / "error.txt").write_text(first_line(error))
         return 1
     return 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A picture of a model's run: the time of each operator, a column for each platform."""
+"""Draws a model's run: the time of each operator, in a column for each platform."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LONGEST: Final = 40
 
 
 def draw_runs(runs: Mapping[str, ModelRun], target: Path) -> None:
-    """Seconds of the operators in their order, from above; runs: by platform."""
+    """Draw the operators' times in seconds, in order from the top. runs: by platform."""
     first = next(iter(runs.values()))
     names = [
         f"{number} {name if len(name) <= _LONGEST else name[:_LONGEST] + '...'}"

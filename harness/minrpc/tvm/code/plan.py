@@ -18,10 +18,10 @@ import numpy.typing as npt
 from minrpc.wire.dtypes import DataType
 
 ALIGNMENT = 16
-"""Bytes on whose multiples storages and workspaces begin."""
+"""Alignment of storages and workspaces, in bytes."""
 
 HALF: Final = re.compile(r"\(half\s*\*?\)|^\s*(?:static |const )*half(?: \*?|\* ?)\w", re.M)
-"""float16 as TVM's C has it, in casts and declarations: compilers have to be told of it, or have none."""
+"""float16 in TVM's C, in casts and declarations: compilers need a flag for it, or lack it."""
 
 Place = Literal["input", "output", "constant", "storage"]
 
@@ -30,8 +30,8 @@ Place = Literal["input", "output", "constant", "storage"]
 class Tensor:
     """One tensor of a model.
 
-    place, index: where its elements are: the model's input, output, constant or storage of that number.
-    offset: bytes into it.
+    place, index: the model's input, output, constant or storage, and its number, that holds the elements.
+    offset: from its begin, in bytes.
     """
 
     dtype: DataType
@@ -42,7 +42,7 @@ class Tensor:
 
     @property
     def nbytes(self) -> int:
-        """Bytes that its elements take."""
+        """Size of its elements, in bytes."""
         return prod(self.shape) * self.dtype.itemsize
 
 
@@ -50,7 +50,7 @@ class Tensor:
 class Operator:
     """A call of the compiled function `function` with `tensors`, the last of which it writes.
 
-    workspace: bytes of workspace that it asks for at the most.
+    workspace: the most workspace that it requests, in bytes.
     """
 
     function: str
@@ -63,12 +63,11 @@ class ModelPlan:
     """A model.
 
     name: a C identifier.
-    inputs, outputs: names, of `c_names.field_names`, and tensors.
+    inputs, outputs: names, from `c_names.field_names`, and tensors.
     constants: weights, as C-contiguous arrays.
-    storages: bytes of each block that tensors in between share.
-    source: the C code of the operators' functions, `__tvm_ffi_NAME` each.
-    called: what the model itself calls an input or output that has another name here: by "inputs.NAME" or
-        "outputs.NAME".
+    storages: size of each block that intermediate tensors share, in bytes.
+    source: the C code of the operators' functions, each named `__tvm_ffi_NAME`.
+    called: the model's own name of each input or output that was renamed, by "inputs.NAME" or "outputs.NAME".
     """
 
     name: str
@@ -82,25 +81,25 @@ class ModelPlan:
 
     @property
     def storage_offsets(self) -> tuple[int, ...]:
-        """Where each storage begins in one block that holds them all, bytes."""
+        """Offset of each storage in one block that holds them all, in bytes."""
         return tuple(np.cumsum([0, *map(aligned, self.storages)]).tolist()[:-1])
 
     @property
     def storage_bytes(self) -> int:
-        """Of that block."""
+        """Size of the block that holds all storages, in bytes."""
         return sum(map(aligned, self.storages))
 
     @property
     def workspace_bytes(self) -> int:
-        """Storages, and the most that one operator asks for on top."""
+        """Size of all storages and of the largest operator's workspace, in bytes."""
         return self.storage_bytes + max((operator.workspace for operator in self.operators), default=0)
 
     @property
     def constant_bytes(self) -> int:
-        """Of all weights."""
+        """Size of all weights, in bytes."""
         return sum(constant.nbytes for constant in self.constants)
 
 
 def aligned(size: int) -> int:
-    """`size` rounded up, so that what follows is aligned."""
+    """`size` rounded up to a multiple of `ALIGNMENT`."""
     return -(-size // ALIGNMENT) * ALIGNMENT

@@ -13,7 +13,7 @@ from minrpc.tvm.code import relax as importer
 
 
 def read_model(path: Path) -> Any:  # noqa: ANN401 - TVM has no types
-    """The Relax module of a file. Raises ConfigurationError; ModelError where TVM can't import it."""
+    """The Relax module of a file. Raises ConfigurationError; ModelError if TVM can't import it."""
     read = READERS.get(path.suffix)
     if read is None:
         raise ConfigurationError(
@@ -26,7 +26,7 @@ def read_model(path: Path) -> Any:  # noqa: ANN401 - TVM has no types
 
 
 def existing(path: Path) -> Path:
-    """`path`. Raises ConfigurationError where there is no file."""
+    """`path`. Raises ConfigurationError if there is no file."""
     if not path.is_file():
         raise ConfigurationError(f"there is no file {path}", next_step="correct the path")
     return path
@@ -61,7 +61,7 @@ def _torch(path: Path) -> Any:  # noqa: ANN401
 
 
 def _package(name: str, path: Path) -> Any:  # noqa: ANN401
-    """What reads the file for TVM's importer."""
+    """The Python package `name`, which reads the file for TVM's importer."""
     try:
         return import_module(name)
     except ImportError as error:
@@ -73,7 +73,7 @@ def _package(name: str, path: Path) -> Any:  # noqa: ANN401
 def _loaded(path: Path, kind: str, load: Callable[[str], Any]) -> Any:  # noqa: ANN401
     try:
         return load(str(path))
-    except Exception as error:  # each lets errors of the library below it through, of which there is no list
+    except Exception as error:  # each reader passes on its library's errors, which have no common class
         text = importer.first_line(error)
         raise ConfigurationError(
             f"{path.name} is no {kind} model: {text}", next_step="give another file"
@@ -81,4 +81,4 @@ def _loaded(path: Path, kind: str, load: Callable[[str], Any]) -> Any:  # noqa: 
 
 
 READERS: Final[dict[str, Callable[[Path], Any]]] = {".onnx": _onnx, ".tflite": _tflite, ".pt2": _torch}
-"""By the end of a file's name."""
+"""Readers of model files, by suffix."""

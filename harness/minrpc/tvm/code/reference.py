@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What TVM computes on this machine, which a device's outputs are compared with."""
+"""Runs a model by TVM on this machine, for comparison with a device's outputs."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _OTHER_INPUTS: Final = (
 
 
 def run_on_host(module: Any, inputs: Sequence[npt.NDArray[Any]]) -> list[npt.NDArray[Any]]:  # noqa: ANN401
-    """The outputs of a Relax module as TVM computes them here.
+    """The outputs of a Relax module, computed by TVM on this machine.
 
-    Raises ModelError where TVM can't, or was ended by a signal; ConfigurationError where the cache can't be
-    written.
+    Raises ModelError if TVM can't run the module, or is ended by a signal; ConfigurationError if the cache
+    can't be written.
     """
     with scratch() as directory:
         with told_by_tvm("TVM can't write the model for its run on this machine"):
@@ -56,6 +56,6 @@ def run_on_host(module: Any, inputs: Sequence[npt.NDArray[Any]]) -> list[npt.NDA
 
 
 def arrays_of(path: Path) -> list[npt.NDArray[Any]]:
-    """What `numpy.savez` was given without names, in that order."""
+    """The unnamed arrays of a `numpy.savez` file, in order."""
     with np.load(path) as file:
         return [file[f"arr_{number}"] for number in range(len(file.files))]

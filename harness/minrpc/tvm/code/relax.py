@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a Relax module to a plan: TVM lowers, plans memory and generates C.
+"""Turns a Relax module into a plan: TVM lowers it, plans memory and generates C.
 
-Needs `pip install 'minrpc-harness[tvm]'`. TVM is imported only when a model is compiled, and used by names
-that 0.26 and 0.27 share.
+Needs `pip install 'minrpc-harness[tvm]'`. TVM is imported only when a model is compiled, and only names that
+0.26 and 0.27 share are used.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from minrpc.wire.dtypes import BOOLEAN, DataType, to_dtype
 _WORKSPACE: Final = re.compile(r"TVMBackendAllocWorkspace\([^;]*?\(uint64_t\)(\d+)(?:ULL)?,")
 _FUNCTION: Final = re.compile(r"int32_t __tvm_ffi_(\w+)\(void\* self_handle[^;{]*\) \{$(.*?)^\}", re.M | re.S)
 
-# What has no effect on a device whose memory is planned.
+# Calls without effect on a device whose memory is planned.
 _IGNORED: Final = ("relax.memory.kill_tensor", "relax.memory.kill_storage", "relax.vm.kill_object")
 
 
 def tvm() -> Any:  # noqa: ANN401 - TVM has no types
-    """The tvm package. Raises ConfigurationError where it is not installed."""
+    """The tvm package. Raises ConfigurationError if it is not installed."""
     try:
         return import_module("tvm")
     except ImportError as error:
@@ -40,17 +40,17 @@ def tvm() -> Any:  # noqa: ANN401 - TVM has no types
 
 @contextmanager
 def told_by_tvm(what: str) -> Iterator[None]:
-    """Around what TVM does. Raises ModelError with `what` and the first line of what TVM says."""
+    """Context of calls to TVM: turns TVM's errors into ModelError, with `what` and TVM's first line."""
     try:
         yield
     except HarnessError:
         raise
-    except Exception as error:  # Of all classes: TVM's own, and those of Python's for what it did not expect.
+    except Exception as error:  # Any class: TVM's own, and Python's for cases TVM misses.
         raise ModelError(f"{what}: {first_line(error)}") from error
 
 
 def first_line(error: Exception) -> str:
-    """What happened: behind what TVM says of its own code's places; the class where there is no text."""
+    """The message, without TVM's traceback; the class's name if there is no text."""
     lines = [line.strip() for line in str(error).splitlines() if line[:1].strip()]
     told = [line for line in lines if not line.startswith("Traceback (")]
     return told[0] if told else type(error).__name__
@@ -61,7 +61,7 @@ def lower(module: Any, params: Mapping[str, Any] | None = None, function: str | 
 
     params: weights by name, bound as constants. function: the entry; the only public Relax function if None.
 
-    Raises ModelError for what TVM can't lower.
+    Raises ModelError if TVM can't lower the module.
     """
     package = tvm()
     transform = import_module("tvm.relax.transform")
@@ -93,16 +93,16 @@ def entry_of(module: Any) -> str:  # noqa: ANN401
 
 
 def plan(lowered: Any, name: str, function: str | None = None) -> ModelPlan:  # noqa: ANN401
-    """The plan of a lowered module. Raises ModelError for what a plan can't say."""
+    """The plan of a lowered module. Raises ModelError for a module that no plan can express."""
     source = c_source(lowered)
     entry = lowered[function or entry_of(lowered)]
     return _Reader(name, source).read(entry)
 
 
 def c_source(lowered: Any, config: Mapping[str, object] | None = None) -> str:  # noqa: ANN401
-    """The C code of the module's loops, one function each. config: of TVM's passes.
+    """The C code of the module's PrimFuncs, a function for each. config: of TVM's passes.
 
-    Raises ModelError with the name of one that TVM has no C for.
+    Raises ModelError with the name of a PrimFunc for which TVM can't generate C.
     """
     package = tvm()
     functions = {
@@ -110,7 +110,7 @@ def c_source(lowered: Any, config: Mapping[str, object] | None = None) -> str:  
         for var, function in lowered.functions.items()
         if not is_relax(function)
     }
-    # Shapes are fixed by the plan: checking them on the device at each call would cost code and time.
+    # The plan fixes the shapes: checking them on the device at each call would cost code and time.
     options = {"tirx.disable_assert": True, **(config or {})}
 
     def compiled(some: Mapping[Any, Any]) -> str:
@@ -121,7 +121,7 @@ def c_source(lowered: Any, config: Mapping[str, object] | None = None) -> str:  
     try:
         return compiled(functions)
     except Exception as error:
-        for var, function in functions.items():  # Of all together TVM does not say which it was.
+        for var, function in functions.items():  # TVM does not name the function that failed.
             with told_by_tvm(f"TVM has no C for the operator {var.name_hint}"):
                 compiled({var: function})
         raise ModelError(f"TVM has no C for the model: {first_line(error)}") from error
@@ -132,7 +132,7 @@ def function_plan(module: Any, name: str) -> ModelPlan:  # noqa: ANN401
 
     Its last tensor is the output, all others are inputs, by the names of its buffers.
 
-    Raises ModelError when there is not one PrimFunc, or a parameter is no tensor of a known shape.
+    Raises ModelError if there is not exactly one PrimFunc, or a parameter is no tensor of a known shape.
     """
     found = [
         (var.name_hint, function) for var, function in module.functions.items() if not is_relax(function)
@@ -153,7 +153,7 @@ def function_plan(module: Any, name: str) -> ModelPlan:  # noqa: ANN401
         )
         for number, (field, (_, dtype, shape)) in enumerate(zip(fields, named, strict=True))
     ]
-    # The tuner's loops may be vectors for LLVM: C compilers make their own of them.
+    # The tuner may have vectorized loops for LLVM: C compilers vectorize loops themselves.
     source = c_source(module, {"tirx.disable_vectorize": True})
     workspace = workspaces(source).get(symbol, 0)
     operator = Operator(symbol, tuple(tensor for _, tensor in tensors), workspace)
@@ -171,19 +171,19 @@ def _parameter(function: Any, parameter: Any) -> tuple[str, str, tuple[int, ...]
 
 
 def dtype_of(name: str) -> DataType:
-    """The type that TVM calls so."""
+    """The type of TVM's `name`."""
     return BOOLEAN if name == "bool" else to_dtype(name)
 
 
 def is_relax(function: Any) -> bool:  # noqa: ANN401
-    """Whether it is one of Relax, and none of loops."""
+    """True for a Relax function, False for a PrimFunc."""
     return type(function).__module__.startswith("tvm.relax")
 
 
 def workspaces(source: str) -> dict[str, int]:
-    """The most that each function of generated C asks for at once, bytes: all that it asks for, aligned.
+    """The workspace that each function of generated C requests, in bytes: the sum of its requests, aligned.
 
-    Raises ModelError for a size that only shows when the code runs.
+    Raises ModelError for a size that is only known when the code runs.
     """
     found = {}
     for name, body in _FUNCTION.findall(source):
@@ -270,7 +270,7 @@ class _Reader:
         self._tensors[var] = Tensor(dtype, _shape(call.args[2]), "storage", number, int(call.args[1].value))
 
     def _own(self, var: Any, call: Any) -> None:  # noqa: ANN401
-        """A tensor that nothing shares: an output, or one that memory planning left alone."""
+        """A tensor with its own memory: an output, or a tensor that memory planning left out."""
         tensor = Tensor(
             dtype_of(str(call.args[1].value)), _shape(call.args[0]), "storage", len(self._storages)
         )
@@ -299,7 +299,7 @@ class _Reader:
         return {tensor for _, tensors in self._calls for tensor in tensors}
 
     def _finished(self, inputs: tuple[tuple[str, Tensor], ...], results: list[Tensor]) -> ModelPlan:
-        """Outputs go to the caller's memory: each storage that only holds one becomes that output."""
+        """The plan with outputs in the caller's memory: a storage that only holds an output becomes that."""
         outputs = []
         moved: dict[Tensor, Tensor] = {}
         for number, result in enumerate(results):
@@ -352,7 +352,7 @@ def _tensor_type(var: Any) -> tuple[str, tuple[int, ...]]:  # noqa: ANN401
 
 
 def shape_of(value: Any) -> tuple[int, ...]:  # noqa: ANN401
-    """Of a variable or a constant. Raises ModelError where it is not known before the model runs."""
+    """Shape of a variable or a constant. Raises ModelError if it is unknown before the model runs."""
     return _tensor_type(value)[1]
 
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What TVM's LLVM is told of a device's core: its objects then fit what the device's own compiler makes.
+"""TVM targets for LLVM that match a device's core, so that objects are compatible with the device's compiler.
 
-TVM gives LLVM a triple as it stands: three words are read as "thumbv7m", vendor "none", system "eabi", which
-is no EABI. For what a core can't do LLVM then calls GCC's names, such as __adddf3, and passes doubles in
-registers that those functions do not look at. Four words are read right.
+TVM passes the triple to LLVM unchanged. LLVM reads three words as "thumbv7m", vendor "none", system "eabi",
+which does not select the EABI: LLVM then calls missing arithmetic by GCC's names, such as __adddf3, and
+passes doubles in registers that those functions do not read. A triple of four words is read correctly.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from minrpc.targets import Target
 from minrpc.tvm.code.plan import HALF
 from minrpc.tvm.code.relax import tvm
 
-# Arm's cores by the name of their instruction set in LLVM's triples; all others are thumbv7em.
+# Instruction sets of Arm's cores in LLVM's triples; all others are thumbv7em.
 _THUMB: Final = {
     "cortex-m0": "thumbv6m",
     "cortex-m0plus": "thumbv6m",
@@ -33,24 +33,24 @@ _THUMB: Final = {
     "cortex-m55": "thumbv8.1m.main",
     "cortex-m85": "thumbv8.1m.main",
 }
-# Their libgcc has the names of Arm's run-time ABI only.
+# The libgcc of these cores only has the names of Arm's run-time ABI.
 _WITHOUT_GCC_NAMES: Final = ("thumbv6m", "thumbv8m.base")
-# GCC's own names for arithmetic and conversions of floating-point numbers.
+# GCC's names for arithmetic and conversions of floating-point numbers.
 _GCC_FLOAT: Final = re.compile(
     r"__(add|sub|mul|div|eq|ne|lt|le|gt|ge|unord)[sd]f[23]|__(extend|trunc)[sd]f[sd]f2|"
     r"__fix(uns)?[sd]f[sd]i|__float(un)?[sd]i[sd]f"
 )
-# TVM puts conversions of its own into each object.
+# TVM puts its own conversions into each object.
 _HALF: Final = frozenset({"__extendhfsf2", "__truncsfhf2"})
 _RISCV: Final = {32: "riscv32-unknown-elf", 64: "riscv64-unknown-elf"}
 
 
 def llvm_target(what: Session | Firmware | Target | str) -> Any:  # noqa: ANN401
-    """The `tvm.target.Target` for code that `what` runs, by LLVM: a device, a firmware, or a platform.
+    """The `tvm.target.Target` that makes LLVM generate code for `what`: a device, a firmware, or a platform.
 
-    A platform's firmware is built first, which tells its core and its options.
+    A platform's firmware is built first, since the build has the core and its options.
 
-    Raises ConfigurationError where TVM is not installed or has nothing for the core; else as `build` does.
+    Raises ConfigurationError if TVM is not installed or does not support the core; else as `build` does.
     """
     package = tvm()
     return package.target.Target(description(toolset_of(_firmware(what))))
@@ -67,7 +67,7 @@ def _firmware(what: Session | Firmware | Target | str) -> Firmware:
 def description(toolset: Toolset) -> dict[str, Any]:
     """Triple, processor and floating-point ABI, as TVM's target of the kind "llvm" takes them.
 
-    num-cores: one, which TVM's tuner asks for. Raises ConfigurationError for an unknown core.
+    num-cores is 1; TVM's tuner needs it. Raises ConfigurationError for an unknown core.
     """
     facts = program_facts(toolset.elf)
     found: dict[str, Any] = {"kind": "llvm", "num-cores": 1}
@@ -87,7 +87,7 @@ def description(toolset: Toolset) -> dict[str, Any]:
 
 
 def _arm(toolset: Toolset) -> dict[str, Any]:
-    """LLVM's cores have all that Arm sells with them; a device may have less, as its compiler was told."""
+    """Options of an Arm core. LLVM's cores have all extensions; the device's flags may exclude some."""
     core, *without = _core(toolset).split("+")
     abi, unit = _value(toolset, "-mfloat-abi="), _value(toolset, "-mfpu=")
     features = [f"-{name.removeprefix('no')}" for name in without if name in ("nodsp", "nomve", "nomve.fp")]
@@ -110,9 +110,9 @@ def _instructions(toolset: Toolset) -> str:
 
 
 def float16_flags(source: str, toolset: Toolset) -> list[str]:
-    """What makes the device's compiler know float16, where generated C code computes with it.
+    """The flags that enable float16 in the device's compiler, if the generated C code uses it.
 
-    Raises ConfigurationError where that compiler does not know it at all.
+    Raises ConfigurationError if the compiler has no float16.
     """
     if not HALF.search(source):
         return []
@@ -129,7 +129,7 @@ def float16_flags(source: str, toolset: Toolset) -> list[str]:
 
 
 def misfit(toolset: Toolset, used: Iterable[str]) -> str:
-    """Why an object that uses these symbols would compute something else here; "" where it fits."""
+    """The reason why an object that uses these symbols would compute wrong values here; "" if it fits."""
     machine = program_facts(toolset.elf).machine
     called = next((symbol for symbol in sorted(used) if _GCC_FLOAT.fullmatch(symbol)), "")
     if machine == "EM_ARM" and called:

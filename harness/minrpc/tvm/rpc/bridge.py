@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Answers one TVM client's requests by a device's session.
 
-The device speaks microTVM's packing to us whatever the client speaks. Copies are cut to what it can take,
-requests are sent again where the link loses them, and a deadline ends what hangs, as for our own client.
+The device always uses microTVM's packing, whatever the client's. Copies are split to fit the device's
+packets, lost requests are sent again, and a deadline ends hanging calls, as for the project's own client.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ from minrpc.wire.values import (
     Value,
 )
 
-# A client copies in packets of so many bytes. What the device takes at once is our concern, not the client's.
+# Packet size of a client's copies, in bytes. This bridge splits them to the device's packet size.
 CHUNK: Final = 1 << 20
 
-# What today's TVM calls otherwise, to the name that devices know.
+# Functions renamed in today's TVM: new name to the device's name.
 _RENAMED: Final = {
     "ffi.SystemLib": "runtime.SystemLib",
     "tvm.contrib.random.random_fill_for_measure": "tvm.contrib.random.random_fill",
@@ -55,14 +55,14 @@ _RENAMED: Final = {
 
 _SHUTDOWN: Final = RpcCode.SHUTDOWN.to_bytes(4, "little")
 
-# Attributes of a device, by TVM's numbers; what there is of memory, and what is free.
+# Attributes of a device, by TVM's numbers: among them total and free memory.
 _EXISTS: Final = 0
 _MEMORY: Final[dict[object, Callable[[DeviceInfo], int]]] = {
     14: lambda info: info.arena_size,
     15: lambda info: info.arena_size - info.arena_used,
 }
 
-# Handles that we give out for functions of our own: no address of a device, since bit 62 is set.
+# Handles of the bridge's own functions: bit 62 is set, so that none is an address of a device.
 _OWN: Final = 1 << 62
 
 OwnFunction = Callable[[Sequence[Argument]], Result]
@@ -72,7 +72,7 @@ class Bridge:
     """One client of `device`, from its first packet to its last.
 
     functions: global functions that are answered here and not on the device, by name.
-    files: what the client uploads and loads.
+    files: the files that the client uploads and loads.
     """
 
     def __init__(
@@ -89,20 +89,21 @@ class Bridge:
         }
         self._own_names = list(self._own)
         self._kinds: dict[int, TypeCode] = {}
-        # A client may give a module back and go on with its functions, as often as it has asked for them.
+        # A client may release a module and keep using the functions that it got from the module.
         self._uses: Counter[int] = Counter()
         self._modules_of: dict[int, int] = {}
         self._left: set[int] = set()
 
     @property
     def client(self) -> str:
-        """Which TVM the client is, as far as it has told."""
+        """The client's TVM version, as far as known."""
         return self._packing.name if self._packing else "a client that has asked nothing yet"
 
     def answer(self, packet: bytes) -> bytes:
-        """The reply to one packet, which `is_shutdown` is not.
+        """The reply to one packet, other than a shutdown (`is_shutdown`).
 
-        Raises what ends the device's session, such as EmulatorExitedError; `refusal` says it to the client.
+        Raises errors that end the device's session, such as EmulatorExitedError; pass these to the client by
+        `refusal`.
         """
         try:
             return self._answer(self._decode(packet))
@@ -114,7 +115,7 @@ class Bridge:
             return self.refusal(str(error))
 
     def refusal(self, text: str) -> bytes:
-        """The reply that makes the client raise an error of this text."""
+        """The reply that makes the client raise an error with this text."""
         return (self._packing or V0_8).encode_exception(text)
 
     def _decode(self, packet: bytes) -> Request:
@@ -155,7 +156,7 @@ class Bridge:
         )
 
     def _attribute(self, args: Sequence[Argument]) -> Value:
-        """Of a device, as TVM's own for a CPU tells: that it is there, its memory, and nothing else."""
+        """A device's attribute. As TVM's own CPU device, it only has existence and memory."""
         kind = args[1] if len(args) == 2 else None
         if kind == _EXISTS:
             return 1
@@ -175,7 +176,7 @@ class Bridge:
         return found
 
     def _free(self, args: Sequence[Argument]) -> Value:
-        """Clients since v0.21 don't say what the handle is, and give some back after the session's end."""
+        """Frees a handle. Clients since v0.21 send no handle type, and free some after the session's end."""
         value = args[0] if args else None
         handle = value.value if isinstance(value, Handle) else 0
         if handle & _OWN or (len(args) < 2 and handle not in self._kinds):
@@ -193,7 +194,7 @@ class Bridge:
         return None
 
     def _free_now(self, handle: int, kind: TypeCode | None) -> None:
-        """And the module that was only there for it."""
+        """Frees the handle, and the module that was kept only for it."""
         del self._uses[handle]
         if not self._files.release(handle) and kind is not None:
             self._rpc.syscall(free_handle(handle, kind), "free")
@@ -203,7 +204,7 @@ class Bridge:
             self._free_now(module, self._kinds.pop(module, None))
 
     def _given(self, handle: int, kind: TypeCode) -> None:
-        """The client has it once more."""
+        """Counts one more reference of the client to the handle."""
         self._kinds[handle] = kind
         self._uses[handle] += 1
         self._left.discard(handle)
@@ -237,18 +238,18 @@ _STAGES: Final = {
 
 
 def _check_size(tensor: DLTensor, nbytes: int) -> None:
-    """Raise ValueError before many bytes are sent to a device that would refuse them."""
+    """Raise ValueError for a wrong size, before bytes are sent to a device that would refuse them."""
     if nbytes > tensor.nbytes:
         raise ValueError(f"a copy of {nbytes} bytes, and the tensor has {tensor.nbytes}")
 
 
 def is_shutdown(packet: bytes) -> bool:
-    """Whether the client says that it leaves, which has no answer. Each dialect says it alike."""
+    """True for a client's shutdown request, which gets no answer. It is the same in each dialect."""
     return packet[HEAD.size - len(_SHUTDOWN) : HEAD.size] == _SHUTDOWN
 
 
 def plain(value: Argument) -> Argument:
-    """An argument as every device knows it: a boolean is an int there."""
+    """An argument in the types that every device knows: booleans become ints."""
     if isinstance(value, Bool):
         return int(value.value)
     if isinstance(value, Object):

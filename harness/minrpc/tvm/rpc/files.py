@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a client uploads, and loads as a module: `remote.upload("m.o")`, `remote.load_module("m.o")`."""
+"""Files that a client uploads and loads as modules: `remote.upload("m.o")`, `remote.load_module("m.o")`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from minrpc.wire.replies import Result
 from minrpc.wire.values import Argument, Module
 
 _SERVER: Final = "tvm.rpc.server."
-_LONGEST_NAME: Final = 60  # A file system takes 255 bytes, and a letter has up to four.
+_LONGEST_NAME: Final = 60  # A file system allows 255 bytes, and a character has up to four.
 
 
 class Files:
@@ -28,7 +28,7 @@ class Files:
 
     @property
     def functions(self) -> Mapping[str, Callable[[Sequence[Argument]], Result]]:
-        """What a client calls, by name."""
+        """The functions that a client calls, by name."""
         return {
             f"{_SERVER}upload": self._upload,
             f"{_SERVER}download": self._download,
@@ -37,7 +37,7 @@ class Files:
         }
 
     def release(self, handle: int) -> bool:
-        """Unload the module of this handle; whether it was one of these."""
+        """Unload the module of this handle; False if the handle is no module from these files."""
         library = self._modules.pop(handle, None)
         if library is not None:
             library.unload()
@@ -53,7 +53,7 @@ class Files:
         return self._uploaded(args)
 
     def _remove(self, args: Sequence[Argument]) -> None:
-        """The empty name is the directory: TVM's tuner leaves nothing behind by it."""
+        """Removes a file. The empty name means the whole directory: TVM's tuner removes it at the end."""
         if list(args) == [""]:
             self._files.clear()
         else:
@@ -83,7 +83,7 @@ class Files:
 
 
 def _name(args: Sequence[Argument]) -> str:
-    """A file's name, which is no path: none of this machine's files can be meant."""
+    """A file's name; it is no path, so that a client can't name files of this machine."""
     name = args[0] if args else None
     if not isinstance(name, str) or Path(name).name != name or name in ("", ".", ".."):
         raise ValueError(f"a file is named without a directory, not {name!r}")

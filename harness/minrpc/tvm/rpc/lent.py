@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A process that serves its parent's device: `python -m minrpc.tvm.rpc.lent FD RESEND SECONDS OWNER`.
 
-It inherits the link's descriptor, prints the TCP port, ends when its standard input does. A process of
-its own, because TVM's client holds Python's lock while it gives an object back, when no other thread runs.
+It inherits the link's descriptor, prints the TCP port, and ends when its standard input does. It is a
+separate process because TVM's client holds Python's lock while it frees an object: no thread could serve it.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from minrpc.tvm.rpc.server import Server
 
 
 class _Lent:
-    """A device that the parent has: nobody stops it."""
+    """The parent's device: this process never stops it."""
 
     def __init__(self, device: Device) -> None:
         self._device = device
 
     def open(self) -> Device:
-        """A session of its own."""
+        """A new session on the device."""
         self._device.rpc.restart()
         return self._device
 
     def interrupt(self) -> None:
-        """What runs goes on to its end, or its deadline: the device is not ours to stop."""
+        """No-op: the running call goes on to its end, or its deadline, since the device is the parent's."""
 
     def discard(self) -> None:
-        """Likewise."""
+        """No-op: the device is the parent's."""
 
 
 def main(arguments: list[str]) -> None:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A device as a program that two pipes lead to, for `tvm.rpc.client.PopenSession`.
+"""A device as a program that is reached by two pipes, for `tvm.rpc.client.PopenSession`.
 
     session = tvm.rpc.client.PopenSession(minrpc.tvm.pipe_program("bare_mps2_an385"))
 
-TVM runs `PROGRAM READ_FD WRITE_FD` and gives it no other words, so the platform stands in the program.
+TVM runs `PROGRAM READ_FD WRITE_FD` without other arguments, so the program's text contains the platform.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from minrpc.targets.project import find_project_file
 def pipe_program(
     platform: str, *, platforms_file: str | Path | None = None, timing: Timing | None = None
 ) -> bytes:
-    """The text of a program that is a device of this platform. Arguments: as `Target.named` has them.
+    """The text of a program that serves a device of this platform. Arguments: as for `Target.named`.
 
-    Raises ConfigurationError for a platform that there is not, or that can't run here.
+    Raises ConfigurationError for an unknown platform, or a platform that can't run here.
     """
     file = Path(platforms_file) if platforms_file else find_project_file(Path.cwd())
-    # For `select` "all" is many, and no name is few enough; here it is one platform.
+    # `select` takes "all" as several platforms, and no name as the default; a program needs one platform.
     resolved(find_platform(load_platforms(file), platform))
     given = TargetFields(timing=timing) if timing else TargetFields()
     select(Options((platform,), file, given))

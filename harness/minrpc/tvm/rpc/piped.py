@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A process that serves a client over pipes: `python -m minrpc.tvm.rpc.piped --platform NAME READ WRITE`.
 
-What `minrpc.tvm.pipe_program` runs. TVM ends it by SIGKILL, and the kernel ends the device with it.
+`minrpc.tvm.pipe_program` runs it. TVM ends it by SIGKILL, and the kernel then ends the device.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class PipeStream:
         self._writer = writer
 
     def fileno(self) -> int:
-        """Where bytes come from; hung up when the client has gone."""
+        """The descriptor to read from; it hangs up when the client has gone."""
         return self._reader
 
     def recv(self, size: int, /) -> bytes:
@@ -46,13 +46,13 @@ class PipeStream:
             rest = rest[os.write(self._writer, rest) :]
 
     def shutdown(self, how: int, /) -> None:
-        """A client on a pipe has no limit for its session, and nobody else ends this process softly."""
+        """No-op: a client on a pipe sets no limit for its session, and no other caller needs it."""
 
 
 def main(argv: Sequence[str]) -> int:
-    """Serve the one client until it leaves: 0; 1 when what speaks is no client of TVM's."""
+    """Serve the one client until it leaves: returns 0, or 1 if the peer is no TVM client."""
     options = _options(argv)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the client that started this.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the client that started this process.
     stream = PipeStream(options.reader, options.writer)
     try:
         with _source(options) as source:
@@ -66,7 +66,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 class NoDevice:
-    """A `DeviceSource` for a platform that there is not; its client is told why."""
+    """A `DeviceSource` for an unavailable platform; its client gets the reason."""
 
     def __init__(self, why: ConfigurationError) -> None:
         self._why = why
@@ -76,10 +76,10 @@ class NoDevice:
         raise self._why
 
     def interrupt(self) -> None:
-        """Nothing runs."""
+        """No-op: no request can be running here."""
 
     def discard(self) -> None:
-        """There is nothing."""
+        """No-op: there is no device."""
 
 
 @contextmanager

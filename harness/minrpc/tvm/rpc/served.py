@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Devices that TVM's clients are served by, and a session of TVM's on a device that one has."""
+"""Devices that serve TVM's clients, and a TVM session on an open device."""
 
 from __future__ import annotations
 
@@ -26,10 +26,11 @@ if TYPE_CHECKING:
 
 
 class OwnedDevice:
-    """The device of one target for as long as it works, then another: `server.DeviceSource`.
+    """A `server.DeviceSource` with a device of one target; a device that fails is replaced.
 
-    It is started when the first client comes, and a fresh session begins with each. What a client left
-    running is ended by stopping the device; on a serial port it can't be, and the next client waits for it.
+    The device starts with the first client; each client gets a fresh session. A call that a client left
+    running is ended by stopping the device; a board on a serial port can't be stopped, so the next client
+    waits.
     """
 
     def __init__(self, what: Target | Firmware) -> None:
@@ -75,8 +76,8 @@ def session(device: Device) -> Iterator[Any]:
     with minrpc.tvm.session(device) as remote:
         remote.system_lib()["add"](a, b, c)
 
-    Raises ConfigurationError where TVM is not installed, and for a link that is no descriptor; what
-    `Device.connect` raises.
+    Raises ConfigurationError if TVM is not installed or the link has no descriptor; else as `Device.connect`
+    does.
     """
     from minrpc.tvm.code.relax import tvm
 
@@ -87,7 +88,7 @@ def session(device: Device) -> Iterator[Any]:
 
 @contextmanager
 def lent(device: Device) -> Iterator[int]:
-    """Serve `device` from a process of its own, see `minrpc.tvm.rpc.lent`; its TCP port on the loopback."""
+    """Serve `device` from a process of its own, `minrpc.tvm.rpc.lent`; yields the loopback's TCP port."""
     device.connect()
     fileno = getattr(device.link, "fileno", None)
     if fileno is None:
@@ -103,7 +104,7 @@ def lent(device: Device) -> Iterator[int]:
     ) as process:
         assert process.stdin is not None
         assert process.stdout is not None
-        # Its session begins with its first client.
+        # The process opens its session with its first client.
         device.rpc.link.lend("a session of TVM's")
         try:
             port = process.stdout.readline()
@@ -125,9 +126,9 @@ def serving(
     say: Callable[[str], None] = lambda _: None,
     functions: Callable[[Device], Mapping[str, OwnFunction]] = lambda _: {},
 ) -> Iterator[int]:
-    """Serve `source` on a free loopback port, in a thread that ends with the block; the port's number.
+    """Serve `source` on a free loopback port, in a thread that ends with the block; yields the port.
 
-    say, functions: as `Server` has them.
+    say, functions: as for `Server`.
     """
     reader, writer = os.pipe()
     try:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TVM's TCP door: `tvm.rpc.connect(host, port)` leads to a device.
+"""TVM's RPC server over TCP: `tvm.rpc.connect(host, port)` reaches a device.
 
-One device serves one client; the next waits in the listener's queue. A client that goes away while a request
-of its runs would leave a busy device to the next: the source is told, and ends it.
+A device serves one client at a time; the next waits in the listener's queue. A client that disconnects while
+its request runs would leave a busy device to the next: the device's source is told, and ends the request.
 """
 
 from __future__ import annotations
@@ -36,30 +36,30 @@ from minrpc.wire.tcp_door import (
 from minrpc.wire.values import MalformedError
 
 _READ: Final = 1 << 16
-# A client that connects and says nothing gives way to the next after so many seconds.
+# A client that connects and sends nothing is dropped after this time, in seconds.
 HELLO_S: Final = 10.0
 
 
 class DeviceSource(Protocol):
-    """Gives the device that clients are served by."""
+    """Protocol: provides the device that serves clients."""
 
     def open(self) -> Device:
-        """A device with a fresh session: nothing of the client before is left in it."""
+        """A device with a fresh session: nothing of the previous client is left in it."""
 
     def interrupt(self) -> None:
-        """End what runs, from another thread: the client that wanted it is gone."""
+        """End the running request, from another thread: its client has gone."""
 
     def discard(self) -> None:
-        """The device failed: `open` gives another."""
+        """Drop the failed device: `open` then gives another."""
 
 
 @dataclass
 class Server:
     """Serves clients of `listener`, one after another.
 
-    functions: answered here and not on the device, made for each session's device.
-    accepts: whether a client with this handshake is to be served; name: what it is told of us.
-    say: told what happens, a line each.
+    functions: makes, for each session's device, the functions that are answered here and not on the device.
+    accepts: True if a client with this handshake is to be served. name: the server's name in its reply.
+    say: called with a line for each event.
     """
 
     listener: socket.socket
@@ -72,7 +72,7 @@ class Server:
     def serve(self, stop_fd: int, tracker: Tracker | None = None) -> None:
         """Serve clients until `stop_fd` is readable; only those that `tracker` sends when there is one.
 
-        A tracker that has gone is looked for until it is back.
+        A lost tracker is tried again until it is back.
         """
         if tracker is not None:
             self.accepts = tracker.accepts
@@ -85,14 +85,14 @@ class Server:
             ready = dict(poll.poll(None if tracker is None else left_s * 1000))
             if stop_fd in ready:
                 return
-            # Who was refused has not used up the key that the tracker has.
+            # A refused client has not used up the key in the tracker.
             served = self.listener.fileno() in ready and self.serve_one(stop_fd)
             if tracker is not None and (served or time.monotonic() >= due):
                 self._tell(tracker, served=served)
                 due = time.monotonic() + PERIOD_S
 
     def _tell(self, tracker: Tracker, *, served: bool) -> None:
-        """That the device is there for the next client."""
+        """Tell the tracker that the device is free for the next client."""
         try:
             if not tracker.connected:
                 tracker.connect()
@@ -105,10 +105,10 @@ class Server:
             tracker.close()
             self.say(f"{error.message}; the device comes back when it does")
         except ConfigurationError:
-            tracker.close()  # It is not back yet.
+            tracker.close()  # The tracker is not back yet.
 
     def serve_one(self, stop_fd: int) -> bool:
-        """Accept a client and serve it until it leaves or `stop_fd` is readable; False when it is refused."""
+        """Accept a client and serve it until it leaves or `stop_fd` is readable; False if it was refused."""
         connection, address = self.listener.accept()
         with connection:
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -154,7 +154,7 @@ class Server:
 
 @dataclass(frozen=True)
 class Service:
-    """What a client gets, however it came. The fields are those of `Server`."""
+    """Serves one connected client, on any stream. The fields are those of `Server`."""
 
     source: DeviceSource
     say: Callable[[str], None]
@@ -169,7 +169,7 @@ class Service:
     ) -> None:
         """Answer the packets until the client leaves, `stop_fd` is readable or `limit_s` seconds are over.
 
-        Raises OSError when the client has gone without a word, MalformedError when it is no client of TVM's.
+        Raises OSError if the client disconnects without a shutdown, MalformedError if it is no TVM client.
         """
         with Watch(stream, stop_fd, limit_s, self.source.interrupt) as watch:
             self._packets(stream, events, watch)
@@ -198,7 +198,7 @@ class Service:
     def _no_device(
         self, stream: Stream, events: Iterator[Hello | PacketReceived], error: HarnessError
     ) -> None:
-        """Said in answer to the first packet that shows how the client packs values: what is packed otherwise
+        """Answers with `error` the first packet that shows the client's packing: an error in another packing
         would end the whole process of today's client.
         """
         self._gone(str(error))
@@ -213,18 +213,18 @@ class Service:
             stream.sendall(INITIALIZED)
 
     def _gone(self, text: str) -> None:
-        """The device is of no use any more."""
+        """Drop the unusable device."""
         self.say(text.partition("\n")[0])
         self.source.discard()
 
     def _failed(self, stream: Stream, text: str, refusal: Callable[[str], bytes]) -> None:
-        """The device is of no use any more: the client is told why, and leaves."""
+        """Drop the unusable device, and send the client the reason; the client then leaves."""
         self._gone(text)
         stream.sendall(refusal(text))
 
 
 def listen(address: str, port: int) -> socket.socket:
-    """A listener. Raises ConfigurationError for an address or a port that can't be had."""
+    """A listener. Raises ConfigurationError for an unavailable address or port."""
     try:
         family = socket.AF_INET6 if ":" in address else socket.AF_INET
         return socket.create_server((address, port), family=family)
@@ -237,12 +237,12 @@ def listen(address: str, port: int) -> socket.socket:
 
 
 def session_limit(key: str) -> float | None:
-    """Seconds after which the client wants its session ended, whatever runs; None when it did not say."""
+    """The client's limit for its session, in seconds, even during a request; None if it set none."""
     match = re.search(r" -timeout=(\d+(?:\.\d+)?)(?: |$)", key)
     return float(match[1]) if match else None
 
 
 def events_of(stream: Stream, door: Door) -> Iterator[Hello | PacketReceived]:
-    """What a client's bytes bring, until it has gone. Raises MalformedError, and OSError."""
+    """The events decoded from a client's bytes, until it disconnects. Raises MalformedError, and OSError."""
     while data := stream.recv(_READ):
         yield from door.feed(data)

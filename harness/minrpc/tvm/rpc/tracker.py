@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Registers a device with `tvm.rpc.tracker`, so that `request(key)` and TVM's tuner find it.
 
-Both sides open with i32 0x2f271. Then the device asks, the tracker answers: i32 n, n bytes of JSON.
-A registration is good for one client, which names its random match key; then the device registers anew.
+Both sides open with i32 0x2f271. Then the device sends requests and the tracker answers: i32 n, n bytes of
+JSON. A registration holds for one client, which sends its random match key; then the device registers again.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from minrpc.errors import ConfigurationError, LinkClosedError
 
 MAGIC: Final = 0x2F271
 PERIOD_S: Final = 2.0
-"""How often the tracker is asked whether a client has taken the key, as TVM's own server asks."""
+"""Period of asking the tracker if a client has taken the key, in seconds; TVM's own server has the same."""
 
-# Three periods after its key was given out a client that has not come will not come any more.
+# A client that has not come three periods after it got the key is given up.
 _UNUSED_PERIODS: Final = 3
 _ANSWER_S: Final = 10.0
 _MAX_ANSWER: Final = 1 << 24
@@ -29,7 +29,7 @@ _I32: Final = Struct("<i")
 
 
 class Code(IntEnum):
-    """What is asked of a tracker, and its answer to most of it."""
+    """Codes of requests to a tracker, and of its usual answer."""
 
     SUCCESS = 0
     PUT = 3
@@ -41,8 +41,8 @@ class Code(IntEnum):
 class Tracker:
     """A device's place in the tracker at `host`:`port`, under `key`.
 
-    served_port: where clients reach the device.
-    served_host: by which name; None for the address that the tracker sees.
+    served_port: the port where clients reach the device.
+    served_host: the host name for clients; None for the address that the tracker sees.
     """
 
     host: str
@@ -64,11 +64,11 @@ class Tracker:
 
     @property
     def connected(self) -> bool:
-        """Whether the tracker was there when it was last heard."""
+        """True if the tracker answered the last request."""
         return self._socket is not None
 
     def connect(self) -> None:
-        """Register. Raises ConfigurationError where no tracker answers, LinkClosedError where it stops to."""
+        """Register. Raises ConfigurationError if no tracker answers, LinkClosedError if it disconnects."""
         where = f"{self.host}:{self.port}"
         try:
             self._socket = socket.create_connection((self.host, self.port), timeout=_ANSWER_S)
@@ -89,21 +89,21 @@ class Tracker:
             raise
 
     def close(self) -> None:
-        """Leave the tracker, which forgets the device then."""
+        """Disconnect from the tracker, which then forgets the device."""
         if self._socket is not None:
             self._socket.close()
             self._socket = None
 
     def register(self) -> None:
-        """Offer the device to the next client. Raises LinkClosedError when the tracker has gone."""
+        """Offer the device to the next client. Raises LinkClosedError if the tracker has gone."""
         self.match_key = f"{self.key}:{secrets.token_hex(8)}"
         self._unused = 0
         self._ask([Code.PUT, self.key, [self.served_port, self.match_key], self.served_host])
 
     def look(self) -> None:
-        """To be called every `PERIOD_S` without a client: one that took the key and stays away loses it.
+        """Register again if a client took the key and stays away. Call it every `PERIOD_S` without a client.
 
-        Raises LinkClosedError when the tracker has gone.
+        Raises LinkClosedError if the tracker has gone.
         """
         pending = self._ask([Code.GET_PENDING_MATCHKEYS])
         waits = isinstance(pending, list) and self.match_key in pending
@@ -112,7 +112,7 @@ class Tracker:
             self.register()
 
     def accepts(self, hello: str) -> bool:
-        """Whether a client with this handshake was sent here by the tracker."""
+        """True if the tracker sent the client with this handshake."""
         return hello.split(" ")[0] == f"client:{self.match_key}"
 
     def _ask(self, question: list[object]) -> object:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ends a client's session from outside, while its request runs or between two."""
+"""Ends a client's session from outside, during a request or between two."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import threading
 from collections.abc import Callable
 from typing import Final, Protocol, Self
 
-# What poll(2) takes, 24 days. A session that may be longer has no limit.
+# The longest timeout of poll(2), 24 days. A longer session has no limit.
 _LONGEST_MS: Final = (1 << 31) - 1
 
 
 class Stream(Protocol):
-    """Where a client's bytes come from and go to: a socket, or what has its methods."""
+    """Protocol: a client's byte stream: a socket, or an object with its methods."""
 
     def fileno(self) -> int:
-        """Readable when bytes wait; hung up when the client has gone."""
+        """The descriptor: readable when bytes wait; hung up when the client has gone."""
 
     def recv(self, size: int, /) -> bytes:
         """At least one byte and at most `size`; none when the client has gone."""
@@ -26,14 +26,14 @@ class Stream(Protocol):
         """Raises OSError when the client has gone."""
 
     def shutdown(self, how: int, /) -> None:
-        """Ends a `recv` that waits."""
+        """End a waiting `recv`."""
 
 
 class Watch:
     """Ends a session from outside: its client has gone, its time is up, or the server is to stop.
 
-    interrupt: called from a thread of its own when a request runs then.
-    reason: what the client is to be told; "" as long as there is nothing.
+    interrupt: called from a separate thread if a request runs when the session ends.
+    reason: the message for the client; "" while the session goes on.
     """
 
     def __init__(
@@ -61,14 +61,14 @@ class Watch:
         self._told.close()
 
     def begin(self) -> None:
-        """A request runs from now on. Raises ConnectionResetError when the session has been ended already."""
+        """Mark the begin of a request. Raises ConnectionResetError if the session has already ended."""
         with self._lock:
             if self.reason:
                 raise ConnectionResetError(self.reason)
             self._busy = True
 
     def end(self) -> None:
-        """It does not run any more."""
+        """Mark the end of the request."""
         with self._lock:
             self._busy = False
 
