@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from minrpc.targets import Target
+from minrpc import Target
 from packaging.requirements import Requirement
 
 pytest_plugins = ["pytester"]

@@ -11,59 +11,204 @@ One step at a time: `Target.named("posix")` -> `build` -> `Firmware` -> `start` 
 What is named here is imported when it is first used: the parts below don't load each other.
 """
 
+from collections.abc import Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from minrpc.client import DeviceInfo, RemoteArray, RemoteFunction, Session, SystemLibrary, TimingResult
+    from minrpc.client import (
+        DeviceInfo,
+        DeviceStats,
+        Measurer,
+        RemoteArray,
+        RemoteFunction,
+        RemoteModule,
+        Session,
+        SystemLibrary,
+        TimeEvaluator,
+        TimingResult,
+    )
     from minrpc.client.filling import random_values
-    from minrpc.errors import HarnessError
+    from minrpc.counters import QemuCounters, counters_for
+    from minrpc.counters.profile import profile_call
+    from minrpc.errors import (
+        AmbiguousBoardError,
+        BoardLostError,
+        BuildError,
+        CompileError,
+        ConfigurationError,
+        DeadlineError,
+        DeviceMemoryError,
+        DialectError,
+        EmulatorExitedError,
+        FlashError,
+        FunctionNotFoundError,
+        GuardError,
+        HarnessError,
+        LinkClosedError,
+        LinkerError,
+        LinkError,
+        LoadError,
+        MissingError,
+        ModelError,
+        ModuleError,
+        NoSuchBoardError,
+        NothingHeardError,
+        PortBusyError,
+        PortGoneError,
+        QemuMissingError,
+        QmpError,
+        RemoteError,
+        ResetError,
+        SessionError,
+        SessionTerminatedError,
+        TimerError,
+        ToolchainMissingError,
+        UndefinedSymbolsError,
+        ZephyrMissingError,
+    )
     from minrpc.firmware import Firmware, build
-    from minrpc.library import Address
-    from minrpc.pipeline import Device, connect, open_device, open_devices
+    from minrpc.library import CFunction, CLibrary, FirmwareFunctions, LoadedLibrary, StructValue, out
+    from minrpc.pipeline import Device, connect, lacking, open_device, open_devices
     from minrpc.running import RunningDevice, start
-    from minrpc.targets import Platform, Target
+    from minrpc.targets import PLATFORMS, Platform, Target
+    from minrpc.timing import DeviceClock, Measurement, Sample
 
     __version__: str
     """Version of the installed package, such as "0.1.0"."""
 
 __all__ = [
-    "Address",
+    "PLATFORMS",
+    "AmbiguousBoardError",
+    "BoardLostError",
+    "BuildError",
+    "CFunction",
+    "CLibrary",
+    "CompileError",
+    "ConfigurationError",
+    "DeadlineError",
     "Device",
+    "DeviceClock",
     "DeviceInfo",
+    "DeviceMemoryError",
+    "DeviceStats",
+    "DialectError",
+    "EmulatorExitedError",
     "Firmware",
+    "FirmwareFunctions",
+    "FlashError",
+    "FunctionNotFoundError",
+    "GuardError",
     "HarnessError",
+    "LinkClosedError",
+    "LinkError",
+    "LinkerError",
+    "LoadError",
+    "LoadedLibrary",
+    "Measurement",
+    "Measurer",
+    "MissingError",
+    "ModelError",
+    "ModuleError",
+    "NoSuchBoardError",
+    "NothingHeardError",
     "Platform",
+    "PortBusyError",
+    "PortGoneError",
+    "QemuCounters",
+    "QemuMissingError",
+    "QmpError",
     "RemoteArray",
+    "RemoteError",
     "RemoteFunction",
+    "RemoteModule",
+    "ResetError",
     "RunningDevice",
+    "Sample",
     "Session",
+    "SessionError",
+    "SessionTerminatedError",
+    "StructValue",
     "SystemLibrary",
     "Target",
+    "TimeEvaluator",
+    "TimerError",
     "TimingResult",
+    "ToolchainMissingError",
+    "UndefinedSymbolsError",
+    "ZephyrMissingError",
     "build",
     "connect",
+    "counters_for",
+    "lacking",
     "open_device",
     "open_devices",
+    "out",
+    "profile_call",
     "random_values",
     "start",
 ]
 
-_HOMES = {
-    **dict.fromkeys(__all__, "minrpc.client"),
-    "HarnessError": "minrpc.errors",
-    "random_values": "minrpc.client.filling",
-    "Address": "minrpc.library",
-    **dict.fromkeys(("Platform", "Target"), "minrpc.targets"),
-    **dict.fromkeys(("Firmware", "build"), "minrpc.firmware"),
-    **dict.fromkeys(("RunningDevice", "start"), "minrpc.running"),
-    **dict.fromkeys(("Device", "connect", "open_device", "open_devices"), "minrpc.pipeline"),
+_EXPORTS: Final[Mapping[str, tuple[str, ...]]] = {
+    "minrpc.client": (
+        "DeviceInfo",
+        "DeviceStats",
+        "Measurer",
+        "RemoteArray",
+        "RemoteFunction",
+        "RemoteModule",
+        "Session",
+        "SystemLibrary",
+        "TimeEvaluator",
+        "TimingResult",
+    ),
+    "minrpc.client.filling": ("random_values",),
+    "minrpc.counters": (
+        "QemuCounters",
+        "counters_for",
+    ),
+    "minrpc.counters.profile": ("profile_call",),
+    "minrpc.firmware": (
+        "Firmware",
+        "build",
+    ),
+    "minrpc.library": (
+        "CFunction",
+        "CLibrary",
+        "FirmwareFunctions",
+        "LoadedLibrary",
+        "StructValue",
+        "out",
+    ),
+    "minrpc.pipeline": (
+        "Device",
+        "connect",
+        "lacking",
+        "open_device",
+        "open_devices",
+    ),
+    "minrpc.running": (
+        "RunningDevice",
+        "start",
+    ),
+    "minrpc.targets": (
+        "PLATFORMS",
+        "Platform",
+        "Target",
+    ),
+    "minrpc.timing": (
+        "DeviceClock",
+        "Measurement",
+        "Sample",
+    ),
 }
+_HOMES: Final = {name: home for home, names in _EXPORTS.items() for name in names}
 
 
 def __getattr__(name: str) -> object:
     if name == "__version__":
         return import_module("minrpc.reports.document").package_version()
-    if name not in _HOMES:
+    home = _HOMES.get(name) or (name in __all__ and name.endswith("Error") and "minrpc.errors")
+    if not home:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+    return getattr(import_module(home), name)

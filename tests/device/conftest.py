@@ -4,12 +4,7 @@
 from collections.abc import Callable
 
 import pytest
-from minrpc import Device
-from minrpc.client import SystemLibrary
-from minrpc.errors import FunctionNotFoundError
-from minrpc.firmware import Firmware
-from minrpc.library import LoadedLibrary
-from minrpc.running import RunningDevice
+from minrpc import Device, Firmware, FunctionNotFoundError, LoadedLibrary, RunningDevice, SystemLibrary
 
 Amount = Callable[[int, int], int]
 Load = Callable[..., LoadedLibrary]

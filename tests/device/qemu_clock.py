@@ -18,8 +18,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from minrpc import RunningDevice
 from minrpc.host.deadline import Deadline
-from minrpc.running import RunningDevice
 from minrpc.running.qmp import Qmp
 
 _MONITOR_S = 60.0

@@ -6,8 +6,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 import pytest
-from minrpc import Device
-from minrpc.client import SystemLibrary
+from minrpc import Device, SystemLibrary
 
 SHAPES = [(), (1,), (7,), (2, 3), (128,), (3, 5, 7), (64, 64), (257, 256)]
 OPERATIONS = {"add": np.add, "mul": np.multiply}

@@ -8,11 +8,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from minrpc import Device
-from minrpc.errors import DeadlineError, EmulatorExitedError, HarnessError, SessionTerminatedError
-from minrpc.library import LoadedLibrary
+from minrpc import (
+    DeadlineError,
+    Device,
+    EmulatorExitedError,
+    HarnessError,
+    LoadedLibrary,
+    RunningDevice,
+    SessionTerminatedError,
+)
 from minrpc.plugin.shared import SharedDevice
-from minrpc.running import RunningDevice
 
 Load = Callable[..., LoadedLibrary]
 

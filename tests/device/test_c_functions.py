@@ -10,19 +10,22 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import pytest
-from minrpc import Device
-from minrpc.errors import (
+from minrpc import (
     CompileError,
+    Device,
+    Firmware,
     GuardError,
     HarnessError,
     LinkerError,
+    LoadedLibrary,
     LoadError,
+    RunningDevice,
     UndefinedSymbolsError,
+    build,
+    open_device,
+    out,
 )
-from minrpc.firmware import Firmware, build
-from minrpc.library import Address, LoadedLibrary, out
-from minrpc.pipeline import open_device
-from minrpc.running import RunningDevice
+from minrpc.library import Address
 
 Load = Callable[..., LoadedLibrary]
 

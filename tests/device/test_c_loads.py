@@ -7,12 +7,17 @@ import gc
 from pathlib import Path
 
 import pytest
-from minrpc import Device
-from minrpc.errors import DeadlineError, HarnessError
-from minrpc.firmware import Firmware
-from minrpc.library import LoadedLibrary, Sources, load
-from minrpc.pipeline import open_device
-from minrpc.running import RunningDevice, start
+from minrpc import (
+    DeadlineError,
+    Device,
+    Firmware,
+    HarnessError,
+    LoadedLibrary,
+    RunningDevice,
+    open_device,
+    start,
+)
+from minrpc.library import Sources, load
 
 from tests.device.conftest import Amount
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from minrpc.library import LoadedLibrary, StructValue
+from minrpc import LoadedLibrary, StructValue
 
 from tests.device.conftest import Amount
 from tests.unit.library.host_library import HostLibrary

@@ -9,10 +9,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from minrpc import Device
-from minrpc.errors import ConfigurationError, GuardError, LinkerError, UndefinedSymbolsError
-from minrpc.library import Address, LoadedLibrary, Toolset, out, toolset_of
-from minrpc.library.loading import firmware_of
+from minrpc import (
+    ConfigurationError,
+    Device,
+    GuardError,
+    LinkerError,
+    LoadedLibrary,
+    UndefinedSymbolsError,
+    out,
+)
+from minrpc.library import Address, Toolset, firmware_of, toolset_of
 from minrpc.library.toolset import program_facts
 
 from tests.native import need_tools

@@ -10,14 +10,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pytest
-from minrpc import Device
-from minrpc.counters import QemuCounters, counters_for
+from minrpc import ConfigurationError, Device, Firmware, QemuCounters, connect, counters_for, start
 from minrpc.counters.constant_time import ConstantTime, check_constant_time
 from minrpc.counters.secret_inputs import secret_inputs
-from minrpc.errors import ConfigurationError
-from minrpc.firmware import Firmware
-from minrpc.pipeline import connect
-from minrpc.running import start
 
 from tests.device.test_counters import counted_firmware
 

@@ -10,14 +10,20 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from minrpc import Device
-from minrpc.client import SystemLibrary
-from minrpc.counters import Counts, QemuCounters, counters_for
-from minrpc.errors import ConfigurationError
-from minrpc.firmware import Firmware, build
-from minrpc.pipeline import connect, open_device
-from minrpc.running import start
-from minrpc.timing import Measurement
+from minrpc import (
+    ConfigurationError,
+    Device,
+    Firmware,
+    Measurement,
+    QemuCounters,
+    SystemLibrary,
+    build,
+    connect,
+    counters_for,
+    open_device,
+    start,
+)
+from minrpc.counters import Counts
 
 from tests.device.timing_rig import TICKS
 

@@ -7,13 +7,9 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from minrpc.counters.profile import profile_call
+from minrpc import ConfigurationError, Firmware, LoadedLibrary, connect, open_device, profile_call, start
 from minrpc.cycles.core import load_core
-from minrpc.errors import ConfigurationError
-from minrpc.firmware import Firmware
-from minrpc.library import LoadedLibrary
-from minrpc.pipeline import connect, open_device
-from minrpc.running import all_counters, start
+from minrpc.running import all_counters
 
 LOOPS: Final = Path(__file__).parent / "c" / "cycle_loops.c"
 ROUNDS: Final = 100

@@ -14,18 +14,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from minrpc import Device
-from minrpc.errors import (
+from minrpc import (
     DeadlineError,
+    Device,
     EmulatorExitedError,
+    Firmware,
     LinkClosedError,
     PortGoneError,
+    RunningDevice,
     SessionTerminatedError,
+    connect,
+    start,
 )
-from minrpc.firmware import Firmware
 from minrpc.host.deadline import Deadline
-from minrpc.pipeline import connect
-from minrpc.running import RunningDevice, start
 
 from tests.device.test_session import add_works
 

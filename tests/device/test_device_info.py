@@ -3,8 +3,7 @@
 
 import numpy as np
 import pytest
-from minrpc import Device
-from minrpc.firmware import Firmware
+from minrpc import Device, Firmware
 from minrpc.library.loading import build_id_of
 
 

@@ -7,12 +7,9 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from minrpc import Device
+from minrpc import Device, Firmware, RemoteError
 from minrpc.client import memory as copies
-from minrpc.errors import RemoteError
-from minrpc.firmware import Firmware
-from minrpc.wire.dtypes import DataType
-from minrpc.wire.values import DLTensor
+from minrpc.wire import DataType, DLTensor
 
 BYTES = DataType(1, 8)
 
@@ -69,7 +66,7 @@ def test_freed_memory_is_refused(direct: Device) -> None:
     address = copies.allocate(direct.rpc, DLTensor(0, BYTES, (64,)))
     tensor = DLTensor(address, BYTES, (64,))
     copies.upload(direct.rpc, tensor, memoryview(bytes(64)))
-    from minrpc.wire.requests import free_data
+    from minrpc.wire import free_data
 
     direct.rpc.syscall(free_data(address), "free")
     with pytest.raises(RemoteError, match="no live"):

@@ -5,9 +5,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from minrpc import Device
-from minrpc.client import RemoteArray, SystemLibrary
-from minrpc.errors import DeviceMemoryError, FunctionNotFoundError, RemoteError
+from minrpc import Device, DeviceMemoryError, FunctionNotFoundError, RemoteArray, RemoteError, SystemLibrary
 
 
 @pytest.fixture(autouse=True)

@@ -7,9 +7,8 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from minrpc import Device, random_values
+from minrpc import Device, RemoteError, random_values
 from minrpc.client.filling import CHECKSUM, checksum_of
-from minrpc.errors import RemoteError
 
 DTYPES = [
     *(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)),

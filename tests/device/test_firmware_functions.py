@@ -10,12 +10,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from minrpc import Device
-from minrpc.errors import LoadError
-from minrpc.firmware import Firmware
-from minrpc.library import LoadedLibrary
+from minrpc import Device, Firmware, LoadedLibrary, LoadError
+from minrpc.library import toolset_of
 from minrpc.library.loading import firmware_from
-from minrpc.library.toolset import toolset_of
 
 Load = Callable[..., LoadedLibrary]
 

@@ -3,9 +3,7 @@
 
 import numpy as np
 import pytest
-from minrpc import Device
-from minrpc.client import SystemLibrary
-from minrpc.errors import HarnessError, RemoteError
+from minrpc import Device, HarnessError, RemoteError, SystemLibrary
 
 SIZE = 40
 

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
-from minrpc.firmware import Firmware
+from minrpc import Firmware
 from minrpc.firmware.identity import Content
 
 EDITED = "the hash of what is there after an edit"

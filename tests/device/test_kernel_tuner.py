@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from minrpc.firmware import Firmware
+from minrpc import Firmware
 from minrpc.tuning.kernel_tuner_backend import on_devices
 
 SOURCE = """

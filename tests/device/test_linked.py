@@ -9,11 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from minrpc.errors import ConfigurationError, LoadError
-from minrpc.library import LinkedLibrary, LoadedLibrary
-from minrpc.pipeline import open_device
-from minrpc.running import RunningDevice
-from minrpc.targets import Target
+from minrpc import ConfigurationError, LoadedLibrary, LoadError, RunningDevice, Target, open_device
+from minrpc.library import LinkedLibrary
 
 HERE = Path(__file__).parent
 FILE = HERE / "linked.toml"

@@ -14,12 +14,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from minrpc import Device
-from minrpc.client import DeviceInfo
+from minrpc import Device, DeviceInfo, Firmware, RunningDevice, connect, start
 from minrpc.client.lent import LentTransport
-from minrpc.firmware import Firmware
-from minrpc.pipeline import connect
-from minrpc.running import RunningDevice, start
 
 from tests.device.conftest import Amount
 from tests.device.test_session import add_works

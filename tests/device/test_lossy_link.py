@@ -11,11 +11,8 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from minrpc import Device
+from minrpc import DeadlineError, Device, LinkError, RemoteError, RunningDevice, SessionError, connect
 from minrpc.client.lent import LentTransport
-from minrpc.errors import DeadlineError, LinkError, RemoteError, SessionError
-from minrpc.pipeline import connect
-from minrpc.running import RunningDevice
 from minrpc.transport.lossy import Faults, LossyTransport
 
 from tests.device.conftest import Amount

@@ -8,20 +8,21 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from minrpc import Device
-from minrpc.client.device_counters import LIST
-from minrpc.errors import (
+from minrpc import (
     BuildError,
     ConfigurationError,
+    Device,
+    Firmware,
     FunctionNotFoundError,
+    LoadedLibrary,
     MissingError,
     RemoteError,
+    RunningDevice,
     SessionTerminatedError,
+    build,
+    open_device,
 )
-from minrpc.firmware import Firmware, build
-from minrpc.library import LoadedLibrary
-from minrpc.pipeline import open_device
-from minrpc.running import RunningDevice
+from minrpc.client.device_counters import LIST
 
 SOURCES = Path(__file__).parent / "c"
 

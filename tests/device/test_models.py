@@ -10,12 +10,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from minrpc import Device, open_device
-from minrpc.errors import ConfigurationError, DeviceMemoryError, RemoteError
-from minrpc.firmware import Firmware, build
-from minrpc.library.loading import firmware_of
+from minrpc import ConfigurationError, Device, DeviceMemoryError, Firmware, RemoteError, build, open_device
+from minrpc.library import firmware_of
 from minrpc.library.toolset import program_facts
-from minrpc.sizes.program import program_sizes
+from minrpc.sizes import program_sizes
 from minrpc.tvm.code import export
 
 from tests.unit.tvm import mobile_net, waveforms

@@ -6,13 +6,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from minrpc.counters import Counts, counters_for
+from minrpc import Firmware, connect, counters_for, profile_call, start
+from minrpc.counters import Counts
 from minrpc.counters.packed_code import packed_function_code
-from minrpc.counters.profile import CALLING, INTERRUPTS, Profile, profile_call
-from minrpc.firmware import Firmware
-from minrpc.pipeline import connect
+from minrpc.counters.profile import CALLING, INTERRUPTS, Profile
 from minrpc.publish.provenance import code_compiler
-from minrpc.running import start
 
 ROUNDS = 1000
 

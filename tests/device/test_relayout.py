@@ -9,11 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from minrpc import Device
+from minrpc import BuildError, ConfigurationError, Device, DeviceMemoryError, Firmware, RunningDevice, start
 from minrpc.client.layout import LAYOUT, home
-from minrpc.errors import BuildError, ConfigurationError, DeviceMemoryError
-from minrpc.firmware import Firmware
-from minrpc.running import RunningDevice, start
 
 
 @pytest.fixture

@@ -3,11 +3,8 @@
 
 import numpy as np
 import pytest
-from minrpc import Device
-from minrpc.errors import DeadlineError, SessionTerminatedError
+from minrpc import DeadlineError, Device, RunningDevice, SessionTerminatedError, connect
 from minrpc.host.deadline import Deadline, write_before
-from minrpc.pipeline import connect
-from minrpc.running import RunningDevice
 
 
 def add_works(device: Device) -> bool:

@@ -10,10 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from minrpc import Device
-from minrpc.client import RemoteArray, SystemLibrary, TimingResult
-from minrpc.errors import RemoteError
-from minrpc.running import RunningDevice
+from minrpc import Device, RemoteArray, RemoteError, RunningDevice, SystemLibrary, TimingResult
 
 RecordTiming = Callable[[str, TimingResult], None]
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from minrpc.firmware import Firmware
+from minrpc import Firmware
 from minrpc.timing.reading import ClockReading
 
 from tests.device.qemu_clock import QemuReading

@@ -11,11 +11,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from minrpc import Device
-from minrpc.firmware import Firmware
-from minrpc.pipeline import open_device
-from minrpc.tuning import CandidateResult, Kernel, Space, judging, tune
-from minrpc.tuning.candidates import Candidate, best
+from minrpc import Device, Firmware, open_device
+from minrpc.tuning import Candidate, CandidateResult, Kernel, Space, judging, tune
+from minrpc.tuning.candidates import best
 
 SOURCE = Path(__file__).with_name("c") / "tuned.c"
 FAULTS = {"0": "correct", "1": "compile", "2": "link", "3": "crash", "4": "hang", "5": "wrong", "7": "wrong"}

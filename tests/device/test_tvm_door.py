@@ -13,11 +13,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 from minrpc import Device
-from minrpc.library.loading import firmware_of
-from minrpc.library.toolset import program_facts, toolset_of
-from minrpc.wire.dtypes import DataType
-from minrpc.wire.requests import CallFunc, CopyToRemote, RpcCode, Syscall
-from minrpc.wire.values import DLDevice, DLTensor, Function, Handle, Module
+from minrpc.library import firmware_of, toolset_of
+from minrpc.library.toolset import program_facts
+from minrpc.wire import (
+    CallFunc,
+    CopyToRemote,
+    DataType,
+    DLDevice,
+    DLTensor,
+    Function,
+    Handle,
+    Module,
+    RpcCode,
+    Syscall,
+)
 
 from tests.device.tvm_client import LentDevice, RefusedError, TvmClient, served
 

@@ -10,12 +10,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from minrpc import Device
-from minrpc.errors import ConfigurationError, ModuleError, RemoteError
-from minrpc.firmware import Firmware
+from minrpc import ConfigurationError, Device, Firmware, ModuleError, RemoteError
+from minrpc.library import firmware_of, toolset_of
 from minrpc.library.linking import firmware_symbols
-from minrpc.library.loading import firmware_of
-from minrpc.library.toolset import program_facts, toolset_of
+from minrpc.library.toolset import program_facts
 from minrpc.tvm import llvm_target, pipe_program, session
 from minrpc.tvm.code.targets import description
 

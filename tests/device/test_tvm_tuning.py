@@ -19,8 +19,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from minrpc import Device
-from minrpc.firmware import Firmware
+from minrpc import Device, Firmware
 
 from tests.device.conftest import Amount
 from tests.docs.pages import ROOT, blocks_of

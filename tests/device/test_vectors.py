@@ -2,8 +2,8 @@
 """The golden requests and answers, packet by packet, against the device itself."""
 
 import pytest
+from minrpc import RunningDevice
 from minrpc.client.link import SessionLink
-from minrpc.running import RunningDevice
 
 from tests.vectors import Row, rows
 from tests.vectors.replay import replay

@@ -14,12 +14,7 @@ from functools import cached_property
 from statistics import fmean
 from typing import NamedTuple
 
-from minrpc import Device
-from minrpc.client import SystemLibrary
-from minrpc.firmware import Firmware
-from minrpc.pipeline import connect
-from minrpc.running import start
-from minrpc.timing import Measurement
+from minrpc import Device, Firmware, Measurement, SystemLibrary, connect, start
 
 from tests.device.qemu_clock import QemuClock
 

@@ -12,29 +12,28 @@ from struct import Struct, pack
 
 from minrpc import Device
 from minrpc.tvm.rpc.served import serving
-from minrpc.wire import ffi
-from minrpc.wire.replies import Result, call_result
-from minrpc.wire.requests import (
+from minrpc.wire import (
     HEAD,
+    Argument,
     CallFunc,
     CopyFromRemote,
     CopyToRemote,
-    Request,
-    RpcCode,
-    Syscall,
-    encode_request,
-    get_global_func,
-)
-from minrpc.wire.values import (
-    Argument,
     Dialect,
     DLTensor,
     Function,
     Handle,
     Module,
+    Request,
+    Result,
+    RpcCode,
+    Syscall,
     TypeCode,
     Value,
+    call_result,
     decode_whole_sequence,
+    encode_request,
+    ffi,
+    get_global_func,
 )
 
 _LENGTH = Struct("<Q")

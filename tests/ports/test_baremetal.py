@@ -11,15 +11,20 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from minrpc import Device
-from minrpc.errors import BuildError, EmulatorExitedError, SessionTerminatedError
-from minrpc.firmware import build
+from minrpc import (
+    BuildError,
+    Device,
+    EmulatorExitedError,
+    RunningDevice,
+    SessionTerminatedError,
+    Target,
+    build,
+    connect,
+    lacking,
+    start,
+)
 from minrpc.host.deadline import Deadline
-from minrpc.pipeline import connect
-from minrpc.pipeline.requirements import lacking
-from minrpc.running import RunningDevice, start
-from minrpc.targets import Target
-from minrpc.wire.values import Handle
+from minrpc.wire import Handle
 
 SPEAK_S = 30.0
 KERNELS = Path(__file__).parent / "kernels.c"

@@ -13,7 +13,7 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import NoteSection
 from minrpc import Device
 from minrpc.transport import SocketTransport
-from minrpc.wire.values import Handle
+from minrpc.wire import Handle
 
 from tests.native import build, need_tools
 

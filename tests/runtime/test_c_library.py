@@ -13,12 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from minrpc import Device
-from minrpc.errors import DeadlineError, FunctionNotFoundError, RemoteError
-from minrpc.firmware import Firmware
-from minrpc.pipeline import connect
-from minrpc.running import start
-from minrpc.targets import Target
+from minrpc import DeadlineError, Device, Firmware, FunctionNotFoundError, RemoteError, Target, connect, start
 from minrpc.transport import SocketTransport
 
 from tests.docs.pages import blocks_of

@@ -9,13 +9,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from minrpc import Device
+from minrpc import Device, RemoteError
 from minrpc.client.rpc import RpcClient
-from minrpc.errors import RemoteError
 from minrpc.transport import SocketTransport
-from minrpc.wire.dtypes import parse_dtype
-from minrpc.wire.requests import CopyToRemote, free_handle
-from minrpc.wire.values import DLTensor, Function, Handle, Module, TypeCode
+from minrpc.wire import CopyToRemote, DLTensor, Function, Handle, Module, TypeCode, free_handle, parse_dtype
 
 from tests.native import build, need_tools
 

@@ -10,14 +10,14 @@ import re
 from pathlib import Path
 
 import pytest
-from minrpc import errors
-from minrpc.errors import (
+from minrpc import (
     BuildError,
     DeadlineError,
     EmulatorExitedError,
     HarnessError,
     LinkError,
     PortBusyError,
+    errors,
 )
 
 CLASSES = [var for var in vars(errors).values() if inspect.isclass(var) and issubclass(var, HarnessError)]

@@ -11,8 +11,7 @@ import inspect
 from pathlib import Path
 
 import pytest
-from minrpc import errors
-from minrpc.errors import HarnessError
+from minrpc import HarnessError, errors
 
 TESTS = Path(__file__).parent.parent
 

@@ -6,11 +6,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Final, Literal, NamedTuple
-
-import capstone
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from minrpc.errors import ConfigurationError
+
+if TYPE_CHECKING:  # Functions load capstone: that takes 0.1 s, and each start of a device loads this module.
+    import capstone
 
 InstructionSet = Literal["thumb", "riscv32"]
 
@@ -133,6 +134,8 @@ def decode(code: bytes, start: int, instruction_set: InstructionSet) -> list[Ins
 
 @lru_cache
 def _decoder(instruction_set: InstructionSet) -> capstone.Cs:
+    import capstone
+
     if instruction_set == "thumb":
         decoder = capstone.Cs(capstone.CS_ARCH_ARM, capstone.CS_MODE_THUMB | capstone.CS_MODE_MCLASS)
     else:
@@ -143,6 +146,8 @@ def _decoder(instruction_set: InstructionSet) -> capstone.Cs:
 
 
 def _thumb(decoder: capstone.Cs, found: capstone.CsInsn) -> Instruction:
+    import capstone
+
     read, written = found.regs_access()
     reads, writes = (frozenset(map(decoder.reg_name, names)) for names in (read, written))
     kind = _kind(_THUMB, decoder.insn_name(found.id) or "")
@@ -167,6 +172,8 @@ def _kind(table: Sequence[tuple[re.Pattern[str], str]], name: str) -> str:
 
 
 def _operand_names(decoder: capstone.Cs, found: capstone.CsInsn) -> Iterator[str]:
+    import capstone
+
     for operand in found.operands:
         if operand.type == capstone.CS_OP_REG:
             yield decoder.reg_name(operand.reg) or ""
@@ -181,6 +188,8 @@ def _words(decoder: capstone.Cs, found: capstone.CsInsn) -> int:
 
 
 def _riscv(decoder: capstone.Cs, found: capstone.CsInsn) -> Instruction:
+    import capstone
+
     name = found.mnemonic.removeprefix("c.")
     kind = _kind(_RISCV, name)
     names = [

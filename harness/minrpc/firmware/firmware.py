@@ -9,8 +9,6 @@ from typing import NamedTuple, Self, Unpack
 
 from minrpc.firmware.cache import cache_home
 from minrpc.firmware.places import Places
-from minrpc.program.compiler import floating_point
-from minrpc.sizes.program import totals
 from minrpc.targets import Platform, StartFields, Target
 
 
@@ -77,6 +75,8 @@ class Firmware:
     @property
     def floating_point(self) -> str:
         """How floats are computed: "software", "FPU", "FPU, single precision"; "" if unknown."""
+        from minrpc.program.compiler import floating_point
+
         return floating_point(self.elf)
 
 
@@ -85,4 +85,6 @@ def elf_sizes(elf: Path) -> Sizes:
 
     Flash is slightly more than text and data of `size`, because it includes gaps between sections.
     """
+    from minrpc.sizes.program import totals  # A firmware from the cache is started without it.
+
     return Sizes(*totals(elf))

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 from elftools.dwarf.compileunit import CompileUnit
 
-from minrpc.program.debug_info import object_units
 from minrpc.program.elf import Elf
 from minrpc.program.program import Program, read_program
 
@@ -44,6 +43,8 @@ def compiler_of(elf: Path, source: str = "operators.c") -> Compiler:
 
 def compiler_of_object(elf: Elf) -> Compiler:
     """What compiled an object: of levels of optimization the last counts."""
+    from minrpc.program.debug_info import object_units
+
     _, producer = next(_producers(object_units(elf)), ("", ""))
     found = split_producer(producer)
     flags = found.flags.split()

@@ -10,17 +10,18 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from io import BytesIO
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from elftools.dwarf.compileunit import CompileUnit
 from elftools.dwarf.die import DIE
 from elftools.dwarf.dwarfinfo import DWARFInfo
 from elftools.elf.elffile import ELFFile
 
-from minrpc.program.c_types import CType, Declarations, FunctionDeclaration, Variable
-from minrpc.program.debug_info import declarations_of, read_declarations
 from minrpc.program.elf import FUNCTION, GLOBAL, HIDDEN, LOCAL, UNDEFINED, WEAK, Elf, Symbol
 from minrpc.program.lines import Line, LineTable, line_in
+
+if TYPE_CHECKING:  # Types are read on first use: a device starts sooner without their reader.
+    from minrpc.program.c_types import CType, Declarations, FunctionDeclaration, Variable
 
 _C_NAME: Final = re.compile(r"[A-Za-z_]\w*")
 _NOTE_HEADER: Final = 16  # Of a note whose name is "GNU": three numbers, and the name.
@@ -139,6 +140,8 @@ class Program:
     @cached_property
     def everything(self) -> Declarations:
         """All that it declares: takes seconds for a large one."""
+        from minrpc.program.debug_info import read_declarations
+
         return read_declarations(self.elf)
 
     def type(self, name: str) -> CType | None:
@@ -165,6 +168,8 @@ class Program:
         return self._dwarf.iter_CUs() if offset is None else iter([self._dwarf.get_CU_at(offset)])
 
     def _declarations_at(self, address: int) -> Iterator[Declarations]:
+        from minrpc.program.debug_info import declarations_of
+
         for unit in self._units_at(address):
             if unit.cu_offset not in self._units:
                 self._units[unit.cu_offset] = declarations_of(unit)

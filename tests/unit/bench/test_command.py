@@ -7,8 +7,7 @@ import argparse
 from pathlib import Path
 
 import pytest
-from minrpc.errors import BuildError, ConfigurationError
-from minrpc.targets import Platform
+from minrpc import BuildError, ConfigurationError, Platform
 from minrpc_bench import command as bench
 from minrpc_bench import run as bench_run
 from minrpc_bench import sizes

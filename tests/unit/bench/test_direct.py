@@ -4,8 +4,7 @@
 from __future__ import annotations
 
 import pytest
-from minrpc.firmware import build
-from minrpc.targets import Target
+from minrpc import Target, build
 from minrpc_bench import direct, tuning
 from minrpc_bench.peers import Peers
 

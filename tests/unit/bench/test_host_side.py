@@ -7,8 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
-from minrpc.pipeline import lacking
-from minrpc.targets import PLATFORMS, Target
+from minrpc import PLATFORMS, Target, lacking
 from minrpc_bench import opening, start_up
 from minrpc_bench.cpu import replayed_calls
 from minrpc_bench.peers import Peers, build_peers, busy_processors

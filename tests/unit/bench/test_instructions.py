@@ -4,9 +4,7 @@
 from __future__ import annotations
 
 import pytest
-from minrpc.firmware import build
-from minrpc.pipeline import lacking
-from minrpc.targets import PLATFORMS, Target
+from minrpc import PLATFORMS, Target, build, lacking
 from minrpc_bench import instructions
 from minrpc_bench.peers import Peers
 

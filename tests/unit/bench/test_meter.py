@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 from minrpc.transport import memory_pair
-from minrpc.wire.framing import encode_frame
+from minrpc.wire import encode_frame
 from minrpc_bench.meter import MeteredTransport, ReplayingTransport, Traffic, count_escapes
 
 

@@ -8,12 +8,8 @@ import socket
 from collections.abc import Iterator
 
 import pytest
-from minrpc.errors import HarnessError
-from minrpc.firmware import Firmware, build
+from minrpc import PLATFORMS, Firmware, HarnessError, RunningDevice, Target, build, connect, lacking, start
 from minrpc.host.deadline import Deadline, read_before
-from minrpc.pipeline import connect, lacking
-from minrpc.running import RunningDevice, start
-from minrpc.targets import PLATFORMS, Target
 from minrpc_bench import peers
 from minrpc_bench.copies import copies_of, measure
 from minrpc_bench.meter import MeteredTransport

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
-from minrpc.errors import ConfigurationError
+from minrpc import ConfigurationError
 from minrpc_bench.paired import pair
 from minrpc_bench.rows import Goal, Report, Row, SourceSize, from_json, load, time_row
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from minrpc.errors import ConfigurationError
+from minrpc import ConfigurationError
 from minrpc.firmware.board_entry import entry_text, overlay_text, uart_named
 from minrpc.firmware.sources import firmware_root
 from minrpc.firmware.zephyr_boards import Board, Uart, missing_module, resolved

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from minrpc import PLATFORMS, Platform
 from minrpc.check.cases import Case, cases, ulps
 from minrpc.check.checking import clock_hint
 from minrpc.firmware import toolchain
-from minrpc.targets import PLATFORMS, Platform
 from minrpc.timing import Timebase
 
 Minrpc = Callable[..., tuple[int, str, str]]

@@ -5,9 +5,8 @@ from collections.abc import Callable
 from importlib import import_module
 
 import pytest
+from minrpc import PLATFORMS, lacking
 from minrpc.cli import COMMANDS, DEVELOPERS, FORMER, FORMER_OPTIONS, GROUPS
-from minrpc.pipeline import lacking
-from minrpc.targets import PLATFORMS
 from minrpc.targets.option_table import DEVICE_OPTIONS
 
 Minrpc = Callable[..., tuple[int, str, str]]

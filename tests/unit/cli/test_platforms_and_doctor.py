@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from minrpc.targets import PLATFORMS
+from minrpc import PLATFORMS
 
 Minrpc = Callable[..., tuple[int, str, str]]
 

@@ -15,13 +15,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from minrpc import Device
+from minrpc import ConfigurationError, Device
 from minrpc.cli import main
-from minrpc.errors import ConfigurationError
 from minrpc.tvm.rpc.served import serving as serving_here
-from minrpc.wire.dtypes import DataType
-from minrpc.wire.requests import InitServer
-from minrpc.wire.values import Dialect, DLTensor
+from minrpc.wire import DataType, Dialect, DLTensor, InitServer
 
 from tests.device.tvm_client import RefusedError, TvmClient
 
@@ -62,7 +59,7 @@ def test_it_serves(today: bool) -> None:
 def test_a_client_that_left_while_its_request_ran_does_not_hold_up_the_next() -> None:
     with serving() as (_, port):
         with TvmClient(port, True) as leaving:
-            from minrpc.wire.requests import CallFunc
+            from minrpc.wire import CallFunc
 
             leaving.send(CallFunc(leaving.library_function("testing.hang"), []))
         with TvmClient(port, True) as client:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from minrpc import ConfigurationError
 from minrpc.cli import main
 from minrpc.cli.call_arguments import Array, call_arguments, parse_argument
-from minrpc.errors import ConfigurationError
 from minrpc.timing.record import TimingRecord, dump, parse
 
 from tests.unit.timing.samples import WALL, recorded

@@ -7,8 +7,7 @@ import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from minrpc.wire.replies import Result
-from minrpc.wire.values import Argument, Function
+from minrpc.wire import Argument, Function, Result
 
 from tests.unit.client.device_model import DeviceFailureError, DeviceModel
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from minrpc import DeadlineError, LinkClosedError
 from minrpc.client import Unowned
-from minrpc.errors import DeadlineError, LinkClosedError
 from minrpc.host.deadline import ClockSample
 
 from tests.unit.client.device_model import DeviceModel

@@ -9,13 +9,11 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from minrpc.client.counting import Counted, Measurer
+from minrpc import DeviceClock, HarnessError, Measurement, Measurer, RemoteError
+from minrpc.client.counting import Counted
 from minrpc.client.device_counters import _parsed
 from minrpc.client.info import DeviceCounter
 from minrpc.client.timing import EvaluatorOptions
-from minrpc.errors import HarnessError, RemoteError
-from minrpc.timing import Measurement
-from minrpc.timing.clock import DeviceClock
 from minrpc.timing.record import TimingRecord
 
 from tests.unit.timing.samples import EXACT, measured

@@ -9,10 +9,9 @@ from dataclasses import dataclass, field, replace
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from minrpc import Device
+from minrpc import ConfigurationError, Device, DialectError, HarnessError, Measurement, Sample
 from minrpc.client.counting import Counted
-from minrpc.errors import ConfigurationError, DialectError, HarnessError
-from minrpc.timing import Measurement, Overhead, Sample
+from minrpc.timing import Overhead
 
 from tests.unit.client.conftest import Bench
 from tests.unit.client.counting_model import EMPTY, FUNCTION, HZ, TIMER, CountingModel

@@ -10,22 +10,22 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from minrpc import Device
-from minrpc.client import RemoteArray, RemoteFunction, RemoteModule, memory
-from minrpc.errors import (
+from minrpc import (
     DeadlineError,
+    Device,
     DeviceMemoryError,
     DialectError,
     FunctionNotFoundError,
     NothingHeardError,
+    RemoteArray,
     RemoteError,
+    RemoteFunction,
+    RemoteModule,
     SessionTerminatedError,
+    Target,
 )
-from minrpc.targets import Target
-from minrpc.wire import dtypes
-from minrpc.wire.dtypes import DataType, to_dtype
-from minrpc.wire.replies import CopyAck
-from minrpc.wire.values import DLDevice, DLTensor, Handle, UInt
+from minrpc.client import memory
+from minrpc.wire import CopyAck, DataType, DLDevice, DLTensor, Handle, UInt, dtypes, to_dtype
 
 from tests.unit.client.conftest import TIMEOUT_S, Bench
 from tests.unit.client.device_model import OURS, TVM_0_8_0

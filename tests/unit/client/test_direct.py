@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from minrpc.client.direct import Direct
-from minrpc.wire.dtypes import DataType
-from minrpc.wire.values import DLTensor
+from minrpc.wire import DataType, DLTensor
 
 BYTES = DataType(1, 8)
 BASE = 0x1000

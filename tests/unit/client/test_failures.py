@@ -9,11 +9,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from minrpc import Device
-from minrpc.client import Unowned
-from minrpc.client.link import SessionLink
-from minrpc.errors import (
+from minrpc import (
     DeadlineError,
+    Device,
     DialectError,
     EmulatorExitedError,
     HarnessError,
@@ -23,9 +21,10 @@ from minrpc.errors import (
     SessionError,
     SessionTerminatedError,
 )
+from minrpc.client import Unowned
+from minrpc.client.link import SessionLink
 from minrpc.transport import memory_pair
-from minrpc.wire.framing import START, CrcMismatch, Deframer, encode_frame
-from minrpc.wire.session import MessageType, encode_message
+from minrpc.wire import START, CrcMismatch, Deframer, MessageType, encode_frame, encode_message
 
 from tests.unit.client.conftest import TIMEOUT_S, Bench
 from tests.unit.client.device_model import DeviceModel

@@ -12,8 +12,8 @@ import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from minrpc.client.filling import random_values
-from minrpc.wire.dtypes import DTypeLike
+from minrpc import random_values
+from minrpc.wire import DTypeLike
 
 from tests.unit.client.conftest import Bench
 

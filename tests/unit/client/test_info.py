@@ -4,8 +4,8 @@
 import struct
 
 import pytest
-from minrpc.client.info import DeviceInfo, MemoryRegion
-from minrpc.errors import DialectError
+from minrpc import DeviceInfo, DialectError
+from minrpc.client.info import MemoryRegion
 from minrpc.timing.reading import ClockReading
 
 from tests.unit.client.device_model import info_answer

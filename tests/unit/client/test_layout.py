@@ -6,9 +6,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from minrpc.client.info import DeviceInfo, MemoryRegion
+from minrpc import ConfigurationError, DeviceInfo
+from minrpc.client.info import MemoryRegion
 from minrpc.client.layout import Layout, LayoutRequest, Where, places_of, told_memory
-from minrpc.errors import ConfigurationError
 
 from tests.unit.client.device_model import info_answer
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 
 from minrpc.client.lent import LentTransport
 from minrpc.transport import memory_pair
-from minrpc.wire.framing import encode_frame
-from minrpc.wire.session import MessageType, encode_message
+from minrpc.wire import MessageType, encode_frame, encode_message
 
 
 def test_messages_that_come_byte_by_byte_are_whole() -> None:

@@ -10,9 +10,8 @@ from typing import TypeGuard
 
 import numpy as np
 import pytest
-from minrpc.errors import ConfigurationError
-from minrpc.wire.requests import RpcCode, Syscall
-from minrpc.wire.values import Handle
+from minrpc import ConfigurationError
+from minrpc.wire import Handle, RpcCode, Syscall
 
 from tests.unit.client.conftest import Bench
 from tests.unit.client.device_model import OURS

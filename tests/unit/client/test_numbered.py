@@ -7,12 +7,9 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 import pytest
-from minrpc import Device
-from minrpc.errors import DeadlineError, HarnessError, SessionTerminatedError
+from minrpc import DeadlineError, Device, HarnessError, SessionTerminatedError
 from minrpc.transport.lossy import Faults, LossyTransport
-from minrpc.wire.framing import Deframer, Frame
-from minrpc.wire.requests import CallFunc
-from minrpc.wire.session import HEADER, MessageType
+from minrpc.wire import HEADER, CallFunc, Deframer, Frame, MessageType
 
 from tests.unit.client.conftest import Bench
 from tests.unit.client.device_model import (

@@ -7,6 +7,7 @@ from collections import deque
 from dataclasses import dataclass, field
 
 import pytest
+from minrpc import DeadlineError
 from minrpc.client.resend import (
     FIRST_PIECE,
     LEAST_PIECE,
@@ -15,9 +16,17 @@ from minrpc.client.resend import (
     NumberedRequests,
     run,
 )
-from minrpc.errors import DeadlineError
-from minrpc.wire.framing import CrcMismatch, InvalidEscape, Noise, OversizeFrame, ShortPacket
-from minrpc.wire.session import Log, Numbered, Resend, SessionEvent
+from minrpc.wire import (
+    CrcMismatch,
+    InvalidEscape,
+    Log,
+    Noise,
+    Numbered,
+    OversizeFrame,
+    Resend,
+    SessionEvent,
+    ShortPacket,
+)
 
 DAMAGED = CrcMismatch(b"", 1, 2)
 Step = list[SessionEvent] | None

@@ -7,10 +7,9 @@ from collections.abc import Callable
 from itertools import pairwise
 
 import pytest
+from minrpc import NothingHeardError
 from minrpc.client.link import RandomNonces
-from minrpc.errors import NothingHeardError
-from minrpc.wire.framing import encode_frame
-from minrpc.wire.session import MessageType, encode_message
+from minrpc.wire import MessageType, encode_frame, encode_message
 
 from tests.unit.client.conftest import Bench
 

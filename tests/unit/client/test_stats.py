@@ -8,9 +8,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from minrpc.client import DeviceInfo, DeviceStats
+from minrpc import ConfigurationError, DeviceInfo, DeviceStats, DialectError
 from minrpc.client.device_counters import HeapUse
-from minrpc.errors import ConfigurationError, DialectError
 
 from tests.unit.client.conftest import Bench
 from tests.unit.client.device_model import TVM_0_18_0, info_answer

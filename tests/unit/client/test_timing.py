@@ -8,11 +8,9 @@ import struct
 
 import numpy as np
 import pytest
-from minrpc.client import TimeEvaluator, TimingResult
+from minrpc import DialectError, RemoteError, TimeEvaluator, TimerError, TimingResult
 from minrpc.client.timing import EvaluatorOptions
-from minrpc.errors import DialectError, RemoteError, TimerError
-from minrpc.wire.requests import CallFunc, encode_request
-from minrpc.wire.values import Dialect, Module
+from minrpc.wire import CallFunc, Dialect, Module, encode_request
 
 from tests.unit.client.conftest import Bench
 from tests.vectors import rows, to_bytes

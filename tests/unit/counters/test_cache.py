@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import pytest
+from minrpc import ConfigurationError
 from minrpc.counters import Cache
-from minrpc.errors import ConfigurationError
 
 
 def test_what_is_written_is_read() -> None:

@@ -9,9 +9,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from minrpc.counters import Image, QemuCounters
+from minrpc import QemuCounters, QemuMissingError, ToolchainMissingError
+from minrpc.counters import Image
 from minrpc.counters.plugin_build import SOURCE, api_of, plugin_for, qemu_version
-from minrpc.errors import QemuMissingError, ToolchainMissingError
 
 from tests.unit.counters.test_image import image
 

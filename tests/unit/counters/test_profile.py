@@ -8,10 +8,10 @@ import re
 from xml.etree import ElementTree
 
 import pytest
+from minrpc import HarnessError
 from minrpc.counters import CallTree, Counts, Image
 from minrpc.counters.profile import INTERRUPTS, Profile
 from minrpc.counters.profile_files import callgrind, flame_graph, speedscope
-from minrpc.errors import HarnessError
 
 from tests.unit.counters.test_image import image, named
 

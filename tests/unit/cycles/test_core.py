@@ -6,9 +6,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from minrpc import ConfigurationError
 from minrpc.cycles.core import NOT_MODELLED, Core, Span, core_names, core_or_reason, load_core
 from minrpc.cycles.instructions import decode
-from minrpc.errors import ConfigurationError
 
 # ldr r0, [r1]; ldr r2, [r3]; udiv r0, r1, r2
 LOADS = bytes.fromhex("08681a68b1fbf2f0")

@@ -11,11 +11,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from minrpc.errors import BuildError, ConfigurationError
-from minrpc.firmware import Firmware, build
+from minrpc import PLATFORMS, BuildError, ConfigurationError, Firmware, Target, build
 from minrpc.firmware.cache import cache_home, filled, locked
 from minrpc.firmware.firmware import elf_sizes
-from minrpc.targets import PLATFORMS, Target
 
 WAIT_S = 60.0
 POSIX = PLATFORMS["posix"]

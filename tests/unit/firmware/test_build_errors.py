@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import pytest
-from minrpc.errors import BuildError
+from minrpc import BuildError
 from minrpc.firmware.build_errors import first_errors
 
 COMPILE = """\

@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 
 import pytest
-from minrpc.errors import ConfigurationError
+from minrpc import ConfigurationError
 from minrpc.firmware.cache import cache_home, in_the_cache, kept, scratch
 
 

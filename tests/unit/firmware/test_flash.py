@@ -7,11 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from minrpc import PLATFORMS, ConfigurationError, Firmware, FlashError, Target
 from minrpc.cli import main
-from minrpc.errors import ConfigurationError, FlashError
-from minrpc.firmware import Firmware, flash
+from minrpc.firmware import flash
 from minrpc.firmware.flash import run_runner
-from minrpc.targets import PLATFORMS, Target
 
 
 def test_the_runners_last_lines_are_shown(tmp_path: Path) -> None:

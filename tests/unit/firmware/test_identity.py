@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from minrpc.errors import BuildError, ConfigurationError
-from minrpc.firmware import Firmware, build, store
+from minrpc import PLATFORMS, BuildError, ConfigurationError, Firmware, Target, build
+from minrpc.firmware import store
 from minrpc.firmware.cache import Entry, bound, cache_home, entries, limit, locked, remove
 from minrpc.firmware.environment import build_environment, counted
 from minrpc.firmware.identity import Look
@@ -25,7 +25,6 @@ from minrpc.firmware.inputs import Inputs
 from minrpc.firmware.places import Places
 from minrpc.firmware.recipes import recipe_for
 from minrpc.host import session
-from minrpc.targets import PLATFORMS, Target
 
 POSIX = PLATFORMS["posix"]
 CMAKE = """cmake_minimum_required(VERSION 3.20)

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
-from minrpc.errors import ToolchainMissingError
+from minrpc import ToolchainMissingError
 from minrpc.firmware.toolchain import base_extensions, debian_toolchain, find_sdk, zephyr_toolchain
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 from elftools.elf.elffile import ELFFile
-from minrpc.firmware import Firmware, build, store
+from minrpc import Firmware, Target, build
+from minrpc.firmware import store
 from minrpc.firmware.recipes import recipe_for
 from minrpc.firmware.sources import firmware_root
-from minrpc.targets import Target
 
 TOML = '[firmware]\nsources = ["k.c"]\ninclude_dirs = ["include"]\ndefines = { STEP = 2 }\n'
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from minrpc.errors import ConfigurationError, NoSuchBoardError, ZephyrMissingError
+from minrpc import PLATFORMS, ConfigurationError, NoSuchBoardError, Platform, ZephyrMissingError
 from minrpc.firmware.sources import firmware_root
 from minrpc.firmware.zephyr_boards import (
     Board,
@@ -19,7 +19,7 @@ from minrpc.firmware.zephyr_boards import (
     resolved,
 )
 from minrpc.firmware.zephyr_workspace import Workspace, workspaces
-from minrpc.targets import PLATFORMS, Platform, find_platform
+from minrpc.targets import find_platform
 
 UART0 = Uart("uart0", "/soc/uart@40004000", 0, 115200)
 UART1 = Uart("uart1", "/soc/uart@40005000", 1, 9600)

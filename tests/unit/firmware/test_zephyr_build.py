@@ -7,12 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from minrpc.errors import ConfigurationError
+from minrpc import ConfigurationError, Platform, Target
 from minrpc.firmware.flash import check_flashable
 from minrpc.firmware.sources import firmware_root
 from minrpc.firmware.zephyr_build import board_of, firmware_in
 from minrpc.firmware.zephyr_workspace import workspaces
-from minrpc.targets import Platform, Target
 
 from tests.native import need_tools
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from minrpc.errors import ZephyrMissingError
+from minrpc import ZephyrMissingError
 from minrpc.firmware.zephyr_workspace import find_workspace, read_version
 
 

@@ -14,7 +14,7 @@ from typing import Literal, get_args
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from minrpc.errors import DeadlineError
+from minrpc import DeadlineError
 from minrpc.host import deadline as module
 from minrpc.host.deadline import (
     ClockSample,

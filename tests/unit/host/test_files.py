@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from minrpc.errors import ConfigurationError
+from minrpc import ConfigurationError
 from minrpc.host.files import change_whole, check_writable, write_whole
 from minrpc.reports.figures import check_target
 

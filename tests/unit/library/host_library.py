@@ -9,13 +9,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from minrpc import StructValue
 from minrpc.library.arguments import plan_call
-from minrpc.library.structs import StructValue, make_struct
+from minrpc.library.structs import make_struct
 from minrpc.library.thunks import callable_functions, thunk_source
 from minrpc.program import Elf
 from minrpc.program.c_types import AlignmentLimits, Declarations
 from minrpc.program.debug_info import read_declarations
-from minrpc.wire.values import Handle
+from minrpc.wire import Handle
 
 _STUB = """
 #include <string.h>

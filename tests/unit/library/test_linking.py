@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 from minrpc import Target, build
-from minrpc.library import linking
+from minrpc.library import linking, toolset_of
 from minrpc.library.linking import firmware_symbols
-from minrpc.library.toolset import toolset_of
 
 
 def test_symbols_of_a_firmware_are_made_once_and_by_another_version_anew(

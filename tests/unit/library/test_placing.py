@@ -8,12 +8,11 @@ from typing import cast
 
 import numpy as np
 import pytest
+from minrpc import GuardError, out
 from minrpc.client.rpc import RpcClient
-from minrpc.errors import GuardError
+from minrpc.library import Address
 from minrpc.library.arguments import plan_call
-from minrpc.library.placing import out
 from minrpc.library.quick import quick_call
-from minrpc.library.scalars import Address
 
 from tests.unit.library.host_library import HostLibrary
 

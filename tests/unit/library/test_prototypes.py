@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from minrpc.library.structs import StructValue
+from minrpc import StructValue
 
 from .host_library import HostLibrary
 from .literals import check_literals, functions, random_literal

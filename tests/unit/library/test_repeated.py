@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from minrpc.errors import GuardError
+from minrpc import GuardError
 from minrpc.library.arguments import CallPlan, plan_call
 from minrpc.library.repeated import Repeated, repeated_calls
 

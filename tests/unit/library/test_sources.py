@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from minrpc.errors import ConfigurationError
+from minrpc import ConfigurationError
 from minrpc.library import Sources
 
 

@@ -7,7 +7,8 @@ import copy
 
 import numpy as np
 import pytest
-from minrpc.library.structs import StructValue, bytes_of, make_struct
+from minrpc import StructValue
+from minrpc.library.structs import bytes_of, make_struct
 from minrpc.program.c_types import ArrayType, Field, Pointer, RecordType, Scalar
 
 INT = Scalar("int", 4, "int")

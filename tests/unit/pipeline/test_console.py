@@ -7,13 +7,10 @@ import threading
 
 import pexpect
 import pytest
-from minrpc import Device, RunningDevice, Target, build, open_device, start
+from minrpc import PLATFORMS, Device, RunningDevice, Target, build, lacking, open_device, start
 from minrpc.host.deadline import Deadline
-from minrpc.pipeline import lacking
-from minrpc.targets import PLATFORMS
 from minrpc.transport import MemoryTransport, memory_pair
-from minrpc.wire.framing import encode_frame
-from minrpc.wire.session import MessageType, encode_message
+from minrpc.wire import MessageType, encode_frame, encode_message
 
 PATIENCE_S = 120.0
 

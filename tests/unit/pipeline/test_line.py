@@ -10,9 +10,23 @@ from pathlib import Path
 from typing import get_type_hints
 
 import pytest
-from minrpc import Device, Firmware, RunningDevice, Target, build, connect, open_device, open_devices, start
-from minrpc.errors import ConfigurationError, LinkClosedError, NothingHeardError
-from minrpc.targets import PLATFORMS, Platform, TargetFields
+from minrpc import (
+    PLATFORMS,
+    ConfigurationError,
+    Device,
+    Firmware,
+    LinkClosedError,
+    NothingHeardError,
+    Platform,
+    RunningDevice,
+    Target,
+    build,
+    connect,
+    open_device,
+    open_devices,
+    start,
+)
+from minrpc.targets import TargetFields
 
 SCALE = """
 #include <dlpack/dlpack.h>

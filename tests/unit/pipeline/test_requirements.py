@@ -4,8 +4,9 @@
 from pathlib import Path
 
 import pytest
-from minrpc.pipeline.requirements import lacking, missing_packages, program, requirements
-from minrpc.targets import PLATFORMS
+from minrpc import PLATFORMS, lacking
+from minrpc.pipeline import requirements
+from minrpc.pipeline.requirements import missing_packages, program
 
 
 @pytest.fixture

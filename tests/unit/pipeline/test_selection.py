@@ -4,10 +4,8 @@
 from pathlib import Path
 
 import pytest
-from minrpc.errors import ConfigurationError
-from minrpc.pipeline.requirements import Requirement
-from minrpc.pipeline.selection import Selection, select
-from minrpc.targets import PLATFORMS, Platform
+from minrpc import PLATFORMS, ConfigurationError, Platform
+from minrpc.pipeline import Requirement, Selection, select
 from minrpc.targets.options import Options
 
 GCC = Requirement(

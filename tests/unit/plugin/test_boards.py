@@ -14,8 +14,7 @@ from typing import ClassVar, Literal
 
 import pytest
 import serial
-from minrpc import RunningDevice, Target, build, open_device, start
-from minrpc.errors import DeadlineError, LoadError, ResetError
+from minrpc import DeadlineError, LoadError, ResetError, RunningDevice, Target, build, open_device, start
 from minrpc.host.deadline import Deadline
 
 BOARD = Path(__file__).with_name("board.py")

@@ -9,10 +9,9 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
-from minrpc.errors import BuildError
-from minrpc.firmware import Firmware, build, toolchain
+from minrpc import BuildError, Firmware, Target, build
+from minrpc.firmware import toolchain
 from minrpc.plugin import shared
-from minrpc.targets import Target
 
 WAIT_S = 300.0
 ALONE_OR_NOT = [(), pytest.param(("-n", "1"), marks=pytest.mark.slow)]

@@ -6,10 +6,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from minrpc import ConfigurationError, Target
 from minrpc.client.array import tensor_of
-from minrpc.errors import ConfigurationError
 from minrpc.plugin.report import short_traceback, wrong_argument
-from minrpc.targets import Target
 from minrpc.timing.units import parse_percent
 
 

@@ -4,8 +4,8 @@
 import dataclasses
 
 import pytest
+from minrpc import PLATFORMS
 from minrpc.plugin.timing import TimingCheck, TimingWarning
-from minrpc.targets import PLATFORMS
 from minrpc.targets.table import TimeBound
 
 from tests.unit.timing.samples import WALL, measured

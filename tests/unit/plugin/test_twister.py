@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from minrpc import Target, build, open_device
-from minrpc.errors import ConfigurationError
+from minrpc import ConfigurationError, Target, build, open_device
 from minrpc.plugin.twister import as_twister_says, runs_here
 from minrpc.targets.options import Options
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from minrpc.counters.call_tree import CallTree
+from minrpc import Sample
+from minrpc.counters import CallTree
 from minrpc.publish.run_record import CallProfile, PlatformPart, RunRecord, Tested
-from minrpc.timing import Sample
 from minrpc.timing.record import TimingRecord
 
 from tests.unit.timing.samples import WALL, recorded

@@ -7,12 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from minrpc import ConfigurationError, Sample
 from minrpc.cli import main
-from minrpc.errors import ConfigurationError
 from minrpc.publish.limits import broken_limits, idle_limits, unchecked_limits
 from minrpc.targets.config import merge
 from minrpc.targets.limits import Limit, limits_of, load_limits
-from minrpc.timing import Sample
 from minrpc.timing.compare import compare
 from minrpc.timing.record import TimingRecord, dump
 

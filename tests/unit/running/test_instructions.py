@@ -10,7 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from minrpc.program.program import Program
+from minrpc.program import Program
 from minrpc.running.instructions import LONGEST_CALL, call_before, writes, x86_cause
 
 SOURCE = """

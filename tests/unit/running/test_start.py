@@ -16,21 +16,26 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
-from minrpc.errors import (
+from minrpc import (
+    PLATFORMS,
     ConfigurationError,
     DeadlineError,
     EmulatorExitedError,
+    Firmware,
     HarnessError,
     LinkClosedError,
+    Platform,
     QemuMissingError,
     QmpError,
+    RunningDevice,
+    Target,
+    build,
+    lacking,
+    start,
 )
-from minrpc.firmware import Firmware, build
 from minrpc.host.deadline import Deadline, read_before
 from minrpc.host.process import describe_status
-from minrpc.pipeline.requirements import lacking
-from minrpc.running import RunningDevice, start
-from minrpc.targets import PLATFORMS, Link, Platform, StartFields, Target
+from minrpc.targets import Link, StartFields
 
 # What every port says when it boots, that no session runs (without the lone fe before it).
 TERMINATE = bytes.fromhex("ff fd 03 00 00 00 00 00 02 66 77")

@@ -15,8 +15,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from minrpc.reports.treemap import Box, squarified, treemap
+from minrpc.sizes import Piece
 from minrpc.sizes.growth import growth, growth_text
-from minrpc.sizes.program import PADDING, Piece
+from minrpc.sizes.program import PADDING
 from minrpc.sizes.size_report import size_report
 
 PIECES = [

@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from minrpc.errors import ConfigurationError
-from minrpc.targets import PLATFORMS, Platform, find_platform, load_platforms
+from minrpc import PLATFORMS, ConfigurationError, Platform
+from minrpc.targets import find_platform, load_platforms
 from minrpc.targets.config import merge, unknown_platform
 
 

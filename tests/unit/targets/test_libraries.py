@@ -7,8 +7,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from minrpc.errors import ConfigurationError
-from minrpc.targets import PLATFORMS
+from minrpc import PLATFORMS, ConfigurationError
 from minrpc.targets.config import merge
 from minrpc.targets.libraries import NamedLibrary
 from minrpc.targets.options import options_from

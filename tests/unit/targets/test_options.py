@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import get_type_hints
 
 import pytest
-from minrpc.errors import ConfigurationError
-from minrpc.targets import PLATFORMS, Platform, Target, TargetFields
+from minrpc import PLATFORMS, ConfigurationError, Platform, Target
+from minrpc.targets import TargetFields
 from minrpc.targets.config import merge
 from minrpc.targets.option_table import DEVICE_OPTIONS
 from minrpc.targets.options import Options, add_device_options, options_from, split_names

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 from minrpc.firmware.recipes import configured_shift, files_in
-from minrpc.targets.qemu_command import Icount, Wiring, find_qemu, strip, wire
+from minrpc.targets import Icount
+from minrpc.targets.qemu_command import Wiring, find_qemu, strip, wire
 
 # What `ninja -t commands run_qemu` ends with for qemu_x86 in Zephyr 4.2.
 X86 = (

@@ -4,7 +4,8 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from minrpc.timing import DeviceClock, Measurement, Overhead, Sample, Timebase
+from minrpc import DeviceClock, Measurement, Sample
+from minrpc.timing import Overhead, Timebase
 from minrpc.timing.record import FirmwareRecord, TimingRecord
 
 EXACT = Timebase(mode="exact", source="SysTick", icount_shift=7).clock(25_000_000)

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from minrpc.timing import summarize
 from minrpc.timing.significance import least_p, mann_whitney, shift
-from minrpc.timing.summary import MAD_TO_STD, outliers, summarize
+from minrpc.timing.summary import MAD_TO_STD, outliers
 from minrpc.timing.trend import ALL_PAIRS, falling, kendall_score, mann_kendall, theil_slope
 from scipy import stats
 

@@ -7,7 +7,7 @@ import math
 import random
 
 import pytest
-from minrpc.timing import Sample
+from minrpc import Sample
 from minrpc.timing.compare import compare, tolerance
 from minrpc.timing.markdown import comparison_markdown, headline
 from minrpc.timing.measurement import MemoryUse

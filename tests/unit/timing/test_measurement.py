@@ -5,7 +5,8 @@ import struct
 from dataclasses import replace
 
 import pytest
-from minrpc.timing import DeviceClock, Overhead, Sample, Timebase
+from minrpc import DeviceClock, Sample
+from minrpc.timing import Overhead, Timebase
 from minrpc.timing.drift import Enclosed, clock_drift
 from minrpc.timing.measurement import MemoryUse, parse_samples
 from minrpc.timing.reading import ClockReading

@@ -8,15 +8,9 @@ import statistics
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from minrpc.timing import Interval, samples_needed, summarize
 from minrpc.timing.significance import least_p, mann_whitney, shift
-from minrpc.timing.summary import (
-    Interval,
-    least_samples,
-    median_interval,
-    outliers,
-    samples_needed,
-    summarize,
-)
+from minrpc.timing.summary import least_samples, median_interval, outliers
 
 SAMPLES = st.lists(st.floats(1, 1e9), min_size=1, max_size=40)
 

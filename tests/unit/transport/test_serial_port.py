@@ -10,10 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from minrpc.errors import AmbiguousBoardError, ConfigurationError, PortBusyError, PortGoneError
-from minrpc.transport import SerialTransport, find_port, serial_port
+from minrpc import AmbiguousBoardError, ConfigurationError, PortBusyError, PortGoneError
+from minrpc.transport import SerialTransport, find_port, processes_with_open, serial_port
 from minrpc.transport.ports import choose
-from minrpc.transport.serial_port import processes_with_open
 from serial.tools.list_ports_common import ListPortInfo
 
 

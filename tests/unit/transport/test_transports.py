@@ -13,7 +13,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from minrpc.errors import DeadlineError, LinkClosedError
+from minrpc import DeadlineError, LinkClosedError
 from minrpc.transport import (
     MAX_READ,
     FdTransport,

@@ -10,9 +10,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from minrpc import Target, build
+from minrpc import BoardLostError, LoadError, Target, build
 from minrpc.cli import main
-from minrpc.errors import BoardLostError, LoadError
 from minrpc.tuning import Kernel, Space, tune
 
 from tests.unit.plugin import board as board_program

@@ -8,17 +8,9 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from minrpc.errors import ConfigurationError
-from minrpc.tuning.candidates import (
-    Candidate,
-    CandidateResult,
-    Space,
-    best,
-    pareto,
-    parse_flags,
-    parse_param,
-    t4,
-)
+from minrpc import ConfigurationError
+from minrpc.tuning import Candidate, CandidateResult, Space
+from minrpc.tuning.candidates import best, pareto, parse_flags, parse_param, t4
 from minrpc.tuning.strategies import STRATEGIES
 
 SPACES = st.builds(

@@ -8,10 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from minrpc.errors import ConfigurationError
-from minrpc.firmware import build
-from minrpc.pipeline.requirements import lacking
-from minrpc.targets import Target
+from minrpc import ConfigurationError, Target, build, lacking
 from minrpc.tuning import CandidateResult, Kernel, Space, tune
 from minrpc.tuning.cluster import DaskWorkers
 

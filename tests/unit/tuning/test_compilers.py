@@ -6,8 +6,7 @@ from __future__ import annotations
 from typing import ClassVar, cast
 
 import pytest
-from minrpc.library import Sources
-from minrpc.library.toolset import Toolset
+from minrpc.library import Sources, Toolset
 from minrpc.tuning import compilers
 from minrpc.tuning.compilers import Built, Compilers
 

@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from minrpc.firmware import Firmware
-from minrpc.library.toolset import Toolset
-from minrpc.targets import Target
+from minrpc import Firmware, Target
+from minrpc.library import Toolset
 from minrpc.tuning import Kernel, identity
 from minrpc.tuning.identity import identity as identity_of
 

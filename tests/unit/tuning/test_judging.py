@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from minrpc.errors import (
+from minrpc import (
     DeadlineError,
     DialectError,
     EmulatorExitedError,
@@ -18,12 +18,11 @@ from minrpc.errors import (
     SessionTerminatedError,
     TimerError,
 )
-from minrpc.library.compiling import Compiled
+from minrpc.library import Compiled
 from minrpc.timing import Overhead
-from minrpc.tuning.candidates import Candidate, CandidateResult
+from minrpc.tuning import Candidate, CandidateResult, Kernel
 from minrpc.tuning.compilers import Built
 from minrpc.tuning.judging import Bench, _fewest
-from minrpc.tuning.kernel import Kernel
 
 from tests.unit.timing.samples import EXACT, WALL, measured
 

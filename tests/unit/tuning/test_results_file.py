@@ -6,8 +6,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from minrpc.errors import ConfigurationError
-from minrpc.tuning.candidates import CandidateResult, Space
+from minrpc import ConfigurationError
+from minrpc.tuning import CandidateResult, Space
 from minrpc.tuning.results_file import ResultsFile
 
 SPACE = Space({"A": ["1", "2", "3"]})

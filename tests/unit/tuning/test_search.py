@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from minrpc.tuning import CandidateResult, Kernel, Space, tune
-from minrpc.tuning.candidates import Candidate
+from minrpc.tuning import Candidate, CandidateResult, Kernel, Space, tune
 
 SPACE = Space({"A": ["1", "2", "3", "4"]})
 UNUSED: Any = None

@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import pytest
-from minrpc.errors import ConfigurationError
-from minrpc.tuning.candidates import CandidateResult, Space
+from minrpc import ConfigurationError
+from minrpc.tuning import CandidateResult, Space
 from minrpc.tuning.strategies import STRATEGIES
 
 SPACE = Space({"A": [str(n) for n in range(16)], "B": [str(n) for n in range(16)]}, [("-O2",), ("-O3",)])

@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 
 import pytest
-from minrpc.tuning import cluster
-from minrpc.tuning.candidates import Candidate
+from minrpc.tuning import Candidate, cluster
 
 
 class OneBench:

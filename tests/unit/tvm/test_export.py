@@ -14,7 +14,7 @@ import pytest
 from minrpc.tvm.code import export
 from minrpc.tvm.code.c_names import field_names, renamed
 from minrpc.tvm.code.plan import ModelPlan, Operator, Tensor, aligned
-from minrpc.wire.dtypes import DataType
+from minrpc.wire import DataType
 
 FLOAT = DataType(2, 32)
 

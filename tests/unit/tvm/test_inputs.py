@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from minrpc.errors import ConfigurationError
+from minrpc import ConfigurationError
 from minrpc.tvm.code.inputs import read_inputs
 
 from tests.unit.tvm.test_export import make_plan

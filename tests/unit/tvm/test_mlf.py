@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from minrpc.errors import ModelError
+from minrpc import ModelError
 from minrpc.tvm.code.mlf import read_mlf, read_params
 from minrpc.tvm.code.plan import ModelPlan
 

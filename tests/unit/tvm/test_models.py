@@ -10,10 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from minrpc.errors import DeviceMemoryError
-from minrpc.timing import Measurement
-from minrpc.timing.clock import DeviceClock
-from minrpc.timing.measurement import Overhead, Sample
+from minrpc import DeviceClock, DeviceMemoryError, Measurement, Sample
+from minrpc.timing import Overhead
 from minrpc.tvm.code.models import ModelRun, OperatorTime, _check_room
 from minrpc.tvm.code.picture import draw_runs
 

@@ -9,7 +9,7 @@ import tarfile
 from pathlib import Path
 
 import pytest
-from minrpc.errors import ModuleError
+from minrpc import ModuleError
 from minrpc.program import Elf
 from minrpc.tvm.code.modules import adapter_source, defined_functions, load_tvm, parts
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from minrpc.errors import ConfigurationError
+from minrpc import ConfigurationError
 
 from tests.unit.tvm import waveforms
 from tests.unit.tvm.tflite_model import write_tflite

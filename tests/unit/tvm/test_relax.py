@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from minrpc.errors import ModelError
+from minrpc import ModelError
 from minrpc.tvm.code import relax as models
 from minrpc.tvm.code.plan import ModelPlan
 

@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
-from minrpc.errors import EmulatorExitedError
+from minrpc import EmulatorExitedError
 from minrpc.tvm.rpc import server
 from minrpc.tvm.rpc.served import serving
 from minrpc.tvm.rpc.server import session_limit
-from minrpc.wire.values import Argument
+from minrpc.wire import Argument
 
 from tests.device.tvm_client import LIMIT_S, LentDevice, RefusedError, TvmClient
 from tests.unit.client.conftest import Bench

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from minrpc.errors import ConfigurationError
-from minrpc.library.toolset import Toolset
+from minrpc import ConfigurationError
+from minrpc.library import Toolset
 from minrpc.tvm.code.plan import HALF
 from minrpc.tvm.code.targets import description, extensions, float16_flags, misfit
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from minrpc.errors import ConfigurationError
+from minrpc import ConfigurationError
 from minrpc.tvm.rpc import tracker as module
 from minrpc.tvm.rpc.tracker import Tracker, tracker_at
 

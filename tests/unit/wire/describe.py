@@ -3,26 +3,29 @@
 
 from __future__ import annotations
 
-from minrpc.wire.dtypes import DataType
-from minrpc.wire.replies import CopyAck, RemoteException, Reply, Result, Return, ReturnedArray
-from minrpc.wire.requests import (
-    CallFunc,
-    CopyFromRemote,
-    CopyToRemote,
-    InitServer,
-    Request,
-    Shutdown,
-    Syscall,
-)
-from minrpc.wire.values import (
+from minrpc.wire import (
     Argument,
     Bool,
+    CallFunc,
+    CopyAck,
+    CopyFromRemote,
+    CopyToRemote,
+    DataType,
     DLDevice,
     DLTensor,
     Function,
     Handle,
+    InitServer,
     Module,
     Object,
+    RemoteException,
+    Reply,
+    Request,
+    Result,
+    Return,
+    ReturnedArray,
+    Shutdown,
+    Syscall,
     UInt,
 )
 

@@ -9,13 +9,11 @@ import struct
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from minrpc.wire import ffi
-from minrpc.wire.dtypes import DataType
-from minrpc.wire.replies import Result, ReturnedArray
-from minrpc.wire.requests import CallFunc, Syscall
-from minrpc.wire.values import (
+from minrpc.wire import (
     Argument,
     Bool,
+    CallFunc,
+    DataType,
     DLDevice,
     DLTensor,
     Function,
@@ -23,6 +21,10 @@ from minrpc.wire.values import (
     MalformedError,
     Module,
     Object,
+    Result,
+    ReturnedArray,
+    Syscall,
+    ffi,
 )
 
 from tests.unit.wire.describe import describe_request, describe_result

@@ -8,7 +8,7 @@ from itertools import accumulate, pairwise
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from minrpc.wire.framing import (
+from minrpc.wire import (
     CrcMismatch,
     Deframer,
     Frame,

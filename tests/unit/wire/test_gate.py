@@ -3,9 +3,8 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
-from minrpc.wire.framing import RESYNC, encode_frame
+from minrpc.wire import RESYNC, MessageType, encode_frame, encode_message
 from minrpc.wire.gate import SessionGate
-from minrpc.wire.session import MessageType, encode_message
 
 Cuts = st.lists(st.integers(1, 40), max_size=30)
 

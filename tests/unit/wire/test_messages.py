@@ -10,36 +10,32 @@ from contextlib import suppress
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from minrpc.wire.replies import (
-    CopyAck,
-    RemoteException,
-    Return,
-    call_result,
-    decode_call_reply,
-    decode_reply,
-    encode_call_result,
-    encode_copy_ack,
-    encode_exception,
-)
-from minrpc.wire.requests import (
+from minrpc.wire import (
     CallFunc,
+    CopyAck,
     CopyFromRemote,
     CopyToRemote,
-    RpcCode,
-    Syscall,
-    copy_overhead,
-    decode_request,
-    encode_call,
-    encode_request,
-)
-from minrpc.wire.values import (
     Dialect,
     DLTensor,
     Function,
     Handle,
     MalformedError,
     Module,
+    RemoteException,
+    Return,
+    RpcCode,
+    Syscall,
     Value,
+    call_result,
+    copy_overhead,
+    decode_call_reply,
+    decode_reply,
+    decode_request,
+    encode_call,
+    encode_call_result,
+    encode_copy_ack,
+    encode_exception,
+    encode_request,
     encode_sequence,
 )
 

@@ -8,13 +8,16 @@ import zlib
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from minrpc.wire.framing import CrcMismatch, Deframer, Frame, Noise, encode_frame
-from minrpc.wire.session import (
+from minrpc.wire import (
     ClientSession,
+    CrcMismatch,
+    Deframer,
     Established,
+    Frame,
     Ignored,
     Log,
     MessageType,
+    Noise,
     Numbered,
     Packet,
     Resend,
@@ -22,6 +25,7 @@ from minrpc.wire.session import (
     SessionState,
     SessionStateError,
     Terminated,
+    encode_frame,
     encode_message,
     next_nonce,
 )

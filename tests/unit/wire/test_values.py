@@ -9,9 +9,9 @@ from contextlib import suppress
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from minrpc.wire.dtypes import DataType, to_dtype
-from minrpc.wire.values import (
+from minrpc.wire import (
     Bool,
+    DataType,
     Dialect,
     DLDevice,
     DLTensor,
@@ -27,6 +27,7 @@ from minrpc.wire.values import (
     decode_tensor,
     decode_whole_sequence,
     encode_sequence,
+    to_dtype,
 )
 
 U64 = st.integers(0, 2**64 - 1)
