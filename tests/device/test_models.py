@@ -24,7 +24,7 @@ pytestmark = pytest.mark.extra("tvm")
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Any:  # noqa: ANN401
-    from minrpc.tvm.code.models import model_of
+    from minrpc.tvm import model_of
 
     return model_of(write_onnx(tmp_path_factory.mktemp("model") / "net.onnx"))
 
@@ -38,7 +38,7 @@ def can_load(device: Device, need_memory: Callable[[int], None]) -> None:
 
 @pytest.fixture
 def loaded(device: Device, model: Any, can_load: None) -> Any:  # noqa: ANN401
-    from minrpc.tvm.code.models import load_model
+    from minrpc.tvm import load_model
 
     return load_model(device, model.plan)
 
@@ -53,7 +53,7 @@ def test_outputs_are_tvms(loaded: Any, model: Any) -> None:  # noqa: ANN401
 @pytest.mark.usefixtures("can_load")
 def test_float16_and_booleans(device: Device, tmp_path: Path) -> None:
     """As on the host; where the device's compiler has no float16 it says so."""
-    from minrpc.tvm.code.models import load_model, model_of
+    from minrpc.tvm import load_model, model_of
 
     model = model_of(write_kinds(tmp_path / "kinds.onnx"))
     x = np.linspace(-4, 3.5, 16).astype(np.float16).reshape(1, 16)
@@ -78,7 +78,7 @@ def test_one_call_and_a_call_for_each_operator_give_the_same_bits(loaded: Any, m
 
 def test_an_operator_that_fails_is_told(device: Device, model: Any, can_load: None) -> None:  # noqa: ANN401
     """As one does that finds less workspace than it wants."""
-    from minrpc.tvm.code.models import load_model
+    from minrpc.tvm import load_model
 
     inputs = model.random_inputs()
     operators = tuple(replace(operator, workspace=0) for operator in model.plan.operators)
@@ -105,7 +105,7 @@ def test_operators_make_up_the_whole_of_a_small_model(
     count: int, device: Device, can_load: None, image: Firmware, tmp_path: Path
 ) -> None:
     """What is none of them is the loop that calls them: so many instructions for each, alone or not."""
-    from minrpc.tvm.code.models import load_model, model_of
+    from minrpc.tvm import load_model, model_of
 
     assert image
     kinds = ["Relu", "MatMul", "Sigmoid", "MatMul", "Tanh"][:count]
@@ -127,7 +127,7 @@ def test_a_device_without_room_says_how_much_is_missing(
     model: Any,  # noqa: ANN401
     device: Device,
 ) -> None:
-    from minrpc.tvm.code.models import load_model
+    from minrpc.tvm import load_model
 
     filling = device.empty((device.info().arena_largest_free - 3000,), np.int8)
     with pytest.raises(DeviceMemoryError, match=r"are free: [\d,]+ are missing") as caught:
@@ -143,7 +143,7 @@ def test_weights_that_are_too_large_are_refused_before_they_are_compiled(
     model: Any,  # noqa: ANN401
 ) -> None:
     """Also where code has memory of its own."""
-    from minrpc.tvm.code.models import load_model
+    from minrpc.tvm import load_model
 
     info = device.info()
     room = max(
@@ -162,7 +162,8 @@ def test_weights_that_are_too_large_are_refused_before_they_are_compiled(
 
 def test_weights_in_the_image(firmware: Firmware, loaded: Any, model: Any) -> None:  # noqa: ANN401
     """Only code is loaded, and all comes out as before."""
-    from minrpc.tvm.code.models import load_model, with_weights
+    from minrpc.tvm import load_model
+    from minrpc.tvm.code.models import with_weights
 
     if firmware.target.serial_port:
         pytest.skip("a device that was not started from here")
@@ -214,7 +215,7 @@ def test_the_exported_library_in_a_firmware(
 
 def check_sizes(elf: Path, loaded: Any) -> None:  # noqa: ANN401
     """What a model is said to take is what it takes in a program, as that one's own flags compile it."""
-    from minrpc.tvm.code.models import load_model
+    from minrpc.tvm import load_model
 
     library = [
         piece for piece in program_sizes(elf).pieces if "/net/src/" in piece.file and piece.section != ".init"
@@ -248,7 +249,7 @@ def same_bits(given: dict[str, Any], expected: dict[str, Any]) -> bool:
 
 def test_a_trained_network(device: Device, can_load: None) -> None:
     """Scores to 1e-5 of the largest, and so the same answers."""
-    from minrpc.tvm.code.models import load_model, model_of
+    from minrpc.tvm import load_model, model_of
 
     network = waveforms.trained()
     signals, kinds = waveforms.waveforms(20, 5)
@@ -261,7 +262,7 @@ def test_a_trained_network(device: Device, can_load: None) -> None:
 
 
 def test_an_integer_network_is_exact(device: Device, can_load: None) -> None:
-    from minrpc.tvm.code.models import load_model, model_of
+    from minrpc.tvm import load_model, model_of
 
     network = waveforms.quantized(waveforms.trained())
     signals, kinds = waveforms.waveforms(20, 6)
@@ -275,7 +276,7 @@ def test_an_integer_network_is_exact(device: Device, can_load: None) -> None:
 
 def test_a_network_of_twenty_layers(device: Device, can_load: None, image: Firmware, tmp_path: Path) -> None:
     """Right to 1e-5 of the largest; operators make up the whole to one per cent; shared code is counted."""
-    from minrpc.tvm.code.models import load_model, model_of
+    from minrpc.tvm import load_model, model_of
 
     assert image
     net = mobile_net.layers(np.float32)
@@ -290,7 +291,7 @@ def test_a_network_of_twenty_layers(device: Device, can_load: None, image: Firmw
 
 
 def test_an_integer_network_of_twenty_layers(device: Device, can_load: None) -> None:
-    from minrpc.tvm.code.models import load_model, model_of
+    from minrpc.tvm import load_model, model_of
 
     net = mobile_net.layers(np.int8)
     x = np.random.default_rng(6).integers(-128, 128, mobile_net.SHAPE).astype(np.int8)
@@ -316,7 +317,7 @@ def test_inputs_that_do_not_fit(loaded: Any, wrong: dict[str, Any], text: str) -
 
 
 def test_what_is_no_model(tmp_path: Path) -> None:
-    from minrpc.tvm.code.models import model_of
+    from minrpc.tvm import model_of
 
     (tmp_path / "m.onnx").write_bytes(b"text")
     with pytest.raises(ConfigurationError, match="is no ONNX model"):

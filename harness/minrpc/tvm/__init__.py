@@ -8,15 +8,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from minrpc.tvm.code.models import export_library
+    from minrpc.tvm.code.models import export_library, load_model, model_of
     from minrpc.tvm.code.targets import llvm_target
     from minrpc.tvm.rpc.pipe import pipe_program
     from minrpc.tvm.rpc.served import session
 
-__all__ = ["export_library", "llvm_target", "pipe_program", "session"]
+__all__ = ["export_library", "llvm_target", "load_model", "model_of", "pipe_program", "session"]
 
 _HOMES: Final = {
     "export_library": "minrpc.tvm.code.models",
+    **dict.fromkeys(("load_model", "model_of"), "minrpc.tvm.code.models"),
     "llvm_target": "minrpc.tvm.code.targets",
     "pipe_program": "minrpc.tvm.rpc.pipe",
     "session": "minrpc.tvm.rpc.served",

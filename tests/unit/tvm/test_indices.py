@@ -31,8 +31,8 @@ TABLE: Tensor = ("t", "float32", [6, 4])
     ids=lambda name: name[0][0] if isinstance(name, list) else None,
 )
 def test_bounds(operators: Any, attributes: Any, bounds: dict[int, int], tmp_path: Path) -> None:  # noqa: ANN401
+    from minrpc.tvm import model_of
     from minrpc.tvm.code.indices import index_bounds
-    from minrpc.tvm.code.models import model_of
 
     if operators[0][0] == "Gather":
         need_gather()

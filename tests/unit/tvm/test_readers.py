@@ -22,7 +22,7 @@ def network() -> waveforms.Network:
 
 
 def check(path: Path, network: waveforms.Network) -> None:
-    from minrpc.tvm.code.models import model_of
+    from minrpc.tvm import model_of
 
     model = model_of(path)
     signals, _ = waveforms.waveforms(1, 9)
@@ -63,7 +63,7 @@ def linear(torch: Any, weights: waveforms.Floats, offsets: waveforms.Floats) -> 
     [("tflite", "TFLite"), pytest.param("pt2", "PyTorch", marks=pytest.mark.extra("torch"))],
 )
 def test_what_is_no_model(suffix: str, kind: str, tmp_path: Path) -> None:
-    from minrpc.tvm.code.models import model_of
+    from minrpc.tvm import model_of
 
     path = tmp_path / f"net.{suffix}"
     with pytest.raises(ConfigurationError, match="there is no file"):
