@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""C types as values: what debug information says of them, their text in C, and numpy's type for them.
+"""C types as values, from debug information, with their text in C and numpy's types for them.
 
-Layouts (sizes, offsets) are the compiler's own: nothing here computes one. All targets are little-endian.
+Layouts (sizes, offsets) are the compiler's: this module computes none. All targets are little-endian.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Kind = Literal["int", "uint", "float", "bool", "char", "complex", "other"]
 
 
 class AlignmentLimits(NamedTuple):
-    """Alignments that a target's compiler gives members of a struct, at most, in bytes.
+    """Largest alignments that a target's compiler gives members of a struct, in bytes.
 
     word: of 8-byte numbers: 4 on 32-bit x86, else 8. vector: of vectors: 8 on Arm, else their size.
     """
@@ -27,15 +27,15 @@ class AlignmentLimits(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Void:
-    """No type: what a function without result returns, and what `void *` points to."""
+    """`void`: the result of a function without a result, and the target of `void *`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
-    """A type that the compiler knows by itself: "short int", "float", "_Bool".
+    """A basic type of the compiler: "short int", "float", "_Bool".
 
-    size: bytes. kind: "char" is plain, signed or unsigned char, whose sign `signed` has; "other" is what
-        Python has no value for, such as `long double`.
+    size: in bytes. kind: "char" is plain, signed or unsigned char, with its sign in `signed`; "other" is a
+        type that Python has no value for, such as `long double`.
     """
 
     name: str
@@ -46,7 +46,7 @@ class Scalar:
 
 @dataclass(frozen=True, slots=True)
 class Enumeration:
-    """An enum. tag: its name, "" when it has none."""
+    """An enum. tag: its name, "" if it has none."""
 
     tag: str
     size: int
@@ -56,7 +56,7 @@ class Enumeration:
 
 @dataclass(frozen=True, slots=True)
 class Pointer:
-    """size: bytes of the pointer itself. reference: C++'s, which the ABI passes as a pointer."""
+    """size: of the pointer itself, in bytes. reference: True for C++'s, which the ABI passes as a pointer."""
 
     target: CType
     size: int
@@ -65,7 +65,7 @@ class Pointer:
 
 @dataclass(frozen=True, slots=True)
 class ArrayType:
-    """count: None for a flexible one at the end of a struct. vector: an extension of the compiler."""
+    """count: None for a flexible array at the end of a struct. vector: True for a compiler's vector type."""
 
     element: CType
     count: int | None
@@ -74,8 +74,8 @@ class ArrayType:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A member. offset: bytes from the start. bits: of a bit field, with the first one's number from the
-    start."""
+    """A member. offset: bytes from the start. bits: a bit field's width; first_bit: its first bit's number,
+    from the start."""
 
     name: str
     type: CType
@@ -88,7 +88,7 @@ class Field:
 class RecordType:
     """A struct or union. It may contain pointers to itself, so it is filled in after it was made.
 
-    tag: its name, "" when it has none. complete: False when only its name was declared.
+    tag: its name, "" if it has none. complete: False if only its name was declared.
     trivial: False for a C++ class that is passed by a hidden reference.
     """
 
@@ -121,7 +121,7 @@ class Typedef:
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """name: "" where the prototype gives none."""
+    """name: "" if the prototype has none."""
 
     name: str
     type: CType
@@ -129,7 +129,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class FunctionType:
-    """What is behind a pointer to a function."""
+    """The type that a pointer to a function points to."""
 
     result: CType
     parameters: tuple[Parameter, ...]
@@ -141,9 +141,9 @@ CType = Void | Scalar | Enumeration | Pointer | ArrayType | RecordType | Qualifi
 
 @dataclass(frozen=True, slots=True)
 class FunctionDeclaration:
-    """A function that can be called. symbol: its name for the linker, which differs in C++.
+    """A declared function. symbol: its name for the linker, which differs in C++.
 
-    unsupported: why it can't be called; "" when it can.
+    unsupported: why it can't be called; "" if it can.
     """
 
     name: str
@@ -169,9 +169,9 @@ class Variable:
 
 @dataclass(frozen=True)
 class Declarations:
-    """What a program declares: functions and variables by name, records, enumerations and typedefs by name.
+    """A program's declarations: functions and variables by name, records, enumerations and typedefs by name.
 
-    A struct's or enum's tag and a typedef are in `types` both; where they differ the typedef wins.
+    `types` has both tags of structs and enums, and typedefs; on a conflict the typedef wins.
     declared: functions that are defined elsewhere, and called here.
     """
 
@@ -183,19 +183,19 @@ class Declarations:
 
 VOID: Final = Void()
 
-# Bytes of the numbers that numpy has, by its letter, where they are not those of integers.
+# Sizes of numpy's number types in bytes, by kind letter, where they differ from those of integers.
 _NUMPY_SIZES: Final = {"f": (2, 4, 8), "c": (8, 16), "?": (1,)}
 
 
 def strip(ctype: CType) -> CType:
-    """The type itself, without typedefs and qualifiers."""
+    """The type without typedefs and qualifiers."""
     while isinstance(ctype, Typedef | Qualified):
         ctype = ctype.type
     return ctype
 
 
 def is_const(ctype: CType) -> bool:
-    """Whether it may not be written: const itself, or an array of what is."""
+    """True for a const type, or an array of const elements."""
     while True:
         match ctype:
             case Qualified(_, "const"):
@@ -207,7 +207,7 @@ def is_const(ctype: CType) -> bool:
 
 
 def size_of(ctype: CType) -> int:
-    """Bytes of a value; 0 for what has none: void, functions, incomplete types, flexible arrays."""
+    """Size of a value in bytes; 0 for void, functions, incomplete types, flexible arrays."""
     match strip(ctype):
         case Scalar(_, size) | Enumeration(_, size) | Pointer(_, size):
             return size
@@ -219,7 +219,7 @@ def size_of(ctype: CType) -> int:
 
 
 def alignment_of(ctype: CType) -> int:
-    """An alignment in bytes that is enough for a value on every target of ours."""
+    """An alignment in bytes that is sufficient for a value on every supported target."""
     match strip(ctype):
         case ArrayType(element, _, False):
             return alignment_of(element)
@@ -232,7 +232,7 @@ def alignment_of(ctype: CType) -> int:
 
 
 def declaration(ctype: CType, name: str = "") -> str:
-    """`name` declared as of the type, as C writes it: "int (*compare)(const void *a)". "" gives the type."""
+    """The C declaration of `name` with the type: "int (*compare)(const void *a)". "" gives the type alone."""
     match ctype:
         case Pointer(target, _, reference):
             mark = "&" if reference else "*"
@@ -272,7 +272,7 @@ def _base_name(ctype: CType) -> str:
 def numpy_dtype(ctype: CType) -> np.dtype[Any]:
     """numpy's type of an element; a structured one for a struct, with the C layout.
 
-    Bit fields have no place in it and are left out. Raises TypeError for what numpy has no type for.
+    It omits bit fields, which numpy can't represent. Raises TypeError for a type that numpy lacks.
     """
     stripped = strip(ctype)
     match stripped:
@@ -306,7 +306,7 @@ def _record_dtype(record: RecordType) -> np.dtype[Any]:
 
 
 def flat_fields(record: RecordType) -> Iterator[Field]:
-    """Its members; those of a member without a name, as C has them, as its own."""
+    """The members of a struct, including those of its unnamed members, as in C."""
     for item in record.fields:
         inner = strip(item.type)
         if item.name or not isinstance(inner, RecordType):
@@ -323,7 +323,7 @@ def flat_fields(record: RecordType) -> Iterator[Field]:
 
 
 def value_range(ctype: CType) -> tuple[int, int] | None:
-    """The least and the largest integer that it holds; None when it is none."""
+    """The smallest and the largest value of an integer type; None for another type."""
     match strip(ctype):
         case Scalar(_, size, "int") | Enumeration(_, size, True) | Scalar(_, size, "char", True):
             return -(1 << (8 * size - 1)), (1 << (8 * size - 1)) - 1

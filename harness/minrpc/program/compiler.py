@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a program was compiled, as its own file tells."""
+"""The compiler and flags of a program, from its ELF file."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from elftools.dwarf.compileunit import CompileUnit
 from minrpc.program.elf import Elf
 from minrpc.program.program import Program, read_program
 
-# What a flag must not say: where the sources were.
+# Flags to omit, since they contain the sources' paths.
 _PLACES = re.compile(r"^-(?:ffile-prefix-map|fmacro-prefix-map|fdebug-prefix-map|imacros|I|include)")
-# These have one, unless the compiler is told to leave it alone.
+# Machines with an FPU, unless flags disable it.
 _WITH_FPU = ("EM_386", "EM_X86_64", "EM_AARCH64")
 _NO_FPU = ("-msoft-float", "-mno-80387", "-mgeneral-regs-only")
 
 
 class Compiler(NamedTuple):
-    """name: with its version, "GNU C11 12.2.1"; flags: those that decide the code. "" where not known."""
+    """name: with its version, "GNU C11 12.2.1". flags: those that affect the code. "" if unknown."""
 
     name: str
     flags: str
 
 
 def compiler_of(elf: Path, source: str = "operators.c") -> Compiler:
-    """What compiled `source`, the system library; most of the program where that is not in it.
+    """The compiler of `source`, the system library; of most of the program if that source is not in it.
 
     From DW_AT_producer of the compilation units, else from the section .comment, which has no flags.
     """
@@ -42,7 +42,7 @@ def compiler_of(elf: Path, source: str = "operators.c") -> Compiler:
 
 
 def compiler_of_object(elf: Elf) -> Compiler:
-    """What compiled an object: of levels of optimization the last counts."""
+    """The compiler of an object: of several optimization levels, the last counts."""
     from minrpc.program.debug_info import object_units
 
     _, producer = next(_producers(object_units(elf)), ("", ""))
@@ -54,9 +54,9 @@ def compiler_of_object(elf: Elf) -> Compiler:
 
 
 def floating_point(elf: Path) -> str:
-    """What computes floating point in it: "software", "FPU", "FPU, single precision"; "" where not known.
+    """How the program computes floating point: "software", "FPU", "FPU, single precision"; "" if unknown.
 
-    From what the linker notes for ARM and RISC-V, else from the compiler's flags.
+    From the linker's attributes on ARM and RISC-V, else from the compiler's flags.
     """
     program = read_program(elf)
     if program.machine == "EM_ARM":
@@ -76,12 +76,12 @@ def _of_width(has_fpu: bool, has_double: bool) -> str:
 
 
 def _has(extensions: Sequence[str], letter: str) -> bool:
-    """Whether a RISC-V program uses an extension: "rv32i2p1_f2p2" has f."""
+    """True if a RISC-V program uses the extension `letter`: "rv32i2p1_f2p2" has f."""
     return any(re.fullmatch(rf"{letter}\d+p\d+", extension) for extension in extensions)
 
 
 def attributes_of(program: Program, name: str) -> dict[str, object]:
-    """What the section `name` notes of the whole program, by tag: ".ARM.attributes", ".riscv.attributes"."""
+    """The program's attributes by tag, from section `name`: ".ARM.attributes", ".riscv.attributes"."""
     section: Any = program.file.get_section_by_name(name)
     if section is None:
         return {}
@@ -94,7 +94,7 @@ def attributes_of(program: Program, name: str) -> dict[str, object]:
 
 
 def split_producer(producer: str) -> Compiler:
-    """GCC's and clang's way to name themselves: words, then flags."""
+    """Splits a producer text of GCC or clang: name, then flags."""
     words = producer.split()
     first = next((index for index, word in enumerate(words) if word.startswith("-")), len(words))
     flags = [word for word in words[first:] if not _PLACES.match(word)]

@@ -44,7 +44,7 @@ _ENCODINGS: Final[dict[int, tuple[Kind, bool]]] = {
     0x08: ("char", False),
     0x10: ("uint", False),
 }
-# A function that the compiler has split into a hot and a cold part has ranges of addresses.
+# A function that the compiler has split into a hot and a cold part has address ranges.
 _CODE: Final = {"DW_AT_low_pc", "DW_AT_ranges"}
 _QUALIFIERS: Final = {
     "DW_TAG_const_type": "const",
@@ -63,7 +63,7 @@ _POINTERS: Final = {
     "DW_TAG_rvalue_reference_type": True,
 }
 _PASSED_BY_REFERENCE: Final = 4  # DW_CC_pass_by_reference
-# Languages without prototypes that tell nothing: C's DW_LANG codes.
+# DW_LANG codes: assembler, whose functions have no prototypes, and C.
 _ASSEMBLER: Final = 0x8001  # DW_LANG_Mips_Assembler, also of others
 _C_LANGUAGES: Final = frozenset({0x01, 0x02, 0x0C, 0x1D, 0x2C})
 
@@ -72,14 +72,14 @@ UNTYPED: Final = (
     "it is written in assembler, which has no prototypes: "
     "give `declare=` a prototype or a header, or call it from a C file beside it"
 )
-"""Why a function can't be called whose types nothing tells."""
+"""Reason why a function without known types can't be called."""
 
 OVERLOADED: Final = 'it is overloaded: call the one that is meant by an extern "C" function beside it'
-"""Why a C++ function can't be called that shares its name with others."""
+"""Reason why an overloaded C++ function can't be called."""
 
 
 def read_declarations(elf: Elf) -> Declarations:
-    """What an ELF file, relocatable or linked, declares with external linkage, and its types.
+    """Declarations with external linkage of an ELF file, relocatable or linked, and its types.
 
     Empty without debug information.
     """
@@ -97,7 +97,7 @@ def object_units(elf: Elf) -> Iterator[CompileUnit]:
 
 
 def declarations_of(unit: CompileUnit) -> Declarations:
-    """What one compilation unit declares."""
+    """The declarations of one compilation unit."""
     return _declared_by([unit])
 
 
@@ -122,7 +122,7 @@ def _declared_by(units: Iterable[CompileUnit]) -> Declarations:
 def add_function(
     functions: dict[str, FunctionDeclaration], function_declaration: FunctionDeclaration
 ) -> None:
-    """Add it by its name. Of several of C++ with one name, only what is extern "C" can be called by that."""
+    """Add a function by name. Of several C++ functions with one name, only extern "C" ones can be called."""
     known = functions.setdefault(function_declaration.name, function_declaration)
     if known.symbol == known.name or (
         known.symbol == function_declaration.symbol and function_declaration.unsupported != OVERLOADED
@@ -136,14 +136,14 @@ def add_function(
 
 
 def _add_type(types: dict[str, CType], name: str, ctype: CType) -> None:
-    """A complete record beats one that was only announced, in this unit or another."""
+    """Add a type. A complete record replaces an incomplete one, of this unit or another."""
     known = types.get(name)
     if known is None or (isinstance(known, RecordType) and not known.complete):
         types[name] = ctype
 
 
 class _Unit:
-    """One compilation unit. Each type is made once, so records that name themselves end."""
+    """One compilation unit. Each type is created once, so that recursive records end."""
 
     def __init__(self, unit: CompileUnit) -> None:
         self._unit = unit
@@ -156,7 +156,7 @@ class _Unit:
         self._is_c = language is not None and language.value in _C_LANGUAGES
 
     def functions(self) -> Iterator[FunctionDeclaration]:
-        """Those that have code here and a name for the linker, as they stand in the source."""
+        """Functions with code in this unit and a linker name, in the order of the source."""
         for die in sorted(self._scopes(self._top), key=_line):
             if die.tag != "DW_TAG_subprogram" or not _CODE & die.attributes.keys():
                 continue
@@ -168,7 +168,7 @@ class _Unit:
             yield FunctionDeclaration(name, symbol, prototype, self._unsupported(die, prototype))
 
     def declared(self) -> Iterator[FunctionDeclaration]:
-        """Those that are defined elsewhere, with a prototype."""
+        """Functions that are defined elsewhere, with a prototype."""
         for die in self._scopes(self._top):
             if die.tag != "DW_TAG_subprogram" or "DW_AT_declaration" not in die.attributes:
                 continue
@@ -179,7 +179,7 @@ class _Unit:
                 yield FunctionDeclaration(name, symbol, prototype, self._unsupported(die, prototype))
 
     def variables(self) -> Iterator[Variable]:
-        """Those of file scope that have a place."""
+        """Variables of file scope with an address."""
         for die in self._scopes(self._top):
             if die.tag != "DW_TAG_variable" or not self._is_static(die):
                 continue
@@ -190,7 +190,7 @@ class _Unit:
                 yield Variable(name, symbol, self._type_at(_origin_with(die, "DW_AT_type")), external)
 
     def named_types(self) -> Iterator[tuple[str, CType]]:
-        """Tags and typedefs. A typedef comes after the tags, and its type is what it stands for."""
+        """Tags, then typedefs, each with its type; a typedef's is the aliased type."""
         typedefs = []
         for die in self._scopes(self._top):
             name = _text(die.attributes.get("DW_AT_name"))
@@ -210,7 +210,7 @@ class _Unit:
                 yield child
 
     def _is_static(self, die: DIE) -> bool:
-        """Whether its place is an address."""
+        """True if the variable has a fixed address."""
         location = die.attributes.get("DW_AT_location")
         if location is None or location.form != "DW_FORM_exprloc":
             return False
@@ -238,7 +238,7 @@ class _Unit:
         return FunctionType(self._type_at(_origin_with(die, "DW_AT_type")), tuple(parameters), variadic)
 
     def _type_at(self, die: DIE | None) -> CType:
-        """What DW_AT_type of `die` names; void when it names nothing."""
+        """The type from DW_AT_type of `die`; void if the attribute is missing."""
         if die is None or "DW_AT_type" not in die.attributes:
             return VOID
         return self._type(die.get_DIE_from_attribute("DW_AT_type"))
@@ -280,7 +280,7 @@ class _Unit:
     def _record(self, die: DIE) -> RecordType:
         kind = "union" if die.tag == "DW_TAG_union_type" else "struct"
         record = RecordType(kind, _text(die.attributes.get("DW_AT_name")))  # type: ignore[arg-type]
-        self._types[die.offset] = record  # Before its members, which may point to it.
+        self._types[die.offset] = record  # Stored before its members, which may point to it.
         if "DW_AT_declaration" in die.attributes:
             return record
         record.size = _number(die, "DW_AT_byte_size", 0)
@@ -329,7 +329,7 @@ class _Unit:
         if under is not None and "DW_AT_encoding" in under.attributes:
             signed = _ENCODINGS.get(under.attributes["DW_AT_encoding"].value, ("int", True))[1]
         wrap = 1 << (8 * size)
-        if signed:  # A constant of the same width may have been read without its sign.
+        if signed:  # A constant of the type's width may have been read as unsigned.
             values = [(constant, value - wrap if value >= wrap // 2 else value) for constant, value in values]
         return Enumeration(name, size, signed, tuple(values))
 
@@ -343,7 +343,7 @@ class _Unit:
 
 
 def _is_va_list(ctype: CType) -> bool:
-    """Whether it is a va_list or a pointer to one: a typedef, a struct, or an array of one, by the ABI."""
+    """True for va_list or a pointer to it: a typedef, a struct, or an array of a struct, by the ABI."""
     while True:
         match ctype:
             case Typedef("va_list" | "__builtin_va_list" | "__gnuc_va_list"):
@@ -364,12 +364,12 @@ def _count(die: DIE) -> int | None:
     if bound is None or not _is_constant(bound):
         return None
     value = int(bound.value)
-    # Of an array of no elements the last one's number is -1, which may come without its sign.
+    # An empty array's last index is -1, which may be read as unsigned.
     return 0 if value in (0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF) else value + 1
 
 
 def _is_constant(attribute: AttributeValue) -> bool:
-    """Whether it is a number: of an array that a parameter sizes it is a reference, or an expression."""
+    """True for a number. An array that is sized by a parameter has a reference or an expression."""
     return isinstance(attribute.value, int) and not attribute.form.startswith("DW_FORM_ref")
 
 
@@ -388,7 +388,7 @@ def _text(attribute: Any) -> str:  # noqa: ANN401 - pyelftools has no types
 
 
 def _origins(die: DIE) -> Iterator[DIE]:
-    """It, and what it completes: an inlined function's abstract one, a declaration."""
+    """The entry, and those that it completes: an inlined function's abstract entry, a declaration."""
     while True:
         yield die
         for link in ("DW_AT_abstract_origin", "DW_AT_specification"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sections, segments, symbols and relocations of an ELF file, by numpy: each load reads some thousand."""
+"""Sections, segments, symbols and relocations of an ELF file, read by numpy: each load reads thousands."""
 
 from __future__ import annotations
 
@@ -41,18 +41,18 @@ _RELA_32: Final = np.dtype([("offset", "<u4"), ("info", "<u4"), ("addend", "<i4"
 _RELA_64: Final = np.dtype([("offset", "<u8"), ("info", "<u8"), ("addend", "<i8")])
 
 _MACHINES: Final = {number: name for name, number in ENUM_E_MACHINE.items() if isinstance(number, int)}
-# Relocations that store an address, and how many bytes: by machine, then type.
+# Sizes in bytes of relocations that store an address, by machine, then type.
 _STORES: Final = {
     "EM_X86_64": {1: 8, 10: 4, 11: 4},  # 64, 32, 32S
     "EM_AARCH64": {257: 8, 258: 4},  # ABS64, ABS32
     "EM_RISCV": {1: 4, 2: 8},  # 32, 64
 }
 
-# Binding of a symbol, STB_*.
+# A symbol's binding, STB_*.
 LOCAL: Final = 0
 GLOBAL: Final = 1
 WEAK: Final = 2
-# Its kind, STT_*.
+# A symbol's kind, STT_*.
 NO_TYPE: Final = 0
 OBJECT: Final = 1
 FUNCTION: Final = 2
@@ -70,7 +70,7 @@ class NotElfError(ValueError):
 
 
 class Symbol(NamedTuple):
-    """bind: LOCAL, GLOBAL, WEAK; kind: FUNCTION, ...; section: UNDEFINED where it is only needed."""
+    """bind: LOCAL, GLOBAL, WEAK. kind: FUNCTION, ... section: UNDEFINED if it is defined elsewhere."""
 
     name: str
     value: int
@@ -82,7 +82,7 @@ class Symbol(NamedTuple):
 
     @property
     def placed(self) -> bool:
-        """Whether it lies in a section: it is no number, and not only needed."""
+        """True if it lies in a section: it is neither absolute nor undefined."""
         return UNDEFINED < self.section < _FIRST_RESERVED
 
 
@@ -133,7 +133,7 @@ class Elf:
 
     @cached_property
     def sections(self) -> list[Section]:
-        """All, in the order of the file."""
+        """All sections, in the order of the file."""
         columns = [self._headers[name].tolist() for name in ("addr", "size", "flags", "type")]
         return [
             Section(
@@ -151,7 +151,7 @@ class Elf:
 
     @cached_property
     def segments(self) -> list[Segment]:
-        """Those that are loaded and take memory."""
+        """The load segments that take memory."""
         at = (0x20, 8, 0x38) if self._is_64 else (0x1C, 4, 0x2C)
         offset, count = self._number(at[0], at[1]), self._number(at[2], 2)
         table = self._table(_SEGMENT_64 if self._is_64 else _SEGMENT_32, count, offset)
@@ -170,16 +170,16 @@ class Elf:
         ]
 
     def writes(self, section: Section) -> bool:
-        """Whether the program writes the section, which so lies in RAM.
+        """True if the program writes the section, which then lies in RAM.
 
-        A linker script may have made code writable, and an assembler vectors: these stay in place.
+        Code made writable by a linker script, and vectors made writable by an assembler, count as unwritten.
         """
         at_home = any(section.address in addresses for addresses in self._in_flash)
         return section.writable and not section.executable and not at_home
 
     @cached_property
     def _in_flash(self) -> list[range]:
-        """Addresses of code that runs where it is stored, in a program whose data are copied."""
+        """Address ranges of code that runs in flash, in a program that copies its data to RAM."""
         stored = [segment for segment in self.segments if segment.stored]
         if all(segment.address == segment.loaded_at for segment in stored):
             return []
@@ -191,12 +191,12 @@ class Elf:
 
     @cached_property
     def symbols(self) -> list[Symbol]:
-        """Those with a name, as they stand in the file; of a stripped program those for other programs."""
+        """Named symbols, in the order of the file; of a stripped program, the dynamic symbols."""
         return self._symbols_of(_SYMTAB) or self.dynamic_symbols
 
     @cached_property
     def dynamic_symbols(self) -> list[Symbol]:
-        """Those that the program and others find in each other when they start."""
+        """The symbols for dynamic linking."""
         return self._symbols_of(_DYNSYM)
 
     @property
@@ -212,11 +212,11 @@ class Elf:
 
     @property
     def machine_bit(self) -> int:
-        """The bit of a function's address that tells its instruction set: Thumb on Arm. 0 elsewhere."""
+        """The bit of a function's address that marks the instruction set: 1 for Thumb on Arm, 0 elsewhere."""
         return 1 if self.machine == "EM_ARM" else 0
 
     def start_of(self, symbol: Symbol) -> int:
-        """Where its first byte lies."""
+        """Address of the symbol's first byte."""
         return symbol.value & ~self.machine_bit if symbol.kind == FUNCTION else symbol.value
 
     def section(self, name: str) -> bytes | None:
@@ -226,7 +226,7 @@ class Elf:
         return None if found is None else self._bytes_of(self._headers[found])
 
     def loaded(self) -> list[tuple[int, bytes]]:
-        """Address and bytes of each section that takes room in memory and has content."""
+        """Address and bytes of each section that is in memory and has content."""
         return [
             (section.address, self._bytes_of(header))
             for section, header in zip(self.sections, self._headers, strict=True)
@@ -234,9 +234,9 @@ class Elf:
         ]
 
     def relocated(self) -> bytes:
-        """The file with the references in what says types filled in, as the linker would."""
+        """The file with its debug information's references resolved, as by the linker."""
         stores = _STORES.get(self.machine)
-        if stores is None:  # Elsewhere they are in place: relocations without addends.
+        if stores is None:  # Other machines have relocations without addends: the values are in place.
             return self.content
         patched = bytearray(self.content)
         for header in self._headers:
@@ -289,7 +289,7 @@ class Elf:
             table["section"].tolist(),
             strict=True,
         )
-        # Without a function call for each: a firmware has thousands.
+        # Built without a function call for each symbol, since a firmware has thousands.
         ends = strings.index
         try:
             return [

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From addresses to lines of source, as the line tables of debug information have them (DWARF, 6.2)."""
+"""Source lines of addresses, from the line tables of the debug information (DWARF, 6.2)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from elftools.dwarf.lineprogram import LineProgram
 
 
 class Line(NamedTuple):
-    """A line of a source file. file: its whole path, as the compiler was told it."""
+    """A line of a source file. file: the whole path that the compiler got."""
 
     file: str
     number: int
@@ -23,19 +23,19 @@ class LineTable:
     """Source lines of the code of compilation units."""
 
     def __init__(self, units: Iterable[CompileUnit]) -> None:
-        # Of several rows at an address the last one counts, as binutils has it. Sorting is stable.
+        # The last of several rows at an address counts, as in binutils. Sorting is stable.
         rows = sorted((row for unit in units for row in _rows(unit)), key=lambda row: row[:2])
         self._starts = [start for start, _, _ in rows]
         self._lines = [line for _, _, line in rows]
 
     def at(self, address: int) -> Line | None:
-        """The source line of the code at `address`; None where nothing tells."""
+        """The source line of the code at `address`; None if unknown."""
         index = bisect_right(self._starts, address) - 1
         return self._lines[index] if index >= 0 else None
 
     @property
     def starts(self) -> list[tuple[int, Line]]:
-        """Where code of each line begins, by address: several lines may begin at one."""
+        """Start address of each line's code, sorted; several lines may start at the same address."""
         return [
             (start, line) for start, line in zip(self._starts, self._lines, strict=True) if line is not None
         ]
@@ -52,7 +52,7 @@ def source_path(root: str, *parts: str) -> str:
 
 
 def _rows(unit: CompileUnit) -> Iterator[tuple[int, bool, Line | None]]:
-    """Where each row begins, and its line. An end counts only where no other row begins: it sorts first."""
+    """Each row's address and line. A sequence's end sorts first: it counts only if no row starts there."""
     program = unit.dwarfinfo.line_program_for_CU(unit)
     if program is None:
         return
@@ -60,7 +60,7 @@ def _rows(unit: CompileUnit) -> Iterator[tuple[int, bool, Line | None]]:
     names = _names(program, _text(root.value) if root else "")
     for entry in program.get_entries():
         state = entry.state
-        # A sequence at 0 that the linker dropped has no code; one that is code there has a vector table.
+        # A sequence at 0 belongs to code that the linker dropped: address 0 has a vector table, no code.
         if state is None:
             continue
         if state.end_sequence:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What objects and archives declare, and how large their functions are."""
+"""Declarations of objects and archives, and sizes of their functions."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _MEMBER: Final = 60
 
 
 def read_objects(paths: Sequence[Path], contents: Sequence[bytes]) -> Declarations:
-    """What objects and archives declare together; of one name the first counts.
+    """The declarations of objects and archives; the first of a name counts.
 
-    Raises ConfigurationError for a file that is no archive though it is called one.
+    Raises ConfigurationError for a file that has an archive's name and is none.
     """
     return merged(
         [
@@ -31,7 +31,7 @@ def read_objects(paths: Sequence[Path], contents: Sequence[bytes]) -> Declaratio
 
 
 def members(path: Path, content: bytes) -> list[bytes]:
-    """The objects in an archive; of another file itself."""
+    """The objects in an archive; for another file, its content."""
     if path.suffix != ".a":
         return [content]
     if content[:8] != _ARCHIVE:
@@ -49,7 +49,7 @@ def members(path: Path, content: bytes) -> list[bytes]:
 
 
 def merged(several: Sequence[Declarations]) -> Declarations:
-    """All of them; of one name the first counts."""
+    """All declarations; the first of a name counts."""
     functions: dict[str, FunctionDeclaration] = {}
     variables: dict[str, Variable] = {}
     types: dict[str, CType] = {}
@@ -61,14 +61,14 @@ def merged(several: Sequence[Declarations]) -> Declarations:
     for function in (function for declarations in several for function in declarations.functions.values()):
         add_function(functions, function)
     for name, function in functions.items():
-        # What a C file says of a function that is written in assembler.
+        # A C file's declaration of an assembler function.
         if function.unsupported == UNTYPED:
             functions[name] = declared.get(function.symbol, function)
     return Declarations(functions, variables, types, declared)
 
 
 def function_sizes(paths: Iterable[Path]) -> dict[str, int]:
-    """Bytes of machine code by the function's symbol, before linking."""
+    """Size of each function's machine code before linking, in bytes, by symbol."""
     return {
         symbol.name: symbol.size
         for path in paths

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a function's or an object's address to the source that it was compiled from, by debug information."""
+"""Finds the source of a function or an object by its address, from debug information."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _ADDRESS: Final = 0x03  # DW_OP_addr
 class Origins:
     """The sources of a program.
 
-    What is defined at the top of a source is looked up by its address. A variable inside of a function is a
-    local symbol: the symbol table has it behind the name of its source, without a directory, which is used
-    where just one source of the program has that name.
+    Definitions of file scope are found by address. A variable inside a function is a local symbol: the symbol
+    table has it after the name of its source, without a directory. That name is used if only one source of
+    the program has it.
     """
 
     def __init__(self, program: Program) -> None:
@@ -47,7 +47,7 @@ class Origins:
         self._local = _locals(program.elf, single)
 
     def file_of(self, address: int, symbol: str) -> str | None:
-        """The source; None where nothing tells."""
+        """The source; None if unknown."""
         return self._at.get(address) or self._local.get((address, symbol)) or self._unit_at(address)
 
     def _unit_at(self, address: int) -> str | None:
@@ -67,7 +67,7 @@ def _path(top: DIE) -> str:
 
 
 def _range(die: DIE) -> tuple[int, int]:
-    """Of code that lies in one piece; 0 and 0 else."""
+    """Begin and end of code in one piece; else 0 and 0."""
     low, high = die.attributes.get("DW_AT_low_pc"), die.attributes.get("DW_AT_high_pc")
     if low is None or high is None:
         return 0, 0
@@ -75,7 +75,7 @@ def _range(die: DIE) -> tuple[int, int]:
 
 
 def _addresses(unit: CompileUnit, size: int) -> Iterator[int]:
-    """Where the functions and variables of a source lie that are defined outside of functions."""
+    """Addresses of a source's functions and of its variables outside functions."""
     for die in unit.get_top_DIE().iter_children():
         if die.tag == "DW_TAG_subprogram":
             yield from _starts(die, unit)
@@ -88,7 +88,7 @@ def _addresses(unit: CompileUnit, size: int) -> Iterator[int]:
 
 
 def _starts(function: DIE, unit: CompileUnit) -> Iterator[int]:
-    """Where its code begins, and its cold part, if the compiler has split it."""
+    """Start of the function's code, and of its cold part if the compiler has split it."""
     low, ranges = (function.attributes.get(name) for name in ("DW_AT_low_pc", "DW_AT_ranges"))
     lists = unit.dwarfinfo.range_lists() if ranges is not None else None
     if ranges is not None and lists is not None:
@@ -103,7 +103,7 @@ def _starts(function: DIE, unit: CompileUnit) -> Iterator[int]:
 
 
 def _locals(elf: Elf, paths: dict[str, str]) -> dict[tuple[int, str], str]:
-    """Local symbols by address and name: they follow the symbol that names their source (STT_FILE)."""
+    """Sources of local symbols by address and name: the symbols follow their source's (STT_FILE)."""
     found: dict[tuple[int, str], str] = {}
     source = None
     for symbol in elf.symbols:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:  # Types are read on first use: a device starts sooner without
     from minrpc.program.c_types import CType, Declarations, FunctionDeclaration, Variable
 
 _C_NAME: Final = re.compile(r"[A-Za-z_]\w*")
-_NOTE_HEADER: Final = 16  # Of a note whose name is "GNU": three numbers, and the name.
+_NOTE_HEADER: Final = 16  # Header of a note with the name "GNU": three numbers, and the name.
 _PROGRAMS: Final = 8
 
 
@@ -38,8 +38,8 @@ class CodeRange(NamedTuple):
 
 @dataclass(frozen=True)
 class Symbols:
-    """addresses: by the linker's name, functions' as C pointers have them. sizes: of functions and variables,
-    in bytes."""
+    """addresses: by linker name; functions' as C function pointers. sizes: of functions and variables, in
+    bytes."""
 
     addresses: Mapping[str, int]
     sizes: Mapping[str, int]
@@ -60,7 +60,7 @@ class Program:
         return ELFFile(BytesIO(self.elf.content))
 
     def dwarf(self) -> DWARFInfo | None:
-        """Its debug information, None without. Each call gives another, for a walk over all of it."""
+        """Its debug information, or None. Each call gives a new object, for a walk over all of it."""
         return self.file.get_dwarf_info(relocate_dwarf_sections=False) if self.file.has_dwarf_info() else None
 
     def units(self) -> Iterator[CompileUnit]:
@@ -79,12 +79,12 @@ class Program:
 
     @cached_property
     def function_names(self) -> list[str]:
-        """All functions that another file could call."""
+        """Names of all global functions."""
         return sorted({symbol.name for symbol in self._named_in_c() if symbol.kind == FUNCTION})
 
     @cached_property
     def functions(self) -> tuple[CodeRange, ...]:
-        """By address, not overlapping: a symbol without a size goes on to the next one."""
+        """Functions by address, not overlapping: a symbol without a size extends to the next."""
         return tuple(_ranges(self.elf))
 
     def function_at(self, address: int) -> CodeRange | None:
@@ -104,7 +104,7 @@ class Program:
         return LineTable(self.units())
 
     def line_at(self, address: int) -> Line | None:
-        """The source line of the code at `address`; reads only the unit that has it, where a table tells."""
+        """The source line of the code at `address`; reads only its unit if there is a table of units."""
         return next((line for unit in self._units_at(address) if (line := line_in(unit, address))), None)
 
     @cached_property
@@ -114,12 +114,12 @@ class Program:
 
     @cached_property
     def build_id(self) -> str:
-        """The linker's name of the program, in hexadecimal; "" where the linker was not asked for a name."""
+        """The linker's build ID of the program, in hexadecimal; "" if it has none."""
         note = self.elf.section(".note.gnu.build-id") or b""
         return note[_NOTE_HEADER:].hex()
 
     def returns_from(self, name: str) -> list[int]:
-        """Addresses behind the calls of the function `name`, by GCC's and clang's call-site information."""
+        """Return addresses of the calls of function `name`, from GCC's and clang's call-site information."""
         return sorted(
             at
             for unit in self.units()
@@ -129,7 +129,7 @@ class Program:
         )
 
     def function(self, name: str) -> FunctionDeclaration | None:
-        """The function `name` with its types; None where there is no debug information of it."""
+        """The function `name` with its types; None if it has no debug information."""
         address = self.symbols.addresses[name] & ~self.elf.machine_bit
         for declarations in self._declarations_at(address):
             for function in declarations.functions.values():
@@ -139,13 +139,13 @@ class Program:
 
     @cached_property
     def everything(self) -> Declarations:
-        """All that it declares: takes seconds for a large one."""
+        """All its declarations: takes seconds for a large program."""
         from minrpc.program.debug_info import read_declarations
 
         return read_declarations(self.elf)
 
     def type(self, name: str) -> CType | None:
-        """The type `name`: of the units that were read already, else of any."""
+        """The type `name`: from the units already read, else from any."""
         for declarations in self._units.values():
             if name in declarations.types:
                 return declarations.types[name]
@@ -160,7 +160,7 @@ class Program:
         return self.dwarf()
 
     def _units_at(self, address: int) -> Iterator[CompileUnit]:
-        """The unit that has the code at `address`, or, where there is no table of them, all."""
+        """The unit that has the code at `address`; all units if there is no table of them."""
         if self._dwarf is None:
             return iter(())
         table = self._dwarf.get_aranges()
@@ -176,7 +176,7 @@ class Program:
             yield self._units[unit.cu_offset]
 
     def _named_in_c(self) -> Iterator[Symbol]:
-        """A simulator hides the simulated program's symbols: those too."""
+        """Symbols that C can name, also hidden ones: a simulator hides the simulated program's symbols."""
         for symbol in self.elf.symbols:
             seen = symbol.bind in (GLOBAL, WEAK) or (symbol.bind == LOCAL and symbol.visibility == HIDDEN)
             if seen and symbol.section != UNDEFINED and _C_NAME.fullmatch(symbol.name):
@@ -195,7 +195,7 @@ def _read(path: Path, stamp: tuple[int, int, int]) -> Program:
 
 
 def _ranges(elf: Elf) -> Iterator[CodeRange]:
-    """Of several symbols at an address the one with a size, then the global one, then the first by name."""
+    """Ranges of functions. At one address, a symbol with a size wins, then a global one, then by name."""
     found: dict[int, tuple[tuple[bool, bool, str], int]] = {}
     for symbol in elf.symbols:
         if symbol.kind != FUNCTION or not symbol.placed:
@@ -223,7 +223,7 @@ def _name(die: DIE) -> str:
 
 
 def _return_of(die: DIE, called: set[int]) -> Iterator[int]:
-    """DWARF 5 has names for it (3.4); before, GCC had its own tag with other attributes."""
+    """The return address of a call site: DWARF 5's attributes (3.4), or GCC's older tag and attributes."""
     if die.tag == "DW_TAG_call_site":
         pc, origin = "DW_AT_call_return_pc", "DW_AT_call_origin"
     elif die.tag == "DW_TAG_GNU_call_site":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tuning a C kernel: candidates are built while the device measures, loaded, checked, and timed."""
+"""Tunes a C kernel: candidates are built while the device measures, then loaded, checked, and timed."""
 
 from minrpc.tuning.candidates import Candidate, CandidateResult, Outcome, Space
 from minrpc.tuning.kernel import Kernel

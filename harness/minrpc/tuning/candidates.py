@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is tuned: a space of parameters and flags, its candidates, and what came of each. Values, no I/O."""
+"""The search space of parameters and flags, its candidates, and their results. Values, no I/O."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from typing import Any, Final, Literal
 from minrpc.errors import ConfigurationError
 
 Outcome = Literal["correct", "compile", "link", "no room", "crash", "hang", "wrong", "clock"]
-"""What came of a candidate: "correct", or in which way it is invalid; "clock" where no time can be told."""
+"""Outcome of a candidate: "correct", or the kind of failure; "clock": the time can't be measured."""
 
 COMPILE_TIMEOUT_S: Final = 60.0
-"""Seconds of this machine that compiling and linking a candidate may take."""
+"""Time limit for compiling and linking a candidate, in seconds of this machine."""
 
-# The outcomes in the words of the T4 results format of the autotuning tools.
+# Outcomes as named by the autotuning tools' T4 results format.
 _T4: Final[dict[str, str]] = {
     "correct": "correct",
     "compile": "compile",
@@ -32,7 +32,7 @@ _T4: Final[dict[str, str]] = {
 
 @dataclass(frozen=True)
 class Candidate:
-    """One point of a space. number: its place there. defines: of C's preprocessor. flags: of the compiler."""
+    """One point of a space. number: its index there. defines: of C's preprocessor. flags: of the compiler."""
 
     number: int
     defines: tuple[tuple[str, str], ...] = ()
@@ -46,7 +46,7 @@ class Candidate:
 class Space:
     """All combinations of values.
 
-    params: macros and the values that each may have. flags: sets of compiler flags, of which one is used.
+    params: macros and their possible values. flags: sets of compiler flags; a candidate uses one set.
     """
 
     params: Mapping[str, Sequence[str]] = field(default_factory=dict)
@@ -72,12 +72,12 @@ class Space:
 
 @dataclass(frozen=True)
 class CandidateResult:
-    """What came of a candidate.
+    """The result of a candidate.
 
-    reason: why it is invalid, one line. cycles: a call's, the fewest of its repeats, without what measuring
-    takes; seconds: the same.
-    code_bytes: that it takes on the device; stack_bytes: by gcc's own count, 0 where that is not known.
-    counters: per call, where they were asked for. stage_s: seconds of this machine by stage.
+    reason: why it is invalid, one line. cycles: of a call, the fewest of its repeats, without the cost of
+    measuring; seconds: the same time in seconds.
+    code_bytes: size on the device. stack_bytes: by gcc's count, 0 if unknown.
+    counters: per call, if requested. stage_s: seconds of this machine by stage.
     """
 
     candidate: Candidate
@@ -92,11 +92,11 @@ class CandidateResult:
 
     @property
     def valid(self) -> bool:
-        """Whether it may be used."""
+        """True if the candidate is correct."""
         return self.outcome == "correct"
 
     def to_json(self) -> dict[str, Any]:
-        """One line of a results file; `stage_s` is the only part that differs from run to run."""
+        """A line of a results file; only `stage_s` differs from run to run."""
         return {
             "number": self.candidate.number,
             "params": dict(self.candidate.defines),
@@ -113,7 +113,7 @@ class CandidateResult:
 
     @classmethod
     def from_json(cls, line: Mapping[str, Any]) -> CandidateResult:
-        """Raises KeyError and TypeError for what is no such line."""
+        """The result from a line of a results file. Raises KeyError and TypeError for another object."""
         candidate = Candidate(int(line["number"]), tuple(line["params"].items()), tuple(line["flags"]))
         return cls(
             candidate,
@@ -149,13 +149,13 @@ def parse_flags(text: str) -> list[tuple[str, ...]]:
 
 
 def best(results: Iterable[CandidateResult]) -> CandidateResult | None:
-    """The fastest valid one; of equals the smaller, then the first."""
+    """The fastest valid result; among equals the smallest code, then the first."""
     valid = [result for result in results if result.valid]
     return min(valid, key=lambda item: (item.cycles, item.code_bytes, item.candidate.number), default=None)
 
 
 def pareto(results: Iterable[CandidateResult]) -> list[CandidateResult]:
-    """The valid ones that no other beats in time, code bytes and stack at once; the fastest first."""
+    """The valid results that no other beats in time, code size and stack at once; the fastest first."""
     valid = sorted(
         (result for result in results if result.valid),
         key=lambda result: (result.cycles, result.code_bytes, result.stack_bytes, result.candidate.number),
@@ -168,7 +168,7 @@ def pareto(results: Iterable[CandidateResult]) -> list[CandidateResult]:
 
 
 def _beats(first: CandidateResult, other: CandidateResult) -> bool:
-    """At least as good in all; of two that are the same the first stays."""
+    """True if `first` is at least as good in all; between equal results the earlier wins."""
     return (
         first.cycles <= other.cycles
         and first.code_bytes <= other.code_bytes
@@ -177,7 +177,7 @@ def _beats(first: CandidateResult, other: CandidateResult) -> bool:
 
 
 def t4(results: Iterable[CandidateResult]) -> dict[str, Any]:
-    """The results as the autotuning tools' T4 format 1.0.0 has them."""
+    """The results in the autotuning tools' T4 format 1.0.0."""
     return {"schema_version": "1.0.0", "results": [_t4_result(result) for result in results]}
 
 

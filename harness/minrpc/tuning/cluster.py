@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Candidates judged by the workers of a Dask cluster, each thread of them with a device of its own.
+"""Judges candidates by the workers of a Dask cluster; each thread of a worker has its own device.
 
-A worker builds the firmware itself, from its own checkout, and compiles there too; the kernel's files must be
-where they are here. Dask is an extra: `pip install 'minrpc-harness[dask]'`.
+A worker builds the firmware from its own checkout and compiles candidates there; the kernel's files must have
+the same paths as here. Dask is an extra: `pip install 'minrpc-harness[dask]'`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class DaskWorkers:
             raise ConfigurationError(
                 "--dask needs dask.distributed", next_step="pip install 'minrpc-harness[dask]'"
             ) from error
-        # What is right may be a function of a file that is nobody's module: it goes along whole.
+        # The check may be a function from a file that workers can't import: its code is sent.
         module = sys.modules.get(getattr(kernel.check, "__module__", ""))
         if module is not None and module.__name__.partition(".")[0] not in ("builtins", "minrpc", "numpy"):
             pickle.register_pickle_by_value(module)
@@ -78,7 +78,7 @@ class DaskWorkers:
         judging.add_done_callback(self._results.put)
 
     def get(self) -> CandidateResult:
-        """As `Workers`. Raises what a worker raised, also when it was lost more often than Dask allows."""
+        """As `Workers`. Raises the worker's error, also if workers were lost more often than Dask allows."""
         done = self._results.get()
         self._pending.discard(done)
         result: CandidateResult = done.result()
@@ -90,7 +90,7 @@ _lock = threading.Lock()
 
 
 def judge(shared: tuple[Kernel, Target], candidate: Candidate, check: bool | None) -> CandidateResult:
-    """What comes of a candidate, on the device of this thread of a worker."""
+    """The result of a candidate on the device of this worker's thread."""
     kernel, target = shared
     with _lock:
         bench = _benches.get(threading.get_ident())
@@ -106,7 +106,7 @@ def judge(shared: tuple[Kernel, Target], candidate: Candidate, check: bool | Non
 
 
 def end_devices() -> None:
-    """Of this worker: all its candidates are judged."""
+    """End this worker's devices after its last candidate."""
     with _lock:
         while _benches:
             _benches.popitem()[1].close()

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Processes that compile and link candidates while devices measure others.
 
-They are programs of their own, not forks: they hold none of this process's devices, import nothing of the
-program that tunes, are in process groups of their own, so that Ctrl-C at a terminal does not reach what they
-run, and end with the process that started them.
+They are separate programs, not forks: they hold none of this process's devices and import nothing of the
+tuning program. They have their own process groups, so that Ctrl-C at a terminal does not reach their
+compilers, and they end with the process that started them.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ _END_S = 5.0
 
 
 class Built(NamedTuple):
-    """What came of compiling a candidate.
+    """The result of compiling a candidate.
 
-    compiled, image: what is loaded, and linked for the address that was expected; None where that failed.
-    outcome, reason: how it failed.
+    compiled, image: the objects, and the image linked for the expected address; None if that failed.
+    outcome, reason: the kind of failure and its message.
     """
 
     seconds: float
@@ -45,7 +45,7 @@ class Built(NamedTuple):
 
 
 def built(sources: Sources, toolset: Toolset, base: int | None) -> Built:
-    """Compile, and link for `base`: None where a device has to be asked for symbols first."""
+    """Compile, and link for `base`: None if linking needs symbols from a device."""
     begin = time.monotonic()
     try:
         compiled = compile_sources(sources, toolset)
@@ -58,16 +58,16 @@ def built(sources: Sources, toolset: Toolset, base: int | None) -> Built:
 
 
 def reason_of(error: HarnessError) -> str:
-    """An error in a line: what it says, and the compiler's first complaint."""
+    """The error in one line: its message, and the compiler's first error."""
     details = getattr(error, "output", "") or " ".join(error.details)
     first = next((line for line in details.splitlines() if "error" in line), "")
     return ": ".join(filter(None, (error.message, first.strip())))
 
 
 class Compilers:
-    """As many processes as there are processors. A context manager, which ends them.
+    """A compiler process for each processor. A context manager, which ends them.
 
-    timeout_s: seconds that a candidate may take; then its compiler is stopped.
+    timeout_s: time limit for a candidate, in seconds; its compiler is then stopped.
     """
 
     def __init__(self, count: int | None = None, *, timeout_s: float = COMPILE_TIMEOUT_S) -> None:
@@ -77,7 +77,7 @@ class Compilers:
         self._idle: queue.SimpleQueue[_Compiler] = queue.SimpleQueue()
 
     def submit(self, sources: Sources, toolset: Toolset, base: int | None) -> Future[Built]:
-        """Have it built by the next that is free."""
+        """Queue the sources for the next free process."""
         return self._threads.submit(self._build, sources, toolset, base)
 
     def _build(self, sources: Sources, toolset: Toolset, base: int | None) -> Built:
@@ -86,7 +86,7 @@ class Compilers:
         except queue.Empty:
             compiler = _Compiler()
         text = ""
-        for _ in range(2):  # It may have been killed, for want of memory for instance.
+        for _ in range(2):  # The process may have been killed, for instance by lack of memory.
             try:
                 done = compiler.build(sources, toolset, base, self._timeout_s)
             except TimeoutError:
@@ -103,7 +103,7 @@ class Compilers:
         return Built(0.0, outcome="compile", reason=f"the process that compiled it ended twice: {text}")
 
     def close(self) -> None:
-        """End them; what was not begun is not built."""
+        """End the processes; queued candidates are not built."""
         self._threads.shutdown(wait=True, cancel_futures=True)
         while not self._idle.empty():
             self._idle.get().end()
@@ -128,18 +128,18 @@ class _Compiler:
         self._connection = Connection(ours.detach())
 
     def build(self, sources: Sources, toolset: Toolset, base: int | None, timeout_s: float) -> Built:
-        """What came of it. Raises TimeoutError, and EOFError and OSError where the process has ended."""
+        """The result of the build. Raises TimeoutError, and EOFError and OSError if the process has ended."""
         self._connection.send((sources, toolset, base))
         if not self._connection.poll(timeout_s):
             raise TimeoutError
         answer = self._connection.recv()
-        if isinstance(answer, HarnessError):  # Nothing of the candidate's: a tool is missing, a file is gone.
+        if isinstance(answer, HarnessError):  # The error is not the candidate's: a tool or a file is missing.
             raise answer
         assert isinstance(answer, Built)
         return answer
 
     def end(self, *, at_once: bool = False) -> str:
-        """End it, and what it printed last. at_once: it is busy, and its compiler ends with it."""
+        """End the process; returns its last output. at_once: also kill it while busy, with its compiler."""
         self._connection.close()
         stop_group(self._process, 0.0 if at_once else _END_S)
         self._output.close(_END_S)
@@ -147,7 +147,7 @@ class _Compiler:
 
 
 def serve(descriptor: int) -> None:
-    """Build what comes over the connection, until its other end is closed."""
+    """Build the candidates from the connection, until its other end is closed."""
     with Connection(descriptor) as connection:
         while True:
             try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hashes of all that a result depends on beside its candidate, to tell other kernels' results apart."""
+"""Hashes of everything except the candidate that a result depends on, to reject other kernels' results."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _DIGITS: Final = 16
 
 
 def identity(kernel: Kernel, firmware: Firmware) -> Mapping[str, str]:
-    """Hashes, in hexadecimal digits, by what they are of: source with its headers, arguments, check, compiler
-    with its flags, firmware."""
+    """Hashes in hexadecimal, by the hashed part: source with its headers, arguments, check, compiler with its
+    flags, firmware."""
     toolset = toolset_of(firmware)
     tolerance = f"{kernel.rtol} {kernel.atol} {kernel.check_every}"
     batches = f"{kernel.number} {kernel.repeat} {kernel.counters} {kernel.objective}"
@@ -42,7 +42,7 @@ def _hash(parts: Iterable[bytes]) -> str:
 
 
 def _texts(source: Path, include: Sequence[Path]) -> Iterator[bytes]:
-    """The source, and each file that it and they include by a name that is beside it or in `include`."""
+    """The source, and each file that is included, also indirectly, from its directory or `include`."""
     waiting, seen = [source.absolute()], set()
     while waiting:
         path = waiting.pop()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One device that judges candidates: loaded, checked, timed.
+"""Judges candidates on a device: loads, checks and times them.
 
-A candidate that crashes, hangs or changes the device's clock is an outcome: its device is replaced, and it is
-tried once more, alone on a fresh one, so that the verdict is the candidate's.
+A crash, a hang or a changed clock is an outcome: the device is replaced, and the candidate is tried once
+more, alone on a fresh device, so that no other candidate can be the cause.
 """
 
 from __future__ import annotations
@@ -46,17 +46,17 @@ from minrpc.tuning.compilers import Built, reason_of
 from minrpc.tuning.kernel import Kernel
 
 CANDIDATE_TIMEOUT_S: Final = 10.0
-"""What one call of a candidate may take of the device's time."""
+"""Time limit for a call of a candidate, in seconds of the device."""
 
 _RESET_S: Final = 60.0
-# Empty calls that are timed between candidates: they take the same time as long as the clock is right.
+# Number of empty calls timed between candidates: their time is constant as long as the clock is right.
 _CALIBRATION_CALLS: Final = 200
-# By how much that may differ, by the clock's mode: an interrupt or a cache of a board; a host is busy.
+# Allowed relative change of that time, by the clock's mode: a board has interrupts and caches, a host load.
 _CALIBRATION: Final = {"exact": 0.05, "board": 0.5, "wall": float("inf")}
-# A kernel that is shorter than what measuring takes is called so many times more in a batch.
+# Factors for the calls in a batch, for kernels that take less time than measuring.
 _LONGER: Final = (1, 10, 100, 1000)
 
-# A candidate that writes over the runtime's memory, or to its link, may leave any of these behind.
+# A candidate that overwrites the runtime's memory, or writes to its link, can cause any of these.
 _CRASHES: Final = (
     EmulatorExitedError,
     LinkClosedError,
@@ -66,15 +66,15 @@ _CRASHES: Final = (
     DialectError,
 )
 _SPOILING: Final = ("crash", "hang", "clock")
-"""Outcomes after which a candidate is tried once more, on a fresh device."""
+"""Outcomes after which a candidate is tried again on a fresh device."""
 
 
 @dataclass
 class Bench:
-    """One device, replaced when a candidate has spoiled it. A context manager, which ends it.
+    """A device, replaced after a candidate has spoiled it. A context manager, which ends the device.
 
-    port: the serial port of a board that runs the firmware, which is reset where there is a way; None to
-        start the firmware here.
+    port: the serial port of a board that runs the firmware; the board is reset if its reset command is known.
+        None to start the firmware here.
     """
 
     kernel: Kernel
@@ -96,12 +96,12 @@ class Bench:
     def judge(
         self, candidate: Candidate, built: Built, *, check: bool | None = None, again: bool = False
     ) -> CandidateResult:
-        """What comes of a candidate; a crash, a hang or a wrong clock is tried once more, on a fresh device.
+        """The result of a candidate; after a crash, a hang or a wrong clock, of a second try.
 
-        check: whether its results are looked at, before and after it is timed; None for what the kernel says.
-        again: it has spoiled another device already.
+        check: True to check its outputs, before and after timing; None for the kernel's setting.
+        again: True if the candidate has already spoiled another device.
 
-        Raises what starting a device raises, BoardLostError where a board can't be had again.
+        Raises as starting a device does, BoardLostError if a board can't be opened again.
         """
         if built.compiled is None:
             return CandidateResult(candidate, built.outcome, built.reason, stage_s={"compile": built.seconds})
@@ -118,7 +118,7 @@ class Bench:
             device.close()
 
     def _spoil(self) -> None:
-        """The next candidate gets another device; a board is reset."""
+        """Give up the device: the next candidate gets another; a board is reset."""
         self.close()
         self._spoiled = True
 
@@ -151,7 +151,7 @@ class Bench:
         return device
 
     def _reopened(self, before: CandidateResult | None) -> Device:
-        """Of a board that has been opened before."""
+        """A session on a board that has been opened before."""
         try:
             return self._open()
         except HarnessError as error:
@@ -180,7 +180,7 @@ class Bench:
         return result
 
     def _wrong_clock(self) -> str:
-        """What is wrong with the device's clock since a candidate has run; "" when nothing is."""
+        """The error of the device's clock after a candidate has run; "" if the clock is right."""
         assert self._device is not None
         due, clock = self._calibration
         try:
@@ -251,7 +251,7 @@ class Bench:
 
 
 def _timed_call(library: LoadedLibrary, kernel: Kernel) -> tuple[Measurement, float]:
-    """The measurement, and the cycles of a call: 0 where even the longest batch takes too little time."""
+    """The measurement, and the cycles of a call: 0 if even the longest batch is too short to measure."""
     for longer in _LONGER:
         number = longer * kernel.number
         timer = library.measure(kernel.function, number=number, repeat=kernel.repeat, counters=kernel.counted)
@@ -263,13 +263,13 @@ def _timed_call(library: LoadedLibrary, kernel: Kernel) -> tuple[Measurement, fl
 
 
 def _calibrate(device: Device) -> tuple[float, DeviceClock]:
-    """Cycles that a batch of empty calls takes, which no candidate changes; and the clock."""
+    """Cycles of a batch of empty calls, which no candidate should change; and the clock."""
     measured = device.system_lib().measure("", number=_CALIBRATION_CALLS, repeat=3)()
     return min(measured.cycles_per_call) * _CALIBRATION_CALLS, measured.clock
 
 
 def _require_callable(library: LoadedLibrary, kernel: Kernel) -> None:
-    """Raise ConfigurationError where there is no such function, or it takes other arguments."""
+    """Raise ConfigurationError if the function is missing, or takes other arguments."""
     try:
         function = library[kernel.function].function
         plan_call(function, kernel.arguments, library.facts.pointer_size, guards=False)
@@ -280,9 +280,10 @@ def _require_callable(library: LoadedLibrary, kernel: Kernel) -> None:
 
 
 def _fewest(measured: Measurement, number: int) -> float:
-    """Cycles of a call, without what measuring takes. Under icount, of a whole number of instructions: the
-    counter's phase, a tick more or less, would make two runs differ. A tick must be shorter than half an
-    instruction for that.
+    """Cycles of a call, without the cost of measuring.
+
+    Under icount, a batch is rounded to whole instructions: the counter's phase, one tick, would make two runs
+    differ. Rounding needs ticks shorter than half an instruction.
     """
     each = measured.clock.cycles_per_instruction
     if each is None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is tuned: a C function, what it is called with, and what is right. A value."""
+"""The kernel to tune: a C function, its arguments, and its check. A value."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from minrpc.tuning.candidates import Candidate
 
 Arguments = Sequence[object]
 Check = Callable[..., Any]
-"""Takes copies of the arguments, changes arrays in place as the kernel should, and returns what it should."""
+"""Reference: takes copies of the arguments, sets arrays in place and returns the result, like the kernel."""
 
 
 Objective = Literal["time", "cycles"]
@@ -25,15 +25,15 @@ Objective = Literal["time", "cycles"]
 
 @dataclass(frozen=True)
 class Kernel:
-    """What is tuned.
+    """The kernel to tune.
 
-    source: its C file. function: in it. arguments: numpy arrays and numbers that it is called with.
-    check: what is right; None to believe every candidate. include: directories of headers.
-    check_every: of the candidates each so many-th is checked, by its number; 0 for the best only, at the end.
-    number, repeat: of its time evaluator; the quickest repeat counts, since an interrupt may fall into one.
-    counters: names to be counted, as `measure` takes them.
-    objective: what the best has least of: time, or cycles as a core's table has them, which are counted then.
-    rtol, atol: how near floats must be.
+    source: its C file. function: its name in the file. arguments: numpy arrays and numbers for each call.
+    check: computes the right results; None to accept every candidate. include: directories of headers.
+    check_every: N to check every N-th candidate by number; 0 to check only the best, at the end.
+    number, repeat: of its time evaluator; the fastest repeat counts, since an interrupt may slow one.
+    counters: names of counters, as for `measure`.
+    objective: the quantity to minimize: time, or cycles by a core's table, which are then counted.
+    rtol, atol: tolerances of floats.
     """
 
     source: Path
@@ -51,30 +51,30 @@ class Kernel:
 
     @property
     def counted(self) -> tuple[str, ...] | Literal["all"]:
-        """The counters that are measured: what is asked for, and what the objective takes."""
+        """The counters to measure: the requested ones, and those of the objective."""
         if isinstance(self.counters, str):
             return "all"
         return tuple(dict.fromkeys((*self.counters, *(("cycles",) if self.objective == "cycles" else ()))))
 
     def sources(self, candidate: Candidate) -> Sources:
-        """What is compiled for a candidate. Raises ConfigurationError for files that are not there."""
+        """The sources of a candidate. Raises ConfigurationError for missing files."""
         return Sources.of(
             self.source, include=self.include, flags=candidate.flags, defines=dict(candidate.defines)
         )
 
     def checks(self, candidate: Candidate) -> bool:
-        """Whether its results are looked at, before and after it is measured."""
+        """True if the candidate's results are checked, before and after it is measured."""
         every = self.check_every
         return self.check is not None and every > 0 and candidate.number % every == 0
 
     def wrong(self, function: Callable[..., Any]) -> str:
-        """What is wrong with the results of `function`; "" when they are right, or nobody says what is."""
+        """The error in the results of `function`; "" if they are right, or the kernel has no check."""
         if self.check is None:
             return ""
         given, expected = copy.deepcopy(self.arguments), copy.deepcopy(self.arguments)
         try:
             due = self.check(*expected)
-        except Exception as error:  # Whatever the user's function raises.
+        except Exception as error:  # The user's function may raise any error.
             name = getattr(self.check, "__name__", "the check")
             raise ConfigurationError(
                 f"{name}, which says what is right, has failed: {type(error).__name__}: {error}",

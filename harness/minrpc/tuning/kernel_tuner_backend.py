@@ -5,8 +5,9 @@
         results, _ = kernel_tuner.tune_kernel("scale", "scale.c", 256, [x, y], {"UNROLL": [1, 2, 4]},
                                               lang="C", answer=[None, expected], strategy="greedy_ils")
 
-Its backend for C compiles for this machine and runs here; inside the block it is one that compiles for the
-device, loads, and times there. Kernel Tuner is an extra: `pip install 'minrpc-harness[kernel-tuner]'`.
+Kernel Tuner's C backend compiles and runs on this machine; inside the block, this module's backend replaces
+it, and compiles for the device, loads, and times there. Kernel Tuner is an extra:
+`pip install 'minrpc-harness[kernel-tuner]'`.
 """
 
 from __future__ import annotations
@@ -28,15 +29,15 @@ from minrpc.library.toolset import toolset_of
 from minrpc.pipeline import Device, open_device
 from minrpc.tuning.judging import CANDIDATE_TIMEOUT_S
 
-# With these words Kernel Tuner goes on to the next configuration; other errors end its run.
+# For an error with this text, Kernel Tuner skips the configuration; other errors end its run.
 _SKIP: Final = "too many resources requested for launch"
 
 
 @contextmanager
 def on_devices(firmware: Firmware, *, call_timeout_s: float = CANDIDATE_TIMEOUT_S) -> Iterator[None]:
-    """Inside the block `tune_kernel(..., lang="C")` and `run_kernel` use a device of `firmware`.
+    """Makes `tune_kernel(..., lang="C")` and `run_kernel` use a device of `firmware` inside the block.
 
-    Results have `time` in ms, and `cycles`, `code_bytes` and `stack_bytes` besides, for `objective=`.
+    Results have `time` in ms, and also `cycles`, `code_bytes` and `stack_bytes`, for `objective=`.
     """
     try:
         module: Any = import_module("kernel_tuner.backends.compiler")
@@ -54,13 +55,13 @@ def on_devices(firmware: Firmware, *, call_timeout_s: float = CANDIDATE_TIMEOUT_
             self._backend = backend
 
         def after_finish(self) -> None:
-            """Nothing: the backend has it already."""
+            """No-op: the backend has the results already."""
 
         def get_results(self) -> dict[str, Any]:
             return self._backend.take_results()
 
     class Backend(_Backend, module.CompilerBackend):  # type: ignore[misc]
-        """As `DeviceInterface` makes it: with these options."""
+        """The backend with the options that `DeviceInterface` passes."""
 
         def __init__(
             self,
@@ -85,7 +86,7 @@ def on_devices(firmware: Firmware, *, call_timeout_s: float = CANDIDATE_TIMEOUT_
 
 
 class _Backend:
-    """A device, and the library of the configuration that was compiled last."""
+    """A device, and the library of the last compiled configuration."""
 
     max_threads = 1024
 
@@ -111,7 +112,7 @@ class _Backend:
             device.close()
 
     def take_results(self) -> dict[str, Any]:
-        """Of all runs since the last time, of which the quickest counts, and of the code that ran."""
+        """Times of all runs since the last call, the fastest as `time`, and sizes of the code."""
         seconds, cycles = self._seconds, self._cycles
         self._seconds, self._cycles = [], []
         library = self._library
@@ -124,16 +125,16 @@ class _Backend:
             "stack_bytes": max(library.compiled.stack_use.values(), default=0),
         }
 
-    # ------------------------------------------------------- what Kernel Tuner calls
+    # ------------------------------------------------------- methods that Kernel Tuner calls
 
     def ready_argument_list(self, arguments: Sequence[Any]) -> list[Any]:
-        """They stay here, and go along with each call."""
+        """The arguments stay on the host, and are sent with each call."""
         return [argument.copy() if isinstance(argument, np.ndarray) else argument for argument in arguments]
 
     def compile(self, kernel_instance: Any) -> str | None:  # noqa: ANN401 - kernel_tuner's KernelInstance
-        """The function's name; None for what does not compile or link, which skips the configuration."""
+        """The function's name; None if it does not compile or link, which skips the configuration."""
         self.cleanup_lib()
-        self._timing = False  # A run that failed has not come to its second event.
+        self._timing = False  # A failed run has not reached its second event.
         with tempfile.TemporaryDirectory(prefix="minrpc-tune-") as directory:
             source = Path(directory) / "kernel.c"
             source.write_text(kernel_instance.kernel_string)
@@ -154,9 +155,9 @@ class _Backend:
         grid: object,
         stream: object = None,
     ) -> None:
-        """Between the two events it is timed, else called, so that what it writes comes back."""
+        """Time the function between the two events; else call it, so that its outputs are read back."""
         del threads, grid, stream
-        if self._library is None:  # It has crashed when it was checked.
+        if self._library is None:  # The function crashed when it was checked.
             raise RuntimeError(f"{_SKIP}: {func} has spoiled its device")
         try:
             if not self._timing:
@@ -170,43 +171,43 @@ class _Backend:
         self._seconds.append(measured.seconds_per_call[0])
 
     def start_event(self) -> None:
-        """What runs next is timed."""
+        """Time the next runs."""
         self._timing = True
 
     def stop_event(self) -> None:
-        """No more."""
+        """Stop timing runs."""
         self._timing = False
 
     def kernel_finished(self) -> bool:
-        """A call returns when it has."""
+        """True: a call returns only when the kernel has finished."""
         return True
 
     def synchronize(self) -> None:
-        """Nothing runs beside."""
+        """No-op: nothing runs in parallel."""
 
     def memset(self, allocation: Any, value: int, size: int) -> None:  # noqa: ANN401 - numpy arrays
-        """Of an argument's first bytes."""
+        """Fill an argument's first bytes."""
         allocation.reshape(-1).view(np.uint8)[:size] = value
 
     def memcpy_dtoh(self, dest: Any, src: Any) -> None:  # noqa: ANN401
-        """Both are here."""
+        """Copy between arrays: both are on the host."""
         if isinstance(dest, np.ndarray):
             dest[...] = src
 
     def memcpy_htod(self, dest: Any, src: Any) -> None:  # noqa: ANN401
-        """Both are here."""
+        """Copy between arrays: both are on the host."""
         self.memcpy_dtoh(dest, src)
 
     def refresh_memory(
         self, device_memory: Sequence[Any], host_arguments: Sequence[Any], should_sync: Sequence[bool]
     ) -> None:
-        """The arguments as they were at first."""
+        """Reset the arguments to their initial values."""
         for mine, host, sync in zip(device_memory, host_arguments, should_sync, strict=False):
             if sync:
                 self.memcpy_dtoh(mine, host)
 
     def cleanup_lib(self) -> None:
-        """Give the last configuration's memory back."""
+        """Free the last configuration's memory on the device."""
         library, self._library = self._library, None
         if library is not None:
             library.unload()

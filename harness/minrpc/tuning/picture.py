@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A picture of a tuning run: how the best was found, and what nothing beats in time, code and stack."""
+"""Draws a tuning run: the search for the best, and the results that no other beats in all figures."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _INVALID: Final = "#c92a2a"
 
 
 def draw_results(title: str, results: Sequence[CandidateResult], target: Path) -> None:
-    """Cycles of each in the order they were tried, with the best so far; cycles against bytes of code."""
+    """Draws each result's cycles in order of trial, with the best so far; and cycles against code size."""
     figure = new_figure(9.0, 4.0)
     order, plane = figure.subplots(1, 2)
     figure.suptitle(title, fontsize=9)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Results as JSON lines, one for each candidate, written as they come: what is there survives any end.
+"""Results as JSON lines, one for each candidate, written at once, so that an abrupt end loses none.
 
-Each line has hashes of what its result depends on, and one of itself: results of another kernel, and lines
-that were changed, are refused.
+Each line has hashes of its result's inputs, and a hash of itself: results of another kernel, and edited
+lines, are refused.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _ANOTHER_FILE: Final = "begin another file by --results"
 
 
 class ResultsFile:
-    """The results of one platform in the file at `path`, to which more are added. It may have others' too.
+    """The results of one platform in the file at `path`, to append to. Other platforms' may be in it, too.
 
-    identity: hashes of what the results depend on, from `identity`.
-    earlier: what it holds of the space; the last one of a candidate counts. A line that was cut when its
+    identity: hashes of the results' inputs, from `identity`.
+    earlier: the space's results in the file; the last of a candidate counts. A line that was cut off when its
         writer was killed is dropped.
 
-    Raises ConfigurationError, with the line, for a file that is not of this space or identity, was damaged or
-    edited; and for one that can't be written.
+    Raises ConfigurationError, with the line, for a file of another space or identity, or a damaged or edited
+    file; and for a file that can't be written.
     """
 
     def __init__(self, path: Path, platform: str, space: Space, identity: Mapping[str, str]) -> None:
@@ -59,14 +59,14 @@ class ResultsFile:
             raise
 
     def _lock(self) -> None:
-        """Raise ConfigurationError where another run adds to the file; the lock goes with the file."""
+        """Lock the file until it is closed. Raises ConfigurationError if another run has locked it."""
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise ConfigurationError(
                 f"{self._path}: another run is adding to it", next_step="wait for that, or name another file"
             ) from error
-        except OSError:  # A file system without locks.
+        except OSError:  # The file system has no locks.
             return
 
     def _parsed(self, text: bytes, space: Space) -> list[CandidateResult]:
@@ -97,7 +97,7 @@ class ResultsFile:
             )
 
     def add(self, result: CandidateResult) -> None:
-        """Write a result, at once. Raises ConfigurationError when it can't be written."""
+        """Write a result at once. Raises ConfigurationError if it can't be written."""
         line = {"platform": self._platform, **result.to_json(), _IDENTITY: self._identity}
         left = memoryview(json.dumps(line | {_CHECKSUM: _checksum(line)}).encode() + b"\n")
         try:
@@ -114,7 +114,7 @@ class ResultsFile:
 
 
 def _line(where: str, content: bytes) -> dict[str, Any]:
-    """A line that is as it was written. Raises ConfigurationError."""
+    """A parsed, unmodified line. Raises ConfigurationError."""
     try:
         line = json.loads(content)
         checksum = line.pop(_CHECKSUM)

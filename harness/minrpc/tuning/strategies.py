@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which candidates are tried, in which order: all, random ones, or those that optuna proposes."""
+"""Strategies: choose the candidates and their order: all, random ones, or those that optuna proposes."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from typing import Any, Final, Protocol
 from minrpc.errors import ConfigurationError
 from minrpc.tuning.candidates import CandidateResult, Space
 
-# What an invalid candidate counts as for a search: worse than any.
+# Cycles of an invalid candidate for a search: worse than any.
 _WORST: Final = float("inf")
 
 
 class Strategy(Protocol):
-    """Proposes numbers of candidates, and learns what came of them."""
+    """Protocol: proposes numbers of candidates, and learns from their results."""
 
     def ask(self) -> int | None:
-        """The next one; None when there is none. Never the same twice."""
+        """The next candidate's number, never the same twice; None if there is no more."""
 
     def tell(self, result: CandidateResult) -> None:
-        """What came of one."""
+        """Learn from a result."""
 
 
 class _Listed:
-    """Numbers that are known from the start."""
+    """A fixed list of numbers."""
 
     def __init__(self, numbers: Iterator[int]) -> None:
         self._numbers = numbers
@@ -39,13 +39,13 @@ class _Listed:
 
 
 def every(space: Space, seed: int) -> Strategy:
-    """All, in the order of the space."""
+    """All candidates, in the order of the space."""
     del seed
     return _Listed(iter(range(len(space))))
 
 
 def random_order(space: Space, seed: int) -> Strategy:
-    """All in an order that the seed says."""
+    """All candidates, in a random order from the seed."""
     numbers = list(range(len(space)))
     random.Random(seed).shuffle(numbers)
     return _Listed(iter(numbers))
@@ -70,7 +70,7 @@ class _Tpe:
         random.Random(seed).shuffle(self._left)
 
     def ask(self) -> int | None:
-        """What was proposed before is answered from memory; after a few of those any other is taken."""
+        """A new proposal. Repeated ones are answered from memory; after 20, a random candidate is taken."""
         for _ in range(20):
             trial = self._study.ask()
             number = self._number(trial)
@@ -86,7 +86,7 @@ class _Tpe:
         return None
 
     def _learn(self, result: CandidateResult, cycles: float) -> None:
-        """What another run has tried: as if it had been proposed here."""
+        """Learn from another run's result, as if it had been proposed here."""
         choices = {name: len(values) for name, values in self._space.params.items()}
         choices["flags"] = len(self._space.flags)
         rest, places = result.candidate.number, {}
@@ -127,4 +127,4 @@ STRATEGIES: Final[dict[str, Callable[[Space, int], Strategy]]] = {
     "random": random_order,
     "tpe": _Tpe,
 }
-"""By the name that `--strategy` takes; each gets the space and a seed."""
+"""Strategies by their name for `--strategy`; each takes the space and a seed."""

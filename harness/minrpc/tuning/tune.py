@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tries candidates on devices: processes compile, and each device takes what is compiled."""
+"""Tries candidates on devices: processes compile, devices measure the compiled candidates."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ log = logging.getLogger("minrpc.tuning")
 
 
 class Workers(Protocol):
-    """What judges candidates: devices of this machine, or of others."""
+    """Protocol: judges candidates, on devices of this machine or of others."""
 
     ahead: int
-    """So many candidates keep all of them busy."""
+    """Number of queued candidates that keeps all devices busy."""
 
     def put(self, candidate: Candidate, *, check: bool | None = None) -> None:
-        """Have it judged; `check` as `Bench.judge` takes it."""
+        """Queue a candidate; `check` as for `Bench.judge`."""
 
     def get(self) -> CandidateResult:
-        """What came of any of them. Raises what a device that could not be started raised."""
+        """The next finished result. Raises the error of a device that could not be started."""
 
 
 def tune(
@@ -53,18 +53,18 @@ def tune(
     ports: Sequence[str] = (),
     compile_timeout_s: float = COMPILE_TIMEOUT_S,
 ) -> Generator[CandidateResult, None, None]:
-    """Try candidates on `jobs` devices of `firmware`, and give what came of each as it is known.
+    """Try candidates on `jobs` devices of `firmware`, and yield each result when it is known.
 
-    strategy: a name in `STRATEGIES`. budget: at most so many candidates; None for all that it proposes.
+    strategy: a name in `STRATEGIES`. budget: largest number of candidates; None for all proposals.
     known: results of an earlier run: they are not tried again, and the strategy learns from them.
-    workers: what judges the candidates, in place of `jobs` devices of this machine.
-    ports: serial ports of boards that run `firmware`, in place of `jobs` devices. They share the queue; of a
-        board that does not come back after a crash or a hang, another takes the candidate over.
-    compile_timeout_s: seconds of this machine that compiling and linking a candidate may take.
+    workers: judge the candidates, in place of `jobs` devices of this machine.
+    ports: serial ports of boards that run `firmware`, in place of `jobs` devices. They share the queue; if a
+        board does not come back after a crash or a hang, another board takes its candidate over.
+    compile_timeout_s: time limit for compiling and linking a candidate, in seconds of this machine.
 
-    Where only the best is checked, that comes last: a result that turns out wrong is given again, as such.
-    The results are the same with any number of devices; their order is not. Stopping the iteration ends
-    everything that was started. Raises what starting a device raises; a candidate raises nothing.
+    If only the best is checked, the check comes last: a wrong result is then yielded again, as invalid. The
+    results are the same with any number of devices; their order is not. Stopping the iteration ends all
+    devices and processes. Raises as starting a device does; a candidate's failure raises nothing.
     """
     if strategy not in STRATEGIES:
         raise ConfigurationError(
@@ -111,7 +111,7 @@ def _search(
 def _verified(
     workers: Workers, results: dict[int, CandidateResult]
 ) -> Generator[CandidateResult, None, None]:
-    """The best is checked until one is right; those that are wrong are given as such."""
+    """Checks the best result, then the next best, until one is right; yields the wrong ones as invalid."""
     while (leader := best(results.values())) is not None:
         workers.put(leader.candidate, check=True)
         result = workers.get()
@@ -122,7 +122,7 @@ def _verified(
 
 
 class _Job(NamedTuple):
-    """A candidate, and what came of it on a board that is lost."""
+    """A candidate, and its result from a lost board."""
 
     candidate: Candidate
     building: Future[Built]
@@ -131,9 +131,9 @@ class _Job(NamedTuple):
 
 
 class Devices:
-    """Threads with a device each, which take candidates from one queue and put results into another.
+    """Threads, each with a device, which take candidates from one queue and put results into another.
 
-    Each has one of `ports`, where there are any.
+    With `ports`, each thread has one of them.
     """
 
     def __init__(
@@ -199,11 +199,11 @@ class Devices:
                         self._hand_over(job, error)
                         return
                     self._results.put(result)
-        except BaseException as error:  # It is raised again where the results are taken.
+        except BaseException as error:  # `get` raises the error again.
             self._results.put(error)
 
     def _hand_over(self, job: _Job, lost: BoardLostError) -> None:
-        """Another board takes the candidate; without one what it has done here is the verdict."""
+        """Queue the candidate for another board; with none left, its result on the lost board is final."""
         with self._lock:
             self._left -= 1
             left = self._left

@@ -299,7 +299,7 @@ class _Reader:
         return {tensor for _, tensors in self._calls for tensor in tensors}
 
     def _finished(self, inputs: tuple[tuple[str, Tensor], ...], results: list[Tensor]) -> ModelPlan:
-        """The plan with outputs in the caller's memory: a storage that only holds an output becomes that."""
+        """The plan with outputs in the caller's memory, in place of storages that only hold an output."""
         outputs = []
         moved: dict[Tensor, Tensor] = {}
         for number, result in enumerate(results):
