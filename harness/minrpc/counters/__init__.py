@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run is made of, beside its time: counts of instructions by function and line."""
+"""Counts of a run's instructions by function and line, profiles, coverage, and checks for constant time."""
 
 from minrpc.counters.call_tree import CallTree
 from minrpc.counters.image import Image

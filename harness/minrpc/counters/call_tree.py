@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who called whom, and what was executed there: a tree of calls as a profile's files have them."""
+"""A tree of calls with the instructions executed in each, as in the files of a profile."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from typing import NamedTuple
 class Row(NamedTuple):
     """A function of a profile.
 
-    own: instructions executed in it; inclusive: and in what it called.
-    calls: how often it was entered.
+    own: instructions executed in it. inclusive: with its callees'.
+    calls: number of times it was entered.
     """
 
     name: str
@@ -24,10 +24,10 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True)
 class CallTree:
-    """Calls by who called: node 0 is the root, which is nobody's, and every other comes after its parent.
+    """A tree of calls: node 0 is the root, without a function; each other node comes after its parent.
 
-    own: instructions executed in the function itself, as called from there.
-    interrupts: whether a node was entered by an exception; left out for a tree without any.
+    own: instructions executed in the node's function itself.
+    interrupts: True for a node that was entered by an exception; left out for a tree without any.
     """
 
     names: Sequence[str]
@@ -38,26 +38,26 @@ class CallTree:
 
     @property
     def total(self) -> int:
-        """Instructions in all."""
+        """All instructions."""
         return sum(self.own)
 
     @cached_property
     def inclusive(self) -> Sequence[int]:
-        """Instructions of each node and of all below it."""
+        """Instructions of each node and all below it."""
         sums = list(self.own)
         for node in range(len(sums) - 1, 0, -1):
             sums[self.parents[node]] += sums[node]
         return sums
 
     def __sub__(self, before: CallTree) -> CallTree:
-        """What came since `before`: nodes are never removed, nor do they move."""
+        """The counts since `before`, an earlier state of this tree: nodes are never moved or removed."""
         missing = [0] * (len(self.own) - len(before.own))
         own = [now - then for now, then in zip(self.own, [*before.own, *missing], strict=True)]
         calls = [now - then for now, then in zip(self.calls, [*before.calls, *missing], strict=True)]
         return CallTree(self.names, self.parents, own, calls, self.interrupts)
 
     def with_interrupts_named(self, name: str) -> CallTree:
-        """The same, with all that interrupts executed in nodes of this name; its calls are the interrupts."""
+        """The tree with all instructions of interrupts in nodes `name`, whose calls are the interrupts."""
         names, calls = list(self.names), list(self.calls)
         for node, interrupt in enumerate(self.interrupts):
             if interrupt or (node and names[self.parents[node]] == name):
@@ -66,9 +66,9 @@ class CallTree:
         return CallTree(names, self.parents, self.own, calls, self.interrupts)
 
     def below(self, name: str, rest: str) -> CallTree:
-        """The calls of `name` and all below them; whatever else was executed is one node, `rest`.
+        """The calls of `name` and all below them; all other instructions are in one node, `rest`.
 
-        The tree itself where `name` was not called.
+        The tree itself if `name` was not called.
         """
         inside = [False] * len(self.names)
         for node in range(1, len(self.names)):
@@ -93,13 +93,13 @@ class CallTree:
         return tuple(reversed(names))
 
     def stacks(self) -> Iterator[tuple[tuple[str, ...], int]]:
-        """Each node in which something was executed: its functions, the outermost first, and how much."""
+        """Each node with instructions: its functions, the outermost first, and the number of instructions."""
         for node, own in enumerate(self.own):
             if own:
                 yield self.stack(node), own
 
     def rows(self) -> list[Row]:
-        """By function, most first. One that calls itself is counted once."""
+        """Rows by function, most instructions first. A recursive function is counted once."""
         sums: dict[str, list[int]] = {}
         for node, name in enumerate(self.names[1:], 1):
             row = sums.setdefault(name, [0, 0, 0])

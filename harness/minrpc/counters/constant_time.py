@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a function takes the same path and touches the same addresses, whatever its secrets hold.
+"""Checks that a function takes the same path and accesses the same addresses for all values of its secrets.
 
-Equal means equal for the inputs that were tried, on this build of the code, by instructions and addresses. It
-is no proof. Instructions whose own time depends on their operands are listed, not judged.
+The result holds for the tried inputs and this build of the code, by instructions and addresses. It is no
+proof. Instructions whose own time depends on their operands are listed, not judged.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ class Functions(Measures, Protocol):
     def __getitem__(self, name: str, /) -> Callable[..., Any]: ...
 
 
-# Where interrupts are not masked, one in a call changes its trace. Two traces of an input that are equal had
-# none, or the same.
+# Unless interrupts are masked, an interrupt in a call changes its trace. Two equal traces of an input had no
+# interrupt, or the same.
 _TRIES: Final = 20
-# The bytes that an access may reach, whose size is not known.
+# Largest size of an access, in bytes: the trace has no sizes.
 _WORD: Final = np.arange(8)
 
 
 @dataclass(frozen=True, slots=True)
 class TraceDifference:
-    """Where the run of input number `index` parted from that of the first.
+    """The place where the run of input number `index` differs from the first input's run.
 
-    what: "path", other instructions were executed, or "addresses", the same ones accessed other memory.
-    place: function, file and line of the instruction from which on they differ: the branch, or the access.
-    step: jumps and accesses before it.
+    what: "path" for other instructions, "addresses" for the same instructions that access other memory.
+    place: function, file and line of the first instruction that differs: the branch, or the access.
+    step: number of jumps and accesses before it.
     """
 
     index: int
@@ -59,18 +59,18 @@ class TraceDifference:
 
     @property
     def parting(self) -> str:
-        """How the runs part, and where."""
+        """The kind and place of the difference."""
         done = "took another path from" if self.what == "path" else "accessed another address in"
         return f"{done} {self.place}"
 
 
 @dataclass(frozen=True, slots=True)
 class ConstantTime:
-    """The runs, compared. As a bool: whether all were equal.
+    """The result of comparing the runs. As a bool: True if all were equal.
 
-    inputs: how many were tried. steps: jumps and accesses of the first run.
-    masked: no interrupt could come in a run; else those runs count that came out the same twice.
-    tried: the inputs by kind, in words; "" where the caller made them.
+    inputs: number of inputs. steps: number of jumps and accesses of the first run.
+    masked: True if no interrupt could come in a run; else only runs with the same trace twice count.
+    tried: the inputs by kind, in words; "" if the caller made them.
     variable_time: executed instructions whose own time depends on their operands, with function and line.
     """
 
@@ -113,20 +113,20 @@ def check_constant_time(
     inputs: SecretInputs | Sequence[Sequence[Any]],
     library: Functions | None = None,
 ) -> ConstantTime:
-    """Call `name` with each of `inputs`, and compare what it executed and accessed, step by step.
+    """Call `name` with each of `inputs`, and compare executed instructions and accesses, step by step.
 
-    inputs: `secret_inputs` makes them of one call's arguments; or the arguments of each call. Arrays of numpy
-        are copied to the same addresses for each input, so all must be of one shape and type; other arguments
-        go as they are.
+    inputs: from `secret_inputs`, which makes them of one call's arguments; or the arguments of each call. An
+        array of numpy is copied to the same address for each input, so all must have one shape and type;
+        other arguments are passed unchanged.
     counters: with `trace=True`; the device was started with them.
-    library: has the function, where it is not the firmware's own.
+    library: has the function, if it is not the firmware's own.
 
-    Interrupts are masked meanwhile. Where the firmware can't, two runs of an input that are equal had none.
-    The call that is traced is not the first of an input: a function that overwrites what it reads would be
-    traced with what it has made of its input. Where that shows no difference, it is refused.
+    Interrupts are masked meanwhile. If the firmware can't, two equal runs of an input are taken as free of
+    interrupts. The traced call is not the first of an input: a function that overwrites its input would be
+    traced with the changed input. Such a function is refused, unless a difference was found.
 
-    Raises ConfigurationError for inputs that don't fit together, and for such a function, HarnessError where
-    no two runs of an input are equal.
+    Raises ConfigurationError for inputs that don't fit together, and for a function that overwrites its
+    input; HarnessError if no two runs of an input are equal.
     """
     given = inputs.calls if isinstance(inputs, SecretInputs) else inputs
     arguments = _on_device(device, given)
@@ -153,7 +153,7 @@ def check_constant_time(
 
 
 def _by_place(differences: Sequence[TraceDifference]) -> Iterator[str]:
-    """A line for each place where inputs part from the first."""
+    """A line for each place where inputs differ from the first."""
     groups: dict[str, list[TraceDifference]] = {}
     for difference in differences:
         groups.setdefault(difference.parting, []).append(difference)
@@ -172,12 +172,12 @@ class _Tracer:
 
     @property
     def image(self) -> Image:
-        """What the device runs."""
+        """The image that the device runs."""
         return self._counters.image
 
     def trace(self, given: Sequence[Any], like: Trace | None = None, kept_from: int = 0) -> Trace:
-        """The trace of a call: the first that equals `like`, or that comes twice, so that a difference from
-        run to run, as an interrupt makes, is not taken for the input's doing."""
+        """The trace of a call: the first that equals `like` or comes twice, so that a difference from run to
+        run, as by an interrupt, is not attributed to the input."""
         seen: list[Trace] = [] if like is None else [like]
         self._counters.keep_trace_from(kept_from)
         try:
@@ -195,7 +195,7 @@ class _Tracer:
         )
 
     def chunks(self, given: Sequence[Any], trace: Trace) -> Iterator[Steps]:
-        """All steps of the call with this trace, in order; those that were not kept come of new runs."""
+        """All steps of the call with this trace, in order; steps that were not kept come from new runs."""
         at = 0
         while at < trace.length:
             steps = (trace if at == 0 else self.trace(given, trace, at)).steps
@@ -206,7 +206,7 @@ class _Tracer:
 def _compared(
     tracer: _Tracer, index: int, first: Trace, first_given: Sequence[Any], given: Sequence[Any]
 ) -> TraceDifference | None:
-    """The place where a run with `given` parts from the first input's; None where all is equal."""
+    """The place where a run with `given` differs from the first input's; None if the runs are equal."""
     other = tracer.trace(given, first)
     if other.equals(first):
         return None
@@ -219,7 +219,7 @@ def _compared(
 
 
 def _on_device(device: Session, inputs: Sequence[Sequence[Any]]) -> list[RemoteArray | None]:
-    """An array for each position that has one."""
+    """A device array for each argument that is an array; None for others."""
     if len(inputs) < 2:
         raise ConfigurationError("one input can't be compared", next_step="give two or more")
     forms = [[_form(value) for value in given] for given in inputs]
@@ -232,7 +232,7 @@ def _on_device(device: Session, inputs: Sequence[Sequence[Any]]) -> list[RemoteA
 
 
 def _copied(arguments: Sequence[RemoteArray | None], given: Sequence[Any]) -> list[Any]:
-    """What to call with: the arrays hold what is given."""
+    """The arguments of the call, with the given values copied into the device's arrays."""
     call: list[Any] = []
     for on_device, value in zip(arguments, given, strict=True):
         if on_device is not None:
@@ -249,9 +249,9 @@ def _require_kept_input(
     tracer: _Tracer,
     trace: Trace,
 ) -> None:
-    """Raise ConfigurationError where a call overwrites what it has read of an array that is an input.
+    """Raise ConfigurationError if a call overwrites bytes of an input array that it has read.
 
-    The inputs have one trace, so its loads are those of all.
+    All inputs have the same trace, so its loads are those of all.
     """
     written: set[int] = set()
     for given in inputs:
@@ -270,7 +270,7 @@ def _require_kept_input(
 
 
 def _loads_first(chunks: Iterable[Steps], written: Collection[int]) -> bool:
-    """Whether the first access to something of the words of 64 bits around these bytes is a load."""
+    """True if the first access to the 64-bit words around these bytes is a load."""
     words = np.unique(np.array(sorted(written), np.int64) // len(_WORD)) * len(_WORD)
     due = set((words[:, None] + _WORD).ravel().tolist())
     reaching = (words[:, None] + np.arange(1 - len(_WORD), len(_WORD))).ravel().astype(np.uint64)
@@ -295,20 +295,20 @@ def _form(value: object) -> object:
 
 
 def difference(index: int, reference: Steps, other: Steps, image: Image, first: int = 0) -> TraceDifference:
-    """The place where `other` parts from `reference`. first: number of their first steps."""
+    """The place where `other` differs from `reference`. first: number of their first steps."""
     length = min(len(reference), len(other))
     unequal = np.flatnonzero(reference[:length] != other[:length])
     at = int(unequal[0]) if len(unequal) else length
     here = at < length and reference[at]["where"] == other[at]["where"]
     if here and not (int(reference[at]["what"]) | int(other[at]["what"])) & STEP_JUMP:
         return TraceDifference(index, "addresses", image.place_of(int(reference[at]["where"])), first + at)
-    # Up to there both went straight on from the same place: they part at the first instruction that one of
+    # Before this step both ran straight on from one place: they differ at the first instruction that one of
     # them jumped or accessed memory at, a branch or a conditional instruction.
     places = [_acting(trace[at]) for trace in (reference, other) if at < len(trace)]
     return TraceDifference(index, "path", image.place_of(min(places)), first + at)
 
 
 def _acting(step: np.void) -> int:
-    """The last byte of the instruction that jumped, or the first of the one that accessed memory."""
+    """Address of the last byte of the instruction that jumped, or of the first byte of the access."""
     what = int(step["what"])
     return what - STEP_JUMP - 1 if what & STEP_JUMP else int(step["where"])

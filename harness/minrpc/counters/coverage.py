@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lines of C that were executed, from the plugin's counts: nothing is added to the image that runs.
 
-As lcov's files have it (geninfo(1)): `genhtml`, and what shows coverage in reviews, read them.
+The format is lcov's (geninfo(1)): `genhtml`, and tools that show coverage in reviews, read it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from minrpc.host.files import change_whole
 from minrpc.program.lines import Line
 
 Lines = dict[str, dict[int, int]]
-"""How often each line was executed that has code, by file."""
+"""Number of executions of each line with code, by file."""
 
 
 def covered_lines(
@@ -23,10 +23,10 @@ def covered_lines(
     executed: Sequence[tuple[LoadedCode | None, Mapping[int, int]]],
     source: Callable[[str], Path | None],
 ) -> Lines:
-    """Lines that have code, each as often as the instruction of it that was executed most.
+    """Lines with code, each with the executions of its most executed instruction.
 
-    executed: of the image (None) and of each piece of code that was loaded, instructions by address.
-    source: the file that the debug information calls so; None for a file that is not wanted.
+    executed: counts of the image (None) and of each loaded code, by the instruction's address.
+    source: gives the path of a file named by the debug information; None for a file to leave out.
     """
     find = cache(source)
     lines: Lines = {}
@@ -40,7 +40,7 @@ def covered_lines(
 
 
 def _counted(code: Image | LoadedCode, counts: Mapping[int, int]) -> Iterator[tuple[Line, int]]:
-    """Lines and executions: of the address where each line begins, and of all others that it has.
+    """Lines and executions: at the address where each line begins, and at its other addresses.
 
     Several lines may begin at one address, as a function's first line and its body do.
     """
@@ -54,7 +54,7 @@ def _counted(code: Image | LoadedCode, counts: Mapping[int, int]) -> Iterator[tu
 
 
 def lcov(lines: Mapping[str, Mapping[int, int]]) -> str:
-    """As the text of a file."""
+    """The lines as the text of lcov's file."""
     text = []
     for path, numbers in sorted(lines.items()):
         text += ["TN:", f"SF:{path}"]
@@ -65,7 +65,7 @@ def lcov(lines: Mapping[str, Mapping[int, int]]) -> str:
 
 
 def parse(text: str) -> Lines:
-    """From the text of a file; what `lcov` does not write is skipped."""
+    """The lines from the text of a file; records that `lcov` does not write are skipped."""
     lines: Lines = {}
     numbers: dict[int, int] = {}
     for row in text.splitlines():
@@ -79,7 +79,7 @@ def parse(text: str) -> Lines:
 
 
 def add_coverage(file: Path, lines: Lines) -> None:
-    """Add to what is in `file`, whoever else does so now."""
+    """Add the lines to those in `file`, safely against other processes that add to it."""
 
     def added(text: str | None) -> str:
         # Records of one file add up when they are read.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a firmware's ELF file says about addresses: functions, code, and where timing begins and ends."""
+"""A firmware's addresses from its ELF file: functions, code, and the begin and end of timing."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from minrpc.program.lines import Line
 TIMER_START: Final = "minrpc_timer_start"
 TIMER_STOP: Final = "minrpc_timer_stop"
 
-# Machines whose instructions start on even addresses only; on the others any address will do.
+# Machines whose instructions start only on even addresses; on others, at any address.
 _EVEN: Final = frozenset({"EM_ARM", "EM_AARCH64", "EM_RISCV"})
 
 
 ANYWHERE: Final = (0, 2**64 - 1)
-"""A stack that lies where a batch stores first: the evaluator, or what it calls, does that to its own."""
+"""A stack whose place is unknown: a batch's first store, by the evaluator or its callee, goes to it."""
 
 # Zephyr has a symbol for each option of its configuration.
 _MAPS_STACKS: Final = "CONFIG_THREAD_STACK_MEM_MAPPED"
 
-# The stack of the thread that serves, as the Zephyr port calls it.
+# The Zephyr port's name of the serving thread's stack.
 _THREADS_STACK: Final = re.compile(r"stack|minrpc_(?:thread_)?stack|z_main_stack")
 
 
 class CodeSegment(NamedTuple):
-    """Memory from which the image may run: `size` bytes at `base`."""
+    """Executable memory of the image: `size` bytes at `base`."""
 
     base: int
     size: int
@@ -39,7 +39,7 @@ class CodeSegment(NamedTuple):
 
 @dataclass(frozen=True)
 class LoadedCode:
-    """Code that a device was given while it ran: `size` bytes at `base`, of the ELF file `content`."""
+    """Code that was loaded into a running device: `size` bytes at `base`, of the ELF file `content`."""
 
     base: int
     size: int
@@ -48,11 +48,11 @@ class LoadedCode:
 
     @cached_property
     def program(self) -> Program:
-        """What the file says."""
+        """The parsed ELF file."""
         return Program("loaded code", self.content)
 
     def function_at(self, address: int) -> CodeRange | None:
-        """The smallest function at `address`: what has no name of its own is in one for all."""
+        """The smallest function at `address`: code without a name is in one range for all."""
         found = [function for function in self.functions if function.start <= address < function.end]
         return min(found, key=lambda item: item.end - item.start, default=None)
 
@@ -78,34 +78,34 @@ class Image:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        # What a device was given while it ran, in the order of loading: a later one lies over an earlier.
+        # Code that was loaded into the running device, in order: a later one overlies an earlier.
         self.loaded: list[LoadedCode] = []
 
     def as_of_now(self) -> Image:
-        """The same; what is loaded later is not in it."""
+        """A copy of the image, without code that is loaded later."""
         now = copy(self)
         now.loaded = list(self.loaded)
         return now
 
     @cached_property
     def program(self) -> Program:
-        """What the file says."""
+        """The parsed ELF file."""
         return read_program(self.path)
 
     @property
     def functions(self) -> tuple[CodeRange, ...]:
-        """By address, not overlapping."""
+        """Functions by address, not overlapping."""
         return self.program.functions
 
     @cached_property
     def code(self) -> tuple[CodeSegment, ...]:
-        """What is loaded with leave to be executed."""
+        """The executable load segments."""
         segments = self.program.elf.segments
         return tuple(CodeSegment(segment.address, segment.size) for segment in segments if segment.executable)
 
     @cached_property
     def regions(self) -> tuple[AddressRange, ...]:
-        """What is loaded: flash where it is only read, RAM where it is written, zeroed or reserved too.
+        """The loaded memory: flash if it is only read, RAM if it is written, also zeroed and reserved memory.
 
         Segments that touch or share a page are told apart by their sections.
         """
@@ -118,16 +118,16 @@ class Image:
 
     @property
     def machine(self) -> str:
-        """As ELF names it: "EM_ARM", "EM_386", "EM_X86_64", "EM_RISCV"."""
+        """ELF's name of the machine: "EM_ARM", "EM_386", "EM_X86_64", "EM_RISCV"."""
         return self.program.machine
 
     @cached_property
     def stack(self) -> tuple[int, int]:
-        """Where the stack lies that functions run on, and its end; 0 and 0 where no symbol says it.
+        """Begin and end of the stack that functions run on; 0 and 0 if no symbol has them.
 
-        Without an operating system it is an object of ours; picolibc's linker script has its top and its size
-        as symbols, Zephyr an object for each thread's, which it may map elsewhere when the thread starts:
-        `ANYWHERE` then.
+        Without an operating system it is an object of the runtime, or picolibc's linker script has its top
+        and size as symbols. Zephyr has an object for each thread's stack; if Zephyr may map it elsewhere when
+        the thread starts, the result is `ANYWHERE`.
         """
         found = {symbol.name: symbol for symbol in self.program.elf.symbols}
         if _MAPS_STACKS in found:
@@ -152,8 +152,8 @@ class Image:
     def window(self) -> Window:
         """From the return of `minrpc_timer_start` to the call of `minrpc_timer_stop`.
 
-        Where the image has no debug information the former is its beginning, so that what the timer itself
-        takes is inside.
+        Without debug information, it begins at the start of `minrpc_timer_start`, so that it includes the
+        timer's own cost.
         """
         starts = [function.start for function in self.functions if function.name == TIMER_START]
         stops = [function.start for function in self.functions if function.name == TIMER_STOP]
@@ -161,11 +161,11 @@ class Image:
         return Window(tuple(returns or starts), tuple(stops))
 
     def function_at(self, address: int) -> CodeRange | None:
-        """The function whose code is at `address`, also one that was loaded."""
+        """The function whose code is at `address`, also in loaded code."""
         return (self._loaded_at(address) or self.program).function_at(address)
 
     def line_at(self, address: int) -> Line | None:
-        """The line that the code at `address` was made from, also code that was loaded; None if unknown."""
+        """The source line of the code at `address`, also of loaded code; None if unknown."""
         return self._program_at(address).lines.at(address)
 
     def place_of(self, address: int) -> str:
@@ -186,7 +186,7 @@ class Image:
         return self.program if code is None else code.program
 
     def program_at(self, address: int) -> Program:
-        """What has the code at `address`: the image itself, or what was loaded while the device ran."""
+        """The program with the code at `address`: the image itself, or loaded code."""
         return (self._loaded_at(address) or self).program
 
     def _loaded_at(self, address: int) -> LoadedCode | None:
@@ -194,5 +194,5 @@ class Image:
 
     @property
     def wide(self) -> bool:
-        """Whether addresses have 64 bits."""
+        """True if addresses have 64 bits."""
         return self.program.elf.bits == 64

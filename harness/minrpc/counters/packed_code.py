@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the code of a packed function is: from its name in a table of the image to the C function behind it.
+"""Finds a packed function's code: from its name in a table of the image to its C function.
 
 A table's entry is `struct minrpc_function` (zephyr-app/runtime/include/minrpc/function.h): three pointers, to
-the name, to the letters of its arguments, and to what runs.
+the name, to the letters of its arguments, and to the function.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from typing import Final, Literal
 from minrpc.counters.image import Image
 from minrpc.program import CodeRange
 
-# Where in an entry the function's address is, in pointers.
+# Index of the function's address in an entry, in pointers.
 _RUN: Final = 2
 
 
 def packed_function_code(elf: Path, name: str) -> CodeRange | None:
-    """The C function that the packed function `name` of the image is; None where nothing tells.
+    """The C function of the image's packed function `name`; None if unknown.
 
     Functions of TVM's registries, whose tables hold no names, are found by a symbol of the same name.
     """
@@ -42,7 +42,7 @@ def packed_function_code(elf: Path, name: str) -> CodeRange | None:
 
 
 def _addresses(sections: list[tuple[int, bytes]], text: bytes) -> Iterator[int]:
-    """Where the text is; the linker may have made it the end of another."""
+    """Addresses of the text; the linker may have merged it with the end of another."""
     return (place + at for place, data in sections for at in _places(data, text))
 
 

@@ -20,12 +20,12 @@ _COMPILERS: Final = ("cc", "gcc", "clang")
 _FLAGS: Final = ("-std=c11", "-O2", "-Wall", "-Wextra", "-Werror", "-fPIC", "-shared", "-fvisibility=hidden")
 _COMMAND_S: Final = 120.0
 _ERROR_LINES: Final = 6
-# From this version of QEMU on, counts in line are kept for each virtual CPU.
+# From this version of QEMU on, inline counts are kept for each virtual CPU.
 _PER_CPU_FROM: Final = (9, 0)
 
 
 def plugin_for(qemu: str) -> Path:
-    """The plugin that the program `qemu` can load; built when it is not in the cache.
+    """The plugin that the program `qemu` can load; built if it is not in the cache.
 
     Raises ToolchainMissingError without a compiler for this machine, BuildError, QemuMissingError.
     """
@@ -33,13 +33,13 @@ def plugin_for(qemu: str) -> Path:
 
 
 def api_of(version: tuple[int, int]) -> int:
-    """The version of the plugin interface that is asked of a QEMU: 1, or 2 from 9.0 on."""
+    """The version of the plugin interface to use with a version of QEMU: 1, or 2 from 9.0 on."""
     return 2 if version >= _PER_CPU_FROM else 1
 
 
 @cache
 def qemu_version(qemu: str) -> tuple[int, int]:
-    """As `qemu --version` says: (7, 2). Raises QemuMissingError."""
+    """The version that `qemu --version` prints: (7, 2). Raises QemuMissingError."""
     try:
         ran = subprocess.run(
             [qemu, "--version"], capture_output=True, text=True, timeout=_COMMAND_S, check=False

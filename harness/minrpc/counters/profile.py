@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The profile of one call: what it executed, by function, by source line and by who called whom. Exact.
+"""The profile of one call: executed instructions by function, by source line and by call tree. Exact.
 
-The same with cycles for instructions: those are an estimate.
+A profile in cycles has the same form; cycles are an estimate.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from minrpc.program.lines import Line
 
 INTERRUPTS: Final = "(interrupts)"
 CALLING: Final = "(calling it)"
-"""What it takes to call the function: the evaluator, and the conversion of arguments."""
+"""The cost of calling the function: the evaluator, and the conversion of arguments."""
 
 
 Unit = Literal["instructions", "cycles"]
@@ -30,8 +30,8 @@ Unit = Literal["instructions", "cycles"]
 class Profile:
     """One call's instructions, or estimated cycles; the evaluator's own call of the function is among them.
 
-    tree, counts: the same instructions or cycles, by who called whom and by address.
-    unit: which of them. estimate: where cycles are from, a line. spread: how many more all of them may be.
+    tree, counts: the same instructions or cycles, by call tree and by address.
+    unit: instructions or cycles. estimate: source of cycles, a line. spread: possible excess of the total.
     """
 
     name: str
@@ -44,27 +44,27 @@ class Profile:
 
     @property
     def total(self) -> int:
-        """All of them."""
+        """All instructions or cycles."""
         return self.counts.total
 
     @cached_property
     def functions(self) -> list[Row]:
-        """By function, most first; what interrupts executed is a row of its own, `INTERRUPTS`."""
+        """Rows by function, most first; interrupts have one row, `INTERRUPTS`."""
         return self.settled.rows()
 
     @cached_property
     def settled(self) -> CallTree:
-        """The tree, with all that exceptions executed in nodes of the function that they interrupted."""
+        """The tree, with each exception's instructions in a node of the interrupted function."""
         return self.tree.with_interrupts_named(INTERRUPTS)
 
     @cached_property
     def called(self) -> CallTree:
-        """The function and what it called; all else that was executed is one node, `CALLING`."""
+        """The function and its callees; all other instructions are in one node, `CALLING`."""
         return self.settled.below(self.name, CALLING)
 
     @cached_property
     def called_lines(self) -> Mapping[Line | None, int]:
-        """By source line, most first, of the function and of what it called."""
+        """Counts by source line of the function and its callees, most first."""
         functions = set(self.called.names) - {CALLING}
         sums: Counter[Line | None] = Counter()
         for address, count in self.counts.by_address.items():
@@ -75,7 +75,7 @@ class Profile:
 
     @cached_property
     def lines(self) -> Mapping[Line | None, int]:
-        """By source line, most first; None is code without any."""
+        """Counts by source line, most first; None is code without a line."""
         sums: dict[Line | None, int] = {}
         for address, count in self.counts.by_address.items():
             line = self.image.line_at(address)
@@ -85,7 +85,7 @@ class Profile:
         return dict(sorted(sums.items(), key=lambda item: -item[1]))
 
     def check(self) -> None:
-        """Raise HarnessError unless all sums are equal: the plugin, or this, is wrong then."""
+        """Raise HarnessError unless all sums are equal: else the plugin or this module has a bug."""
         sums = {
             "by address": self.total,
             "by caller": self.tree.total,
@@ -98,7 +98,7 @@ class Profile:
 
 
 class Measures(Protocol):
-    """What measures functions: a module of the device's, or a library that was loaded."""
+    """Protocol: measures functions: a module of the device, or a loaded library."""
 
     def measure(
         self, name: str, *, number: int, repeat: int, interrupts_masked: bool = False
@@ -108,12 +108,12 @@ class Measures(Protocol):
 def profile_call(
     lib: Measures, counters: QemuCounters, name: str, arguments: Sequence[object], by: Unit = "instructions"
 ) -> Profile:
-    """The profile of one call of `name`, after as many as warm it up; the device was started with `counters`.
+    """The profile of one call of `name`, after warm-up calls; the device was started with `counters`.
 
-    by: "cycles" takes counters that have a core.
+    by: "cycles" needs counters with a core.
 
-    Raises as a call does, HarnessError when the counts contradict each other, ConfigurationError for cycles
-    that can't be had.
+    Raises as a call does, HarnessError if the counts contradict each other, ConfigurationError if cycles are
+    unavailable.
     """
     if by == "cycles" and counters.core is None:
         raise ConfigurationError(
@@ -121,7 +121,7 @@ def profile_call(
             next_step="profile by instructions",
         )
     measurer = lib.measure(name, number=1, repeat=1)
-    # What measuring costs is measured with the first, in batches of its own.
+    # The first call also measures the cost of measuring, in separate batches.
     measurer(*arguments)
     tree, counts, spread = _so_far(counters, by)
     measurer(*arguments)

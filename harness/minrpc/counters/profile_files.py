@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A profile as files that viewers read: callgrind's (KCachegrind), speedscope's, and a flame graph as SVG."""
+"""Writes a profile for viewers: callgrind's format (KCachegrind), speedscope's, and a flame graph as SVG."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _SCHEMA: Final = "https://www.speedscope.app/file-format-schema.json"
 
 
 def callgrind(profile: Profile, source: Callable[[str], Path] = Path) -> str:
-    """As valgrind's manual has the format: costs by line, and calls with their inclusive cost.
+    """The profile in the format of valgrind's manual: costs by line, and calls with their inclusive cost.
 
-    source: the file that the debug information calls so. A call stands at the first line of its caller:
-    counts tell who called, not from which line.
+    source: gives the path of a file named by the debug information. A call stands at the first line of its
+    caller: the counts have the caller, not the calling line.
     """
     text = ["# callgrind format", "version: 1", "creator: minrpc", f"cmd: {profile.name}"]
     text += ["positions: line", f"events: {profile.unit.capitalize()}", f"summary: {profile.total}", ""]
@@ -48,7 +48,7 @@ _NOWHERE: Final = Line("", 0)
 
 
 def _path(file: str, source: Callable[[str], Path]) -> str:
-    """Where the file is, if it is here; else its name in the debug information."""
+    """The file's path if it is on this machine; else its name in the debug information."""
     path = source(file) if file else Path()
     return str(path.absolute()) if path.is_file() else file or "???"
 
@@ -60,7 +60,7 @@ def _lines_of(costs: Mapping[Line | None, int], file: str) -> list[tuple[str, in
 
 
 def _places(profile: Profile) -> dict[str, Line]:
-    """File and first line of each function in which something was executed."""
+    """File and first line of each executed function."""
     places: dict[str, Line] = {}
     for address in profile.counts.by_address:
         function = profile.image.function_at(address)
@@ -84,7 +84,7 @@ def _by_function(profile: Profile) -> dict[str, dict[Line | None, int]]:
 
 
 def _arcs(tree: CallTree) -> dict[str, dict[str, tuple[int, int]]]:
-    """Who called whom, how often, and what that took; a call from the outside is none."""
+    """Calls by caller and callee: number and cost; calls from the root are left out."""
     arcs: dict[str, dict[str, tuple[int, int]]] = {}
     for node in range(1, len(tree.names)):
         parent = tree.parents[node]
@@ -97,7 +97,7 @@ def _arcs(tree: CallTree) -> dict[str, dict[str, tuple[int, int]]]:
 
 
 def speedscope(profile: Profile) -> str:
-    """As https://www.speedscope.app reads it: a sample for each stack, weighted by its instructions."""
+    """JSON for https://www.speedscope.app: a sample for each stack, weighted by its instructions."""
     stacks = list(profile.settled.stacks())
     names = sorted({name for stack, _ in stacks for name in stack})
     index = {name: number for number, name in enumerate(names)}
@@ -128,9 +128,9 @@ _LEAST: Final = 0.3
 
 
 def flame_graph(name: str, tree: CallTree) -> str:
-    """A picture of the tree: a box is as wide as what was executed in a function and its callees.
+    """An SVG of the tree: a box's width is the instructions of a function and its callees.
 
-    Who called lies above. Pointing at a box names it; there is no script in it.
+    Callers lie above. Pointing at a box shows its name; the SVG has no script.
     """
     total = tree.total
     boxes = list(flame_boxes(tree))
@@ -159,7 +159,7 @@ def flame_graph(name: str, tree: CallTree) -> str:
 
 
 def flame_boxes(tree: CallTree) -> Iterator[tuple[str, int, int, int]]:
-    """Name, level, where it begins and how much is in it, both in instructions."""
+    """Name, level, begin and width of each box, the last two in instructions."""
     children: dict[int, list[int]] = {}
     for node in range(1, len(tree.names)):
         children.setdefault(tree.parents[node], []).append(node)

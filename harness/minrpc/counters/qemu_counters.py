@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Counts of the guest's instructions: our plugin in QEMU makes them, in memory that it shares with us.
+"""Counts of the guest's instructions, made by a plugin in QEMU, in memory shared with this process.
 
-The layout of that memory is tcg_plugin.c's: a page of control; the windows; how often each block of code was
-executed; the image's functions; who called whom; a trace. Sizes of all structures are in it, and the plugin
-refuses memory whose structures have other sizes than its own.
+tcg_plugin.c defines the memory's layout: a page of control; the windows; executions of each block of code;
+the image's functions; the call tree; a trace. The memory contains the sizes of all structures; the plugin
+refuses memory with other sizes than its own.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ _BLOCKS: Final = 1 << 18
 _MEMBERS: Final = 1 << 22
 _STEPS: Final = 1 << 20
 _CHECKPOINTS: Final = 1 << 20
-# Bytes of the blocks' code, edges between blocks, and entries of the ring of edges that windows took.
+# Bytes of the blocks' code, edges between blocks, and entries of the ring of edges taken in windows.
 _CODE: Final = 1 << 24
 _EDGES: Final = 1 << 19
 _TAKEN: Final = 1 << 21
 CHECKPOINT: Final = 4096
 """Steps of a trace from one checkpoint to the next."""
-# Of code that is loaded while QEMU runs: blocks of memory, functions, and instructions that have a counter.
+# Limits for code loaded while QEMU runs: blocks of memory, functions, and instructions with a counter.
 _LOADED_RANGES: Final = 8192
 _LOADED: Final = 65536
 _LOADED_SLOTS: Final = 1 << 22
@@ -91,11 +91,11 @@ _CONTROL: Final = np.dtype(
         *((name, "<u8") for name in ("code", "edges", "taken", "full", "windows")),
     ]
 )
-# The counter that is no single instruction's comes first.
+# The counter for code outside the image comes first.
 _ELSEWHERE, _FIRST_RANGE = range(2)
 STEP: Final = np.dtype([("where", "<u8"), ("what", "<u8")])
-"""A step of a trace: a jump to `where`, the end of where it came from and the top bit in `what`; or an access
-by the instruction at `where` to the address in `what`, with the bit below the top one where it stored."""
+"""A step of a trace: a jump to `where`, with the end of the code left and the top bit in `what`; or an access
+by the instruction at `where` to the address in `what`, with the second highest bit set for a store."""
 STEP_JUMP: Final = 1 << 63
 STEP_STORE: Final = 1 << 62
 _KINDS: Final = ("flash", "ram", "device")
@@ -112,9 +112,9 @@ _MEMORY_COUNTERS: Final = {
     **dict.fromkeys(("load_bytes", "store_bytes"), "bytes"),
     **dict.fromkeys(("unaligned", *(f"{kind}_accesses" for kind in _KINDS), "cache_misses"), ""),
 }
-# Estimated: at least, and at the most.
+# Estimates: the least and the most.
 _CYCLES: Final = ("cycles", "cycles_most")
-# As the plugin compares them with those of its own structures.
+# The plugin compares these with the sizes of its own structures.
 _SIZES: Final = [
     structure.itemsize
     for structure in (_CONTROL, _RANGE, _FUNCTION, _NODE, STEP, _WINDOW, _BLOCK, _EDGE, _TIMES)
@@ -130,7 +130,7 @@ NO_FUNCTION: Final = 2**32 - 1
 class Cache:
     """The data cache whose misses are counted: `size` bytes in lines of `line`, `ways` lines in a set.
 
-    The line thrown out of a set is the one that was used least recently. All are powers of two.
+    The least recently used line of a set is replaced. All numbers are powers of two.
 
     Raises ConfigurationError.
     """
@@ -148,12 +148,12 @@ class Cache:
 
     @property
     def sets(self) -> int:
-        """How many sets there are."""
+        """Number of sets."""
         return self.size // self.line // self.ways
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """From "8192,32,4": size, line, ways. Raises ConfigurationError."""
+        """The cache from "8192,32,4": size, line, ways. Raises ConfigurationError."""
         try:
             size, line, ways = map(int, text.split(","))
         except ValueError as error:
@@ -166,9 +166,9 @@ class Cache:
 class Trace:
     """The jumps and accesses of a timed batch, in their order.
 
-    length: how many there were. hash: of all of them.
+    length: number of steps. hash: of all steps.
     checkpoints: the hash of the first 4,096 steps, of the first 8,192, and so on.
-    steps: the steps from number `kept_from` on, as `STEP` has them: a million at the most.
+    steps: the steps from number `kept_from` on, of type `STEP`: at most a million.
     """
 
     length: int
@@ -178,11 +178,11 @@ class Trace:
     steps: npt.NDArray[np.void]
 
     def equals(self, other: Trace) -> bool:
-        """Whether all steps are equal, by their hashes."""
+        """True if all steps are equal, by their hashes."""
         return (self.length, self.hash) == (other.length, other.hash)
 
     def equal_steps(self, other: Trace) -> int:
-        """Steps at the beginning that are equal for sure: a multiple of 4,096."""
+        """Number of steps at the beginning that are certainly equal: a multiple of 4,096."""
         shared = min(len(self.checkpoints), len(other.checkpoints))
         unequal = np.flatnonzero(self.checkpoints[:shared] != other.checkpoints[:shared])
         return CHECKPOINT * (int(unequal[0]) if len(unequal) else shared)
@@ -190,10 +190,10 @@ class Trace:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """How often each instruction was executed.
+    """Number of executions of each instruction.
 
-    by_address: of those that were, in the image's code.
-    elsewhere: executed outside of it.
+    by_address: of executed instructions in the image's code.
+    elsewhere: instructions executed outside of it.
     """
 
     by_address: Mapping[int, int]
@@ -201,16 +201,16 @@ class Counts:
 
     @property
     def total(self) -> int:
-        """Instructions executed."""
+        """All executed instructions."""
         return sum(self.by_address.values()) + self.elsewhere
 
     def __sub__(self, before: Counts) -> Counts:
-        """What was executed since `before`."""
+        """The counts since `before`."""
         since = {at: count - before.by_address.get(at, 0) for at, count in self.by_address.items()}
         return Counts({at: count for at, count in since.items() if count}, self.elsewhere - before.elsewhere)
 
     def by_function(self, image: Image) -> dict[str, int]:
-        """Instructions by function of the image, most first; "?" is code that no function claims."""
+        """Instructions by function of the image, most first; "?" is code outside all functions."""
         sums: dict[str, int] = {}
         for address, count in self.by_address.items():
             function = image.function_at(address)
@@ -222,17 +222,17 @@ class Counts:
 
 
 class QemuCounters:
-    """The plugin for one run of QEMU. Also a context manager, which gives the memory back.
+    """The plugin for one run of QEMU. Also a context manager, which frees the memory.
 
-    flow: branches are counted too, and who calls whom.
-    memory: loads and stores are, what they go to, and the misses of `cache`.
-    core: the core whose cycles are estimated, from how often each block of code was left for each other; the
-        flow is looked at for that. no_cycles: why there is none, for a person.
-    trace: the last timed batch is hashed step by step, and up to a million of its steps are kept.
-    slow: a function each of whose instructions takes the host 50 us longer, or more. In the interrupt that
-        receives, that lets what waits to be received arrive all at once.
+    flow: count branches and the call tree, too.
+    memory: count loads and stores, the memory that they access, and the misses of `cache`.
+    core: the core whose cycles are estimated, from the number of passages between blocks of code; this needs
+        the flow. no_cycles: reason for no core, for a message.
+    trace: hash the last timed batch step by step, and keep up to a million of its steps.
+    slow: a function whose instructions each take the host at least 50 us longer. In the receive interrupt,
+        this makes waiting bytes arrive all at once.
 
-    Hand it to `start`. The device runs as without it, to the tick; the host has more to do.
+    Pass it to `start`. The device behaves the same, to the tick; the host has more work.
     """
 
     def __init__(
@@ -248,7 +248,7 @@ class QemuCounters:
         slow: str | None = None,
     ) -> None:
         self.image = image
-        # Code that was loaded, with the number of its first counter; and the names of its functions.
+        # Loaded code with the number of its first counter, and the names of its functions.
         self._loaded: dict[LoadedCode, int] = {}
         self._loaded_names: list[str] = []
         self.unknown_code = 0
@@ -269,13 +269,13 @@ class QemuCounters:
             raise
 
     def arguments(self, qemu: str) -> list[str]:
-        """What QEMU's command line has for it. Raises as `plugin_for` does."""
+        """QEMU's arguments for the plugin. Raises as `plugin_for` does."""
         plugin = str(plugin_for(qemu)).replace(",", ",,")
         return ["-plugin", f"file={plugin},fd={self._fd}"]
 
     @property
     def descriptors(self) -> tuple[int, ...]:
-        """What QEMU inherits."""
+        """The descriptors that QEMU inherits."""
         return (self._fd,)
 
     @property
@@ -291,7 +291,7 @@ class QemuCounters:
     def window_instructions(self, since: int = 0) -> list[int]:
         """Instructions of each timed batch from number `since` on, the oldest first.
 
-        Only the last 65,536 are kept. Raises ValueError where older ones are asked for.
+        Only the last 65,536 are kept. Raises ValueError if `since` asks for older ones.
         """
         if self.windows - since > _WINDOWS:
             raise ValueError(f"batch {since} is gone: {self.windows} have ended, {_WINDOWS} are kept")
@@ -300,14 +300,14 @@ class QemuCounters:
         ]
 
     def window_counts(self, since: int = 0) -> npt.NDArray[np.void]:
-        """The same as `window_instructions`, and all that was looked at beside them, each a field."""
+        """As `window_instructions`, with a field for each counter."""
         if self.windows - since > _WINDOWS:
             raise ValueError(f"batch {since} is gone: {self.windows} have ended, {_WINDOWS} are kept")
         return self._windows[np.arange(since, self.windows) % _WINDOWS].copy()
 
     @property
     def names(self) -> Mapping[str, str]:
-        """What is counted of each timed batch, and its unit."""
+        """Names of the counters of timed batches, with their units."""
         return {
             "instructions": "",
             **dict.fromkeys(_CYCLES if self.core else (), "cycles"),
@@ -318,19 +318,19 @@ class QemuCounters:
 
     @property
     def refused(self) -> Mapping[str, str]:
-        """What can't be counted here though another device's counters do, and why."""
+        """Counters of other devices that are unavailable here, with the reason."""
         return {} if self.core or not self._no_cycles else dict.fromkeys(_CYCLES, self._no_cycles)
 
     @property
     def estimate(self) -> str:
-        """Where cycles are from, and how far they were from hardware's: a line; "" without them."""
+        """The source of the cycles and their error against hardware, in a line; "" without cycles."""
         return self.core.about if self.core else ""
 
     def of_batches(self, since: int, names: Sequence[str] | None = None) -> list[dict[str, int]]:
         """The counters of each timed batch from number `since` on, the oldest first, by name.
 
-        names: those that are wanted; by default all. Raises HarnessError where there was no room to keep what
-        cycles are made of, ConfigurationError where code has no cycles.
+        names: the wanted counters; by default all. Raises HarnessError if the memory for cycles was too
+        small, ConfigurationError for code whose cycles are unknown.
         """
         names = list(self.names) if names is None else names
         cycles = self._cycles_of_batches(since) if {*names} & {*_CYCLES} else []
@@ -340,20 +340,20 @@ class QemuCounters:
         ]
 
     def executed(self) -> Counts:
-        """Everything since QEMU's start. Subtract two of these for what was executed between.
+        """Counts since QEMU's start. Subtract an earlier result for the counts between.
 
-        Raises HarnessError where the memory for counts was too small.
+        Raises HarnessError if the memory for counts was too small.
         """
         return self._counts("runs", self._parts)
 
     def in_windows(self) -> Counts:
-        """What was executed in timed batches since QEMU's start. Raises as `executed` does."""
+        """Counts of timed batches since QEMU's start. Raises as `executed` does."""
         return self._counts("runs_in_windows", self._parts_in_windows)
 
     def jumps_in_windows(self) -> dict[int, int]:
-        """How often execution left each branch, call and return for its target, by the instruction's address.
+        """Number of jumps by each branch, call and return, by the instruction's address.
 
-        Timed batches only. A branch was not taken as often as `in_windows` has it more.
+        Timed batches only. The difference to `in_windows` is the number of times a branch was not taken.
         """
         blocks = self._used_blocks()
         found: dict[int, int] = {}
@@ -362,8 +362,8 @@ class QemuCounters:
         return found
 
     def executed_by_code(self) -> list[tuple[LoadedCode | None, dict[int, int]]]:
-        """As `executed`, apart for the image (None) and each piece of code that was loaded: several may have
-        been at one address, one after the other."""
+        """As `executed`, separately for the image (None) and each loaded code, since several may have been at
+        the same address, one after the other."""
         return self._by_code(self._executed("runs", self._parts))
 
     def last_trace(self) -> Trace:
@@ -379,12 +379,12 @@ class QemuCounters:
         )
 
     def keep_trace_from(self, step: int) -> None:
-        """Keep the steps of the next timed batches from this one on."""
+        """Keep the steps of the next timed batches from number `step` on."""
         self._control["trace_from"] = step
 
     def cycles_in_windows(self) -> tuple[dict[int, int], int]:
-        """Estimated cycles of timed batches since QEMU's start, by the instruction's address: the least that
-        they may be. And by how much all of them together may be more.
+        """Estimated cycles of timed batches since QEMU's start: the least by instruction address, and the possible
+        excess of their sum.
 
         Raises as `of_batches` does.
         """
@@ -393,8 +393,8 @@ class QemuCounters:
         return model.by_address(times), model.spread(times)
 
     def cycle_tree(self) -> CallTree:
-        """As `call_tree` with estimated cycles for instructions, the least that they may be. Raises as
-        `of_batches` does."""
+        """As `call_tree`, with the least estimated cycles in place of instructions. Raises as `of_batches`
+        does."""
         times = self._edge_times()
         own = self._learned().by_node(times, int(self._control["nodes"]))
         return replace(self.call_tree(), own=own)
@@ -417,7 +417,7 @@ class QemuCounters:
         return [model.total(part["edge"].astype(np.int64), part["times"].astype(np.int64)) for part in taken]
 
     def _learned(self) -> CycleModel:
-        """The model, of all edges that there are."""
+        """The model, after learning all recorded edges."""
         assert self._cycles is not None, "the counters have a core"
         names = ["left", "entered", "size", "passage", "node"]
         edges = self._edges[self._cycles.edges : int(self._control["edges"])][names].tolist()
@@ -435,7 +435,7 @@ class QemuCounters:
         return Block(start, self._code[at : at + size].tobytes())
 
     def call_tree(self) -> CallTree:
-        """Who called whom in timed batches, since QEMU's start; without `flow` it is empty."""
+        """The call tree of timed batches since QEMU's start; empty without `flow`."""
         nodes = self._nodes[: int(self._control["nodes"])]
         functions = (*(function.name for function in self.image.functions), *self._loaded_names)
         names = [
@@ -451,7 +451,7 @@ class QemuCounters:
         )
 
     def close(self) -> None:
-        """Give the memory back; QEMU keeps its own hold of it."""
+        """Free the memory; QEMU keeps its own mapping."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
@@ -540,11 +540,11 @@ class QemuCounters:
     def note_code(
         self, base: int, size: int, functions: Mapping[str, tuple[int, int]], program: bytes
     ) -> None:
-        """Code was loaded, `size` bytes at `base`: its instructions are counted, and its functions known by
-        name. The device has not run it yet.
+        """Register loaded code, `size` bytes at `base`, before the device runs it: its instructions are then
+        counted, and its functions have names.
 
-        functions: address and bytes by name. program: the ELF file that the code is from.
-        Code that there is no room for is counted as a whole, as "?"; `unknown_code` has its size.
+        functions: address and size in bytes, by name. program: the code's ELF file.
+        Code beyond the limits is counted as a whole, as "?"; `unknown_code` has its size.
         """
         mask = ~1 if self.image.machine == "EM_ARM" else ~0
         found = [CodeRange(at & mask, (at & mask) + length, name) for name, (at, length) in functions.items()]
@@ -582,7 +582,7 @@ class QemuCounters:
             )
 
     def _executed(self, runs: str, parts: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-        """How often each instruction with a counter was executed; the first is all others together."""
+        """Number of executions of each instruction with a counter; the first is all others together."""
         blocks = self._used_blocks()
         lengths = blocks["instructions"].astype(np.int64)
         members = self._members[: int(lengths.sum())].astype(np.int64)
@@ -625,7 +625,7 @@ def counters_for(
     trace: bool = False,
     slow: str | None = None,
 ) -> QemuCounters:
-    """The plugin for a run of the program in `elf`; see there."""
+    """The plugin for a run of the program in `elf`; see `QemuCounters`."""
     return QemuCounters(
         Image(elf),
         flow=flow,
@@ -650,13 +650,13 @@ def _value(name: str, window: np.void, cycles: Span) -> int:
 
 
 def _stack(window: np.void) -> int:
-    """From the first store to the stack, by the evaluator or what it calls first, down to the lowest."""
+    """Stack use in bytes: from the first store to the stack, by the evaluator or callee, to the lowest."""
     first, lowest = int(window["stack_first"]), int(window["stack_lowest"])
     return max(0, first - lowest)
 
 
 def _joined(regions: Sequence[AddressRange]) -> list[AddressRange]:
-    """The same with neighbours of one kind as one, and with what alignment left between them."""
+    """Joins adjacent ranges of one kind, and the padding between them."""
     joined: list[AddressRange] = []
     for region in regions:
         before = joined[-1] if joined else None
@@ -668,5 +668,5 @@ def _joined(regions: Sequence[AddressRange]) -> list[AddressRange]:
 
 
 def _rounded(size: int) -> int:
-    """`size` up to whole pages."""
+    """`size` rounded up to whole pages."""
     return -(-size // _PAGE) * _PAGE

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inputs that show whether a function's time depends on its secrets: calls that differ in these alone."""
+"""Makes inputs to check if a function's time depends on its secrets: calls that differ only in secrets."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import numpy.typing as npt
 from minrpc.errors import ConfigurationError
 
 LEAST: Final = 64
-"""Inputs that are tried at least."""
+"""Smallest number of inputs to try."""
 
 _SEED: Final = 20260
 _ZEROS, _ONES, _OWN = "all zeros", "all ones", "given"
@@ -29,7 +29,7 @@ Call = tuple[str, list[Any]]
 class SecretInputs:
     """The arguments of each call, and the secrets among them.
 
-    calls: what to call with. kinds: how many inputs there are of each kind.
+    calls: the arguments of each call. kinds: number of inputs of each kind.
     """
 
     calls: Sequence[Sequence[Any]]
@@ -55,14 +55,14 @@ def secret_inputs(
 ) -> SecretInputs:
     """`tries` calls: secrets of zeros, of ones, your own, single-bit differences, full-range random.
 
-    arguments: of one call: arrays, and numbers. A secret number is of a numpy type, which says its bits.
-    secret: numbers of the arguments that differ from call to call, from 0 on; all others stay.
-    own: further calls of yours. names: of the arguments, for the report.
+    arguments: of one call: arrays, and numbers. A secret number needs a numpy type, which defines its bits.
+    secret: indices of the secret arguments, from 0; all others are the same in each call.
+    own: further calls of the caller. names: of the arguments, for the report.
 
-    A secret is also tried equal to each other argument of its size, and with one bit other than that: a
-    comparison that leaves early does so at another place then.
+    A secret is also tried equal to each other argument of its size, and with one bit different: an early exit
+    of a comparison is then at another place.
 
-    Raises ConfigurationError where nothing is secret, or fewer than 64 are to be tried.
+    Raises ConfigurationError if no argument is secret, or `tries` is below 64.
     """
     if not secret:
         raise ConfigurationError("no argument is secret", next_step="name those that are")
@@ -115,7 +115,7 @@ def _made(
 
 
 def _alike(arguments: Sequence[Any], places: Sequence[int], base: Sequence[Value]) -> Iterator[list[Value]]:
-    """The secrets `base`, one of them equal to another argument of its size, as a comparison has it."""
+    """The secrets `base`, with a secret set equal to another argument of its size."""
     for index, place in enumerate(places):
         for other, value in enumerate(arguments):
             if other == place or not isinstance(value, np.ndarray | np.generic):
@@ -129,7 +129,7 @@ def _alike(arguments: Sequence[Any], places: Sequence[int], base: Sequence[Value
 
 
 def _one_bit_other(values: Sequence[Value], number: int, rng: np.random.Generator) -> list[Value]:
-    """The same, with one bit of each secret changed: of its first byte, its last, one in the middle, any."""
+    """The values with one bit of each secret changed: in its first, last or middle byte, or any."""
     changed: list[Value] = []
     for value in values:
         data = bytearray(value.tobytes())
@@ -146,7 +146,7 @@ def _size(value: Value) -> int:
 
 
 def _of_bytes(like: Value, data: bytes) -> Value:
-    """A value of the type and shape of `like`; a truth value has only its lowest bit."""
+    """A value of the type and shape of `like`; a bool takes only the lowest bit."""
     if like.dtype == np.bool_:
         data = bytes(byte & 1 for byte in data)
     made = np.frombuffer(data, np.uint8).view(like.dtype).reshape(like.shape)
@@ -154,5 +154,5 @@ def _of_bytes(like: Value, data: bytes) -> Value:
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401 - any argument
-    """A number as Python has it; arrays as they are."""
+    """A number as a Python number; arrays unchanged."""
     return value.item() if isinstance(value, np.generic) else value

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Instructions whose own time depends on their operands, of those that were executed.
+"""Finds executed instructions whose own time depends on their operands.
 
 Division: "2 to 12 cycles" on Cortex-M3 and M4, "terminates when the divide calculation completes" (their
 Technical Reference Manuals, instruction set summary), and by one bit or more a cycle on RISC-V cores and PCs.
@@ -20,15 +20,14 @@ _ARM_LONG_MULTIPLIES: Final = {0xFB80: "smull", 0xFBA0: "umull", 0xFBC0: "smlal"
 _RISCV_DIVISIONS: Final = ("div", "divu", "rem", "remu")
 _RISCV_OPS: Final = {0x33: "", 0x3B: "w"}
 _X86_PREFIXES: Final = frozenset({0x26, 0x2E, 0x36, 0x3E, 0x64, 0x65, 0x66, 0x67, 0xF0, 0xF2, 0xF3})
-# Tag_CPU_arch of "Addenda to, and Errata in, the ABI for the Arm Architecture": of the Cortex-M3.
+# Tag_CPU_arch of the Cortex-M3, from "Addenda to, and Errata in, the ABI for the Arm Architecture".
 _ARM_V7: Final = 10
-# The evaluator's own code is in each timed batch, and has no secrets.
+# Each timed batch contains the evaluator's own code, which has no secrets.
 _RUNTIME: Final = "/zephyr-app/runtime/"
 
 
 def variable_time_instructions(image: Image, addresses: Iterable[int]) -> tuple[str, ...]:
-    """Each such instruction that was executed, "udiv in scale at scale.c:12"; those of the runtime are left
-    out."""
+    """Each executed instruction of variable time, "udiv in scale at scale.c:12", except the runtime's."""
     long_multiplies = _is_v7(image)
     found: dict[str, None] = {}
     for address in sorted(addresses):
@@ -40,7 +39,7 @@ def variable_time_instructions(image: Image, addresses: Iterable[int]) -> tuple[
 
 
 def mnemonic_of(machine: str, code: bytes, long_multiplies: bool, wide: bool) -> str:
-    """Of the instruction that `code` begins with; "" where its time does not depend on its operands."""
+    """Mnemonic of the first instruction of `code`; "" if its time does not depend on its operands."""
     word = int.from_bytes(code[:4], "little")
     if machine == "EM_ARM":
         return _thumb(word & 0xFFF0, word >> 16, long_multiplies)
@@ -74,5 +73,5 @@ def _x86(code: bytes, wide: bool) -> str:
 
 
 def _is_v7(image: Image) -> bool:
-    """Whether it was compiled for a Cortex-M3: v7-M without the DSP extension."""
+    """True if the image was compiled for a Cortex-M3: v7-M without the DSP extension."""
     return attributes_of(image.program, ".ARM.attributes").get("TAG_CPU_ARCH") == _ARM_V7

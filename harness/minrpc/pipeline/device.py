@@ -37,7 +37,7 @@ class Device(Session):
         declare: str | Sequence[str] = (),
         firmware: Firmware | None = None,
     ) -> LoadedLibrary:
-        """Compile C for this device, link it against what runs there, load it: each function is an attribute.
+        """Compile C for this device, link it against the firmware, load it: each function is an attribute.
 
         sources: C, C++ without a runtime, assembler (.S), objects (.o), archives (.a).
         include: directories of headers. flags: behind those of the firmware. defines: names and values.
@@ -45,7 +45,7 @@ class Device(Session):
         libraries: archives and objects that are linked where they are needed. headers: included before each
             source.
         declare: prototypes of functions that are written in assembler, "int f(int)", or headers with them.
-        firmware: what runs on the device, where it was not started from here.
+        firmware: the firmware that runs on the device, if the device was not started here.
 
         Raises CompileError with the compiler's output, LinkError, LoadError, DeviceMemoryError; the session
         goes on.
@@ -73,22 +73,22 @@ class Device(Session):
 
         module: a file `.c`, `.o` or `.tar`, or what `tvm.compile` returned for the target "c", or for
             `minrpc.tvm.llvm_target(device)`.
-        firmware: what runs on the device, where it was not started from here.
+        firmware: the firmware that runs on the device, if the device was not started here.
 
-        Raises ModuleError for what is no such module, and what `load` raises.
+        Raises ModuleError for another file or object, and as `load` does.
         """
         from minrpc.tvm.code.modules import load_tvm
 
         return load_tvm(self, module, firmware=firmware)
 
     def library(self, name: str, *, linked: bool | None = None) -> CLibrary:
-        """The library of C `name`, as [libraries.NAME] in minrpc.toml has it: each function is an attribute.
+        """The C library `name` of [libraries.NAME] in minrpc.toml: each function is an attribute.
 
-        It is part of the firmware; or it is loaded now, where the file says `linked = false`.
+        It is part of the firmware, or loaded now if the file has `linked = false`.
 
-        linked: True or False raises LoadError, or loads it, where it is not there so.
+        linked: True raises LoadError if the firmware lacks the library; False loads it anyway.
 
-        Raises ConfigurationError where there is no such library, and what `load` raises.
+        Raises ConfigurationError for an unknown library, and as `load` does.
         """
         from minrpc import library
 
@@ -96,10 +96,10 @@ class Device(Session):
 
     @property
     def firmware(self) -> FirmwareFunctions:
-        """The functions of the firmware that runs, by name: `device.firmware.k_uptime_ticks()`.
+        """The functions of the running firmware, by name: `device.firmware.k_uptime_ticks()`.
 
-        With their own types, from its debug information: every function with external linkage, its variables
-        and its types. Raises LoadError where it is not known what runs.
+        They have their own types, from debug information: every function with external linkage, variables and
+        types. Raises LoadError if the running firmware is unknown.
         """
         from minrpc import library
 
@@ -115,12 +115,12 @@ class Device(Session):
         stack: int | None = None,
         **given: Unpack[RestartFields],
     ) -> Layout:
-        """Have arrays and code lie elsewhere, or the device run with another stack or other options.
+        """Move arrays and code to other memory, or run the device with another stack or other options.
 
-        Each call says all of it: what is left out is as the device was opened. Where arrays and code lie
-        changes in the session, and arrays, functions and libraries stay where they are; they are gone, and
-        say so when used, where a new session or a restart had to be, which the answer and the log
-        "minrpc.layout" tell.
+        Each call sets the whole layout: omitted arguments are as the device was opened. Arrays and code move
+        within the session if possible: existing arrays, functions and libraries then stay valid. After a
+        new session or a restart, these are invalid, and raise when used; the result and the log
+        "minrpc.layout" report it.
 
         arena: bytes for arrays and workspace, at the beginning of their memory; or an address and bytes.
             More than the firmware has restarts the device, where it can be built or started with more.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From anything that a device can be made of to a device with a session: one, or several at once."""
+"""Opens a device with a session from a platform, target, firmware or running device; also several at once."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from minrpc.transport import Transport
 DEFAULT_PLATFORM: Final = "posix"
 
 Source = str | Target | Firmware | RunningDevice
-"""What a device can be opened from: a platform's name, or any value of the line."""
+"""Types that a device can be opened from: a platform's name, or any value of the pipeline."""
 
 
 def open_device(
     what: Source | None = None, /, *, platforms_file: Path | None = None, **given: Unpack[TargetFields]
 ) -> Device:
-    """A device with a session, from wherever on the line the caller is.
+    """A device with a session, from any stage of the pipeline.
 
-    what: a name of `minrpc platforms`, a target, a firmware, or what runs already. Left out it is "posix", or
-        just a board when there is a `serial_port`.
+    what: a name of `minrpc platforms`, a target, a firmware, or a running device. By default "posix", or a
+        board if there is a `serial_port`.
     platforms_file: a TOML file in place of minrpc.toml.
-    given: all that a target has, see `TargetFields`: sources, cmake_options, serial_port, baud, limits, ...
-        For a firmware only how it is started, for what runs only what concerns the session.
+    given: fields of a target, see `TargetFields`: sources, cmake_options, serial_port, baud, limits, ...
+        A firmware takes only fields for its start, a running device only fields for the session.
 
-    Closing the device stops what was started for it, and only that.
+    Closing the device stops only the processes that were started for it.
 
     Raises a HarnessError that says which stage failed and what to do.
     """
@@ -59,7 +59,7 @@ def open_devices(
 
     with open_devices(["posix", "bare_mps2_an385"]) as (one, other): ...
 
-    Raises what the first of them that fails raises, once the others are closed.
+    Raises the first failing device's error, after closing the others.
     """
     with ExitStack() as stack:
         with ThreadPoolExecutor(max(1, len(several))) as pool:
@@ -81,7 +81,7 @@ def connect(
     on_close: Callable[[], None] | None = None,
     **given: Unpack[SessionFields],
 ) -> Device:
-    """The client of what runs; its session starts with the first request.
+    """The client of a running device; its session starts with the first request.
 
     Closing it ends its session. `running` goes on, and so does its link.
 

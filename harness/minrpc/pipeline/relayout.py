@@ -54,7 +54,7 @@ class Relayout:
         self._session = session
         self._opened = _running(session)
         self._target = self._opened.target
-        # Of its firmware's own memory for arrays, while it has more than that.
+        # The firmware's default size of memory for arrays, while the device has more.
         self._own_size = 0
 
     def __call__(
@@ -82,7 +82,7 @@ class Relayout:
         return layout
 
     def _asked(self, stack: int | None, given: RestartFields) -> Target:
-        """What it was opened as, with that."""
+        """The target that the device was opened with, changed by `stack` and `given`."""
         target = self._opened.target.changed(**given)
         if stack is None:
             return target
@@ -146,7 +146,7 @@ class Relayout:
         return _layout(self._session.info(), "restart", why)
 
     def _started(self, target: Target) -> RunningDevice:
-        """The firmware of before where only its start differs."""
+        """Starts the target; the previous firmware if only the start differs."""
         known, total = self._opened.firmware, self._session.rpc.link.total
         if known is not None and target.platform == known.target.platform:
             return start(replace(known, target=target), total=total)
@@ -185,12 +185,12 @@ def _ask(running: RunningDevice) -> DeviceInfo:
 
 
 def _bytes_of(arena: Where | None) -> int:
-    """What of the memory that is usual."""
+    """The requested size of the arena in bytes, if it stays at its usual place."""
     return arena if isinstance(arena, int) else 0
 
 
 def _with_arena(target: Target, size: int, info: DeviceInfo) -> Target:
-    """Built or started with so much memory for arrays. Raises ConfigurationError where that can't be."""
+    """The target built or started with `size` bytes for arrays. Raises ConfigurationError if neither can."""
     platform = target.platform
     option = _ARENA.get(platform.port)
     if option is not None:
@@ -201,7 +201,7 @@ def _with_arena(target: Target, size: int, info: DeviceInfo) -> Target:
 
 
 def _require_memory(info: DeviceInfo, name: str, size: int) -> None:
-    """A devicetree may say where the arena is, whatever its size in Kconfig."""
+    """Raise ConfigurationError if the arena is too small: a devicetree can override its size in Kconfig."""
     if home(info, name).size < size:
         raise _no_more(name, size, info)
 

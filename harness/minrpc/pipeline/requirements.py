@@ -197,7 +197,7 @@ def qemu(name: str) -> Requirement:
 
 
 def zephyr_modules() -> Requirement:
-    """What Zephyr's build scripts import, in the Python that will run them: ours."""
+    """The modules that Zephyr's build scripts import, in the Python that will run them: this one."""
     missing = [name for name in _ZEPHYR_MODULES if importlib.util.find_spec(name) is None]
     problem = f"Python has no {', '.join(missing)}" if missing else ""
     command = f"{sys.executable} -m pip install 'minrpc-harness[zephyr]'"
@@ -212,7 +212,7 @@ def _attempt(name: str, find: Callable[[], str]) -> Requirement:
 
 
 def _unresolved(error: HarnessError) -> Requirement:
-    """A board that can't be had; a name that is near is part of the problem: no command gets it."""
+    """The requirement for an unknown board; the problem names a similar board, since no command helps."""
     command, near = _command(error.next_step), error.next_step.partition(";")[0]
     if not isinstance(error, ConfigurationError) or command != error.next_step:
         return Requirement("board", problem=error.message, command=command)

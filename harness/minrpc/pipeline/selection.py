@@ -22,7 +22,7 @@ GROUPS: Final[Mapping[str, frozenset[Port]]] = MappingProxyType(
         "zephyr": frozenset({"zephyr"}),
     }
 )
-"""Names for those of some ports that can run here, to be used like a platform's."""
+"""Names for the platforms of some ports that can run here; used like a platform's name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ def select_runnable(
 
 
 def _able(platforms: Mapping[str, Platform], options: Options) -> list[Platform]:
-    """Those that are meant as far as they can run here: of the groups that were named, else the defaults."""
+    """The platforms of the named groups, else the default platforms, that can run here."""
     if not options.platforms:
         return [platform for platform in platforms.values() if platform.default]
     ports = frozenset[Port]().union(*(GROUPS.get(name, frozenset()) for name in options.platforms))
@@ -79,7 +79,7 @@ def _able(platforms: Mapping[str, Platform], options: Options) -> list[Platform]
 
 
 def reason(platform: Platform, timing: Timing | None, lacks: list[Requirement]) -> str:
-    """Why `platform` can't be tested here, with the command that helps; "" when it can."""
+    """The reason why `platform` can't be tested here, with the command that helps; "" if it can."""
     if timing == "exact" and platform.starts != "qemu":
         return "it does not run under QEMU, so its times can't be exact"
     problems = "; ".join(f"{need.name}: {need.problem}" for need in lacks)
@@ -100,13 +100,13 @@ def _require(
 
 
 def _at_port(options: Options) -> Target:
-    """A board that the table does not know is tested too: its name is a label then."""
+    """The target of a board at a serial port; the name of a board outside the table is only a label."""
     name = options.platforms[0] if options.platforms else None
     return Target.named(name, platforms_file=options.platforms_file, **options.given)
 
 
 def _of_build(options: Options) -> Target:
-    """What a finished build holds. Its name is the user's, else the directory's."""
+    """The target of a finished build. Its name is the user's, else the directory's."""
     build_dir = options.given["build_dir"]
     assert build_dir is not None
     name = options.platforms[0] if options.platforms else build_dir.resolve().name

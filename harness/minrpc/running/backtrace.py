@@ -15,7 +15,7 @@ from minrpc.program.program import CodeRange
 from minrpc.running.instructions import LONGEST_CALL, CallInstruction, call_before
 
 _VENEER: Final = "_veneer"
-# What called the user's functions: by the prefix of its functions where there is no debug information.
+# The runtime, which calls the user's functions: without debug information, by its functions' prefix.
 _RUNTIME: Final = ("minrpc_", "/zephyr-app/runtime/")
 
 
@@ -33,18 +33,18 @@ class Backtrace(NamedTuple):
     address: int | None
     callers: tuple[int, ...] = ()
     own_code: bool = False
-    """Whether that is the runtime, which has called nobody."""
+    """True if the function is the runtime's, outside any call."""
 
 
 def trace(image: Image, pc: int | None, words: Iterable[int]) -> Backtrace:
-    """From where it was, and what the link register and the stack held; pc: None where that is lost."""
+    """The backtrace from the program counter, the link register and the stack. pc: None if it is lost."""
     returns = list(_returns(image, words))
     function = image.function_at(_even(image, pc)) if pc is not None else None
     if pc is not None and function is not None:
         chain = _chain(image, function, returns)
         return _trace(image, function, _even(image, pc), chain)
     chains = [chain for chain in _chains(image, returns) if not _is_runtime(image, chain[0].address - 1)]
-    # Of what calls left that are over, loaded code is the least likely.
+    # Of words left by finished calls, loaded code is the least likely.
     chains.sort(key=lambda chain: image.program_at(chain[0].address) is image.program)
     if not chains:
         return Backtrace(None, None if pc is None else _even(image, pc))

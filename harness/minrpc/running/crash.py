@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a device has crashed, or hangs, and why: in words, with functions and lines of the firmware and of
-loaded code."""
+"""Explains a crash or a hang of a device in words, with functions and lines of the firmware and of loaded
+code."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NULL: Final = 4096
 _ZEPHYRS_STACK: Final = "CONFIG_MINRPC_STACK_SIZE"
 # Functions that raise a fault for a division by zero, on cores without a divider.
 _DIVISION: Final = re.compile(r"__aeabi_[il]div0")
-# What calls loaded functions for us, and libgcc's divisions: no caller of the user's.
+# The functions that call loaded functions, and libgcc's divisions, are no callers of the user's.
 _NOT_THE_USERS: Final = re.compile(r"t\d+|fits\b.*|\(.*\)|__aeabi_[il]div0|__u?divsi3|__aeabi_u?idiv.*")
 _REGISTERS: Final = {
     "EM_ARM": (r"\bR15=([0-9a-f]{8})", r"\bR13=([0-9a-f]{8})", r"\bR14=([0-9a-f]{8})"),
@@ -33,7 +33,7 @@ OWN_CODE: Final = "that is the device's own code: this call, or one before, may 
 
 
 class Registers(NamedTuple):
-    """Of a machine that was stopped: addresses. link: the return address, None where it is on the stack."""
+    """Addresses of a stopped machine. link: the return address, None if it is on the stack."""
 
     pc: int
     sp: int
@@ -41,9 +41,9 @@ class Registers(NamedTuple):
 
 
 class Explanation(NamedTuple):
-    """reason: in one line what happened and where. callers: who called that, a line for each.
+    """reason: cause and place, in one line. callers: a line for each caller.
 
-    own_code: whether it happened in the runtime, with no function of a user's being called.
+    own_code: True if it happened in the runtime, outside any function of the user's.
     """
 
     reason: str
@@ -72,7 +72,7 @@ def explain(words: LastWords, image: Image, firmware: Firmware | None) -> Explan
 
 
 def hang(registers: Registers, stack: Sequence[int], image: Image, firmware: Firmware | None) -> list[str]:
-    """Explains where a device is that does not answer."""
+    """Explains the place of a device that does not answer."""
     link = () if registers.link is None else (registers.link,)
     found = trace(image, registers.pc, (*link, *stack))
     if found.function is None:
@@ -82,7 +82,7 @@ def hang(registers: Registers, stack: Sequence[int], image: Image, firmware: Fir
 
 
 def _users(image: Image, found: Backtrace, firmware: Firmware | None) -> list[str]:
-    """The places of the user's functions that called; a recursion's once."""
+    """The places of the user's calling functions; a recursion's once."""
     lines = dict.fromkeys(_shown_place(image, address - 1, firmware) for address in found.callers)
     return [line for line in lines if not _NOT_THE_USERS.match(line)]
 
@@ -146,7 +146,7 @@ def _where(image: Image, found: Backtrace, firmware: Firmware | None) -> str:
 
 
 def _name(function: CodeRange) -> str:
-    """In C: a compiler appends what it did to a copy, as in "mul.constprop.0"."""
+    """The function's name in C, without a compiler's suffix for a copy, as in "mul.constprop.0"."""
     return function.name.partition(".")[0]
 
 

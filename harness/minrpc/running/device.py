@@ -39,7 +39,7 @@ _QUIT_S: Final = 5.0
 _HANG_UP_S: Final = 0.5
 # A closed link shows before the process that held it can be waited for.
 _EXIT_S: Final = 2.0
-# What a machine without an answer is asked for beside it.
+# QEMU's monitor commands for a machine that does not answer.
 _LOOK_S: Final = 2.0
 _STACK_WORDS: Final = 512
 _OUTPUT_LINES: Final = 6
@@ -110,9 +110,9 @@ class RunningDevice:
             raise self._exited()
 
     def diagnose(self, error: HarnessError) -> HarnessError:
-        """What to raise for `error`, seen on the link: that the emulator ended, else `error`, told more.
+        """The error to raise for `error` on the link: the emulator's end, else `error` with details added.
 
-        More is the console, and for a board who else reads its port.
+        The details are the console's text and, for a board, other readers of its port.
         """
         if isinstance(error, LinkClosedError) and not error.by_us and self.process and not self._stopped:
             exited_within(self.process, _EXIT_S)

@@ -14,13 +14,13 @@ LONGEST_CALL: Final = 8
 
 
 class CallInstruction(NamedTuple):
-    """target: the address that is called; None where a register or memory has it."""
+    """target: the called address; None if it is in a register or memory."""
 
     target: int | None
 
 
 def call_before(machine: str, address: int, code: bytes) -> CallInstruction | None:
-    """The call that returns to `address`, in front of which lies `code`; None where there is none."""
+    """The call that returns to `address`; `code` is the bytes before it. None if there is no call."""
     if len(code) < LONGEST_CALL:
         return None
     if machine == "EM_ARM":
@@ -76,7 +76,7 @@ def _riscv_call(address: int, code: bytes) -> CallInstruction | None:
 
 
 def _compressed_offset(half: int) -> int:
-    """Of c.jal: imm[11|4|9:8|10|6|7|3:1|5] from bit 12 down."""
+    """Offset of c.jal: imm[11|4|9:8|10|6|7|3:1|5] from bit 12 down."""
     order = (11, 4, 9, 8, 10, 6, 7, 3, 2, 1, 5)
     return _signed(sum((half >> 12 - index & 1) << bit for index, bit in enumerate(order)), 12)
 
@@ -90,7 +90,7 @@ def _x86_call(address: int, code: bytes) -> CallInstruction | None:
 
 
 def writes(machine: str, code: bytes) -> bool | None:
-    """Whether the instruction that `code` begins with stores (True) or loads; None where that is not seen."""
+    """True if the first instruction of `code` stores, False if it loads; None if unknown."""
     if machine != "EM_ARM" or len(code) < 4:
         return None
     first = _half(code, 0)
@@ -107,7 +107,7 @@ def writes(machine: str, code: bytes) -> bool | None:
 
 
 def x86_cause(code: bytes) -> str:
-    """Why the instruction that `code` begins with faulted, where that is no access; "" for any other."""
+    """The cause of a fault of the first instruction of `code` that is no access; "" for other faults."""
     if code[:1] in (b"\xf6", b"\xf7") and len(code) > 1 and code[1] >> 3 & 6 == 6:
         return "divided by zero"
     return (

@@ -16,7 +16,7 @@ _VALUE: Final = re.compile(r"\b(pc|lr|ra|sp|address|cfsr|mcause|code) (0x[0-9a-f
 _STACK: Final = re.compile(r"\bstack of (\d+) bytes")
 # Messages further from the end are of an earlier crash.
 _LINES: Final = 16
-# A kernel dumps registers before it says so.
+# A kernel dumps registers before its message.
 _DUMP_LINES: Final = 24
 
 # By the bits of the Configurable Fault Status Register (ARMv7-M, B3.2.15), the most telling first.
@@ -43,7 +43,7 @@ _MCAUSE: Final = {
 }
 _READ_FAULT: Final = 5
 _WRITE_FAULT: Final = 7
-# What Zephyr prints, or calls a fault.
+# Zephyr's messages and names of faults.
 _PHRASES: Final = {
     "Divide by zero": "divided by zero",
     "division by zero": "divided by zero",
@@ -60,10 +60,10 @@ _INTEGER_DIVISION: Final = 1
 
 @dataclass(frozen=True)
 class LastWords:
-    """values: registers and what else has a name, by that. callers: of which some may be stale.
+    """values: registers and other named values, by name. callers: return addresses, some may be stale.
 
-    text: the line itself. dump: what was printed in front of it.
-    said: a cause that is known otherwise. page_fault: whether it is known to be one of an x86.
+    text: the line itself. dump: the text printed before it.
+    said: a cause from another source. page_fault: True if it is an x86 page fault.
     """
 
     text: str
@@ -102,7 +102,7 @@ class LastWords:
 
     @property
     def wrote(self) -> bool | None:
-        """True if the access was a write; None if only the instruction tells."""
+        """True if the access was a write; None if the message does not say."""
         page = _PAGE_FAULT.search(self.dump)
         if page:
             return bool(int(page[2], 16) & 2)
@@ -114,7 +114,7 @@ class LastWords:
 
     @property
     def cause(self) -> str:
-        """Why, in words, where it is no access; "" where nothing tells."""
+        """The cause in words, if it is no access; "" if unknown."""
         status = self.values.get("cfsr", 0)
         if self.said:
             return self.said
@@ -130,7 +130,7 @@ class LastWords:
 
 
 def last_words(console: str) -> LastWords | None:
-    """Those of a crash near the end of what a device printed; None when there was none."""
+    """The last words of a crash near the end of the device's output; None if there was no crash."""
     lines = console.splitlines()
     near = [index for index, line in enumerate(lines) if _FATAL.search(line)]
     if not near or near[-1] < len(lines) - _LINES:
@@ -139,7 +139,7 @@ def last_words(console: str) -> LastWords | None:
     found = _FATAL.search(lines[index])
     assert found is not None
     after = _CALLERS.search("\n".join(lines[index:]))
-    # The same words may stand there twice: on the console, and as the link had them.
+    # The message may be there twice: from the console, and from the link.
     first = next(at for at in near if lines[at].endswith(found[0]))
     return LastWords(
         found[0],

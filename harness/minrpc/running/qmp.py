@@ -28,7 +28,7 @@ class Qmp:
         self.execute("qmp_capabilities", deadline)
 
     def execute(self, command: str, deadline: Deadline, **arguments: object) -> Any:  # noqa: ANN401 (JSON)
-        """What `command` returns. Raises QmpError, LinkClosedError when QEMU ends, DeadlineError."""
+        """The answer to `command`. Raises QmpError, LinkClosedError if QEMU ends, DeadlineError."""
         self.send(command, **arguments)
         while True:
             answer = self._next(deadline)
