@@ -383,8 +383,8 @@ class QemuCounters:
         self._control["trace_from"] = step
 
     def cycles_in_windows(self) -> tuple[dict[int, int], int]:
-        """Estimated cycles of timed batches since QEMU's start: the least by instruction address, and the possible
-        excess of their sum.
+        """Estimated cycles of timed batches since QEMU's start: the least by instruction address, and the
+        possible excess of their sum.
 
         Raises as `of_batches` does.
         """
