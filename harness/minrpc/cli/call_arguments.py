@@ -34,7 +34,18 @@ class Array:
         return f"{self.dtype}[{','.join(map(str, self.shape))}]"
 
     def host(self, rng: np.random.Generator) -> npt.NDArray[Any]:
-        """Elements for it: small numbers, of either sign where the type has them."""
+        """Elements for it: small numbers, of either sign where the type has them.
+
+        Raises ConfigurationError where this machine has not the memory.
+        """
+        try:
+            return self._elements(rng)
+        except (MemoryError, ValueError) as error:  # NumPy's ValueError: more elements than it can number
+            raise ConfigurationError(
+                f"--arg {self} does not fit into this machine's memory", next_step="give a smaller shape"
+            ) from error
+
+    def _elements(self, rng: np.random.Generator) -> npt.NDArray[Any]:
         kind = to_numpy(to_dtype(self.dtype))[0]
         if kind.kind == "f":
             return rng.uniform(-1, 1, self.shape).astype(kind)

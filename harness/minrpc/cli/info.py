@@ -82,7 +82,7 @@ def _memory_json(info: DeviceInfo) -> dict[str, Any]:
         "stack_peak_bytes": info.stack_peak if info.stack_size else None,
         "packet_bytes": info.max_packet,
         "link": info.link_counts(),
-        "options": list(info.options),
+        "options": sorted(info.options),
         "build_id": info.build_id or None,
     }
 
@@ -108,7 +108,7 @@ def facts(info: DeviceInfo) -> Iterator[tuple[str, str]]:
     yield "link", ", ".join(f"{name} {count}" for name, count in info.link_counts().items())
     for region in info.regions:
         yield "memory", f"{region.kind}: {region.size:,} bytes at 0x{region.base:x}"
-    yield "options", ", ".join(info.options) or "none"
+    yield "options", ", ".join(sorted(info.options)) or "none"
     yield "build id", info.build_id or "not known"
 
 

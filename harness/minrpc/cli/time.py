@@ -103,7 +103,10 @@ def main(arguments: argparse.Namespace) -> int:
         status = max([run() for run in runs])
     except RemoteError as error:
         if not plan:
-            error.next_step = "give each argument with --arg, such as --arg 'float32[1024]' --arg 3"
+            error.next_step = (
+                "give each argument with --arg, such as --arg 'float32[1024]' --arg 3; "
+                "name the file of a function of your own with --source"
+            )
         raise
     records = [run.record for run in runs if run.record]
     if len(records) > 1 and arguments.json != STDOUT:

@@ -58,6 +58,8 @@ class Counted:
         """
         if not names and not memory:
             return cls()
+        if isinstance(names, str) and names != "all":
+            names = (names,)
         source = rpc.link.owner.counters
         outside = tuple(source.names) if source else ()
         every = device_counters(rpc)

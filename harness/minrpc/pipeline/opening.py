@@ -25,7 +25,7 @@ Source = str | Target | Firmware | RunningDevice
 
 
 def open_device(
-    what: Source | None = None, /, *, platforms_file: Path | None = None, **given: Unpack[TargetFields]
+    what: Source | None = None, /, *, platforms_file: str | Path | None = None, **given: Unpack[TargetFields]
 ) -> Device:
     """A device with a session, from any stage of the pipeline.
 
@@ -53,7 +53,7 @@ def open_device(
 
 @contextmanager
 def open_devices(
-    several: Sequence[Source], /, *, platforms_file: Path | None = None, **given: Unpack[TargetFields]
+    several: Sequence[Source], /, *, platforms_file: str | Path | None = None, **given: Unpack[TargetFields]
 ) -> Iterator[list[Device]]:
     """Several devices, each as `open_device` opens it, all at the same time; closed at the end of the block.
 
@@ -102,7 +102,7 @@ def connect(
     )
 
 
-def _target(what: str | Target | None, platforms_file: Path | None, given: TargetFields) -> Target:
+def _target(what: str | Target | None, platforms_file: str | Path | None, given: TargetFields) -> Target:
     if isinstance(what, Target):
         return what.changed(**given)
     port = given.get("serial_port")

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
@@ -109,6 +110,6 @@ def _of_build(options: Options) -> Target:
     """The target of a finished build. Its name is the user's, else the directory's."""
     build_dir = options.given["build_dir"]
     assert build_dir is not None
-    name = options.platforms[0] if options.platforms else build_dir.resolve().name
+    name = options.platforms[0] if options.platforms else Path(build_dir).resolve().name
     about = f"the firmware in {build_dir}"
     return options.target(Platform(name, port="zephyr", starts="board", description=about))

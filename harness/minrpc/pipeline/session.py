@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TypeVar, Unpack
 
 from minrpc.client import Session
@@ -27,7 +26,7 @@ def session_on(
     **given: Unpack[SessionFields],
 ) -> Kind:
     """A `kind` on `running`, which goes on when the session ends; see `connect` for the arguments."""
-    target = replace(running.target, **given)
+    target = running.target.changed(**given)
     return kind(
         transport or running.transport,
         running,

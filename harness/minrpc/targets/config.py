@@ -73,7 +73,7 @@ _TABLES = ("platforms", "device", "firmware", "libraries", "limits")
 _NEW_BOARD = {"port": "zephyr", "starts": "board"}
 
 
-def load_platforms(user_toml: Path | None = None) -> dict[str, Platform]:
+def load_platforms(user_toml: str | Path | None = None) -> dict[str, Platform]:
     """All platforms by name: the harness's, with the user's files merged over them.
 
     user_toml: read instead of the nearest minrpc.toml; must exist.
@@ -153,11 +153,11 @@ def _with_own(
     return replace(platform, **fields, named_libraries=named, project=str(directory))
 
 
-def _files(user_toml: Path | None) -> list[Path]:
+def _files(user_toml: str | Path | None) -> list[Path]:
     config_home = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
     found = [path for path in (config_home / "minrpc" / "platforms.toml",) if path.is_file()]
     if user_toml is not None:
-        return [*found, user_toml]
+        return [*found, Path(user_toml)]
     nearest = find_project_file(Path.cwd())
     return [*found, nearest] if nearest else found
 
@@ -207,20 +207,37 @@ def _options(table: object, origin: str, where: str) -> dict[str, Any]:
         raise ConfigurationError(f"{origin}: {where} must be a table, [{where}]")
     _check_keys(table, tuple(FILE_OPTIONS), origin, f"{where}.")
     return {
-        key: _option(FILE_OPTIONS[key], value, f"{origin}: {where}.{key}") for key, value in table.items()
+        key: option_value(FILE_OPTIONS[key], value, f"{origin}: {where}.{key}")
+        for key, value in table.items()
     }
 
 
-def _option(option: Option, value: object, where: str) -> object:
+def option_value(option: Option, value: object, where: str) -> object:
+    """The value that Python or minrpc.toml gives for an option, of the option's type.
+
+    Raises ConfigurationError, which begins with `where`.
+    """
     if option.type is bool and isinstance(value, bool):
         return value
     if option.type is float and isinstance(value, int | float) and not isinstance(value, bool) and value > 0:
         return float(value)
+    if option.type is int and type(value) is int:
+        return value
     if option.choices and value in option.choices:
         return value
-    kinds: Mapping[object, str] = {bool: "true or false", float: "seconds, more than 0"}
-    wanted = kinds.get(option.type) or f"one of {', '.join(option.choices)}"
-    raise ConfigurationError(f"{where}: must be {wanted}, not {value!r}")
+    if option.type in (str, Path) and not option.choices and isinstance(value, str | Path):
+        return option.type(os.fspath(value))
+    raise ConfigurationError(f"{where}: must be {_expected(option)}, not {value!r}")
+
+
+def _expected(option: Option) -> str:
+    kinds: Mapping[object, str] = {
+        bool: "true or false",
+        float: "seconds, more than 0",
+        int: option.help,
+        Path: "a path",
+    }
+    return kinds.get(option.type) or (f"one of {', '.join(option.choices)}" if option.choices else "a text")
 
 
 def _with_options(platform: Platform, options: Mapping[str, Any]) -> Platform:

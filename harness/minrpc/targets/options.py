@@ -80,7 +80,7 @@ def split_names(values: list[str]) -> tuple[str, ...]:
 def _check(options: Options) -> None:
     given = options.given
     elf = given.get("elf")
-    if elf is not None and not elf.is_file():
+    if elf is not None and not Path(elf).is_file():
         raise ConfigurationError(f"--elf: there is no file {elf}", next_step="correct the path")
     for name, option in DEVICE_OPTIONS.items():
         if option.type is float and not given.get(option.field, 1.0) > 0:  # type: ignore[operator]

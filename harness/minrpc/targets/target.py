@@ -11,8 +11,9 @@ from typing import Any, Final, Literal, Self, TypedDict, TypeVar, Unpack, cast, 
 
 from minrpc.errors import ConfigurationError
 from minrpc.host.limits import CALL_TIMEOUT_S, SESSION_TIMEOUT_S
-from minrpc.targets.config import find_platform, load_platforms
+from minrpc.targets.config import find_platform, load_platforms, option_value
 from minrpc.targets.libraries import NamedLibrary
+from minrpc.targets.option_table import DEVICE_OPTIONS
 from minrpc.targets.table import Platform, ResetLine
 from minrpc.timing.clock import Mode
 
@@ -65,8 +66,8 @@ class TargetFields(StartFields, total=False):
     reset_line: ResetLine
     flash_command: str
     serial_port: str | None
-    build_dir: Path | None
-    elf: Path | None
+    build_dir: str | Path | None
+    elf: str | Path | None
     flash_arguments: tuple[str, ...]
 
 
@@ -110,7 +111,11 @@ class Target:
 
     @classmethod
     def named(
-        cls, name: str | None = None, *, platforms_file: Path | None = None, **given: Unpack[TargetFields]
+        cls,
+        name: str | None = None,
+        *,
+        platforms_file: str | Path | None = None,
+        **given: Unpack[TargetFields],
     ) -> Self:
         """The platform `name` of the table or a TOML file, with what is `given`.
 
@@ -134,18 +139,33 @@ class Target:
         return self.platform.name
 
     def changed(self, **given: Unpack[TargetFields]) -> Self:
-        """The same target with `given`: lists are extended, other fields are replaced."""
+        """The same target with `given`: lists are extended, other fields are replaced.
+
+        Raises TypeError for an unknown field, ConfigurationError for a value that the field can't have.
+        """
         require(given, TargetFields, "a target has no")
-        own: dict[str, Any] = {name: value for name, value in given.items() if name in _OWN}
+        values = {name: _value(name, value) for name, value in given.items()}
+        own: dict[str, Any] = {name: value for name, value in values.items() if name in _OWN}
         others: dict[str, Any] = {
             name: _merged(self.platform, name, value)
-            for name, value in given.items()
+            for name, value in values.items()
             if name not in _OWN and name != "libraries_as"
         }
         platform = replace(self.platform, **others)
         if "libraries_as" in given:
             platform = _with_libraries(platform, linked=given["libraries_as"] == "linked")
         return replace(self, platform=platform, **own)
+
+
+def _value(name: str, value: object) -> object:
+    if name == "counters" and not isinstance(value, bool):
+        raise ConfigurationError(
+            f"counters: must be true or false, not {value!r}",
+            next_step="name counters where they are measured: lib.measure(name, counters=[...])",
+        )
+    if name not in _OPTIONS or (value is None and name in _MAY_BE_NONE):
+        return value
+    return option_value(_OPTIONS[name], value, name)
 
 
 def elf_without_port() -> ConfigurationError:
@@ -177,6 +197,8 @@ def _with_libraries(platform: Platform, *, linked: bool) -> Platform:
 
 
 _OWN: Final = frozenset(field.name for field in fields(Target))
+_MAY_BE_NONE: Final = frozenset(field.name for field in fields(Target) if field.default is None)
+_OPTIONS: Final = {option.field: option for option in DEVICE_OPTIONS.values()}
 _PATHS: Final = frozenset({"sources", "include_dirs", "libraries"})
 
 

@@ -55,6 +55,12 @@ def test_a_function_that_wants_arguments_says_so_and_how(capsys: pytest.CaptureF
     assert "next: give each argument with --arg" in said
 
 
+@pytest.mark.parametrize("count", [10**15, 10**30])
+def test_an_array_that_is_too_large_for_this_machine(count: int) -> None:
+    with pytest.raises(ConfigurationError, match="does not fit into this machine's memory"):
+        Array("int16", (count,)).host(np.random.default_rng(1))
+
+
 @pytest.mark.parametrize("dtype", ["float32", "int8", "uint16", "float64"])
 def test_elements_are_small_and_the_same_each_time(dtype: str) -> None:
     first, again = (Array(dtype, (50,)).host(np.random.default_rng(1)) for _ in range(2))

@@ -114,6 +114,12 @@ def test_what_counts_from_outside_is_not_looked_at_for_the_devices_own() -> None
     assert outside.asked_since == []
 
 
+def test_the_name_of_a_single_counter_needs_no_list() -> None:
+    device, _ = counting(COUNTERS, None)
+    device.connect()
+    assert Counted.chosen(device.rpc, "reads") == Counted.chosen(device.rpc, ["reads"])
+
+
 def test_nothing_is_asked_where_no_counters_are_wanted() -> None:
     device, model = counting(COUNTERS, Outside())
     device.connect()

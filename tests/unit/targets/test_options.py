@@ -4,7 +4,7 @@
 import argparse
 import tomllib
 from pathlib import Path
-from typing import get_type_hints
+from typing import Any, get_type_hints
 
 import pytest
 from minrpc import PLATFORMS, ConfigurationError, Platform, Target
@@ -111,3 +111,31 @@ def test_what_is_wrong_in_a_file(text: str, message: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
         in_file(text)
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"call_timeout_s": -3}, "call_timeout_s: must be seconds, more than 0, not -3"),
+        ({"session_timeout_s": "3"}, "session_timeout_s: must be seconds, more than 0, not '3'"),
+        ({"call_timeout_s": None}, "call_timeout_s: must be seconds, more than 0, not None"),
+        ({"call_timeout_s": float("nan")}, "call_timeout_s: must be seconds, more than 0, not nan"),
+        ({"link": "usb"}, "link: must be one of pty, socket, not 'usb'"),
+        ({"timing": "exakt"}, "timing: must be one of exact, wall, board, not 'exakt'"),
+        ({"direct": "off"}, "direct: must be true or false, not 'off'"),
+        ({"baud": "fast"}, "baud: must be bits per second of the serial port, not 'fast'"),
+        ({"serial_port": 3}, "serial_port: must be a text, not 3"),
+        ({"counters": "cycles"}, "counters: must be true or false, not 'cycles'"),
+    ],
+)
+def test_what_is_wrong_in_a_keyword(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        Target.named("posix", **given)
+    assert message in str(caught.value)
+
+
+def test_paths_are_given_as_text_too(tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text('[platforms.mine]\nextends = "posix"\n')
+    target = Target.named("mine", platforms_file=str(file), build_dir="build", timing=None)
+    assert (target.build_dir, target.timing) == (Path("build"), None)
