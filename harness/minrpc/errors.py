@@ -43,7 +43,7 @@ class HarnessError(Exception):
     """
 
     own_code = False
-    """Whether a device has crashed in its own code: something else may have damaged its memory before."""
+    """True if a device crashed in its own code: other code may have damaged its memory before."""
     default_next_step: ClassVar[str] = "run `minrpc doctor`: it checks all that is needed here"
     most_details: ClassVar[int] = 8
 
@@ -215,7 +215,7 @@ class CompileError(BuildError):
 
 
 class LinkerError(BuildError):
-    """What is to be loaded does not link against the firmware."""
+    """The code to load does not link against the firmware."""
 
     default_next_step = "add the source or the archive that has it: sources=[...] or libraries=[...]"
 

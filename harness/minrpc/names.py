@@ -28,7 +28,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def instead_of(key: str, known: Iterable[str]) -> str:
-    """What to do about a key that nobody knows: "write 'a'", or "known keys are a, b"."""
+    """Advice for an unknown key: "write 'a'", or "known keys are a, b"."""
     keys = list(known)
     near = difflib.get_close_matches(key, keys, n=1)
     return f"write {near[0]!r}" if near else f"known keys are {', '.join(keys)}"

@@ -52,7 +52,7 @@ class Case:
         return float(np.max(ulps(result, self.exact)))
 
     def passes(self, error: float) -> bool:
-        """Whether an error is within the limit; NaN is not."""
+        """True if the error is within the limit; False for NaN."""
         return error <= self.limit
 
 

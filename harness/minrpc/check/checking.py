@@ -46,7 +46,7 @@ class CheckOutcome:
 
     @property
     def passed(self) -> bool:
-        """Whether the result is right and every repeat took time."""
+        """True if the result is right and every repeat took time."""
         return self.case.passes(self.error) and all(time > 0 for time in self.measurement.seconds_per_call)
 
     @property
@@ -68,7 +68,7 @@ class Checked:
 
     @property
     def passed(self) -> bool:
-        """Whether every stage was reached and everything was right."""
+        """True if every stage was reached and every result is right."""
         return (
             self.failure is None and bool(self.outcomes) and all(outcome.passed for outcome in self.outcomes)
         )

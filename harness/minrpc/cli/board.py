@@ -67,7 +67,7 @@ def _add(arguments: argparse.Namespace) -> int:
 
 
 def _tell(board: Board, name: str, overlay: Path, *, chosen: bool) -> None:
-    """What was found, what is missing, and the next command."""
+    """Print the board's facts, the missing parts, and the next command."""
     platform = completed(Platform(name, "zephyr", "board", zephyr_board=board.identifier), board, None, None)
     print(f"  core      {board.arch}, clock {board.clock or 'not known'}")
     print(f"  uarts     {uarts_text(board)}")

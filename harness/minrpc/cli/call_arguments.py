@@ -91,10 +91,10 @@ def parse_shape(text: str) -> tuple[int, ...]:
 def call_arguments(
     function: str, given: Sequence[str], shape: str | None, dtype: str | None
 ) -> list[Argument]:
-    """What `function` is called with: as given one by one, or arrays of one shape for one that is known.
+    """The arguments of `function`: given one by one, or arrays of one shape for a built-in function.
 
-    Another that is given nothing is called with nothing; it says itself when it wants more.
-    Raises ConfigurationError for words that say nothing.
+    Another function without arguments is called without any; the call raises if it needs some.
+    Raises ConfigurationError for arguments that can't be parsed.
     """
     if given:
         if shape or dtype:

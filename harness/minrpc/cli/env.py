@@ -37,7 +37,7 @@ def main(arguments: argparse.Namespace) -> int:
 
 
 def variables(platform: Platform) -> Mapping[str, str]:
-    """What our own builds of `platform` set, and the module."""
+    """The variables that the project's own builds of `platform` set, and the module."""
     modules = [str(firmware_root()), *os.environ.get("ZEPHYR_EXTRA_MODULES", "").split(";")]
     return {
         "ZEPHYR_BASE": str(find_workspace(firmware_root()).base),

@@ -11,7 +11,7 @@ from minrpc.targets.options import options_from
 
 
 def selected(arguments: argparse.Namespace, *, starts: bool = True) -> Selection:
-    """What the command's options ask for; `minrpc.cli.main` names the rest. Raises as `select_runnable`.
+    """The targets that the options select; `minrpc.cli.main` names the rest. Raises as `select_runnable`.
 
     starts: False where firmware is only built, so that boards are meant, too.
     """

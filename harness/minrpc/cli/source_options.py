@@ -58,7 +58,7 @@ def add_build_options(add: Callable[..., Any]) -> None:
 
 
 def sources_from(arguments: argparse.Namespace, files: Sequence[Path]) -> Sources:
-    """What is to be compiled. Raises ConfigurationError for files that are not there."""
+    """The sources to compile. Raises ConfigurationError for missing files."""
     return Sources.of(
         files,
         include=arguments.include,
@@ -69,9 +69,9 @@ def sources_from(arguments: argparse.Namespace, files: Sequence[Path]) -> Source
 
 
 def load_with(function: str, device: Device, sources: Sources, stack: ExitStack) -> LoadedLibrary:
-    """What was compiled, in the device until `stack` ends.
+    """The compiled library, loaded into the device until `stack` ends.
 
-    Raises ConfigurationError where it has no `function`.
+    Raises ConfigurationError if it has no `function`.
     """
     loaded = stack.enter_context(load(device, sources))
     if function not in loaded.functions:

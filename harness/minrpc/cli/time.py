@@ -44,7 +44,7 @@ from minrpc.timing.side_by_side import side_by_side
 from minrpc.timing.text import record_text
 from minrpc.timing.units import parse_percent
 
-# Samples of one request: what the smallest device has room for in its answer.
+# Samples of a request: the number that fits in the smallest device's answer.
 _REPEATS_AT_ONCE: Final = 1000
 
 
@@ -179,7 +179,7 @@ class Run:
         return self._report(measurement, running.firmware)
 
     def _library(self, device: Device, stack: ExitStack) -> RemoteModule | LoadedLibrary:
-        """What has the function: what the firmware was linked with, or what is loaded for this."""
+        """The library with the function: linked into the firmware, or loaded for this measurement."""
         if not self._given.source:
             return device.system_lib()
         sources = sources_from(self._given, self._given.source)
@@ -188,7 +188,7 @@ class Run:
         return loaded
 
     def _size_of_code(self, library: RemoteModule | LoadedLibrary, firmware: Firmware | None) -> int:
-        """Of the function itself; 0 where that is not known."""
+        """Code size of the function itself, in bytes; 0 if unknown."""
         name = self._given.function
         if isinstance(library, LoadedLibrary):
             return library[name].size

@@ -12,8 +12,8 @@ from minrpc.timing.record import TimingRecord, merged
 
 
 def read_records(path: Path, *others: str, missing: list[TimingRecord] | None = None) -> list[TimingRecord]:
-    """What is in the file, or `missing` when there is none or it is empty. Raises ConfigurationError with the
-    reason.
+    """The file's measurements, or `missing` if the file is missing or empty. Raises ConfigurationError with
+    the reason.
 
     others: commands whose files have measurements, too, and may be read here.
     """
@@ -34,7 +34,7 @@ def read_records(path: Path, *others: str, missing: list[TimingRecord] | None = 
 
 
 def add_record(path: Path, new: TimingRecord) -> None:
-    """Put one in the place of what it measured before; what others write meanwhile stays.
+    """Replace the earlier measurement of the same call; keeps measurements that others write meanwhile.
 
     Raises ConfigurationError with the reason.
     """

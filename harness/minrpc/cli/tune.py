@@ -172,7 +172,7 @@ def _require_ports(arguments: argparse.Namespace, ports: Sequence[str]) -> None:
 
 
 def _firmware(target: Target) -> Firmware:
-    """What candidates are loaded into: what is started here, or runs at the ports."""
+    """The firmware that candidates are loaded into: started here, or running at the ports."""
     if target.elf is not None:
         from minrpc.library.loading import firmware_from
 

@@ -49,7 +49,7 @@ When = Literal["", "address", "uses"]
 
 
 class Span(NamedTuple):
-    """Cycles: at least, and at most, as the operands have it."""
+    """Cycles: the least and the most, depending on operands."""
 
     least: int
     most: int
@@ -90,7 +90,7 @@ class Pair:
     cycles: Span
 
     def holds(self, first: Instruction, then: Instruction) -> bool:
-        """Whether it is these two that are meant."""
+        """True if the row applies to these two instructions."""
         if first.kind not in self.first or then.kind not in self.then:
             return False
         return (not self.when or _depends(self.when, first, then)) and not (
@@ -127,7 +127,7 @@ class Core:
 
     @classmethod
     def read(cls, name: str, text: str) -> Self:
-        """From the text of a core's file. Raises ConfigurationError."""
+        """The core from the text of its file. Raises ConfigurationError."""
         try:
             return cls._from(name, _whole(tomllib.loads(text)))
         except (tomllib.TOMLDecodeError, KeyError, TypeError, ValueError) as error:
@@ -180,7 +180,7 @@ class Core:
             )
 
     def neighbours(self, first: Instruction, then: Instruction) -> Span:
-        """Cycles more of `then` where it is executed right behind `first`."""
+        """Additional cycles of `then` directly after `first`."""
         total = NOTHING
         for pair in self.pairs:
             if pair.holds(first, then):
@@ -199,7 +199,7 @@ class Core:
 
     @property
     def about(self) -> str:
-        """Where its cycles are from, and how far they were from hardware's: a line."""
+        """The source of its cycles and their error against hardware, in a line."""
         return f"estimate: {self.title}'s table, {self.ignores}; {self.against}"
 
 
@@ -237,7 +237,7 @@ def _pair(row: Mapping[str, Any], kinds: Sequence[str]) -> Pair:
 
 
 def core_names() -> list[str]:
-    """The cores that come with the package."""
+    """Names of the cores that come with the package."""
     files = resources.files("minrpc.cycles").joinpath("cores").iterdir()
     return sorted(file.name.removesuffix(".toml") for file in files if file.name.endswith(".toml"))
 
@@ -283,4 +283,4 @@ NOT_MODELLED: Final[Mapping[str, str]] = {
     "cortex-m33": _NO_TABLE,
     "cortex-m55": _NO_TABLE,
 }
-"""Cores that have no table here, and why."""
+"""Cores without a table here, with the reason."""

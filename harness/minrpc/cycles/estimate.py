@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cycles of a run: how often it went from each block of code to each other, times a core's table."""
+"""Estimates the cycles of a run: the number of passages between blocks of code, times a core's cycles."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class CycleModel:
 
     @property
     def edges(self) -> int:
-        """How many were learned."""
+        """Number of learned edges."""
         return len(self._costs)
 
     def learn(self, edges: Sequence[Edge], block: Callable[[int], Block]) -> None:
@@ -99,7 +99,7 @@ class CycleModel:
         return [int(cycles) for cycles in sums]
 
     def _spans(self, edge: Edge, block: Callable[[int], Block]) -> list[tuple[int, Span]]:
-        """Where the edge's cycles are, and how many."""
+        """Addresses and cycles of the edge's instructions."""
         left = self._decoded(edge.left, block)
         executed = [item for item in left if item.end <= left[0].start + edge.size]
         last, first = executed[-1], self._decoded(edge.entered, block)[0]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Machine code as a core's timing table sees it: classes of instructions, and the registers between them."""
+"""Decodes machine code for a core's timing table: classes of instructions, and their registers."""
 
 from __future__ import annotations
 

@@ -225,7 +225,7 @@ class Deadline:
         return left if left > 0.0 else 0.0
 
     def expired(self) -> bool:
-        """Whether the time is up."""
+        """True if the time is up."""
         return self.remaining() == 0.0
 
     def error(self, waited_for: str) -> DeadlineError:

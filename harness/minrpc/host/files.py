@@ -85,7 +85,7 @@ def _directory_locked(directory: Path) -> Iterator[None]:
 
 
 def _is_special(path: Path) -> bool:
-    """Whether it is a device, a pipe or a socket, which no file may take the place of."""
+    """True for a device, a pipe or a socket, which must not be replaced by a file."""
     return path.exists() and not path.is_file() and not path.is_dir()
 
 

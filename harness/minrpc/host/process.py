@@ -90,7 +90,7 @@ class TextTail:
 
     @property
     def ended(self) -> bool:
-        """Whether all writers are gone."""
+        """True if all writers are gone."""
         return self._ended
 
     def since(self, position: int, wait_s: float) -> tuple[bytes, int]:

@@ -59,5 +59,5 @@ def task(name: str) -> Iterator[Step | None]:
 
 
 def _moves(stream: TextIO) -> bool:
-    """Whether a line there can be written again. NO_COLOR asks for text without escape sequences."""
+    """True if a line on the stream can be overwritten. NO_COLOR asks for text without escape sequences."""
     return stream.isatty() and os.environ.get("TERM") != "dumb" and not os.environ.get("NO_COLOR")

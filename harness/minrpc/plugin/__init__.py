@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What stands behind the pytest plugin: the devices that tests share, and what a report shows."""
+"""The pytest plugin: the devices that tests share, and the plugin's reports."""

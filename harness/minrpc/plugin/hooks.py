@@ -75,14 +75,14 @@ def pytest_configure(config: pytest.Config) -> None:
 
         check_page(Path(page))
     if workers.has_workers(config) and option_names.given(config):
-        # Workers can't end a run; and a board is for one process.
+        # Workers can't end a run; and only one process can use a board.
         if option_names.option_of(config, "serial-port") is not None:
             raise pytest.UsageError("--serial-port leads to one device, for one process: leave -n out")
         _refuse_misuse(_run(config))
 
 
 def _start_coverage(file: Path) -> None:
-    """Each device adds to it when it is stopped: nothing of an earlier run may be there."""
+    """Empty the file, to which each device adds its lines when it is stopped."""
     from minrpc.errors import ConfigurationError
     from minrpc.host.files import check_writable
 
@@ -94,7 +94,7 @@ def _start_coverage(file: Path) -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """One test for each target. One alone where there is none: its fixture tells why."""
+    """One test for each target; without a target, a single test, whose fixture gives the reason."""
     if _PARAMETER not in metafunc.fixturenames:
         return
     targets = _run(metafunc.config).selection.targets
@@ -110,13 +110,13 @@ def pytest_collection_modifyitems(config: pytest.Config) -> None:
 
 
 def _refuse_misuse(run: PytestRun) -> None:
-    """What was named must run: if it can't, no test does."""
+    """Raise an error if a named platform can't run here: then no test runs."""
     if run.misused is not None:
         raise pytest.UsageError(str(run.misused)) from run.misused
 
 
 def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
-    """Every device that is tested, and every default platform that is not, with the reason."""
+    """Every tested device, and every untested default platform with the reason."""
     run = _run_so_far(config)
     if run is None:
         return []
@@ -156,7 +156,7 @@ def pytest_testnodedown(node: workers.Worker) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """By which clock each device's times were taken, and what was left out."""
+    """Show the clock of each device's times, and the platforms that were left out."""
     run = _run_so_far(config)
     if run is not None:
         from minrpc.plugin.report import summary
@@ -177,7 +177,7 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Shorten the harness's own frames, remember failures, and show console and wire."""
     run = _run_so_far(item.config)
-    # Without the client nothing of ours has raised.
+    # Without the client, the error is not this package's.
     if call.excinfo is not None and "minrpc.client" in sys.modules:
         from minrpc.plugin.report import advise, short_traceback
 
@@ -204,14 +204,14 @@ def pytest_runtest_makereport(
 
 
 def _refused(call: pytest.CallInfo[None]) -> bool:
-    """Whether the test failed by an argument that was never sent: the wire says nothing about that."""
+    """True if the test failed by a refused argument: nothing was sent, so the wire's log does not help."""
     from minrpc.plugin.report import wrong_argument
 
     return call.excinfo is not None and wrong_argument(call.excinfo.value)
 
 
 def _run(config: pytest.Config) -> PytestRun:
-    """This run's own; made when it is first needed."""
+    """The run's `PytestRun`, created at first use."""
     if _RUN not in config.stash:
         from minrpc.plugin.pytest_run import PytestRun
 
@@ -225,7 +225,7 @@ def _run_so_far(config: pytest.Config) -> PytestRun | None:
 
 @pytest.fixture(scope="session")
 def minrpc_shared(request: pytest.FixtureRequest) -> Iterator[SharedDevice]:
-    """What the tests of one target share. Tests use `device`, `running_device` and `firmware`."""
+    """The device shared by the tests of a target. Tests use `device`, `running_device` and `firmware`."""
     run = _run(request.config)
     if run.failure is not None:
         raise run.failure
@@ -249,7 +249,7 @@ def running_device(
     node, run, shared = request.node, _run(request.config), minrpc_shared
     run.await_turn(node.name)
     if shared.unusable:
-        # The first test has failed with the whole report, and so does the run.
+        # The first test, and so the run, has failed with the whole report.
         pytest.skip(f"{shared.name} could not be used: {shared.unusable}")
     node.stash[_USED] = [shared]
     running = shared.running
@@ -267,9 +267,9 @@ def running_device(
 def device(
     request: pytest.FixtureRequest, running_device: RunningDevice, minrpc_shared: SharedDevice
 ) -> Iterator[Device]:
-    """The device under test, in a session of its own: no array or function of the test before is left.
+    """The device under test, in a new session: no array or function of the previous test is left.
 
-    What a test wrote into variables of the firmware itself, and of libraries linked into it, stays.
+    Values that a test wrote into variables of the firmware, and of libraries linked into it, stay.
 
     A device that died, or that a failed test may have spoiled, is started anew before the next test.
     """
@@ -342,7 +342,7 @@ def load(request: pytest.FixtureRequest, device: Device) -> Load:
 
 @pytest.fixture
 def firmware(request: pytest.FixtureRequest, minrpc_shared: SharedDevice) -> Firmware | None:
-    """What was built for the device; None for a board, whose firmware is its own."""
+    """The firmware that was built for the device; None for a board that runs other firmware."""
     run = _run(request.config)
     built = minrpc_shared.firmware
     run.has_device(request.node, minrpc_shared.name)

@@ -43,14 +43,14 @@ OPTIONS: Final[Mapping[str, Mapping[str, Any]]] = {
 }
 
 SHORT: Final = ("platform", "serial-port")
-"""Those that also have a short name, `--NAME`."""
+"""Options that also have a short name, `--NAME`."""
 
 TAKEN: Final = pytest.StashKey[tuple[str, ...]]()
-"""The short names, "--platform", that mean something else in this run."""
+"""The short names, such as "--platform", that belong to another plugin in this run."""
 
 
 def add_long(parser: pytest.Parser) -> None:
-    """The names that are always ours."""
+    """Add the long names."""
     group = parser.getgroup(_PREFIX, "devices to test (minrpc)")
     for name, attributes in OPTIONS.items():
         group.addoption(f"--{_PREFIX}-{name}", **attributes)
@@ -62,7 +62,7 @@ def option_of(config: pytest.Config, name: str) -> Any:  # noqa: ANN401 - of the
 
 
 def spelled(config: pytest.Config, name: str) -> str:
-    """As the user writes it in this run."""
+    """The option's name in this run, as the user writes it."""
     if name not in SHORT:
         return f"--{_PREFIX}-{name}"
     taken = config.stash.get(TAKEN, None)
@@ -71,12 +71,12 @@ def spelled(config: pytest.Config, name: str) -> str:
 
 
 def values(config: pytest.Config) -> dict[str, Any]:
-    """Those of `DEVICE_OPTIONS`, by names as `options_from` takes them."""
+    """Values of `DEVICE_OPTIONS`, by the names that `options_from` takes."""
     return {name.replace("-", "_"): option_of(config, name) for name in DEVICE_OPTIONS}
 
 
 def given(config: pytest.Config) -> bool:
-    """Whether the user said anything about devices."""
+    """True if the user gave an option about devices."""
     return any(
         option_of(config, name) != option.argparse.get("default") for name, option in DEVICE_OPTIONS.items()
     )
@@ -97,7 +97,7 @@ def look_past_short_names(config: pytest.Config, parser: pytest.Parser, args: Se
 
 
 def add_short(config: pytest.Config, parser: pytest.Parser) -> None:
-    """The names that nobody else has registered by now."""
+    """Add the short names that no other plugin has registered."""
     free = _free(parser)
     _add_short(parser.getgroup(_PREFIX).addoption, free)
     config.stash[TAKEN] = tuple(f"--{name}" for name in SHORT if name not in free)
@@ -134,7 +134,7 @@ def _is_free(parser: pytest.Parser, name: str) -> bool:
 
 
 class _UnusableError(Exception):
-    """The words are not what our options take."""
+    """The command line does not fit this plugin's options."""
 
 
 class _Quiet(argparse.ArgumentParser):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What one pytest run has: made when its first test turns out to need a device."""
+"""The state of a pytest run, created when a test needs a device."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class PytestRun:
 
     @property
     def failure(self) -> HarnessError | None:
-        """Why there are no devices; None when there may be some."""
+        """The reason why there are no devices; None if there may be some."""
         return self.misused or self.broken
 
     def shared_device(self, target: Target) -> SharedDevice:

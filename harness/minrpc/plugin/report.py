@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the plugin shows: the header, lines of progress, short tracebacks."""
+"""The plugin's output: the header, lines of progress, short tracebacks."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from minrpc.targets import Target
 _FEW: Final = 3
 _PACKAGE: Final = Path(__file__).resolve().parent.parent
 _PLUGIN: Final = _PACKAGE / "plugin" / "hooks.py"
-# What stands between a fixture and the test that wants it.
+# Frames between a fixture and the test that requests it.
 _NOT_TESTS: Final = (_PACKAGE, *(Path(module.__file__ or "").parent for module in (_pytest, pluggy)))
 
 
 def header(selection: Selection) -> list[str]:
-    """Every device that is tested, and every default platform that is not, with the reason."""
+    """Every tested device, and every untested default platform with the reason."""
     lines = [f"minrpc: {_described(target)}" for target in selection.targets]
     return lines + [f"minrpc: not {name}: {why}" for name, why in selection.left_out.items()]
 
@@ -43,7 +43,7 @@ SummaryLine = tuple[str, dict[str, bool]]
 
 
 def summary(config: pytest.Config, tally: Tally) -> Iterator[SummaryLine]:
-    """What stands at the end of the run, with its colours."""
+    """The lines at the end of the run, with their colours."""
     for name, clock in tally.clocks.items():
         if clock is not None:
             yield f"{name}: times are {clock}", {}
@@ -64,7 +64,7 @@ def summary(config: pytest.Config, tally: Tally) -> Iterator[SummaryLine]:
 
 
 def none_ran(config: pytest.Config, tally: Tally) -> bool:
-    """Whether tests wanted a device, none had one, and that was not asked for."""
+    """True if tests wanted a device, none had one, and no option allows it."""
     return bool(tally.wanted) and not tally.had and not option_names.option_of(config, "allow-no-device")
 
 
@@ -118,7 +118,7 @@ def short_traceback(caught: pytest.ExceptionInfo[BaseException]) -> None:
 
 
 def wrong_argument(error: BaseException) -> bool:
-    """Whether a `raise` of this package refused an argument: nothing was sent."""
+    """True if a `raise` of this package refused an argument: nothing was sent."""
     raised_in = _last(error.__traceback__)
     if raised_in is None or not isinstance(error, TypeError | ValueError | LookupError | AttributeError):
         return False
@@ -126,7 +126,7 @@ def wrong_argument(error: BaseException) -> bool:
 
 
 def _raises(traceback: TracebackType) -> bool:
-    """Whether the line is a `raise`: a mistake of our own code comes from another statement."""
+    """True if the line is a `raise`: an internal bug raises from another statement."""
     code = traceback.tb_frame.f_code
     offset = traceback.tb_lasti
     return dis.opname[code.co_code[offset]] == "RAISE_VARARGS"

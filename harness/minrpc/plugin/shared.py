@@ -60,7 +60,7 @@ class SharedDevice:
 
     @property
     def firmware(self) -> Firmware | None:
-        """What was built for the target; None for a device that is attached to, whose firmware is its own."""
+        """The firmware that was built for the target; None for an attached device, which has its own."""
         own = self.target.serial_port is not None and self.target.build_dir is None
         if self._firmware is None and not own:
             self._firmware = self._build()
@@ -68,7 +68,7 @@ class SharedDevice:
 
     @property
     def running(self) -> RunningDevice:
-        """The running device, started when it does not run."""
+        """The running device; starts it if it does not run."""
         if self._running is None:
             begin = time.monotonic()
             with self._once_or_never():
@@ -77,7 +77,7 @@ class SharedDevice:
         return self._running
 
     def open(self) -> Device:
-        """The device with a session of its own, in which nothing is left of an earlier one."""
+        """The device with a new session, without anything of an earlier session."""
         running = self.running
         self._lent = LentTransport(running.transport)
         device = connect(running, total=self.total, transport=self._lent)
@@ -89,7 +89,7 @@ class SharedDevice:
 
     @contextmanager
     def _once_or_never(self) -> Iterator[None]:
-        """Remember what does not work, so that it is tried, and waited for, only once."""
+        """Remember a failed start, so that it is tried, and waited for, only once."""
         try:
             yield
         except HarnessError as error:

@@ -33,7 +33,7 @@ class Tally:
     libraries: dict[str, dict[str, dict[str, int]]] = field(default_factory=dict)
 
     def add(self, other: Tally) -> None:
-        """What another process counted."""
+        """Add another process's counts."""
         self.wanted |= other.wanted
         self.had |= other.had
         self.left_out |= other.left_out
@@ -46,13 +46,13 @@ class Tally:
             self.libraries.setdefault(platform, {}).update(loaded)
 
     def to_json(self) -> dict[str, Any]:
-        """For another process."""
+        """The counts as JSON, for another process."""
         clocks = {name: clock and clock.to_json() for name, clock in self.clocks.items()}
         return {**vars(self), "wanted": sorted(self.wanted), "had": sorted(self.had), "clocks": clocks}
 
     @classmethod
     def from_json(cls, sent: dict[str, Any]) -> Tally:
-        """Back from `to_json`."""
+        """The counts from `to_json`."""
         clocks = {name: clock and DeviceClock.from_json(clock) for name, clock in sent["clocks"].items()}
         sets = {name: set(sent[name]) for name in ("wanted", "had")}
         return cls(**{**sent, **sets, "clocks": clocks})

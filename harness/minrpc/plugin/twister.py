@@ -25,7 +25,7 @@ from minrpc.targets.options import Options
 
 
 def runs_here(config: pytest.Config) -> bool:
-    """Whether twister runs this pytest."""
+    """True if twister runs this pytest."""
     return bool(_option(config, "--twister-harness"))
 
 

@@ -17,24 +17,24 @@ class Worker(Protocol):
 
 
 def is_worker(config: pytest.Config) -> bool:
-    """Whether this process runs tests for another one."""
+    """True if this process runs tests for another process."""
     return hasattr(config, "workerinput")
 
 
 def has_workers(config: pytest.Config) -> bool:
-    """Whether other processes run this one's tests."""
+    """True if other processes run this process's tests."""
     return bool(config.getoption("numprocesses", default=None)) and not is_worker(config)
 
 
 def send(config: pytest.Config, tally: dict[str, Any]) -> None:
-    """From a worker to the process that reports; in that process nothing is to be done."""
+    """Send the counts from a worker to the reporting process; no-op in that process."""
     output: dict[str, Any] | None = getattr(config, "workeroutput", None)
     if output is not None:
         output[_TALLY] = tally
 
 
 def received(worker: Worker) -> dict[str, Any] | None:
-    """What `worker` sent; None when it died, or needed no device."""
+    """The counts from `worker`; None if it died, or needed no device."""
     output: dict[str, Any] = getattr(worker, "workeroutput", {})
     sent: dict[str, Any] | None = output.get(_TALLY)
     return sent

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run found, for others to read: pages, other programs' formats, limits of a project."""
+"""Publishes a run's results: pages, other programs' formats, limits of a project."""

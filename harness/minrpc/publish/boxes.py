@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Profiles and sizes as boxes of HTML: places are shares of the page's width, so letters keep their size."""
+"""Profiles and sizes as HTML boxes: positions are shares of the page's width, so text keeps its size."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from minrpc.reports.treemap import Box, squarified
 
 _ROW: Final = 22
 _LEAST: Final = 0.15
-"""Per cent of the width, below which a box can't be seen."""
+"""Smallest visible width of a box, in per cent of the whole."""
 _WIDE: Final = 900.0
 
 
 def flame(label: str, tree: CallTree) -> str:
-    """A box is as wide as what was executed in a function and its callees; who called lies above."""
+    """A flame graph: a box's width is the instructions of a function and its callees; callers lie above."""
     total = tree.total
     found = [
         (name, level, 100 * left / total, 100 * size / total, size)
@@ -40,7 +40,7 @@ def flame(label: str, tree: CallTree) -> str:
 
 
 def areas(label: str, groups: Mapping[str, Mapping[str, int]], height: int) -> str:
-    """A treemap of `height` pixels: areas are sizes in bytes, boxes of one group lie together."""
+    """A treemap of `height` pixels: areas are sizes in bytes, boxes of a group are adjacent."""
     area = Box(0.0, 0.0, _WIDE, height)
     sums = {name: sum(sizes.values()) for name, sizes in groups.items()}
     named = sorted((name for name in sums if sums[name] > 0), key=lambda name: -sums[name])

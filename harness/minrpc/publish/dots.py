@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each repeat of each measurement as a dot: a strip of HTML for a call on a platform."""
+"""Draws each repeat of a measurement as a dot: an HTML strip for each call on a platform."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from minrpc.timing.units import count, quantity
 
 _MOST: Final = 400
 _NARROWEST: Final = 0.01
-"""A strip shows at least so much of the time: dots that differ by less lie together."""
+"""Smallest range of a strip, as a share of the time: dots that differ less lie together."""
 
 
 def dots(records: Sequence[TimingRecord]) -> str:
-    """The strips, with the times of their ends. Many repeats are shown by every so many."""
+    """The strips, with the times of their ends. Of many repeats, every n-th is shown."""
     return f"<figure>{''.join(map(_strip, records))}<figcaption></figcaption></figure>"
 
 

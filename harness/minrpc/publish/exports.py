@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run for other programs: github-action-benchmark, Bencher, and TVM's profiling reports.
+"""Exports a run to other programs: github-action-benchmark, Bencher, and TVM's profiling reports.
 
 Formats: https://github.com/benchmark-action/github-action-benchmark (customSmallerIsBetter),
 https://bencher.dev/docs/reference/bencher-metric-format (BMF), and TVM's `runtime.profiling.Report` up to
@@ -19,7 +19,7 @@ _KEPT: Final = ("instructions", "loads", "stores", "cache_misses", "stack_bytes"
 
 
 class Figure(NamedTuple):
-    """A number of a run, of which less is better. low, high: how far it may be wrong, where that is known."""
+    """A figure of a run; less is better. low, high: bounds of its error, if known."""
 
     call: str
     name: str
@@ -31,7 +31,7 @@ class Figure(NamedTuple):
 
 
 def figures(run: RunRecord) -> Iterator[Figure]:
-    """Of each record: its time, its counters; of each firmware: its sizes, once."""
+    """The figures: time and counters of each record; sizes of each firmware, once."""
     seen = set()
     for record in run.records:
         yield from _of(record)
@@ -61,7 +61,7 @@ def _of(record: TimingRecord) -> Iterator[Figure]:
 
 
 def action_benchmark(run: RunRecord) -> str:
-    """For github-action-benchmark, tool "customSmallerIsBetter"."""
+    """JSON for github-action-benchmark, tool "customSmallerIsBetter"."""
     return _text([_entry(figure) for figure in figures(run)])
 
 
@@ -77,7 +77,7 @@ def _entry(figure: Figure) -> dict[str, Any]:
 
 
 def bencher(run: RunRecord) -> str:
-    """For `bencher run --adapter json`: latency in nanoseconds, as its built-in measure is."""
+    """JSON for `bencher run --adapter json`: latency in nanoseconds, as in Bencher's built-in measure."""
     found: dict[str, dict[str, Any]] = {}
     for figure in figures(run):
         bounds = {"lower_value": figure.low, "upper_value": figure.high}
@@ -87,7 +87,7 @@ def bencher(run: RunRecord) -> str:
 
 
 def tvm_report(run: RunRecord) -> str:
-    """For TVM's `profiling.Report.from_json`: a call is a row, a platform a device."""
+    """JSON for TVM's `profiling.Report.from_json`: a call is a row, a platform a device."""
     totals: dict[str, float] = {}
     for record in run.records:
         totals[record.platform] = totals.get(record.platform, 0.0) + _microseconds(record)

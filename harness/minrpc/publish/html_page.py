@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run as one HTML file: nothing is loaded from anywhere, its own policy forbids it."""
+"""A run as one HTML file, which loads nothing: its content security policy forbids it."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from minrpc.publish.run_record import CallProfile, PlatformPart, RunRecord
 from minrpc.publish.tables import Cell, Long, Table
 
 _POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
-# Where the name of a test may go on in another line.
+# Characters after which a test's name may be wrapped.
 _BREAKS: Final = re.compile(r"(::|/|\[(?=[^\[\]]*\]$))")
 _FAILURES: Final = 20
 _FUNCTIONS: Final = 12
 _DRAWN: Final = 4
-"""Symbols from which on a picture says more than the table."""
+"""Smallest number of symbols for a picture beside the table."""
 _CODE_PIXELS: Final = 120
 _FIRMWARE_PIXELS: Final = 420
 _SORTED: Final = 5
-"""Rows from which on a table can be sorted."""
+"""Smallest number of rows of a sortable table."""
 
 
 def html_page(run: RunRecord, when: str) -> str:
-    """The page. when: it was made, for its last line."""
+    """The page. when: time of its creation, for the last line."""
     sections = [(title, body) for title, body in _sections(run) if body]
     head = escape(headline(run))
     links = "".join(f'<a href="#{_anchor(title)}">{escape(title)}</a>' for title, _ in sections)
@@ -58,7 +58,7 @@ def _anchor(title: str) -> str:
 
 
 def _sections(run: RunRecord) -> Iterator[tuple[str, str]]:
-    """What failed and the user's own code first; what is only looked up is folded."""
+    """The sections: failures and the user's own code first; reference material is folded."""
     failures = tables.failures(run)
     if failures.rows:
         shown, rest = tables.split(failures, _FAILURES)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which limits of a project a run breaks, or a comparison."""
+"""Finds the limits of a project that a run or a comparison breaks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from minrpc.timing.units import count, percent, quantity
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """A limit, and what is over it. subject: "add(int8[2]) on posix"; base: None where there is none."""
+    """A broken limit. subject: "add(int8[2]) on posix". base: the base's value, None without a base."""
 
     limit: Limit
     subject: str
@@ -34,7 +34,7 @@ class Broken:
 def broken_limits(
     limits: Sequence[Limit], head: Sequence[TimingRecord], base: Sequence[TimingRecord] = ()
 ) -> list[Broken]:
-    """Those that `head` breaks, by itself or against `base`, each subject once."""
+    """Limits that `head` breaks, by itself or against `base`, each subject once."""
     before = _Bases(base)
     found = []
     for limit in limits:
@@ -48,14 +48,14 @@ def broken_limits(
 
 
 def idle_limits(limits: Sequence[Limit], head: Sequence[TimingRecord]) -> list[Limit]:
-    """Those that nothing in `head` was held against: of another call or platform, or not measured."""
+    """Limits that apply to nothing in `head`: of another call or platform, or not measured."""
     return [limit for limit in limits if not any(True for row in head for _ in _judged(limit, row, None))]
 
 
 def unchecked_limits(
     limits: Sequence[Limit], head: Sequence[TimingRecord], base: Sequence[TimingRecord] = ()
 ) -> list[Limit]:
-    """Those of growth that something in `head` is subject to, and nothing in `base` to compare it with."""
+    """Growth limits that apply to records in `head` which have no counterpart in `base`."""
     before = _Bases(base)
     return [
         limit
@@ -66,7 +66,7 @@ def unchecked_limits(
 
 
 class _Bases:
-    """What each limit of a record is held against."""
+    """The values of `base` that a record's limits are compared with."""
 
     def __init__(self, base: Sequence[TimingRecord]) -> None:
         self._calls = {record.key: record for record in base}
@@ -93,7 +93,7 @@ def _judged(
 
 
 def _value(limit: Limit, record: TimingRecord) -> float | None:
-    """What the limit is of; None where it was not measured."""
+    """The limited value of a record; None if it was not measured."""
     item, firmware = record.measurement, record.firmware
     if not limit.function:
         return None if firmware is None else float(getattr(firmware, limit.what))
@@ -110,7 +110,7 @@ def _value(limit: Limit, record: TimingRecord) -> float | None:
 
 
 def _by_the_clock(measurement: Measurement) -> float | None:
-    """Instructions as the time has them, less what the timer takes: what counting them gives, to a tick."""
+    """Instructions derived from the time, less the timer's: equal to the counted ones, within a tick."""
     each = measurement.clock.cycles_per_instruction
     shares = [
         (sample.cycles - measurement.overhead.timer) / (sample.number or 1) for sample in measurement.samples
@@ -119,7 +119,7 @@ def _by_the_clock(measurement: Measurement) -> float | None:
 
 
 def _values(limit: Limit, base: TimingRecord, head: TimingRecord) -> tuple[float | None, float]:
-    """Of both by the same source, and without what only a batch of another number of calls makes of it."""
+    """Values of both from the same source, without the effect of different numbers of calls in a batch."""
     before, after = base.measurement, head.measurement
     old, new = _value(limit, base), _value(limit, head)
     assert new is not None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run as Markdown, fit for a job's summary: what matters open, the rest folded."""
+"""A run as Markdown for a job's summary: results open, details folded."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from minrpc.reports.markdown import table
 
 _FAILURES: Final = 50
 _LONGEST: Final = 2000
-"""Characters of a failure: GitHub takes 1 MiB of a step."""
+"""Largest number of characters of a failure: GitHub allows 1 MiB for a step."""
 
 
 def markdown_page(run: RunRecord) -> str:
@@ -24,7 +24,7 @@ def markdown_page(run: RunRecord) -> str:
 
 
 def headline(run: RunRecord) -> str:
-    """How it went, in a line."""
+    """The run's outcome in a line."""
     if not run.tests:
         return run.title
     counted = {name: sum(test.outcome == name for test in run.tests) for name in OUTCOMES}
@@ -45,7 +45,7 @@ def _parts(run: RunRecord) -> Iterator[str]:
 
 
 def _whole(failures: Table) -> Iterator[str]:
-    """What a failure says beyond its first line, folded."""
+    """The whole text of each failure that has more than one line, folded."""
     for row in failures.rows:
         told = row[-1]
         if isinstance(told, Long) and told.whole:
@@ -55,7 +55,7 @@ def _whole(failures: Table) -> Iterator[str]:
 
 
 def _looked_up(run: RunRecord) -> Iterator[Table]:
-    """What is folded, the user's own code first."""
+    """The folded tables, the user's own code first."""
     for part in run.platforms:
         for profile in part.profiles:
             for profile_table in tables.profile_tables(profile):
@@ -80,7 +80,7 @@ def _shown(item: Table) -> str:
 
 
 def _folded(item: Table) -> str:
-    # GitHub reads Markdown in an element only behind an empty line.
+    # GitHub reads Markdown in an element only after an empty line.
     return f"<details><summary>{escape(item.title)}</summary>\n\n{_shown(item)}\n\n</details>"
 
 
@@ -89,6 +89,6 @@ def _cells(row: Sequence[Cell]) -> list[str]:
 
 
 def _cell(cell: Cell) -> str:
-    """What a table's line can hold."""
+    """The cell's text, escaped for a line of a table."""
     text = cell.text if isinstance(cell, Long) else cell
     return " ".join(text.split()).replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")

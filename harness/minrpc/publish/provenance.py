@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a run's numbers are from: firmware, compiler, emulator, machine."""
+"""The origin of a run's numbers: firmware, compiler, emulator, machine."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from minrpc.timing.record import FirmwareRecord
 
 
 def firmware_record(firmware: Firmware, *, symbols: bool = False) -> FirmwareRecord:
-    """What is kept of a firmware. symbols: of its symbols, too."""
+    """The record of a firmware. symbols: True to include its symbols."""
     compiler, sizes = compiler_of(firmware.elf), firmware.sizes
     return FirmwareRecord(
         content_hash=firmware.content_hash,
@@ -30,7 +30,7 @@ def firmware_record(firmware: Firmware, *, symbols: bool = False) -> FirmwareRec
 
 
 def code_compiler(compiled: Compiled) -> Compiler:
-    """What compiled loaded code: its first source's debug information, and what its caller gave."""
+    """The compiler of loaded code, from its first source's debug information, with the caller's options."""
     first = next((object_file for object_file in compiled.objects[:-1] if object_file.suffix == ".o"), None)
     if first is None:
         return Compiler("", " ".join(compiled.options))
@@ -44,7 +44,7 @@ def code_compiler(compiled: Compiled) -> Compiler:
 
 
 def platform_facts(firmware: Firmware) -> dict[str, str]:
-    """What a report says of a platform, for people."""
+    """A platform's facts for a report's readers."""
     platform, compiler = firmware.platform, compiler_of(firmware.elf)
     emulator = {"emulator": qemu_version(platform.qemu)} if platform.starts == "qemu" else {}
     return {
@@ -58,7 +58,7 @@ def platform_facts(firmware: Firmware) -> dict[str, str]:
 
 
 def qemu_version(program: str) -> str:
-    """The first line that it prints of itself; "" where it can't be run."""
+    """The first line of QEMU's version; "" if the program can't be run."""
     try:
         ran = subprocess.run([program, "--version"], capture_output=True, text=True, check=False, timeout=30)
     except (OSError, subprocess.TimeoutExpired):
@@ -67,7 +67,7 @@ def qemu_version(program: str) -> str:
 
 
 def about_here() -> dict[str, str]:
-    """This program and this machine."""
+    """Facts about this program and this machine."""
     return {
         "minrpc": package_version(),
         "Python": machine.python_version(),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run as a value: measurements, profiles, sizes and tests, and where they are from. Kept as JSON."""
+"""A run as a value: measurements, profiles, sizes and tests, and their origin. Stored as JSON."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from minrpc.reports.document import document, parse, to_text
 from minrpc.timing.record import TimingRecord, content, from_content
 
 COMMAND: Final = "report"
-"""Whose JSON it is."""
+"""The command that writes the JSON."""
 
 
 OUTCOMES: Final = ("failed", "passed", "skipped", "xfailed", "xpassed")
-"""Of tests, in pytest's order."""
+"""Outcomes of tests, in pytest's order."""
 
 
 @dataclass(frozen=True)
 class CallProfile:
-    """What one call executed.
+    """The profile of one call.
 
-    tree: instructions by who called whom. lines: place, text of the line, instructions; most first.
+    tree: instructions as a call tree. lines: place, text of the line, instructions; most first.
     """
 
     call: str
@@ -33,9 +33,9 @@ class CallProfile:
 
 @dataclass(frozen=True)
 class PlatformPart:
-    """What is known of one platform beside its measurements.
+    """The data of one platform beside its measurements.
 
-    facts: a name and what it says, for people. flash, ram: bytes by component and, in it, by symbol.
+    facts: names and texts for readers. flash, ram: bytes by component, then by symbol.
     loaded: bytes of the user's own code, by library and symbol.
     """
 
@@ -49,10 +49,10 @@ class PlatformPart:
 
 @dataclass(frozen=True)
 class Tested:
-    """How a test ended.
+    """The outcome of a test.
 
     outcome: one of OUTCOMES: "xfailed" is a failure that a mark expects, "xpassed" the lack of it.
-    text: why; its first line is the reason.
+    text: the explanation; its first line is the reason.
     """
 
     test: str
@@ -64,9 +64,9 @@ class Tested:
 
 @dataclass(frozen=True)
 class RunRecord:
-    """All of it, in the order in which it was done.
+    """A run: all its parts, in order.
 
-    about: what was run, where, with which versions: for people.
+    about: command, machine and versions, for readers.
     """
 
     title: str
@@ -77,11 +77,11 @@ class RunRecord:
 
     @property
     def passed(self) -> bool:
-        """Whether no test failed."""
+        """True if no test failed."""
         return all(test.outcome != "failed" for test in self.tests)
 
     def content(self) -> dict[str, Any]:
-        """For a document of `minrpc report`."""
+        """The content of a document of `minrpc report`."""
         return {
             "title": self.title,
             "about": dict(self.about),
@@ -91,12 +91,12 @@ class RunRecord:
         }
 
     def to_json(self) -> str:
-        """As `run_of` reads it."""
+        """The run as JSON, which `run_of` reads."""
         return to_text(document(COMMAND, self.content(), passed=self.passed))
 
 
 def run_of(text: str) -> RunRecord:
-    """From what `RunRecord.to_json` or `minrpc time --json` wrote. Raises ValueError with the reason."""
+    """The run from JSON of `RunRecord.to_json` or `minrpc time --json`. Raises ValueError with the reason."""
     found = parse(text, COMMAND, "time")
     records = from_content(found)
     try:

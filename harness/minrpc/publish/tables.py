@@ -19,7 +19,7 @@ _COUNTERS: Final = ("cycles", "branches", "loads", "stores", "cache_misses")
 _BARS: Final = "▁▂▃▄▅▆▇█"
 _BINS: Final = 24
 _EMPTY: Final = "·"
-"""Spaces in a row are one in HTML and Markdown."""
+"""A visible space: HTML and Markdown merge consecutive spaces."""
 
 
 _REASON: Final = 200
@@ -33,7 +33,7 @@ _LINES: Final = 3
 
 
 class Long(NamedTuple):
-    """A cell's text, and all of it where that is more than a reader wants first."""
+    """A cell with a short text and the whole text."""
 
     text: str
     whole: str = ""
@@ -44,9 +44,9 @@ Cell = str | Long
 
 @dataclass(frozen=True)
 class Table:
-    """Rows below a head; the first column says what a row is of. right: the columns of numbers, from 0.
+    """Rows below a head; the first column names the row. right: indices of right-aligned columns, from 0.
 
-    notes: lines below it.
+    notes: lines below the table.
     """
 
     title: str
@@ -57,7 +57,7 @@ class Table:
 
 
 def called(record: TimingRecord) -> str:
-    """The call, or the name that a test gave to it."""
+    """The call, or the test's name for it."""
     return record.call.removesuffix("()")
 
 
@@ -77,7 +77,7 @@ def _estimate(record: TimingRecord) -> str:
 
 
 def _head(counter: str) -> str:
-    """The device's clock has cycles of its own."""
+    """The column's title of a counter; distinguishes estimated cycles from the device's clock cycles."""
     core = "core " if counter in ("cycles", MOST) else ""
     return core + counter.replace("_", " ")
 
@@ -99,7 +99,7 @@ def _measured(record: TimingRecord, names: Sequence[str]) -> list[str]:
 
 
 def _without_empty(table: Table) -> Table:
-    """Without the columns that say nothing in any row."""
+    """The table without its empty columns."""
     kept = [column for column in range(len(table.head)) if any(row[column] for row in table.rows)]
     return replace(
         table,
@@ -118,7 +118,7 @@ def _needed(memory: MemoryUse | None) -> tuple[str, str]:
 
 
 def counters(run: RunRecord) -> Table:
-    """Each counter of each call; no rows where nothing was counted."""
+    """Each counter of each call; no rows if nothing was counted."""
     names = dict.fromkeys(name for record in run.records for name in record.measurement.counters)
     rows = [
         [
@@ -135,7 +135,7 @@ def counters(run: RunRecord) -> Table:
 
 
 def statistics(run: RunRecord) -> Table:
-    """How sure the times are, and how they spread."""
+    """Confidence and spread of the times."""
     rows = []
     for record in run.records:
         item = record.measurement
@@ -160,7 +160,7 @@ def statistics(run: RunRecord) -> Table:
 
 
 def histogram(values: Sequence[float]) -> str:
-    """How many values lie where from the least to the most, as letters; "" when all are the same."""
+    """A histogram from the smallest to the largest value, as letters; "" if all values are equal."""
     low, high = min(values), max(values)
     if low == high:
         return ""
@@ -172,12 +172,12 @@ def histogram(values: Sequence[float]) -> str:
 
 
 def about(run: RunRecord) -> Table:
-    """What was run, where."""
+    """Command, machine and versions of the run."""
     return Table("About", ["of", "version"], [[name, text] for name, text in run.about.items()])
 
 
 def facts(run: RunRecord) -> Iterator[Table]:
-    """What each platform says of itself."""
+    """A table of each platform's facts."""
     for platform in run.platforms:
         yield Table(
             platform.platform,
@@ -187,7 +187,7 @@ def facts(run: RunRecord) -> Iterator[Table]:
 
 
 def firmwares(run: RunRecord) -> Table:
-    """What the measured firmware takes, by platform."""
+    """Sizes of the measured firmware, by platform."""
     known = {record.platform: record.firmware for record in run.records if record.firmware}
     rows = [
         [name, f"{item.flash:,}", f"{item.ram:,}", item.compiler, item.flags] for name, item in known.items()
@@ -196,7 +196,7 @@ def firmwares(run: RunRecord) -> Table:
 
 
 def own_compilers(run: RunRecord) -> Table:
-    """What compiled the user's code."""
+    """Compilers of the user's code."""
     rows = [
         [called(record), record.platform, record.code_compiler, record.code_flags]
         for record in run.records
@@ -206,13 +206,13 @@ def own_compilers(run: RunRecord) -> Table:
 
 
 def failures(run: RunRecord) -> Table:
-    """The tests that failed, and why."""
+    """The failed tests, with the reasons."""
     found = [test for test in run.tests if test.outcome == "failed"]
     return _without_empty(_tested("Failures", found))
 
 
 def outcomes(run: RunRecord) -> Iterator[Table]:
-    """The tests that did not fail: a table for each way in which they ended."""
+    """The tests that did not fail: a table for each outcome."""
     for outcome, title in _OUTCOMES.items():
         found = [test for test in run.tests if test.outcome == outcome]
         if found:
@@ -225,7 +225,7 @@ def _tested(title: str, found: Sequence[Tested]) -> Table:
 
 
 def why(text: str) -> Cell:
-    """The first line that says something; all of it, too, where it says more."""
+    """The first line with text; with the whole text if there is more."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if not lines:
         return ""
@@ -237,7 +237,7 @@ def why(text: str) -> Cell:
 
 
 def own_code(run: RunRecord) -> Mapping[str, Mapping[str, Mapping[str, int]]]:
-    """Bytes of the user's code: by platform, then library or function that it was loaded for, then symbol."""
+    """Bytes of the user's code: by platform, then library or function, then symbol."""
     found: dict[str, dict[str, Mapping[str, int]]] = {}
     for part in run.platforms:
         for name, sizes in part.loaded.items():
@@ -277,12 +277,12 @@ def _bytes(size: int | None) -> str:
 
 
 def own_tree(profile: CallProfile) -> CallTree:
-    """The function that was called and what it called; what calling it takes is one node beside."""
+    """The called function and its callees; the cost of the call is a separate node."""
     return profile.tree.below(profile.call.partition("(")[0], CALLING)
 
 
 def profile_tables(profile: CallProfile) -> Iterator[Table]:
-    """By function and by line."""
+    """Tables of a profile: by function and by line."""
     tree = own_tree(profile)
     total = tree.total
     yield Table(
@@ -313,7 +313,7 @@ def components(part: PlatformPart) -> Table:
 
 
 def first(table: Table, rows: int = _TOP) -> Table:
-    """The first rows, and a last one that says how many there are more."""
+    """The first rows, and a last row with the number of the others."""
     if len(table.rows) <= rows + 1:
         return table
     more = [f"{len(table.rows) - rows} more", *("" for _ in table.head[1:])]
@@ -321,6 +321,6 @@ def first(table: Table, rows: int = _TOP) -> Table:
 
 
 def split(table: Table, rows: int) -> tuple[Table, Table]:
-    """The first rows, and those behind them under a title that says how many."""
+    """The first rows, and the others as a table whose title has their number."""
     rest = table.rows[rows:]
     return replace(table, rows=table.rows[:rows]), replace(table, title=f"{len(rest)} more", rows=rest)

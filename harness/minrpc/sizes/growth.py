@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class SymbolGrowth(NamedTuple):
-    """Bytes of a symbol before and after; None where it is not there."""
+    """Bytes of a symbol before and after; None if the symbol is missing."""
 
     symbol: str
     base: int | None

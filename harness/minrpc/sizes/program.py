@@ -33,9 +33,9 @@ NO_DEBUG: Final = "(no debug information)"
 _TYPES: Final = frozenset({FUNCTION, OBJECT, CHOSEN_AT_START})
 _FIRMWARE: Final = "zephyr-app"
 _OWN: Final = (["bench"], ["operators"], ["ports"], ["runtime"])
-"""What is in it."""
+"""The firmware's own directories in this repository's zephyr-app."""
 _LIBRARIES: Final = frozenset({"libgcc", "libc", "libm", "picocrt", "glibc"})
-# No processor here aligns anything more than this, but for pages.
+# Largest alignment on the supported processors, apart from pages, in bytes.
 _MOST_ALIGNED: Final = 64
 
 
@@ -87,16 +87,16 @@ class ProgramSizes:
 
     @cached_property
     def flash(self) -> int:
-        """Bytes of it."""
+        """Size in this memory, in bytes."""
         return sum(piece.size for piece in self.pieces if piece.memory == "flash")
 
     @cached_property
     def ram(self) -> int:
-        """Bytes of it."""
+        """Size in this memory, in bytes."""
         return sum(piece.size for piece in self.pieces if piece.memory == "ram")
 
     def by(self, key: Callable[[Piece], str], memory: Memory | None = None) -> dict[str, int]:
-        """Sums by what `key` makes of each piece, most first."""
+        """Sums by the `key` of each piece, most first."""
         sums: dict[str, int] = {}
         for piece in self.pieces:
             if memory in (None, piece.memory):
@@ -105,7 +105,7 @@ class ProgramSizes:
         return dict(sorted(sums.items(), key=lambda item: (-item[1], item[0])))
 
     def grouped(self, memory: Memory) -> dict[str, dict[str, int]]:
-        """One memory by component and, in it, by symbol."""
+        """Sizes in one memory by component, then by symbol."""
         groups: dict[str, dict[str, int]] = {}
         for piece in self.pieces:
             if piece.memory == memory:
@@ -114,7 +114,7 @@ class ProgramSizes:
         return groups
 
     def by_symbol(self) -> dict[str, tuple[int, int]]:
-        """Flash and RAM by symbol; those of one name are one."""
+        """Flash and RAM by symbol; symbols of the same name are added."""
         flash, ram = (self.by(lambda item: item.symbol, memory) for memory in MEMORIES)
         return {name: (flash.get(name, 0), ram.get(name, 0)) for name in dict.fromkeys([*flash, *ram])}
 
@@ -139,7 +139,7 @@ def program_sizes(elf: Path, *, files: bool = True) -> ProgramSizes:
 
 
 def totals(elf: Path) -> tuple[int, int]:
-    """Flash and RAM, without what takes them."""
+    """Total flash and RAM, in bytes, without the pieces."""
     program = read_program(elf).elf
     flash = sum(segment.stored for segment in program.segments)
     return flash, sum(end - start for _, _, start, end in _written(program))
@@ -199,12 +199,12 @@ _Place = tuple[Memory, str, int, int]
 
 
 def _stored(sections: Sequence[Section], regions: Sequence[LoadSegment]) -> Iterator[_Place]:
-    """What each load segment has in the file, by section, and what lies before, between and behind them."""
+    """The stored parts of each load segment: its sections, and the bytes before, between and after them."""
     for region in regions:
         at, end = region.address, region.address + region.stored
         first = True
         for item in sorted(sections, key=lambda section: section.address):
-            # Zeroes of each thread's own have an address, but no room.
+            # Zeroed thread-local data has an address, but takes no memory.
             if item.thread_local and not item.stored:
                 continue
             start, stop = max(item.address, at), min(item.address + item.size, end)
@@ -226,7 +226,7 @@ def _written(elf: Elf) -> Iterator[_Place]:
 
 
 def _symbols(elf: Elf) -> list[SizedSymbol]:
-    """Of several at an address the largest; those that a linker script made have neither type nor size."""
+    """Symbols; of several at an address, the largest. A linker script's symbols have no type and no size."""
     found: dict[int, SizedSymbol] = {}
     for symbol in elf.symbols:
         kind, size = symbol.kind, symbol.size
@@ -256,7 +256,7 @@ def _pieces_of(
 
 
 def _alignment(address: int) -> int:
-    """What `address` is a multiple of: a power of two."""
+    """The largest power of two that divides `address`."""
     return min(address & -address or _MOST_ALIGNED, _MOST_ALIGNED)
 
 

@@ -22,7 +22,7 @@ def size_report(pieces: Iterable[Piece], memory: Memory) -> dict[str, Any]:
 
 
 def _path(piece: Piece) -> list[str]:
-    """A file's parts, without where a checkout lies, then the symbol."""
+    """A file's path in its checkout, as parts, then the symbol."""
     if piece.file.startswith("("):
         return [piece.file] if piece.symbol == piece.file else [piece.file, piece.symbol]
     name = piece.file.rsplit("/", 1)[-1]

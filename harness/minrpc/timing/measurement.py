@@ -97,16 +97,16 @@ class MemoryUse:
 
     @property
     def beyond_bound(self) -> bool:
-        """Whether more of the stack was measured than the compiler says can be used.
+        """True if the measured stack exceeds the compiler's bound.
 
-        What is measured is what was written: a caller's frame may end in bytes that never are, by which this
-        is too much.
+        The measurement finds written bytes: it can be too large by bytes at the end of a caller's frame that
+        are never written.
         """
         return self.stack is not None and self.bound is not None and self.stack > self.bound + _ALIGNMENT
 
     @property
     def within_bound(self) -> bool:
-        """Whether less of the stack was measured than the compiler says: not all was written, or needed."""
+        """True if the measured stack is below the compiler's bound: part of it was unwritten, or unneeded."""
         return self.stack is not None and self.bound is not None and self.stack + _ALIGNMENT < self.bound
 
     def joined(self, more: MemoryUse) -> MemoryUse:
@@ -209,7 +209,7 @@ class Measurement:
 
     @property
     def coarse(self) -> bool:
-        """Whether the device fell back on its slower clock in any repeat."""
+        """True if the device fell back on its slower clock in any repeat."""
         return any(sample.coarse for sample in self.samples)
 
     def net(self) -> Self:

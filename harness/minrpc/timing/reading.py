@@ -42,5 +42,5 @@ class ClockReading:
         return self.cycles_since(start) / self.cycles_hz
 
     def stands_still_since(self, start: ClockReading) -> bool:
-        """Whether the cycle counter is where it was at `start`, although the device has worked since then."""
+        """True if the cycle counter has not moved since `start`, although the device has worked since."""
         return self.cycles == start.cycles

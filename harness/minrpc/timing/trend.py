@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether samples rise or fall in the order they were taken, and by how much (Mann, Kendall; Theil, Sen)."""
+"""The trend of samples in order of measurement: its significance and slope (Mann, Kendall; Theil, Sen)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Drift:
 
     @property
     def significant(self) -> bool:
-        """Whether chance alone would do this less than once in a hundred times."""
+        """True if the trend is significant: by chance it has a probability below 1 %."""
         return self.p_value < 0.01
 
 

@@ -153,7 +153,7 @@ def recognize(packet: bytes) -> tuple[Request, Packing | None]:
 
 
 def _sent_before_0_21(request: Request) -> bool:
-    """Whether what reads as a request of the old packing can be one; some of the new packing read as both.
+    """True if a request that parses in the old packing can be one; some of the new packing parse as both.
 
     Clients before v0.21 look functions up by a string, and never send an unsigned integer.
     """
