@@ -67,6 +67,21 @@ def test_many_loads(firmware: Firmware | None, tmp_path: Path, amount: Amount) -
 
 
 @pytest.mark.usefixtures("load")
+def test_the_same_load_again_reads_no_program_and_links_nothing(
+    device: Device, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = tmp_path / "sum.c"
+    source.write_text("#include <string.h>\nint sum(int a, int b) { return a + b; }\n")
+    for _ in range(2):  # The second is linked for the address that the device gives again.
+        with device.load(source) as library:
+            assert library.sum(1, 2) == 3
+    monkeypatch.setattr("minrpc.program.elf.Elf.__init__", lambda *_: pytest.fail("an ELF file was read"))
+    monkeypatch.setattr("minrpc.library.loading.link", lambda *_: pytest.fail("it was linked again"))
+    with device.load(source) as library:
+        assert library.sum(3, 4) == 7
+
+
+@pytest.mark.usefixtures("load")
 def test_what_takes_most_of_the_memory(device: Device, tmp_path: Path) -> None:
     """Where a block turns out too small for its address, it is given back before the next is asked for."""
     info = device.info()
