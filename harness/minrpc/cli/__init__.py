@@ -71,7 +71,7 @@ COMMANDS: Final = MappingProxyType(
 FORMER: Final = MappingProxyType(
     {"flash": "board flash", "pipe": "serve --pipe", "stats": "info", "clock": "info"}
 )
-"""Commands by a name that they had."""
+"""Commands by their former names."""
 
 FORMER_OPTIONS: Final = MappingProxyType(
     {"--option": "--cmake-option", "--libraries": "--libraries-as", "--device-link": "--link"}
@@ -79,7 +79,7 @@ FORMER_OPTIONS: Final = MappingProxyType(
 
 
 COMPLETES: Final = "_ARGCOMPLETE"
-"""Set by a shell that asks how the line that is typed can go on."""
+"""Set by a shell that asks for completions of the command line."""
 LINKS: Final = DEVICE_OPTIONS["link"].choices
 _READER_GONE: Final = 141
 _TAKE_A_DASH: Final = "--cmake-option"
@@ -90,7 +90,7 @@ _LETTERS: Final = MappingProxyType({"µ": "u", "±": "+-", "…": "...", "≥": 
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run `minrpc` with `argv`; the exit status."""
+    """Run `minrpc` with `argv`; returns the exit status."""
     _write_what_the_locale_can()
     try:
         words = _joined(sys.argv[1:] if argv is None else argv)
@@ -144,7 +144,7 @@ def _joined(argv: Sequence[str]) -> list[str]:
 
 
 def _write_what_the_locale_can() -> None:
-    """A letter that the output can't hold becomes one that it can: "us" for "µs"."""
+    """Replace characters that the output's encoding lacks: "us" for "µs"."""
     codecs.register_error(_PLAIN, _plain)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):

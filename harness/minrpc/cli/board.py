@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`minrpc board`: adds a Zephyr board to minrpc.toml, and says what else there is to do; flashes a board."""
+"""`minrpc board`: adds a Zephyr board to minrpc.toml, and prints the next steps; flashes a board."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Do what the action says."""
+    """Run the action."""
     return board_flash.main(arguments) if arguments.action == "flash" else _add(arguments)
 
 
 def _add(arguments: argparse.Namespace) -> int:
-    """Write the entry, and the overlay that was asked for. Raises before anything is written."""
+    """Write the entry, and the overlay if requested. Raises before anything is written."""
     workspace = find_workspace(firmware_root())
     board = read_board(workspace, arguments.name)
     uart = uart_named(board, arguments.uart) if arguments.uart else None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`minrpc cache`: how much the firmware that is kept takes, and removing it."""
+"""`minrpc cache`: shows the size of the cached firmware, and removes it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Clean if that was asked for, and show what is there."""
+    """Clean the cache if requested, and show its content."""
     if arguments.days < 0:
         raise ConfigurationError("--days is at least 0", next_step="leave it out")
     if arguments.all and not arguments.clean:

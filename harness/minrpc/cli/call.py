@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Call it on each platform: the result, and the arrays that it changed."""
+    """Call the function on each platform; print the result, and the changed arrays."""
     sources = sources_from(arguments, [arguments.source])
     plan = [parse_argument(text) for text in arguments.arg]
     selection = selected(arguments)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A function's arguments as they are typed: "float32[1024]" is an array, "3" and "0.5" are numbers."""
+"""Parses a function's arguments: "float32[1024]" is an array, "3" and "0.5" are numbers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from minrpc.errors import ConfigurationError
 from minrpc.pipeline import Device
 from minrpc.wire.dtypes import to_dtype, to_numpy
 
-# How many arrays of one shape the built-in functions take.
+# Number of arrays of one shape that the built-in functions take.
 ARRAYS: Final = MappingProxyType({"add": 3, "mul": 3, "exp": 2, "myexpf": 2})
 DEFAULT_SHAPE: Final = "1024"
 DEFAULT_DTYPE: Final = "float32"
@@ -56,7 +56,7 @@ Argument = Array | int | float
 
 
 def parse_argument(text: str) -> Argument:
-    """Raises ConfigurationError for what is neither an array nor a number."""
+    """The argument of a text. Raises ConfigurationError if it is neither an array nor a number."""
     array = re.fullmatch(r"\s*([a-z]+\d*)\s*\[([\d,\sx]*)\]\s*", text)
     if array:
         return Array(_dtype(array[1]), parse_shape(array[2]))

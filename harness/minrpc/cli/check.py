@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Check all targets; 0 when everything is right on each."""
+    """Check all targets; returns 0 if all results are right on each."""
     options = options_from(vars(arguments))
     selection = selected(arguments)
     total = Deadline("check", options.total_timeout_s)

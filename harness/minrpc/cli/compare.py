@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`minrpc compare`: what got slower or bigger, as Markdown."""
+"""`minrpc compare`: lists slower and larger functions, as Markdown."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Compare and print. No number makes it fail unless that was asked for, or minrpc.toml has a limit."""
+    """Compare and print. A number only makes it fail by an option, or by a limit of minrpc.toml."""
     if arguments.plot:
         check_target(arguments.plot)
     base, head = (read_records(file, "report") for file in (arguments.base, arguments.head))
@@ -58,7 +58,7 @@ def main(arguments: argparse.Namespace) -> int:
 
 
 def _nothing_compared(comparison: Comparison) -> HarnessError:
-    """That nothing got slower is no news where no call could be compared."""
+    """The error if no call could be compared: "nothing got slower" would then mislead."""
     reasons = [
         f"{change.call} on {change.platform}: {change.verdict}{f', {change.note}' if change.note else ''}"
         for change in comparison.changes

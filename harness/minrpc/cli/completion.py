@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`minrpc completion`: what makes a shell complete commands, options and platforms, by argcomplete."""
+"""`minrpc completion`: makes a shell complete commands, options and platforms, by argcomplete."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def main(arguments: argparse.Namespace) -> int:
 
 
 def answer(parser: argparse.ArgumentParser) -> None:
-    """Tell the shell that has asked how the line can go on, and end the process."""
+    """Send the asking shell the completions of its line, and end the process."""
     for action in _actions(parser):
         if action.dest == "platform":
             action.completer = _platforms  # type: ignore[attr-defined] # as argcomplete has it

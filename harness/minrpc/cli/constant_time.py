@@ -32,7 +32,7 @@ from minrpc.targets.options import split_names
 
 @dataclass(frozen=True, slots=True)
 class Trials:
-    """Options of the check: secret parameters, by name or number; values from a file; how many inputs."""
+    """Options of the check: secret parameters, by name or number; values from a file; number of inputs."""
 
     secret: tuple[str, ...]
     values: Path | None = None
@@ -111,7 +111,7 @@ def constant_time(
 
 
 def _parameters(library: LoadedLibrary | None, function: str) -> Sequence[Parameter]:
-    """Of a C function; packed functions say nothing of theirs."""
+    """Parameters of a C function; packed functions have no types of theirs."""
     return library[function].function.type.parameters if library is not None else ()
 
 

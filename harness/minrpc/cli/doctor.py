@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`minrpc doctor`: the versions that are here, what is missing for which platforms, and what gets it."""
+"""`minrpc doctor`: installed versions, missing requirements by platform, and commands that install them."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`minrpc env`: what `west build` and twister need set, as a shell takes it: eval "$(minrpc env)"."""
+"""`minrpc env`: variables for `west build` and twister, in shell syntax: eval "$(minrpc env)"."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Print it."""
+    """Print the help."""
     if arguments.topic == DEVICES:
         print(_devices().format_help(), end="")
     elif arguments.topic is None:

@@ -23,7 +23,7 @@ from minrpc.timing.drift import Enclosed, clock_drift
 from minrpc.timing.units import count, quantity
 
 _DRIFT_S: Final = 10.0
-# At either end so many readings, of which the one that took least is used.
+# Number of readings at either end; the fastest is used.
 _LOOKS = 50
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`--json FILE` of the commands: a document in place of what is there; "-" is standard output."""
+"""`--json FILE` of the commands: writes a document, replacing the file; "-" is standard output."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`minrpc platforms`: what can run here, and what each of the others lacks."""
+"""`minrpc platforms`: the platforms that can run here, and the others' missing requirements."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`minrpc profile`: what one call executes, by function and by source line, in QEMU. Exact."""
+"""`minrpc profile`: instructions of one call, by function and by source line, in QEMU. Exact."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def _place(line: Line | None) -> str:
 
 
 def _source(firmware: Firmware, line: Line | None) -> str:
-    """The line itself, where its file is here."""
+    """The line's text, if its file is on this machine."""
     lines = _lines_of(firmware, line.file) if line else []
     return lines[line.number - 1].strip() if line and line.number <= len(lines) else ""
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`minrpc report`: one page of what a function takes on each platform, or of what was kept before."""
+"""`minrpc report`: a page with a function's time and memory on each platform, or of stored results."""
 
 from __future__ import annotations
 
@@ -235,7 +235,7 @@ def _place(line: Line | None) -> str:
 
 
 def _text(firmware: Firmware, line: Line | None) -> str:
-    """The line itself, where its file is here."""
+    """The line's text, if its file is on this machine."""
     try:
         lines = firmware.source(line.file).read_text(errors="replace").splitlines() if line else []
     except OSError:

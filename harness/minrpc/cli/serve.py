@@ -70,7 +70,7 @@ def main(arguments: argparse.Namespace) -> int:
         running = stack.enter_context(start(firmware))
         stop_fd = stack.enter_context(stop_signals())
         pty = stack.enter_context(PublicPty())
-        # Once the link is there the device can be used: what waits for it may start.
+        # Once the link exists, the device is ready: waiting programs may start.
         stack.enter_context(PublishedLink(arguments.pty, pty.path))
         say(f"{target.name}: runs{_process(running)}, {running.timing} time")
         say(f"{arguments.pty} -> {pty.path}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`minrpc size`: what a firmware takes of flash and RAM, by component, file and symbol, to the byte."""
+"""`minrpc size`: a firmware's use of flash and RAM, by component, file and symbol, to the byte."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options of several commands: what C is compiled with for a device, what is called, what is built."""
+"""Options of several commands: for compiling C for a device, for calls, and for builds."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from minrpc.pipeline import Device
 
 
 def add_source_options(add: Callable[..., Any]) -> None:
-    """Declare how C is compiled: what `Device.load` takes."""
+    """Declare the options for compiling C, as `Device.load` takes them."""
     add("--flags", action="append", default=[], metavar="FLAGS", help="for the compiler, such as -O3")
     add("--include", action="append", default=[], type=Path, metavar="DIR", help="a directory of headers")
     add("--define", action="append", default=[], metavar="NAME[=VALUE]", help="a definition")
@@ -25,7 +25,7 @@ def add_source_options(add: Callable[..., Any]) -> None:
 
 
 def add_call_options(add: Callable[..., Any]) -> None:
-    """Declare what commands take that call FUNC: C that has it, and its arguments."""
+    """Declare the options of commands that call FUNC: its C source, and its arguments."""
     add(
         "--source",
         type=Path,
@@ -47,7 +47,7 @@ def add_call_options(add: Callable[..., Any]) -> None:
 
 
 def add_build_options(add: Callable[..., Any]) -> None:
-    """Declare what the firmware is built with."""
+    """Declare the options for building the firmware."""
     add(
         "--cmake-option",
         action="append",

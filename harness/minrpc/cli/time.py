@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`minrpc time`: how long a function takes on a device, and how sure that is."""
+"""`minrpc time`: a function's time on a device, with its confidence."""
 
 from __future__ import annotations
 
@@ -203,7 +203,7 @@ class Run:
         return start(target, total=self._total)
 
     def _measure(self, lib: RemoteModule | LoadedLibrary, args: list[object]) -> Measurement:
-        """As many repeats as were asked for, or until the median is known well enough.
+        """Measure the requested number of repeats, or until the median is precise enough.
 
         Each request goes on with the batches that the one before has grown to, and asks for what is missing,
         at most for as many repeats as there are: so all statistics together take no longer than the last.

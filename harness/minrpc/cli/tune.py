@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`minrpc tune`: which parameters and flags make a C kernel fastest, measured on the device."""
+"""`minrpc tune`: finds the parameters and flags that make a C kernel fastest, measured on the device."""
 
 from __future__ import annotations
 
