@@ -117,6 +117,7 @@ KEY = np.zeros(16, np.uint8)
 MESSAGE = np.array([0x11 * number for number in range(16)], np.uint8)
 
 
+@pytest.mark.slow
 def test_textbook_leaks_are_told_from_code_without(checked: Checked) -> None:
     """By the inputs that are made: single bits, the whole range, equal to what is compared."""
     if "code_loading" not in checked.device.info().options:

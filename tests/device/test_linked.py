@@ -39,6 +39,7 @@ def test_what_holds_for_loaded_code_holds_for_linked_in(platform: str) -> None:
     assert int(passed[1]) > 0, ran.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.once
 def test_either_way_by_name(platform: str) -> None:
     target = Target.named(platform, platforms_file=FILE)

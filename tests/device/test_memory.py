@@ -177,6 +177,7 @@ ZEPHYR_COUNTS = (
 )
 
 
+@pytest.mark.slow
 def test_the_heap_and_what_the_kernel_counts(image: Firmware) -> None:
     """malloc of n bytes raises the heap's peak by n; when a Zephyr thread sleeps, others run."""
     zephyr = image.platform.port == "zephyr"

@@ -63,6 +63,7 @@ def test_a_candidate_that_stops_the_timer_spoils_no_other(
     assert [item.cycles for item in again] == [result.cycles for result in results if result.valid]
 
 
+@pytest.mark.slow
 def test_more_devices_say_the_same(
     device: Device, kernel: Kernel, firmware: Firmware, image: Firmware
 ) -> None:

@@ -34,7 +34,10 @@ def built(name: str, *options: str) -> Firmware:
     return build(Target(PLATFORMS[name]).changed(cmake_options=options))
 
 
-@pytest.fixture(scope="module", params=["posix", pytest.param("bare_mps2_an385", marks=pytest.mark.slow)])
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(name, marks=pytest.mark.slow) for name in ("posix", "bare_mps2_an385")],
+)
 def raw(request: pytest.FixtureRequest) -> Iterator[Raw]:
     with running_raw(built(request.param, *RAW_OPTIONS)) as started:
         yield started

@@ -85,6 +85,7 @@ def test_a_function_that_the_source_lacks_is_told(
     assert "f.c has no function cube\n  next: it has scale, square" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_constant_time_of_a_function_of_the_source(source: str, capsys: pytest.CaptureFixture[str]) -> None:
     arrays = ["--arg", "int16[4]", "--arg", "int16[4]", "--arg", "4", "--arg", "3"]
     given = ["time", "scale", "--source", source, *arrays, "--platform", "bare_mps2_an385"]

@@ -232,6 +232,7 @@ int clock_gettime(clockid_t clock, struct timespec *now)
 """
 
 
+@pytest.mark.slow
 def test_a_counter_that_stands_still_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
