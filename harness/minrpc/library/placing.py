@@ -48,6 +48,7 @@ from minrpc.program.c_types import (
     Void,
     alignment_of,
     declaration,
+    flat_fields,
     is_const,
     numpy_dtype,
     size_of,
@@ -265,6 +266,10 @@ class Placer:
             dtype = numpy_dtype(_sized(pointer.target))
         except TypeError as error:
             raise wrong(where, ctype, value, str(error)) from None
+        if isinstance(element := strip(pointer.target), RecordType):
+            bits = ", ".join(field.name for field in flat_fields(element) if field.bits)
+            if bits:
+                raise wrong(where, ctype, value, f"numpy has no bit fields ({bits}): give a list of structs")
         rows = dtype.shape
         if rows and len(value.shape) > len(rows) and value.shape[-len(rows) :] == rows:
             dtype = dtype.base  # The shape is the whole array's, as for a given array.

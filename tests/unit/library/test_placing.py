@@ -41,6 +41,8 @@ int look(const int *p) { return *p; }
 __int128 wide(__int128 x, unsigned __int128 y) { return 2 * x + (__int128)y; }
 long double longer(long double x) { return x; }
 unsigned long long same(unsigned long long x) { return x; }
+struct token { unsigned kind : 4; unsigned length : 12; int value; };
+void scan(struct token *t, int n) { for (int i = 0; i < n; i++) t[i] = (struct token){1, i, 2 * i}; }
 """
 
 
@@ -115,6 +117,12 @@ def test_a_pointer_that_is_written_is_an_address_for_other_functions(library: Ho
     assert repr(handle).startswith("(int *)0x")
     assert library.call("look", handle) == 42
     assert library.call("two", out(2)) == (4, [None, handle])
+
+
+def test_bit_fields_are_not_lost_in_a_returned_array(library: HostLibrary) -> None:
+    """numpy has no bit fields, so an array of such structs would lack members without a word."""
+    with pytest.raises(TypeError, match=r"numpy has no bit fields \(kind, length\): give a list of structs"):
+        library.call("scan", out(2), 2)
 
 
 def test_an_address_without_a_type_fits_any_pointer_and_no_smaller_one(library: HostLibrary) -> None:
