@@ -36,6 +36,7 @@ class CountingModel:
     ran: called for each run of a function, with its batches.
     values: of a counter, by function, the same in each repeat; else 0.
     evaluators: all that were asked for.
+    slots: counters that the hardware counts at once.
     """
 
     def __init__(
@@ -50,6 +51,7 @@ class CountingModel:
         self.batches: Sequence[int] = ()
         self.ran: Callable[[int], object] = lambda _: None
         self.evaluators: list[Timed] = []
+        self.slots = len(counters)
         if counters:
             lines = [f"{name},bytes,{bits}\n" for name, bits in counters.items()]
             model.globals["minrpc.counters"] = lambda _: "".join(lines).encode()
@@ -76,6 +78,8 @@ class CountingModel:
         """As zephyr-app/runtime/evaluator.c lays it out: a header, the names, a row for each repeat."""
         timed.runs += 1
         columns = [name for name in timed.counters if name != "interrupts_masked"]
+        if len(columns) > self.slots:
+            raise DeviceFailureError(f"no slot for the counter {columns[self.slots]}")
         names = b"".join(name.encode() + b"\0" for name in columns)
         names += bytes(-len(names) % 8)
         head = struct.pack("<4HQ", 1, 16 + len(names), 16 + 8 * len(columns), len(columns), HZ)

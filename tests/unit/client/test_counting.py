@@ -95,6 +95,17 @@ def test_counters_are_those_of_the_device_and_of_what_counts_it_from_outside() -
     assert outside.asked_since == [3]
 
 
+def test_counters_from_outside_are_those_of_the_group_whose_times_are_kept() -> None:
+    outside = Outside()
+    device, model = counting(COUNTERS, outside, lambda *_: 5)
+    measure = device.system_lib().measure("inc", counters=["reads", "busy", "instructions"], repeat=2)
+    model.slots, model.batches, model.ran = 1, [1, 2], outside.count
+    found = measure(1)
+    assert found.groups == (("reads",), ("busy",))
+    assert outside.windows == 6
+    assert found.counters == {"instructions": (1000, 1002), "reads": (5, 5), "busy": (5, 5)}
+
+
 def test_all_are_those_that_can_be_had() -> None:
     device, _ = counting(COUNTERS | PEAKS, Outside())
     device.connect()
