@@ -154,6 +154,7 @@ def test_a_locale_without_our_letters(tmp_path: Path) -> None:
     assert run.stdout.isascii()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "option",
     [["--cmake-option", "-DMINRPC_RANDOM_FILL=OFF"], ["--cmake-option=-DMINRPC_RANDOM_FILL=OFF"]],

@@ -209,6 +209,7 @@ def light_of(page: Any) -> tuple[float, int]:  # noqa: ANN401
     return float(pixels.mean()) / 255, len(np.unique(pixels, axis=0))
 
 
+@pytest.mark.slow
 @pytest.mark.extra("plot")
 def test_it_is_dark_where_that_is_wanted(page: Any) -> None:  # noqa: ANN401
     light, colors = light_of(page)

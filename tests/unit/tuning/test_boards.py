@@ -74,6 +74,7 @@ def test_a_board_that_goes_costs_no_candidate(boards: list[Board]) -> None:
     assert outcomes == ["correct"] * len(space)
 
 
+@pytest.mark.slow
 def test_a_candidate_that_hangs_a_board_is_tried_again_on_another(
     boards: list[Board], caplog: pytest.LogCaptureFixture
 ) -> None:
