@@ -12,6 +12,7 @@ from minrpc import (
     BuildError,
     ConfigurationError,
     Device,
+    EmulatorExitedError,
     Firmware,
     FunctionNotFoundError,
     LoadedLibrary,
@@ -86,7 +87,8 @@ def test_a_stack_that_is_used_up_is_no_figure(counting: Device, load: Callable[.
     if not size:
         pytest.skip("the port does not know its stack")
     timed = load("c/stack.c", flags=["-O1"]).measure("use_stack", memory=True, number=1, repeat=1)
-    with pytest.raises((RemoteError, SessionTerminatedError)) as caught:
+    # On Arm, Zephyr 3.7 faults again while it looks for the thread whose stack ran out, and the machine stops.
+    with pytest.raises((RemoteError, SessionTerminatedError, EmulatorExitedError)) as caught:
         timed(size)
     assert "stack" in f"{caught.value.message} {caught.value.console_tail}"
 

@@ -123,7 +123,10 @@ def fill(array: RemoteArray, value: object) -> None:
     given = np.asarray(value)
     if given.dtype.kind == "f" and host.kind in "iub":
         raise TypeError(f"{value!r} is no element of {array.dtype}")
-    # A Python integer is checked for its range; an integer in an array would wrap.
+    if host.kind in "iu" and given.dtype.kind in "iu" and given.size:
+        limits = np.iinfo(host)  # numpy wraps integers of an array, and before 2.0 Python's as well.
+        if int(given.min()) < limits.min or int(given.max()) > limits.max:
+            raise OverflowError(f"{value!r} is out of {array.dtype}'s range, {limits.min} to {limits.max}")
     element = np.full(lanes, given.item() if given.shape == () else given, host)
     if not array.run_on_device(FILL, element.tobytes()):
         array.upload(np.broadcast_to(element, array.shape + lanes).copy())

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from io import BytesIO
 from pathlib import Path
+from threading import RLock
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from elftools.dwarf.compileunit import CompileUnit
@@ -53,15 +54,18 @@ class Program:
         self.elf = Elf(content)
         self.machine = self.elf.machine
         self._units: dict[int, Declarations] = {}
+        # pyelftools seeks and reads in two steps, and threads share a program.
+        self._reading = RLock()
 
-    @cached_property
+    @property
     def file(self) -> ELFFile:
-        """The file as pyelftools reads it."""
+        """The file as pyelftools reads it: each call gives a new object with a position of its own."""
         return ELFFile(BytesIO(self.elf.content))
 
     def dwarf(self) -> DWARFInfo | None:
         """Its debug information, or None. Each call gives a new object, for a walk over all of it."""
-        return self.file.get_dwarf_info(relocate_dwarf_sections=False) if self.file.has_dwarf_info() else None
+        file = self.file
+        return file.get_dwarf_info(relocate_dwarf_sections=False) if file.has_dwarf_info() else None
 
     def units(self) -> Iterator[CompileUnit]:
         """All compilation units; none without debug information."""
@@ -105,7 +109,8 @@ class Program:
 
     def line_at(self, address: int) -> Line | None:
         """The source line of the code at `address`; reads only its unit if there is a table of units."""
-        return next((line for unit in self._units_at(address) if (line := line_in(unit, address))), None)
+        with self._reading:
+            return next((line for unit in self._units_at(address) if (line := line_in(unit, address))), None)
 
     @cached_property
     def contents(self) -> Sequence[tuple[int, bytes]]:
@@ -131,10 +136,11 @@ class Program:
     def function(self, name: str) -> FunctionDeclaration | None:
         """The function `name` with its types; None if it has no debug information."""
         address = self.symbols.addresses[name] & ~self.elf.machine_bit
-        for declarations in self._declarations_at(address):
-            for function in declarations.functions.values():
-                if function.symbol == name:
-                    return function
+        with self._reading:
+            for declarations in self._declarations_at(address):
+                for function in declarations.functions.values():
+                    if function.symbol == name:
+                        return function
         return None
 
     @cached_property
