@@ -172,12 +172,15 @@ static bool is_within(uintptr_t address, const void *begin, uintptr_t size)
 
 static bool may_be_code(uintptr_t address)
 {
+	bool is_loaded = false;
+#if MINRPC_CODE_LOADING
 	const struct minrpc_config *config = server.config;
 
-	return is_within(address, __text_region_start,
-			 (uintptr_t)(__text_region_end - __text_region_start)) ||
-	       (config != NULL && (is_within(address, config->code, config->code_size) ||
-				   is_within(address, config->arena, config->arena_size)));
+	is_loaded = config != NULL && (is_within(address, config->code, config->code_size) ||
+				       is_within(address, config->arena, config->arena_size));
+#endif
+	return is_loaded || is_within(address, __text_region_start,
+				      (uintptr_t)(__text_region_end - __text_region_start));
 }
 
 void minrpc_device_callers(uintptr_t pointer)
