@@ -107,7 +107,7 @@ class ConstantTime:
 
 
 def check_constant_time(
-    device: Session,
+    session: Session,
     counters: QemuCounters,
     name: str,
     inputs: SecretInputs | Sequence[Sequence[Any]],
@@ -129,9 +129,9 @@ def check_constant_time(
     input; HarnessError if no two runs of an input are equal.
     """
     given = inputs.calls if isinstance(inputs, SecretInputs) else inputs
-    arguments = _on_device(device, given)
-    functions: Functions = library if library is not None else device.system_lib()
-    masks = bool(device_counters(device.rpc))
+    arguments = _on_device(session, given)
+    functions: Functions = library if library is not None else session.system_lib()
+    masks = bool(device_counters(session.rpc))
     measurer = functions.measure(name, number=1, repeat=1, interrupts_masked=masks)
     tracer = _Tracer(lambda call: measurer(*_copied(arguments, call)), counters, name)
     before = counters.in_windows()
@@ -218,7 +218,7 @@ def _compared(
     return difference(index, steps[0], steps[1], tracer.image, at)
 
 
-def _on_device(device: Session, inputs: Sequence[Sequence[Any]]) -> list[RemoteArray | None]:
+def _on_device(session: Session, inputs: Sequence[Sequence[Any]]) -> list[RemoteArray | None]:
     """A device array for each argument that is an array; None for others."""
     if len(inputs) < 2:
         raise ConfigurationError("one input can't be compared", next_step="give two or more")
@@ -226,7 +226,7 @@ def _on_device(device: Session, inputs: Sequence[Sequence[Any]]) -> list[RemoteA
     if any(form != forms[0] for form in forms):
         raise ConfigurationError("inputs are not of the same shapes and types", next_step="make them so")
     return [
-        device.empty(value.shape, value.dtype) if isinstance(value, np.ndarray) else None
+        session.empty(value.shape, value.dtype) if isinstance(value, np.ndarray) else None
         for value in inputs[0]
     ]
 

@@ -162,7 +162,7 @@ class CLibrary:
 
     def __init__(
         self,
-        device: Session,
+        session: Session,
         name: str,
         functions: Mapping[str, FunctionDeclaration],
         declarations: Declarations,
@@ -175,7 +175,7 @@ class CLibrary:
         self.symbols = symbols
         self.facts = facts
         self.module = module
-        self._memory = CallMemory(device)
+        self._memory = CallMemory(session)
         self._declared = functions
         self._functions: dict[str, CFunction] = {}
         self.types = Types(self.name, declarations.types)

@@ -25,8 +25,8 @@ _BYTES: Final = to_dtype("uint8")
 class CallMemory:
     """Runs planned calls, one at a time, since they share the memory."""
 
-    def __init__(self, device: Session) -> None:
-        self._device = device
+    def __init__(self, session: Session) -> None:
+        self._session = session
         self._room: RemoteArray | None = None
 
     def run(self, packed: RemoteFunction, plan: CallPlan) -> Any:  # noqa: ANN401 - what C returns
@@ -34,7 +34,7 @@ class CallMemory:
 
         Of long blocks that are only read, the device sends a checksum; the bytes follow only if it differs.
         """
-        rpc = self._device.rpc
+        rpc = self._session.rpc
         if not plan.frame.size:
             return plan.finish(packed(*plan.arguments(0)))
         with rpc.lock:
@@ -53,7 +53,7 @@ class CallMemory:
         self, packed: RemoteFunction, layout: FrameLayout, args: Sequence[Any], plan: Callable[[], CallPlan]
     ) -> Any:  # noqa: ANN401 - what C returns
         """As `run`, for a call whose layout is known. plan: makes the same call's plan, if it is needed."""
-        rpc = self._device.rpc
+        rpc = self._session.rpc
         size = len(layout.template)
         with rpc.lock:
             if not rpc.idle:
@@ -73,25 +73,25 @@ class CallMemory:
 
     def time(self, timer: Callable[..., Any], plan: CallPlan) -> Any:  # noqa: ANN401 - what the timer gives
         """Send the frame, and time calls with it."""
-        with self._device.rpc.lock:
+        with self._session.rpc.lock:
             base = self._send(plan) if plan.frame.size else 0
             return timer(*plan.arguments(base))
 
     def read(self, base: int, offset: int, size: int) -> memoryview:
         """Bytes of an allocation at `base`."""
-        with self._device.rpc.lock:
-            self._device.rpc.ready()
-            return download(self._device.rpc, base, offset, size)
+        with self._session.rpc.lock:
+            self._session.rpc.ready()
+            return download(self._session.rpc, base, offset, size)
 
     def write(self, base: int, offset: int, data: bytes) -> None:
         """Overwrite bytes of an allocation at `base`."""
-        with self._device.rpc.lock:
-            self._device.rpc.ready()
-            upload(self._device.rpc, base, offset, data)
+        with self._session.rpc.lock:
+            self._session.rpc.ready()
+            upload(self._session.rpc, base, offset, data)
 
     def peek(self, copy: RemoteFunction, address: int, size: int) -> memoryview:
         """Bytes of memory that only the device's own code can reach. copy: (to, from, size)."""
-        rpc = self._device.rpc
+        rpc = self._session.rpc
         with rpc.lock:
             rpc.ready()
             room = self._base(size)
@@ -100,7 +100,7 @@ class CallMemory:
 
     def poke(self, copy: RemoteFunction, address: int, data: bytes) -> None:
         """Overwrite memory that only the device's own code can reach. copy: as for `peek`."""
-        rpc = self._device.rpc
+        rpc = self._session.rpc
         with rpc.lock:
             rpc.ready()
             room = self._base(len(data))
@@ -114,7 +114,7 @@ class CallMemory:
             room.free()
 
     def _send(self, plan: CallPlan) -> int:
-        rpc = self._device.rpc
+        rpc = self._session.rpc
         rpc.ready()
         base = self._base(plan.frame.size)
         for offset, data in plan.frame.image(base):
@@ -123,9 +123,9 @@ class CallMemory:
 
     def _base(self, size: int) -> int:
         room = self._room
-        if room is None or room.nbytes < size or not room.usable_on(self._device.rpc):
+        if room is None or room.nbytes < size or not room.usable_on(self._session.rpc):
             self.free()
-            room = self._room = self._device.empty((max(_LEAST, 1 << (size - 1).bit_length()),), "uint8")
+            room = self._room = self._session.empty((max(_LEAST, 1 << (size - 1).bit_length()),), "uint8")
         return room.address
 
 

@@ -29,9 +29,9 @@ class FirmwareFunctions:
     first use: it takes a few hundred bytes of the device's memory for code, until the session ends.
     """
 
-    def __init__(self, device: Session, firmware: Firmware) -> None:
+    def __init__(self, session: Session, firmware: Firmware) -> None:
         self.name = firmware.elf.name
-        self._device = device
+        self._session = session
         self._firmware = firmware
         self._program = known = read_program(firmware.elf)
         self._loaded: dict[str, LoadedLibrary] = {}
@@ -83,7 +83,7 @@ class FirmwareFunctions:
     def _library(self, name: str) -> LoadedLibrary:
         """The loaded library with the thunk of `name`; for "", with the function that copies memory."""
         known = self._loaded.get(name)
-        if known is None or not known.module.usable_on(self._device.rpc):
+        if known is None or not known.module.usable_on(self._session.rpc):
             known = self._loaded[name] = self._load([self._function(name)] if name else [])
         return known
 
@@ -111,7 +111,7 @@ class FirmwareFunctions:
         compiled = Compiled(
             self.name, (thunks,), (), named, Declarations(named), start=False, key=thunks.parent.name
         )
-        return load_compiled(self._device, compiled, toolset)
+        return load_compiled(self._session, compiled, toolset)
 
 
 class _Declared(Mapping[str, Item], Generic[Item]):

@@ -51,44 +51,44 @@ class Load(Protocol):
 class LinkedLibrary(CLibrary):
     """C functions, variables and types that are part of the firmware: each function is an attribute."""
 
-    def __init__(self, device: Session, name: str, firmware: Firmware) -> None:
+    def __init__(self, session: Session, name: str, firmware: Firmware) -> None:
         functions, declarations = _declared(firmware.build_dir / LIBRARIES / name)
-        module = device.system_lib()
+        module = session.system_lib()
         facts = program_facts(firmware.elf)
         symbols = read_program(firmware.elf).symbols
-        super().__init__(device, name, functions, declarations, symbols, facts, module)
+        super().__init__(session, name, functions, declarations, symbols, facts, module)
 
     def packed_name(self, name: str) -> str:
         """The name in the system library of the packed function that calls `name`."""
         return packed_name(self.name, name)
 
 
-def named(device: Session, name: str, *, linked: bool | None = None) -> CLibrary:
+def named(session: Session, name: str, *, linked: bool | None = None) -> CLibrary:
     """The library `name` of minrpc.toml: the running firmware's, or loaded if the firmware lacks it.
 
     linked: True for only the firmware's, False for only loaded. Raises LoadError, ConfigurationError, and as
     `load` does.
     """
-    firmware = firmware_of(device)
+    firmware = firmware_of(session)
     parts = linked_names(firmware)
     if linked is not False and name in parts:
-        return LinkedLibrary(device, name, firmware)
+        return LinkedLibrary(session, name, firmware)
     libraries = firmware.platform.named_libraries
     if linked and any(library.name == name for library in libraries):
         raise LoadError(
-            f"the library {name} is not in the firmware of {device.name}",
+            f"the library {name} is not in the firmware of {session.name}",
             stage="load",
             next_step=f"leave out `linked = false` of [libraries.{name}], and --libraries-as loaded",
         )
     try:
-        return load(device, sources_of(find_library(libraries, name)), firmware=firmware)
+        return load(session, sources_of(find_library(libraries, name)), firmware=firmware)
     except ConfigurationError as error:
         error.details += (f"linked in: {', '.join(parts)}",) if parts else ()
         raise
 
 
 def load_or_find(
-    device: Session, directory: Path, files: Sequence[str | PathLike[str]], fields: LoadFields
+    session: Session, directory: Path, files: Sequence[str | PathLike[str]], fields: LoadFields
 ) -> CLibrary:
     """The library that `files` names, or that minrpc.toml builds from exactly these files; else loads them.
 
@@ -98,18 +98,18 @@ def load_or_find(
     given: dict[str, Any] = {**require(fields, LoadFields, "load() has no")}
     linked: bool | None = given.pop("linked", None)
     if len(files) == 1 and not Path(files[0]).suffix and not given:
-        return named(device, str(files[0]), linked=linked)
+        return named(session, str(files[0]), linked=linked)
     firmware: Firmware | None = given.pop("firmware", None)
     for key in ("include", "libraries", "headers"):
         if key in given:
             given[key] = [directory / path for path in paths_of(given[key])]
     sources = Sources.of([directory / file for file in files], **given)
-    target = device.owner.target
+    target = session.owner.target
     known = target.platform.named_libraries if target is not None else ()
     same = next((item for item in known if sources_of(item) == sources), None)
     if same is None:
-        return load(device, sources, firmware=firmware)
-    return named(device, same.name, linked=linked)
+        return load(session, sources, firmware=firmware)
+    return named(session, same.name, linked=linked)
 
 
 def linked_names(firmware: Firmware) -> list[str]:

@@ -37,7 +37,7 @@ class LoadedLibrary(CLibrary):
 
     def __init__(
         self,
-        device: Session,
+        session: Session,
         compiled: Compiled,
         image: LinkedImage,
         facts: ProgramFacts,
@@ -47,7 +47,7 @@ class LoadedLibrary(CLibrary):
         """load_copier: loads a library with the function `COPY`."""
         symbols = Symbols(image.symbols, image.sizes)
         super().__init__(
-            device, compiled.name, compiled.functions, compiled.declarations, symbols, facts, module
+            session, compiled.name, compiled.functions, compiled.declarations, symbols, facts, module
         )
         self.compiled = compiled
         self._bounds, self._thunk_frames = compiled.stack_bounds, compiled.thunk_frames

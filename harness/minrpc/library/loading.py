@@ -48,7 +48,7 @@ _LEVELS: Final = 3
 _ROUNDS: Final = 4
 
 
-def load(device: Session, sources: Sources, *, firmware: Firmware | None = None) -> LoadedLibrary:
+def load(session: Session, sources: Sources, *, firmware: Firmware | None = None) -> LoadedLibrary:
     """Compile `sources` for the device and load them.
 
     firmware: the firmware that runs on the device; by default, the firmware that the device was started with.
@@ -56,22 +56,22 @@ def load(device: Session, sources: Sources, *, firmware: Firmware | None = None)
     Raises CompileError, LinkError, LoadError, DeviceMemoryError; the session goes on.
     """
     if firmware is not None:
-        check_build(device, firmware)
-    toolset = toolset_of(firmware or firmware_of(device))
-    return load_compiled(device, compile_sources(sources, toolset), toolset)
+        check_build(session, firmware)
+    toolset = toolset_of(firmware or firmware_of(session))
+    return load_compiled(session, compile_sources(sources, toolset), toolset)
 
 
-def firmware_of(device: Session) -> Firmware:
+def firmware_of(session: Session) -> Firmware:
     """The firmware that runs on the device. Raises LoadError if it is unknown."""
-    if device.owner.firmware is not None:
-        return device.owner.firmware
-    target = device.owner.target
+    if session.owner.firmware is not None:
+        return session.owner.firmware
+    target = session.owner.target
     if target is not None and target.elf is not None:
         firmware = firmware_from(target, target.elf)
-        check_build(device, firmware)
+        check_build(session, firmware)
         return firmware
     raise LoadError(
-        f"it is not known which firmware runs on {device.name}",
+        f"it is not known which firmware runs on {session.name}",
         stage="load",
         next_step="name the program that was flashed: --elf FILE, or `firmware=build(target)`",
     )
@@ -92,14 +92,14 @@ def firmware_from(target: Target, elf: Path) -> Firmware:
     return Firmware(target, elf, build_dir, hashlib.sha256(content).hexdigest(), cached=True, seconds=0.0)
 
 
-def check_build(device: Session, firmware: Firmware) -> None:
+def check_build(session: Session, firmware: Firmware) -> None:
     """Raise LoadError if the device runs another build than `firmware`. A device that can't tell its build
     passes."""
-    runs = device.info().build_id
+    runs = session.info().build_id
     given = build_id_of(firmware.elf)
     if runs and given and runs != given:
         raise LoadError(
-            f"{device.name} runs build {runs[:16]}, {firmware.elf.name} is build {given[:16]}",
+            f"{session.name} runs build {runs[:16]}, {firmware.elf.name} is build {given[:16]}",
             stage="load",
             next_step="flash the firmware that is given, or give `firmware=` the one that runs",
         )
@@ -110,15 +110,15 @@ def build_id_of(elf: Path) -> str:
     return read_program(elf).build_id
 
 
-def load_compiled(device: Session, compiled: Compiled, toolset: Toolset) -> LoadedLibrary:
+def load_compiled(session: Session, compiled: Compiled, toolset: Toolset) -> LoadedLibrary:
     """Load compiled sources, for instance from another process. Raises as `load` does."""
-    rpc = device.rpc
+    rpc = session.rpc
     with rpc.lock:
         rpc.ready()
-        image = _placed(rpc, device, compiled, toolset)
+        image = _placed(rpc, session, compiled, toolset)
         try:
-            _copy(rpc, device, image)
-            _tell_owner(device, compiled.name, image)
+            _copy(rpc, session, image)
+            _tell_owner(session, compiled.name, image)
             module = _registered(rpc, compiled.name, image)
         except HarnessError:
             _free(rpc, image.base)
@@ -129,34 +129,34 @@ def load_compiled(device: Session, compiled: Compiled, toolset: Toolset) -> Load
         except HarnessError as error:
             raise error.add_context(stage=f"run the constructors of {compiled.name}") from None
     return LoadedLibrary(
-        device, compiled, image, program_facts(toolset.elf), module, lambda: _load_copier(device, toolset)
+        session, compiled, image, program_facts(toolset.elf), module, lambda: _load_copier(session, toolset)
     )
 
 
-def _load_copier(device: Session, toolset: Toolset) -> LoadedLibrary:
+def _load_copier(session: Session, toolset: Toolset) -> LoadedLibrary:
     """A library that has only the function `COPY`."""
     thunks = compile_text(thunk_source((), program_facts(toolset.elf).limits, copy=True), toolset)
     compiled = Compiled(COPY, (thunks,), (), {}, Declarations(), start=False, key=thunks.parent.name)
-    return load_compiled(device, compiled, toolset)
+    return load_compiled(session, compiled, toolset)
 
 
-def _tell_owner(device: Session, name: str, image: LinkedImage) -> None:
+def _tell_owner(session: Session, name: str, image: LinkedImage) -> None:
     """Tell the device's owner, which counts instructions, the loaded functions' names; thunks are one."""
     named = {f"({name})": (image.base, image.size)}
     named |= {item: (image.symbols[item], size) for item, size in image.sizes.items() if size}
-    device.owner.note_code(image.base, image.size, named, image.program)
-    if device.owner.counters is not None:
-        device.owner.counters.note_code(image.base, image.size, named, image.program)
+    session.owner.note_code(image.base, image.size, named, image.program)
+    if session.owner.counters is not None:
+        session.owner.counters.note_code(image.base, image.size, named, image.program)
 
 
-def image_size(device: Session, compiled: Compiled, toolset: Toolset) -> int:
+def image_size(session: Session, compiled: Compiled, toolset: Toolset) -> int:
     """Size of the linked image in the device's memory, in bytes. Raises LinkError, and as a call does."""
-    with device.rpc.lock:
-        device.rpc.ready()
-        return _Linker(device, toolset).link(compiled, _last_base.get(toolset.elf, _FIRST_BASE)).size
+    with session.rpc.lock:
+        session.rpc.ready()
+        return _Linker(session, toolset).link(compiled, _last_base.get(toolset.elf, _FIRST_BASE)).size
 
 
-def _copy(rpc: RpcClient, device: Session, image: LinkedImage) -> None:
+def _copy(rpc: RpcClient, session: Session, image: LinkedImage) -> None:
     """Copy the code to its block; over the link only where the device shares no memory with us.
 
     Code is never written directly into shared memory: an emulator would go on running its old translation.
@@ -167,7 +167,7 @@ def _copy(rpc: RpcClient, device: Session, image: LinkedImage) -> None:
         upload(rpc, image.base, 0, image.data)
         return
     try:
-        stage = device.empty((size,), "uint8")
+        stage = session.empty((size,), "uint8")
     except DeviceMemoryError:  # Too little memory for the array: copy over the link.
         upload(rpc, image.base, 0, image.data)
         return
@@ -176,13 +176,13 @@ def _copy(rpc: RpcClient, device: Session, image: LinkedImage) -> None:
         memory.copy_among(rpc, stage.tensor, stage.tensor._replace(data=image.base), size)
 
 
-def _placed(rpc: RpcClient, device: Session, compiled: Compiled, toolset: Toolset) -> LinkedImage:
+def _placed(rpc: RpcClient, session: Session, compiled: Compiled, toolset: Toolset) -> LinkedImage:
     """Allocate a block on the device and link the image for its address.
 
     The size is known after linking, the address after allocation. So the image is first linked for the last
     block's address, which is nearly always right.
     """
-    linker = _Linker(device, toolset)
+    linker = _Linker(session, toolset)
     base = _last_base.get(toolset.elf, _FIRST_BASE)
     image = linker.link(compiled, base)
     for _ in range(_ROUNDS):
@@ -243,8 +243,8 @@ def _keep(key: tuple[str, Path, int], linked: _Linked) -> None:
 class _Linker:
     """Links, and asks the device for addresses that the firmware's ELF lacks: of shared libraries."""
 
-    def __init__(self, device: Session, toolset: Toolset) -> None:
-        self._device = device
+    def __init__(self, session: Session, toolset: Toolset) -> None:
+        self._session = session
         self._toolset = toolset
 
     def link(self, compiled: Compiled, base: int) -> LinkedImage:
@@ -270,7 +270,7 @@ class _Linker:
         """Addresses of `names`, up to the first that the device lacks; each is asked once in a session."""
         if not self._toolset.has_shared_libraries:
             return {}
-        rpc = self._device.rpc
+        rpc = self._session.rpc
         found: dict[str, int] = {}
         for name in names:
             if name not in rpc.facts.symbols:

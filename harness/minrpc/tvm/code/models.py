@@ -103,12 +103,12 @@ class ModelRun:
 class LoadedModel:
     """A model in a running device. `run` gives its outputs; `with` unloads it at the end."""
 
-    def __init__(self, device: Session, plan: ModelPlan, library: LoadedLibrary, sizes: LinkedSizes) -> None:
-        self.device = device
+    def __init__(self, session: Session, plan: ModelPlan, library: LoadedLibrary, sizes: LinkedSizes) -> None:
+        self._session = session
         self.plan = plan
         self.library = library
         self.sizes = sizes
-        self._workspace = device.empty((max(plan.workspace_bytes, 1),), np.uint8)
+        self._workspace = session.empty((max(plan.workspace_bytes, 1),), np.uint8)
 
     def __enter__(self) -> LoadedModel:
         return self
@@ -181,8 +181,10 @@ class LoadedModel:
         """The two structs of a run, inputs and outputs, and the outputs' arrays."""
         check_inputs(self.plan, inputs)
         types = self.library.types
-        outputs = {name: self.device.empty(tensor.shape, tensor.dtype) for name, tensor in self.plan.outputs}
-        arrays = {name: self.device.array(inputs[name], tensor.dtype) for name, tensor in self.plan.inputs}
+        outputs = {
+            name: self._session.empty(tensor.shape, tensor.dtype) for name, tensor in self.plan.outputs
+        }
+        arrays = {name: self._session.array(inputs[name], tensor.dtype) for name, tensor in self.plan.inputs}
         prefix = f"tvmgen_{self.plan.name}"
         given = types[f"{prefix}_inputs"](*arrays.values())
         return given, types[f"{prefix}_outputs"](*outputs.values()), outputs
@@ -196,7 +198,7 @@ def _without(measured: Measurement, empty: Measurement) -> Measurement:
 
 
 def load_model(
-    device: Session,
+    session: Session,
     plan: ModelPlan,
     *,
     flags: Sequence[str] = FLAGS,
@@ -213,8 +215,8 @@ def load_model(
     Raises as `device.load` does, and ConfigurationError if the cache can't be written. DeviceMemoryError
     names the missing bytes; it comes before compilation if they are known by then.
     """
-    toolset = toolset_of(firmware or firmware_of(device))
-    _check_room(device, plan, 0, weights)
+    toolset = toolset_of(firmware or firmware_of(session))
+    _check_room(session, plan, 0, weights)
     begins("compile")
     with scratch() as directory:
         left_out = f"tvmgen_{plan.name}_weights.c" if weights == "image" else ""
@@ -234,8 +236,8 @@ def load_model(
         )
         compiled = compile_sources(sources, toolset)
     begins("load")
-    size = image_size(device, compiled, toolset)
-    _check_room(device, plan, size - (plan.constant_bytes if weights == "loaded" else 0), weights)
+    size = image_size(session, compiled, toolset)
+    _check_room(session, plan, size - (plan.constant_bytes if weights == "loaded" else 0), weights)
     without_weights = [
         item
         for item, file in zip(compiled.objects, files, strict=False)
@@ -243,7 +245,7 @@ def load_model(
     ]
     entries = [f"tvmgen_{plan.name}_{name}" for name in ("run_in", "operator")]
     sizes = linked_sizes(without_weights, entries, toolset)
-    return LoadedModel(device, plan, load_compiled(device, compiled, toolset), sizes)
+    return LoadedModel(session, plan, load_compiled(session, compiled, toolset), sizes)
 
 
 def with_weights(target: Target, plan: ModelPlan) -> Target:
@@ -258,12 +260,12 @@ def with_weights(target: Target, plan: ModelPlan) -> Target:
     return target.changed(sources=[directory / name])
 
 
-def _check_room(device: Session, plan: ModelPlan, code: int, weights: Weights) -> None:
+def _check_room(session: Session, plan: ModelPlan, code: int, weights: Weights) -> None:
     """Raise DeviceMemoryError if the device has too little memory for the model.
 
     code: size without the weights, in bytes; 0 before compilation, to refuse a model that can't fit anyway.
     """
-    info = device.info()
+    info = session.info()
     loaded = {"code": code} if code else {}
     if weights == "loaded":
         loaded["weights"] = plan.constant_bytes
@@ -273,21 +275,21 @@ def _check_room(device: Session, plan: ModelPlan, code: int, weights: Weights) -
     }
     for_code = max((region.size for region in info.regions if region.kind == "code"), default=None)
     if for_code is None:
-        _require_room(device, plan, loaded | arrays, info.arena_largest_free, "memory", "free")
+        _require_room(session, plan, loaded | arrays, info.arena_largest_free, "memory", "free")
     else:  # The device does not report how much of this memory is free.
-        _require_room(device, plan, loaded, for_code, "memory for code", "there")
-        _require_room(device, plan, arrays, info.arena_largest_free, "memory", "free")
+        _require_room(session, plan, loaded, for_code, "memory for code", "there")
+        _require_room(session, plan, arrays, info.arena_largest_free, "memory", "free")
 
 
 def _require_room(
-    device: Session, plan: ModelPlan, parts: Mapping[str, int], room: int, memory: str, state: str
+    session: Session, plan: ModelPlan, parts: Mapping[str, int], room: int, memory: str, state: str
 ) -> None:
     missing = sum(parts.values()) - room
     if missing <= 0:
         return
     image = missing <= parts.get("weights", 0)
     raise DeviceMemoryError(
-        f"{plan.name} takes {sum(parts.values()):,} bytes of {device.name}'s {memory}, of which "
+        f"{plan.name} takes {sum(parts.values()):,} bytes of {session.name}'s {memory}, of which "
         f"{room:,} are {state}: {missing:,} are missing",
         stage="load",
         details=[f"{name}: {size:,} bytes" for name, size in parts.items()],

@@ -152,23 +152,23 @@ static int call(ffi *function, value *a, int *c, int n, value *r, int *rc)
 
 
 def load_tvm(
-    device: Session,
+    session: Session,
     module: str | PathLike[str] | Any,  # noqa: ANN401 - TVM has no types
     *,
     firmware: Firmware | None = None,
 ) -> TvmLibrary:
     """See `Device.load_tvm`."""
     name, content = _content(module)
-    return load_module(device, name, content, firmware=firmware)
+    return load_module(session, name, content, firmware=firmware)
 
 
 def load_module(
-    device: Session, name: str, content: bytes, *, firmware: Firmware | None = None
+    session: Session, name: str, content: bytes, *, firmware: Firmware | None = None
 ) -> TvmLibrary:
     """As `load_tvm`, with a file's name and content."""
-    toolset = toolset_of(firmware or firmware_of(device))
+    toolset = toolset_of(firmware or firmware_of(session))
     compiled, names = compile_module(name, content, toolset)
-    return TvmLibrary(device, load_compiled(device, compiled, toolset), names)
+    return TvmLibrary(session, load_compiled(session, compiled, toolset), names)
 
 
 def _content(module: str | PathLike[str] | Any) -> tuple[str, bytes]:  # noqa: ANN401
@@ -331,8 +331,8 @@ class TvmFunction:
 class TvmLibrary:
     """A module of TVM's on a device: each function is an attribute, and an item."""
 
-    def __init__(self, device: Session, loaded: LoadedLibrary, names: Sequence[str]) -> None:
-        self.device = device
+    def __init__(self, session: Session, loaded: LoadedLibrary, names: Sequence[str]) -> None:
+        self._session = session
         self.loaded = loaded
         self.name = loaded.name
         self.functions = tuple(names)
@@ -341,7 +341,7 @@ class TvmLibrary:
     def array(self, data: npt.NDArray[Any]) -> RemoteArray:
         """A copy of `data` on the device, with this module's type for booleans, which changed in v0.21."""
         boolean = BOOLEAN if self._today and data.dtype == np.bool_ else None
-        return self.device.array(data, boolean)
+        return self._session.array(data, boolean)
 
     def packed(self, name: str) -> Any:  # noqa: ANN401
         """The packed function itself, which takes arrays of the device."""
