@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import gc
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 
@@ -410,6 +411,24 @@ def test_loads_leave_nothing_behind(load: Load, device: Device) -> None:
         assert made.image.base == base
         del made
         gc.collect()
+
+
+@pytest.mark.once
+def test_the_last_reference_frees_a_library_without_garbage_collection(load: Load, tmp_path: Path) -> None:
+    (tmp_path / "n.c").write_text("int n = 7;\nint number(void) { return n; }\n")
+    gc.disable()
+    try:
+        made = load(tmp_path / "n.c")
+        number = made.number
+        assert (number(), made.variables.n) == (7, 7)
+        library, module = weakref.ref(made), weakref.ref(made.module)
+        del made
+        assert library() is None
+        assert number() == 7, "a function keeps its code"
+        del number
+        assert module() is None
+    finally:
+        gc.enable()
 
 
 def test_two_libraries_at_a_time(load: Load, tmp_path: Path) -> None:

@@ -70,10 +70,16 @@ class Direct:
 
     def read(self, tensor: DLTensor, nbytes: int) -> bytes | None:
         """The tensor's bytes from its byte offset on; None if they can't be read this way."""
+        offset = tensor.byte_offset
+        memory = self.reached(tensor.data, offset + nbytes) if offset >= 0 else None
+        return memory.read(tensor.data + offset, nbytes) if memory is not None else None
+
+    def reached(self, address: int, nbytes: int) -> DirectMemory | None:
+        """The shared memory, if it is proved and the session's allocation at `address` has `nbytes`."""
         memory = self._memory
-        if memory is None or not memory.proved or not self._reaches(tensor, nbytes):
+        if memory is None or not memory.proved or not self.enabled or self.live.get(address, -1) < nbytes:
             return None
-        return memory.read(tensor.data + tensor.byte_offset, nbytes)
+        return memory
 
     def _reaches(self, tensor: DLTensor, nbytes: int) -> bool:
         return self.enabled and 0 <= tensor.byte_offset <= self.live.get(tensor.data, -1) - nbytes

@@ -21,7 +21,7 @@ from minrpc.library.arguments import CallPlan, plan_call
 from minrpc.library.call_memory import CallMemory
 from minrpc.library.namespaces import Types, Variables
 from minrpc.library.quick import quick_call
-from minrpc.library.repeated import FrameLayout, repeated_calls
+from minrpc.library.repeated import repeated_calls
 from minrpc.library.scalars import Address
 from minrpc.library.structs import load_value
 from minrpc.library.thunks import COPY
@@ -44,12 +44,31 @@ class CFunction:
     """A C function on the device. Call it with numpy arrays, arrays of the device, structs, numbers.
 
     prototype: its declaration in C. address: its value as a C function pointer.
+
+    It keeps its library's module and memory, and not the library, which keeps its functions: so both are
+    freed with their last reference, and no garbage collection is needed.
     """
 
-    def __init__(self, library: CLibrary, function: FunctionDeclaration) -> None:
+    def __init__(
+        self,
+        function: FunctionDeclaration,
+        packed_name: str,
+        symbols: Symbols,
+        facts: ProgramFacts,
+        module: RemoteModule,
+        memory: CallMemory,
+        stack_bound: int | None,
+    ) -> None:
+        """packed_name: its thunk's name in `module`. memory: for its arguments. stack_bound: largest stack
+        use, in bytes; None if unknown."""
         self.function = function
         self.name = function.name
-        self._library = library
+        self._packed_name = packed_name
+        self._symbols = symbols
+        self._pointer_size = facts.pointer_size
+        self._module = module
+        self._memory = memory
+        self._stack_bound = stack_bound
         self._packed: RemoteFunction | None = None
         self._quick = quick_call(function)
         self._repeated = repeated_calls(function)
@@ -67,8 +86,8 @@ class CFunction:
     @property
     def address(self) -> int:
         """Its address on the device. Raises ValueError when its library is no longer loaded."""
-        self._library.module.check(self._library.module.rpc)
-        return self._library.symbols.addresses[self.function.symbol]
+        self._module.check(self._module.rpc)
+        return self._symbols.addresses[self.function.symbol]
 
     @property
     def pointee(self) -> FunctionType:
@@ -78,7 +97,7 @@ class CFunction:
     @property
     def size(self) -> int:
         """Bytes of its machine code."""
-        return self._library.symbols.sizes.get(self.function.symbol, 0)
+        return self._symbols.sizes.get(self.function.symbol, 0)
 
     def __call__(self, *args: object, guards: bool = True, **named: object) -> Any:  # noqa: ANN401 - what C returns
         """Call the function.
@@ -97,13 +116,12 @@ class CFunction:
                 f"{self.name}: parameters are given by position, as in C, not by name as {', '.join(named)}: "
                 f"{self.prototype}"
             )
-        rpc = self._library.module.rpc
+        rpc = self._module.rpc
         try:
             return self._called(args, rpc, guards)
         except (SessionTerminatedError, EmulatorExitedError) as error:
-            bound = self._library.stack_bound(self.name)
-            if bound is not None and STACK_RAN_OUT in error.message:
-                error.details += (f"{self.name} needs {bound:,} bytes by the compiler's count",)
+            if self._stack_bound is not None and STACK_RAN_OUT in error.message:
+                error.details += (f"{self.name} needs {self._stack_bound:,} bytes by the compiler's count",)
             raise
 
     def _called(self, args: Sequence[object], rpc: RpcClient, guards: bool) -> Any:  # noqa: ANN401
@@ -111,7 +129,7 @@ class CFunction:
             planned = partial(self._plan, args, guards=True)
             layout = self._repeated.layout(args, planned)
             if layout is not None:
-                return self._library.run_again(self.packed, layout, args, planned)
+                return self._memory.run_again(self.packed, layout, args, planned)
         sent = self._quick(args, rpc) if self._quick is not None else None
         if sent is not None:
             return self.packed.call_with(sent)
@@ -119,19 +137,19 @@ class CFunction:
             if isinstance(argument, RemoteArray):
                 argument.check(rpc)
             elif isinstance(argument, CFunction):
-                argument._library.module.check(rpc)
+                argument._module.check(rpc)
         plan = self._plan(args, guards=guards)
-        return self._library.run(self.packed, plan)
+        return self._memory.run(self.packed, plan)
 
     def _plan(self, args: Sequence[object], *, guards: bool) -> CallPlan:
-        return plan_call(self.function, args, self._library.facts.pointer_size, guards=guards)
+        return plan_call(self.function, args, self._pointer_size, guards=guards)
 
     @property
     def packed(self) -> RemoteFunction:
         """Its thunk: a packed function, as TVM's clients call it."""
-        module = self._library.module
+        module = self._module
         if self._packed is None:
-            self._packed = module.get_function(self._library.packed_name(self.name), own=False)
+            self._packed = module.get_function(self._packed_name, own=False)
         if module.freed:
             module.check(module.rpc)
         return self._packed
@@ -178,8 +196,16 @@ class CLibrary:
         self._memory = CallMemory(session)
         self._declared = functions
         self._functions: dict[str, CFunction] = {}
-        self.types = Types(self.name, declarations.types)
-        self.variables = Variables(self, declarations.variables)
+
+    @property
+    def types(self) -> Types:
+        """Constructors of its structs, and its enums, by tag or typedef name."""
+        return Types(self.name, self.declarations.types)
+
+    @property
+    def variables(self) -> Variables:
+        """Its variables of file scope."""
+        return Variables(self, self.declarations.variables)
 
     def packed_name(self, name: str) -> str:
         """The name in `module` of the packed function that calls `name`."""
@@ -203,7 +229,15 @@ class CLibrary:
         if found is None:
             if name not in self._declared:
                 raise KeyError(self._missing(name))
-            found = self._functions[name] = CFunction(self, self._declared[name])
+            found = self._functions[name] = CFunction(
+                self._declared[name],
+                self.packed_name(name),
+                self.symbols,
+                self.facts,
+                self.module,
+                self._memory,
+                self.stack_bound(name),
+            )
         return found
 
     def __iter__(self) -> Iterator[str]:
@@ -230,20 +264,6 @@ class CLibrary:
     def stack_bound(self, name: str) -> int | None:
         """Largest stack use of a function and all its callees, in bytes; None if unknown."""
         return None
-
-    def run_again(
-        self,
-        packed: RemoteFunction,
-        layout: FrameLayout,
-        args: Sequence[object],
-        plan: Callable[[], CallPlan],
-    ) -> Any:  # noqa: ANN401 - what C returns
-        """A call whose layout is known: see `CallMemory.run_again`."""
-        return self._memory.run_again(packed, layout, args, plan)
-
-    def run(self, packed: RemoteFunction, plan: CallPlan) -> Any:  # noqa: ANN401 - what C returns
-        """Send a planned call and read its results back: see `CallMemory.run`."""
-        return self._memory.run(packed, plan)
 
     def time_evaluator(self, name: str, **options: Any) -> Callable[..., Any]:  # noqa: ANN401 - see RemoteModule
         """Times a function as `RemoteModule.time_evaluator` does.

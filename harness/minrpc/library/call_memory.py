@@ -52,20 +52,24 @@ class CallMemory:
     def run_again(
         self, packed: RemoteFunction, layout: FrameLayout, args: Sequence[Any], plan: Callable[[], CallPlan]
     ) -> Any:  # noqa: ANN401 - what C returns
-        """As `run`, for a call whose layout is known. plan: makes the same call's plan, if it is needed."""
+        """As `run`, for a call whose layout is known, through memory that the device shares with us.
+
+        plan: makes the same call's plan, for a device that shares no memory, and for the error if a guard or
+            a constant was overwritten.
+        """
         rpc = self._session.rpc
         size = len(layout.template)
         with rpc.lock:
             if not rpc.idle:
                 rpc.ready()
             base = self._base(size)
-            direct = rpc.facts.direct
-            if layout.unread and not (direct.usable and base in direct.live):
+            shared = rpc.facts.direct.reached(base, size)
+            if shared is None:
                 return self.run(packed, plan())
             sent = layout.filled(args)
-            upload(rpc, base, 0, sent)
+            shared.write(base, memoryview(sent))
             result = packed.call_with(layout.arguments(args, base))
-            found = download(rpc, base, 0, size)
+            found = shared.read(base, size)
         if not layout.is_whole(sent, found):
             plan().frame.take(memoryview(found), 0, base, packed.name)
         layout.hand_back(found, args)

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Keeps the layout of calls with numpy arrays: a loop over arrays of the same sizes plans only once.
 
+The arrays are copied through memory that the device shares with this process (`CallMemory.run_again`).
+
 Calls with other arguments, such as structs, text and overlapping arrays, are planned each time (`arguments`).
 """
 
@@ -8,9 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 
 from minrpc.library.arguments import CallPlan
 from minrpc.library.frame import Block
@@ -42,16 +46,12 @@ class FrameLayout:
 
     template: the frame as it is sent, without the arrays' content.
     arrays: for each array, the number of its argument, its begin and its end in the frame.
-    returned: the arrays that the function may write.
-    kept: begins and ends of all other bytes, which a call must leave unchanged.
-    unread: number of bytes before the first array that is copied back.
+    returned: the arrays that the function may write; a call must leave all other bytes unchanged.
     """
 
     template: bytes
     arrays: tuple[tuple[int, int, int], ...]
     returned: tuple[tuple[int, int, int], ...]
-    kept: tuple[tuple[int, int], ...]
-    unread: int
 
     def filled(self, args: Sequence[Any]) -> bytearray:
         """The frame with the arrays' bytes."""
@@ -60,11 +60,13 @@ class FrameLayout:
             frame[begin:end] = args[index].tobytes()
         return frame
 
-    def is_whole(self, sent: bytearray, found: bytes | memoryview) -> bool:
-        """True if guards and constants came back unchanged."""
-        return all(memoryview(found)[begin:end] == sent[begin:end] for begin, end in self.kept)
+    def is_whole(self, sent: bytearray, found: bytes) -> bool:
+        """True if guards and constants came back unchanged. Puts the returned arrays' bytes into `sent`."""
+        for _, begin, end in self.returned:
+            sent[begin:end] = found[begin:end]
+        return sent == found
 
-    def hand_back(self, found: bytes | memoryview, args: Sequence[Any]) -> None:
+    def hand_back(self, found: bytes, args: Sequence[Any]) -> None:
         """Copy the returned bytes into the arrays."""
         for index, begin, _ in self.returned:
             array = args[index]
@@ -102,7 +104,8 @@ class Repeated:
     def _sizes(self, args: Sequence[Any]) -> tuple[int, ...] | None:
         if len(args) != len(self._accepts):
             return None
-        spans: list[tuple[int, int]] = []
+        arrays: list[npt.NDArray[Any]] = []
+        owned = True
         for accepts, value in zip(self._accepts, args):  # noqa: B905 - as many, by the line above
             if value.__class__ is np.ndarray:
                 flags = value.flags
@@ -114,14 +117,24 @@ class Repeated:
                     and value.nbytes
                 ):
                     return None
-                begin = value.__array_interface__["data"][0]
-                for low, high in spans:
-                    if low < begin + value.nbytes and begin < high:
-                        return None
-                spans.append((begin, begin + value.nbytes))
+                arrays.append(value)
+                owned = owned and flags.owndata
             elif value.__class__ is not accepts.number or not accepts.least <= value <= accepts.most:
                 return None
-        return tuple([high - low for low, high in spans]) if spans else None
+        if not arrays or (len(arrays) > 1 and (_repeat(arrays) if owned else _overlap(arrays))):
+            return None
+        return tuple([array.nbytes for array in arrays])
+
+
+def _repeat(arrays: Sequence[npt.NDArray[Any]]) -> bool:
+    """True if one array is there twice: no other arrays overlap if each owns its memory."""
+    return len(set(map(id, arrays))) < len(arrays)
+
+
+def _overlap(arrays: Sequence[npt.NDArray[Any]]) -> bool:
+    """True if two arrays have bytes in common. Numpy takes longer to give an address than the rest takes."""
+    spans = sorted((array.ctypes.data, array.nbytes) for array in arrays)
+    return any(begin + nbytes > behind for (begin, nbytes), (behind, _) in pairwise(spans))
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,15 +196,6 @@ def _layout(plan: CallPlan) -> FrameLayout:
         if isinstance(block, Block)
     ]
     returned = [(index, begin, end) for index, begin, end, written in arrays if written]
-    edges = [
-        0,
-        *(edge for _, begin, end in sorted(returned, key=lambda item: item[1]) for edge in (begin, end)),
-    ]
-    kept = zip(edges[::2], [*edges[1::2], frame.size], strict=True)
     return FrameLayout(
-        bytes(template),
-        tuple((index, begin, end) for index, begin, end, _ in arrays),
-        tuple(returned),
-        tuple((begin, end) for begin, end in kept if begin < end),
-        frame.comes_back(cheap=False)[0],
+        bytes(template), tuple((index, begin, end) for index, begin, end, _ in arrays), tuple(returned)
     )
