@@ -89,6 +89,7 @@ def _platform_json(checked: Checked) -> dict[str, Any]:
         }
     document["clock"] = checked.clock.to_json() if checked.clock else None
     document["results"] = [_outcome_json(outcome) for outcome in checked.outcomes]
+    document["missing"] = checked.missing
     document["failure"] = failure_json(checked.failure) if checked.failure else None
     return document
 

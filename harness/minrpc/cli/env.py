@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`minrpc env`: variables for `west build` and twister, in shell syntax: eval "$(minrpc env)"."""
+"""`minrpc env`: variables for `west build` and twister, in shell syntax: eval "$(minrpc env)".
+
+A second call in the same shell, for another compiler, takes the first one's variables back.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from collections.abc import Mapping
 
 from minrpc.errors import ConfigurationError
 from minrpc.firmware.sources import firmware_root
-from minrpc.firmware.toolchain import zephyr_toolchain
+from minrpc.firmware.toolchain import OWN_VARIABLES, note_of, users_environment, zephyr_toolchain
 from minrpc.firmware.zephyr_boards import resolved
 from minrpc.firmware.zephyr_workspace import find_workspace
 from minrpc.targets import Platform, find_platform, load_platforms
@@ -31,8 +34,14 @@ def main(arguments: argparse.Namespace) -> int:
     platform = resolved(find_platform(load_platforms(arguments.platforms_file), arguments.platform))
     if platform.port != "zephyr":
         raise ConfigurationError(f"{platform.name} is no Zephyr board", next_step="leave --platform out")
-    for name, value in variables(platform).items():
-        print(f"export {name}={shlex.quote(value)}")
+    users = users_environment(os.environ)
+    note = note_of(users, zephyr_toolchain(platform.arch).environment)
+    wanted = {**users, **variables(platform), OWN_VARIABLES: note}
+    for name in sorted(os.environ.keys() - wanted.keys()):
+        print(f"unset {name}")
+    for name, value in wanted.items():
+        if os.environ.get(name) != value or name in variables(platform):
+            print(f"export {name}={shlex.quote(value)}")
     return 0
 
 

@@ -19,7 +19,14 @@ from minrpc.firmware.identity import hash_of
 from minrpc.firmware.inputs import LINK_DEPENDENCIES, directories_below, ninja
 from minrpc.firmware.places import PREFIX, Places
 from minrpc.firmware.sources import zephyr_optional, zephyr_trees
-from minrpc.firmware.toolchain import DEBIAN, debian_compiler, debian_toolchain, find_tool, zephyr_toolchain
+from minrpc.firmware.toolchain import (
+    DEBIAN,
+    debian_compiler,
+    debian_toolchain,
+    find_tool,
+    users_environment,
+    zephyr_toolchain,
+)
 from minrpc.firmware.zephyr_workspace import Workspace, find_workspace, head_of, projects_of
 from minrpc.targets import Platform
 from minrpc.targets.qemu_command import find_qemu
@@ -176,7 +183,7 @@ def _cmake_recipe(platform: Platform, root: Path) -> Recipe:
         *options,
     )
     places = _places(platform, app=root)
-    environ = dict(os.environ)  # Each look at a variable of os.environ decodes it.
+    environ = users_environment(dict(os.environ))  # Each look at a variable of os.environ decodes it.
     tools = [compiler, environ.get("CC", "cc"), "as", "ld"]
 
     def scope() -> Scope:
@@ -202,7 +209,7 @@ def _zephyr_recipe(platform: Platform, root: Path) -> Recipe:
     options = [_COMPILE_COMMANDS, *cmake_options(platform)]
     configure = _zephyr_configure(platform, root, workspace, options)
     places = _places(platform, app=root, workspace=workspace.topdir or workspace.base)
-    seen = {**os.environ, **toolchain.environment, "ZEPHYR_BASE": str(workspace.base)}
+    seen = {**users_environment(os.environ), **toolchain.environment, "ZEPHYR_BASE": str(workspace.base)}
     head = head_of(workspace.base)
     known = DEBIAN.get(platform.arch)
     tools = ["cmake", "dtc", "as", "ld", *([known.compiler] if known else [])]

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -138,13 +139,39 @@ def _has_picolibc(toolchain: DebianToolchain) -> bool:
     return Path(_file_of(toolchain.compiler, "picolibc.specs")).is_absolute()
 
 
+OWN_VARIABLES: Final = "MINRPC_ENV"
+"""The variable by which `minrpc env` notes which compiler's variables it has set."""
+
+
+def note_of(environ: Mapping[str, str], wanted: Mapping[str, str]) -> str:
+    """The value of OWN_VARIABLES once `wanted` is set over the user's `environ`."""
+    return json.dumps({name: [value, environ.get(name)] for name, value in wanted.items()})
+
+
+def users_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """`environ` as it was before `minrpc env`: its compiler's variables would fail another's builds.
+
+    A variable that somebody has changed since stays.
+    """
+    try:
+        noted: dict[str, tuple[str, str | None]] = json.loads(environ.get(OWN_VARIABLES, "{}"))
+    except ValueError:
+        noted = {}
+    kept = {name: value for name, value in environ.items() if name != OWN_VARIABLES}
+    for name, (value, before) in noted.items():
+        if kept.get(name) == value:
+            del kept[name]
+            kept |= {name: before} if before is not None else {}
+    return kept
+
+
 def zephyr_toolchain(arch: str) -> Toolchain:
     """The compiler for a Zephyr build for `arch`: ZEPHYR_TOOLCHAIN_VARIANT as set, the SDK, else Debian's.
 
     Native programs are always built by the host's compiler, even if others are installed.
     Raises ToolchainMissingError.
     """
-    variant = os.environ.get("ZEPHYR_TOOLCHAIN_VARIANT")
+    variant = users_environment(os.environ).get("ZEPHYR_TOOLCHAIN_VARIANT")
     if variant:
         return Toolchain(f"ZEPHYR_TOOLCHAIN_VARIANT={variant}{_set_tools()}")
     sdk = find_sdk() if arch != "host" else None
@@ -261,4 +288,4 @@ def _file_of(compiler: str, name: str) -> str:
 
 def _before_users(directory: Path) -> str:
     """A LIBRARY_PATH with `directory` in front of what the user has set."""
-    return os.pathsep.join(filter(None, (str(directory), os.environ.get("LIBRARY_PATH"))))
+    return os.pathsep.join(filter(None, (str(directory), users_environment(os.environ).get("LIBRARY_PATH"))))

@@ -19,6 +19,7 @@ from types import ModuleType
 from typing import Any, Final
 
 from minrpc.errors import ConfigurationError, MissingError, NoSuchBoardError, ZephyrMissingError
+from minrpc.firmware.board_names import BoardTarget, find_board
 from minrpc.firmware.cache import cache_home
 from minrpc.firmware.sources import firmware_root
 from minrpc.firmware.zephyr_workspace import Workspace, find_workspace, projects_of
@@ -101,10 +102,11 @@ def resolved(platform: Platform) -> Platform:
     """
     if platform.port != "zephyr" or platform.arch or not platform.zephyr_board:
         return platform
-    overlay, conf = _users_files(platform)
     try:
         workspace = find_workspace(firmware_root())
-        board = read_board(workspace, platform.zephyr_board, overlay or _our_overlay(platform))
+        target = find_board(workspace, platform.zephyr_board, platform.cmake_options)
+        overlay, conf = _users_files(platform, target)
+        board = read_target(workspace, target, overlay or _our_overlay(target))
     except (NoSuchBoardError, ZephyrMissingError) as error:
         if platform.name != platform.zephyr_board or platform.project or error.stage == MODULE_STAGE:
             raise
@@ -156,32 +158,32 @@ def read_board(workspace: Workspace, name: str, overlay: Path | None = None) -> 
 
     Raises ConfigurationError where there is no such board, MissingError for a module that it needs.
     """
-    yaml = _board_file(workspace, name)
-    if yaml is None:
-        step = f"`west boards -n {name.partition('/')[0]}` lists those that there are"
-        raise NoSuchBoardError(f"Zephyr {workspace.version} has no board {name!r}", next_step=step)
-    about = _read_yaml(yaml)
+    return read_target(workspace, find_board(workspace, name), overlay)
+
+
+def read_target(workspace: Workspace, target: BoardTarget, overlay: Path | None = None) -> Board:
+    """The board of `target`, with the user's devicetree `overlay` applied. Raises as `read_board` does."""
+    about = target.facts()
     arch = str(about.get("arch", ""))
-    tree = _devicetree(workspace, yaml, arch, overlay)
+    tree = _devicetree(workspace, target, overlay)
     simulators = tuple(_simulators(about.get("simulation")))
     if not simulators:
         missing = [missing_module(workspace, vendor) for vendor in _vendors(tree)]
         for module in filter(None, missing):
-            raise module_error(workspace, module, name)
+            raise module_error(workspace, module, target.identifier)
     uarts = tuple(_uarts(tree))
-    defconfig = yaml.with_name(f"{yaml.stem}_defconfig")
     return Board(
-        identifier=str(about["identifier"]),
-        directory=yaml.parent,
+        identifier=target.identifier,
+        directory=target.directory,
         arch="riscv32" if arch == "riscv" and _is_rv32(tree) else arch,
         simulators=simulators,
-        qemu=_qemu_program(yaml, arch),
+        qemu=_qemu_program(target, arch),
         uarts=uarts,
         console=_chosen(tree, uarts, "zephyr,console"),
         chosen=_chosen(tree, uarts, "minrpc,uart") or _chosen(tree, uarts, "zephyr,uart-pipe"),
         clock=_clock(tree),
         resting=tuple(uart for uart in _uarts(tree, on=False) if uart.label),
-        smp=defconfig.is_file() and "\nCONFIG_SMP=y" in defconfig.read_text(),
+        smp=any("\nCONFIG_SMP=y" in file.read_text() for file in target.defconfigs),
     )
 
 
@@ -210,24 +212,6 @@ def read_built_tree(base: Path, dts: Path) -> BuiltTree:
     return BuiltTree(link, _chosen(tree, uarts, "zephyr,console"), _clock(tree))
 
 
-def _board_file(workspace: Workspace, name: str) -> Path | None:
-    """The YAML file of the board, or of its first variant: a name without the core's is enough."""
-    stem = name.replace("/", "_")
-    files = sorted((workspace.base / "boards").glob(f"**/{stem}*.yaml"), key=lambda path: len(path.name))
-    for pattern in (re.escape(name), re.escape(name) + "/.*"):
-        for file in files:
-            if re.search(rf"(?m)^identifier: *['\"]?{pattern}['\"]?\s*$", file.read_text()):
-                return file
-    return None
-
-
-def _read_yaml(path: Path) -> dict[str, Any]:
-    import yaml  # Zephyr's own scripts need it; other ports don't.
-
-    document: dict[str, Any] = yaml.safe_load(path.read_text())
-    return document
-
-
 def _simulators(value: object) -> Iterator[str]:
     """A name until 3.7, a list of tables since."""
     if isinstance(value, str):
@@ -242,40 +226,44 @@ def _start_of(board: Board) -> Start:
     return "qemu" if "qemu" in board.simulators else "board"
 
 
-def _qemu_program(yaml: Path, arch: str) -> str:
+def _qemu_program(target: BoardTarget, arch: str) -> str:
     """QEMU's program by Zephyr's board.cmake: the last `set` for this board, or the architecture's."""
     if arch == "posix":
         return ""
-    cmake = yaml.with_name("board.cmake")
+    cmake, stem = target.directory / "board.cmake", target.stems[0]
     text = cmake.read_text() if cmake.is_file() else ""
     suffixes: list[str] = re.findall(r"set\(QEMU_(?:binary_suffix|ARCH) (\S+?)\)", text)
     own = (
-        [suffix for suffix in suffixes if suffix in yaml.stem]
-        if len(suffixes) > 1 or arch == "x86"
-        else suffixes
+        [suffix for suffix in suffixes if suffix in stem] if len(suffixes) > 1 or arch == "x86" else suffixes
     )
     if own:
         return f"qemu-system-{own[0]}"
-    wide = {"riscv": "riscv64" if "64" in yaml.stem else "riscv32", "x86": "i386", "arm64": "aarch64"}
+    wide = {"riscv": "riscv64" if "64" in stem else "riscv32", "x86": "i386", "arm64": "aarch64"}
     return f"qemu-system-{wide.get(arch, arch)}"
 
 
-def _devicetree(workspace: Workspace, yaml: Path, arch: str, overlay: Path | None) -> Tree:
+def _devicetree(workspace: Workspace, target: BoardTarget, overlay: Path | None) -> Tree:
     """The board's devicetree as Zephyr's own parser reads it."""
-    source = yaml.with_suffix(".dts")
-    if not source.is_file():
-        raise ConfigurationError(f"{yaml.parent} has no {source.name}")
-    roots = [yaml.parent, workspace.base, *projects_of(workspace)]
-    below = ("include", "include/zephyr", "dts/common", "dts/vendor", f"dts/{arch}", "dts")
-    places = [root / part for root in roots for part in below]
-    flags = [f"-I{place}" for place in (yaml.parent, *places) if place.is_dir()]
+    source = target.dts or workspace.base / "boards" / "common" / "stub.dts"
+    files = [source, *target.overlays, *([overlay] if overlay else [])]
+    arches = [path.name for path in sorted((workspace.base / "arch").iterdir()) if path.is_dir()]
+    below = (
+        "include",
+        "include/zephyr",
+        "dts/common",
+        "dts/vendor",
+        *(f"dts/{name}" for name in arches),
+        "dts",
+    )
+    places = [root / part for root in (target.directory, *target.roots.dts) for part in below]
+    flags = [f"-I{place}" for place in (target.directory, *places) if place.is_dir()]
     words = ["gcc", "-E", "-P", "-x", "assembler-with-cpp", "-nostdinc", "-undef", "-D__DTS__", *flags, "-"]
-    includes = "".join(f'#include "{path}"\n' for path in (source, overlay) if path is not None)
+    includes = "".join(f'#include "{path}"\n' for path in files)
     ran = subprocess.run(
         words, input=includes, capture_output=True, text=True, timeout=_COMMAND_S, check=False
     )
     if ran.returncode != 0:
-        raise _not_preprocessed(workspace, yaml, ran.stderr)
+        raise _not_preprocessed(workspace, target.identifier, ran.stderr)
     with tempfile.NamedTemporaryFile("w", suffix=".dts", prefix="minrpc-") as file:
         file.write(ran.stdout)
         file.flush()
@@ -284,18 +272,19 @@ def _devicetree(workspace: Workspace, yaml: Path, arch: str, overlay: Path | Non
             return parser.DT(file.name)
         except parser.DTError as error:
             reason = str(error).replace(file.name, str(overlay or source))
-            raise ConfigurationError(f"the devicetree of {yaml.stem} can't be read: {reason}") from error
+            message = f"the devicetree of {target.identifier} can't be read: {reason}"
+            raise ConfigurationError(message) from error
 
 
-def _not_preprocessed(workspace: Workspace, yaml: Path, errors: str) -> Exception:
+def _not_preprocessed(workspace: Workspace, board: str, errors: str) -> Exception:
     """The error for a failed preprocessor; it names the HAL module of a missing include file."""
     missing = re.search(r"error: (\S+): No such file", errors)
     if missing is None:
-        return ConfigurationError(f"the devicetree of {yaml.stem} can't be read: {errors.strip()[:400]}")
+        return ConfigurationError(f"the devicetree of {board} can't be read: {errors.strip()[:400]}")
     module = missing_module(workspace, missing[1].partition("/")[0])
     if module is None:
-        return ConfigurationError(f"the devicetree of {yaml.stem} includes {missing[1]}, which is not there")
-    return module_error(workspace, module, yaml.stem)
+        return ConfigurationError(f"the devicetree of {board} includes {missing[1]}, which is not there")
+    return module_error(workspace, module, board)
 
 
 def module_error(workspace: Workspace, module: str, board: str) -> MissingError:
@@ -379,22 +368,23 @@ def _clock(tree: Tree) -> str:
     return next((clock for compatible, clock in _CLOCKS if compatible in compatibles), "")
 
 
-def _users_files(platform: Platform) -> tuple[Path | None, Path | None]:
+def _users_files(platform: Platform, target: BoardTarget) -> tuple[Path | None, Path | None]:
     """boards/NAME.overlay and .conf beside the user's minrpc.toml. Zephyr finds our own by itself."""
     if not platform.project or Path(platform.project) == firmware_root():
         return None, None
-    stem = _stem(platform)
-    overlay, conf = (Path(platform.project) / "boards" / f"{stem}.{kind}" for kind in ("overlay", "conf"))
-    return (overlay if overlay.is_file() else None), (conf if conf.is_file() else None)
+    names = [platform.zephyr_board.replace("/", "_"), *reversed(target.revised_stems)]
+    return _first_file(Path(platform.project), names, "overlay"), _first_file(
+        Path(platform.project), names, "conf"
+    )
 
 
-def _our_overlay(platform: Platform) -> Path | None:
-    overlay = firmware_root() / "boards" / f"{_stem(platform)}.overlay"
-    return overlay if overlay.is_file() else None
+def _our_overlay(target: BoardTarget) -> Path | None:
+    return _first_file(firmware_root(), reversed(target.revised_stems), "overlay")
 
 
-def _stem(platform: Platform) -> str:
-    return platform.zephyr_board.replace("/", "_")
+def _first_file(project: Path, names: Iterable[str], kind: str) -> Path | None:
+    files = [project / "boards" / f"{name}.{kind}" for name in names]
+    return next((file for file in files if file.is_file()), None)
 
 
 def _choosing(uart: Uart) -> Path:

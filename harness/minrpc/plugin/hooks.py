@@ -295,7 +295,8 @@ def devices(request: pytest.FixtureRequest) -> Iterator[Callable[..., Sequence[D
         def test_two(devices):
             one, two = devices("posix", "bare_mps2_an385")
 
-    It takes names of platforms and `Target`s. The test is skipped when one of them can't run here.
+    It takes names of platforms and `Target`s. The test is skipped when one of them can't run here. Each was
+    started for this test, so its `console` begins at the boot.
     """
     run = _run(request.config)
     used = request.node.stash[_USED] = []
@@ -309,7 +310,7 @@ def devices(request: pytest.FixtureRequest) -> Iterator[Callable[..., Sequence[D
         opened = []
         for target in targets:
             used.append(run.shared_device(target))
-            opened.append(used[-1].open())
+            opened.append(used[-1].open(from_boot=True))
         run.has_device(request.node)
         return opened
 

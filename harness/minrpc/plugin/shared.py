@@ -76,11 +76,14 @@ class SharedDevice:
             self.boot_s = time.monotonic() - begin
         return self._running
 
-    def open(self) -> Device:
-        """The device with a new session, without anything of an earlier session."""
+    def open(self, *, from_boot: bool = False) -> Device:
+        """The device with a new session, without anything of an earlier session.
+
+        from_boot: its console begins where the device's did, not where the session does.
+        """
         running = self.running
         self._lent = LentTransport(running.transport)
-        device = connect(running, total=self.total, transport=self._lent)
+        device = connect(running, total=self.total, transport=self._lent, from_boot=from_boot)
         self._device = device
         with self._once_or_never():
             device.connect()

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from minrpc import PLATFORMS, Platform
+from minrpc import PLATFORMS, Platform, Target
 from minrpc.check.cases import Case, cases, ulps
-from minrpc.check.checking import clock_hint
+from minrpc.check.checking import check, clock_hint
 from minrpc.firmware import toolchain
+from minrpc.host.deadline import Deadline
 from minrpc.timing import Timebase
 
 Minrpc = Callable[..., tuple[int, str, str]]
@@ -127,3 +128,22 @@ def test_a_coarse_clock_of_a_zephyr_board_is_told_with_what_helps() -> None:
     assert "CONFIG_MINRPC_CLOCK_TIMING=y" in clock_hint(board, slow)
     assert not clock_hint(board, fine)
     assert not clock_hint(PLATFORMS["posix"], slow)
+
+
+def test_of_somebodys_own_firmware_what_is_there_is_checked() -> None:
+    """A function that the firmware has not is named and not called; an array goes there and back instead."""
+    lines: list[str] = []
+    absent = dataclasses.replace(cases()[0], function="no_such_function")
+    checked = check(
+        Target.named("posix"), Deadline("check", 60.0), [absent], lambda stage, text: lines.append(text)
+    )
+    assert checked.passed
+    assert (checked.missing, checked.copied, checked.outcomes) == (["no_such_function"], True, [])
+    assert "the firmware has no function no_such_function: not called" in lines
+    assert "4,096 bytes there and back: right" in lines
+
+
+def test_where_time_is_the_hosts_the_option_that_helps_is_named() -> None:
+    qemu = Platform("desk", port="zephyr", starts="qemu")
+    wall = Timebase(mode="wall", source="SysTick").clock(25_000_000)
+    assert "CONFIG_QEMU_ICOUNT=y" in clock_hint(qemu, wall)
