@@ -30,6 +30,18 @@ static bool inspect(struct minrpc_call *call, struct minrpc_arena *arena)
 	}
 }
 
+static bool inspect_heap(struct minrpc_call *call)
+{
+	const struct minrpc_config *config = call->server->config;
+	const void *block = config->platform->heap_inspect == NULL
+				    ? NULL
+				    : config->platform->heap_inspect(config->context);
+
+	return block == NULL ||
+	       minrpc_fail(call->server, "%s wrote beside the memory of malloc at 0x%lx",
+			   minrpc_callee_name(call->callee), (unsigned long)(uintptr_t)block);
+}
+
 bool minrpc_inspect_memory(struct minrpc_call *call)
 {
 #if MINRPC_CODE_LOADING
@@ -37,7 +49,7 @@ bool minrpc_inspect_memory(struct minrpc_call *call)
 		return false;
 	}
 #endif
-	return inspect(call, &call->server->arena);
+	return inspect(call, &call->server->arena) && inspect_heap(call);
 }
 
 #endif

@@ -15,7 +15,7 @@ from minrpc.firmware.firmware import Firmware
 from minrpc.program.program import CodeRange
 from minrpc.running.backtrace import Backtrace, trace
 from minrpc.running.instructions import writes, x86_cause
-from minrpc.running.last_words import LastWords
+from minrpc.running.last_words import Ended, LastWords
 
 _NULL: Final = 4096
 _ZEPHYRS_STACK: Final = "CONFIG_MINRPC_STACK_SIZE"
@@ -59,6 +59,8 @@ def explain(words: LastWords, image: Image, firmware: Firmware | None) -> Explan
     lost = words.overflow and image.machine == "EM_ARM" and "cfsr" not in words.values
     found = trace(image, None if lost else pc, (*([] if lost else link), *words.callers))
     users = _users(image, found, firmware)
+    if words.ended is not None:
+        return _program_end(words.ended, users, firmware)
     where = _where(image, found, firmware)
     division = found.function is not None and _DIVISION.match(found.function.name)
     if users and found.function is not None and _NOT_THE_USERS.match(found.function.name):
@@ -69,6 +71,17 @@ def explain(words: LastWords, image: Image, firmware: Firmware | None) -> Explan
     if words.overflow:
         return Explanation(_overflow(words, image, where), callers, own)
     return Explanation(f"{cause}, in {where}" if where else cause, callers, own)
+
+
+def _program_end(ended: Ended, users: Sequence[str], firmware: Firmware | None) -> Explanation:
+    """Explains an assertion, exit, abort or a damaged heap, with its callers."""
+    if ended.file:
+        here = f"{ended.function}, at {_shown_path(ended.file, firmware)}:{ended.line}"
+        others = [line for line in users if not line.startswith(f"{ended.function}, at ")]
+    else:
+        here, others = users[0] if users else "", list(users[1:])
+    where = f", in {here}" if here else ""
+    return Explanation(f"{ended.how}{where}", tuple(f"called by {line}" for line in others))
 
 
 def hang(registers: Registers, stack: Sequence[int], image: Image, firmware: Firmware | None) -> list[str]:
@@ -156,9 +169,14 @@ def _shown_place(image: Image, address: int, firmware: Firmware | None) -> str:
     name = _name(function) if function else f"0x{address:x}"
     if line is None:
         return name
-    path = firmware.source(line.file) if firmware else Path(line.file)
+    return f"{name}, at {_shown_path(line.file, firmware)}:{line.number}"
+
+
+def _shown_path(file: str, firmware: Firmware | None) -> Path:
+    """The source file, relative to the current directory if it is below."""
+    path = firmware.source(file) if firmware else Path(file)
     here = Path.cwd()
-    return f"{name}, at {path.relative_to(here) if path.is_relative_to(here) else path}:{line.number}"
+    return path.relative_to(here) if path.is_relative_to(here) else path
 
 
 def stack_words(dump: str, size: int) -> Iterator[int]:

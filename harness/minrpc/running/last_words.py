@@ -14,6 +14,13 @@ _FATAL: Final = re.compile(r"fatal: .*")
 _CALLERS: Final = re.compile(r"callers:((?: 0x[0-9a-f]+)*)")
 _VALUE: Final = re.compile(r"\b(pc|lr|ra|sp|address|cfsr|mcause|code) (0x[0-9a-f]+|\d+)")
 _STACK: Final = re.compile(r"\bstack of (\d+) bytes")
+# A program that ended itself, or a heap that it damaged.
+_ENDED: Final = re.compile(
+    r"fatal: (?P<how>(?:assertion failed: |exit\(|abort\(|heap: ).*?)(?:; lr 0x[0-9a-f]+)?"
+)
+_ASSERTED: Final = re.compile(r"(?P<how>.*), in (?P<function>[^,]+), at (?P<file>.+):(?P<line>\d+)")
+# The C library of this machine, before it aborts.
+_COMPLAINT: Final = re.compile(r"^((?:\w+\(\): |corrupted |\*\*\* ).+)$", re.MULTILINE)
 # Messages further from the end are of an earlier crash.
 _LINES: Final = 16
 # A kernel dumps registers before its message.
@@ -59,6 +66,19 @@ _INTEGER_DIVISION: Final = 1
 
 
 @dataclass(frozen=True)
+class Ended:
+    """The end of a program by its own code: an assertion, exit, abort, a damaged heap.
+
+    function, file, line: of an assertion.
+    """
+
+    how: str
+    function: str = ""
+    file: str = ""
+    line: int = 0
+
+
+@dataclass(frozen=True)
 class LastWords:
     """values: registers and other named values, by name. callers: return addresses, some may be stale.
 
@@ -72,6 +92,17 @@ class LastWords:
     dump: str = ""
     said: str = ""
     page_fault: bool = False
+
+    @property
+    def ended(self) -> Ended | None:
+        """The end of the program by its own code; None if it crashed."""
+        found = _ENDED.fullmatch(self.text)
+        if found is None:
+            return None
+        asserted = _ASSERTED.fullmatch(found["how"])
+        if asserted is None:
+            return Ended(found["how"])
+        return Ended(asserted["how"], asserted["function"], asserted["file"], int(asserted["line"]))
 
     @property
     def overflow(self) -> bool:
@@ -125,6 +156,9 @@ class LastWords:
             return _MCAUSE.get(self.values["mcause"], "")
         if "SIGFPE" in self.text and self.values.get("code") == _INTEGER_DIVISION:
             return "divided by zero"
+        complaint = _COMPLAINT.search(self.dump) if "SIGABRT" in self.text else None
+        if complaint:
+            return f"aborted: {complaint[1]}"
         said = f"{self.dump}\n{self.text}"
         return next((words for phrase, words in _PHRASES.items() if phrase in said), "")
 

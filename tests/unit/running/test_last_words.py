@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import pytest
-from minrpc.running.last_words import last_words
+from minrpc.running.last_words import Ended, last_words
 
 BOOT = "minrpc: MPS2 AN385 ready\n"
 
@@ -96,3 +96,22 @@ def test_the_last_of_two_crashes_counts() -> None:
     assert words is not None
     assert words.values["pc"] == 0x20
     assert words.callers == ()
+
+
+def test_a_program_that_ends_itself() -> None:
+    asserted = last_words("fatal: assertion failed: f(a, b) && n, in check, at /a b/x.c:12\ncallers: 0x1\n")
+    left = last_words("fatal: exit(-3); lr 0x2100\n")
+    crashed = last_words("fatal: UsageFault at pc 0x2\n")
+    assert asserted is not None
+    assert left is not None
+    assert crashed is not None
+    assert asserted.ended == Ended("assertion failed: f(a, b) && n", "check", "/a b/x.c", 12)
+    assert left.ended == Ended("exit(-3)")
+    assert left.values == {"lr": 0x2100}
+    assert crashed.ended is None
+
+
+def test_the_c_library_of_a_process_says_why_it_aborts() -> None:
+    words = last_words("minrpc\nfree(): double free detected in tcache 2\nfatal: SIGABRT at pc 0x1, sp 0x2\n")
+    assert words is not None
+    assert words.cause == "aborted: free(): double free detected in tcache 2"

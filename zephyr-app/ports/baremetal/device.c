@@ -118,6 +118,14 @@ static void port_interrupts_mask(void *context, bool masked)
 }
 #endif
 
+#if MINRPC_GUARDS
+static const void *port_heap_inspect(void *context)
+{
+	(void)context;
+	return heap_inspect();
+}
+#endif
+
 static const struct minrpc_platform platform = {
 	.write = port_write,
 	.clock_describe = port_clock_describe,
@@ -127,6 +135,9 @@ static const struct minrpc_platform platform = {
 	.received = &link_count.in,
 	.reset = port_reset,
 	.receive_overruns = port_receive_overruns,
+#if MINRPC_GUARDS
+	.heap_inspect = port_heap_inspect,
+#endif
 #if MINRPC_CODE_LOADING
 	.code_ready = port_code_ready,
 #endif
@@ -150,22 +161,44 @@ static uint8_t send_buffer[64];
 /* From the linker script: what of the RAM neither data nor stack have. */
 extern uint8_t __heap_start[], __heap_end[];
 
+static struct minrpc_config config = {
+	.platform = &platform,
+	.receive_buffer = receive_buffer,
+	.receive_size = sizeof(receive_buffer),
+	.send_buffer = send_buffer,
+	.send_size = sizeof(send_buffer),
+	.read_only = (const void *)(uintptr_t)(MACHINE_FLASH_BASE + VECTORS_SIZE),
+	.read_only_size = MACHINE_FLASH_SIZE - VECTORS_SIZE,
+#if MINRPC_COUNTERS
+	.counters = processor_counters,
+#endif
+};
+
+void heap_moved(uint8_t *top)
+{
+#if MINRPC_LAYOUT
+	config.more_memory = top;
+	config.more_memory_size = (uint32_t)(__heap_end - top);
+#else
+	(void)top;
+#endif
+}
+
 /*
  * Where arrays are. It is not zeroed: that would be most of the time from reset to the first
  * answer.
  */
-static void give_arena(struct minrpc_config *config)
+static void give_arena(void)
 {
 #ifdef MACHINE_ARENA_BASE
-	config->arena = (void *)(uintptr_t)MACHINE_ARENA_BASE;
-	config->arena_size = MACHINE_ARENA_SIZE;
-#if MINRPC_LAYOUT
-	config->more_memory = __heap_start;
-	config->more_memory_size = (uint32_t)(__heap_end - __heap_start);
-#endif
+	config.arena = (void *)(uintptr_t)MACHINE_ARENA_BASE;
+	config.arena_size = MACHINE_ARENA_SIZE;
+	if (config.more_memory == NULL) {
+		heap_moved(__heap_start);
+	}
 #else
-	config->arena = __heap_start;
-	config->arena_size = (uint32_t)(__heap_end - __heap_start);
+	config.arena = __heap_start;
+	config.arena_size = (uint32_t)(__heap_end - __heap_start);
 #endif
 }
 
@@ -189,6 +222,7 @@ void fault_report(const char *text, uintptr_t pointer)
 	}
 	reporting = true;
 	link_init();
+	console_flush();
 	say(text);
 	stack_callers(pointer, callers, MINRPC_LOG_MAX);
 	say(callers);
@@ -197,21 +231,8 @@ void fault_report(const char *text, uintptr_t pointer)
 
 void minrpc_baremetal_main(struct minrpc_library library)
 {
-	static struct minrpc_config config = {
-		.platform = &platform,
-		.receive_buffer = receive_buffer,
-		.receive_size = sizeof(receive_buffer),
-		.send_buffer = send_buffer,
-		.send_size = sizeof(send_buffer),
-		.read_only = (const void *)(uintptr_t)(MACHINE_FLASH_BASE + VECTORS_SIZE),
-		.read_only_size = MACHINE_FLASH_SIZE - VECTORS_SIZE,
-#if MINRPC_COUNTERS
-		.counters = processor_counters,
-#endif
-	};
-
 	stack_paint();
-	give_arena(&config);
+	give_arena();
 	minrpc_give_build_id(&config);
 	config.library = library;
 	config.nonce_seed = ++restarts;
@@ -229,5 +250,6 @@ void minrpc_baremetal_main(struct minrpc_library library)
 		handed = link_wait(&data);
 		minrpc_server_receive(&server, data, handed);
 		link_consume(handed);
+		console_flush();
 	}
 }

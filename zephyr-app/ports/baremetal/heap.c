@@ -1,124 +1,366 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * What malloc has taken: picolibc's heap grows from the end of the data, and what is freed is in a
- * list. It zeroes what it hands out, so what was free and is painted tells what was used since.
+ * malloc, for all code of the device: the firmware's and code that was loaded. The heap grows from
+ * the end of the data up to where arrays or code lie. Without room there a block is taken from the
+ * memory for arrays. Guards surround each block; a header tells a live block from a free one.
  */
-#include <stddef.h>
-#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <minrpc/baremetal.h>
+#include <minrpc/stack.h>
+#include <minrpc/text.h>
 
 #include "machine.h"
 #include "port.h"
 
+#define GRANULE 16U
+#define REAR    0xeda55ed1U
+#define LIVE    0x5ca1ab1eU
+#define FREE    0x0f4eeb10U
+
+struct block {
+	size_t span; /* bytes of header, payload and guard; a multiple of the granule */
+	union {
+		size_t requested;   /* of a live block */
+		struct block *next; /* of a free block: the next one by address */
+	};
+	uint32_t check;
+	uint32_t front; /* directly in front of the payload */
+} __attribute__((aligned(GRANULE)));
+
+#define OVERHEAD (sizeof(struct block) + sizeof(uint32_t))
+
+/* From the linker script: the RAM that neither data nor stacks have. */
+extern uint8_t __heap_start[], __heap_end[];
+
+static struct block *free_list;
+static uint8_t *heap_top;
+static uint32_t used;
+static uint32_t most;
+/* The return address of the function that was called last. */
+static const void *caller;
+
+static uint8_t *heap_base(void)
+{
+	return (uint8_t *)(((uintptr_t)__heap_start + GRANULE - 1U) & ~(uintptr_t)(GRANULE - 1U));
+}
+
+static uint8_t *end_of(const struct block *block)
+{
+	return (uint8_t *)block + block->span;
+}
+
+static uint32_t check_of(const struct block *block, uint32_t state)
+{
+	return state ^ (uint32_t)(uintptr_t)block ^ (uint32_t)block->span;
+}
+
+static bool is(const struct block *block, uint32_t state)
+{
+	return block->check == check_of(block, state);
+}
+
+/* The rear guard directly follows the payload, at any alignment. */
+static bool is_rear_whole(const struct block *block)
+{
+	uint32_t rear;
+
+	memcpy(&rear, (const uint8_t *)(block + 1) + block->requested, sizeof(rear));
+	return rear == REAR;
+}
+
+static void count(size_t taken)
+{
+	used += (uint32_t)taken;
+	most = most < used ? used : most;
+}
+
+static void *make_live(struct block *block, size_t requested)
+{
+	static const uint32_t rear = REAR;
+
+	block->requested = requested;
+	block->check = check_of(block, LIVE);
+	block->front = LIVE;
+	memcpy((uint8_t *)(block + 1) + requested, &rear, sizeof(rear));
+	return block + 1;
+}
+
+/* Where the heap must end: arrays and code may have been moved into its memory. */
+static uint8_t *limit(void)
+{
+	const struct minrpc_server *server = minrpc_device();
+	const struct minrpc_arena *others[] = {
+		&server->arena,
+#if MINRPC_CODE_LOADING
+		&server->code,
+#endif
+	};
 #ifdef MACHINE_ARENA_BASE
+	uint8_t *end = __heap_end;
+#else
+	uint8_t *end = heap_base(); /* the rest is for arrays, also before the server starts */
+#endif
 
-#define PAINT 0x5ac35ac3U
-
-/* As picolibc's nano-malloc has it (newlib/libc/stdlib/nano-malloc*). */
-struct free_chunk {
-	size_t size; /* of all of it */
-	struct free_chunk *next;
-};
-
-/* Where nothing calls malloc it is not linked, and these are nowhere. */
-extern struct free_chunk *__malloc_free_list __attribute__((weak));
-extern char *__malloc_sbrk_start __attribute__((weak));
-extern char *__malloc_sbrk_top __attribute__((weak));
-
-/* When the peak was reset: in use, where the heap ended, and how many words were painted. */
-static struct {
-	uint32_t used;
-	char *top;
-	uint32_t painted;
-} since;
-
-static uint32_t *body_of(struct free_chunk *chunk)
-{
-	return (uint32_t *)(void *)(chunk + 1);
-}
-
-static uint32_t body_words(const struct free_chunk *chunk)
-{
-	return chunk->size > sizeof(*chunk)
-		       ? (uint32_t)((chunk->size - sizeof(*chunk)) / sizeof(uint32_t))
-		       : 0U;
-}
-
-static uint32_t in_use(void)
-{
-	uint32_t used = (uint32_t)(__malloc_sbrk_top - __malloc_sbrk_start);
-
-	for (struct free_chunk *chunk = __malloc_free_list; chunk != NULL; chunk = chunk->next) {
-		used -= (uint32_t)chunk->size;
-	}
-	return used;
-}
-
-/* Words of paint in what the heap had when the peak was reset. */
-static uint32_t still_painted(void)
-{
-	uint32_t words = 0U;
-
-	for (struct free_chunk *chunk = __malloc_free_list; chunk != NULL; chunk = chunk->next) {
-		const volatile uint32_t *at = body_of(chunk);
-
-		for (uint32_t i = 0U; i < body_words(chunk); i++) {
-			words += at[i] == PAINT;
+	for (size_t i = 0U; i < sizeof(others) / sizeof(others[0]); i++) {
+		if (others[i]->size != 0U && others[i]->base < end &&
+		    others[i]->base + others[i]->size > heap_top) {
+			end = others[i]->base;
 		}
 	}
-	return words;
+	return end;
 }
 
-static void reset_peak(void)
+/* Behind the last block. NULL when there is no room. */
+static struct block *grown(size_t span)
 {
-	since.used = in_use();
-	since.top = __malloc_sbrk_top;
-	since.painted = 0U;
-	for (struct free_chunk *chunk = __malloc_free_list; chunk != NULL; chunk = chunk->next) {
-		volatile uint32_t *at = body_of(chunk);
+	struct block *block;
+	uint8_t *end;
 
-		for (uint32_t i = 0U; i < body_words(chunk); i++) {
-			at[i] = PAINT;
-		}
-		since.painted += body_words(chunk);
+	if (heap_top == NULL) {
+		heap_top = heap_base();
+	}
+	end = limit();
+	if (end < heap_top || (size_t)(end - heap_top) < span) {
+		return NULL;
+	}
+	block = (void *)heap_top;
+	heap_top += span;
+	block->span = span;
+	heap_moved(heap_top);
+	return block;
+}
+
+/* The first free block that is large enough, cut to the span. */
+static struct block *reused(size_t span)
+{
+	struct block **link = &free_list;
+	struct block *block;
+	struct block *rest;
+
+	while (*link != NULL && (*link)->span < span) {
+		link = &(*link)->next;
+	}
+	block = *link;
+	if (block == NULL) {
+		return NULL;
+	}
+	*link = block->next;
+	if (block->span - span >= 2U * GRANULE) {
+		rest = (void *)((uint8_t *)block + span);
+		rest->span = block->span - span;
+		rest->next = *link;
+		rest->check = check_of(rest, FREE);
+		*link = rest;
+		block->span = span;
+	}
+	return block;
+}
+
+static void *take(size_t size)
+{
+	size_t span = (size + OVERHEAD + GRANULE - 1U) & ~(size_t)(GRANULE - 1U);
+	struct block *block = span < size ? NULL : reused(span);
+	void *array;
+
+	if (block == NULL && span >= size) {
+		block = grown(span);
+	}
+	if (block != NULL) {
+		count(block->span);
+		return make_live(block, size);
+	}
+	array = size > UINT32_MAX ? NULL
+				  : minrpc_arena_alloc(&minrpc_device()->arena, (uint32_t)size,
+						       GRANULE, MINRPC_ARENA_LIBRARY);
+	count(array == NULL ? 0U : size);
+	return array;
+}
+
+static __attribute__((noreturn)) void damaged(const void *pointer, const char *what)
+{
+	char text[128];
+
+	minrpc_text(text, sizeof(text), "fatal: heap: the block at 0x%lx %s; lr 0x%lx",
+		    (unsigned long)(uintptr_t)pointer, what, (unsigned long)(uintptr_t)caller);
+	fault_report(text, (uintptr_t)minrpc_stack_pointer());
+}
+
+static bool in_heap(const void *pointer)
+{
+	return (const uint8_t *)pointer > heap_base() && (const uint8_t *)pointer < heap_top;
+}
+
+/* The live block of a pointer that malloc gave; of any other it does not return. */
+static struct block *block_of(void *pointer)
+{
+	struct block *block = (struct block *)pointer - 1;
+
+	if (((uintptr_t)pointer & (GRANULE - 1U)) != 0U) {
+		damaged(pointer, "is not of malloc");
+	}
+	if (is(block, FREE)) {
+		damaged(pointer, "was freed before");
+	}
+	if (!is(block, LIVE) || block->requested > block->span - OVERHEAD) {
+		damaged(pointer, "is not of malloc, or was written before its begin");
+	}
+	if (block->front != LIVE) {
+		damaged(pointer, "was written before its begin");
+	}
+	if (!is_rear_whole(block)) {
+		damaged(pointer, "was written past its end");
+	}
+	return block;
+}
+
+/* Into the list, which is sorted by address, merged with its neighbours. */
+static void give_back(struct block *block)
+{
+	struct block **link = &free_list;
+	struct block *merged;
+
+	while (*link != NULL && end_of(*link) < (uint8_t *)block) {
+		link = &(*link)->next;
+	}
+	/* Also of a block that is merged with the one in front: it may be freed a second time. */
+	block->check = check_of(block, FREE);
+	merged = *link;
+	if (merged != NULL && end_of(merged) == (uint8_t *)block) {
+		merged->span += block->span;
+	} else {
+		block->next = merged;
+		*link = merged = block;
+	}
+	if (merged->next != NULL && end_of(merged) == (uint8_t *)merged->next) {
+		merged->span += merged->next->span;
+		merged->next = merged->next->next;
+	}
+	merged->check = check_of(merged, FREE);
+	if (end_of(merged) == heap_top) {
+		*link = NULL;
+		heap_top = (uint8_t *)merged;
+		heap_moved(heap_top);
 	}
 }
 
-void heap_use(uint32_t *used, uint32_t *peak, bool reset)
+static void release(void *pointer)
 {
-	uint32_t touched;
+	struct minrpc_arena *arena = &minrpc_device()->arena;
+	struct block *block;
+	uint32_t size;
 
-	*used = 0U;
-	*peak = 0U;
-	if (&__malloc_free_list == NULL) {
+	if (!in_heap(pointer)) {
+		if (!minrpc_arena_find(arena, (uintptr_t)pointer, MINRPC_ARENA_LIBRARY, &size)) {
+			damaged(pointer, "is not of malloc, or was freed before");
+		}
+		(void)minrpc_arena_free(arena, (uintptr_t)pointer, MINRPC_ARENA_LIBRARY);
+		used -= size;
 		return;
 	}
-	touched = since.painted - still_painted();
-	*used = in_use();
-	*peak = since.used + (uint32_t)(__malloc_sbrk_top - since.top) +
-		touched * (uint32_t)sizeof(uint32_t);
-	*peak = *peak < *used ? *used : *peak;
-	if (reset) {
-		reset_peak();
+	block = block_of(pointer);
+	used -= (uint32_t)block->span;
+	give_back(block);
+}
+
+static size_t size_of(void *pointer)
+{
+	uint32_t size = 0U;
+
+	if (in_heap(pointer)) {
+		return block_of(pointer)->requested;
+	}
+	if (!minrpc_arena_find(&minrpc_device()->arena, (uintptr_t)pointer, MINRPC_ARENA_LIBRARY,
+			       &size)) {
+		damaged(pointer, "is not of malloc, or was freed before");
+	}
+	return size;
+}
+
+void *malloc(size_t size)
+{
+	return take(size);
+}
+
+void free(void *pointer)
+{
+	caller = __builtin_return_address(0);
+	if (pointer != NULL) {
+		release(pointer);
 	}
 }
 
-#else
-
-void heap_use(uint32_t *used, uint32_t *peak, bool reset)
+void *calloc(size_t number, size_t size)
 {
-	(void)reset;
-	*used = 0U;
-	*peak = 0U;
+	size_t all;
+	void *pointer = __builtin_mul_overflow(number, size, &all) ? NULL : take(all);
+
+	return pointer == NULL ? NULL : memset(pointer, 0, all);
 }
 
-/* Behind the data lies the arena: there is no heap, and malloc gives nothing. */
-void *sbrk(ptrdiff_t more);
-
-void *sbrk(ptrdiff_t more)
+void *realloc(void *pointer, size_t size)
 {
-	(void)more;
-	return (void *)-1;
+	size_t before;
+	void *moved;
+
+	caller = __builtin_return_address(0);
+	before = pointer == NULL ? 0U : size_of(pointer);
+	if (pointer != NULL && in_heap(pointer)) {
+		struct block *block = (struct block *)pointer - 1;
+
+		if (size <= block->span - OVERHEAD && size >= before / 2U) {
+			return make_live(block, size);
+		}
+	}
+	moved = take(size);
+	if (moved != NULL && pointer != NULL) {
+		memcpy(moved, pointer, before < size ? before : size);
+		release(pointer);
+	}
+	return moved;
 }
 
+size_t malloc_usable_size(void *pointer);
+
+size_t malloc_usable_size(void *pointer)
+{
+	caller = __builtin_return_address(0);
+	return pointer == NULL ? 0U : size_of(pointer);
+}
+
+/* For over-aligned types of C11, up to the alignment that each block has. */
+void *aligned_alloc(size_t alignment, size_t size)
+{
+	return alignment <= GRANULE ? take(size) : NULL;
+}
+
+#if MINRPC_GUARDS
+const void *heap_inspect(void)
+{
+	const void *found = NULL;
+	struct block *block = (void *)heap_base();
+
+	caller = NULL;
+	for (; (uint8_t *)block < heap_top; block = (void *)end_of(block)) {
+		bool live = is(block, LIVE);
+
+		if (!live && !is(block, FREE)) {
+			damaged(block + 1, "was written before its begin");
+		}
+		if (live && (block->front != LIVE || !is_rear_whole(block))) {
+			found = found == NULL ? block + 1 : found;
+			(void)make_live(block, block->requested);
+		}
+	}
+	return found;
+}
 #endif
+
+void heap_use(uint32_t *now, uint32_t *peak, bool reset)
+{
+	*now = used;
+	*peak = most;
+	most = reset ? used : most;
+}

@@ -30,15 +30,20 @@ void link_init(void)
 	cpu_enable_link_interrupt();
 }
 
-void console_write(const char *text)
+void console_put(char c)
 {
 #ifdef MACHINE_CONSOLE
-	while (*text != '\0') {
-		uart_put(console, (uint8_t)*text++);
-	}
+	uart_put(console, (uint8_t)c);
 #else
-	(void)text;
+	(void)c;
 #endif
+}
+
+void console_write(const char *text)
+{
+	while (*text != '\0') {
+		console_put(*text++);
+	}
 }
 
 void link_write(const uint8_t *data, uint32_t size)

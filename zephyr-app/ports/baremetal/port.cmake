@@ -5,7 +5,7 @@ include(${CMAKE_CURRENT_LIST_DIR}/machine.cmake)
 set(_machine_include ${CMAKE_CURRENT_BINARY_DIR}/machine)
 write_machine_header(${_machine_include}/machine.h)
 
-set(PORT_SOURCES device.c heap.c stack.c link.c cpu_${MACHINE_CPU}.c clock_${MACHINE_CLOCK}.c
+set(PORT_SOURCES device.c c_library.c heap.c stack.c link.c cpu_${MACHINE_CPU}.c clock_${MACHINE_CLOCK}.c
   counters_${MACHINE_CPU}.c)
 list(TRANSFORM PORT_SOURCES PREPEND ${CMAKE_CURRENT_LIST_DIR}/)
 list(APPEND PORT_SOURCES ${CMAKE_CURRENT_LIST_DIR}/../callers.c)
@@ -28,3 +28,11 @@ set(PORT_LINK_OPTIONS
   -Wl,--defsym=minrpc_handler_stack_end=${_ram}+${_ram_size}
   -Wl,--defsym=minrpc_handler_stack=${_ram}+${_ram_size}-${MACHINE_HANDLER_BYTES}
   -Wl,--defsym=__heap_end=${_ram}+${_ram_size}-${MACHINE_HANDLER_BYTES})
+
+# Loaded code takes these from the firmware: there is one heap, and one console.
+if(MINRPC_CODE_LOADING)
+  foreach(symbol IN ITEMS malloc calloc realloc free aligned_alloc malloc_usable_size stdin stdout stderr
+      __assert_func abort exit _exit gettimeofday clock)
+    list(APPEND PORT_LINK_OPTIONS -Wl,-u,${symbol})
+  endforeach()
+endif()

@@ -56,6 +56,7 @@ uint32_t link_overruns(void);
 void link_receive_isr(void);
 /* Does nothing where the machine has no second UART. */
 void console_write(const char *text);
+void console_put(char c);
 
 /* clock_*.c: a counter of MACHINE_CLOCK_HZ that does not wrap. */
 
@@ -74,8 +75,16 @@ bool stack_ran_out(uintptr_t pointer, uintptr_t address);
 /* callers_text (../callers.h) of the stack from the pointer up. */
 void stack_callers(uintptr_t pointer, char *text, uint32_t room);
 
-/* heap.c: what malloc has taken, now and at the most since the last reset of that. */
+/* heap.c: bytes that malloc has given, now and at the most since the last reset of the peak. */
 void heap_use(uint32_t *used, uint32_t *peak, bool reset);
+/* The first block that was written beside, whose guards are then whole again; NULL: none was. */
+const void *heap_inspect(void);
+
+/* device.c: memory up to `top` is the heap's: a layout can give arrays only the rest. */
+void heap_moved(uint8_t *top);
+
+/* c_library.c: text that printf has written and that has not been sent, for want of a line's end. */
+void console_flush(void);
 
 /*
  * counters_*.c: what the processor counts; ended by one without a name. Where MINRPC_COUNTERS is

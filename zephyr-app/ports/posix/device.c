@@ -26,6 +26,7 @@
 
 #include <minrpc/posix.h>
 
+#include "c_library.h"
 #include "counters.h"
 #include "fault.h"
 #include "parent.h"
@@ -57,6 +58,8 @@ static int port_write(void *context, const uint8_t *data, uint32_t size)
 {
 	const struct posix_port *port = context;
 
+	/* Text that a function has printed is there before its answer. */
+	(void)fflush(stdout);
 	while (size != 0U) {
 		ssize_t written = write(port->link, data, size);
 
@@ -361,7 +364,9 @@ static int serve(struct posix_port *port)
 			uint32_t part = port->fill - port->taken;
 
 			port->taken = port->fill;
+			ends_are_told(true);
 			minrpc_server_receive(&server, data, part);
+			ends_are_told(false);
 		}
 	}
 }
@@ -408,6 +413,8 @@ int minrpc_posix_main(int argc, char **argv, struct minrpc_library library)
 	int error;
 
 	faults_are_told(may_be_code);
+	/* Lines of both streams in the order in which they were printed. */
+	(void)setvbuf(stdout, NULL, _IOLBF, 0U);
 	port.arguments = argv;
 	port.link = link_from(argc, argv, &config);
 #if MINRPC_CODE_LOADING

@@ -90,6 +90,13 @@ static void tell_callers(uintptr_t pointer)
 	say(text, strlen(text));
 }
 
+void fault_tell(const char *text)
+{
+	say(text, strlen(text));
+	say("\n", 1U);
+	tell_callers((uintptr_t)__builtin_frame_address(0));
+}
+
 /* A fault near the end of what the stack may have. */
 static bool ran_out(uintptr_t address)
 {

@@ -16,4 +16,7 @@
  */
 void faults_are_told(bool (*is_code)(uintptr_t address));
 
+/* Says `text`, a line without its end, and who called this function. */
+void fault_tell(const char *text);
+
 #endif /* FAULT_H_ */

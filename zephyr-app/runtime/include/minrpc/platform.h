@@ -99,6 +99,15 @@ struct minrpc_platform {
 	 */
 	void (*stack_use)(void *context, uint32_t *size, uint32_t *peak);
 
+#if MINRPC_GUARDS
+	/**
+	 * Inspects the guards of the heap's blocks, and repairs them. NULL: they have none.
+	 *
+	 * @return the first block that was written beside; NULL: there is none
+	 */
+	const void *(*heap_inspect)(void *context);
+#endif
+
 #if MINRPC_COUNTERS
 	/** Restarts the measurement of stack_use's peak. NULL: not possible. */
 	void (*stack_paint)(void *context);

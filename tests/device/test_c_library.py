@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The C library for loaded code: text, the heap, and the end of a program."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from minrpc import Device, HarnessError, LoadedLibrary, RemoteError
+from minrpc.plugin.shared import SharedDevice
+
+from tests.device.test_c_deaths import lines_of
+
+Load = Callable[..., LoadedLibrary]
+
+
+def test_text_arrives_at_the_console(load: Load, device: Device) -> None:
+    assert load("c/library.c").say(-3) == -3
+    device.console.expect_exact("-3 apples 0xff")
+    device.console.expect_exact("a line")
+    device.console.expect_exact("an error: -70000")
+
+
+def test_all_libraries_have_the_same_heap(load: Load) -> None:
+    """Each would take the same memory from a malloc of its own."""
+    lib, other = load("c/library.c"), load("c/library.c", defines=["OTHER"])
+    kept = [lib.keep("mine"), other.keep("yours"), lib.keep("a longer text of mine")]
+    other.unload()
+    assert [lib.drop(text) for text in kept] == [4, 5, 21]
+    assert lib.too_large()
+
+
+def test_the_heap_keeps_what_is_in_it(load: Load) -> None:
+    lib = load("c/library.c")
+    assert lib.churn(1500, 300) == 1500
+    assert lib.churn(200, 5000) == 200
+
+
+def test_numbers_words_and_jumps(load: Load) -> None:
+    numbers = np.zeros(4, np.int32)
+    assert load("c/library.c").sum_of_words(bytearray(b"30 99999999999999999999 -7 12\0"), numbers, 4) == 3
+    assert numbers.tolist()[:3] == [-7, 12, 30]
+
+
+def has_guards(shared: SharedDevice) -> bool:
+    return shared.target.platform.port == "baremetal"
+
+
+def test_a_write_past_a_block_of_the_heap_fails_the_call(load: Load, minrpc_shared: SharedDevice) -> None:
+    if not has_guards(minrpc_shared):
+        pytest.skip("its heap is not of this project")
+    lib = load("c/library.c")
+    kept = lib.keep("123")
+    with pytest.raises(RemoteError, match=f"write_at wrote beside the memory of malloc at 0x{int(kept):x}"):
+        lib.write_at(kept, 4)
+    assert lib.drop(kept) == 3
+
+
+@pytest.fixture
+def ending(load: Load, minrpc_shared: SharedDevice) -> LoadedLibrary:
+    """Of a device that is not used again."""
+    if minrpc_shared.target.serial_port is not None:
+        pytest.skip("a board that hangs has to be reset by hand")
+    return load("c/library.c")
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "words", "line"),
+    [
+        ("positive", (-1,), "assertion failed: n > 0", "assert(n > 0);"),
+        ("leave", (3,), "exit(3)", "exit(status);"),
+        ("give_up", (), "abort", "abort();"),
+    ],
+)
+def test_the_end_of_a_program_fails_the_call(
+    name: str,
+    arguments: tuple[int],
+    words: str,
+    line: str,
+    ending: LoadedLibrary,
+    minrpc_shared: SharedDevice,
+) -> None:
+    with pytest.raises(HarnessError) as caught:
+        ending[name](*arguments)
+    assert caught.value.message.startswith(words)
+    place = rf"{name}, at \S*library\.c:{lines_of('library.c', line)}"
+    assert re.search(place, "\n".join((caught.value.message, *caught.value.details)))
+    minrpc_shared.discard()
+
+
+@pytest.mark.slow
+def test_a_second_free_is_named(ending: LoadedLibrary, minrpc_shared: SharedDevice) -> None:
+    text = ending.keep("twice")
+    ending.keep("behind")
+    ending.drop(text)
+    with pytest.raises(HarnessError, match=r"(was freed before|double free).*, in drop|double free"):
+        ending.drop(text)
+    minrpc_shared.discard()
