@@ -94,6 +94,11 @@ class HarnessError(Exception):
         self.wire_tail = wire_tail if self.wire_tail is None else self.wire_tail
         return self
 
+    def shows_all_of(self, console: str) -> bool:
+        """True if this report has each line of a console's text."""
+        tail = (self.console_tail or "").strip()
+        return tail == console.strip() and len(tail.splitlines()) <= _CONSOLE_LINES
+
     def __str__(self) -> str:
         return "\n".join(map(visible, self._report()))
 
@@ -242,7 +247,10 @@ class ToolchainMissingError(MissingError):
 class ZephyrMissingError(MissingError):
     """No Zephyr workspace was found, or it can't be used."""
 
-    default_next_step = "run `west init -l . && west update` in the project, or set ZEPHYR_BASE"
+    default_next_step = (
+        "run `west init ~/zephyrproject && cd ~/zephyrproject && west update`, and set ZEPHYR_BASE to "
+        "~/zephyrproject/zephyr"
+    )
 
 
 class QemuMissingError(MissingError):

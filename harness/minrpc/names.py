@@ -27,6 +27,12 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     return f"did you mean {' or '.join(near)}" if near else ""
 
 
+def kind_of(value: object) -> str:
+    """The name of the value's type with its article: "a list", "an int"."""
+    name = type(value).__name__
+    return f"a{'n' * (name[0] in 'aeioAEIO')} {name}"
+
+
 def instead_of(key: str, known: Iterable[str]) -> str:
     """Advice for an unknown key: "write 'a'", or "known keys are a, b"."""
     keys = list(known)

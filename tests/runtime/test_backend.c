@@ -74,7 +74,7 @@ TEST(functions_are_named_and_called)
 	CHECK_EQ(result, kTVMArgInt);
 	CHECK_EQ(TVMFuncFree(inc), 0);
 	CHECK_EQ(TVMFuncCall(inc, &argument, &code, 0, &value, &result), -1);
-	CHECK_STR(TVMGetLastError(), "inc: expected 1 arguments, got 0");
+	CHECK_STR(TVMGetLastError(), "inc: expected 1 argument, got 0");
 	for (size_t i = 0U; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		CHECK_EQ(TVMFuncCall((TVMFunctionHandle)bad[i], &argument, &code, 1, &value,
 				     &result),

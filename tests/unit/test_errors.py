@@ -97,3 +97,12 @@ def test_what_a_device_sends_does_nothing_to_the_terminal() -> None:
     assert "bell \\x07" in shown
     assert "| \\x1b]0;title\\x07\ttab\\x9b2J é" in shown
     assert failure.message == "a \x1b[31mred\x1b[0m text"
+
+
+def test_a_report_has_all_of_a_short_console() -> None:
+    error = HarnessError("it failed", console_tail="one\ntwo\n")
+    assert error.shows_all_of("one\ntwo\n")
+    assert not error.shows_all_of("zero\none\ntwo\n")
+    assert not HarnessError("it failed").shows_all_of("one")
+    long = "line\n" * 20
+    assert not HarnessError("it failed", console_tail=long).shows_all_of(long)

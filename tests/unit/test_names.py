@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Names that messages propose."""
 
-from minrpc.names import did_you_mean, instead_of, listed, near_or_all
+from minrpc.names import did_you_mean, instead_of, kind_of, listed, near_or_all
 
 KNOWN = ["sources", "defines", "libraries"]
 
@@ -23,3 +23,8 @@ def test_without_a_near_one_all_are_named_or_none() -> None:
     assert near_or_all("zz", KNOWN) == KNOWN
     assert did_you_mean("zz", KNOWN) == ""
     assert instead_of("zz", KNOWN) == "known keys are sources, defines, libraries"
+
+
+def test_a_kind_has_its_article() -> None:
+    values: tuple[object, ...] = (3, [], 1.5)
+    assert [kind_of(value) for value in values] == ["an int", "a list", "a float"]

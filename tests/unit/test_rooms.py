@@ -107,7 +107,9 @@ def test_what_a_room_may_know() -> None:
     assert known["wire"] <= {"wire", "errors"}
     # A session's owner tells which firmware and target run; the client hands these values on.
     types_only = {"firmware", "targets"}
-    assert known["client"] <= {"client", "wire", "transport", "timing", "host", "errors"} | types_only
+    assert (
+        known["client"] <= {"client", "wire", "transport", "timing", "host", "errors", "names"} | types_only
+    )
     skins = {"cli", "plugin", "check"}
     assert not {room for room in known.keys() - skins - STARTS if known[room] & skins}
 

@@ -32,8 +32,8 @@ bool minrpc_check_arguments(struct minrpc_call *call, const char *arguments)
 	int count = (int)strlen(arguments);
 
 	if (call->args.count != count) {
-		return minrpc_fail(call->server, "%s: expected %d arguments, got %d", name, count,
-				   call->args.count);
+		return minrpc_fail(call->server, "%s: expected %d argument%s, got %d", name, count,
+				   count == 1 ? "" : "s", call->args.count);
 	}
 	for (int i = 0; i < count; i++) {
 		int either = codes_of(arguments[i]) >> 4;

@@ -14,6 +14,7 @@ from minrpc.client.owner import Counters
 from minrpc.client.rpc import RpcClient
 from minrpc.client.timing import EvaluatorOptions
 from minrpc.errors import ConfigurationError, DialectError, HarnessError, RemoteError
+from minrpc.names import kind_of
 from minrpc.timing import Measurement, Overhead
 from minrpc.timing.clock import DeviceClock
 from minrpc.timing.measurement import MOST, MemoryUse, Sample, parse_samples
@@ -347,4 +348,4 @@ def _parse(rpc: RpcClient, answer: bytes, name: str) -> tuple[DeviceClock, tuple
 def _expect_bytes(answer: object, name: str) -> bytes:
     if isinstance(answer, bytes):
         return answer
-    raise DialectError(f"timing {name} gave a {type(answer).__name__} instead of samples")
+    raise DialectError(f"timing {name} gave {kind_of(answer)} instead of samples")

@@ -17,6 +17,7 @@ from minrpc.client.handle import Ends, RemoteHandle
 from minrpc.client.rpc import RpcClient
 from minrpc.client.timing import EvaluatorOptions, TimeEvaluator
 from minrpc.errors import DialectError, FunctionNotFoundError
+from minrpc.names import kind_of
 from minrpc.wire.dtypes import DataType
 from minrpc.wire.replies import Result, ReturnedArray
 from minrpc.wire.requests import free_handle
@@ -293,8 +294,8 @@ def _converted(value: object) -> Argument:
         if isinstance(value, classes):
             return convert(value)
     if isinstance(value, np.ndarray | Sequence):
-        raise TypeError(f"a {type(value).__name__} is not on the device: copy it there with device.array()")
-    raise TypeError(f"a {type(value).__name__} can't be sent as an argument")
+        raise TypeError(f"{kind_of(value)} is not on the device: copy it there with device.array()")
+    raise TypeError(f"{kind_of(value)} can't be sent as an argument")
 
 
 def wrap(rpc: RpcClient, name: str, result: Result) -> object:

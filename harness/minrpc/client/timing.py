@@ -13,6 +13,7 @@ from typing import Any, Self
 
 from minrpc.client.rpc import RpcClient
 from minrpc.errors import DialectError, RemoteError, TimerError
+from minrpc.names import did_you_mean, kind_of
 from minrpc.wire.values import CPU, Argument, Function, Module
 
 RPC_TIME_EVALUATOR = "runtime.RPCTimeEvaluator"
@@ -51,7 +52,8 @@ class EvaluatorOptions:
         known = [field.name for field in fields(cls)]
         for name in given:
             if name not in known:
-                raise TypeError(f"a measurement has no option {name!r}; there is {', '.join(known)}")
+                near = did_you_mean(name, known) or f"there is {', '.join(known)}"
+                raise TypeError(f"a measurement has no option {name!r}; {near}")
         return cls(**given)
 
     def timeout_s(self, call_timeout_s: float) -> float:
@@ -160,7 +162,7 @@ class TimeEvaluator:
         times = self._measure(*args)
         repeat = self.options.repeat
         if not isinstance(times, bytes) or len(times) != 8 * repeat:
-            got = f"{len(times)} bytes" if isinstance(times, bytes) else f"a {type(times).__name__}"
+            got = f"{len(times)} bytes" if isinstance(times, bytes) else kind_of(times)
             raise DialectError(f"timing {self.name} gave {got} instead of {repeat} times of 8 bytes")
         results = tuple(value for (value,) in iter_unpack("<d", times))
         self._check(results)

@@ -32,6 +32,7 @@ from pathlib import Path
 from typing import Final
 
 from minrpc.errors import ConfigurationError
+from minrpc.host.system import user_directory
 
 if sys.platform != "win32":
     import fcntl
@@ -48,7 +49,7 @@ _NEWS_S: Final = 600.0
 
 def cache_home() -> Path:
     """The directory of the cache, created if missing. Raises ConfigurationError."""
-    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "minrpc"
+    home = user_directory("XDG_CACHE_HOME", ".cache") / "minrpc"
     try:
         home.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -16,6 +16,7 @@ from typing import Final
 from minrpc.errors import ToolchainMissingError
 from minrpc.firmware.cache import cache_home
 from minrpc.host.process import describe_status
+from minrpc.host.system import home_directory
 
 _COMMAND_S: Final = 30.0
 _NARROW: Final = 32
@@ -231,9 +232,9 @@ def find_sdk() -> Path | None:
 
 
 def _sdk_candidates() -> list[Path]:
-    registry = Path.home() / ".cmake" / "packages" / "Zephyr-sdk"
+    registry = home_directory() / ".cmake" / "packages" / "Zephyr-sdk"
     listed = [Path(entry.read_text().strip()) for entry in sorted(registry.glob("*")) if entry.is_file()]
-    home = Path.home()
+    home = home_directory()
     homes = (home, home / ".local", home / ".local/opt", Path("/opt"), Path("/usr/local"))
     return [path.parent for path in listed] + [path for home in homes for path in home.glob("zephyr-sdk-*")]
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from minrpc.errors import ZephyrMissingError
+from minrpc.host.system import home_directory
 
 OLDEST: Final = (3, 7)
 """The oldest Zephyr that the firmware builds with."""
@@ -45,7 +46,13 @@ def find_workspace(project: Path, cwd: Path | None = None) -> Workspace:
     """
     found = next(_candidates(project, cwd or Path.cwd()), None)
     if found is None:
-        raise ZephyrMissingError("no Zephyr workspace was found", stage="find Zephyr", details=_LOOKED_IN)
+        ours = (cwd or Path.cwd()) / "west.yml"
+        raise ZephyrMissingError(
+            "no Zephyr workspace was found",
+            stage="find Zephyr",
+            details=_LOOKED_IN,
+            next_step=_INIT_HERE if ours.is_file() else None,
+        )
     base, how = found
     version = read_version(base)
     if version is None:
@@ -66,6 +73,7 @@ def workspaces(project: Path, cwd: Path | None = None) -> list[Workspace]:
     return [item for item in reversed(found) if _key(item.version) >= OLDEST]
 
 
+_INIT_HERE: Final = "run `west init -l . && west update` here, or set ZEPHYR_BASE"
 _LOOKED_IN: Final = (
     "looked in: ZEPHYR_BASE (not set), the west workspace around the current directory and around the",
     "project (none), CMake's package registry (empty)",
@@ -146,7 +154,7 @@ def _base_in(topdir: Path) -> Path | None:
 
 def _registered() -> list[Path]:
     """The trees in CMake's package registry that are still there, the newest first."""
-    entries = (Path.home() / ".cmake" / "packages" / "Zephyr").glob("*")
+    entries = (home_directory() / ".cmake" / "packages" / "Zephyr").glob("*")
     packages = [Path(entry.read_text().strip()) for entry in entries if entry.is_file()]
     # An entry names ZEPHYR_BASE/share/zephyr-package/cmake.
     bases = {package.parents[2] for package in packages if len(package.parents) > 2}

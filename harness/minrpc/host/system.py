@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which system this is, and what can be done on it."""
+"""This system, what can be done on it, and its user's directories."""
 
 from __future__ import annotations
 
+import os
 import sys
+from pathlib import Path
 from typing import Final
+
+if sys.platform != "win32":
+    import pwd
 
 _NAMES: Final = {"win32": "Windows", "darwin": "macOS", "linux": "Linux"}
 WHAT_HELPS: Final = "use Debian or Ubuntu in WSL, a container or a virtual machine"
@@ -19,3 +24,20 @@ def why_nothing_starts() -> str:
         return ""
     name = _NAMES.get(sys.platform, sys.platform)
     return f"processes and emulators are started on Linux only, and this is {name}"
+
+
+def user_directory(variable: str, default: str) -> Path:
+    """The directory that an XDG variable names, else `default` below the user's home directory.
+
+    As the XDG specification has it, a path that is empty or not absolute counts as not set; so does HOME.
+    """
+    named = Path(os.environ.get(variable, ""))
+    return named if named.is_absolute() else home_directory() / default
+
+
+def home_directory() -> Path:
+    """The user's home directory: HOME, or the user's entry in the password database."""
+    home = Path(os.environ.get("HOME", ""))
+    if home.is_absolute() or sys.platform == "win32":
+        return Path.home()
+    return Path(pwd.getpwuid(os.getuid()).pw_dir)

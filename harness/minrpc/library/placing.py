@@ -21,6 +21,7 @@ from minrpc.library.pointer_types import (
 )
 from minrpc.library.scalars import (
     Address,
+    Shown,
     describe,
     is_float,
     is_number,
@@ -61,7 +62,7 @@ Sent = int | float | Block | Handle
 PointerTarget = tuple[Block, int] | int
 
 
-class Out:
+class Out(Shown):
     """An array that a function only writes: made by `out`, and filled in by the call.
 
     array: the written elements; None before the call. For pointers, an `Address` or a list of them, with None

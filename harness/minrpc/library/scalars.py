@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from minrpc.names import listed, near_or_all
+from minrpc.names import kind_of, listed, near_or_all
 from minrpc.program.c_types import (
     VOID,
     CType,
@@ -71,7 +71,7 @@ def describe(value: object) -> str:
     if isinstance(value, int | float | np.generic | bytes | str | None):
         text = repr(value.item() if isinstance(value, np.generic) else value)
         return f"{text if len(text) <= 40 else text[:37] + '...'} ({type(value).__name__})"
-    return f"a {type(value).__name__}"
+    return kind_of(value)
 
 
 def wrong(where: str, ctype: CType, value: object, reason: str = "") -> TypeError:

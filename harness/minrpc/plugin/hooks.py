@@ -195,7 +195,7 @@ def pytest_runtest_makereport(
         item.stash[_FAILED] = True
         if not _refused(call):
             for shared in item.stash.get(_USED, []):
-                report.sections += shared.sections()
+                report.sections += shared.sections(call.excinfo.value if call.excinfo else None)
         if run.total.expired():
             limit = f"{run.options.total_timeout_s:g} s"
             option = option_names.spelled(item.config, "total-timeout")

@@ -131,11 +131,12 @@ class SharedDevice:
             known |= {"flash_bytes": sizes.flash, "ram_bytes": sizes.ram}
         return known
 
-    def sections(self) -> list[tuple[str, str]]:
-        """For the report of a failed test: titles and texts."""
+    def sections(self, error: BaseException | None = None) -> list[tuple[str, str]]:
+        """Titles and texts for a failed test's report; no console that `error` shows."""
         found = []
-        if self._running is not None and self._running.console_text:
-            found.append((f"{self.name}: console", visible(self._running.console_text)))
+        console = self._running.console_text if self._running is not None else ""
+        if console and not (isinstance(error, HarnessError) and error.shows_all_of(console)):
+            found.append((f"{self.name}: console", visible(console)))
         if self._lent is not None and self._lent.trace():
             found.append((f"{self.name}: wire", self._lent.trace()))
         if self._running is not None:

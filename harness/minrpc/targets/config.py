@@ -50,6 +50,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from minrpc.errors import ConfigurationError
+from minrpc.host.system import user_directory
 from minrpc.names import did_you_mean, instead_of
 from minrpc.targets.libraries import NamedLibrary, named_library
 from minrpc.targets.libraries import merged as merged_libraries
@@ -154,7 +155,7 @@ def _with_own(
 
 
 def _files(user_toml: str | Path | None) -> list[Path]:
-    config_home = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
+    config_home = user_directory("XDG_CONFIG_HOME", ".config")
     found = [path for path in (config_home / "minrpc" / "platforms.toml",) if path.is_file()]
     if user_toml is not None:
         return [*found, Path(user_toml)]

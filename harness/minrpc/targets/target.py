@@ -11,6 +11,7 @@ from typing import Any, Final, Literal, Self, TypedDict, TypeVar, Unpack, cast, 
 
 from minrpc.errors import ConfigurationError
 from minrpc.host.limits import CALL_TIMEOUT_S, SESSION_TIMEOUT_S
+from minrpc.names import did_you_mean
 from minrpc.targets.config import find_platform, load_platforms, option_value
 from minrpc.targets.libraries import NamedLibrary
 from minrpc.targets.option_table import DEVICE_OPTIONS
@@ -182,7 +183,8 @@ def require(given: Mapping[str, object], known: type[T], problem: str) -> T:
     names = _names(cast(Hashable, known))
     for name in given:
         if name not in names:
-            raise TypeError(f"{problem} {name!r}; there is {', '.join(names)}")
+            near = did_you_mean(name, names)
+            raise TypeError(f"{problem} {name!r}; {near or 'there is ' + ', '.join(names)}")
     return cast(T, given)
 
 

@@ -65,7 +65,7 @@ def test_doctor_says_the_command_that_gets_what_is_missing(minrpc: Minrpc) -> No
     assert "MISSING: gcc is not installed" in out
     assert "\n  sudo apt-get install cmake\n      for posix, bare_mps2_an385" in out
     assert "\n  sudo apt-get install picolibc-arm-none-eabi\n      for bare_mps2_an385" in out
-    assert "\n  west init -l . && west update\n      for " in out
+    assert "\n  west init ~/zephyrproject && cd ~/zephyrproject && west update\n      for " in out
 
 
 @pytest.mark.usefixtures("nothing_installed")

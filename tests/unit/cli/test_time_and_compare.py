@@ -51,7 +51,7 @@ def test_a_function_without_arguments_is_timed(capsys: pytest.CaptureFixture[str
 def test_a_function_that_wants_arguments_says_so_and_how(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*TIME, "inc"]) == 1
     said = capsys.readouterr().err
-    assert "inc: expected 1 arguments, got 0" in said
+    assert "inc: expected 1 argument, got 0" in said
     assert "next: give each argument with --arg" in said
 
 

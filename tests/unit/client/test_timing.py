@@ -114,5 +114,5 @@ def test_what_is_not_said_is_as_tvm_has_it() -> None:
 
 
 def test_an_option_that_there_is_not() -> None:
-    with pytest.raises(TypeError, match="a measurement has no option 'numbr'; there is number, repeat, "):
+    with pytest.raises(TypeError, match="a measurement has no option 'numbr'; did you mean number"):
         EvaluatorOptions.of({"numbr": 3})

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -87,8 +88,11 @@ def test_the_newest_in_the_registry(tmp_path: Path, home: Path) -> None:
 def test_none_says_how_to_get_one(tmp_path: Path) -> None:
     with pytest.raises(ZephyrMissingError, match="no Zephyr workspace") as caught:
         find_workspace(tmp_path, tmp_path)
-    assert "west init -l . && west update" in str(caught.value)
+    assert "west init ~/zephyrproject && cd ~/zephyrproject && west update" in str(caught.value)
     assert "ZEPHYR_BASE (not set)" in str(caught.value)
+    (tmp_path / "west.yml").touch()
+    with pytest.raises(ZephyrMissingError, match=re.escape("west init -l . && west update")):
+        find_workspace(tmp_path, tmp_path)
 
 
 def test_zephyr_base_that_holds_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -139,3 +139,10 @@ def test_paths_are_given_as_text_too(tmp_path: Path) -> None:
     file.write_text('[platforms.mine]\nextends = "posix"\n')
     target = Target.named("mine", platforms_file=str(file), build_dir="build", timing=None)
     assert (target.build_dir, target.timing) == (Path("build"), None)
+
+
+def test_a_misspelled_option_is_proposed() -> None:
+    with pytest.raises(TypeError, match="'timming'; did you mean timing"):
+        Target.named("posix", timming="exact")  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="'xyz'; there is "):
+        Target.named("posix", xyz=1)  # type: ignore[call-arg]

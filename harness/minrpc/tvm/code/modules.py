@@ -29,6 +29,7 @@ from minrpc.library.compiling import Compiled, Sources, compile_file, compile_te
 from minrpc.library.loading import firmware_of, load_compiled
 from minrpc.library.thunks import registry_source
 from minrpc.library.toolset import Toolset, program_facts, toolset_of
+from minrpc.names import kind_of
 from minrpc.program import Elf, NotElfError
 from minrpc.program.c_types import Declarations
 from minrpc.program.elf import FUNCTION, GLOBAL, UNDEFINED
@@ -180,9 +181,7 @@ def _content(module: str | PathLike[str] | Any) -> tuple[str, bytes]:  # noqa: A
         return path.name, path.read_bytes()
     inner = getattr(module, "mod", module)
     if not hasattr(inner, "get_write_formats"):
-        raise ModuleError(
-            f"a {type(module).__name__} is no module: give what tvm.compile returned, or a file"
-        )
+        raise ModuleError(f"{kind_of(module)} is no module: give what tvm.compile returned, or a file")
     suffix = "c" if "c" in inner.get_write_formats() else "o"
     with scratch() as directory:
         path = directory / f"module.{suffix}"
