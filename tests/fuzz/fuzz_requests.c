@@ -335,7 +335,7 @@ static void fill_pattern(struct model *model)
 	uint64_t size = pick_number(model) % SIZE_MAX_ASKED;
 	uint64_t offset = model->dialect == V8 ? pick_number(model) : 0U;
 	uint32_t length = input_u8(model->input) % 20U;
-	uint8_t pattern[20];
+	uint8_t pattern[20] = {0};
 	struct args args = {0};
 	bool taken = block->data != 0U && fits(block, offset, size) && length != 0U &&
 		     size % length == 0U;
@@ -345,6 +345,11 @@ static void fill_pattern(struct model *model)
 	for (uint32_t i = 0U; i < length; i++) {
 		pattern[i] = input_u8(model->input);
 	}
+	/*
+	 * In v0.7's form, bytes that begin with their own size less 8 are v0.8's offset and fewer
+	 * bytes: the device takes them so while it does not know the dialect.
+	 */
+	pattern[7] |= 1U;
 	arg_tensor(&args, model->dialect, &tensor);
 	arg_bytes(&args, pattern, length);
 	CHECK_EQ(host_call(model->host, model->pattern_fill, &args)->code,

@@ -58,15 +58,19 @@ def _rows(unit: CompileUnit) -> Iterator[tuple[int, bool, Line | None]]:
         return
     root = unit.get_top_DIE().attributes.get("DW_AT_comp_dir")
     names = _names(program, _text(root.value) if root else "")
+    sequence: list[tuple[int, bool, Line | None]] = []
     for entry in program.get_entries():
         state = entry.state
-        # A sequence at 0 belongs to code that the linker dropped: address 0 has a vector table, no code.
         if state is None:
             continue
         if state.end_sequence:
-            yield state.address, False, None
+            # A sequence at 0 belongs to code that the linker dropped: address 0 has a vector table, no code.
+            if sequence and sequence[0][0] != 0:
+                yield from sequence
+                yield state.address, False, None
+            sequence = []
         elif state.line:
-            yield state.address, True, Line(names.get(state.file, "?"), state.line)
+            sequence.append((state.address, True, Line(names.get(state.file, "?"), state.line)))
 
 
 def _names(program: LineProgram, root: str) -> dict[int, str]:

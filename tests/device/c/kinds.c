@@ -220,6 +220,15 @@ int call_set_null(void)
 	return calls++;
 }
 
+/* Its frame has that many bytes, of which the lowest alone is written. */
+int write_below(int size)
+{
+	volatile char *bytes = __builtin_alloca((unsigned long)size);
+
+	bytes[0] = 1;
+	return bytes[0];
+}
+
 int recurse(int n)
 {
 	volatile int held[16];

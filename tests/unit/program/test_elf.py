@@ -83,6 +83,21 @@ def test_a_line_is_addr2lines_by_either_way(program: Path) -> None:
     assert known.function_at(function.end - 1) == function
 
 
+def test_code_that_the_linker_dropped_has_no_lines(tmp_path: Path) -> None:
+    """Its line table begins at 0, and covers low addresses where other code is."""
+    dropped = "volatile int held;\nvoid dropped(void)\n{\n" + "held++;\n" * 3000 + "}\n"
+    (tmp_path / "low.c").write_text(f"{dropped}int kept(int n)\n{{\nreturn n / 7 + n % 11;\n}}\n")
+    options = ["-g", "-O1", "-ffunction-sections", "-nostdlib", "-static", "-Wl,--gc-sections"]
+    run("gcc", *options, "-Wl,-e,kept", "-Wl,-Ttext=0x1000", "-o", "low", "low.c", cwd=tmp_path)
+    known = read_program(tmp_path / "low")
+    kept = next(function for function in known.functions if function.name == "kept")
+    lines = {known.lines.at(address) for address in range(kept.start, kept.end)}
+    assert kept.start < 0x2000
+    numbers = {line.number for line in lines if line}
+    assert 3007 in numbers
+    assert min(numbers) > 3004
+
+
 def test_the_build_id_is_readelfs(program: Path) -> None:
     found = re.search(r"Build ID: (\w+)", run("readelf", "-n", program))
     assert read_program(program).build_id == (found[1] if found else "")

@@ -19,6 +19,8 @@
 #define PAGE     4096U
 /* The kernel keeps so much below a stack free of anything else. */
 #define BELOW    (1024U * 1024U)
+/* What a function may use below its stack pointer. */
+#define RED_ZONE 256U
 #define CALLERS  1024U
 #define OWN_SIZE 65536U
 
@@ -79,8 +81,11 @@ static void tell_callers(uintptr_t pointer)
 {
 	char text[CALLERS];
 
-	if (pointer > top || top - pointer > limit + BELOW) {
+	if (pointer > top) {
 		return;
+	}
+	if (pointer < top - limit) {
+		pointer = top - limit;
 	}
 	while (pointer < top && !is_mapped(pointer & ~(uintptr_t)(PAGE - 1U))) {
 		pointer = (pointer | (PAGE - 1U)) + 1U;
@@ -97,19 +102,32 @@ void fault_tell(const char *text)
 	tell_callers((uintptr_t)__builtin_frame_address(0));
 }
 
-/* A fault near the end of what the stack may have. */
-static bool ran_out(uintptr_t address)
+static bool is_near_end(uintptr_t address)
 {
 	uintptr_t end = top - limit;
 
 	return address < end + BELOW / 16U && address > end - BELOW;
 }
 
+/* The stack pointer is below all that the stack may have, where a frame of that size has it. */
+static bool is_far_below(uintptr_t pointer, uintptr_t address)
+{
+	uintptr_t end = top - limit;
+
+	return pointer < end && address < end && address + RED_ZONE >= pointer &&
+	       !is_mapped(pointer & ~(uintptr_t)(PAGE - 1U));
+}
+
+static bool ran_out(uintptr_t pointer, uintptr_t address)
+{
+	return is_near_end(address) || is_near_end(pointer) || is_far_below(pointer, address);
+}
+
 static void tell(int signal, siginfo_t *info, void *context)
 {
 	struct place at = place_of(context);
 	bool has_address = signal == SIGSEGV || signal == SIGBUS;
-	bool overflow = has_address && (ran_out((uintptr_t)info->si_addr) || ran_out(at.sp));
+	bool overflow = has_address && ran_out(at.sp, (uintptr_t)info->si_addr);
 	char text[200];
 	int size = snprintf(text, sizeof(text), "fatal: %sSIG%s at pc 0x%lx, sp 0x%lx, code %d",
 			    overflow ? "stack overflow: " : "", sigabbrev_np(signal),

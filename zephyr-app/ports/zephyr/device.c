@@ -24,6 +24,7 @@
 #include "link.h"
 #include "log_console.h"
 #include "restart.h"
+#include "stack_guard.h"
 
 #define CAN_RESTART (IS_ENABLED(CONFIG_REBOOT) || IS_ENABLED(CONFIG_ARCH_POSIX))
 /* The kernel fills stacks with it. */
@@ -60,7 +61,11 @@
 
 static struct minrpc_server server;
 static struct k_thread thread;
-static K_THREAD_STACK_DEFINE(stack, CONFIG_MINRPC_STACK_SIZE);
+#if defined(CONFIG_CPU_CORTEX_M) || defined(CONFIG_RISCV)
+static Z_KERNEL_STACK_DEFINE_IN(stack, CONFIG_MINRPC_STACK_SIZE, Z_GENERIC_SECTION(.minrpc_stack));
+#else
+static K_KERNEL_STACK_DEFINE(stack, CONFIG_MINRPC_STACK_SIZE);
+#endif
 
 static int port_write(void *context, const uint8_t *data, uint32_t size)
 {
@@ -242,6 +247,7 @@ int minrpc_start(struct minrpc_library library)
 	}
 	minrpc_log_console_init();
 	minrpc_double_fault_init();
+	minrpc_stack_guard_init();
 	error = minrpc_port_clock_init();
 	if (error == 0) {
 		error = minrpc_link_init();
@@ -268,7 +274,7 @@ int minrpc_start(struct minrpc_library library)
 		printk("minrpc: %s\n", server.error);
 		return -EINVAL;
 	}
-	made = k_thread_create(&thread, stack, K_THREAD_STACK_SIZEOF(stack), serve, NULL, NULL,
+	made = k_thread_create(&thread, stack, K_KERNEL_STACK_SIZEOF(stack), serve, NULL, NULL,
 			       NULL, CONFIG_MINRPC_PRIORITY, THREAD_OPTIONS, K_FOREVER);
 	(void)k_thread_name_set(made, "minrpc");
 	printk("minrpc: %s ready, RPC on %s\n", CONFIG_BOARD_TARGET,
