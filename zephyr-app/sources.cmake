@@ -8,6 +8,7 @@ set(MINRPC_RUNTIME_SOURCES
   ${MINRPC_APP}/runtime/abandon.c
   ${MINRPC_APP}/runtime/arena.c
   ${MINRPC_APP}/runtime/arguments.c
+  ${MINRPC_APP}/runtime/ask.c
   ${MINRPC_APP}/runtime/call.c
   ${MINRPC_APP}/runtime/code.c
   ${MINRPC_APP}/runtime/config.c

@@ -46,9 +46,19 @@ void minrpc_tvm_bind(struct minrpc_server *bound)
 	KEEP(TVMBackendAllocWorkspace);
 	KEEP(TVMBackendFreeWorkspace);
 	KEEP(TVMBackendParallelLaunch);
+#if MINRPC_ASK
+	KEEP(minrpc_ask_client);
+#endif
 #endif
 	server = bound;
 }
+
+#if MINRPC_ASK
+const void *minrpc_ask_client(const void *question, uint32_t size, uint32_t *answer_size)
+{
+	return minrpc_ask(server, question, size, answer_size);
+}
+#endif
 
 void TVMAPISetLastError(const char *message)
 {

@@ -7,6 +7,7 @@
 #ifndef MINRPC_OPERATORS_H_
 #define MINRPC_OPERATORS_H_
 
+#include <minrpc/ask.h>
 #include <minrpc/server.h>
 #include <tvm/runtime/crt/module.h>
 
@@ -25,6 +26,11 @@ struct minrpc_library minrpc_system_library(void);
 
 /* Sets the server for TVM's C ABI, which has no context argument. An image has one server. */
 void minrpc_tvm_bind(struct minrpc_server *server);
+
+#if MINRPC_ASK
+/* As minrpc_ask, for loaded code, which has no server. */
+const void *minrpc_ask_client(const void *question, uint32_t size, uint32_t *answer_size);
+#endif
 
 /* ------------------------------------------------ for functions that take tensors */
 

@@ -67,7 +67,7 @@ static const char options[] = IF(MINRPC_NUMBERED, "numbered") IF(MINRPC_STREAMIN
 			IF(MINRPC_COUNTING, "counting") IF(MINRPC_ABANDON, "abandon")
 				IF(MINRPC_CONFIG_CHECKS, "config_checks")
 					IF(MINRPC_TESTING, "testing")
-						IF(MINRPC_CODE_LOADING, "code_loading")
+						IF(MINRPC_CODE_LOADING, "code_loading") IF(MINRPC_ASK, "ask")
 							IF(MINRPC_LAYOUT, "layout")
 								IF(MINRPC_COUNTERS, "counters");
 

@@ -83,9 +83,14 @@ static uint8_t *put_session_header(uint8_t *at, const struct minrpc_server *serv
 }
 
 /* Writes the packet up to the data. */
-static uint8_t *put_head(uint8_t *at, const struct minrpc_reply *reply)
+static uint8_t *put_head(uint8_t *at, const struct minrpc_server *server)
 {
+	const struct minrpc_reply *reply = &server->reply;
+
 	at = put_u32(at, reply->kind & MINRPC_REPLY_CODE);
+	if (MINRPC_ASK && reply->kind == MINRPC_REPLY_ASK) {
+		return put_u32(at, minrpc_ask_room(server));
+	}
 	if (reply->kind != MINRPC_REPLY_DATA) {
 		at = put_types(at, reply);
 	}
@@ -116,7 +121,7 @@ void minrpc_reply_send(struct minrpc_server *server)
 	if (reply->kind == MINRPC_REPLY_NONE) {
 		return;
 	}
-	head_end = put_head(length + MINRPC_PACKET_LENGTH, reply);
+	head_end = put_head(length + MINRPC_PACKET_LENGTH, server);
 	if (reply->wire_code == kTVMDLTensorHandle) {
 		const DLTensor *array = data;
 

@@ -21,6 +21,9 @@ static bool decode(struct minrpc_server *server, struct minrpc_cursor *body,
 	packed.dialect = server->dialect;
 	status = minrpc_packed_decode(&packed);
 	server->dialect = packed.dialect;
+#if MINRPC_ASK
+	server->scratch = packed.scratch.at;
+#endif
 	switch (status) {
 	case MINRPC_PACKED_OK:
 		return true;

@@ -71,7 +71,7 @@ void minrpc_resend_ask(struct minrpc_server *server)
 /* True when the message is intact: the frame's own CRC misses one damaged message in 65,536. */
 static bool check_numbered(const struct minrpc_server *server, uint32_t length)
 {
-	uint8_t *message = server->config->receive_buffer;
+	uint8_t *message = minrpc_inbox(server);
 	uint32_t body = length - (uint32_t)sizeof(uint32_t);
 	struct minrpc_cursor check;
 
@@ -109,7 +109,7 @@ void minrpc_resend_deliver(struct minrpc_server *server, uint32_t length)
 /* The client waits for a reply: sends it again, or tells the client that the request never came. */
 void minrpc_resend_probed(struct minrpc_server *server, uint32_t length)
 {
-	const uint8_t *message = server->config->receive_buffer;
+	const uint8_t *message = minrpc_inbox(server);
 
 	server->numbered = true;
 	if (length > MINRPC_SESSION_HEADER && message[MINRPC_SESSION_HEADER] == server->sequence &&

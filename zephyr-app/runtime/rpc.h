@@ -33,6 +33,13 @@ enum minrpc_rpc_code {
 	MINRPC_RPC_DEV_FREE_STREAM = 19,
 	MINRPC_RPC_DEV_SET_STREAM = 20,
 	MINRPC_RPC_DEV_GET_CURRENT_STREAM = 21,
+
+	/**
+	 * Our extension, between this runtime and its own client: a reply that asks, with a u32 for
+	 * the largest answer in bytes; and the request that answers.
+	 */
+	MINRPC_RPC_ASK = 64,
+	MINRPC_RPC_ANSWER = 65,
 };
 
 /* Bytes of a packet's u64 length, and of the i32 code behind it. */
@@ -211,11 +218,32 @@ void minrpc_layout_restore(struct minrpc_server *server);
 void minrpc_send_message(struct minrpc_server *server, enum minrpc_message_type type,
 			 const void *body, uint32_t size);
 
-/* The RPC packet of the message in the receive buffer, of which `held` bytes have been received. */
+/* The place of the next message: the receive buffer, or what the running request has left of it. */
+static inline uint8_t *minrpc_inbox(const struct minrpc_server *server)
+{
+#if MINRPC_ASK
+	return server->inbox;
+#else
+	return server->config->receive_buffer;
+#endif
+}
+
+/* The size of that place in bytes. */
+static inline uint32_t minrpc_inbox_size(const struct minrpc_server *server)
+{
+#if MINRPC_ASK
+	return (uint32_t)((uint8_t *)server->config->receive_buffer +
+			  server->config->receive_size - server->inbox);
+#else
+	return server->config->receive_size;
+#endif
+}
+
+/* The RPC packet of the message in the inbox, of which `held` bytes have been received. */
 static inline struct minrpc_cursor minrpc_packet_in(const struct minrpc_server *server,
 						    uint32_t held)
 {
-	uint8_t *message = server->config->receive_buffer;
+	uint8_t *message = minrpc_inbox(server);
 
 	return (struct minrpc_cursor){.at = message + MINRPC_SESSION_HEADER, .end = message + held};
 }
@@ -225,6 +253,29 @@ void minrpc_forget_session(struct minrpc_server *server);
 
 /* Carries out a message's packet, and replies. */
 void minrpc_serve_packet(struct minrpc_server *server, struct minrpc_cursor *packet);
+
+/*
+ * Handles bytes of server->rest up to the next event of the frame reader. False when there are
+ * none.
+ */
+bool minrpc_server_step(struct minrpc_server *server);
+
+/* -------------------------------------------------------------------- ask.c */
+
+#if MINRPC_ASK
+#define minrpc_is_asking(server) ((server)->asking)
+/* The reply's largest answer, in bytes. */
+uint32_t minrpc_ask_room(const struct minrpc_server *server);
+/* Takes the packet that should answer; refuses any other. */
+void minrpc_ask_deliver(struct minrpc_server *server, struct minrpc_cursor *packet);
+/* True if the message in the inbox ends the session, and so the function that waits. */
+bool minrpc_ask_is_ended(const struct minrpc_server *server, uint32_t length);
+#else
+#define minrpc_is_asking(server)             false
+#define minrpc_ask_room(server)              0U
+#define minrpc_ask_deliver(server, packet)   ((void)0)
+#define minrpc_ask_is_ended(server, length)  false
+#endif
 
 /* ---------------------------------------------------------------- abandon.c */
 

@@ -95,6 +95,9 @@ bool minrpc_server_init(struct minrpc_server *server, const struct minrpc_config
 #endif
 	watch_arrivals(server);
 	start_memory(server);
+#if MINRPC_ASK
+	server->inbox = config->receive_buffer;
+#endif
 	minrpc_forget_session(server);
 	minrpc_send_message(server, MINRPC_MESSAGE_TERMINATE, NULL, 0U);
 	return true;
@@ -183,6 +186,10 @@ static void recover(struct minrpc_server *server)
 
 void minrpc_serve_packet(struct minrpc_server *server, struct minrpc_cursor *packet)
 {
+	if (minrpc_is_asking(server)) {
+		minrpc_ask_deliver(server, packet);
+		return;
+	}
 	free_result(server);
 	server->error[0] = '\0';
 	server->reply.kind = MINRPC_REPLY_NONE;
@@ -220,10 +227,14 @@ static void handle_message(struct minrpc_server *server)
 	static const uint8_t version = MINRPC_SESSION_VERSION;
 	uint32_t length = server->reader.length;
 
-	if (length > server->config->receive_size) {
-		length = server->config->receive_size;
+	if (length > minrpc_inbox_size(server)) {
+		length = minrpc_inbox_size(server);
 	}
-	switch (minrpc_session_take(&server->session, server->config->receive_buffer, length)) {
+	if (minrpc_is_asking(server) && minrpc_ask_is_ended(server, length)) {
+		server->abandoned = true;
+		return;
+	}
+	switch (minrpc_session_take(&server->session, minrpc_inbox(server), length)) {
 	case MINRPC_SESSION_STARTED:
 		minrpc_forget_session(server);
 		minrpc_send_message(server, MINRPC_MESSAGE_START_REPLY, &version, sizeof(version));
@@ -253,11 +264,11 @@ static void handle_message(struct minrpc_server *server)
 static void begin_frame(struct minrpc_server *server)
 {
 	uint32_t length = server->reader.length;
-	uint32_t room = server->config->receive_size;
+	uint32_t room = minrpc_inbox_size(server);
 
 	server->streaming = false;
 	server->oversize = length > room ? length : 0U;
-	minrpc_reader_sink(&server->reader, server->config->receive_buffer, room);
+	minrpc_reader_sink(&server->reader, minrpc_inbox(server), room);
 }
 
 /* Logs that an oversize frame was dropped, since no answer will report it. */
@@ -288,43 +299,66 @@ static void drop_frame(struct minrpc_server *server, enum minrpc_link_count coun
 	}
 }
 
+/* What does not fit the receive buffer, and is no long copy, is dropped. */
+static void overflow(struct minrpc_server *server)
+{
+#if MINRPC_STREAMING
+	if (!minrpc_is_asking(server)) {
+		minrpc_stream(server);
+		return;
+	}
+#endif
+	server->counters[MINRPC_OVERSIZE_FRAMES]++;
+	minrpc_reader_sink(&server->reader, NULL, UINT32_MAX);
+}
+
+static void end_frame(struct minrpc_server *server)
+{
+	handle_message(server);
+#if MINRPC_ASK
+	/* The message that ended a waiting function: now it takes effect. */
+	if (!server->asking && server->inbox != server->config->receive_buffer) {
+		handle_message(server);
+		server->inbox = server->config->receive_buffer;
+	}
+#endif
+	server->oversize = 0U;
+}
+
+bool minrpc_server_step(struct minrpc_server *server)
+{
+	switch (minrpc_reader_feed(&server->reader, &server->rest, &server->rest_size)) {
+	case MINRPC_READER_MORE:
+		return false;
+	case MINRPC_READER_LENGTH:
+		begin_frame(server);
+		break;
+	case MINRPC_READER_FULL:
+		overflow(server);
+		break;
+	case MINRPC_READER_FRAME:
+		end_frame(server);
+		break;
+	case MINRPC_READER_BAD_CRC:
+		drop_frame(server, MINRPC_CRC_ERRORS);
+		break;
+	case MINRPC_READER_SHORT:
+		drop_frame(server, MINRPC_SHORT_PACKETS);
+		break;
+	case MINRPC_READER_ESCAPE:
+		drop_frame(server, MINRPC_INVALID_ESCAPES);
+		break;
+	}
+	return true;
+}
+
 void minrpc_server_receive(struct minrpc_server *server, const uint8_t *data, uint32_t size)
 {
 #if MINRPC_COUNTERS
 	server->link_received += size;
 #endif
-	for (;;) {
-		switch (minrpc_reader_feed(&server->reader, &data, &size)) {
-		case MINRPC_READER_MORE:
-			return;
-		case MINRPC_READER_LENGTH:
-			begin_frame(server);
-			break;
-		case MINRPC_READER_FULL:
-#if MINRPC_STREAMING
-			minrpc_stream(server);
-#else
-			server->counters[MINRPC_OVERSIZE_FRAMES]++;
-			minrpc_reader_sink(&server->reader, NULL, UINT32_MAX);
-#endif
-			break;
-		case MINRPC_READER_FRAME:
-#if MINRPC_ABANDON
-			server->rest = data;
-			server->rest_size = size;
-#endif
-			handle_message(server);
-			server->oversize = 0U;
-			break;
-		case MINRPC_READER_BAD_CRC:
-			drop_frame(server, MINRPC_CRC_ERRORS);
-			break;
-		case MINRPC_READER_SHORT:
-			drop_frame(server, MINRPC_SHORT_PACKETS);
-			break;
-		case MINRPC_READER_ESCAPE:
-			drop_frame(server, MINRPC_INVALID_ESCAPES);
-			break;
-		}
+	server->rest = data;
+	server->rest_size = size;
+	while (minrpc_server_step(server)) {
 	}
 }

@@ -60,8 +60,9 @@ class RemoteFunction(RemoteHandle):
         own: bool = True,
         module: RemoteModule | None = None,
         of: Ends | None = None,
+        timed: bool = False,
     ) -> None:
-        """own: the handle is freed by itself; else it is freed with its module.
+        """own: the handle is freed by itself; else it is freed with its module. timed: as in `RpcClient.call`.
         module: kept alive by this function. of: as in `RemoteHandle`.
         """
         super().__init__(rpc, free_handle(handle, TypeCode.FUNCTION) if own else None, of=of)
@@ -70,6 +71,7 @@ class RemoteFunction(RemoteHandle):
         self._stage = f"call {name}"
         self._timeout_s = timeout_s
         self._module = module
+        self._timed = timed
         # It frees the handle when it is no longer referenced, so a view of it must keep a reference.
         self._original: RemoteFunction | None = None
 
@@ -87,7 +89,7 @@ class RemoteFunction(RemoteHandle):
             sent: list[Any] = [
                 value if value.__class__ in _PLAIN else _argument(rpc, value) for value in args
             ]
-            result = rpc.call(self.handle, sent, self._stage, self._timeout_s)
+            result = rpc.call(self.handle, sent, self._stage, self._timeout_s, timed=self._timed)
         return result if result.__class__ in _PLAIN_RESULTS else wrap(rpc, self.name, result)
 
     def call_with(self, sent: Sequence[Argument]) -> Any:  # noqa: ANN401 - what it returns is up to the function
@@ -96,7 +98,7 @@ class RemoteFunction(RemoteHandle):
         with rpc.lock:
             if not (rpc.idle and self.usable_on(rpc)):
                 self._ready()
-            result = rpc.call(self.handle, sent, self._stage, self._timeout_s)
+            result = rpc.call(self.handle, sent, self._stage, self._timeout_s, timed=self._timed)
         return result if result.__class__ in _PLAIN_RESULTS else wrap(rpc, self.name, result)
 
     def with_timeout(self, seconds: float) -> RemoteFunction:
@@ -229,7 +231,7 @@ class RemoteModule(RemoteHandle):
         """The evaluator behind `handle`, with a time limit that allows for its options."""
         limit = options.timeout_s(self._rpc.call_timeout_s) if timeout_s is None else timeout_s
         return RemoteFunction(
-            self._rpc, f"{name} (timed)", handle, timeout_s=limit, module=self, of=self._made
+            self._rpc, f"{name} (timed)", handle, timeout_s=limit, module=self, of=self._made, timed=True
         )
 
     @property

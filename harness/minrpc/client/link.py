@@ -104,6 +104,7 @@ class SessionLink:
         self._keep_open = keep_open
         self._session = ClientSession(new_nonce or RandomNonces())
         self._waiting = False
+        self._deadline = Deadline("session", 0.0)
         self._overdue = ""
         self._lent_to = ""
         self._last_call = ""
@@ -185,7 +186,7 @@ class SessionLink:
         Raises SessionTerminatedError, LinkError when the answer came damaged, DeadlineError, and what the
         transport and the owner's check raise.
         """
-        deadline = Deadline(stage, budget_s, self.owner.clock, self.total)
+        deadline = self._deadline = Deadline(stage, budget_s, self.owner.clock, self.total)
         self._waiting = True
         damaged = self._session.deframer.counters.errors
         try:
@@ -205,6 +206,11 @@ class SessionLink:
         if stage.startswith(_CALL):
             self._last_call = stage
         return reply
+
+    @property
+    def left_s(self) -> float:
+        """The part of the last request's budget that is not used, in seconds."""
+        return self._deadline.remaining()
 
     @property
     def piece(self) -> int:

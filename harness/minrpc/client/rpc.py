@@ -15,6 +15,7 @@ from threading import RLock
 from typing import Protocol
 from weakref import WeakSet
 
+from minrpc.client.conversation import Conversation, FunctionOnHost
 from minrpc.client.direct import Direct
 from minrpc.client.info import DeviceCounter, DeviceInfo
 from minrpc.client.layout import LAYOUT, STAGE, LayoutRequest, no_layout, told_memory
@@ -31,15 +32,17 @@ from minrpc.errors import (
 from minrpc.timing import Overhead
 from minrpc.wire.replies import (
     CopyAck,
+    Question,
     RemoteException,
     Reply,
     Result,
     Return,
     decode_call_reply,
     decode_reply,
+    is_question,
 )
 from minrpc.wire.requests import Request, RpcCode, Syscall, encode_call, encode_request, get_global_func
-from minrpc.wire.values import Argument, Dialect, Handle, MalformedError, Value
+from minrpc.wire.values import Argument, Buffer, Dialect, Handle, MalformedError, Value
 
 log = logging.getLogger("minrpc.client")
 
@@ -75,6 +78,7 @@ class Facts:
     counters: the device's own counters, by name; None until asked.
     symbols: addresses of its shared libraries' functions by name, 0 for missing functions.
     empty_stack: bytes of the stack that an empty call needs; None until measured.
+    fakes: Python's functions behind those of loaded code, by the address of the latter.
     """
 
     dialect: Dialect | None = None
@@ -88,6 +92,7 @@ class Facts:
     counters: Mapping[str, DeviceCounter] | None = None
     symbols: dict[str, int] = field(default_factory=dict)
     empty_stack: int | None = None
+    fakes: dict[int, FunctionOnHost] = field(default_factory=dict)
 
 
 class Live(Protocol):
@@ -100,6 +105,7 @@ class RpcClient:
     """All requests of one client. Operations of several requests hold `lock`.
 
     live: the objects on the device that are still referenced.
+    conversation: with the function that waits for Python's answer; None while none does.
     layout: places of arrays and code in each session; None for the firmware's own places.
 
     session_timeout_s, call_timeout_s: limits in seconds as `Deadline` charges them.
@@ -126,6 +132,7 @@ class RpcClient:
         self.layout: LayoutRequest | None = None
         self.live: WeakSet[Live] = WeakSet()
         self._unused: deque[tuple[int, Syscall]] = deque()
+        self.conversation: Conversation | None = None
 
     @property
     def direct(self) -> bool:
@@ -144,7 +151,7 @@ class RpcClient:
     @property
     def idle(self) -> bool:
         """True if the next request can be sent at once: a session runs and no handle waits to be freed."""
-        return self.link.usable and not self._unused
+        return self.link.usable and not self._unused and self.conversation is None
 
     @property
     def dialect(self) -> Dialect:
@@ -191,8 +198,10 @@ class RpcClient:
             )
 
     def ready(self) -> None:
-        """Make sure of a session, and free unused handles. Raises what `SessionLink.start` does."""
+        """Make sure of a session, and free unused handles. Raises what `SessionLink.start` does, and
+        ConfigurationError while a function waits for Python's answer."""
         with self.lock:
+            self._require_free()
             if not self.link.usable:
                 self._start()
             if self._unused:
@@ -275,16 +284,32 @@ class RpcClient:
         if request is not None:
             self._unused.append((generation, request))
 
+    def _require_free(self) -> None:
+        if self.conversation is not None:
+            raise self.conversation.refusal()
+
     def call(
-        self, handle: int, args: Sequence[Argument], stage: str, timeout_s: float | None = None
+        self,
+        handle: int,
+        args: Sequence[Argument],
+        stage: str,
+        timeout_s: float | None = None,
+        *,
+        timed: bool = False,
     ) -> Result:
-        """Call a function. Raises RemoteError with the device's text when it fails."""
+        """Call a function. Raises RemoteError with the device's text when it fails.
+
+        timed: refuse questions to Python, whose time is not the function's.
+        """
         dialect = self.facts.dialect or Dialect.V0_8_0
         packet = encode_call(handle, args, dialect)
         with self.lock:
             if len(packet) > _CAUTIOUS_PACKET:
                 self._require_room(packet, stage)
+            self._require_free()
             body = self.link.request(packet, stage, timeout_s or self.call_timeout_s)
+            if is_question(body):
+                body = self._converse(body, stage, timed=timed)
         try:
             result = decode_call_reply(body, dialect)
         except MalformedError as error:
@@ -292,6 +317,19 @@ class RpcClient:
         if isinstance(result, RemoteException):
             raise self._remote_error(result, stage)
         return result
+
+    def _converse(self, body: Buffer, stage: str, *, timed: bool) -> Buffer:
+        """Answer the running function's questions; its own reply. Python's time is not charged.
+
+        Raises what the function in Python raised, once the device has ended the call.
+        """
+        while is_question(body):
+            self.conversation = Conversation(self.link, body, stage, self.facts.fakes)
+            try:
+                body = self.conversation.answer(timed=timed)
+            finally:
+                self.conversation = None
+        return body
 
     def global_function(self, name: str, timeout_s: float | None = None) -> int:
         """The handle of a global function, 0 when there is none. Asked once per session."""
@@ -339,6 +377,7 @@ class RpcClient:
     def exchange(self, packet: bytes, stage: str, timeout_s: float | None = None, front: int = 0) -> Reply:
         """Send a packet and return its answer. Raises RemoteError for an exception, and the link's errors."""
         with self.lock:
+            self._require_free()
             if not front:
                 self._require_room(packet, stage)
             body = self.link.request(packet, stage, timeout_s or self.call_timeout_s, front)
@@ -381,5 +420,5 @@ class RpcClient:
 def _values(reply: Reply, stage: str) -> list[Value]:
     if isinstance(reply, Return):
         return reply.values
-    size = len(reply.data) if isinstance(reply, CopyAck) else 0
+    size = len(reply.data) if isinstance(reply, CopyAck | Question) else 0
     raise DialectError(f"{stage}: {size} bytes of a copy came where values were due", stage=stage)

@@ -211,7 +211,7 @@ def callable_functions(
 def _checked(function: FunctionDeclaration, limits: AlignmentLimits) -> FunctionDeclaration:
     if function.unsupported:
         return function
-    names = _Names(limits)
+    names = TypeNames(limits)
     for where, ctype in [("its result", function.type.result)] + [
         (parameter.name or "a parameter", parameter.type) for parameter in function.type.parameters
     ]:
@@ -240,7 +240,7 @@ def thunk_source(
     own_code: True if the file is linked to loaded code, which may have its own thread-local variables.
     thread_pointer: True if each thunk sets RISC-V's thread pointer to these variables, and back.
     """
-    names = _Names(limits)
+    names = TypeNames(limits)
     bodies = [_thunk(index, function, names) for index, function in enumerate(functions)]
     listed = [(function.name, f"t{index}") for index, function in enumerate(functions)]
     if own_code:
@@ -273,15 +273,15 @@ def registry_source(listed: Sequence[tuple[str, str]], registry: str = REGISTRY)
     )
 
 
-def _thunk(index: int, function: FunctionDeclaration, names: _Names) -> str:
+def _thunk(index: int, function: FunctionDeclaration, names: TypeNames) -> str:
     types = [names.spell(parameter.type) for parameter in function.type.parameters]
     result = function.type.result
     arguments = [
         _argument(at, parameter.type, types[at]) for at, parameter in enumerate(function.type.parameters)
     ]
     call = f"f{index}({', '.join(arguments)})"
-    form = "".join(_letter(parameter.type) for parameter in function.type.parameters)
-    kind = "v" if isinstance(strip(result), Void) else _letter(result)
+    form = "".join(letter(parameter.type) for parameter in function.type.parameters)
+    kind = "v" if isinstance(strip(result), Void) else letter(result)
     if kind == "i":
         body = f"r->i = (long long){call};\n\t*rc = 0;"
     elif kind == "f":
@@ -304,7 +304,8 @@ def _thunk(index: int, function: FunctionDeclaration, names: _Names) -> str:
     )
 
 
-def _letter(ctype: CType) -> str:
+def letter(ctype: CType) -> str:
+    """How a value is passed: "i" as int64, "f" as double, "p" by an address."""
     stripped = strip(ctype)
     if isinstance(stripped, Enumeration):
         return "i"
@@ -314,7 +315,7 @@ def _letter(ctype: CType) -> str:
 
 
 def _argument(at: int, ctype: CType, spelled: str) -> str:
-    letter = _letter(ctype)
+    letter = letter(ctype)
     if letter == "i":
         return f"({spelled})a[{at}].i"
     if letter == "f":
@@ -324,7 +325,7 @@ def _argument(at: int, ctype: CType, spelled: str) -> str:
     return f"*({spelled} *)pointer(&a[{at}], c[{at}])"
 
 
-class _Names:
+class TypeNames:
     """Names of types in the thunks' file: all pointers are `void *`, structs have generated names."""
 
     def __init__(self, limits: AlignmentLimits) -> None:

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from minrpc.wire.framing import Deframer, Frame, FramingEvent, Noise
-from minrpc.wire.replies import CopyAck, RemoteException, ReturnedArray, call_result, decode_reply
+from minrpc.wire.replies import CopyAck, Question, RemoteException, ReturnedArray, call_result, decode_reply
 from minrpc.wire.requests import (
+    Answer,
     CallFunc,
     CopyFromRemote,
     CopyToRemote,
@@ -93,6 +94,8 @@ def _request(packet: bytes) -> str:
             return f"copy {nbytes} bytes from {_value(tensor)}"
         case CopyToRemote(tensor, data):
             return f"copy {len(memoryview(data))} bytes to {_value(tensor)}"
+        case Answer(data):
+            return f"answer of {len(data)} bytes"
         case Syscall(code, args):
             return f"{_name(code)}({_values(args)})"
     return _name(RpcCode.SHUTDOWN if request == () else RpcCode.INIT_SERVER)
@@ -105,6 +108,8 @@ def _reply(packet: bytes) -> str:
             return f"exception: {_text(reply.text)}"
         if isinstance(reply, CopyAck):
             return f"{len(reply.data)} bytes"
+        if isinstance(reply, Question):
+            return f"question of {len(reply.data)} bytes"
         return f"returned {_result(reply.values)}"
     except MalformedError as error:
         return f"malformed: {error}"

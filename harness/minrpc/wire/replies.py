@@ -27,6 +27,7 @@ from minrpc.wire.values import (
 )
 
 _U64 = Struct("<Q")
+_QUESTION = Struct("<QiI")
 
 # The most frequent replies are compared whole, not parsed: those of a function that returns nothing, and of
 # a function that returns an int, as n, the code, two values of type int, and the values.
@@ -53,6 +54,16 @@ class CopyAck(NamedTuple):
     data: memoryview
 
 
+class Question(NamedTuple):
+    """A question of the running function: the next request answers it.
+
+    room: the largest answer that the device takes, in bytes.
+    """
+
+    room: int
+    data: memoryview
+
+
 class ReturnedArray(NamedTuple):
     """An NDArray that a function returned: the tensor, and the handle that frees it."""
 
@@ -60,7 +71,7 @@ class ReturnedArray(NamedTuple):
     handle: int
 
 
-Reply = Return | RemoteException | CopyAck
+Reply = Return | RemoteException | CopyAck | Question
 Result = Value | ReturnedArray
 
 
@@ -83,7 +94,14 @@ def decode_reply(packet: Buffer, dialect: Dialect) -> Reply:
         return Return(decode_whole_sequence(packet, HEAD.size, dialect))
     if code == RpcCode.EXCEPTION:
         return RemoteException(_exception_text(decode_whole_sequence(packet, HEAD.size, dialect)))
+    if code == RpcCode.ASK and len(packet) >= _QUESTION.size:
+        return Question(_QUESTION.unpack_from(packet)[2], memoryview(packet)[_QUESTION.size :])
     raise MalformedError(f"code {code} is no reply")
+
+
+def is_question(packet: Buffer) -> bool:
+    """True if the reply is a question of the running function."""
+    return packet[_U64.size] == RpcCode.ASK if len(packet) >= HEAD.size else False
 
 
 def decode_call_reply(packet: Buffer, dialect: Dialect) -> Result | RemoteException:
@@ -95,8 +113,8 @@ def decode_call_reply(packet: Buffer, dialect: Dialect) -> Result | RemoteExcept
     elif packet == _NOTHING_PACKET:
         return None
     reply = decode_reply(packet, dialect)
-    if isinstance(reply, CopyAck):
-        raise MalformedError(f"{len(reply.data)} bytes of a copy came where values were due")
+    if isinstance(reply, CopyAck | Question):
+        raise MalformedError(f"{len(reply.data)} bytes came where values were due")
     return call_result(reply.values) if isinstance(reply, Return) else reply
 
 
@@ -154,6 +172,11 @@ def encode_call_result(result: Result, dialect: Dialect) -> bytes:
 def encode_exception(text: str) -> bytes:
     """The packet of an Exception."""
     return _packet(RpcCode.EXCEPTION, encode_sequence([text], Dialect.V0_8_0))
+
+
+def encode_question(question: Question) -> bytes:
+    """The packet of a Question."""
+    return _packet(RpcCode.ASK, question.room.to_bytes(4, "little") + question.data)
 
 
 def encode_copy_ack(data: Buffer) -> bytes:

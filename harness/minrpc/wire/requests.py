@@ -43,7 +43,7 @@ _COPY_0_7_0 = Struct("<QQQiiBBH")
 
 
 class RpcCode(IntEnum):
-    """The request codes of TVM's RPC protocol, and those of its three replies."""
+    """The request codes of TVM's RPC protocol, those of its three replies, and our own."""
 
     NONE = 0
     SHUTDOWN = 1
@@ -67,6 +67,9 @@ class RpcCode(IntEnum):
     DEV_FREE_STREAM = 19
     DEV_SET_STREAM = 20
     DEV_GET_CURRENT_STREAM = 21
+    # Between this project's devices and client only.
+    ASK = 64
+    ANSWER = 65
 
 
 _KNOWN = {int(code): code for code in RpcCode}
@@ -111,7 +114,13 @@ class Syscall(NamedTuple):
     args: Sequence[Argument]
 
 
-Request = Shutdown | InitServer | CallFunc | CopyFromRemote | CopyToRemote | Syscall
+class Answer(NamedTuple):
+    """Answer the question of the running function; without data, end it."""
+
+    data: Buffer
+
+
+Request = Shutdown | InitServer | CallFunc | CopyFromRemote | CopyToRemote | Syscall | Answer
 
 
 def get_global_func(name: str) -> Syscall:
@@ -154,6 +163,8 @@ def encode_request(request: Request, dialect: Dialect) -> bytes:
             text = version.encode()
             rest = encode_sequence(args, dialect)
             return _packet(RpcCode.INIT_SERVER, _U64.pack(len(text)) + text + rest)
+        case Answer(data):
+            return _packet(RpcCode.ANSWER, data)
         case Shutdown():
             return _packet(RpcCode.SHUTDOWN)
 
@@ -240,7 +251,9 @@ def _decode(code: RpcCode, body: memoryview, dialect: Dialect) -> Request:
         raise MalformedError("the request is too short") from None
     if code is RpcCode.SHUTDOWN:
         return Shutdown()
-    if code < RpcCode.GET_GLOBAL_FUNC:
+    if code is RpcCode.ANSWER:
+        return Answer(bytes(body))
+    if code < RpcCode.GET_GLOBAL_FUNC or code is RpcCode.ASK:
         raise MalformedError(f"{code.name} is no request")
     return Syscall(code, decode_whole_sequence(body, 0, dialect))
 

@@ -69,6 +69,8 @@ def describe_request(request: Request) -> str:
             fields = [f'"{version}"', *map(describe_value, args)]
         case CallFunc(handle, args):
             fields = [f"{handle:#x}", *map(describe_value, args)]
+        case Answer(data):
+            fields = [bytes(data).hex() or "-"]
         case CopyFromRemote(tensor, nbytes):
             fields = [describe_value(tensor), str(nbytes)]
         case CopyToRemote(tensor, data):
@@ -86,6 +88,8 @@ def describe_reply(reply: Reply) -> str:
             return f'Exception("{text}")'
         case CopyAck(data):
             return f"CopyAck({bytes(data).hex() or '-'})"
+        case Question(room, data):
+            return f"Question({room},{bytes(data).hex() or '-'})"
 
 
 def describe_result(result: Result) -> str:

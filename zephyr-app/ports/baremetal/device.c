@@ -66,6 +66,16 @@ static uint32_t port_pending(void *context, uint32_t from, const uint8_t **data)
 	return size;
 }
 
+#if MINRPC_ASK
+static uint32_t port_receive(void *context, const uint8_t **data)
+{
+	(void)context;
+	link_consume(handed);
+	handed = link_wait(data);
+	return handed;
+}
+#endif
+
 static void port_reset(void *context)
 {
 	(void)context;
@@ -133,6 +143,9 @@ static const struct minrpc_platform platform = {
 	.sleep_ms = port_sleep_ms,
 	.pending = port_pending,
 	.received = &link_count.in,
+#if MINRPC_ASK
+	.receive = port_receive,
+#endif
 	.reset = port_reset,
 	.receive_overruns = port_receive_overruns,
 #if MINRPC_GUARDS

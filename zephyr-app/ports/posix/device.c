@@ -177,12 +177,43 @@ static uint32_t port_pending(void *context, uint32_t from, const uint8_t **data)
 	return port->fill - port->taken - from;
 }
 
+/* Reads what there is on the link, to the front of the buffer. Returns 0 when the link is closed. */
+static ssize_t read_link(struct posix_port *port)
+{
+	/* Never all of the buffer: there must be room for what ends a measurement. */
+	ssize_t size = read(port->link, port->received, LINK_BUFFER / 2U);
+
+	port->taken = 0U;
+	port->fill = size > 0 ? (uint32_t)size : 0U;
+	if (size < 0 && errno == EINTR) {
+		return 1;
+	}
+	return size < 0 && errno == EIO ? 0 : size; /* so ends a pty whose other end is closed */
+}
+
+#if MINRPC_ASK
+static uint32_t port_receive(void *context, const uint8_t **data)
+{
+	struct posix_port *port = context;
+
+	if (port->taken == port->fill && read_link(port) <= 0) {
+		exit(EXIT_SUCCESS); /* nobody answers any more */
+	}
+	*data = port->received + port->taken;
+	port->taken = port->fill;
+	return (uint32_t)(port->received + port->fill - *data);
+}
+#endif
+
 static const struct minrpc_platform platform = {
 	.write = port_write,
 	.clock_describe = port_clock_describe,
 	.clock_sample = port_clock_sample,
 	.sleep_ms = port_sleep_ms,
 	.pending = port_pending,
+#if MINRPC_ASK
+	.receive = port_receive,
+#endif
 	.reset = port_reset,
 #if MINRPC_CODE_LOADING
 	.code_ready = port_code_ready,
@@ -348,17 +379,11 @@ static void find_build_id(struct minrpc_config *config)
 static int serve(struct posix_port *port)
 {
 	for (;;) {
-		/* Never all of the buffer: there must be room for what ends a measurement. */
-		ssize_t size = read(port->link, port->received, LINK_BUFFER / 2U);
+		ssize_t size = read_link(port);
 
-		if (size == 0 || (size < 0 && errno == EIO)) {
-			return 0; /* a pty reads EIO when its other end is closed */
+		if (size <= 0) {
+			return size == 0 ? 0 : errno;
 		}
-		if (size < 0 && errno != EINTR) {
-			return errno;
-		}
-		port->taken = 0U;
-		port->fill = size > 0 ? (uint32_t)size : 0U;
 		while (port->taken != port->fill) {
 			const uint8_t *data = port->received + port->taken;
 			uint32_t part = port->fill - port->taken;

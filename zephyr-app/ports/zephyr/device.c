@@ -95,6 +95,16 @@ static uint32_t port_pending(void *context, uint32_t from, const uint8_t **data)
 	return minrpc_link_peek(handed, from, data);
 }
 
+#if MINRPC_ASK
+static uint32_t port_receive(void *context, const uint8_t **data)
+{
+	ARG_UNUSED(context);
+	minrpc_link_consume(handed);
+	handed = minrpc_link_wait(data);
+	return handed;
+}
+#endif
+
 static void port_reset(void *context)
 {
 	ARG_UNUSED(context);
@@ -139,6 +149,9 @@ static const struct minrpc_platform platform = {
 	.pending = port_pending,
 	/* Interrupts of a process wait while a function runs: nothing notices what comes in. */
 	.received = IS_ENABLED(CONFIG_ARCH_POSIX) ? NULL : &minrpc_link_received,
+#if MINRPC_ASK
+	.receive = port_receive,
+#endif
 	.reset = CAN_RESTART ? port_reset : NULL,
 	.receive_overruns = port_receive_overruns,
 	.stack_use = KNOWS_STACK ? port_stack_use : NULL,

@@ -87,6 +87,14 @@
 #define MINRPC_CODE_LOADING 0
 #endif
 
+/**
+ * minrpc_ask: a running function asks the client a question and waits for the answer. The port
+ * provides `receive`.
+ */
+#ifndef MINRPC_ASK
+#define MINRPC_ASK MINRPC_CODE_LOADING
+#endif
+
 /** The global function minrpc.layout: moves arrays and code while the device runs. */
 #ifndef MINRPC_LAYOUT
 #define MINRPC_LAYOUT 0

@@ -75,6 +75,17 @@ struct minrpc_platform {
 	 */
 	const volatile uint32_t *received;
 
+#if MINRPC_ASK
+	/**
+	 * Waits for bytes while a function runs. The bytes handed over before are consumed.
+	 *
+	 * @param data  set to the bytes, which are valid until the next call, or until
+	 *              minrpc_server_receive returns
+	 * @return their number; 0: none yet
+	 */
+	uint32_t (*receive)(void *context, const uint8_t **data);
+#endif
+
 	/** Restarts the device and does not return. NULL: the device can't restart. */
 	void (*reset)(void *context);
 

@@ -115,7 +115,7 @@ struct minrpc_config {
 struct minrpc_object;
 
 /** The low bits of a kind are the packet's RPC code. */
-#define MINRPC_REPLY_CODE 0x0fU
+#define MINRPC_REPLY_CODE 0x4fU
 
 enum minrpc_reply_kind {
 	MINRPC_REPLY_NONE = 0,
@@ -123,6 +123,7 @@ enum minrpc_reply_kind {
 	MINRPC_REPLY_CALL = 0x14,      /**< result of a function */
 	MINRPC_REPLY_EXCEPTION = 0x05, /**< an error text */
 	MINRPC_REPLY_DATA = 0x08,      /**< bytes of the device's memory */
+	MINRPC_REPLY_ASK = 0x40,       /**< a question, whose answer is the next request */
 };
 
 /** The last reply, kept until the next request so that it can be sent again. */
@@ -166,11 +167,18 @@ struct minrpc_server {
 	struct minrpc_object *objects;
 	uint32_t object_serial; /**< for the handle of the next object */
 	uint32_t random_state;
-#if MINRPC_ABANDON
-	const volatile uint32_t *received; /**< changes when bytes arrive */
 	/** Bytes behind the current message that arrived together with it. */
 	const uint8_t *rest;
 	uint32_t rest_size;
+#if MINRPC_ASK
+	uint8_t *inbox;   /**< the next message's place in the receive buffer */
+	uint8_t *scratch; /**< end of the running request's decoded arguments */
+	void **escape;    /**< where minrpc_ask goes when the running function is to end; or NULL */
+	struct minrpc_cursor answer; /**< of the last question; its `at` is NULL until it arrives */
+	bool asking;                 /**< a function waits for an answer */
+#endif
+#if MINRPC_ABANDON
+	const volatile uint32_t *received; /**< changes when bytes arrive */
 	uint32_t seen; /**< value of `received` at the last look for bytes */
 	uint32_t left; /**< calls of the last batch that were not made, since bytes arrived */
 #endif
