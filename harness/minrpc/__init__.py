@@ -68,7 +68,7 @@ if TYPE_CHECKING:
         ZephyrMissingError,
     )
     from minrpc.firmware import Firmware, build
-    from minrpc.library import CFunction, CLibrary, FirmwareFunctions, LoadedLibrary, StructValue, out
+    from minrpc.library import CFunction, CLibrary, FirmwareFunctions, LoadedLibrary, StructValue, fake, out
     from minrpc.pipeline import Device, connect, lacking, open_device, open_devices
     from minrpc.running import RunningDevice, start
     from minrpc.targets import PLATFORMS, Platform, Target
@@ -140,6 +140,7 @@ __all__ = [
     "build",
     "connect",
     "counters_for",
+    "fake",
     "lacking",
     "open_device",
     "open_devices",
@@ -178,6 +179,7 @@ _EXPORTS: Final[Mapping[str, tuple[str, ...]]] = {
         "FirmwareFunctions",
         "LoadedLibrary",
         "StructValue",
+        "fake",
         "out",
     ),
     "minrpc.pipeline": (

@@ -511,7 +511,7 @@ TEST(device_info_tells_regions_options_and_build)
 {
 	static const char options[] =
 		"numbered,streaming,random_fill,fill,error_texts,guards,counting,abandon,"
-		"config_checks,testing,code_loading,layout,counters,";
+		"config_checks,testing,code_loading,ask,layout,counters,";
 	static const uint8_t id[MINRPC_BUILD_ID_MAX] = {1, 2, 3, 0xff, 0};
 	struct host *host = host_start();
 	const uint8_t *info;

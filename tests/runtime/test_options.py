@@ -28,6 +28,7 @@ OPTIONS = {
     "CONFIG_CHECKS": "minrpc_check_config",
     "TESTING": "minrpc_testing_hang",
     "CODE_LOADING": "minrpc_code_load",
+    "ASK": "minrpc_ask",
     "LAYOUT": "minrpc_layout",
     "COUNTERS": "minrpc_counters_list",
 }

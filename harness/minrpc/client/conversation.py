@@ -93,7 +93,9 @@ class Conversation:
         piece = (self._room - 2 * _COMMAND.size) & ~7
         for at in range(0, len(data), piece):
             part = data[at : at + piece]
-            command = _COMMAND.pack(_POKE, len(part), address + at) + part.ljust(-(-len(part) // 8) * 8, b"\0")
+            command = _COMMAND.pack(_POKE, len(part), address + at) + part.ljust(
+                -(-len(part) // 8) * 8, b"\0"
+            )
             if len(self._waiting) + len(command) + _COMMAND.size > self._room:
                 self._question(self._send(b""))
             self._waiting += command
@@ -103,13 +105,13 @@ class Conversation:
         return ConfigurationError(
             f"{self.name} runs in Python, and the device waits for it: it can't serve another request",
             stage=self._stage,
-            next_step="read and write its memory only: pointers, variables, minrpc.read; call after it has returned",
+            next_step="read and write memory only: pointers, variables; call a function when it has returned",
         )
 
     def _untimed(self) -> ConfigurationError:
+        timed = self._stage.removeprefix("call ").removesuffix(" (timed)")
         return ConfigurationError(
-            f"{self._stage.removeprefix('call ').removesuffix(' (timed)')} is not timed: it calls {self.name}, "
-            "which runs in Python, and Python's time is not the function's",
+            f"{timed} is not timed: it calls {self.name}, which runs in Python, whose time is not its own",
             stage=self._stage,
             next_step=f"load a C file with {self.name} beside it, and time that",
         )
@@ -117,8 +119,7 @@ class Conversation:
     def _require_open(self, address: int, size: int) -> None:
         if self._over:
             raise ValueError(
-                f"{self.name} has returned: memory behind its arguments can be read and written only while it "
-                "runs; copy it there"
+                f"{self.name} has returned: its arguments' memory can be read and written only while it runs"
             )
         if not address and size:
             raise ValueError(f"{self.name}: the pointer is NULL")

@@ -62,8 +62,8 @@ class RemoteFunction(RemoteHandle):
         of: Ends | None = None,
         timed: bool = False,
     ) -> None:
-        """own: the handle is freed by itself; else it is freed with its module. timed: as in `RpcClient.call`.
-        module: kept alive by this function. of: as in `RemoteHandle`.
+        """own: the handle is freed by itself; else it is freed with its module.
+        module: kept alive by this function. of: as in `RemoteHandle`. timed: as in `RpcClient.call`.
         """
         super().__init__(rpc, free_handle(handle, TypeCode.FUNCTION) if own else None, of=of)
         self.name = name

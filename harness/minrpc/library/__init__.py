@@ -5,6 +5,8 @@ own functions."""
 from minrpc.errors import CompileError, GuardError, LinkerError, LoadError, UndefinedSymbolsError
 from minrpc.library.c_library import CFunction, CLibrary
 from minrpc.library.compiling import Compiled, Sources, compile_sources
+from minrpc.library.fakes import Fake, FakeFunction, Fakes, PointerArgument, fake
+from minrpc.library.faking import FakesGiven
 from minrpc.library.firmware_functions import FirmwareFunctions
 from minrpc.library.linked import LinkedLibrary, Load, load_or_find, named, sources_of
 from minrpc.library.linking import LinkedImage, link
@@ -22,6 +24,10 @@ __all__ = [
     "CLibrary",
     "CompileError",
     "Compiled",
+    "Fake",
+    "FakeFunction",
+    "Fakes",
+    "FakesGiven",
     "FirmwareFunctions",
     "GuardError",
     "LinkedImage",
@@ -30,11 +36,13 @@ __all__ = [
     "Load",
     "LoadError",
     "LoadedLibrary",
+    "PointerArgument",
     "Sources",
     "StructValue",
     "Toolset",
     "UndefinedSymbolsError",
     "compile_sources",
+    "fake",
     "firmware_of",
     "function_sizes",
     "link",

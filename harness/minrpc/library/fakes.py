@@ -52,11 +52,12 @@ class Fake:
 def fake(answer: Answer, parameters: str) -> Fake:
     """A fake that gets arrays for pointers.
 
-    parameters: the C function's parameters by name, in their order. "data[n]" is an array with as many elements as the
-        parameter n says, "regs[4]" an array of 4, "text[]" a string that ends with a zero byte.
+    parameters: the C function's parameters by name, in their order. "data[n]" is an array with as many
+        elements as the parameter n says, "regs[4]" an array of 4, "text[]" a string that ends with a zero
+        byte.
 
-    A const array of bytes is given as `bytes`, any other array as a numpy array, which is written back if C may
-    write there, and an array of structs as a list of them.
+    A const array of bytes is given as `bytes`, any other array as a numpy array, which is written back if C
+    may write there, and an array of structs as a list of them.
 
     fakes={"hal_write": minrpc.fake(recorder, "fd, data[n], n")}
     """
@@ -284,12 +285,14 @@ def _address(where: str, ctype: CType, pointer: Pointer, value: object) -> int:
     if isinstance(value, Address):
         check_address(where, ctype, pointer, value)
         return int(value)
-    raise wrong(where, ctype, value, "give None, an Address, a variable or function of a library, or an array")
+    raise wrong(
+        where, ctype, value, "give None, an Address, a variable or function of a library, or an array"
+    )
 
 
 def _lengths(declared: FunctionDeclaration, text: str) -> list[int | str | None]:
-    """The length of each parameter's array: a number, the index of another parameter as text, "" for text up to a
-    zero byte; None for no array."""
+    """The length of each parameter's array: a number, the index of another parameter as text, "" for text up
+    to a zero byte; None for no array."""
     count = len(declared.type.parameters)
     if not text:
         return [None] * count

@@ -15,6 +15,7 @@ from minrpc.firmware import Firmware
 from minrpc.firmware.build import LIBRARIES
 from minrpc.library.c_library import CLibrary
 from minrpc.library.compiling import PathText, Sources, paths_of
+from minrpc.library.faking import FakesGiven
 from minrpc.library.linked_in import declared_in, packed_name
 from minrpc.library.loading import firmware_of, load
 from minrpc.library.toolset import program_facts
@@ -37,6 +38,7 @@ class LoadFields(TypedDict, total=False):
     headers: PathText | Sequence[PathText]
     declare: str | Sequence[str]
     firmware: Firmware | None
+    fakes: FakesGiven | None
     linked: bool | None
 
 
@@ -100,6 +102,7 @@ def load_or_find(
     if len(files) == 1 and not Path(files[0]).suffix and not given:
         return named(session, str(files[0]), linked=linked)
     firmware: Firmware | None = given.pop("firmware", None)
+    fakes: FakesGiven | None = given.pop("fakes", None)
     for key in ("include", "libraries", "headers"):
         if key in given:
             given[key] = [directory / path for path in paths_of(given[key])]
@@ -107,8 +110,8 @@ def load_or_find(
     target = session.owner.target
     known = target.platform.named_libraries if target is not None else ()
     same = next((item for item in known if sources_of(item) == sources), None)
-    if same is None:
-        return load(session, sources, firmware=firmware)
+    if same is None or fakes is not None:
+        return load(session, sources, firmware=firmware, fakes=fakes)
     return named(session, same.name, linked=linked)
 
 

@@ -14,6 +14,7 @@ from minrpc.client.session import Session
 from minrpc.client.timing import TimeEvaluator
 from minrpc.library.c_library import CLibrary
 from minrpc.library.compiling import Compiled
+from minrpc.library.fakes import Fakes
 from minrpc.library.linking import LinkedImage
 from minrpc.library.thunks import COPY
 from minrpc.library.toolset import ProgramFacts
@@ -43,6 +44,7 @@ class LoadedLibrary(CLibrary):
         facts: ProgramFacts,
         module: RemoteModule,
         load_copier: Callable[[], LoadedLibrary],
+        fakes: Fakes,
     ) -> None:
         """load_copier: loads a library with the function `COPY`."""
         symbols = Symbols(image.symbols, image.sizes)
@@ -50,6 +52,7 @@ class LoadedLibrary(CLibrary):
             session, compiled.name, compiled.functions, compiled.declarations, symbols, facts, module
         )
         self.compiled = compiled
+        self.fakes = fakes
         self._bounds, self._thunk_frames = compiled.stack_bounds, compiled.thunk_frames
         self.image = image
         self._load_copier = load_copier

@@ -6,7 +6,8 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -25,6 +26,8 @@ from minrpc.errors import (
 from minrpc.firmware import Firmware
 from minrpc.library.call_memory import upload
 from minrpc.library.compiling import Compiled, Sources, compile_sources, compile_text
+from minrpc.library.fakes import FakeFunction, Fakes
+from minrpc.library.faking import FakesGiven, tell_prototypes, with_fakes
 from minrpc.library.linking import LinkedImage, link
 from minrpc.library.loaded import LoadedLibrary
 from minrpc.library.thunks import COPY, START, thunk_source
@@ -48,17 +51,42 @@ _LEVELS: Final = 3
 _ROUNDS: Final = 4
 
 
-def load(session: Session, sources: Sources, *, firmware: Firmware | None = None) -> LoadedLibrary:
+def load(
+    session: Session, sources: Sources, *, firmware: Firmware | None = None, fakes: FakesGiven | None = None
+) -> LoadedLibrary:
     """Compile `sources` for the device and load them.
 
     firmware: the firmware that runs on the device; by default, the firmware that the device was started with.
+    fakes: as for `Device.load`.
 
     Raises CompileError, LinkError, LoadError, DeviceMemoryError; the session goes on.
     """
     if firmware is not None:
         check_build(session, firmware)
     toolset = toolset_of(firmware or firmware_of(session))
-    return load_compiled(session, compile_sources(sources, toolset), toolset)
+    compiled = compile_sources(sources, toolset)
+    functions: Mapping[str, FakeFunction] = {}
+    if fakes is not None:
+        compiled, functions = with_fakes(
+            compiled, toolset, fakes, partial(_missing, session, compiled, toolset)
+        )
+    try:
+        return load_compiled(session, compiled, toolset, functions)
+    except UndefinedSymbolsError as error:
+        tell_prototypes(compiled, error)
+        raise
+
+
+def _missing(session: Session, compiled: Compiled, toolset: Toolset) -> Sequence[str]:
+    """The symbols that the sources, their libraries and the firmware lack."""
+    with session.rpc.lock:
+        session.rpc.ready()
+        linker = _Linker(session, toolset)
+        try:
+            linker.link(compiled, _last_base.get(toolset.elf, _FIRST_BASE))
+        except UndefinedSymbolsError as error:
+            return [name for name in error.names if not linker.addresses([name])]
+    return ()
 
 
 def firmware_of(session: Session) -> Firmware:
@@ -110,8 +138,13 @@ def build_id_of(elf: Path) -> str:
     return read_program(elf).build_id
 
 
-def load_compiled(session: Session, compiled: Compiled, toolset: Toolset) -> LoadedLibrary:
-    """Load compiled sources, for instance from another process. Raises as `load` does."""
+def load_compiled(
+    session: Session, compiled: Compiled, toolset: Toolset, fakes: Mapping[str, FakeFunction] | None = None
+) -> LoadedLibrary:
+    """Load compiled sources, for instance from another process. Raises as `load` does.
+
+    fakes: functions in Python, by the symbol of their stub.
+    """
     rpc = session.rpc
     with rpc.lock:
         rpc.ready()
@@ -120,6 +153,9 @@ def load_compiled(session: Session, compiled: Compiled, toolset: Toolset) -> Loa
             _copy(rpc, session, image)
             _tell_owner(session, compiled.name, image)
             module = _registered(rpc, compiled.name, image)
+            for symbol, function in (fakes or {}).items():
+                if symbol in image.symbols:  # Else no function that is linked calls it.
+                    rpc.facts.fakes[image.symbols[symbol]] = function
         except HarnessError:
             _free(rpc, image.base)
             raise
@@ -129,7 +165,13 @@ def load_compiled(session: Session, compiled: Compiled, toolset: Toolset) -> Loa
         except HarnessError as error:
             raise error.add_context(stage=f"run the constructors of {compiled.name}") from None
     return LoadedLibrary(
-        session, compiled, image, program_facts(toolset.elf), module, lambda: _load_copier(session, toolset)
+        session,
+        compiled,
+        image,
+        program_facts(toolset.elf),
+        module,
+        lambda: _load_copier(session, toolset),
+        Fakes(compiled.name, {function.name: function for function in (fakes or {}).values()}),
     )
 
 
@@ -250,7 +292,7 @@ class _Linker:
     def link(self, compiled: Compiled, base: int) -> LinkedImage:
         key = (compiled.key, self._toolset.elf, base)
         linked = _images.get(key)
-        if linked is None or self._addresses(linked.far) != linked.far:
+        if linked is None or self.addresses(linked.far) != linked.far:
             linked = self._linked(compiled, base)
         _keep(key, linked)
         return linked.image
@@ -261,12 +303,12 @@ class _Linker:
             try:
                 return _Linked(link(compiled, self._toolset, base, far), far)
             except UndefinedSymbolsError as error:
-                found = self._addresses(error.names)
+                found = self.addresses(error.names)
                 if len(found) < len(error.names) or not found.keys().isdisjoint(far):
                     raise
                 far |= found
 
-    def _addresses(self, names: Iterable[str]) -> dict[str, int]:
+    def addresses(self, names: Iterable[str]) -> dict[str, int]:
         """Addresses of `names`, up to the first that the device lacks; each is asked once in a session."""
         if not self._toolset.has_shared_libraries:
             return {}

@@ -2,9 +2,8 @@
 """C source of functions whose bodies are in Python.
 
 Each asks the client for its result by `minrpc_ask_client` of the firmware, in the form of
-`minrpc.client.conversation`: the address of the function, and its arguments of 8 bytes each. A struct, and any
-other value that is no number, is asked for by its address; so is the place of such a result, as one more
-argument.
+`minrpc.client.conversation`: the address of the function, and its arguments of 8 bytes each. Of a struct, and
+of any other value that is no number, the address is sent; one more argument is the place of such a result.
 """
 
 from __future__ import annotations

@@ -315,10 +315,10 @@ def letter(ctype: CType) -> str:
 
 
 def _argument(at: int, ctype: CType, spelled: str) -> str:
-    letter = letter(ctype)
-    if letter == "i":
+    passed = letter(ctype)
+    if passed == "i":
         return f"({spelled})a[{at}].i"
-    if letter == "f":
+    if passed == "f":
         return f"({spelled})a[{at}].f"
     if isinstance(strip(ctype), Pointer):
         return f"pointer(&a[{at}], c[{at}])"

@@ -15,7 +15,7 @@ from minrpc.transport import Transport
 
 if TYPE_CHECKING:  # Compilers' parts are loaded on first use: a session without them starts sooner.
     from minrpc.firmware import Firmware
-    from minrpc.library import CLibrary, FirmwareFunctions, LoadedLibrary
+    from minrpc.library import CLibrary, FakesGiven, FirmwareFunctions, LoadedLibrary
     from minrpc.tvm.code.modules import TvmLibrary
 
 
@@ -36,6 +36,7 @@ class Device(Session):
         headers: str | PathLike[str] | Sequence[str | PathLike[str]] = (),
         declare: str | Sequence[str] = (),
         firmware: Firmware | None = None,
+        fakes: FakesGiven | None = None,
     ) -> LoadedLibrary:
         """Compile C for this device, link it against the firmware, load it: each function is an attribute.
 
@@ -46,6 +47,9 @@ class Device(Session):
             source.
         declare: prototypes of functions that are written in assembler, "int f(int)", or headers with them.
         firmware: the firmware that runs on the device, if the device was not started here.
+        fakes: functions in Python for those that the sources call and nobody has: {"hal_millis": lambda: 42}.
+            Each may be any callable, a `unittest.mock.Mock`, a `minrpc.fake`, or "zero", which answers zero.
+            The name "*" stands for all others; fakes="zero" is {"*": "zero"}.
 
         Raises CompileError with the compiler's output, LinkError, LoadError, DeviceMemoryError; the session
         goes on.
@@ -61,7 +65,7 @@ class Device(Session):
             headers=headers,
             declare=declare,
         )
-        return library.load(self, given, firmware=firmware)
+        return library.load(self, given, firmware=firmware, fakes=fakes)
 
     def load_tvm(
         self,

@@ -110,8 +110,8 @@ class Platform:
     project: str = ""
 
 
-# The firmware can take code while it runs.
-_CODE_LOADING = "-DMINRPC_CODE_LOADING=ON"
+# The firmware can take code while it runs, and that code can ask Python.
+_CODE_LOADING = ("-DMINRPC_CODE_LOADING=ON", "-DMINRPC_ASK=ON")
 
 # Arrays can be filled and compared on the device.
 _FILL = "-DMINRPC_FILL=ON"
@@ -138,7 +138,7 @@ def _bare(
     clock: str = "SysTick",
     table: str = "",
     memory: tuple[int | None, int] = (None, 0),
-    options: tuple[str, ...] = (_CODE_LOADING,),
+    options: tuple[str, ...] = _CODE_LOADING,
     default: bool = False,
 ) -> Platform:
     """A machine of the bare-metal port, in QEMU.
@@ -196,7 +196,7 @@ def _zephyr(
         default=default,
         arch=arch,
         zephyr_board=zephyr_board or name,
-        cmake_options=(_CODE_LOADING,),
+        cmake_options=_CODE_LOADING,
         qemu=qemu,
         memory_at=memory[0],
         memory_size=memory[1],
@@ -226,7 +226,7 @@ _TABLE = (
         default=True,
         arch="host",
         elf="minrpc_posix",
-        cmake_options=(_CODE_LOADING,),
+        cmake_options=_CODE_LOADING,
         clock="CLOCK_MONOTONIC",
         arguments=("--fd", "{fd}", "--parent", "{parent}"),
         # An address that is free: far from programs, libraries, heaps, stacks.

@@ -21,6 +21,7 @@ from minrpc.wire.framing import (
 )
 from minrpc.wire.replies import (
     CopyAck,
+    Question,
     RemoteException,
     Reply,
     Result,
@@ -32,10 +33,12 @@ from minrpc.wire.replies import (
     encode_call_result,
     encode_copy_ack,
     encode_exception,
+    encode_question,
     encode_return,
 )
 from minrpc.wire.requests import (
     HEAD,
+    Answer,
     CallFunc,
     CopyFromRemote,
     CopyToRemote,
@@ -96,6 +99,7 @@ __all__ = [
     "HEADER",
     "RESYNC",
     "START",
+    "Answer",
     "Argument",
     "Bool",
     "CallFunc",
@@ -128,6 +132,7 @@ __all__ = [
     "OversizeFrame",
     "PackedTensor",
     "Packet",
+    "Question",
     "RemoteException",
     "Reply",
     "Request",
@@ -162,6 +167,7 @@ __all__ = [
     "encode_exception",
     "encode_frame",
     "encode_message",
+    "encode_question",
     "encode_request",
     "encode_return",
     "encode_sequence",

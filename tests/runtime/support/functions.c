@@ -5,7 +5,9 @@
 
 #include <string.h>
 
+#include "check.h"
 #include "host.h"
+#include "operators.h"
 
 #define PACKED TVMValue *args, int *codes, int count, TVMValue *value, int *code, void *resource
 #define UNUSED                                                                                     \
@@ -43,6 +45,19 @@ static int fail_text(PACKED)
 	UNUSED;
 	TVMAPISetLastError("no luck");
 	return -1;
+}
+
+static int ask(PACKED)
+{
+	uint32_t size;
+	const uint8_t *answer = minrpc_ask_client("why?", 4U, &size);
+
+	UNUSED;
+	CHECK(size != 0U);
+	value->v_int64 = answer[0];
+	*code = kTVMArgInt;
+	host_functions.calls++;
+	return 0;
 }
 
 static int leak(PACKED)
@@ -178,11 +193,11 @@ static int resource_function(PACKED)
 
 static const TVMBackendPackedCFunc functions[] = {
 	tick,     fail_at, fail_text,         leak,   workspace, bad_free, ret, echo, array,
-	call_inc, talk,    resource_function, beside, overrun,   crossed,
+	call_inc, talk,    resource_function, beside, overrun,   crossed,  ask,
 };
 
 const TVMFuncRegistry host_registry = {
-	.names = "\017\000tick\0fail_at\0fail_text\0leak\0workspace\0bad_free\0ret\0echo\0array\0"
-		 "call_inc\0talk\0resource\0beside\0overrun\0crossed\0",
+	.names = "\020\000tick\0fail_at\0fail_text\0leak\0workspace\0bad_free\0ret\0echo\0array\0"
+		 "call_inc\0talk\0resource\0beside\0overrun\0crossed\0ask\0",
 	.funcs = functions,
 };

@@ -23,6 +23,7 @@
  * beside    flips the byte at `where`
  * overrun   takes 16 bytes of workspace, writes `log_size` bytes to it, gives it back
  * crossed   takes two workspaces and gives back the first before the second
+ * ask       asks "why?" and returns the answer's first byte, then counts the call
  * resource  returns 1 when it gets host_resource as its resource handle, else 0
  */
 extern const TVMFuncRegistry host_registry;

@@ -73,6 +73,17 @@ static void port_sleep_ms(void *context, uint32_t milliseconds)
 	host->slept_ms += milliseconds;
 }
 
+static uint32_t port_receive(void *context, const uint8_t **data)
+{
+	struct host *host = context;
+
+	CHECK(host->waiting != NULL);
+	bytes_free(&host->arrived);
+	host->waiting(host, host->turns++, &host->arrived);
+	*data = host->arrived.data;
+	return (uint32_t)host->arrived.size;
+}
+
 static void port_reset(void *context)
 {
 	((struct host *)context)->resets++;
@@ -119,6 +130,7 @@ struct host *host_boot(struct host_sizes sizes)
 		.clock_sample = port_clock_sample,
 		.clock_end = port_clock_end,
 		.sleep_ms = port_sleep_ms,
+		.receive = port_receive,
 		.reset = port_reset,
 	};
 	host->clock.is = (struct minrpc_clock){.cycles_hz = 1000000U};
@@ -169,6 +181,7 @@ void host_stop(struct host *host)
 	free(host->config.send_buffer);
 	free(host->config.arena);
 	bytes_free(&host->sent);
+	bytes_free(&host->arrived);
 	bytes_free(&host->message.body);
 	free(host);
 }

@@ -35,6 +35,8 @@ enum {
 	RPC_FREE_STREAM = 19,
 	RPC_SET_STREAM = 20,
 	RPC_CURRENT_STREAM = 21,
+	RPC_ASK = 64,
+	RPC_ANSWER = 65,
 };
 
 /* Types of session messages. */
@@ -88,6 +90,10 @@ struct host {
 	uint32_t resets;
 	uint32_t sleeps;
 	uint64_t slept_ms;
+	/* Appends what the client sends while a function waits, turn by turn from 0; or NULL. */
+	void (*waiting)(struct host *host, uint32_t turn, struct bytes *wire);
+	uint32_t turns;
+	struct bytes arrived; /* for the waiting function */
 	uint16_t session;
 	struct message message;
 	struct answer answer;

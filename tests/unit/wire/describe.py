@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from minrpc.wire import (
+    Answer,
     Argument,
     Bool,
     CallFunc,
@@ -18,6 +19,7 @@ from minrpc.wire import (
     InitServer,
     Module,
     Object,
+    Question,
     RemoteException,
     Reply,
     Request,

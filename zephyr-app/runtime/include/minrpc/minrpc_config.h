@@ -92,7 +92,7 @@
  * provides `receive`.
  */
 #ifndef MINRPC_ASK
-#define MINRPC_ASK MINRPC_CODE_LOADING
+#define MINRPC_ASK 0
 #endif
 
 /** The global function minrpc.layout: moves arrays and code while the device runs. */

@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Functions in Python behind functions in C: their values, their memory, failures, and a link that fails."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from unittest.mock import Mock, call
+
+import numpy as np
+import pytest
+from minrpc import (
+    ConfigurationError,
+    Device,
+    DialectError,
+    LoadedLibrary,
+    RunningDevice,
+    UndefinedSymbolsError,
+    connect,
+)
+from minrpc.client.lent import LentTransport
+from minrpc.library import FakeFunction, fake
+from minrpc.transport.lossy import Faults, LossyTransport
+
+Load = Callable[..., LoadedLibrary]
+HAL = Path(__file__).with_name("c") / "hal.c"
+
+
+@pytest.fixture
+def hal(load: Load) -> LoadedLibrary:
+    return load(HAL, fakes="zero")
+
+
+def of(library: LoadedLibrary, name: str) -> FakeFunction:
+    return library.fakes[name]
+
+
+def test_values(hal: LoadedLibrary) -> None:
+    of(hal, "hal_millis").answer = lambda: 0xFFFFFFFF
+    assert hal.elapsed(0xFFFFFFFE) == 1
+    of(hal, "hal_gain").answer = lambda f, d: f * d
+    assert hal.scaled(1.5, 2.25) == 4.375
+    of(hal, "hal_port").answer = lambda port, mask, bias: mask - (1 << 63) - bias
+    assert hal.summed(3) == 6
+    assert of(hal, "hal_port").calls == [(0, 1 << 63, 0), (1, 1 << 63 | 1, -1), (2, 1 << 63 | 2, -2)]
+
+
+def test_structs(hal: LoadedLibrary) -> None:
+    def turn(reading: Any) -> dict[str, object]:  # noqa: ANN401 - a struct
+        assert reading.state == hal.types.state.IDLE
+        return {"x": -reading.y, "y": reading.x, "state": "BUSY"}
+
+    def adjust(reading: Any) -> None:  # noqa: ANN401
+        reading.x += 1
+
+    of(hal, "hal_turn").answer = turn
+    of(hal, "hal_adjust").answer = adjust
+    assert hal.turned(3, 4) == (-4 + 1) * 1000 + 30 + 5
+
+
+def test_pointers(hal: LoadedLibrary) -> None:
+    def read(data: Any, n: int) -> int:  # noqa: ANN401
+        assert data[:n].tolist() == [0] * n
+        data[0] = 7
+        data[1:n] = range(1, n)
+        assert (data[0], data[n - 1]) == (7, n - 1)
+        return n
+
+    texts: list[str] = []
+    of(hal, "hal_read").answer = read
+    of(hal, "hal_log").answer = lambda text: texts.append(text.text())
+    data = np.zeros(60, np.uint8)
+    assert hal.receive(data, 50) == 50
+    assert data.tolist() == [7, *range(1, 50), *[0] * 10]
+    hal.noted("überall, " * 9)
+    assert texts == ["überall, " * 9]
+    with pytest.raises(ValueError, match="hal_read has returned"):
+        _ = of(hal, "hal_read").calls[0][0][0]  # type: ignore[index]
+
+
+def test_mocks_and_arrays(load: Load) -> None:
+    write, log = Mock(side_effect=[3, -1]), Mock()
+    hal = load(
+        HAL,
+        fakes={
+            "hal_write": fake(write, "fd, data[n], n"),
+            "hal_read": fake(lambda data, n: data.__setitem__(slice(None), 9) or 2, "data[n], n"),
+            "hal_log": fake(log, "text[]"),
+            "*": "zero",
+        },
+    )
+    assert [hal.send(4), hal.send(0)] == [3, -1]
+    write.assert_has_calls([call(7, b"\0\1\4\x09", 4), call(7, b"", 0)])
+    data = np.zeros(4, np.uint8)
+    assert hal.receive(data, 3) == 2
+    assert data.tolist() == [9, 9, 0, 0]
+    hal.noted("ready")
+    log.assert_called_once_with("ready")
+    assert hal.elapsed(0) == 0
+    hal.fakes.hal_write.reset()
+    assert hal.fakes.hal_write.calls == []
+
+
+def test_an_exception_is_the_caller_s(hal: LoadedLibrary) -> None:
+    """It ends the C function: a loop that polls does not go on."""
+
+    def fails() -> bool:
+        if len(of(hal, "hal_is_ready").calls) == 3:
+            raise LookupError("no such pin")
+        return False
+
+    of(hal, "hal_is_ready").answer = fails
+    with pytest.raises(LookupError, match="no such pin") as caught:
+        hal.polled(1000)
+    assert "fails" in [entry.name for entry in caught.traceback]
+    assert len(of(hal, "hal_is_ready").calls) == 3
+    of(hal, "hal_is_ready").answer = lambda: True
+    assert hal.polled(1000) == 0
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        (lambda: 1 << 32, "the result of hal_millis: expected unsigned int|uint32_t, 0 to 4294967295"),
+        (lambda: None, "the result of hal_millis: expected uint32_t"),
+        (Mock(), "the result of hal_millis: expected uint32_t, got a Mock"),
+    ],
+)
+def test_results_that_do_not_fit(hal: LoadedLibrary, given: Callable[[], object], text: str) -> None:
+    of(hal, "hal_millis").answer = given
+    with pytest.raises((TypeError, ValueError), match=text):
+        hal.elapsed(0)
+    of(hal, "hal_millis").answer = lambda: 1
+    assert hal.elapsed(0) == 1
+
+
+def test_the_device_waits_meanwhile(hal: LoadedLibrary, device: Device) -> None:
+    """It is asked nothing else; memory can be read and written."""
+    of(hal, "hal_millis").answer = lambda: hal.polled(1)
+    with pytest.raises(ConfigurationError, match="hal_millis runs in Python, and the device waits"):
+        hal.elapsed(0)
+    of(hal, "hal_millis").answer = lambda: device.info().timer_hz
+    with pytest.raises(ConfigurationError, match="can't serve another request"):
+        hal.elapsed(0)
+    of(hal, "hal_millis").answer = lambda: 5
+    with pytest.raises(ConfigurationError, match="elapsed is not timed: it calls hal_millis"):
+        hal.measure("elapsed")(0)
+    assert hal.elapsed(0) == 5
+
+
+def test_a_new_session_ends_the_function(hal: LoadedLibrary, device: Device) -> None:
+    """As when the host was killed and another comes: the device serves it."""
+
+    def taken_over() -> bool:
+        device.rpc.link.start(60.0)
+        return False
+
+    of(hal, "hal_is_ready").answer = taken_over
+    with pytest.raises(DialectError, match="hal_is_ready: the session in which it was called has ended"):
+        hal.polled(1000)
+    assert len(of(hal, "hal_is_ready").calls) == 1
+    device.rpc.restart()
+    assert device.system_lib()["inc"](1) == 2
+
+
+@pytest.mark.once
+def test_over_a_link_that_loses_bytes(load: Load, running_device: RunningDevice) -> None:
+    """Each fake is called once for each call in C, in order, and what it writes arrives."""
+    transport = LossyTransport(LentTransport(running_device.transport), Faults.spread(0.002), seed=5)
+    with connect(
+        running_device,
+        transport=transport,
+        call_timeout_s=60.0,
+        session_timeout_s=60.0,
+        resend=True,
+        direct=False,
+    ) as device:
+        hal = device.load(
+            HAL,
+            fakes={
+                "hal_port": lambda port, *_: port,
+                "hal_read": lambda data, n: data.__setitem__(0, n) or n,
+                "*": "zero",
+            },
+        )
+        assert hal.summed(150) == sum(range(150))
+        assert [arguments[0] for arguments in hal.fakes.hal_port.calls] == list(range(150))
+        data = np.zeros(8, np.uint8)
+        assert [hal.receive(data, n) for n in range(1, 9)] == list(range(1, 9))
+        assert data[0] == 8
+    assert any(transport.counts.values())
+
+
+@pytest.mark.once
+def test_what_can_not_be_a_fake(load: Load) -> None:
+    with pytest.raises(UndefinedSymbolsError, match="hal_millis") as missing:
+        load(HAL)
+    assert "uint32_t hal_millis(void)" in str(missing.value)
+    assert 'fakes={"' in str(missing.value)
+    for fakes, error, text in (
+        ({"hal_milis": lambda: 1}, ConfigurationError, "calls no hal_milis"),
+        ({"elapsed": lambda: 1}, ConfigurationError, "elapsed is defined in hal.c"),
+        ({"hal_millis": 42}, TypeError, 'the fake of hal_millis is a function or "zero"'),
+        ({"hal_write": fake(print, "fd, data")}, ConfigurationError, "does not describe the 3 parameters"),
+        ({"hal_write": fake(print, "fd, data[m], n")}, ConfigurationError, "m is no number"),
+    ):
+        with pytest.raises(error, match=text):
+            load(HAL, fakes={**fakes, "*": "zero"})
