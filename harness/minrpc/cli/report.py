@@ -33,6 +33,7 @@ from minrpc.library import LoadedLibrary
 from minrpc.pipeline import connect
 from minrpc.program.compiler import Compiler
 from minrpc.program.lines import Line
+from minrpc.publish.differences import differences
 from minrpc.publish.exports import action_benchmark, bencher, tvm_report
 from minrpc.publish.html_page import html_page
 from minrpc.publish.limits import broken_limits, idle_limits, unchecked_limits
@@ -49,14 +50,15 @@ from minrpc.timing.record import TimingRecord
 _LINES: Final = 40
 
 
-def _html(run: RunRecord) -> str:
-    return html_page(run, datetime.now(UTC).isoformat(" ", timespec="seconds"))
+def _html(run: RunRecord, base: RunRecord | None) -> str:
+    return html_page(run, datetime.now(UTC).isoformat(" ", timespec="seconds"), base)
 
 
-_WRITERS: Final[MappingProxyType[str, Callable[[RunRecord], str]]] = MappingProxyType(
+_PAGES: Final[MappingProxyType[str, Callable[[RunRecord, RunRecord | None], str]]] = MappingProxyType(
+    {"html": _html, "markdown": markdown_page}
+)
+_EXPORTS: Final[MappingProxyType[str, Callable[[RunRecord], str]]] = MappingProxyType(
     {
-        "html": _html,
-        "markdown": markdown_page,
         "action_benchmark": action_benchmark,
         "bencher": bencher,
         "tvm_report": tvm_report,
@@ -82,6 +84,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="measure nothing, but show what `time --json` or `report --json` kept; repeat it for more",
     )
+    add(
+        "--base",
+        type=Path,
+        metavar="FILE",
+        help="show first what differs from this earlier run: times, counters, sizes, tests",
+    )
     add_call_options(add)
     add("--number", type=int, default=10, metavar="N", help="calls in a batch (default 10)")
     add("--repeat", type=int, default=10, metavar="N", help="repeats, the samples (default 10)")
@@ -101,19 +109,22 @@ def main(arguments: argparse.Namespace) -> int:
     if bool(arguments.kept) == bool(arguments.function):
         step = "`minrpc report add`, or `minrpc report --from FILE`"
         raise ConfigurationError("a report is of a function, or of files", next_step=step)
-    wanted = {name: getattr(arguments, name) for name in _WRITERS if getattr(arguments, name)}
+    wanted = {name: getattr(arguments, name) for name in (*_PAGES, *_EXPORTS) if getattr(arguments, name)}
     for file in wanted.values():
         check_writable(file)
     limits = load_limits(arguments.platforms_file)
+    base = _run_in(arguments.base) if arguments.base else None
     run = _read(arguments) if arguments.kept else _measured(arguments)
     for name, file in wanted.items():
-        write_whole(file, _WRITERS[name](run))
+        write_whole(file, _EXPORTS[name](run) if name in _EXPORTS else _PAGES[name](run, base))
     if not arguments.markdown:
-        print(markdown_page(run), end="")
-    broken = broken_limits(limits, run.records)
-    idle, unchecked = idle_limits(limits, run.records), unchecked_limits(limits, run.records)
+        print(markdown_page(run, base), end="")
+    before = base.records if base else ()
+    broken = broken_limits(limits, run.records, before)
+    idle, unchecked = idle_limits(limits, run.records), unchecked_limits(limits, run.records, before)
     tell_limits(broken, idle, unchecked, sys.stderr)
-    write_json(arguments, run.content(), passed=not broken)
+    compared = {"compared": differences(base, run).content()} if base else {}
+    write_json(arguments, {**run.content(), **compared}, passed=not broken)
     return 1 if broken else 0
 
 

@@ -11,6 +11,7 @@ from typing import Final
 
 from minrpc.publish import tables
 from minrpc.publish.boxes import areas, flame
+from minrpc.publish.differences import Differences, differences, folded, shown
 from minrpc.publish.dots import dots
 from minrpc.publish.markdown_page import headline
 from minrpc.publish.run_record import CallProfile, PlatformPart, RunRecord
@@ -29,9 +30,10 @@ _SORTED: Final = 5
 """Smallest number of rows of a sortable table."""
 
 
-def html_page(run: RunRecord, when: str) -> str:
-    """The page. when: time of its creation, for the last line."""
-    sections = [(title, body) for title, body in _sections(run) if body]
+def html_page(run: RunRecord, when: str, base: RunRecord | None = None) -> str:
+    """The page. when: time of its creation, for the last line. base: an earlier run to compare with."""
+    changed = [("What changed", _changed(differences(base, run)))] if base else []
+    sections = [(title, body) for title, body in (*changed, *_sections(run)) if body]
     head = escape(headline(run))
     links = "".join(f'<a href="#{_anchor(title)}">{escape(title)}</a>' for title, _ in sections)
     parts = [
@@ -61,15 +63,15 @@ def _sections(run: RunRecord) -> Iterator[tuple[str, str]]:
     """The sections: failures and the user's own code first; reference material is folded."""
     failures = tables.failures(run)
     if failures.rows:
-        shown, rest = tables.split(failures, _FAILURES)
-        yield "Failures", _table(shown) + (_folded(rest) if rest.rows else "")
+        few, rest = tables.split(failures, _FAILURES)
+        yield "Failures", _table(few) + (_folded(rest) if rest.rows else "")
     if run.records:
-        folded = [
+        more = [
             table
             for table in (tables.counters(run), tables.statistics(run), tables.firmwares(run))
             if table.rows
         ]
-        yield "Measurements", _table(tables.measurements(run)) + "".join(map(_folded, folded))
+        yield "Measurements", _table(tables.measurements(run)) + "".join(map(_folded, more))
         yield "Repeats", dots(run.records)
     for part in run.platforms:
         for profile in part.profiles:
@@ -94,13 +96,23 @@ def _sections(run: RunRecord) -> Iterator[tuple[str, str]]:
         yield "Versions", "".join(map(_folded, stated))
 
 
+def _changed(found: Differences) -> str:
+    """What differs from the base: a table for each kind of difference, the rows beyond the first folded."""
+    sentences = "".join(f"<p>{escape(sentence)}</p>" for sentence in found.sentences())
+    body = ""
+    for table in shown(found):
+        few, rest = tables.split(table, _FAILURES)
+        body += f"<h3>{escape(table.title)}</h3>{_table(few)}" + (_folded(rest) if rest.rows else "")
+    return sentences + body + "".join(map(_folded, folded(found)))
+
+
 def _profile(profile: CallProfile) -> str:
     functions, *lines = tables.profile_tables(profile)
     tree = tables.own_tree(profile)
-    shown, rest = tables.split(functions, _FUNCTIONS)
+    few, rest = tables.split(functions, _FUNCTIONS)
     drawn = flame(f"{profile.call}: {tree.total:,} instructions", tree)
-    folded = [*([rest] if rest.rows else []), *lines]
-    return drawn + _table(shown) + "".join(map(_folded, folded))
+    more = [*([rest] if rest.rows else []), *lines]
+    return drawn + _table(few) + "".join(map(_folded, more))
 
 
 def _firmware(part: PlatformPart) -> str:

@@ -9,6 +9,7 @@ from html import escape
 from typing import Final
 
 from minrpc.publish import tables
+from minrpc.publish.differences import Differences, differences, folded, shown
 from minrpc.publish.run_record import OUTCOMES, RunRecord
 from minrpc.publish.tables import Cell, Long, Table
 from minrpc.reports.markdown import table
@@ -18,9 +19,9 @@ _LONGEST: Final = 2000
 """Largest number of characters of a failure: GitHub allows 1 MiB for a step."""
 
 
-def markdown_page(run: RunRecord) -> str:
-    """The page."""
-    return "\n\n".join(_parts(run)) + "\n"
+def markdown_page(run: RunRecord, base: RunRecord | None = None) -> str:
+    """The page. base: an earlier run to compare with."""
+    return "\n\n".join(_parts(run, base)) + "\n"
 
 
 def headline(run: RunRecord) -> str:
@@ -31,17 +32,29 @@ def headline(run: RunRecord) -> str:
     return f"{run.title}: " + ", ".join(f"{number} {name}" for name, number in counted.items() if number)
 
 
-def _parts(run: RunRecord) -> Iterator[str]:
+def _parts(run: RunRecord, base: RunRecord | None) -> Iterator[str]:
     yield f"### {headline(run)}"
+    if base is not None:
+        yield from _changed(differences(base, run))
     failures = tables.failures(run)
     if failures.rows:
-        shown, rest = tables.split(failures, _FAILURES)
-        yield _shown(shown)
+        few, rest = tables.split(failures, _FAILURES)
+        yield _shown(few)
         yield from (_folded(item) for item in (rest,) if item.rows)
-        yield from _whole(shown)
+        yield from _whole(few)
     if run.records:
         yield _shown(tables.measurements(run))
     yield from (_folded(item) for item in _looked_up(run) if item.rows)
+
+
+def _changed(found: Differences) -> Iterator[str]:
+    """What differs from the base, the rows beyond the first folded."""
+    yield "\n\n".join(["#### What changed", *found.sentences()])
+    for item in shown(found):
+        few, rest = tables.split(item, _FAILURES)
+        yield f"**{few.title}**\n\n{_shown(few)}"
+        yield from (_folded(each) for each in (rest,) if each.rows)
+    yield from map(_folded, folded(found))
 
 
 def _whole(failures: Table) -> Iterator[str]:
@@ -73,10 +86,10 @@ def _looked_up(run: RunRecord) -> Iterator[Table]:
 
 
 def _shown(item: Table) -> str:
-    shown = table(
+    text = table(
         [_cell(cell) for cell in item.head], [_cells(row) for row in item.rows], right=set(item.right)
     )
-    return "\n\n".join([shown, *item.notes])
+    return "\n\n".join([text, *item.notes])
 
 
 def _folded(item: Table) -> str:

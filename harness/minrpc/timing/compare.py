@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, Literal
 
 from minrpc.sizes.growth import growth
@@ -94,6 +94,19 @@ class Growth:
 
 
 @dataclass(frozen=True, slots=True)
+class BuildChange:
+    """A firmware, or the code of a call, that was compiled otherwise.
+
+    subject: "firmware of posix", or "fir(int16[8]) on posix".
+    base, head: the words of compiler and flags that only this side has; all where only their order differs.
+    """
+
+    subject: str
+    base: str
+    head: str
+
+
+@dataclass(frozen=True, slots=True)
 class Comparison:
     """Changes, the worst first, and sizes by platform."""
 
@@ -101,6 +114,7 @@ class Comparison:
     sizes: tuple[Growth, ...]
     base: Sequence[TimingRecord]
     head: Sequence[TimingRecord]
+    builds: tuple[BuildChange, ...] = ()
 
     def count(self, verdict: Verdict) -> int:
         """The number of calls with this verdict."""
@@ -122,7 +136,8 @@ def compare(base: Sequence[TimingRecord], head: Sequence[TimingRecord]) -> Compa
     before, after = ({record.key: record for record in records} for records in (base, head))
     changes = [_change(key, before.get(key), after.get(key)) for key in dict.fromkeys([*before, *after])]
     changes.sort(key=lambda change: (ORDER.index(change.verdict), -abs(change.relative)))
-    return Comparison(tuple(changes), tuple(_sizes(base, head)), base, head)
+    builds = dict.fromkeys(_rebuilt(before, head))
+    return Comparison(tuple(changes), tuple(_sizes(base, head)), base, head, tuple(builds))
 
 
 def _change(key: tuple[str, str], base: TimingRecord | None, head: TimingRecord | None) -> Change:
@@ -230,6 +245,38 @@ def _firmwares(records: Sequence[TimingRecord]) -> dict[str, FirmwareRecord]:
     return {record.platform: record.firmware for record in records if record.firmware is not None}
 
 
+def _rebuilt(
+    base: Mapping[tuple[str, str], TimingRecord], head: Sequence[TimingRecord]
+) -> Iterator[BuildChange]:
+    """Firmware and code of calls that another compiler or other flags made."""
+    for record in head:
+        earlier = base.get(record.key)
+        if earlier is not None:
+            for subject, (old, new) in _builds(earlier, record).items():
+                if old != new:
+                    yield BuildChange(subject, *_differing(old, new))
+
+
+def _builds(base: TimingRecord, head: TimingRecord) -> dict[str, tuple[list[str], list[str]]]:
+    """Compiler and flags of both, in words, where these are known of both."""
+    firmwares = [
+        f"{firmware.compiler} {firmware.flags}" if firmware else ""
+        for firmware in (base.firmware, head.firmware)
+    ]
+    codes = [f"{run.code_compiler} {run.code_flags}" for run in (base, head)]
+    names = {f"firmware of {head.platform}": firmwares, f"{head.call} on {head.platform}": codes}
+    return {
+        name: (old.split(), new.split()) for name, (old, new) in names.items() if old.strip() and new.strip()
+    }
+
+
+def _differing(base: Sequence[str], head: Sequence[str]) -> tuple[str, str]:
+    """The words that only one side has; all of them where the order alone differs."""
+    old, new = [row for row in base if row not in head], [row for row in head if row not in base]
+    both = (old, new) if old or new else (base, head)
+    return " ".join(both[0]) or "-", " ".join(both[1]) or "-"
+
+
 def comparison_json(comparison: Comparison) -> dict[str, Any]:
     """For a file; see docs/json.md."""
     return {
@@ -266,4 +313,5 @@ def comparison_json(comparison: Comparison) -> dict[str, Any]:
             }
             for size in comparison.sizes
         ],
+        "built_otherwise": [asdict(change) for change in comparison.builds],
     }

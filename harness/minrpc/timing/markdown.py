@@ -9,7 +9,7 @@ from typing import Final
 
 from minrpc.reports.markdown import table
 from minrpc.sizes.growth import growth, growth_text
-from minrpc.timing.compare import UNCOMPARED, Change, Comparison, Growth
+from minrpc.timing.compare import UNCOMPARED, BuildChange, Change, Comparison, CounterChange, Growth
 from minrpc.timing.measurement import Measurement
 from minrpc.timing.record import TimingRecord
 from minrpc.timing.units import count, percent, quantity
@@ -25,9 +25,8 @@ def comparison_markdown(comparison: Comparison, over: Sequence[str] = ()) -> str
     parts = [f"### {headline(comparison)}"]
     if over:
         parts.append("\n".join(f"- **over the limit**: {escape(change, quote=False)}" for change in over))
-    rebuilt = list(_rebuilt(comparison))
-    if rebuilt:
-        parts.append("\n".join(rebuilt))
+    if comparison.builds:
+        parts.append("\n".join(map(_rebuilt, comparison.builds)))
     parts += _all_times(comparison.changes)
     if any(change.counters for change in comparison.changes):
         parts.append(_counters(comparison.changes))
@@ -38,38 +37,9 @@ def comparison_markdown(comparison: Comparison, over: Sequence[str] = ()) -> str
     return "\n\n".join(parts) + "\n"
 
 
-def _rebuilt(comparison: Comparison) -> Iterator[str]:
-    """The calls whose code another compiler or other flags made, with what differs."""
-    bases = {record.key: record for record in comparison.base}
-    found: dict[tuple[str, str, str], None] = {}
-    for record in comparison.head:
-        base = bases.get(record.key)
-        if base is not None:
-            for what, (old, new) in _builds(base, record).items():
-                if old != new:
-                    found[what, *_differing(old, new)] = None
-    for what, before, after in found:
-        yield f"- **built otherwise**: {escape(what, quote=False)}: base `{before}`, head `{after}`"
-
-
-def _builds(base: TimingRecord, head: TimingRecord) -> dict[str, tuple[list[str], list[str]]]:
-    """How both were compiled, in words, where that is known of both."""
-    firmwares = [
-        f"{firmware.compiler} {firmware.flags}" if firmware else ""
-        for firmware in (base.firmware, head.firmware)
-    ]
-    codes = [f"{run.code_compiler} {run.code_flags}" for run in (base, head)]
-    names = {f"firmware of {head.platform}": firmwares, f"{head.call} on {head.platform}": codes}
-    return {
-        what: (old.split(), new.split()) for what, (old, new) in names.items() if old.strip() and new.strip()
-    }
-
-
-def _differing(base: Sequence[str], head: Sequence[str]) -> tuple[str, str]:
-    """The words that only the one has; all of them where the order alone differs."""
-    old, new = [row for row in base if row not in head], [row for row in head if row not in base]
-    both = (old, new) if old or new else (base, head)
-    return " ".join(both[0]) or "-", " ".join(both[1]) or "-"
+def _rebuilt(change: BuildChange) -> str:
+    subject = escape(change.subject, quote=False)
+    return f"- **built otherwise**: {subject}: base `{change.base}`, head `{change.head}`"
 
 
 def headline(comparison: Comparison) -> str:
@@ -113,16 +83,16 @@ def _times(changes: Sequence[Change]) -> str:
             f"**{change.verdict}**" if change.verdict == "slower" else change.verdict,
             f"`{change.call}`",
             change.platform,
-            _value(change.base),
-            _value(change.head),
-            _difference(change),
+            value_text(change.base),
+            value_text(change.head),
+            difference_text(change),
         ]
         for change in changes
     ]
     return table(["", "call", "platform", "base", "head", "change"], rows, right=range(3, 6))
 
 
-def _value(measurement: Measurement | None) -> str:
+def value_text(measurement: Measurement | None) -> str:
     """Exact times in cycles, the others in seconds with the half of their interval."""
     if measurement is None:
         return "-"
@@ -134,7 +104,8 @@ def _value(measurement: Measurement | None) -> str:
     return quantity(measurement.clock.seconds(typical), "s") + spread
 
 
-def _difference(change: Change) -> str:
+def difference_text(change: Change) -> str:
+    """How much the time differs, or why that is not known."""
     if change.base is None or change.head is None:
         return change.verdict
     if change.verdict == "not comparable":
@@ -156,13 +127,19 @@ def _counters(changes: Sequence[Change]) -> str:
             counter.name.replace("_", " "),
             count(counter.base),
             count(counter.head),
-            f"{'+' if counter.head > counter.base else '-'}{count(abs(counter.head - counter.base))}"
-            + (f" ({percent(counter.relative)})" if counter.base else ""),
+            counter_text(counter),
         ]
         for change in changes
         for counter in change.counters
     ]
     return table(["call", "platform", "a call's", "base", "head", "change"], rows, right=range(3, 6))
+
+
+def counter_text(counter: CounterChange) -> str:
+    """How much the counter differs."""
+    sign = "+" if counter.head > counter.base else "-"
+    relative = f" ({percent(counter.relative)})" if counter.base else ""
+    return f"{sign}{count(abs(counter.head - counter.base))}{relative}"
 
 
 def _sizes(sizes: Sequence[Growth]) -> str:

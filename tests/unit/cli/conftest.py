@@ -15,7 +15,6 @@ def minrpc(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> Callable[..., Result]:
     """Runs `minrpc` with its arguments: exit status, standard output, standard error."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(Path.home() / ".cache"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
 

@@ -10,7 +10,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from minrpc import PLATFORMS, PortBusyError, lacking, open_device
+from minrpc import PLATFORMS, PortBusyError, Target, build, lacking, open_device
 from minrpc.transport import open_terminal
 from minrpc.wire import (
     HEADER,
@@ -50,6 +50,7 @@ def platform(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def server(platform: str, link: Path) -> Iterator[subprocess.Popen[str]]:
     """A device, served at `link`; it is there when the test starts."""
+    build(Target.named(platform))  # A build shows its progress on standard error.
     argv = [sys.executable, "-m", "minrpc.cli", "serve", "--platform", platform, "--pty", str(link)]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None

@@ -183,6 +183,7 @@ void minrpc_device_last_words(const char *text, uint32_t size)
 	minrpc_server_last_words(&server, text, size);
 }
 
+#if defined(CONFIG_THREAD_STACK_INFO) && !defined(CONFIG_ARCH_POSIX)
 static bool is_within(uintptr_t address, const void *begin, uintptr_t size)
 {
 	return address - (uintptr_t)begin < size;
@@ -203,7 +204,6 @@ static bool may_be_code(uintptr_t address)
 
 void minrpc_device_callers(uintptr_t pointer)
 {
-#if defined(CONFIG_THREAD_STACK_INFO) && !defined(CONFIG_ARCH_POSIX)
 	uintptr_t bottom = k_current_get()->stack_info.start;
 	/* No request is read any more. */
 	char *text = (char *)receive_buffer;
@@ -213,10 +213,13 @@ void minrpc_device_callers(uintptr_t pointer)
 		     text, room);
 	printk("%s\n", text);
 	minrpc_device_last_words(text, strlen(text));
-#else
-	ARG_UNUSED(pointer);
-#endif
 }
+#else
+void minrpc_device_callers(uintptr_t pointer)
+{
+	ARG_UNUSED(pointer);
+}
+#endif
 
 static void serve(void *first, void *second, void *third)
 {
