@@ -138,9 +138,10 @@ class TextTail:
 
 
 def output_tail(process: subprocess.Popen[bytes], name: str) -> TextTail:
-    """The output of a process that `spawn` started."""
-    assert process.stdout is not None
-    return TextTail(process.stdout, name)
+    """The output of a process that `spawn` started; of one that `spawn_linked` did its errors."""
+    pipe = process.stdout or process.stderr
+    assert pipe is not None
+    return TextTail(pipe, name)
 
 
 def spawn(
@@ -202,12 +203,18 @@ def spawn_on(argv: Sequence[str], terminal: int) -> subprocess.Popen[bytes]:
     return _start(argv, input_from=terminal, output=terminal, pass_fds=())
 
 
+def spawn_linked(argv: Sequence[str], link: int) -> subprocess.Popen[bytes]:
+    """As `spawn`, with the open file `link` as its standard input and output; errors go to its pipe."""
+    return _start(argv, input_from=link, output=link, errors=subprocess.PIPE, pass_fds=())
+
+
 def _start(
     argv: Sequence[str],
     *,
     output: int | IO[bytes],
     pass_fds: Sequence[int],
     input_from: int = subprocess.DEVNULL,
+    errors: int = subprocess.STDOUT,
     cwd: Path | None = None,
     env: Mapping[str, str] | None = None,
     cpu: int | None = None,
@@ -222,7 +229,7 @@ def _start(
             argv,
             stdin=input_from,
             stdout=output,
-            stderr=subprocess.STDOUT,
+            stderr=errors,
             pass_fds=pass_fds,
             cwd=cwd,
             env=env,

@@ -11,18 +11,19 @@ from minrpc.errors import LinkClosedError, PortGoneError, ResetError
 from minrpc.host.deadline import Deadline
 from minrpc.host.process import run_command
 from minrpc.targets import Target
-from minrpc.transport import SerialTransport, Transport, find_port
+from minrpc.transport import BoardLink, RemotePort, SerialTransport, Transport, open_url
 
 # A USB board's port goes with the reset and comes back. Nothing tells when: its paths are made anew by then.
 _LOOK_AGAIN_S: Final = 0.05
 _OUTPUT_LINES: Final = 6
 
 
-def open_port(target: Target) -> SerialTransport:
+def open_port(target: Target) -> BoardLink:
     """The link to the board. Raises as `start` does."""
     assert target.serial_port is not None
     platform = target.platform
-    return SerialTransport(find_port(target.serial_port), platform.baud, reset_line=platform.reset_line)
+    line = platform.reset_line
+    return open_url(target.serial_port, platform.baud, "" if line == "break" else line)
 
 
 def can_reset(target: Target) -> bool:
@@ -38,7 +39,13 @@ def reset_board(target: Target, link: Transport, deadline: Deadline) -> Transpor
     platform = target.platform
     if platform.reset_command:
         _run(platform.reset_command, link.name, deadline)
-    elif platform.reset_line and isinstance(link, SerialTransport):
+    elif platform.reset_line == "break" and isinstance(link, SerialTransport | RemotePort):
+        link.send_break()
+    elif (
+        platform.reset_line
+        and platform.reset_line != "break"
+        and isinstance(link, SerialTransport | RemotePort)
+    ):
         link.pull(platform.reset_line)
     else:
         raise ResetError(f"{target.name} has no reset line, and no reset_command", stage="reset")
@@ -63,7 +70,7 @@ def _run(command: str, port: str, deadline: Deadline) -> None:
         raise ResetError(f"the reset command {how}: {shlex.join(argv)}", stage="reset", details=details)
 
 
-def _come_back(target: Target, deadline: Deadline) -> SerialTransport:
+def _come_back(target: Target, deadline: Deadline) -> BoardLink:
     while True:
         try:
             return open_port(target)

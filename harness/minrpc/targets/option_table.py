@@ -70,7 +70,13 @@ _OPTIONS: Final = (
         metavar="NAME[,NAME...]",
         several=True,
     ),
-    Option("serial-port", "serial_port", "use the device that already runs at this port", metavar="PATH"),
+    Option(
+        "serial-port",
+        "serial_port",
+        "use the device that already runs there: a port's path, a USB serial number or VID:PID, "
+        "hwgrep://REGEX, rfc2217://HOST:PORT, socket://HOST:PORT, unix://PATH, exec:COMMAND",
+        metavar="LINK",
+    ),
     Option(
         "build-dir",
         "build_dir",

@@ -17,7 +17,7 @@ from minrpc.timing.clock import Counts
 
 Port = Literal["posix", "baremetal", "zephyr"]
 Start = Literal["process", "qemu", "board"]
-ResetLine = Literal["", "dtr", "rts"]
+ResetLine = Literal["", "dtr", "rts", "break"]
 
 
 class TimeBound(NamedTuple):
@@ -65,7 +65,8 @@ class Platform:
     console_uart: number of the serial port for text; None if there is no second one.
     baud: rate of a board's serial port.
     reset_command: words of a shell that reset the board; "{port}" in them stands for its serial port.
-    reset_line: "dtr" or "rts", the modem line of its serial port that resets it when pulled; "" for none.
+    reset_line: "dtr" or "rts", the modem line of its serial port that resets it when pulled; "break" where a
+        BREAK does; "" for none.
     flash_command: words of a shell that flash the board, in place of `west flash`; "{elf}" and "{build}" in
         them stand for the firmware and its directory.
     core: the core whose cycles are estimated, as `minrpc.cycles` names it, or a file NAME.toml of the user's.

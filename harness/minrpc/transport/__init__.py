@@ -2,26 +2,32 @@
 """Byte links to a device.
 
 A transport moves bytes and knows nothing of frames. `base` says what one can do; `fd` holds the ones over a
-file descriptor (terminal, pseudo-terminal, Unix socket), `serial_port` the one for boards, `memory` the pair
-for tests.
+file descriptor (terminal, pseudo-terminal, Unix socket), `serial_port` and `remote_port` those
+for boards, `urls` all of them by name, `memory` the pair for tests.
 """
 
 from minrpc.transport.base import MAX_READ, Transport
 from minrpc.transport.fd import FdTransport, SocketTransport, open_terminal, set_raw
 from minrpc.transport.memory import MemoryTransport, memory_pair
 from minrpc.transport.ports import find_port
+from minrpc.transport.remote_port import RemotePort
 from minrpc.transport.serial_port import SerialTransport, processes_with_open
+from minrpc.transport.urls import BoardLink, open_url, port_of
 
 __all__ = [
     "MAX_READ",
+    "BoardLink",
     "FdTransport",
     "MemoryTransport",
+    "RemotePort",
     "SerialTransport",
     "SocketTransport",
     "Transport",
     "find_port",
     "memory_pair",
     "open_terminal",
+    "open_url",
+    "port_of",
     "processes_with_open",
     "set_raw",
 ]

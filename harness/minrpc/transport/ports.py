@@ -6,29 +6,53 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
 
 from serial.tools import list_ports
 from serial.tools.list_ports_common import ListPortInfo
 
-from minrpc.errors import AmbiguousBoardError, PortGoneError
+from minrpc.errors import AmbiguousBoardError, ConfigurationError, PortGoneError
+
+BY_ID = Path("/dev/serial/by-id")
+_HWGREP: Final = "hwgrep://"
 
 
 def find_port(wanted: str) -> str:
     """The path of the port that `wanted` names.
 
-    wanted: a path ("/dev/ttyACM0", the link of `minrpc serve`), a USB id "VID:PID" in hexadecimal, or a USB
-        serial number.
+    wanted: a path ("/dev/ttyACM0", the link of `minrpc serve`), a USB id "VID:PID" in hexadecimal, a USB
+        serial number, that with an interface's number ("066A:if02") where a board has several ports, or
+        "hwgrep://REGEX[&n=N]" for the ports' descriptions as pyserial lists them.
 
     Raises PortGoneError when no port matches, AmbiguousBoardError when several do.
     """
+    if wanted.startswith(_HWGREP):
+        return _grep(wanted.removeprefix(_HWGREP), list_ports.comports())
     if "/" in wanted or os.path.exists(wanted):
         return wanted
     return choose(wanted, list_ports.comports())
 
 
+def _grep(query: str, ports: Sequence[ListPortInfo]) -> str:
+    """The port whose description matches; of several that which `&n=N` says, counted from 1."""
+    pattern, *options = query.split("&")
+    number = next((option.removeprefix("n=") for option in options if option.startswith("n=")), "")
+    try:
+        found = [port for port in sorted(ports) if any(re.search(pattern, text, re.I) for text in port)]
+    except re.error as error:
+        raise ConfigurationError(f"{_HWGREP}{query} is no regular expression: {error}") from error
+    if number.isdigit() and 0 < int(number) <= len(found):
+        found = [found[int(number) - 1]]
+    return _only(found, ports, f"{_HWGREP}{query}")
+
+
 def choose(wanted: str, ports: Sequence[ListPortInfo]) -> str:
     """The path of the one among `ports` that `wanted` names; see `find_port`."""
-    found = [port for port in ports if _matches(port, wanted)]
+    return _only([port for port in ports if _matches(port, wanted)], ports, wanted)
+
+
+def _only(found: Sequence[ListPortInfo], ports: Sequence[ListPortInfo], wanted: str) -> str:
     if not found:
         there = ", ".join(_describe(port) for port in ports) or "none"
         message = f"no serial port matches {wanted!r}"
@@ -43,11 +67,30 @@ def _matches(port: ListPortInfo, wanted: str) -> bool:
     usb_id = re.fullmatch(r"([0-9a-fA-F]{4}):([0-9a-fA-F]{4})", wanted)
     if usb_id:
         return (port.vid, port.pid) == (int(usb_id[1], 16), int(usb_id[2], 16))
+    serial_number, _, interface = wanted.rpartition(":")
+    if serial_number and interface == interface_of(port):
+        return bool(serial_number == port.serial_number)
     return wanted in (port.serial_number, port.name)
+
+
+def interface_of(port: ListPortInfo) -> str:
+    """The port's USB interface, as its name under /dev/serial/by-id ends: "if02"; "" if unknown."""
+    number = re.search(r":\d+\.(\d+)$", port.location or "")
+    return f"if{int(number[1]):02x}" if number else ""
+
+
+def by_id(port: ListPortInfo) -> str:
+    """The port's path under /dev/serial/by-id, which stays the same; "" if it has none."""
+    try:
+        links = [BY_ID / name for name in sorted(os.listdir(BY_ID))]
+    except OSError:
+        return ""
+    return next((str(link) for link in links if os.path.realpath(link) == os.path.realpath(port.device)), "")
 
 
 def _describe(port: ListPortInfo) -> str:
     if port.vid is None:
         return str(port.device)
     usb_id = f"{port.vid:04x}:{port.pid:04x}"
-    return f"{port.device} ({usb_id}, serial number {port.serial_number}, {port.product})"
+    about = [usb_id, f"serial number {port.serial_number}", port.product, interface_of(port), by_id(port)]
+    return f"{port.device} ({', '.join(filter(None, about))})"

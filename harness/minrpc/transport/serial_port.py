@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import errno
 import os
+import sys
 import time
 from pathlib import Path
 from typing import Final, Literal
@@ -14,10 +15,13 @@ import serial
 from minrpc.errors import ConfigurationError, HarnessError, PortBusyError, PortGoneError, ResetError
 from minrpc.transport.fd import FdTransport, set_raw
 
+if sys.platform != "win32":
+    import termios
+
 ModemLine = Literal["dtr", "rts"]
 
 # How long a reset line is pulled: boards want milliseconds, and have a capacitor in the way.
-_PULSE_S: Final = 0.1
+PULSE_S: Final = 0.1
 _GONE = frozenset({errno.ENOENT, errno.ENXIO, errno.ENODEV, errno.EIO})
 _BUSY = frozenset({errno.EBUSY, errno.EAGAIN, errno.EWOULDBLOCK})
 
@@ -72,11 +76,18 @@ class SerialTransport(FdTransport):
         """Activate a modem line and let it go again, as boards are reset by. Raises ResetError."""
         try:
             setattr(self._port, line, True)
-            time.sleep(_PULSE_S)
+            time.sleep(PULSE_S)
             setattr(self._port, line, False)
         except OSError as error:
             message = f"{self.name} has no line {line.upper()}: {error.strerror}"
             raise ResetError(message, stage="reset") from error
+
+    def send_break(self) -> None:
+        """Hold the line at 0 for a moment, which some firmware takes for a reset. Raises ResetError."""
+        try:
+            self._port.send_break(PULSE_S)
+        except (OSError, termios.error) as error:
+            raise ResetError(f"{self.name} can't send a BREAK: {error}", stage="reset") from error
 
 
 def _open_port(path: str, baud: int, reset_line: ModemLine | Literal[""]) -> serial.Serial:
@@ -94,13 +105,23 @@ def _open_port(path: str, baud: int, reset_line: ModemLine | Literal[""]) -> ser
         raise ConfigurationError(f"{path}: {error}", stage="open link", next_step=step) from error
 
 
+def _group_step(path: str) -> str:
+    """The command that permits the user the port."""
+    try:
+        group = Path(path).group()
+    except (OSError, KeyError):
+        return "add yourself to the port's group (`ls -l` shows it, often dialout) and log in again"
+    return f"run `sudo usermod -a -G {group} $USER`, which adds you to the port's group, and log in again"
+
+
 def _open_error(path: str, error: serial.SerialException) -> HarnessError:
     if error.errno in _BUSY:
         return PortBusyError(f"{path} is in use", holders=processes_with_open(path))
     if error.errno in _GONE:
         return PortGoneError(f"{path} is not there: {os.strerror(error.errno)}", stage="open link")
     if error.errno == errno.EACCES:
-        step = "add yourself to the port's group (`ls -l` shows it, often dialout) and log in again"
-        return HarnessError(f"{path}: no permission to open it", stage="open link", next_step=step)
+        return HarnessError(
+            f"{path}: no permission to open it", stage="open link", next_step=_group_step(path)
+        )
     step = "check the port's path"
     return HarnessError(f"{path} can't be opened: {error}", stage="open link", next_step=step)

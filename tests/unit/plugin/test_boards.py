@@ -175,7 +175,7 @@ def lines(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, bool]]:
     """Every change of a modem line."""
     monkeypatch.setattr(serial, "Serial", LinedSerial)
     monkeypatch.setattr(LinedSerial, "lines", [])
-    monkeypatch.setattr("minrpc.transport.serial_port._PULSE_S", 0.0)
+    monkeypatch.setattr("minrpc.transport.serial_port.PULSE_S", 0.0)
     return LinedSerial.lines
 
 

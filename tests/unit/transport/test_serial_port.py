@@ -131,7 +131,7 @@ def test_a_line_that_was_pulled_is_let_go(monkeypatch: pytest.MonkeyPatch) -> No
 
     transport = SerialTransport.__new__(SerialTransport)
     monkeypatch.setattr(transport, "_port", Port(), raising=False)
-    monkeypatch.setattr(serial_port, "_PULSE_S", 0.0)
+    monkeypatch.setattr(serial_port, "PULSE_S", 0.0)
     transport.pull("rts")
     transport.pull("dtr")
     assert set_to == [("rts", True), ("rts", False), ("dtr", True), ("dtr", False)]

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Boards at hand, as twister's hardware map lists them; one that twister reads is read as it is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Final
+
+from minrpc.errors import ConfigurationError
+from minrpc.names import did_you_mean
+
+# scripts/schemas/twister/hwmap-schema.yaml, of 3.7 and 4.2.
+_TIMEOUTS: Final = ("pre_script_timeout", "post_script_timeout", "post_flash_timeout")
+_SCRIPTS: Final = ("pre_script", "post_script", "post_flash_script")
+_SCRIPT_S: Final = 60.0
+_FLASH_S: Final = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class HardwareBoard:
+    """An entry of the map; a field that it has not is empty.
+
+    id: of the debug probe or the board; probe_id: that of the probe if it is another.
+    platforms: names of Zephyr's boards that it can be.
+    serial: the link, as `--serial-port` takes it. serial_pty: a command that serves as one.
+    pre_script, post_script: run before and after it is used. post_flash_script: after it was flashed.
+    script_timeouts: seconds, by the name in the map.
+    """
+
+    id: str
+    platforms: tuple[str, ...]
+    probe_id: str = ""
+    product: str = ""
+    runner: str = ""
+    runner_params: tuple[str, ...] = ()
+    serial: str = ""
+    serial_pty: str = ""
+    baud: int = 0
+    pre_script: str = ""
+    post_script: str = ""
+    post_flash_script: str = ""
+    script_timeouts: tuple[tuple[str, float], ...] = ()
+    flash_timeout: float = _FLASH_S
+    fixtures: tuple[str, ...] = ()
+    notes: str = ""
+
+    @property
+    def link(self) -> str:
+        """As `Target.serial_port` has it."""
+        return self.serial or f"exec:{self.serial_pty}"
+
+    @property
+    def name(self) -> str:
+        """For messages: its id and its link."""
+        return f"{self.id} at {self.link}"
+
+    @property
+    def flash_arguments(self) -> tuple[str, ...]:
+        """For `west flash`, as twister passes them."""
+        words = ["--runner", self.runner] if self.runner else []
+        probe = self.probe_id or self.id
+        words += ["--dev-id", probe] if self.runner and probe else []
+        return (*words, *self.runner_params)
+
+    def script_timeout(self, name: str) -> float:
+        """The limit of the script `name`, in seconds."""
+        return dict(self.script_timeouts).get(_TIMEOUTS[_SCRIPTS.index(name)], _SCRIPT_S)
+
+    def is_a(self, *names: str) -> bool:
+        """True if it can be a board of one of these names."""
+        return any(_same(own, name) for own in self.platforms for name in names if name)
+
+
+def load_hardware_map(path: Path) -> tuple[HardwareBoard, ...]:
+    """The connected boards of the file. Raises ConfigurationError, which names the entry."""
+    import yaml
+
+    try:
+        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigurationError(f"the hardware map {path} can't be read: {error.strerror}") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"the hardware map {path} is no YAML: {error}") from error
+    if not isinstance(document, list):
+        step = "`minrpc board scan` writes one, and so does `twister --generate-hardware-map`"
+        raise ConfigurationError(f"the hardware map {path} is no list of boards", next_step=step)
+    entries = [(f"{path}: entry {number}", entry) for number, entry in enumerate(document, 1)]
+    boards = [_board(where, entry) for where, entry in entries if _is_connected(where, entry)]
+    _check_each_its_link(path, boards)
+    return tuple(boards)
+
+
+def boards_for(boards: tuple[HardwareBoard, ...], *names: str) -> tuple[HardwareBoard, ...]:
+    """The boards that can be one of the platforms `names`. Raises ConfigurationError when there are none."""
+    found = tuple(board for board in boards if board.is_a(*names))
+    if not found:
+        kinds = dict.fromkeys(name for board in boards for name in board.platforms)
+        step = did_you_mean(names[0], kinds) or f"it has {', '.join(kinds) or 'no connected board'}"
+        raise ConfigurationError(f"the hardware map has no {names[0]}", next_step=step)
+    return found
+
+
+def _is_connected(where: str, entry: object) -> bool:
+    if not isinstance(entry, Mapping):
+        raise ConfigurationError(f"{where} is no table of a board's facts")
+    return bool(entry.get("connected", True)) and bool(entry.get("serial") or entry.get("serial_pty"))
+
+
+def _board(where: str, entry: Mapping[str, Any]) -> HardwareBoard:
+    known = {item.name for item in fields(HardwareBoard)} - {"platforms", "script_timeouts"}
+    others = {"platform", "script_param", "connected", "available", "flash_with_test", "flash_before"}
+    for key in entry.keys() - known - others:
+        raise ConfigurationError(f"{where}: {key}: unknown key", next_step=did_you_mean(key, known | others))
+    values: dict[str, Any] = {key: entry[key] for key in known & entry.keys() if entry[key] is not None}
+    for key in ("runner_params", "fixtures"):
+        values[key] = tuple(map(str, values.get(key, ())))
+    for key in ("id", "probe_id", "product", "serial"):
+        values[key] = str(values.get(key, ""))
+    return HardwareBoard(
+        **values,
+        platforms=_platforms(where, entry.get("platform")),
+        script_timeouts=_timeouts(where, entry.get("script_param") or {}),
+    )
+
+
+def _platforms(where: str, value: object) -> tuple[str, ...]:
+    names = value.split() if isinstance(value, str) else value
+    if not isinstance(names, list) or not names or not all(isinstance(name, str) for name in names):
+        raise ConfigurationError(f"{where}: platform: must be a board's name, or a list, not {value!r}")
+    return tuple(names)
+
+
+def _timeouts(where: str, table: object) -> tuple[tuple[str, float], ...]:
+    if not isinstance(table, Mapping) or not all(isinstance(value, int | float) for value in table.values()):
+        raise ConfigurationError(f"{where}: script_param: must give seconds for {', '.join(_TIMEOUTS)}")
+    return tuple((str(name), float(value)) for name, value in table.items())
+
+
+def _check_each_its_link(path: Path, boards: list[HardwareBoard]) -> None:
+    """Two entries with one link may be variants of one board, and then they have one id."""
+    ids: dict[str, str] = {}
+    for board in boards:
+        other = ids.setdefault(board.link, board.id)
+        if other != board.id:
+            message = f"{path}: {other} and {board.id} are both at {board.link}"
+            raise ConfigurationError(message, next_step="correct the serial: of one of them")
+
+
+def _same(one: str, other: str) -> bool:
+    """True for two names of one board: omitted qualifiers and "/" for "_" make no difference."""
+    first, second = (re.sub(r"[/@]", "_", name) for name in (one, other))
+    return first == second or (("/" in one) != ("/" in other) and one.split("/")[0] == other.split("/")[0])
