@@ -21,7 +21,7 @@ from minrpc.library.toolset import ProgramFacts
 from minrpc.names import listed
 from minrpc.program import Symbols
 from minrpc.program.elf import LOCAL, UNDEFINED, Elf
-from minrpc.program.objects import members
+from minrpc.program.objects import SectionSizes, members, section_sizes
 from minrpc.timing import Measurement
 
 FROM_LIBRARIES: Final = "(from libraries)"
@@ -155,6 +155,13 @@ class LoadedLibrary(CLibrary):
         found = {name: sizes[name] for name in by_address.values() if name in own}
         rest = sum(sizes[name] for name in by_address.values() if name not in own)
         return {**found, FROM_LIBRARIES: rest} if rest else found
+
+    @cached_property
+    def section_sizes(self) -> list[SectionSizes]:
+        """Bytes of code and constants, of initial values, and of zeros of each source, in the order of the
+        sources."""
+        *sources, _ = self.compiled.objects
+        return [section_sizes(path) for path in sources]
 
     def __repr__(self) -> str:
         names = listed(list(self._declared), 12)

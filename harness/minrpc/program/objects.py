@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from minrpc.errors import ConfigurationError
 from minrpc.program.c_types import CType, Declarations, FunctionDeclaration, Variable
@@ -76,3 +76,23 @@ def function_sizes(paths: Iterable[Path]) -> dict[str, int]:
         for symbol in Elf(member).symbols
         if symbol.kind == FUNCTION and symbol.size
     }
+
+
+class SectionSizes(NamedTuple):
+    """Bytes as binutils' size counts them: code and constants, initial values, zeros."""
+
+    text: int
+    data: int
+    bss: int
+
+
+def section_sizes(path: Path) -> SectionSizes:
+    """The sections of an object, or of all objects of an archive."""
+    elves = (Elf(member) for member in members(path, path.read_bytes()))
+    sections = [section for elf in elves for section in elf.sections if section.allocated]
+    written = [section for section in sections if section.writable]
+    return SectionSizes(
+        sum(section.size for section in sections if not section.writable),
+        sum(section.size for section in written if section.stored),
+        sum(section.size for section in written if not section.stored),
+    )

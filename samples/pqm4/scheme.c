@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A scheme of pqm4, without arguments: its own names and sizes come from its api.h, with NAMESPACE
+ * before each. Operations are those of its kind; -DKEM is a key encapsulation, otherwise it signs.
+ */
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "api.h"
+
+#define JOINED(space, name) space##name
+#define JOIN(space, name) JOINED(space, name)
+#define OF(name) JOIN(NAMESPACE, name)
+
+static uint32_t state = 1;
+
+/* Marsaglia's xorshift: schemes need bytes that look random and are the same in each run. */
+void seed(uint32_t value)
+{
+	state = value;
+}
+
+int randombytes(uint8_t *bytes, size_t size);
+int randombytes(uint8_t *bytes, size_t size)
+{
+	for (size_t i = 0; i < size; i++) {
+		state ^= state << 13;
+		state ^= state >> 17;
+		state ^= state << 5;
+		bytes[i] = (uint8_t)state;
+	}
+	return 0;
+}
+
+int PQCLEAN_randombytes(uint8_t *bytes, size_t size);
+int PQCLEAN_randombytes(uint8_t *bytes, size_t size)
+{
+	return randombytes(bytes, size);
+}
+
+uint8_t public_key[OF(CRYPTO_PUBLICKEYBYTES)];
+static uint8_t secret_key[OF(CRYPTO_SECRETKEYBYTES)];
+
+#ifdef KEM
+uint8_t sent[OF(CRYPTO_CIPHERTEXTBYTES)];
+uint8_t agreed[OF(CRYPTO_BYTES)];
+static uint8_t received[OF(CRYPTO_BYTES)];
+
+int generate(void)
+{
+	return OF(crypto_kem_keypair)(public_key, secret_key);
+}
+
+int produce(void)
+{
+	return OF(crypto_kem_enc)(sent, agreed, public_key);
+}
+
+int consume(void)
+{
+	return OF(crypto_kem_dec)(received, sent, secret_key);
+}
+
+int consume_other(const uint8_t other[sizeof(sent)])
+{
+	return OF(crypto_kem_dec)(received, other, secret_key);
+}
+
+/* Both sides have the same key. */
+int accepted(void)
+{
+	return consume() == 0 && memcmp(agreed, received, sizeof(agreed)) == 0;
+}
+#else
+#define MESSAGE 32
+
+uint8_t sent[MESSAGE + OF(CRYPTO_BYTES)];
+static uint8_t message[MESSAGE], received[MESSAGE + OF(CRYPTO_BYTES)];
+static size_t sent_size, received_size;
+
+int generate(void)
+{
+	return OF(crypto_sign_keypair)(public_key, secret_key);
+}
+
+int produce(void)
+{
+	return OF(crypto_sign)(sent, &sent_size, message, MESSAGE, secret_key);
+}
+
+int consume(void)
+{
+	return OF(crypto_sign_open)(received, &received_size, sent, sent_size, public_key);
+}
+
+int produce_with(uint32_t value)
+{
+	seed(value);
+	return produce();
+}
+
+/* The signature is the message's. */
+int accepted(void)
+{
+	return consume() == 0 && received_size == MESSAGE && memcmp(received, message, MESSAGE) == 0;
+}
+#endif
+
+/* A byte that changes on the way must be noticed. */
+int notices_change(void)
+{
+	int noticed;
+
+	sent[sizeof(sent) / 3] ^= 4;
+	noticed = !accepted();
+	sent[sizeof(sent) / 3] ^= 4;
+	return noticed;
+}

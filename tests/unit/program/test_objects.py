@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Section sizes of objects, held against binutils."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+from minrpc.program.objects import section_sizes
+
+_SOURCE = """
+const int constants[3] = {1, 2, 3};
+int initial[5] = {1};
+static char zeros[100];
+char *f(void) { return zeros + constants[initial[0]]; }
+"""
+
+
+def test_sections_are_as_size_counts_them(tmp_path: Path) -> None:
+    (tmp_path / "a.c").write_text(_SOURCE)
+    for name in ("a.o", "b.o"):
+        command = ["gcc", "-c", "-O2", "-fdata-sections", "-ffunction-sections", "a.c", "-o", name]
+        subprocess.run(command, cwd=tmp_path, check=True)
+    subprocess.run(["ar", "cr", "both.a", "a.o", "b.o"], cwd=tmp_path, check=True)
+    said = subprocess.run(["size", "a.o"], cwd=tmp_path, check=True, capture_output=True, text=True).stdout
+    expected = [int(word) for word in said.splitlines()[1].split()[:3]]
+    assert list(section_sizes(tmp_path / "a.o")) == expected
+    assert list(section_sizes(tmp_path / "both.a")) == [2 * size for size in expected]
+    assert expected[1:] == [20, 100]
