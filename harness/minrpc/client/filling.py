@@ -156,6 +156,9 @@ def assert_equal(array: RemoteArray, expected: npt.ArrayLike, *, near: bool) -> 
 
 
 def _signed(seed: int) -> int:
-    """The seed as an int64, the type of the call's argument."""
+    """The seed as an int64, the type of the call's argument. Raises TypeError for no whole number."""
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer):
+        raise TypeError(f"a seed is a whole number, not {seed!r}")
+    seed = int(seed)
     seed &= (1 << 64) - 1
     return seed - (1 << 64) if seed >> 63 else seed

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from copy import copy
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
 import numpy as np
 
@@ -35,8 +35,8 @@ from minrpc.wire.values import (
 SYSTEM_LIB = "runtime.SystemLib"
 MODULE_GET_FUNCTION = "tvm.rpc.server.ModuleGetFunction"
 
-_PLAIN = frozenset({int, float, str, bytes, type(None), UInt, Handle, DataType, DLDevice})
-_PLAIN_RESULTS = _PLAIN - {UInt}
+_PLAIN = frozenset({int, float, bytes, type(None), UInt, Handle, DataType, DLDevice})
+_PLAIN_RESULTS = _PLAIN - {UInt} | {str}
 
 
 # Repeats by default, enough to estimate their spread.
@@ -260,10 +260,15 @@ class SystemLibrary(RemoteModule):
         """Its function `name`, looked up anew. Raises FunctionNotFoundError."""
         with self._rpc.lock:
             rpc = self._ready()
-            handle = rpc.library_function(name)
+            handle = rpc.library_function(_text(name))
             if handle:
                 return RemoteFunction(rpc, name, handle, own=own)
             return super().get_function(name, own=own)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise AttributeError(
+            f"the system library has no attribute {name!r}: its functions are items, system_lib()[{name!r}]"
+        )
 
     def _find(self) -> int:
         getter = self._rpc.global_function(SYSTEM_LIB)
@@ -282,11 +287,18 @@ def _argument(rpc: RpcClient, value: object) -> Argument:
     return _converted(value)
 
 
+def _text(value: str) -> str:
+    """The text itself. Raises ValueError for a NUL character, where the device would end the text."""
+    if "\0" in value:
+        raise ValueError(f"a text ends at its NUL character: {value!r}; give bytes")
+    return value
+
+
 _REMOTE = (RemoteArray, RemoteFunction, RemoteModule)
 _CONVERSIONS: tuple[tuple[type | tuple[type, ...], Callable[[Any], Argument]], ...] = (
     ((bool, np.bool_, int, np.integer), int),
     ((float, np.floating), float),
-    (str, str),
+    (str, _text),
     ((bytes, bytearray, memoryview), bytes),
 )
 

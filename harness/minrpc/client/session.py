@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Self
 
@@ -154,11 +155,16 @@ class Session:
 
     @property
     def call_timeout_s(self) -> float:
-        """The limit for each call from now on, seconds as `Deadline` charges them."""
+        """The limit for each call from now on, seconds as `Deadline` charges them.
+
+        Setting it raises ValueError for other than a finite number above 0.
+        """
         return self.rpc.call_timeout_s
 
     @call_timeout_s.setter
     def call_timeout_s(self, seconds: float) -> None:
+        if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds < math.inf:
+            raise ValueError(f"call_timeout_s is a number of seconds above 0, not {seconds!r}")
         self.rpc.call_timeout_s = seconds
 
     @property

@@ -11,6 +11,8 @@ from math import isfinite
 from struct import iter_unpack
 from typing import Any, Self
 
+import numpy as np
+
 from minrpc.client.rpc import RpcClient
 from minrpc.errors import DialectError, RemoteError, TimerError
 from minrpc.names import did_you_mean, kind_of
@@ -43,6 +45,8 @@ class EvaluatorOptions:
     def __post_init__(self) -> None:
         least = {"number": 1, "repeat": 1, "repeats_to_cooldown": 1}
         for name, value in vars(self).items():
+            if isinstance(value, bool) or not isinstance(value, int | np.integer):
+                raise TypeError(f"{name} is a whole number, not {value!r}")
             if value < least.get(name, 0):
                 raise ValueError(f"{name} is at least {least.get(name, 0)}, not {value}")
 

@@ -38,6 +38,7 @@ class Functions(Measures, Protocol):
 _TRIES: Final = 20
 # Largest size of an access, in bytes: the trace has no sizes.
 _WORD: Final = np.arange(8)
+_SHOWN_BYTES: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +134,7 @@ def check_constant_time(
     functions: Functions = library if library is not None else session.system_lib()
     masks = bool(device_counters(session.rpc))
     measurer = functions.measure(name, number=1, repeat=1, interrupts_masked=masks)
-    tracer = _Tracer(lambda call: measurer(*_copied(arguments, call)), counters, name)
+    tracer = _Tracer(lambda call: measurer(*_copied(arguments, call)), counters, name, given)
     before = counters.in_windows()
     first = tracer.trace(given[0])
     found = [_compared(tracer, index, first, given[0], other) for index, other in enumerate(given[1:], 1)]
@@ -163,10 +164,17 @@ def _by_place(differences: Sequence[TraceDifference]) -> Iterator[str]:
 
 
 class _Tracer:
-    """Traces runs of one function. run: calls it with an input."""
+    """Traces runs of one function. run: calls it with one of `inputs`."""
 
-    def __init__(self, run: Callable[[Sequence[Any]], object], counters: QemuCounters, name: str) -> None:
+    def __init__(
+        self,
+        run: Callable[[Sequence[Any]], object],
+        counters: QemuCounters,
+        name: str,
+        inputs: Sequence[Sequence[Any]],
+    ) -> None:
         self._run = run
+        self._inputs = inputs
         self._counters = counters
         self._name = name
 
@@ -182,7 +190,7 @@ class _Tracer:
         self._counters.keep_trace_from(kept_from)
         try:
             for _ in range(_TRIES):
-                self._run(given)
+                self._run_input(given)
                 trace = self._counters.last_trace()
                 if any(trace.equals(before) for before in seen):
                     return trace
@@ -194,6 +202,16 @@ class _Tracer:
             next_step="what it keeps from call to call must be the same each time",
         )
 
+    def _run_input(self, given: Sequence[Any]) -> None:
+        """Run the function. A failure, such as a crash, names the input that led to it."""
+        try:
+            self._run(given)
+        except HarnessError as error:
+            index = next(index for index, other in enumerate(self._inputs) if other is given)
+            shown = ", ".join(map(_shown, given))
+            error.details = (f"input {index} of {len(self._inputs)}: {shown}", *error.details)
+            raise
+
     def chunks(self, given: Sequence[Any], trace: Trace) -> Iterator[Steps]:
         """All steps of the call with this trace, in order; steps that were not kept come from new runs."""
         at = 0
@@ -201,6 +219,15 @@ class _Tracer:
             steps = (trace if at == 0 else self.trace(given, trace, at)).steps
             yield steps
             at += len(steps)
+
+
+def _shown(value: object) -> str:
+    """An argument in a failure: an array's first bytes, as they are in memory."""
+    if not isinstance(value, np.ndarray):
+        return repr(value)
+    data = value.tobytes()
+    more = f"... ({len(data):,} bytes)" if len(data) > _SHOWN_BYTES else ""
+    return f"{value.dtype}[{','.join(map(str, value.shape))}] 0x{data[:_SHOWN_BYTES].hex()}{more}"
 
 
 def _compared(

@@ -92,7 +92,7 @@ class Sources:
         )
         return cls(
             tuple(_file(path, (*_C, *_CXX, *_ASSEMBLER, *_BINARY)) for path in listed),
-            tuple(Path(path).absolute() for path in paths_of(include)),
+            tuple(_directory(path) for path in paths_of(include)),
             tuple(_words(flags)),
             tuple(named),
             tuple(_file(path, _BINARY) for path in paths_of(libraries)),
@@ -109,14 +109,28 @@ class Sources:
 def _words(given: str | Sequence[str]) -> Sequence[str]:
     """The list, or a string's words as a shell splits them. Raises ConfigurationError for an open quote."""
     try:
-        return shlex.split(given) if isinstance(given, str) else given
+        words = shlex.split(given) if isinstance(given, str) else given
     except ValueError as error:
         raise ConfigurationError(f"{given!r}: {error}", next_step="give a list of words") from error
+    if not isinstance(words, Sequence) or not all(isinstance(word, str) for word in words):
+        raise TypeError(f"a text or a list of texts is expected, not {given!r}")
+    return words
 
 
 def paths_of(given: PathText | Sequence[PathText]) -> Sequence[PathText]:
-    """The list; a single path becomes a list of one."""
-    return [given] if isinstance(given, str | os.PathLike) else given
+    """The list; a single path becomes a list of one. Raises TypeError for anything else."""
+    if isinstance(given, str | os.PathLike):
+        return [given]
+    if not isinstance(given, Sequence) or not all(isinstance(item, str | os.PathLike) for item in given):
+        raise TypeError(f"a path or a list of paths is expected, not {given!r}")
+    return given
+
+
+def _directory(given: PathText) -> Path:
+    path = Path(given).absolute()
+    if not path.is_dir():
+        raise ConfigurationError(f"there is no directory {given}", next_step="correct the path")
+    return path
 
 
 def _file(given: str | os.PathLike[str], suffixes: Sequence[str]) -> Path:

@@ -322,6 +322,8 @@ class Placer:
             raise wrong(where, ctype, value)
         written = not is_const(pointer.target)
         held = value.encode("utf-8", "surrogateescape") if isinstance(value, str) else value
+        if isinstance(value, str) and "\0" in value:
+            raise ValueError(f"{where}: {value!r} has a NUL character, where a text of C ends: give bytes")
         # Text ends with a zero byte, as in C.
         data = bytes(held) + (b"" if isinstance(value, bytearray) else b"\0")
 

@@ -48,7 +48,9 @@ class Address(int):
     ctype: CType
 
     def __new__(cls, value: int, ctype: CType = _ANY_POINTER) -> Address:
-        """`ctype`: the pointer's type. Raises ValueError for a negative number."""
+        """`ctype`: the pointer's type. Raises ValueError for a negative number, TypeError for no integer."""
+        if not isinstance(value, int | np.integer):
+            raise TypeError(f"an address is a whole number, not {value!r}")
         if value < 0:
             raise ValueError(f"an address is not negative: {value:#x}")
         made = super().__new__(cls, value)

@@ -46,6 +46,7 @@ def start(
 def _launch(firmware: Firmware, counters: QemuCounters | None, total: Deadline | None) -> RunningDevice:
     target = firmware.target
     platform = target.platform
+    core_or_reason(platform.core)  # A wrong name is refused, also where nothing is counted.
     if platform.starts == "qemu":
         if counters is None and target.counters:
             counters = all_counters(firmware)

@@ -397,3 +397,32 @@ def test_a_copy_of_another_length_than_was_asked_for_is_none(
     monkeypatch.setattr(bench.device.rpc, "exchange", lambda *_: CopyAck(memoryview(came)))
     with pytest.raises(DialectError, match="4 bytes were asked for, another answer came"):
         array.numpy()
+
+
+@pytest.mark.parametrize("seconds", ["x", -1, 0, True, None, float("nan"), float("inf")])
+def test_a_limit_that_is_none_is_refused(bench: Bench, seconds: Any) -> None:  # noqa: ANN401 - any type
+    device = bench.device
+    before = device.call_timeout_s
+    with pytest.raises(ValueError, match="call_timeout_s is a number of seconds above 0, not "):
+        device.call_timeout_s = seconds
+    assert device.call_timeout_s == before
+
+
+def test_a_text_with_a_nul_is_refused(bench: Bench) -> None:
+    lib = bench.device.system_lib()
+    with pytest.raises(ValueError, match=r"a text ends at its NUL character: 'inc\\x00x'; give bytes"):
+        lib["inc\0x"]
+    with pytest.raises(ValueError, match="a text ends at its NUL character"):
+        lib["inc"]("a\0b")
+    assert lib["inc"](41) == 42
+
+
+def test_a_function_as_an_attribute_of_the_system_library_names_the_item(bench: Bench) -> None:
+    with pytest.raises(AttributeError, match=r"its functions are items, system_lib\(\)\['add'\]"):
+        _ = bench.device.system_lib().add
+
+
+@pytest.mark.parametrize("seed", ["x", 1.5, None, True])
+def test_a_seed_is_a_whole_number(bench: Bench, seed: Any) -> None:  # noqa: ANN401
+    with pytest.raises(TypeError, match="a seed is a whole number, not "):
+        bench.device.random((1,), "int8", seed=seed)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 import struct
+from typing import Any
 
 import numpy as np
 import pytest
@@ -116,3 +117,10 @@ def test_what_is_not_said_is_as_tvm_has_it() -> None:
 def test_an_option_that_there_is_not() -> None:
     with pytest.raises(TypeError, match="a measurement has no option 'numbr'; did you mean number"):
         EvaluatorOptions.of({"numbr": 3})
+
+
+@pytest.mark.parametrize("value", ["x", 1.5, None, True])
+@pytest.mark.parametrize("name", ["number", "repeat", "min_repeat_ms"])
+def test_an_option_is_a_whole_number(name: str, value: Any) -> None:  # noqa: ANN401 - what no annotation allows
+    with pytest.raises(TypeError, match=f"{name} is a whole number, not "):
+        EvaluatorOptions.of({name: value})

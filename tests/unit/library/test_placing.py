@@ -18,6 +18,7 @@ from tests.unit.library.host_library import HostLibrary
 
 SOURCE = """
 void copy(const short *x, short *y, int n) { for (int i = 0; i < n; i++) y[i] = x[i]; }
+int length(const char *s) { int n = 0; while (s[n]) n++; return n; }
 void put(signed char *y, int at) { y[at] = 1; }
 void take(unsigned long long x) { (void)x; }
 void reverse(const short *x, short *y, int n)
@@ -193,3 +194,14 @@ def test_a_pointer_to_an_empty_array_is_that_array(library: HostLibrary) -> None
     holder, empty = library.struct("holder"), np.zeros(0, np.int16)
     library.call("hold", holder, empty)
     assert holder.p is empty
+
+
+def test_an_address_is_a_whole_number() -> None:
+    with pytest.raises(TypeError, match="an address is a whole number, not 'x'"):
+        Address("x")  # type: ignore[arg-type]
+
+
+def test_a_text_with_a_nul_is_refused(library: HostLibrary) -> None:
+    """C ends the text there; bytes say that more is meant."""
+    with pytest.raises(ValueError, match=r"'a\\x00b' has a NUL character"):
+        library.call("length", "a\0b")

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from minrpc import ConfigurationError
@@ -52,3 +53,20 @@ def test_a_path_stands_for_a_list_of_it(source: Path, tmp_path: Path) -> None:
 def test_an_open_quote_is_told(source: Path) -> None:
     with pytest.raises(ConfigurationError, match="No closing quotation"):
         Sources.of(source, flags="-DX='a")
+
+
+def test_a_directory_of_headers_that_is_missing_is_told(source: Path) -> None:
+    with pytest.raises(ConfigurationError, match="there is no directory /nope"):
+        Sources.of(source, include=["/nope"])
+
+
+@pytest.mark.parametrize("given", [5, None, [5]])
+def test_other_than_paths_is_told(given: Any) -> None:  # noqa: ANN401 - what no annotation allows
+    with pytest.raises(TypeError, match="a path or a list of paths is expected, not "):
+        Sources.of(given)
+
+
+@pytest.mark.parametrize("given", [5, [5]])
+def test_other_than_texts_is_told(source: Path, given: Any) -> None:  # noqa: ANN401
+    with pytest.raises(TypeError, match="a text or a list of texts is expected, not "):
+        Sources.of(source, flags=given)

@@ -98,3 +98,8 @@ def test_arrays_over_a_port(served_port: str) -> None:
     data = np.random.default_rng(1).integers(0, 256, (100, 200), np.uint8)
     with open_device("a board of mine", serial_port=served_port, baud=1_000_000) as device:
         np.testing.assert_array_equal(device.array(data).numpy(), data)
+
+
+def test_other_than_a_name_or_a_stage_is_refused() -> None:
+    with pytest.raises(TypeError, match="opened by a platform's name, a target or a firmware, not by 3"):
+        open_device(3)  # type: ignore[arg-type]
