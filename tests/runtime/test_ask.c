@@ -361,7 +361,7 @@ TEST(numbered_questions_survive_a_bad_link)
 CHECK_MAIN(CASE(an_answer_arrives), CASE(an_answer_arrives_in_pieces),
 	   CASE(the_client_ends_the_function), CASE(another_request_is_refused_meanwhile),
 	   CASE(an_answer_that_does_not_fit_is_refused), CASE(a_new_session_ends_the_function),
-	   CASE(the_end_of_the_session_ends_the_function),
-	   CASE(a_foreign_client_is_asked_nothing), CASE(a_port_that_can_not_wait),
-	   CASE(arguments_that_leave_no_room), CASE(a_function_that_is_timed_ends),
-	   CASE(there_is_no_question_outside_a_call), CASE(numbered_questions_survive_a_bad_link))
+	   CASE(the_end_of_the_session_ends_the_function), CASE(a_foreign_client_is_asked_nothing),
+	   CASE(a_port_that_can_not_wait), CASE(arguments_that_leave_no_room),
+	   CASE(a_function_that_is_timed_ends), CASE(there_is_no_question_outside_a_call),
+	   CASE(numbered_questions_survive_a_bad_link))

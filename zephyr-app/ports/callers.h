@@ -15,7 +15,7 @@
  * numbers may look like some: the host knows which fit each other.
  *
  * @param is_code  whether instructions may be read from an address
- * @param text     gets the text, terminated; where there is no room for all, those in the middle are
+ * @param text     gets the text, terminated; without room for all of it those in the middle are
  *                 left out
  */
 void callers_text(uintptr_t pointer, uintptr_t end, bool (*is_code)(uintptr_t address), char *text,

@@ -106,8 +106,8 @@ const void *minrpc_ask(struct minrpc_server *server, const void *question, uint3
 	if (server->escape == NULL || server->asking) {
 		return NULL;
 	}
-	if (!may_ask(server) || !make_room(server) ||
-	    !send_question(server, question, size) || !wait_for_answer(server)) {
+	if (!may_ask(server) || !make_room(server) || !send_question(server, question, size) ||
+	    !wait_for_answer(server)) {
 		__builtin_longjmp(server->escape, 1);
 	}
 	*answer_size = minrpc_cursor_left(&server->answer);

@@ -64,12 +64,10 @@ enum {
 static const char options[] = IF(MINRPC_NUMBERED, "numbered") IF(MINRPC_STREAMING, "streaming")
 	IF(MINRPC_RANDOM_FILL, "random_fill") IF(MINRPC_FILL, "fill")
 		IF(MINRPC_ERROR_TEXTS, "error_texts") IF(MINRPC_GUARDS, "guards")
-			IF(MINRPC_COUNTING, "counting") IF(MINRPC_ABANDON, "abandon")
-				IF(MINRPC_CONFIG_CHECKS, "config_checks")
-					IF(MINRPC_TESTING, "testing")
-						IF(MINRPC_CODE_LOADING, "code_loading") IF(MINRPC_ASK, "ask")
-							IF(MINRPC_LAYOUT, "layout")
-								IF(MINRPC_COUNTERS, "counters");
+			IF(MINRPC_COUNTING, "counting") IF(MINRPC_ABANDON, "abandon") IF(
+				MINRPC_CONFIG_CHECKS, "config_checks") IF(MINRPC_TESTING, "testing")
+				IF(MINRPC_CODE_LOADING, "code_loading") IF(MINRPC_ASK, "ask")
+					IF(MINRPC_LAYOUT, "layout") IF(MINRPC_COUNTERS, "counters");
 
 /* The answer is built in the receive buffer, which is free, since the call has no arguments. */
 struct answer {

@@ -232,8 +232,8 @@ static inline uint8_t *minrpc_inbox(const struct minrpc_server *server)
 static inline uint32_t minrpc_inbox_size(const struct minrpc_server *server)
 {
 #if MINRPC_ASK
-	return (uint32_t)((uint8_t *)server->config->receive_buffer +
-			  server->config->receive_size - server->inbox);
+	return (uint32_t)((uint8_t *)server->config->receive_buffer + server->config->receive_size -
+			  server->inbox);
 #else
 	return server->config->receive_size;
 #endif
@@ -271,10 +271,10 @@ void minrpc_ask_deliver(struct minrpc_server *server, struct minrpc_cursor *pack
 /* True if the message in the inbox ends the session, and so the function that waits. */
 bool minrpc_ask_is_ended(const struct minrpc_server *server, uint32_t length);
 #else
-#define minrpc_is_asking(server)             false
-#define minrpc_ask_room(server)              0U
-#define minrpc_ask_deliver(server, packet)   ((void)0)
-#define minrpc_ask_is_ended(server, length)  false
+#define minrpc_is_asking(server)            false
+#define minrpc_ask_room(server)             0U
+#define minrpc_ask_deliver(server, packet)  ((void)0)
+#define minrpc_ask_is_ended(server, length) false
 #endif
 
 /* ---------------------------------------------------------------- abandon.c */

@@ -167,7 +167,7 @@ struct block_counts {
 	uint64_t jumps_in_windows; /* runs in windows whose last instruction jumped */
 	uint64_t last;             /* address of the last instruction */
 	uint64_t start;
-	uint64_t code;             /* with LOOK_AT_EDGES: where among the blocks' code its bytes are */
+	uint64_t code; /* with LOOK_AT_EDGES: where among the blocks' code its bytes are */
 	uint64_t size;
 	uint32_t first;
 	uint32_t instructions;
@@ -181,8 +181,8 @@ enum passage {
 };
 
 /*
- * Execution went from a block, of which it had executed the first `size` bytes, to the start of another,
- * while a function was active as `node` has it.
+ * Execution went from a block, of which it had executed the first `size` bytes, to the start of
+ * another, while a function was active as `node` has it.
  */
 struct edge {
 	uint32_t from; /* numbers of blocks */
@@ -261,8 +261,8 @@ struct control {
 	uint64_t code;       /* in use */
 	uint64_t edges;      /* in use */
 	uint64_t taken;      /* written to the ring since QEMU's start */
-	uint64_t full;       /* 1: there was no room for a block or an edge, and counts are missing */
-	uint64_t windows;    /* that were closed: the last windows_max of them are kept */
+	uint64_t full;    /* 1: there was no room for a block or an edge, and counts are missing */
+	uint64_t windows; /* that were closed: the last windows_max of them are kept */
 };
 
 /* A jump, or an access that an instruction made. Where blocks end is QEMU's affair, and no step. */
@@ -291,7 +291,8 @@ struct window {
 	uint64_t misses;      /* of the cache model */
 	uint64_t stack_first; /* the first store to the stack, and the lowest; 0: none */
 	uint64_t stack_lowest;
-	uint64_t first_taken; /* of the ring: the number of its first entry, and how many are its own */
+	uint64_t first_taken; /* of the ring: the number of its first entry, and how many are its
+				 own */
 	uint64_t edges_taken;
 };
 
@@ -510,8 +511,8 @@ static inline void push(struct block *block, uint64_t returns_to)
 
 	if (block->parent != parent) {
 		block->parent = parent;
-		block->node = node_at(
-			child_of((uint32_t)(parent - node_at(0U)), block->function, 0U));
+		block->node =
+			node_at(child_of((uint32_t)(parent - node_at(0U)), block->function, 0U));
 	}
 	(void)enter(block->node, block->function, returns_to);
 }
@@ -641,8 +642,12 @@ static struct exit *new_exit(struct block *from, const struct block *to, uint32_
 		abort();
 	}
 	control->edges++;
-	*edge = (struct edge){number_of(from), number_of(to), size, passage,
-			      (uint64_t)(active->node - node_at(0U)), 0U};
+	*edge = (struct edge){number_of(from),
+			      number_of(to),
+			      size,
+			      passage,
+			      (uint64_t)(active->node - node_at(0U)),
+			      0U};
 	*exit = (struct exit){to, active->node, from->exits, edge, 0U};
 	from->exits = exit;
 	return exit;
@@ -1380,7 +1385,8 @@ static struct block_counts *new_counts(uint64_t start, uint64_t last_at, size_t 
 }
 
 /* The code of a block is handed over; where there is no room, that is noted. */
-static void tell_code(struct block_counts *counts, struct qemu_plugin_tb *tb, size_t first, size_t behind)
+static void tell_code(struct block_counts *counts, struct qemu_plugin_tb *tb, size_t first,
+		      size_t behind)
 {
 	uint8_t *code = shared + control->code_at;
 

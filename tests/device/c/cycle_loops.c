@@ -1,8 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * Loops whose cycles follow from a core's timing table by hand: a round is the body, a subtraction and
- * a branch back.
+ * Loops whose cycles follow from a core's timing table by hand: a round is the body, a subtraction
+ * and a branch back.
  */
 #include <stdint.h>
 
@@ -15,8 +15,10 @@
 
 #ifdef __arm__
 /* r1 points at 32 bytes of the stack, of which the first word is the pointer itself; r5 is 0. */
-#define BEGIN ".syntax unified\npush {r4-r7, lr}\nsub sp, #32\nmov r1, sp\nmov r7, sp\nstr r1, [r1]\nmovs r5, #0\n"
-#define END   "subs r0, #1\nbne 1b\nadd sp, #32\npop {r4-r7, pc}\n"
+#define BEGIN                                                                                      \
+	".syntax unified\npush {r4-r7, lr}\nsub sp, #32\nmov r1, sp\nmov r7, sp\nstr r1, "         \
+	"[r1]\nmovs r5, #0\n"
+#define END "subs r0, #1\nbne 1b\nadd sp, #32\npop {r4-r7, pc}\n"
 
 LOOP(nothing, "")
 LOOP(data, "adds r2, #1")

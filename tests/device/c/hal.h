@@ -5,7 +5,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum state { IDLE, BUSY = 5 };
+enum state {
+	IDLE,
+	BUSY = 5
+};
 
 struct reading {
 	int16_t x, y;

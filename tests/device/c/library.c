@@ -122,7 +122,8 @@ int sum_of_words(char *text, int *numbers, int room)
 	int count = 0;
 	volatile int result;
 
-	for (char *word = strtok(text, " "); word != NULL && count < room; word = strtok(NULL, " ")) {
+	for (char *word = strtok(text, " "); word != NULL && count < room;
+	     word = strtok(NULL, " ")) {
 		errno = 0;
 		numbers[count] = (int)strtol(word, NULL, 10);
 		if (errno == 0) {

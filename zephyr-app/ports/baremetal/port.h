@@ -83,7 +83,8 @@ const void *heap_inspect(void);
 /* device.c: memory up to `top` is the heap's: a layout can give arrays only the rest. */
 void heap_moved(uint8_t *top);
 
-/* c_library.c: text that printf has written and that has not been sent, for want of a line's end. */
+/* c_library.c: text that printf has written and that has not been sent, for want of a line's end.
+ */
 void console_flush(void);
 
 /*

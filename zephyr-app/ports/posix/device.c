@@ -177,7 +177,8 @@ static uint32_t port_pending(void *context, uint32_t from, const uint8_t **data)
 	return port->fill - port->taken - from;
 }
 
-/* Reads what there is on the link, to the front of the buffer. Returns 0 when the link is closed. */
+/* Reads what there is on the link, to the front of the buffer. Returns 0 when the link is closed.
+ */
 static ssize_t read_link(struct posix_port *port)
 {
 	/* Never all of the buffer: there must be room for what ends a measurement. */

@@ -135,7 +135,8 @@ void minrpc_fatal(unsigned int reason, const struct arch_esf *esf)
 	uintptr_t sp = stack_pointer(esf);
 
 	minrpc_text(text, sizeof(text),
-		    "fatal: %s (reason %u) at pc 0x%x, sp 0x%x, address 0x%x, code %u in %s; restarting",
+		    "fatal: %s (reason %u) at pc 0x%x, sp 0x%x, address 0x%x, code %u in %s; "
+		    "restarting",
 		    reason_name(reason), reason, program_counter(esf), (unsigned int)sp,
 		    fault_address(reason), error_code(esf), place(esf));
 	printk("%s\n", text);

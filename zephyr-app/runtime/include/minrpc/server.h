@@ -179,7 +179,7 @@ struct minrpc_server {
 #endif
 #if MINRPC_ABANDON
 	const volatile uint32_t *received; /**< changes when bytes arrive */
-	uint32_t seen; /**< value of `received` at the last look for bytes */
+	uint32_t seen;                     /**< value of `received` at the last look for bytes */
 	uint32_t left; /**< calls of the last batch that were not made, since bytes arrived */
 #endif
 	struct minrpc_arena arena;
