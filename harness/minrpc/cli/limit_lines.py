@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Broken limits as lines: in a job of GitHub's as its annotations."""
+"""Prints broken limits, a line each: as annotations in a GitHub job."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from typing import Final, TextIO
 from minrpc.publish.limits import Broken
 from minrpc.targets.limits import Limit
 
-# What GitHub's commands may not have in their text.
+# Characters to escape in the text of GitHub's workflow commands.
 _ESCAPES: Final = {"%": "%25", "\r": "%0D", "\n": "%0A"}
 
 
 def tell_limits(
     broken: Sequence[Broken], idle: Sequence[Limit], unchecked: Sequence[Limit], stream: TextIO
 ) -> None:
-    """One line each: "::error ..." where GitHub runs us, which it then shows beside the change.
+    """Prints a line for each broken limit: in a GitHub job an annotation, "::error ...", beside the change.
 
-    idle: limits that nothing was held against, told in one line.
-    unchecked: those of growth that have no base, likewise.
+    idle: limits that apply to no measurement; named in one line.
+    unchecked: growth limits without a base to compare with; named in one line.
     """
     if idle:
         print(f"minrpc: nothing was measured for {', '.join(limit.key for limit in idle)}", file=stream)

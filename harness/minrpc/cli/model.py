@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`minrpc model`: a trained network on a device: right or not, time by operator, memory; or as C."""
+"""`minrpc model`: runs a neural network on a device, checks and times it; or exports it as C."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="a model: .onnx, .tflite, .pt2 of torch.export, .tar in Model Library Format",
     )
-    add("--name", metavar="NAME", help="what its C code is called by (default: the file's name)")
-    add("--export", type=Path, metavar="DIR", help="write it as a C library, and run nothing")
-    add("--flags", default="-O2", metavar="FLAGS", help="of the compiler (default %(default)s)")
+    add("--name", metavar="NAME", help="prefix of names in the C code (default: the file's name)")
+    add("--export", type=Path, metavar="DIR", help="write the model as a C library; run nothing")
+    add("--flags", default="-O2", metavar="FLAGS", help="compiler flags (default %(default)s)")
     add(
         "--weights",
         choices=["loaded", "image"],
         default="loaded",
-        help="load them with the code, or build them into the firmware (default %(default)s)",
+        help="load the weights with the code, or build them into the firmware (default %(default)s)",
     )
     add(
         "--counters",
         metavar="all|NAME[,NAME...]",
-        help="what else is counted for each operator: under QEMU instructions, loads, cache_misses, ...",
+        help="further counters for each operator: under QEMU instructions, loads, cache_misses, ...",
     )
     add("--repeat", type=int, default=3, metavar="N", help="repeats of each measurement (default 3)")
     add("--plot", type=Path, metavar="FILE", help="draw the operators' times, as PNG, SVG or PDF")
@@ -53,15 +53,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--inputs",
         type=Path,
         metavar="FILE",
-        help="arrays of numpy.savez by the inputs' names (default: random)",
+        help="inputs by name, as numpy.savez writes them (default: random)",
     )
-    add("--seed", type=int, default=0, metavar="N", help="of the random inputs (default 0)")
+    add("--seed", type=int, default=0, metavar="N", help="seed of the random inputs (default 0)")
     add_json_option(add)
     add_device_options(add)
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Compile, then export or run on each platform: 1 where an output is wrong."""
+    """Compiles, then exports or runs on each platform; returns 1 if an output is wrong."""
     from minrpc.tvm.code.inputs import read_inputs
     from minrpc.tvm.code.models import model_of
 
@@ -97,7 +97,7 @@ def main(arguments: argparse.Namespace) -> int:
 
 
 def _begins(stage: str, what: str = "") -> None:
-    """A line for what may take long, before it does."""
+    """Prints the name of a stage that may take long, when it begins."""
     print(f"  {stage:<8} {what}".rstrip(), flush=True)
 
 
@@ -204,7 +204,7 @@ def _operators(run: ModelRun) -> str:
 
 
 def _side_by_side(found: list[dict[str, Any]]) -> str:
-    """Seconds of each operator and of the whole, a column for each platform."""
+    """A table of seconds by operator and in total, with a column for each platform."""
 
     def cells(cycles: list[float]) -> list[str]:
         each = zip(found, cycles, strict=True)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`minrpc serve`: a device that runs until it is told to stop, for any client.
+"""`minrpc serve`: keeps a device running for other clients until a signal.
 
-Its link is a terminal for clients of microTVM's wire; or a TCP port, also in a tracker, for today's TVM; or
-the two pipes of a program that TVM's PopenSession starts.
+The device's link is a terminal for clients of microTVM's wire, or a TCP port for today's TVM, which a tracker
+can list, or the two pipes of a program that TVM's PopenSession starts.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ say = partial(print, flush=True)
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     add = parser.add_argument
-    add("--platform", default="posix", metavar="NAME", help="what to run (default %(default)s)")
+    add("--platform", default="posix", metavar="NAME", help="the platform to run (default %(default)s)")
     add(
         "--pty",
         type=Path,
         metavar="PATH",
-        help="clients of microTVM's wire find the device's terminal here",
+        help="link to the device's terminal, for clients of microTVM's wire",
     )
     add(
         "--tvm-port",
@@ -45,9 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="serve clients of today's TVM at this TCP port; 0 for a free one",
     )
-    add(
-        "--bind", default="127.0.0.1", metavar="ADDRESS", help="where that port is open (default %(default)s)"
-    )
+    add("--bind", default="127.0.0.1", metavar="ADDRESS", help="address of --tvm-port (default %(default)s)")
     add("--pipe", type=Path, metavar="FILE", help="write a program that is a device, for TVM's PopenSession")
     add("--tracker", metavar="HOST:PORT", help="register with this tracker of TVM's")
     add("--key", metavar="NAME", help="name in the tracker (default: the platform's)")
@@ -55,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Serve until a signal: 0. Raises EmulatorExitedError when the device ends by itself."""
+    """Serves until a signal, then returns 0. Raises EmulatorExitedError if the device ends by itself."""
     _check(arguments)
     if arguments.pipe is not None:
         return _write_pipe(arguments)
@@ -81,7 +79,7 @@ def main(arguments: argparse.Namespace) -> int:
 
 
 def _check(arguments: argparse.Namespace) -> None:
-    """Raise ConfigurationError where the options don't fit together."""
+    """Raise ConfigurationError if the options contradict each other."""
     ways = [arguments.pty, arguments.tvm_port, arguments.pipe]
     if sum(way is not None for way in ways) != 1:
         raise ConfigurationError(
@@ -101,7 +99,7 @@ def _check(arguments: argparse.Namespace) -> None:
 
 
 def _write_pipe(arguments: argparse.Namespace) -> int:
-    """Write the program of --pipe. Raises ConfigurationError for a platform or a file that can't be had."""
+    """Writes the program of --pipe. Raises ConfigurationError for an unusable platform or file."""
     from minrpc.tvm.rpc.pipe import pipe_program
 
     file: Path = arguments.pipe
@@ -118,7 +116,7 @@ def _write_pipe(arguments: argparse.Namespace) -> int:
 
 
 def serve_tvm(firmware: Firmware, arguments: argparse.Namespace) -> None:
-    """Clients of TVM until a signal. Raises ConfigurationError for a port that is taken, or no tracker."""
+    """Serves clients of TVM until a signal. Raises ConfigurationError for a port in use, or no tracker."""
     from minrpc.tvm.rpc.served import OwnedDevice
     from minrpc.tvm.rpc.server import Server, listen
     from minrpc.tvm.rpc.tracker import tracker_at
@@ -139,7 +137,7 @@ def serve_tvm(firmware: Firmware, arguments: argparse.Namespace) -> None:
 
 
 def serve(running: RunningDevice, pty: PublicPty, stop_fd: int) -> None:
-    """Carry bytes until `stop_fd` is readable. Raises what ended the device otherwise."""
+    """Relays bytes until `stop_fd` is readable. Raises an error if the device ends before."""
     link = running.transport
     assert isinstance(link, FdTransport)
     with _exit_fd(running) as exit_fd:
@@ -153,7 +151,7 @@ def serve(running: RunningDevice, pty: PublicPty, stop_fd: int) -> None:
 
 @contextmanager
 def stop_signals() -> Iterator[int]:
-    """A descriptor that is readable when a signal has asked to stop; signals do nothing else meanwhile."""
+    """A descriptor that becomes readable on a stop signal, which has no other effect inside the block."""
     reader, writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     before = {number: signal.signal(number, lambda *_: None) for number in _SIGNALS}
     wakeup = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
@@ -169,7 +167,7 @@ def stop_signals() -> Iterator[int]:
 
 @contextmanager
 def _exit_fd(running: RunningDevice) -> Iterator[int | None]:
-    """A descriptor that is readable when the device's process has ended; None for a device without one."""
+    """A descriptor that becomes readable at the end of the device's process; None without a process."""
     if running.process is None:
         yield None
         return

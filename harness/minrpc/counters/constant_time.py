@@ -33,10 +33,9 @@ class Functions(Measures, Protocol):
     def __getitem__(self, name: str, /) -> Callable[..., Any]: ...
 
 
-# Unless interrupts are masked, an interrupt in a call changes its trace. Two equal traces of an input had no
-# interrupt, or the same.
+# Runs of an input until two traces are equal: an interrupt changes a trace, unless interrupts are masked.
 _TRIES: Final = 20
-# Largest size of an access, in bytes: the trace has no sizes.
+# Offsets of the bytes of the largest access: the trace has no sizes.
 _WORD: Final = np.arange(8)
 _SHOWN_BYTES: Final = 32
 
@@ -56,10 +55,10 @@ class TraceDifference:
     step: int
 
     def __str__(self) -> str:
-        return f"input {self.index} {self.parting}, after {self.step:,} equal steps"
+        return f"input {self.index} {self.description}, after {self.step:,} equal steps"
 
     @property
-    def parting(self) -> str:
+    def description(self) -> str:
         """The kind and place of the difference."""
         done = "took another path from" if self.what == "path" else "accessed another address in"
         return f"{done} {self.place}"
@@ -114,7 +113,7 @@ def check_constant_time(
     inputs: SecretInputs | Sequence[Sequence[Any]],
     library: Functions | None = None,
 ) -> ConstantTime:
-    """Call `name` with each of `inputs`, and compare executed instructions and accesses, step by step.
+    """Calls `name` with each of `inputs`; compares executed instructions and memory accesses step by step.
 
     inputs: from `secret_inputs`, which makes them of one call's arguments; or the arguments of each call. An
         array of numpy is copied to the same address for each input, so all must have one shape and type;
@@ -154,10 +153,10 @@ def check_constant_time(
 
 
 def _by_place(differences: Sequence[TraceDifference]) -> Iterator[str]:
-    """A line for each place where inputs differ from the first."""
+    """A line for each place at which inputs differ from the first input."""
     groups: dict[str, list[TraceDifference]] = {}
     for difference in differences:
-        groups.setdefault(difference.parting, []).append(difference)
+        groups.setdefault(difference.description, []).append(difference)
     for group in groups.values():
         others = f" ({len(group) - 1} other inputs likewise)" if len(group) > 1 else ""
         yield f"{group[0]}{others}"
@@ -184,8 +183,9 @@ class _Tracer:
         return self._counters.image
 
     def trace(self, given: Sequence[Any], like: Trace | None = None, kept_from: int = 0) -> Trace:
-        """The trace of a call: the first that equals `like` or comes twice, so that a difference from run to
-        run, as by an interrupt, is not attributed to the input."""
+        """The trace of a call: the first that equals `like` or an earlier trace of this call.
+
+        So a difference between runs of one input, as by an interrupt, is not attributed to the input."""
         seen: list[Trace] = [] if like is None else [like]
         self._counters.keep_trace_from(kept_from)
         try:
@@ -331,11 +331,11 @@ def difference(index: int, reference: Steps, other: Steps, image: Image, first: 
         return TraceDifference(index, "addresses", image.place_of(int(reference[at]["where"])), first + at)
     # Before this step both ran straight on from one place: they differ at the first instruction that one of
     # them jumped or accessed memory at, a branch or a conditional instruction.
-    places = [_acting(trace[at]) for trace in (reference, other) if at < len(trace)]
+    places = [_address_of(trace[at]) for trace in (reference, other) if at < len(trace)]
     return TraceDifference(index, "path", image.place_of(min(places)), first + at)
 
 
-def _acting(step: np.void) -> int:
+def _address_of(step: np.void) -> int:
     """Address of the last byte of the instruction that jumped, or of the first byte of the access."""
     what = int(step["what"])
     return what - STEP_JUMP - 1 if what & STEP_JUMP else int(step["where"])

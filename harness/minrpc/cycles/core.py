@@ -1,29 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The timing table of a core: a TOML file, in `cores` or of a user.
+"""The timing table of a core: a TOML file of this package (`cores/`) or of the user.
 
-title = "Cortex-M4"             # for people
+title = "Cortex-M4"             # name for messages
 instruction_set = "thumb"       # or "riscv32"
-against = "..."                 # how far its cycles were from hardware's, and on what
-ignores = "without ..."         # effects that the table has not
-extends = "cortex-m4"           # that core's rows, then these; pairs in place of its pairs
-wide = ["call"]                 # classes of instructions that may be 4 bytes long; all where it is left out
+against = "..."                 # error against hardware, and the measured programs
+ignores = "without ..."         # effects that the table leaves out
+extends = "cortex-m4"           # starts with that core's rows; pairs here replace its pairs
+wide = ["call"]                 # classes of instructions that may be 4 bytes long; without it, all
 
-[[cost]]                        # cycles of an instruction, by its class
+[[cost]]                        # cycles of an instruction of these classes
 kinds = ["load_multiple"]
-cycles = 1                      # or [least, most], where operands decide
-each = 1                        # more for each word that is moved
+cycles = 1                      # or [least, most] if they depend on operands
+each = 1                        # additional cycles for each transferred word
 source = "where the number is from"
 
-[[refill]]                      # cycles more where execution goes on elsewhere
-kinds = ["branch", "call"]      # behind an instruction of these classes
+[[refill]]                      # additional cycles of a jump
+kinds = ["branch", "call"]      # after an instruction of these classes
 cycles = 2
-wide_unaligned = 1              # more where the target is 4 bytes long at an odd half-word
+wide_unaligned = 1              # additional cycles if the target is 4 bytes long at an odd half-word
 source = "..."
 
-[[pair]]                        # cycles more, or less, of the second of two neighbours
+[[pair]]                        # change in the cycles of the second of two adjacent instructions
 first = ["load"]
 then = ["load", "store"]
-unless = "address"              # its address is made of a register that the first one writes
+unless = "address"              # not if its address uses a register that the first writes
 cycles = -1
 source = "..."
 
@@ -49,7 +49,7 @@ When = Literal["", "address", "uses"]
 
 
 class Span(NamedTuple):
-    """Cycles: the least and the most, depending on operands."""
+    """Least and most cycles; they differ if operands decide."""
 
     least: int
     most: int
@@ -69,7 +69,7 @@ NOTHING: Final = Span(0, 0)
 
 @dataclass(frozen=True, slots=True)
 class Refill:
-    """Cycles more where execution goes on elsewhere; more yet for a target of 4 bytes at an odd half-word."""
+    """Additional cycles of a jump, and further ones for a target of 4 bytes at an odd half-word."""
 
     cycles: Span
     wide_unaligned: Span
@@ -77,10 +77,10 @@ class Refill:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Cycles more of an instruction that follows another.
+    """Additional cycles of an instruction that directly follows another.
 
-    when, unless: "address" and "uses" hold where the second makes its address of, or reads, a register that
-        the first writes; "" says nothing.
+    when, unless: conditions. "address": the second instruction's address uses a register that the first
+        writes. "uses": the second reads such a register. "": no condition.
     """
 
     first: frozenset[str]
@@ -108,8 +108,8 @@ class Core:
 
     name: "cortex-m4"; title: "Cortex-M4".
     wide: classes of instructions that may be 4 bytes long; None for all.
-    against: how far its cycles were from hardware's, and on what; one line.
-    ignores: effects that the table has not: "without ...".
+    against: error of its cycles against hardware, and the measured programs; one line.
+    ignores: effects that the table leaves out: "without ...".
     """
 
     name: str
@@ -162,7 +162,7 @@ class Core:
         )
 
     def costs_of(self, code: Sequence[Instruction]) -> Iterator[Span]:
-        """Cycles of each instruction of a straight piece of code, without what comes before and behind it."""
+        """Cycles of each instruction of straight-line code, without effects of code before and after it."""
         before: Instruction | None = None
         for instruction in code:
             self._check(instruction)
@@ -188,7 +188,7 @@ class Core:
         return total
 
     def passage(self, last: Instruction, to: Instruction) -> Span:
-        """Cycles between the end of a piece of code and the start of the one that ran next."""
+        """Additional cycles from the last instruction of a block to the first of the next executed block."""
         if to.start == last.end:
             return self.neighbours(last, to)
         refill = self.refills.get(last.kind)
@@ -204,7 +204,7 @@ class Core:
 
 
 def _whole(table: dict[str, Any]) -> dict[str, Any]:
-    """The table of a file with that of the core that it extends: of two rows for a class the later counts."""
+    """The file's table behind that of the core that it extends; of two rows for a class, the later counts."""
     if "extends" not in table:
         return table
     base = _whole(tomllib.loads(_text(table["extends"])))
@@ -243,9 +243,9 @@ def core_names() -> list[str]:
 
 
 def load_core(name: str, directory: Path = Path()) -> Core:
-    """The core `name`: one that comes with the package, or a file's, NAME.toml, of `directory`.
+    """The core `name` of this package, or of the file NAME.toml in `directory`.
 
-    Raises ConfigurationError, with the cores that there are.
+    Raises ConfigurationError, which lists the known cores.
     """
     if name.endswith(".toml"):
         try:
@@ -260,7 +260,7 @@ def load_core(name: str, directory: Path = Path()) -> Core:
 
 
 def _text(name: str) -> str:
-    """The file of a core that comes with the package. Raises ConfigurationError."""
+    """The text of a core's file in this package. Raises ConfigurationError."""
     known = core_names()
     if name not in known:
         step = f"take one of {', '.join(known)}, or a file of your own, NAME.toml"
@@ -269,7 +269,7 @@ def _text(name: str) -> str:
 
 
 def core_or_reason(name: str) -> tuple[Core | None, str]:
-    """The core `name`, or why nothing models it. Raises as `load_core` does for other names."""
+    """The core `name`, or the reason why it has no table. Raises as `load_core` does for unknown names."""
     if not name:
         return None, "no core with a timing table stands for this platform: name one, with --core"
     if name in NOT_MODELLED:
@@ -283,4 +283,4 @@ NOT_MODELLED: Final[Mapping[str, str]] = {
     "cortex-m33": _NO_TABLE,
     "cortex-m55": _NO_TABLE,
 }
-"""Cores without a table here, with the reason."""
+"""The reason why a core has no table, by the core's name."""

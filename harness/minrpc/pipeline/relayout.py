@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Another layout of a device's memory, under the same `Device`: in its session, or by a restart."""
+"""Changes the layout of a device's memory, in its session or by a restart; the `Device` stays the same."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _LIMIT: Final = 1 << 32
 
 
 class RestartFields(TypedDict, total=False):
-    """The fields that a restart can change beside the layout; each as in `TargetFields`."""
+    """The fields of a target that a restart can change, too; each as in `TargetFields`."""
 
     sources: Sequence[str | Path]
     include_dirs: Sequence[str | Path]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`--minrpc-report FILE`: a page of a run of tests. Loaded only where it was asked for."""
+"""`--minrpc-report FILE`: writes a page of a run of tests. Imported only if the option is given."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ _WRITERS: Final[Mapping[str, Callable[[RunRecord], str]]] = {
 }
 
 
-# An exception's name stands behind its module's.
+# pytest prints an exception's name after its module's name.
 _MODULE: Final = re.compile(r"^(?:\w+\.)+(?=\w+:)")
 _STRICT: Final = ("[XPASS(strict)]", "passed, though failure is expected:")
 _LONGEST: Final = 8000
 
 
 def check_page(file: Path) -> None:
-    """Raise UsageError where no page can be written: better before the tests than after."""
+    """Raise UsageError if the page can't be written: checked before the tests, so that no run is lost."""
     if file.suffix not in _WRITERS:
         raise pytest.UsageError(f"{file}: a report is one of {', '.join(_WRITERS)}")
     try:
@@ -53,7 +53,7 @@ def check_page(file: Path) -> None:
 
 
 def note_phase(tally: Tally, report: pytest.TestReport, call: pytest.CallInfo[None], platform: str) -> None:
-    """Set-up, call or teardown of a test has ended."""
+    """Notes the outcome of a test's set-up, call or teardown."""
     kept = tally.tests.setdefault(report.nodeid, {"outcome": "passed", "took_s": 0.0, "text": ""})
     kept["platform"] = platform or kept.get("platform", "")
     kept["took_s"] += report.duration
@@ -70,7 +70,7 @@ def _outcome(report: pytest.TestReport) -> str:
 
 
 def _why(report: pytest.TestReport, call: pytest.CallInfo[None]) -> str:
-    """Of a failure what pytest prints, without the exception's module; of others the given reason."""
+    """The text that pytest prints for a failure, without the exception's module; else the reason given."""
     expected = getattr(report, "wasxfail", None)
     if expected is not None and not report.failed:
         return str(expected)
@@ -83,21 +83,21 @@ def _why(report: pytest.TestReport, call: pytest.CallInfo[None]) -> str:
 
 
 def note_firmware(tally: Tally, name: str, firmware: Firmware | None, clock: object) -> None:
-    """A device was used: what runs on it."""
+    """Notes the firmware of a device that a test has used."""
     if firmware is not None and name not in tally.firmwares:
         facts = {**platform_facts(firmware), "clock": str(clock)}
         tally.firmwares[name] = {"elf": str(firmware.elf), "facts": facts}
 
 
 def note_library(tally: Tally, platform: str, library: CLibrary) -> None:
-    """A test has loaded code of the user's."""
+    """Notes the size of code that a test has loaded."""
     tally.libraries.setdefault(platform, {})[library.name] = dict(library.own_sizes)
 
 
 def note_measurement(
     tally: Tally, name: str, platform: str, firmware: Firmware | None, measurement: Measurement
 ) -> None:
-    """A test has measured something, which it calls `name`."""
+    """Notes a test's measurement; `name` is the test's name for it."""
     record = TimingRecord(
         platform=platform,
         arguments=(),
@@ -109,7 +109,7 @@ def note_measurement(
 
 
 def write_page(file: Path, tally: Tally) -> None:
-    """The page of all that was noted."""
+    """Writes the page from the tally."""
     run = RunRecord(
         title="Tests",
         about=about_here(),

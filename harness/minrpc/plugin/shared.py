@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The device that a target's tests share: built once, started once, replaced when a test has spoiled it."""
+"""The device that all tests of a target share: built and started once, replaced after a test has failed."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ _ADVICE: Final = "; reset_command or reset_line in minrpc.toml would reset it af
 class SharedDevice:
     """Owns a target's firmware and its running device.
 
-    total: the deadline over everything that waits.
+    total: the deadline for the whole run.
     say: shows a line of progress.
-    coverage: the file to which the lines that were executed are added; None for none.
-    coverage_of_all: also lines of the firmware's own sources, and of Zephyr's.
-    boot_s: seconds that the last start took.
-    unusable: why the device that was started last never worked; "" when it did, or was not tried yet.
+    coverage: the file to which executed lines are added; None for no coverage.
+    coverage_of_all: True to add lines of the firmware's own sources and of Zephyr, too.
+    boot_s: duration of the last start, in seconds.
+    unusable: the reason why the last started device never worked; "" if it worked, or none was started.
     """
 
     target: Target
@@ -60,7 +60,7 @@ class SharedDevice:
 
     @property
     def firmware(self) -> Firmware | None:
-        """The firmware that was built for the target; None for an attached device, which has its own."""
+        """The firmware built for the target; None for an attached device."""
         own = self.target.serial_port is not None and self.target.build_dir is None
         if self._firmware is None and not own:
             self._firmware = self._build()
@@ -77,7 +77,7 @@ class SharedDevice:
         return self._running
 
     def open(self, *, from_boot: bool = False) -> Device:
-        """The device with a new session, without anything of an earlier session.
+        """The device with a new session: arrays and code of earlier sessions are gone.
 
         from_boot: its console begins where the device's did, not where the session does.
         """
@@ -92,7 +92,7 @@ class SharedDevice:
 
     @contextmanager
     def _once_or_never(self) -> Iterator[None]:
-        """Remember a failed start, so that it is tried, and waited for, only once."""
+        """Remembers a failed start, so that later tests do not wait for another."""
         try:
             yield
         except HarnessError as error:
@@ -107,9 +107,9 @@ class SharedDevice:
             self._running.check()
 
     def discard(self) -> None:
-        """Stop the running device; the next test gets a new one, which has to show again that it answers.
+        """Stop the running device. The next test gets a new device, which must first answer.
 
-        A board can't be had anew: where it has a way to be reset, it is.
+        A board can't be replaced: it is reset if minrpc.toml says how.
         """
         self._answered, self._spoiled = False, True
         running, self._running, self._device = self._running, None, None
@@ -118,7 +118,7 @@ class SharedDevice:
             running.stop()
 
     def properties(self) -> dict[str, object]:
-        """For the JUnit report: platform, clock, seconds, bytes."""
+        """Properties for the JUnit report: platform, clock, boot time in seconds, sizes in bytes."""
         running = self.running
         known: dict[str, object] = {
             "platform": self.name,
@@ -177,7 +177,7 @@ class SharedDevice:
         return running
 
     def _startable(self) -> Firmware | Target:
-        """The firmware; where it is a board's, its target, once it has been flashed."""
+        """The firmware to start; for a board, the target to attach to, after flashing the firmware."""
         firmware = self.firmware
         if firmware is None or self.target.serial_port is None:
             return firmware or self.target

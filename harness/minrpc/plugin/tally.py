@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Results of one pytest run that wanted devices, counted in each of its processes."""
+"""Counts the tests of one pytest run that need devices, in each of its processes."""
 
 from __future__ import annotations
 
@@ -11,15 +11,14 @@ from minrpc.timing import DeviceClock
 
 @dataclass
 class Tally:
-    """How the tests that wanted a device fared; it can be sent between processes.
+    """Outcomes of the tests that need a device; can be sent between processes.
 
-    wanted, had: the ids of those that wanted one, and of those that had one.
-    left_out: the reason, by platform that is not tested.
-    pinned: tests that asked for their device while they ran, and so have seen only the first of several.
-    clocks: by which each device's times were taken; None for a device that does not tell.
-    tests, records, firmwares, libraries: for --minrpc-report: how each test ended, what was measured, and by
-        platform the program that was tested, with facts about it, and bytes of what tests loaded, by library
-        and symbol.
+    wanted, had: ids of the tests that need a device, and of those that got a device.
+    left_out: the reason why a platform is not tested, by platform.
+    pinned: tests that requested the fixture while they ran, and so used only the first of several devices.
+    clocks: the clock of each device; None for a device without clock information.
+    tests, records, firmwares, libraries: for --minrpc-report: outcomes of tests; measurements; by platform,
+        the tested firmware with facts about it, and bytes of loaded code by library and symbol.
     """
 
     wanted: set[str] = field(default_factory=set)

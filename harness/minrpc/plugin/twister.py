@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inside Zephyr's twister: its build and its device are the ones that tests of `harness: pytest` get.
+"""Runs tests inside Zephyr's twister (`harness: pytest`), with twister's build and twister's device.
 
-Twister starts pytest with a plugin of its own, whose options say what it has built and where the board is.
+Twister starts pytest with its own plugin, whose options name the build directory and the board's port.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ def runs_here(config: pytest.Config) -> bool:
 
 
 def as_twister_says(config: pytest.Config, options: Options) -> Options:
-    """`options` with twister's build and device, where twister runs this test; else as they are."""
+    """`options` with twister's build and device if twister runs this pytest; else unchanged."""
     if not runs_here(config) or options.given.get("build_dir") or options.given.get("serial_port"):
         return options
     build_dir = _option(config, "--build-dir")
     if build_dir is None:
         return options
-    # Zephyr 3.7 names a platform for hardware only.
+    # Zephyr 3.7 passes the platform's name only for hardware.
     name = _option(config, "--platform") or board_of(Path(build_dir))
     given = TargetFields(build_dir=Path(build_dir))
     if _option(config, "--device-type") != "hardware":
@@ -55,7 +55,7 @@ def as_twister_says(config: pytest.Config, options: Options) -> Options:
 
 
 class ReportForTwister:
-    """Twister takes a test that has a property for one with an error: they go to the head of the report."""
+    """Moves tests' properties to the report's head: twister takes a test with a property as failed."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
@@ -71,7 +71,7 @@ class ReportForTwister:
 
 
 def _served(config: pytest.Config) -> str | None:
-    """The terminal of a program that leads to the board (--device-serial-pty); it ends with the run."""
+    """Starts the program of --device-serial-pty, which ends with the run; returns its terminal."""
     program = _option(config, "--device-serial-pty")
     if not program:
         return None
@@ -92,7 +92,7 @@ def _end(process: subprocess.Popen[bytes], slave: int) -> None:
 
 
 def _flash_command(config: pytest.Config) -> str:
-    """As twister's own adapter runs it: the build and the board follow the first word."""
+    """The flash command as twister's own adapter builds it: build and board follow the first word."""
     given = _option(config, "--flash-command")
     if not given:
         return ""
@@ -103,7 +103,7 @@ def _flash_command(config: pytest.Config) -> str:
 
 
 def _flash_arguments(config: pytest.Config) -> list[str]:
-    """As twister's own adapter passes them to `west flash`."""
+    """The arguments for `west flash` as twister's own adapter passes them."""
     words = []
     if _option(config, "--runner"):
         words += ["--runner", str(_option(config, "--runner"))]

@@ -88,7 +88,7 @@ def _judged(
         return
     old = None
     if base is not None:
-        old, new = _values(limit, base, record)
+        old, new = _comparable_values(limit, base, record)
     yield (f"{record.call} on {record.platform}" if limit.function else record.platform), old, new
 
 
@@ -106,11 +106,11 @@ def _value(limit: Limit, record: TimingRecord) -> float | None:
             return float(sum(record.code.values())) if record.code else None
     if limit.what in item.counters:
         return item.counter_per_call(limit.what)
-    return _by_the_clock(item) if limit.what == "instructions" else None
+    return _instructions_from_time(item) if limit.what == "instructions" else None
 
 
-def _by_the_clock(measurement: Measurement) -> float | None:
-    """Instructions derived from the time, less the timer's: equal to the counted ones, within a tick."""
+def _instructions_from_time(measurement: Measurement) -> float | None:
+    """Instructions of a call, computed from its time without the timer's own: right within a tick."""
     each = measurement.clock.cycles_per_instruction
     shares = [
         (sample.cycles - measurement.overhead.timer) / (sample.number or 1) for sample in measurement.samples
@@ -118,8 +118,8 @@ def _by_the_clock(measurement: Measurement) -> float | None:
     return None if each is None else max(0.0, min(shares)) / float(each)
 
 
-def _values(limit: Limit, base: TimingRecord, head: TimingRecord) -> tuple[float | None, float]:
-    """Values of both from the same source, without the effect of different numbers of calls in a batch."""
+def _comparable_values(limit: Limit, base: TimingRecord, head: TimingRecord) -> tuple[float | None, float]:
+    """The limited values of both, from the same source, without the effect of different batch sizes."""
     before, after = base.measurement, head.measurement
     old, new = _value(limit, base), _value(limit, head)
     assert new is not None
@@ -127,7 +127,7 @@ def _values(limit: Limit, base: TimingRecord, head: TimingRecord) -> tuple[float
         return old, new
     counted = [limit.what in value.counters for value in (before, after)]
     if limit.what == "instructions" and counted[0] != counted[1]:
-        old, new = _by_the_clock(before), _by_the_clock(after) or 0.0
+        old, new = _instructions_from_time(before), _instructions_from_time(after) or 0.0
     if limit.what in ("time", "cycles") and not counted[1]:
         share = timer_share(before, after)
         share = after.clock.seconds(share) if limit.what == "time" else share

@@ -65,7 +65,7 @@ def measurements(run: RunRecord) -> Table:
     """A line for each call on each platform: times, counters, memory."""
     found: set[str] = {name for record in run.records for name in record.measurement.counters}
     names = [name for name in _COUNTERS if name in found]
-    head = ["call", "platform", "time", "cycles", "instructions", *(_head(name) for name in names)]
+    head = ["call", "platform", "time", "cycles", "instructions", *(_column_title(name) for name in names)]
     head += ["stack", "heap"]
     rows = [_measured(record, names) for record in run.records]
     notes = dict.fromkeys(f"Core cycles are an {record}" for record in map(_estimate, run.records) if record)
@@ -76,8 +76,8 @@ def _estimate(record: TimingRecord) -> str:
     return record.measurement.estimate
 
 
-def _head(counter: str) -> str:
-    """The column's title of a counter; distinguishes estimated cycles from the device's clock cycles."""
+def _column_title(counter: str) -> str:
+    """The title of a counter's column: estimated cycles are "core cycles", apart from the clock's cycles."""
     core = "core " if counter in ("cycles", MOST) else ""
     return core + counter.replace("_", " ")
 
@@ -130,7 +130,7 @@ def counters(run: RunRecord) -> Table:
         for item in (record.measurement,)
         if item.counters
     ]
-    head = ["call", "platform", *(_head(name) for name in names)]
+    head = ["call", "platform", *(_column_title(name) for name in names)]
     return Table("Counters, a call", head, rows, range(2, len(head)))
 
 

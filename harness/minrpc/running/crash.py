@@ -21,7 +21,7 @@ _NULL: Final = 4096
 _ZEPHYRS_STACK: Final = "CONFIG_MINRPC_STACK_SIZE"
 # Functions that raise a fault for a division by zero, on cores without a divider.
 _DIVISION: Final = re.compile(r"__aeabi_[il]div0")
-# The functions that call loaded functions, and libgcc's divisions, are no callers of the user's.
+# Functions to leave out of the user's callers: those that call loaded functions, and libgcc's divisions.
 _NOT_THE_USERS: Final = re.compile(r"t\d+|fits\b.*|\(.*\)|__aeabi_[il]div0|__u?divsi3|__aeabi_u?idiv.*")
 _REGISTERS: Final = {
     "EM_ARM": (r"\bR15=([0-9a-f]{8})", r"\bR13=([0-9a-f]{8})", r"\bR14=([0-9a-f]{8})"),
@@ -95,7 +95,7 @@ def hang(registers: Registers, stack: Sequence[int], image: Image, firmware: Fir
 
 
 def _users(image: Image, found: Backtrace, firmware: Firmware | None) -> list[str]:
-    """The places of the user's calling functions; a recursion's once."""
+    """The places of the user's calling functions; a recursive function is listed once."""
     lines = dict.fromkeys(_shown_place(image, address - 1, firmware) for address in found.callers)
     return [line for line in lines if not _NOT_THE_USERS.match(line)]
 
@@ -122,7 +122,7 @@ def _overflow(words: LastWords, image: Image, where: str) -> str:
     size = words.stack_size or stack_size(image)
     low, high = image.stack
     pointers = [item for item in (words.values.get("sp"), words.values.get("address")) if item]
-    # A stack that was mapped has no address in the image; on a Cortex-M with a limit the pointer stays above.
+    # A mapped stack has no address in the image. On a Cortex-M with a stack limit, sp stays above the limit.
     needed = high - min(pointers) if pointers and (low, high) != ANYWHERE and low < high else 0
     more = f", it needs {needed:,} or more" if size and size < needed < 1 << 31 else ""
     return f"{STACK_RAN_OUT}{f' in {where}' if where else ''}{f' ({size:,} bytes{more})' if size else ''}"
@@ -131,7 +131,7 @@ def _overflow(words: LastWords, image: Image, where: str) -> str:
 def _cause(words: LastWords, image: Image, pc: int | None) -> str:
     address = words.address
     if image.machine == "EM_386" and address is None and not words.cause and pc is not None:
-        # A Zephyr without a dump of the exception.
+        # Zephyr was built without the dump of the exception.
         cause = x86_cause(image.bytes_at(pc, 2))
         page = "CPU exception" in words.text and not cause
         words = replace(words, said=cause, page_fault=page)
@@ -159,7 +159,7 @@ def _where(image: Image, found: Backtrace, firmware: Firmware | None) -> str:
 
 
 def _name(function: CodeRange) -> str:
-    """The function's name in C, without a compiler's suffix for a copy, as in "mul.constprop.0"."""
+    """The function's name in C, without the compiler's suffix for a clone, as in "mul.constprop.0"."""
     return function.name.partition(".")[0]
 
 

@@ -21,12 +21,12 @@ _ENDED: Final = re.compile(
 _ASSERTED: Final = re.compile(r"(?P<how>.*), in (?P<function>[^,]+), at (?P<file>.+):(?P<line>\d+)")
 # The C library of this machine, before it aborts.
 _COMPLAINT: Final = re.compile(r"^((?:\w+\(\): |corrupted |\*\*\* ).+)$", re.MULTILINE)
-# Messages further from the end are of an earlier crash.
+# Number of last lines to search: messages before them are of an earlier crash.
 _LINES: Final = 16
-# A kernel dumps registers before its message.
+# Number of lines before the message, in which a kernel dumps registers.
 _DUMP_LINES: Final = 24
 
-# By the bits of the Configurable Fault Status Register (ARMv7-M, B3.2.15), the most telling first.
+# Causes by bit of the Configurable Fault Status Register (ARMv7-M, B3.2.15), the most specific first.
 _CFSR: Final = {
     25: "divided by zero",
     24: "unaligned access",
@@ -39,7 +39,7 @@ _CFSR: Final = {
     0: "a jump to where nothing may be executed",
 }
 _ACCESS_BITS: Final = 1 << 1 | 1 << 9
-# By mcause (RISC-V privileged architecture, 3.1.15).
+# Causes by mcause (RISC-V privileged architecture, 3.1.15).
 _MCAUSE: Final = {
     0: "a jump to an unaligned address",
     1: "a jump to where nothing can be executed",
@@ -117,7 +117,7 @@ class LastWords:
 
     @property
     def address(self) -> int | None:
-        """The address that could not be accessed; None if the crash is no access, or it is unknown."""
+        """The address of the failed access; None if it is unknown, or the crash has another cause."""
         page = _PAGE_FAULT.search(self.dump)
         if page:
             return int(page[1], 16)
@@ -145,7 +145,7 @@ class LastWords:
 
     @property
     def cause(self) -> str:
-        """The cause in words, if it is no access; "" if unknown."""
+        """The cause in words; "" if it is a failed access, or unknown."""
         status = self.values.get("cfsr", 0)
         if self.said:
             return self.said

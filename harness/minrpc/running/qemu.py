@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Starts QEMU paused, opens the link, and lets it run.
+"""Starts QEMU paused, opens the link, then lets the machine run.
 
 QEMU gets its link, its console and its monitor as inherited descriptors: there is no socket file to wait for
-or to remove. For a link over a pty we make the pair and QEMU opens the slave as a host serial port: its own
-`-chardev pty` drops what the guest writes while nobody listens, and at times looks at the pty only once a
-second.
+or to remove. For a link over a pty, this process makes the pair and QEMU opens the slave as a host serial
+port. QEMU's `-chardev pty` drops the guest's output while no process listens, and sometimes polls the pty
+only once a second.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def start_qemu(
 
 
 def machine(firmware: Firmware) -> list[str]:
-    """The machine with its firmware, before it is wired: Zephyr's own command line, else the platform's."""
+    """QEMU's command line without link and console: Zephyr's own, else the platform's."""
     platform = firmware.platform
     argv = list(firmware.qemu_argv) or [platform.qemu, *platform.qemu_args, "-kernel", str(firmware.elf)]
     program = shutil.which(argv[0]) or shutil.which(Path(argv[0]).name)
@@ -79,8 +79,8 @@ def _start(
             console_uart=platform.console_uart,
             qmp_fd=theirs.fileno(),
         )
-        # Each byte on the link goes from QEMU's main loop to its virtual CPU and back: between threads on one
-        # CPU that takes a third to a half of the time.
+        # Each byte on the link passes between two threads, of QEMU's main loop and of its virtual CPU: on one
+        # host CPU this takes a third to a half of the time.
         process = spawn(
             [*wire(argv, wiring, icount), *extra],
             pass_fds=(pair.device_fd, console_write, theirs.fileno(), *descriptors),
@@ -105,7 +105,7 @@ def _start(
 
 
 def _shared_memory(firmware: Firmware, argv: list[str]) -> SharedMemory | None:
-    """The machine's main memory, where the platform says that it can be shared."""
+    """The machine's main memory, if the platform's table allows sharing it."""
     platform = firmware.platform
     size = platform.memory_size or memory_size(argv)
     if not firmware.target.direct or platform.memory_at is None or not size:
@@ -114,7 +114,7 @@ def _shared_memory(firmware: Firmware, argv: list[str]) -> SharedMemory | None:
 
 
 def _console(descriptor: int, platform: Platform) -> TextTail | None:
-    """The collector of the console's text; None for a machine without one, whose text comes over the link."""
+    """The collector of the console's text; None for a machine whose text comes over the link."""
     console = os.fdopen(descriptor, "rb", buffering=0)
     if platform.console_uart is None:
         console.close()
@@ -123,7 +123,7 @@ def _console(descriptor: int, platform: Platform) -> TextTail | None:
 
 
 def _run(device: RunningDevice, pair: LinkPair, deadline: Deadline) -> None:
-    """Let the paused machine go, once QEMU has opened its end of the link."""
+    """Lets the paused machine run once QEMU has opened its end of the link."""
     assert device.qmp is not None
     try:
         device.qmp.open(deadline)

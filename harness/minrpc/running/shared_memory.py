@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Memory of a device that this process sees too: guest memory of QEMU's in a file that has no name.
+"""Memory that the device shares with this process: QEMU's guest memory, in an anonymous file (memfd).
 
 QEMU maps the file as the machine's main memory (`-machine memory-backend=`). The guest sees
 writes at once. QEMU's translated code is not updated, so code is never written this way.
@@ -19,9 +19,9 @@ _UNITS: Final = {"": 1 << 20, "M": 1 << 20, "G": 1 << 30, "K": 1 << 10}
 
 
 class SharedMemory:
-    """`size` bytes that the device has at address `base` up.
+    """`size` bytes at the device's address `base`.
 
-    The device's own process gets `descriptor`; nothing is left when both have let go.
+    The device's process inherits `descriptor`; the memory is freed once both processes have closed it.
 
     proved: True if an address means the same bytes on both sides; None until a copy has tested it.
     """
@@ -74,7 +74,7 @@ def qemu_arguments(memory: SharedMemory) -> list[str]:
 
 
 def memory_size(argv: Sequence[str]) -> int | None:
-    """Bytes of main memory by QEMU's `-m`; None when the command line does not say."""
+    """Size of the main memory by QEMU's option `-m`, in bytes; None without that option."""
     for option, value in pairwise(argv):
         if option == "-m":
             number = value.split(",")[0].removeprefix("size=")

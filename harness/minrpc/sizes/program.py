@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An ELF file cut into pieces: each byte of flash and of RAM belongs to exactly one.
+"""Divides an ELF file into pieces: each byte of flash and of RAM belongs to exactly one piece.
 
-Flash is what the load segments take in the file (PT_LOAD, p_filesz): code, constants, initial values of data,
-and what lies between them. RAM is what sections that are written take in memory (SHF_ALLOC and SHF_WRITE, not
-SHF_EXECINSTR, not in flash), zeroed and reserved ones too. No section is known by its name. Where all runs
-from RAM, flash is the image that is loaded.
+Flash is the content of the load segments in the file (PT_LOAD, p_filesz): code, constants, initial values of
+data, and gaps between them. RAM is the memory of writable sections (SHF_ALLOC and SHF_WRITE, not
+SHF_EXECINSTR, not in flash), zeroed and reserved sections included. Section names play no part. If all code
+runs from RAM, flash is the loaded image.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ Memory = Literal["flash", "ram"]
 MEMORIES: Final[tuple[Memory, ...]] = ("flash", "ram")
 
 PADDING: Final = "(padding)"
-"""Bytes left for the alignment of the next object, in a section or between two."""
+"""Bytes that align the next object, inside a section or between two sections."""
 HEADERS: Final = "(ELF headers)"
 NO_SYMBOL: Final = "(no symbol)"
-"""Bytes of a section that no symbol claims: strings, tables that the linker made, stacks."""
+"""Bytes of a section that belong to no symbol: strings, tables made by the linker, stacks."""
 NO_DEBUG: Final = "(no debug information)"
 
 _TYPES: Final = frozenset({FUNCTION, OBJECT, CHOSEN_AT_START})
@@ -40,7 +40,7 @@ _MOST_ALIGNED: Final = 64
 
 
 class SizedSymbol(NamedTuple):
-    """A function or an object: `size` bytes at `start`; 0 for one that goes on to the next."""
+    """A function or an object: `size` bytes at `start`; size 0 means up to the next symbol."""
 
     start: int
     size: int
@@ -48,10 +48,10 @@ class SizedSymbol(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """Bytes of one memory, which one symbol has.
+    """Bytes of one symbol in one memory.
 
-    address: where they are when the program runs.
-    file: the source, as debug information names it; or one of the names in brackets.
+    address: their address while the program runs.
+    file: the source's path in the debug information, or one of the names in parentheses.
     """
 
     memory: Memory
@@ -63,13 +63,13 @@ class Piece(NamedTuple):
 
     @property
     def component(self) -> str:
-        """The directory of the source, without where checkouts lie: "runtime", "zephyr/kernel"."""
+        """The directory of the source, without the path of its checkout: "runtime", "zephyr/kernel"."""
         return component_of(self.file)
 
 
 @dataclass(frozen=True, slots=True)
 class LoadSegment:
-    """A load segment: `size` bytes at `address`, of which the file has `stored`, kept at `loaded_at`."""
+    """A load segment: `size` bytes at `address`. The file has `stored` of them, kept at `loaded_at`."""
 
     address: int
     loaded_at: int
@@ -96,7 +96,7 @@ class ProgramSizes:
         return sum(piece.size for piece in self.pieces if piece.memory == "ram")
 
     def by(self, key: Callable[[Piece], str], memory: Memory | None = None) -> dict[str, int]:
-        """Sums by the `key` of each piece, most first."""
+        """Sum of the pieces' sizes for each `key`, the largest first."""
         sums: dict[str, int] = {}
         for piece in self.pieces:
             if memory in (None, piece.memory):
@@ -122,7 +122,7 @@ class ProgramSizes:
 def program_sizes(elf: Path, *, files: bool = True) -> ProgramSizes:
     """The pieces of the program in `elf`.
 
-    files: look for the sources in its debug information, which takes seconds for a large one.
+    files: True to find the sources in the debug information, which takes seconds for a large program.
     """
     program = read_program(elf)
     sections = [section for section in program.elf.sections if section.allocated and section.size]
@@ -146,21 +146,21 @@ def totals(elf: Path) -> tuple[int, int]:
 
 
 def component_of(file: str) -> str:
-    """The directory of a source file, below its checkout's top where that is known."""
+    """The directory of a source file, below the top of its checkout if that is known."""
     if file.startswith("("):
         return file
     parts = file.split("/")[:-1]
-    # The firmware's own: a build that several checkouts share names the one in which it was made.
+    # The firmware's own sources: a build shared by several checkouts has the paths of the first.
     own = next(
         (at for at, part in enumerate(parts) if part == _FIRMWARE and parts[at + 1 :][:1] in _OWN), None
     )
     if own is not None:
         return "/".join(parts[own + 1 :])
-    if parts[:2] == ["", "minrpc"]:  # as firmware/places.py names what builds are made from
+    if parts[:2] == ["", "minrpc"]:  # The name that firmware/places.py gives to sources.
         place, parts = parts[2:3], parts[3:]
         parts = parts[1:] if place == ["app"] and parts[:1] == [_FIRMWARE] else parts
         return "/".join(parts or place)
-    # A toolchain's own sources, wherever these were when it was built.
+    # Sources of the toolchain's libraries, with the paths of the machine that built them.
     library = next((part for part in parts if part in _LIBRARIES), None)
     return library or "/".join(parts) or "."
 
@@ -168,9 +168,9 @@ def component_of(file: str) -> str:
 def cut(
     start: int, end: int, symbols: Iterable[SizedSymbol]
 ) -> Iterator[tuple[int, int, SizedSymbol | None]]:
-    """`start` to `end` in pieces without a gap: what each symbol takes, and None for what is between.
+    """Divides `start` to `end` into the parts of each symbol; parts between symbols have None.
 
-    symbols: by address. Of two that overlap the first has what both claim.
+    symbols: sorted by address. Of two overlapping symbols, the first gets the common bytes.
     """
     at = start
     inside = [symbol for symbol in symbols if start <= symbol.start < end]
@@ -226,7 +226,7 @@ def _written(elf: Elf) -> Iterator[_Place]:
 
 
 def _symbols(elf: Elf) -> list[SizedSymbol]:
-    """Symbols; of several at an address, the largest. A linker script's symbols have no type and no size."""
+    """The symbols; of several at an address the largest. A linker script's symbols have no type and size."""
     found: dict[int, SizedSymbol] = {}
     for symbol in elf.symbols:
         kind, size = symbol.kind, symbol.size

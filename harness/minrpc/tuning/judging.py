@@ -49,10 +49,11 @@ CANDIDATE_TIMEOUT_S: Final = 10.0
 """Time limit for a call of a candidate, in seconds of the device."""
 
 _RESET_S: Final = 60.0
-# Number of empty calls timed between candidates: their time is constant as long as the clock is right.
-_CALIBRATION_CALLS: Final = 200
+# Number of empty calls timed between candidates: their time stays the same unless a candidate has changed
+# the clock.
+_EMPTY_CALLS: Final = 200
 # Allowed relative change of that time, by the clock's mode: a board has interrupts and caches, a host load.
-_CALIBRATION: Final = {"exact": 0.05, "board": 0.5, "wall": float("inf")}
+_TIME_TOLERANCE: Final = {"exact": 0.05, "board": 0.5, "wall": float("inf")}
 # Factors for the calls in a batch, for kernels that take less time than measuring.
 _LONGER: Final = (1, 10, 100, 1000)
 
@@ -73,7 +74,7 @@ _SPOILING: Final = ("crash", "hang", "clock")
 class Bench:
     """A device, replaced after a candidate has spoiled it. A context manager, which ends the device.
 
-    port: the serial port of a board that runs the firmware; the board is reset if its reset command is known.
+    serial_port: the port of a board that runs the firmware; the board is reset if its reset command is known.
         None to start the firmware here.
     """
 
@@ -81,10 +82,10 @@ class Bench:
     firmware: Firmware
     toolset: Toolset
     call_timeout_s: float = CANDIDATE_TIMEOUT_S
-    port: str | None = None
+    serial_port: str | None = None
     _device: Device | None = field(default=None, init=False)
     _spoiled: bool = field(default=False, init=False)
-    _calibration: tuple[float, DeviceClock] = field(init=False)
+    _time_before: tuple[float, DeviceClock] = field(init=False)
 
     def __enter__(self) -> Bench:
         self._open()
@@ -96,7 +97,7 @@ class Bench:
     def judge(
         self, candidate: Candidate, built: Built, *, check: bool | None = None, again: bool = False
     ) -> CandidateResult:
-        """The result of a candidate; after a crash, a hang or a wrong clock, of a second try.
+        """The result of a candidate; after a crash, a hang or a changed clock, the result of a second try.
 
         check: True to check its outputs, before and after timing; None for the kernel's setting.
         again: True if the candidate has already spoiled another device.
@@ -118,20 +119,20 @@ class Bench:
             device.close()
 
     def _spoil(self) -> None:
-        """Give up the device: the next candidate gets another; a board is reset."""
+        """Ends the device: the next candidate gets another; a board is reset."""
         self.close()
         self._spoiled = True
 
     def _open(self) -> Device:
         if self._device is None:
-            if self.port is None:
+            if self.serial_port is None:
                 self._device = open_device(
                     self.firmware, call_timeout_s=self.call_timeout_s, counters=bool(self.kernel.counted)
                 )
             else:
-                self._device = self._attached(self.port)
-            self._calibration = _calibrate(self._device)
-            if self._calibration[0] <= 0:
+                self._device = self._attached(self.serial_port)
+            self._time_before = _time_of_empty_calls(self._device)
+            if self._time_before[0] <= 0:
                 raise TimerError(f"{self._device.name}: its clock stands still", stage="tune")
         return self._device
 
@@ -155,10 +156,10 @@ class Bench:
         try:
             return self._open()
         except HarnessError as error:
-            if self.port is None:
+            if self.serial_port is None:
                 raise
             lost = BoardLostError(
-                f"{self.port} does not answer any more",
+                f"{self.serial_port} does not answer any more",
                 details=[error.message],
                 stage=error.stage or "tune",
             )
@@ -182,15 +183,15 @@ class Bench:
     def _wrong_clock(self) -> str:
         """The error of the device's clock after a candidate has run; "" if the clock is right."""
         assert self._device is not None
-        due, clock = self._calibration
+        due, clock = self._time_before
         try:
-            took, _ = _calibrate(self._device)
+            took, _ = _time_of_empty_calls(self._device)
         except (*_CRASHES, DeadlineError, RemoteError) as error:
             return f"after it the device's clock could not be read: {error.message}"
-        if took <= 0 or abs(took - due) > _CALIBRATION[clock.mode] * due:
+        if took <= 0 or abs(took - due) > _TIME_TOLERANCE[clock.mode] * due:
             return (
-                f"after it {_CALIBRATION_CALLS} empty calls take {took:,.0f} cycles of the device's clock, "
-                f"{due:,.0f} before it: it has changed the timer or its interrupts"
+                f"{_EMPTY_CALLS} empty calls take {took:,.0f} cycles of the device's clock after it, "
+                f"{due:,.0f} before: it has changed the timer or its interrupts"
             )
         return ""
 
@@ -262,10 +263,10 @@ def _timed_call(library: LoadedLibrary, kernel: Kernel) -> tuple[Measurement, fl
     return measured, cycles
 
 
-def _calibrate(device: Device) -> tuple[float, DeviceClock]:
-    """Cycles of a batch of empty calls, which no candidate should change; and the clock."""
-    measured = device.system_lib().measure("", number=_CALIBRATION_CALLS, repeat=3)()
-    return min(measured.cycles_per_call) * _CALIBRATION_CALLS, measured.clock
+def _time_of_empty_calls(device: Device) -> tuple[float, DeviceClock]:
+    """Cycles of a batch of empty calls, and the device's clock."""
+    measured = device.system_lib().measure("", number=_EMPTY_CALLS, repeat=3)()
+    return min(measured.cycles_per_call) * _EMPTY_CALLS, measured.clock
 
 
 def _require_callable(library: LoadedLibrary, kernel: Kernel) -> None:

@@ -58,7 +58,7 @@ def test_what_a_candidate_does_to_its_device_ends_no_run(
         return opened[-1]
 
     monkeypatch.setattr("minrpc.tuning.judging.open_device", open_device)
-    monkeypatch.setattr("minrpc.tuning.judging._calibrate", lambda device: (100.0, CLOCK))
+    monkeypatch.setattr("minrpc.tuning.judging._time_of_empty_calls", lambda device: (100.0, CLOCK))
     monkeypatch.setattr(Bench, "_measured", fail)
     bench = Bench(Kernel(Path("k.c"), "k", ()), UNUSED, UNUSED)
     result = bench.judge(Candidate(0), BUILT)
@@ -92,7 +92,7 @@ def test_a_time_counts_when_the_clock_is_right_after_it(
         return devices[-1]
 
     monkeypatch.setattr("minrpc.tuning.judging.open_device", open_device)
-    monkeypatch.setattr("minrpc.tuning.judging._calibrate", lambda device: (next(left), CLOCK))
+    monkeypatch.setattr("minrpc.tuning.judging._time_of_empty_calls", lambda device: (next(left), CLOCK))
     monkeypatch.setattr(
         Bench,
         "_measured",
@@ -109,7 +109,7 @@ def test_a_time_counts_when_the_clock_is_right_after_it(
 def test_a_clock_of_the_hosts_may_differ_but_not_stand_still(monkeypatch: pytest.MonkeyPatch) -> None:
     left = iter([100, 100_000, 0, 100, 0])
     monkeypatch.setattr("minrpc.tuning.judging.open_device", lambda *_, **__: Device())
-    monkeypatch.setattr("minrpc.tuning.judging._calibrate", lambda device: (next(left), WALL))
+    monkeypatch.setattr("minrpc.tuning.judging._time_of_empty_calls", lambda device: (next(left), WALL))
     monkeypatch.setattr(
         Bench,
         "_measured",
@@ -121,7 +121,7 @@ def test_a_clock_of_the_hosts_may_differ_but_not_stand_still(monkeypatch: pytest
 
 def test_a_clock_that_stands_still_from_the_start_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("minrpc.tuning.judging.open_device", lambda *_, **__: Device())
-    monkeypatch.setattr("minrpc.tuning.judging._calibrate", lambda device: (0.0, CLOCK))
+    monkeypatch.setattr("minrpc.tuning.judging._time_of_empty_calls", lambda device: (0.0, CLOCK))
     with pytest.raises(TimerError, match="its clock stands still"):
         Bench(Kernel(Path("k.c"), "k", ()), UNUSED, UNUSED).judge(Candidate(0), BUILT)
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A process that serves a client over pipes: `python -m minrpc.tvm.rpc.piped --platform NAME READ WRITE`.
+"""Serves one client over pipes: `python -m minrpc.tvm.rpc.piped --platform NAME READ WRITE`.
 
-`minrpc.tvm.pipe_program` runs it. TVM ends it by SIGKILL, and the kernel then ends the device.
+The program from `minrpc.tvm.pipe_program` runs it. TVM ends this process by SIGKILL, and then the kernel ends
+the device.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class PipeStream:
             rest = rest[os.write(self._writer, rest) :]
 
     def shutdown(self, how: int, /) -> None:
-        """No-op: a client on a pipe sets no limit for its session, and no other caller needs it."""
+        """No-op: the server shuts a stream down only at a session's time limit, and here is none."""
 
 
 def main(argv: Sequence[str]) -> int:
