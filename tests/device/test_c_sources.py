@@ -262,7 +262,8 @@ def test_calls_of_objects_that_expect_everything_near(load: Load, toolset: Tools
 def test_variables_that_are_too_far(load: Load, toolset: Toolset, tmp_path: Path) -> None:
     if not toolset.calls_far:
         pytest.skip("all is within reach here")
-    (tmp_path / "far.c").write_text("#include <stdio.h>\nvoid *f(void) { return stdout; }\n")
+    # A variable of the C library that the firmware does not use: it lies in the shared library.
+    (tmp_path / "far.c").write_text("#include <unistd.h>\nint f(void) { return optind; }\n")
     words = [toolset.compiler, *toolset.flags, "-g", "-O2", "-fno-pic"]
     subprocess.run([*words, "-c", "far.c", "-o", "far.o"], cwd=tmp_path, check=True)
     with pytest.raises(LinkerError) as caught:
