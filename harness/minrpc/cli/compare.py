@@ -22,8 +22,8 @@ from minrpc.timing.plot import draw_comparison
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     add = parser.add_argument
-    add("base", type=Path, metavar="BASE", help="what `time --json` or `report --json` kept of the one")
-    add("head", type=Path, metavar="HEAD", help="and of the other")
+    add("base", type=Path, metavar="BASE", help="a file of `time --json` or `report --json`")
+    add("head", type=Path, metavar="HEAD", help="another file, to compare with BASE")
     add("--plot", type=Path, metavar="FILE", help="draw both against each other, as PNG, SVG or PDF")
     add(
         "--fail",

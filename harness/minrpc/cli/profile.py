@@ -49,8 +49,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--top", type=int, default=_TOP, metavar="N", help=f"rows of each table (default {_TOP})")
     add("--annotate", metavar="FUNC", help="show the source of this function, with counts beside it")
     add("--flame", type=Path, metavar="FILE.svg", help="draw a flame graph")
-    add("--callgrind", type=Path, metavar="FILE", help="write what KCachegrind reads")
-    add("--speedscope", type=Path, metavar="FILE", help="write what https://www.speedscope.app reads")
+    add("--callgrind", type=Path, metavar="FILE", help="write a file for KCachegrind")
+    add("--speedscope", type=Path, metavar="FILE", help="write a file for https://www.speedscope.app")
     add_build_options(add)
     add_device_options(add)
 

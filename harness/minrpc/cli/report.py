@@ -82,7 +82,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="FILE",
-        help="measure nothing, but show what `time --json` or `report --json` kept; repeat it for more",
+        help="measure nothing; show files of `time --json` or `report --json`; repeat it for more",
     )
     add(
         "--base",

@@ -61,15 +61,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--number", type=int, default=10, metavar="N", help="calls in a batch at first (default 10)")
     add("--repeat", type=int, default=10, metavar="N", help="repeats, the samples (default 10)")
     add("--min-repeat-ms", type=int, default=0, metavar="MS", help="grow batches until one takes so long")
-    add("--until", metavar="PERCENT", help="go on until the median is known to so much, such as 1%%")
-    add("--max-repeats", type=int, default=1000, metavar="N", help="where --until gives up (default 1000)")
+    add("--until", metavar="PERCENT", help="repeat until the median is known this well, such as 1%%")
+    add(
+        "--max-repeats",
+        type=int,
+        default=1000,
+        metavar="N",
+        help="number of repeats at which --until gives up (default 1000)",
+    )
     add("--net", action="store_true", help="subtract the overhead of measuring, itself measured")
     add(
         "--counters",
         metavar="all|NAME[,NAME...]",
-        help="what else is counted: under QEMU instructions, branches, loads, stores, cache_misses, ...",
+        help="further counters: under QEMU instructions, branches, loads, stores, cache_misses, ...",
     )
-    add("--memory", action="store_true", help="also what of stack, workspace and heap a call needs")
+    add("--memory", action="store_true", help="also measure the stack, workspace and heap of a call")
     add_constant_time_options(add)
     add_build_options(add)
     add_json_option(add, "keep the result here, beside those of other calls")

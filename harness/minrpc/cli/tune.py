@@ -68,9 +68,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N|best",
         help="check each N-th candidate, or the best at the end, until one is right",
     )
-    add("--strategy", choices=list(STRATEGIES), default="all", help="which are tried (default %(default)s)")
-    add("--budget", type=int, metavar="N", help="try at most so many")
-    add("--seed", type=int, default=0, metavar="N", help="of the order, and of what is proposed (default 0)")
+    add(
+        "--strategy",
+        choices=list(STRATEGIES),
+        default="all",
+        help="which candidates are tried (default %(default)s)",
+    )
+    add("--budget", type=int, metavar="N", help="try at most N candidates")
+    add("--seed", type=int, default=0, metavar="N", help="seed of the order and of proposals (default 0)")
     add("--jobs", type=int, default=1, metavar="N", help="devices at once (default 1)")
     add("--dask", metavar="ADDRESS", help="use a Dask scheduler's workers, each with a device of its own")
     add(
@@ -85,7 +90,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="time",
         help="what the best has least of: time, or a core's cycles, estimated under QEMU",
     )
-    add("--counters", default="", metavar="all|NAME[,NAME...]", help="what else is counted, under QEMU")
+    add("--counters", default="", metavar="all|NAME[,NAME...]", help="further counters, under QEMU")
     add("--results", type=Path, metavar="FILE", help="a JSON line for each candidate")
     add("--resume", type=Path, metavar="FILE", help="go on where these results end, and add to them")
     add("--t4", type=Path, metavar="FILE", help="the results in the autotuning tools' T4 format")

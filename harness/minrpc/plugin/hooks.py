@@ -52,7 +52,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_load_initial_conftests(
     early_config: pytest.Config, parser: pytest.Parser, args: list[str]
 ) -> Generator[None]:
-    """The short names of options, once all others are known."""
+    """Adds the short names of options once all other names are known."""
     option_names.look_past_short_names(early_config, parser, args)
     yield
     option_names.add_short(early_config, parser)
@@ -75,7 +75,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
         check_page(Path(page))
     if workers.has_workers(config) and option_names.given(config):
-        # Workers can't end a run; and only one process can use a board.
+        # Workers can't end a run, and only one process can use a board.
         if option_names.option_of(config, "serial-port") is not None:
             raise pytest.UsageError("--serial-port leads to one device, for one process: leave -n out")
         _refuse_misuse(_run(config))
@@ -229,7 +229,7 @@ def minrpc_shared(request: pytest.FixtureRequest) -> Iterator[SharedDevice]:
     run = _run(request.config)
     if run.failure is not None:
         raise run.failure
-    # A unittest.TestCase, and who asks by request.getfixturevalue, can't be run once for each target.
+    # A unittest.TestCase, and a caller of request.getfixturevalue, can't be run once for each target.
     target = getattr(request, "param", None) or next(iter(run.selection.targets), None)
     if target is None:
         run.tally.wanted.add("a test")

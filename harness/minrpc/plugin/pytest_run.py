@@ -24,11 +24,11 @@ from minrpc.targets.project import find_project_file
 
 
 class PytestRun:
-    """The options, the devices that they mean, and what became of them.
+    """The options, the devices that they select, and the outcomes.
 
-    broken: why no device can be used at all: a file of platforms that can't be read. It fails the tests that
-        need a device, and no other.
-    misused: what the command line asks for and can't be had. It ends the run before the first test.
+    broken: the reason why no device can be used: an unreadable file of platforms. Only tests that need a
+        device fail by it.
+    misused: the error of a command line that can't be met; it ends the run before the first test.
     """
 
     def __init__(self, config: pytest.Config) -> None:
@@ -67,7 +67,7 @@ class PytestRun:
         return self.misused or self.broken
 
     def shared_device(self, target: Target) -> SharedDevice:
-        """For the tests of `target`."""
+        """The device shared by the tests of `target`."""
         file = option_of(self._config, "coverage")
         coverage = Path(file).absolute() if file else None
         every = bool(option_of(self._config, "coverage-all"))
@@ -76,12 +76,12 @@ class PytestRun:
         )
 
     def await_turn(self, test: str) -> None:
-        """Raise DeadlineError when the run's time is up: a quick device would never be waited for."""
+        """Raise DeadlineError if the run's time is up: a quick test never checks the deadline itself."""
         if self.total.expired():
             raise Deadline(test, 0.0, total=self.total).error("the test's turn")
 
     def has_device(self, node: pytest.Item, pinned_to: str = "") -> None:
-        """A test has its device; one of several, perhaps, and it was not run on the others."""
+        """Notes that a test got its device, perhaps the only one of several on which it runs."""
         self.tally.wanted.add(node.nodeid)
         self.tally.had.add(node.nodeid)
         parameters = getattr(node, "callspec", None)
@@ -91,7 +91,7 @@ class PytestRun:
             self.tally.pinned.append(node.nodeid)
 
     def target(self, what: str | Target) -> Target:
-        """A platform's name as this run's options have it. Skips the test when it can't run here."""
+        """The target of a platform's name, with this run's options. Skips the test if it can't run here."""
         if isinstance(what, Target):
             return what
         for target in self.selection.targets:

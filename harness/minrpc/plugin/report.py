@@ -69,7 +69,7 @@ def none_ran(config: pytest.Config, tally: Tally) -> bool:
 
 
 def tell_junit(config: pytest.Config, tally: Tally) -> None:
-    """Write into the JUnit report, if there is one, what was left out."""
+    """Write the untested platforms into the JUnit report, if there is one."""
     report = config.stash.get(xml_key, None)
     for name, why in tally.left_out.items():
         if report is not None:
@@ -77,7 +77,7 @@ def tell_junit(config: pytest.Config, tally: Tally) -> None:
 
 
 def advise(config: pytest.Config, error: BaseException) -> None:
-    """Say of a limit how it is raised from a test."""
+    """Adds to a time limit's error how a test raises the limit."""
     if isinstance(error, DeadlineError) and error.limit == "call":
         option = option_names.spelled(config, "call-timeout")
         error.next_step = (
@@ -103,10 +103,10 @@ def progress_line(config: pytest.Config, text: str) -> None:
 
 
 def short_traceback(caught: pytest.ExceptionInfo[BaseException]) -> None:
-    """For our own errors leave only the test's frames: the error's text says what happened inside.
+    """Leaves only the test's frames for errors of this package, whose text has the details.
 
-    So for arguments that a call of ours refuses. Where no frame is the test's, in a fixture of ours, the
-    fixture's is left.
+    The same for arguments that this package refuses. If no frame is the test's, as in a fixture of this
+    package, the fixture's frame is left.
     """
     error = caught.value
     if not isinstance(error, HarnessError) and not wrong_argument(error):

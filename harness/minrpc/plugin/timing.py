@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Times in tests: what fails on a number, what only warns, and by which clock they were taken."""
+"""Checks of times in tests: by the device's clock, a wrong time fails the test or only warns."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from minrpc.timing.units import quantity
 
 
 class TimingWarning(UserWarning):
-    """A time is not what it should be, on a clock that a host or a board may disturb."""
+    """A time is out of bounds, on a clock that a host or a board may disturb."""
 
 
 @dataclass(frozen=True, slots=True)
 class TimingCheck:
-    """Says what a wrong time means here: a failure where times are exact, else a warning.
+    """Turns a wrong time into a failure if times are exact, else into a warning.
 
     exact: QEMU counts instructions.
     strict: --minrpc-strict-timing was given, so that any wrong time fails.
-    platform: whose bounds hold; None where there are none.
+    platform: the platform whose bounds apply; None for no bounds.
     """
 
     exact: bool
