@@ -452,6 +452,20 @@ def test_symbols_that_are_nowhere(load: Load, tmp_path: Path, kinds: LoadedLibra
     assert kinds.product(2, 2) == 4
 
 
+@pytest.mark.once
+def test_functions_that_need_nothing_that_is_nowhere_are_loaded(load: Load, tmp_path: Path) -> None:
+    (tmp_path / "part.c").write_text(
+        "int elsewhere(int);\nstatic int deep(int n) { return elsewhere(n); }\n"
+        "int (*table[])(int) = {deep};\nint kept = 7;\nint direct(int n) { return deep(n) + 1; }\n"
+        "int by_table(int n) { return table[0](n); }\nint fine(int n) { return n + kept; }\n"
+    )
+    lib = load(tmp_path / "part.c")
+    assert lib.fine(1) == 8
+    for name in ("direct", "by_table"):
+        with pytest.raises(TypeError, match=f"^{name} can't be called: it needs elsewhere, which neither"):
+            lib[name](1)
+
+
 def test_what_does_not_link(load: Load, tmp_path: Path) -> None:
     for name in "ab":
         (tmp_path / f"{name}.c").write_text("int twice(void) { return 1; }\n")

@@ -271,6 +271,22 @@ def test_variables_that_are_too_far(load: Load, toolset: Toolset, tmp_path: Path
     assert "compile it with -fPIC" in str(caught.value)
 
 
+@pytest.mark.once
+def test_a_header_that_comes_to_stand_in_front(load: Load, tmp_path: Path) -> None:
+    """Nothing that the compiler read has changed."""
+    for name in ("first", "second"):
+        (tmp_path / name / "deep").mkdir(parents=True)
+    (tmp_path / "second" / "deep" / "n.h").write_text("#define N 1\n")
+    for name in ("a", "b"):
+        text = f"#include <deep/n.h>\nint {name}(void) {{ return N; }}\n"
+        (tmp_path / f"{name}.c").write_text(text)
+    include = [tmp_path / "first", tmp_path / "second"]
+    before = load(tmp_path / "*.c", include=include)
+    assert (before.a(), before.b()) == (1, 1)
+    (tmp_path / "first" / "deep" / "n.h").write_text("#define N 2\n")
+    assert load(tmp_path / "*.c", include=include).b() == 2
+
+
 @pytest.fixture
 def layouts(load: Load) -> LoadedLibrary:
     """Structs whose layout is not the obvious one."""

@@ -10,14 +10,18 @@ import re
 import shlex
 import shutil
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, partial
+from glob import has_magic
 from pathlib import Path
 from typing import Final, TypeAlias
 
 from minrpc.errors import CompileError, ConfigurationError, ToolchainMissingError
 from minrpc.firmware.cache import cache_home, kept, mark_used, scratch
+from minrpc.library.absent import nowhere
+from minrpc.library.reachable import needing
 from minrpc.library.stack_bound import FLAG, parse_graphs
 from minrpc.library.thunks import callable_functions, thunk_source
 from minrpc.library.toolset import Toolset, program_facts
@@ -78,9 +82,9 @@ class Sources:
         declare: str | Sequence[str] = (),
     ) -> Sources:
         """Sources from user input: flags and defines may be a string of several words, and a single path
-        stands for a list of one. Raises ConfigurationError for files that are missing or of unknown
-        kind."""
-        listed = list(paths_of(files))
+        stands for a list of one. Files and libraries may be patterns, "src/*.c". Raises ConfigurationError
+        for files that are missing or of unknown kind."""
+        listed = [path for given in paths_of(files) for path in _matches(given)]
         if not listed:
             raise ConfigurationError(
                 "there is nothing to load: no source was given", next_step="name a C file"
@@ -95,7 +99,7 @@ class Sources:
             tuple(_directory(path) for path in paths_of(include)),
             tuple(_words(flags)),
             tuple(named),
-            tuple(_file(path, _BINARY) for path in paths_of(libraries)),
+            tuple(_file(path, _BINARY) for given in paths_of(libraries) for path in _matches(given)),
             tuple(_file(path, ()) for path in paths_of(headers)),
             (declare,) if isinstance(declare, str) else tuple(declare),
         )
@@ -133,6 +137,19 @@ def _directory(given: PathText) -> Path:
     return path
 
 
+def _matches(given: PathText) -> Sequence[PathText]:
+    """The path, or the files that a pattern names, sorted. Raises ConfigurationError if there are none."""
+    path = Path(given)
+    if path.exists() or not has_magic(str(given)):
+        return [given]
+    # A directory's name may have a pattern's letters.
+    root = next((parent for parent in path.parents if parent.exists()), Path())
+    found = sorted(item for item in root.glob(str(path.relative_to(root))) if item.is_file())
+    if not found:
+        raise ConfigurationError(f"there is no file {given}", next_step="correct the path")
+    return found
+
+
 def _file(given: str | os.PathLike[str], suffixes: Sequence[str]) -> Path:
     path = Path(given).absolute()
     if not path.is_file():
@@ -157,6 +174,7 @@ class Compiled:
     thunk_frames: stack use of each function's thunk, in bytes. check_frame: stack use of the check of the
         arguments, in bytes.
     options: the caller's definitions and flags.
+    kept_data: sections of data that are linked also if no function needs them; None: all.
     """
 
     name: str
@@ -172,21 +190,30 @@ class Compiled:
     thunk_frames: Mapping[str, int] = field(default_factory=dict)
     options: tuple[str, ...] = ()
     check_frame: int = 0
+    kept_data: tuple[str, ...] | None = None
 
 
-def compile_sources(sources: Sources, toolset: Toolset) -> Compiled:
+def compile_sources(sources: Sources, toolset: Toolset, missing: tuple[str, ...] = ()) -> Compiled:
     """Compile, read the types, make and compile the thunks. Unchanged sources come from the cache.
+
+    missing: symbols that are nowhere; functions that need one can't be called.
 
     Raises CompileError with the compiler's output, ToolchainMissingError.
     """
-    objects = tuple(compile_file(source, sources, toolset) for source in sources.files)
+    compiled_file = partial(compile_file, sources=sources, toolset=toolset)
+    if len(sources.files) == 1:
+        objects: tuple[CompiledFile, ...] = (compiled_file(sources.files[0]),)
+    else:
+        with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+            objects = tuple(pool.map(compiled_file, sources.files))
     contents = tuple(_Content.of(compiled.path) for compiled in objects)
     beside = [*sources.libraries, *(_header(item, sources) for item in sources.declare if "(" not in item)]
     libraries = tuple(_hash(str(item)) for item in beside)
-    compiled = _with_thunks(sources, toolset, objects, contents, libraries)
+    given = (sources, toolset, objects, contents, libraries, missing)
+    compiled = _with_thunks(*given)
     thunks = compiled.objects[-1].parent
     if not thunks.is_dir():  # The cache has been cleaned since.
-        return _with_thunks.__wrapped__(sources, toolset, objects, contents, libraries)
+        return _with_thunks.__wrapped__(*given)
     mark_used(thunks)
     return compiled
 
@@ -211,15 +238,21 @@ def _with_thunks(
     objects: tuple[CompiledFile, ...],
     contents_of_objects: tuple[_Content, ...],
     libraries: tuple[str, ...],
+    missing: tuple[str, ...],
 ) -> Compiled:
     """Reads the types, makes and compiles the thunks. libraries: hashes of the libraries' content, and of
-    headers with prototypes."""
+    headers with prototypes. missing: see `compile_sources`."""
     facts = program_facts(toolset.elf)
     contents = [content.data for content in contents_of_objects]
     declarations = read_objects([object_file.path for object_file in objects], contents)
     if sources.declare:
         declarations = _with_prototypes(declarations, sources, toolset)
     functions = callable_functions(declarations.functions.values(), facts.limits)
+    kept_data: tuple[str, ...] | None = None
+    if missing:
+        paths = [*(item.path for item in objects), *sources.libraries]
+        lacking = needing([item.symbol for item in functions], missing, paths, toolset)
+        functions, kept_data = list(_without(functions, lacking.functions)), lacking.whole_data
     start = any(_needs_start(content) for content in contents) or bool(sources.libraries)
     supported = [function for function in functions if not function.unsupported]
     thread_pointer = facts.machine == "EM_RISCV" and _may_have_thread_locals(contents, sources, toolset.elf)
@@ -247,7 +280,20 @@ def _with_thunks(
         },
         (*(f"-D{define}" for define in sources.defines), *sources.flags),
         max((size for name, size in frames.items() if name.partition(".")[0] == "fits"), default=0),
+        kept_data,
     )
+
+
+def _without(
+    functions: Sequence[FunctionDeclaration], lacking: Mapping[str, Sequence[str]]
+) -> Sequence[FunctionDeclaration]:
+    """The functions; those in `lacking` can't be called, for want of these symbols."""
+    return [
+        replace(function, unsupported=f"it needs {nowhere(lacking[function.symbol])}")
+        if function.symbol in lacking
+        else function
+        for function in functions
+    ]
 
 
 def _with_prototypes(declarations: Declarations, sources: Sources, toolset: Toolset) -> Declarations:
@@ -336,7 +382,7 @@ def compile_file(source: Path, sources: Sources, toolset: Toolset) -> CompiledFi
     command += [*sources.flags, *toolset.includes, "-fno-lto"]
     if "clang" not in Path(command[0]).name and source.suffix not in _ASSEMBLER:
         command.append(FLAG)
-    return CompiledFile(_compiled(command, source) / "source.o")
+    return CompiledFile(_compiled(command, source, (source.parent, *sources.include)) / "source.o")
 
 
 def _stack_use(path: Path) -> dict[str, int]:
@@ -361,10 +407,12 @@ def compile_text(text: str, toolset: Toolset, flags: Sequence[str] = ()) -> Path
     return _compiled([toolset.compiler, *toolset.code_flags, *flags, "-w", "-fno-lto"], source) / "source.o"
 
 
-def _compiled(command: Sequence[str], source: Path) -> Path:
+def _compiled(command: Sequence[str], source: Path, places: Sequence[Path] = ()) -> Path:
     """The cache directory with source.o.
 
     A list beside it names the headers that were read, with their hashes; it shows which directory is current.
+    places: the user's directories of headers. Where a new header would hide one that was read is in the list,
+    too, with "" as its hash.
     """
     content = source.read_bytes()
     objects = cache_home() / "objects"
@@ -376,24 +424,25 @@ def _compiled(command: Sequence[str], source: Path) -> Path:
         if directory.is_dir() and all(_hash(path) == digest for path, digest in known.items()):
             mark_used(directory)
             return directory
-    with scratch() as partial:
+    with scratch() as work:
         # Without a preprocessor, the assembler lists the files that it read.
         noted = ["-Wa,--MD,source.d"] if source.suffix == ".s" else ["-MD", "-MF", "source.d"]
         words = [*command, "-fstack-usage", *noted, "-c", str(source), "-o", "source.o"]
-        output = _run(words, partial)
+        output = _run(words, work)
         if output is not None:
             raise CompileError(f"{source.name} does not compile", output)
-        headers = _read_headers(partial / "source.d")
+        headers = _read_headers(work / "source.d")
+        headers |= dict.fromkeys(_hiding(headers, places), "")
 
         def fill(directory: Path) -> None:
             for name in ("source.o", "source.su", "source.ci"):
-                if (partial / name).is_file():
-                    shutil.copy2(partial / name, directory / name)
+                if (work / name).is_file():
+                    shutil.copy2(work / name, directory / name)
 
         directory = kept(objects / _name(key, headers), fill)
-        (partial / "list").write_text(json.dumps(headers))
+        (work / "list").write_text(json.dumps(headers))
         staged = objects / f".{key}.{os.getpid()}.json"
-        shutil.copy2(partial / "list", staged)
+        shutil.copy2(work / "list", staged)
         staged.replace(listed)
     return directory
 
@@ -433,6 +482,14 @@ def _read_headers(depfile: Path) -> dict[str, str]:
     text = depfile.read_text().partition(": ")[2].replace("\\\n", " ")
     paths = [item.replace("\\ ", " ") for item in re.findall(r"(?:\\ |\S)+", text)]
     return {path: _hash(path) for path in paths}
+
+
+def _hiding(headers: Iterable[str], places: Sequence[Path]) -> Iterable[str]:
+    """Files that are not there, and that would be included in place of one that was."""
+    for header in map(Path, headers):
+        within = [header.relative_to(place) for place in places if header.is_relative_to(place)]
+        names = within or [Path(header.name), Path(header.parent.name, header.name)]
+        yield from (str(place / name) for place in places for name in names if not (place / name).exists())
 
 
 def _hash(path: str) -> str:

@@ -13,6 +13,7 @@ from typing import Final
 
 from minrpc.errors import LinkerError, UndefinedSymbolsError
 from minrpc.firmware.cache import cache_home, kept, scratch
+from minrpc.library.absent import nowhere
 from minrpc.library.compiling import Compiled
 from minrpc.library.thunks import REGISTRY
 from minrpc.library.toolset import Toolset, program_facts, run_tool
@@ -37,7 +38,8 @@ SECTIONS
 		minrpc_constructors = .;
 		KEEP(*(SORT_BY_INIT_PRIORITY(.init_array.*) .init_array .ctors .ctors.*))
 		minrpc_constructors_end = .;
-		KEEP(*(.data .data.* .sdata .sdata.*))
+		KEEP(*({kept}))
+		*({data})
 		*(.got .got.* .igot .igot.* .toc .relro* .ldata*)
 		. = ALIGN(4);
 	}}
@@ -63,11 +65,20 @@ SECTIONS
 }}
 """
 
+_DATA: Final = ".data .data.* .sdata .sdata.*"
+
 # Bytes between the thread pointer and the first thread-local variable, by machine: 0 for others.
 _THREAD_BLOCKS: Final = {"EM_ARM": "MAX(8, MAX(ALIGNOF(.tdata), ALIGNOF(.tbss)))"}
 
 # Unwinding tables refer to these symbols; loaded code never unwinds.
 _UNWINDERS: Final = ("__aeabi_unwind_cpp_pr0", "__aeabi_unwind_cpp_pr1", "__aeabi_unwind_cpp_pr2")
+_FORMATS: Final = {
+    "PICOLIBC_INTEGER_PRINTF_SCANF": "i",
+    "PICOLIBC_FLOAT_PRINTF_SCANF": "f",
+    "PICOLIBC_DOUBLE_PRINTF_SCANF": "d",
+}
+# The firmware's function in place of the C library's, as the linker's --wrap names it.
+_WRAPPED: Final = "__wrap_"
 _NOISE: Final = re.compile(r"warning:|NOTE:|: in function ")
 _TRUNCATED: Final = re.compile(
     r"relocation truncated to fit: (?P<kind>R_X86_64_PLT32|R_X86_64_PC32) "
@@ -107,7 +118,12 @@ def link(
     with scratch() as directory:
         linked = directory / "loaded.elf"
         machine = program_facts(toolset.elf).machine
-        script = _SCRIPT.format(base=base, thread_block=_THREAD_BLOCKS.get(machine, "0"))
+        script = _SCRIPT.format(
+            base=base,
+            thread_block=_THREAD_BLOCKS.get(machine, "0"),
+            data=_DATA,
+            kept=_DATA if compiled.kept_data is None else " ".join(compiled.kept_data) or "minrpc_none",
+        )
         (directory / "load.ld").write_text(script)
         while True:
             near = {known_name: value for known_name, value in known.items() if known_name not in far}
@@ -138,12 +154,19 @@ def _command(
     command += ["-o", str(directory / "loaded.elf"), "--gc-sections", "-e", REGISTRY, "-z", "noexecstack"]
     command += [] if relaxes else ["--no-relax"]
     command += [f"--defsym={unwinder}=0" for unwinder in _UNWINDERS]
+    command += _formats(compiled.options)
     command += [f"--defsym={known_name}={value:#x}" for known_name, value in known.items()]
     command += [str(object_file) for object_file in (*compiled.objects, *stubs) if object_file.suffix != ".a"]
     command += ["--whole-archive", *archives, "--no-whole-archive"] if archives else []
     command += [str(firmware_symbols(toolset))]
     command += ["--start-group", *map(str, compiled.libraries), "--end-group"] if compiled.libraries else []
     return command + list(toolset.library_options())
+
+
+def _formats(options: Sequence[str]) -> list[str]:
+    """Options for picolibc's smaller printf and scanf, which its compiler specs give by a definition."""
+    letters = [letter for name, letter in _FORMATS.items() if f"-D{name}" in options]
+    return [f"--defsym={name}=__{letters[0]}_{name}" for name in ("vfprintf", "vfscanf") if letters]
 
 
 def _called_too_far(output: str, toolset: Toolset) -> set[str]:
@@ -172,9 +195,7 @@ def _failure(library: str, output: str) -> LinkerError:
     names = tuple(dict.fromkeys(match["name"] for line in lines for match in _UNDEFINED.finditer(line)))
     shown = [line for line in lines if _UNDEFINED.search(line)]
     if names:
-        wanted = ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
-        who = "which neither its sources, nor its libraries, nor the firmware have"
-        return UndefinedSymbolsError(f"{library} needs {wanted}, {who}", names, shown)
+        return UndefinedSymbolsError(f"{library} needs {nowhere(names)}", names, shown)
     step = LinkerError.default_next_step
     if _TRUNCATED.search(output):
         step = "compile it with -fPIC: variables of the C library lie further away than this code expects"
@@ -247,6 +268,7 @@ def _symbol_source(elf: Path, thumb: bool) -> str:
     symbols = read_program(elf).elf.symbols
     if not symbols:
         raise LinkerError(f"{elf.name} has no symbols: nothing can be linked against it")
+    wrapped = {symbol.name.removeprefix(_WRAPPED) for symbol in symbols if symbol.name.startswith(_WRAPPED)}
     for symbol in symbols:
         # In a simulator, the program's symbols are local and hidden, so as not to meet its C library's.
         hidden = symbol.bind == LOCAL and symbol.visibility == HIDDEN
@@ -258,9 +280,12 @@ def _symbol_source(elf: Path, thumb: bool) -> str:
             continue
         if not re.fullmatch(r"[A-Za-z_.$][\w.$]*", symbol.name):
             continue
-        lines.append(f".weak {symbol.name}")
+        name = symbol.name.removeprefix(_WRAPPED)
+        if name in wrapped and name == symbol.name:
+            continue
+        lines.append(f".weak {name}")
         if symbol.kind == FUNCTION and thumb:
-            lines += [f".type {symbol.name}, %function", f".thumb_set {symbol.name}, {symbol.value | 1:#x}"]
+            lines += [f".type {name}, %function", f".thumb_set {name}, {symbol.value | 1:#x}"]
         else:
-            lines.append(f".set {symbol.name}, {symbol.value:#x}")
+            lines.append(f".set {name}, {symbol.value:#x}")
     return "\n".join(lines) + "\n"

@@ -28,7 +28,7 @@ from minrpc.library.call_memory import upload
 from minrpc.library.compiling import Compiled, Sources, compile_sources, compile_text
 from minrpc.library.fakes import FakeFunction, Fakes
 from minrpc.library.faking import FakesGiven, tell_prototypes, with_fakes
-from minrpc.library.linking import LinkedImage, link
+from minrpc.library.linking import ALIGNMENT, LinkedImage, link
 from minrpc.library.loaded import LoadedLibrary
 from minrpc.library.thunks import COPY, START, thunk_source
 from minrpc.library.toolset import COMMANDS, Toolset, program_facts, toolset_of
@@ -42,7 +42,6 @@ CODE_ALLOC: Final = "minrpc.code_alloc"
 CODE_LOAD: Final = "minrpc.code_load"
 SYMBOL: Final = "minrpc.symbol"
 
-_FIRST_BASE: Final = 0x10000
 _IMAGES: Final = 256
 # Staging takes three more requests than a copy over the link: the time of some 100 bytes.
 _WORTH_STAGING: Final = 256
@@ -65,16 +64,24 @@ def load(
         check_build(session, firmware)
     toolset = toolset_of(firmware or firmware_of(session))
     compiled = compile_sources(sources, toolset)
-    functions: Mapping[str, FakeFunction] = {}
-    if fakes is not None:
-        compiled, functions = with_fakes(
-            compiled, toolset, fakes, partial(_missing, session, compiled, toolset)
-        )
     try:
-        return load_compiled(session, compiled, toolset, functions)
+        return load_compiled(session, *_with_fakes(session, compiled, toolset, fakes))
     except UndefinedSymbolsError as error:
         tell_prototypes(compiled, error)
-        raise
+        rest = compile_sources(sources, toolset, error.names)
+        if rest.functions == compiled.functions or all(item.unsupported for item in rest.functions.values()):
+            raise
+        return load_compiled(session, *_with_fakes(session, rest, toolset, fakes))
+
+
+def _with_fakes(
+    session: Session, compiled: Compiled, toolset: Toolset, fakes: FakesGiven | None
+) -> tuple[Compiled, Toolset, Mapping[str, FakeFunction]]:
+    """The sources with the functions in Python that they call."""
+    if fakes is None:
+        return compiled, toolset, {}
+    found, functions = with_fakes(compiled, toolset, fakes, partial(_missing, session, compiled, toolset))
+    return found, toolset, functions
 
 
 def _missing(session: Session, compiled: Compiled, toolset: Toolset) -> Sequence[str]:
@@ -83,7 +90,7 @@ def _missing(session: Session, compiled: Compiled, toolset: Toolset) -> Sequence
         session.rpc.ready()
         linker = _Linker(session, toolset)
         try:
-            linker.link(compiled, _last_base.get(toolset.elf, _FIRST_BASE))
+            linker.link(compiled, _expected_base(toolset.elf))
         except UndefinedSymbolsError as error:
             return [name for name in error.names if not linker.addresses([name])]
     return ()
@@ -195,7 +202,7 @@ def image_size(session: Session, compiled: Compiled, toolset: Toolset) -> int:
     """Size of the linked image in the device's memory, in bytes. Raises LinkError, and as a call does."""
     with session.rpc.lock:
         session.rpc.ready()
-        return _Linker(session, toolset).link(compiled, _last_base.get(toolset.elf, _FIRST_BASE)).size
+        return _Linker(session, toolset).link(compiled, _expected_base(toolset.elf)).size
 
 
 def _copy(rpc: RpcClient, session: Session, image: LinkedImage) -> None:
@@ -225,7 +232,7 @@ def _placed(rpc: RpcClient, session: Session, compiled: Compiled, toolset: Tools
     block's address, which is nearly always right.
     """
     linker = _Linker(session, toolset)
-    base = _last_base.get(toolset.elf, _FIRST_BASE)
+    base = _expected_base(toolset.elf)
     image = linker.link(compiled, base)
     for _ in range(_ROUNDS):
         given = _allocate(rpc, compiled.name, image.size)
@@ -246,9 +253,18 @@ def _placed(rpc: RpcClient, session: Session, compiled: Compiled, toolset: Tools
     raise LoadError(f"{compiled.name}: its size changes with its address", stage="load")
 
 
+def _expected_base(elf: Path) -> int:
+    """Address of the firmware's last block; at first, the end of its program, which is near."""
+    known = _last_base.get(elf)
+    if known is not None:
+        return known
+    end = max((segment.address + segment.size for segment in read_program(elf).elf.segments), default=0)
+    return -(-end // ALIGNMENT) * ALIGNMENT
+
+
 def likely_base(toolset: Toolset) -> int | None:
     """Expected address of the firmware's next block; None if linking needs a device."""
-    return None if toolset.has_shared_libraries else _last_base.get(toolset.elf, _FIRST_BASE)
+    return None if toolset.has_shared_libraries else _expected_base(toolset.elf)
 
 
 def link_ahead(compiled: Compiled, toolset: Toolset, base: int) -> LinkedImage:
@@ -304,12 +320,12 @@ class _Linker:
                 return _Linked(link(compiled, self._toolset, base, far), far)
             except UndefinedSymbolsError as error:
                 found = self.addresses(error.names)
-                if len(found) < len(error.names) or not found.keys().isdisjoint(far):
+                if not found or not found.keys().isdisjoint(far):
                     raise
                 far |= found
 
     def addresses(self, names: Iterable[str]) -> dict[str, int]:
-        """Addresses of `names`, up to the first that the device lacks; each is asked once in a session."""
+        """Addresses of those `names` that the device has; each is asked once in a session."""
         if not self._toolset.has_shared_libraries:
             return {}
         rpc = self._session.rpc
@@ -319,9 +335,8 @@ class _Linker:
                 finder = rpc.library_function(SYMBOL)
                 address = rpc.call(finder, (name,), f"look up {name}") if finder else 0
                 rpc.facts.symbols[name] = address if isinstance(address, int) else 0
-            if not rpc.facts.symbols[name]:
-                break
-            found[name] = rpc.facts.symbols[name]
+            if rpc.facts.symbols[name]:
+                found[name] = rpc.facts.symbols[name]
         return found
 
 

@@ -119,6 +119,25 @@ class Toolset:
             return ("--start-group", *map(str, self.libraries), self._libgcc, "--end-group")
         return _library_options(self.compiler, self.flags)
 
+    def library_files(self) -> Sequence[Path]:
+        """The archives that `library_options` names."""
+        options = self.library_options()
+        places = [Path(option[2:]) for option in options if option.startswith("-L")]
+        named = [option for option in options if option.startswith("-l")]
+        found = (
+            next(
+                (
+                    place / f"lib{option[2:]}.a"
+                    for place in places
+                    if (place / f"lib{option[2:]}.a").is_file()
+                ),
+                None,
+            )
+            for option in named
+        )
+        paths = [Path(option) for option in options if not option.startswith("-")]
+        return [*paths, *(path for path in found if path is not None)]
+
 
 def alignment_limits(machine: str) -> AlignmentLimits:
     """The alignment limits of the machine's compiler for members of structs."""

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, Final, NamedTuple
 
@@ -254,6 +255,30 @@ class Elf:
         if any(number >= len(table) for number in numbers):
             raise NotElfError("a relocation refers to no symbol")
         return {_text(strings, int(table[number]["name"])).decode(errors="replace") for number in numbers}
+
+    @cached_property
+    def references(self) -> Mapping[int, set[tuple[int, str]]]:
+        """Of each section of an object, what its relocations refer to.
+
+        That is a section of the object and "", or 0 and the name of a symbol that is defined elsewhere.
+        """
+        table, strings = self._symbol_table(_SYMTAB)
+        found: dict[int, set[tuple[int, str]]] = {}
+        for header in self._headers:
+            owner = int(header["info"])
+            if header["type"] not in (_REL, _RELA) or not self.sections[owner].allocated:
+                continue
+            numbers = np.unique(self._relocations(header)["info"] >> (32 if self._is_64 else 8))
+            if len(numbers) and int(numbers[-1]) >= len(table):
+                raise NotElfError("a relocation refers to no symbol")
+            rows = table[numbers]
+            targets = found.setdefault(owner, set())
+            for name, section in zip(rows["name"].tolist(), rows["section"].tolist(), strict=True):
+                if section == UNDEFINED and name:
+                    targets.add((0, _text(strings, name).decode(errors="replace")))
+                elif section < _FIRST_RESERVED:
+                    targets.add((section, ""))
+        return found
 
     def _apply(self, patched: bytearray, header: Any, stores: dict[int, int]) -> None:  # noqa: ANN401 - a row
         table = self._relocations(header)

@@ -87,7 +87,7 @@ uint32_t churn(uint32_t rounds, uint32_t largest)
 			blocks[at] = realloc(blocks[at], size + 1U);
 		}
 		if (blocks[at] != NULL) {
-			if (((uintptr_t)blocks[at] & 7U) != 0U ||
+			if (((uintptr_t)blocks[at] & 3U) != 0U ||
 			    !is_filled(blocks[at], kept, (uint8_t)at)) {
 				return i;
 			}

@@ -70,3 +70,14 @@ def test_other_than_paths_is_told(given: Any) -> None:  # noqa: ANN401 - what no
 def test_other_than_texts_is_told(source: Path, given: Any) -> None:  # noqa: ANN401
     with pytest.raises(TypeError, match="a text or a list of texts is expected, not "):
         Sources.of(source, flags=given)
+
+
+def test_a_pattern_stands_for_its_files(tmp_path: Path) -> None:
+    directory = tmp_path / "a[b]"
+    directory.mkdir()
+    for name in ("two.c", "one.c", "note.txt"):
+        (directory / name).write_text("")
+    assert Sources.of(directory / "*.c").files == (directory / "one.c", directory / "two.c")
+    assert Sources.of(directory / "one.c").files == (directory / "one.c",)
+    with pytest.raises(ConfigurationError, match=r"there is no file .*/\*\.cpp"):
+        Sources.of(directory / "*.cpp")

@@ -183,6 +183,11 @@ void minrpc_device_last_words(const char *text, uint32_t size)
 	minrpc_server_last_words(&server, text, size);
 }
 
+bool minrpc_on_device_thread(void)
+{
+	return !k_is_in_isr() && k_current_get() == &thread;
+}
+
 #if defined(CONFIG_THREAD_STACK_INFO) && !defined(CONFIG_ARCH_POSIX)
 static bool is_within(uintptr_t address, const void *begin, uintptr_t size)
 {

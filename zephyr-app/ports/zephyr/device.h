@@ -6,6 +6,7 @@
 #ifndef DEVICE_H_
 #define DEVICE_H_
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /**
@@ -16,5 +17,7 @@
 void minrpc_device_last_words(const char *text, uint32_t size);
 /* Who called what runs on the current thread, its stack pointer being `pointer`; also printed. */
 void minrpc_device_callers(uintptr_t pointer);
+/* Whether this runs on the server's thread, where it may send logs. */
+bool minrpc_on_device_thread(void);
 
 #endif /* DEVICE_H_ */

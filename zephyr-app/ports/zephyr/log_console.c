@@ -6,22 +6,30 @@
 #include <zephyr/kernel.h>
 #include <zephyr/sys/ring_buffer.h>
 
+#include <minrpc/zephyr.h>
+
+#include "device.h"
 #include "link.h"
 
 /* Zephyr's own console drivers declare it, too: before 4.2 there is no header for it. */
 void __printk_hook_install(int (*fn)(int c));
+void __stdout_hook_install(int (*fn)(int c));
 
 RING_BUF_DECLARE(text_ring, CONFIG_MINRPC_LOG_PRINTK_SIZE);
 
 static char line[CONFIG_MINRPC_LOG_PRINTK_SIZE];
 static uint32_t line_size;
 
-/* Any context. A byte that finds no room is lost. */
+/* Any context. Where the server's thread can't make room, a byte that finds none is lost. */
 static int put_char(int c)
 {
 	uint8_t byte = (uint8_t)c;
-	unsigned int key = irq_lock();
+	unsigned int key;
 
+	if (ring_buf_space_get(&text_ring) == 0U && minrpc_on_device_thread()) {
+		minrpc_log_console_send(minrpc_device());
+	}
+	key = irq_lock();
 	(void)ring_buf_put(&text_ring, &byte, 1U);
 	irq_unlock(key);
 	if (byte == '\n') {
@@ -33,6 +41,9 @@ static int put_char(int c)
 void minrpc_log_console_init(void)
 {
 	__printk_hook_install(put_char);
+#if defined(CONFIG_STDOUT_CONSOLE)
+	__stdout_hook_install(put_char);
+#endif
 }
 
 static bool get_char(char *c)

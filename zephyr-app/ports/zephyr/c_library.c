@@ -1,0 +1,86 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * The end of a program by its own code: an assertion, abort, exit. Zephyr's own say less, and exit
+ * hangs. The linker puts these in their place (--wrap), and loaded code is linked to them. So is
+ * clock.
+ */
+#include <stdarg.h>
+#include <string.h>
+#include <time.h>
+
+#include <zephyr/kernel.h>
+#include <zephyr/sys/printk.h>
+
+#include <minrpc/server.h>
+#include <minrpc/stack.h>
+#include <minrpc/text.h>
+#include <minrpc/zephyr.h>
+
+#include "device.h"
+#include "link.h"
+#include "log_console.h"
+#include "restart.h"
+
+#define TEXT_SIZE 320U
+
+/*
+ * The last words end with the return address of the function that ended the program: on the stack
+ * lie those of earlier calls, too.
+ */
+#define end(format, ...)                                                                           \
+	end_with("fatal: " format "; lr 0x%lx", __VA_ARGS__,                                       \
+		 (unsigned long)(uintptr_t)__builtin_return_address(0))
+
+static FUNC_NORETURN __printf_like(1, 2) void end_with(const char *format, ...)
+{
+	char text[TEXT_SIZE];
+	va_list list;
+
+	va_start(list, format);
+	minrpc_text_list(text, sizeof(text), format, list);
+	va_end(list);
+	minrpc_log_console_send(minrpc_device());
+	printk("%s\n", text);
+	minrpc_link_poll_only();
+	minrpc_device_last_words(text, strlen(text));
+	minrpc_device_callers((uintptr_t)minrpc_stack_pointer());
+	minrpc_restart();
+}
+
+FUNC_NORETURN void __wrap_abort(void);
+FUNC_NORETURN void __wrap_exit(int status);
+FUNC_NORETURN void __wrap___assert_func(const char *file, int line, const char *function,
+					const char *expression);
+FUNC_NORETURN void __wrap___assert_no_args(void);
+clock_t __wrap_clock(void);
+
+void __wrap_abort(void)
+{
+	end("%s", "abort()");
+}
+
+void __wrap_exit(int status)
+{
+	end("exit(%d)", status);
+}
+
+FUNC_NORETURN void __wrap__exit(int status) __attribute__((alias("__wrap_exit")));
+
+void __wrap___assert_func(const char *file, int line, const char *function, const char *expression)
+{
+	end("assertion failed: %s, in %s, at %s:%d", expression, function == NULL ? "?" : function,
+	    file, line);
+}
+
+/* Since the start; the C library's needs times, which Zephyr has not. */
+clock_t __wrap_clock(void)
+{
+	return (clock_t)(k_ticks_to_us_floor64((uint64_t)k_uptime_ticks()) * CLOCKS_PER_SEC / 1000000U);
+}
+
+/* Without CONFIG_PICOLIBC_ASSERT_VERBOSE. */
+void __wrap___assert_no_args(void)
+{
+	end("%s", "assertion failed: CONFIG_PICOLIBC_ASSERT_VERBOSE is off");
+}
