@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from minrpc.counters.profile import profile_call
     from minrpc.errors import (
         AmbiguousBoardError,
+        BoardBusyError,
         BoardLostError,
         BuildError,
         CompileError,
@@ -80,6 +81,7 @@ if TYPE_CHECKING:
 __all__ = [
     "PLATFORMS",
     "AmbiguousBoardError",
+    "BoardBusyError",
     "BoardLostError",
     "BuildError",
     "CFunction",

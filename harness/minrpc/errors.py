@@ -374,6 +374,12 @@ class PortBusyError(HarnessError):
         self.holders = tuple(holders)
 
 
+class BoardBusyError(PortBusyError):
+    """Every board that would do is used by another process."""
+
+    default_next_step = "wait for it with --wait-board 10m, or end the process that holds it"
+
+
 class AmbiguousBoardError(HarnessError):
     """Several boards match. `candidates` lists them."""
 

@@ -110,9 +110,11 @@ def _with_state(running: RunningDevice, device: Device) -> Iterator[None]:
 
 def _start(checked: Checked, total: Deadline, say: Say) -> RunningDevice:
     target = checked.target
-    if target.serial_port is not None:
-        say("attach", f"{target.serial_port}, {target.platform.baud} baud")
-        return start(target, total=total)
+    if target.attached:
+        running = start(target, total=total)
+        checked.firmware = running.firmware
+        say("attach", f"{running.target.serial_port}, {running.platform.baud} baud")
+        return running
     firmware = checked.firmware = build(target)
     say("build", _built(firmware))
     begin = time.monotonic()

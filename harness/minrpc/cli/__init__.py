@@ -48,7 +48,7 @@ GROUPS: Final = MappingProxyType(
             "platforms": "list the platforms, and what each lacks to run here",
             "info": "show a device's memory, link, options, clock",
             "serve": "keep a device running for other clients, such as TVM's",
-            "board": "add a Zephyr board to minrpc.toml; flash it",
+            "board": "add a Zephyr board, flash it; list and map what is connected",
         },
         "This machine": {
             "doctor": "show the versions found, what is missing, and how to get it",

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`minrpc board`: adds a Zephyr board to minrpc.toml, and prints the next steps; flashes a board."""
+"""`minrpc board`: adds a Zephyr board to minrpc.toml; flashes boards, lists them, writes their map."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
 
-from minrpc.cli import board_flash
+from minrpc.cli import board_flash, board_list
 from minrpc.errors import ConfigurationError
 from minrpc.firmware.board_entry import entry_text, overlay_text, stem_of, uart_named, uarts_text
 from minrpc.firmware.sources import firmware_root
@@ -31,11 +31,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     text = f"TOML file to write to (default: the nearest {FILE}, or a new one here)"
     add("--platforms-file", type=Path, metavar="FILE", help=text)
     board_flash.add_arguments(actions.add_parser("flash", help="build the firmware and flash it"))
+    board_list.add_list_arguments(actions.add_parser("list", help="what is connected, and who uses it"))
+    text = "write twister's hardware map of what is connected"
+    board_list.add_map_option(actions.add_parser("scan", help=text))
+    board_list.add_release_arguments(actions.add_parser("release", help="end a board's quarantine"))
 
 
 def main(arguments: argparse.Namespace) -> int:
     """Run the action."""
-    return board_flash.main(arguments) if arguments.action == "flash" else _add(arguments)
+    actions = {
+        "add": _add,
+        "flash": board_flash.main,
+        "list": board_list.list_main,
+        "scan": board_list.scan_main,
+        "release": board_list.release_main,
+    }
+    return actions[arguments.action](arguments)
 
 
 def _add(arguments: argparse.Namespace) -> int:

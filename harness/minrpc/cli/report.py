@@ -174,7 +174,7 @@ def _measure(
     arguments: argparse.Namespace, target: Target, plan: Sequence[Argument], total: Deadline
 ) -> tuple[TimingRecord, PlatformPart | None]:
     """The measurement on one target, its profile where that can be had, and what its firmware takes."""
-    firmware = build(target) if target.serial_port is None else None
+    firmware = build(target) if not target.attached else None
     counts = target.platform.starts == "qemu" and firmware is not None
     print(f"{target.name}: measured", file=sys.stderr, flush=True)
     with ExitStack() as stack:

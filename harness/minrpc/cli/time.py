@@ -202,7 +202,7 @@ class Run:
         return code.end - code.start if code else 0
 
     def _start(self) -> RunningDevice:
-        if self._target.serial_port is None:
+        if not self._target.attached:
             say(f"{self._target.name}: firmware")
         counters = bool(self._given.counters) and self._target.platform.starts == "qemu"
         target = self._target.changed(cmake_options=self._given.cmake_option, counters=counters)

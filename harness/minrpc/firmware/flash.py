@@ -21,10 +21,11 @@ _FLASH_S: Final = 10 * 60.0
 _LAST_LINES: Final = 8
 
 
-def flash(firmware: Firmware, runner_args: Sequence[str] = ()) -> None:
+def flash(firmware: Firmware, runner_args: Sequence[str] = (), limit_s: float | None = None) -> None:
     """Flash `firmware` to the connected board, by its platform's flash_command, or as a Zephyr board.
 
     runner_args: as `west flash` takes them: ("--runner", "pyocd", "--dev-id", "066A...").
+    limit_s: the limit in seconds; 10 minutes by default.
 
     Raises FlashError with the runner's last lines, ZephyrMissingError, ConfigurationError for other ports.
     """
@@ -33,11 +34,11 @@ def flash(firmware: Firmware, runner_args: Sequence[str] = ()) -> None:
     if firmware.platform.flash_command:
         places = {"{elf}": str(firmware.elf), "{build}": str(firmware.build_dir)}
         words = [*shlex.split(firmware.platform.flash_command), *runner_args]
-        run_runner([_filled(word, places) for word in words], log, Path.cwd())
+        run_runner([_filled(word, places) for word in words], log, Path.cwd(), limit_s)
         return
     workspace = find_workspace(firmware_root())
     west = [sys.executable, "-m", "west", "flash", "--skip-rebuild", "-d", str(firmware.build_dir)]
-    run_runner([*west, *runner_args], log, workspace.base, ZEPHYR_BASE=str(workspace.base))
+    run_runner([*west, *runner_args], log, workspace.base, limit_s, ZEPHYR_BASE=str(workspace.base))
 
 
 def check_flashable(platform: Platform) -> None:
@@ -63,7 +64,9 @@ def _filled(word: str, places: Mapping[str, str]) -> str:
     return word
 
 
-def run_runner(argv: Sequence[str], log: Path, cwd: Path, **variables: str) -> None:
+def run_runner(
+    argv: Sequence[str], log: Path, cwd: Path, limit_s: float | None = None, **variables: str
+) -> None:
     """Run the command `argv` with the environment's `variables`, its output in `log`. Raises FlashError."""
     log.unlink(missing_ok=True)
     try:
@@ -71,12 +74,13 @@ def run_runner(argv: Sequence[str], log: Path, cwd: Path, **variables: str) -> N
     except OSError as error:
         raise FlashError(f"{argv[0]} can't be run: {error.strerror}", stage="flash") from error
     try:
-        status = exited_within(process, _FLASH_S)
+        status = exited_within(process, limit_s or _FLASH_S)
     finally:
         stop_session(process)
     if status is None:
-        message = f"flashing did not end within {_FLASH_S / 60:.0f} minutes"
-        raise FlashError(message, stage="flash", details=_last_lines(log))
+        message = f"flashing did not end within {limit_s or _FLASH_S:g} s"
+        step = f"run `{shlex.join(argv)}` by hand in {cwd}; all that it said is in {log}"
+        raise FlashError(message, stage="flash", details=_last_lines(log), next_step=step)
     if status != 0:
         raise FlashError(
             f"the flash runner failed: {describe_status(status)}",

@@ -108,7 +108,8 @@ def _target(what: str | Target | None, platforms_file: str | Path | None, given:
     if not isinstance(what, str | None):
         raise TypeError(f"a device is opened by a platform's name, a target or a firmware, not by {what!r}")
     port = given.get("serial_port")
-    name = DEFAULT_PLATFORM if what is None and port is None else what
+    mapped = given.get("hardware_map")
+    name = DEFAULT_PLATFORM if what is None and port is None and mapped is None else what
     return Target.named(name, platforms_file=platforms_file, **given)
 
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -13,6 +13,7 @@ from minrpc.errors import ConfigurationError, MissingError
 from minrpc.firmware.zephyr_boards import resolved
 from minrpc.pipeline.requirements import Requirement, commands_for, lacking
 from minrpc.targets import Platform, Target, Timing, find_platform, load_platforms
+from minrpc.targets.hardware_map import boards_for, load_hardware_map
 from minrpc.targets.options import Options
 from minrpc.targets.table import Port
 
@@ -43,6 +44,8 @@ def select(options: Options, missing: Callable[[Platform], list[Requirement]] = 
     given = options.given
     if given.get("build_dir") is not None:
         return Selection((_of_build(options),), {})
+    if given.get("hardware_map") is not None:
+        return Selection(tuple(_in_map(options)), {})
     if given.get("serial_port") is not None:
         return Selection((_at_port(options),), {})
     platforms = load_platforms(options.platforms_file)
@@ -104,6 +107,18 @@ def _at_port(options: Options) -> Target:
     """The target of a board at a serial port; the name of a board outside the table is only a label."""
     name = options.platforms[0] if options.platforms else None
     return Target.named(name, platforms_file=options.platforms_file, **options.given)
+
+
+def _in_map(options: Options) -> Iterator[Target]:
+    """A target for each platform that was named, else for each kind of board in the hardware map."""
+    file = options.given["hardware_map"]
+    assert file is not None
+    boards = load_hardware_map(Path(file))
+    kinds = dict.fromkeys(board.platforms[0] for board in boards)
+    for name in options.platforms or kinds:
+        target = Target.named(name, platforms_file=options.platforms_file, **options.given)
+        boards_for(boards, target.name, target.platform.zephyr_board)
+        yield target
 
 
 def _of_build(options: Options) -> Target:

@@ -79,6 +79,16 @@ def pytest_configure(config: pytest.Config) -> None:
         if option_names.option_of(config, "serial-port") is not None:
             raise pytest.UsageError("--serial-port leads to one device, for one process: leave -n out")
         _refuse_misuse(_run(config))
+        if option_names.option_of(config, "hardware-map") is not None:
+            workers.share_boards(config)
+
+
+@pytest.hookimpl(optionalhook=True, tryfirst=True)
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
+    """With -n auto and a hardware map: as many workers as there are free boards of the kind."""
+    if option_names.option_of(config, "hardware-map") is None:
+        return None
+    return workers.free_boards(_run(config).selection.targets)
 
 
 def _start_coverage(file: Path) -> None:
@@ -133,8 +143,9 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     if workers.is_worker(session.config):
         workers.send(session.config, run.tally.to_json())
         return
-    from minrpc.plugin.report import none_ran, tell_junit
+    from minrpc.plugin.report import none_ran, note_quarantine, tell_junit
 
+    note_quarantine(run.selection, run.tally)
     tell_junit(session.config, run.tally)
     page = option_names.option_of(session.config, "report")
     if page:
@@ -236,7 +247,7 @@ def minrpc_shared(request: pytest.FixtureRequest) -> Iterator[SharedDevice]:
         pytest.skip(f"no platform can run here: {dict(run.selection.left_out)}")
     shared = run.shared_device(target)
     yield shared
-    shared.discard()
+    shared.close()
 
 
 @pytest.fixture
@@ -316,7 +327,7 @@ def devices(request: pytest.FixtureRequest) -> Iterator[Callable[..., Sequence[D
 
     yield open_all
     for shared in reversed(used):
-        shared.discard()
+        shared.close()
 
 
 @pytest.fixture

@@ -34,6 +34,8 @@ def header(selection: Selection) -> list[str]:
 
 
 def _described(target: Target) -> str:
+    if target.hardware_map is not None:
+        return f"{target.name}: a board of {target.hardware_map}"
     if target.serial_port is not None:
         return f"{target.name}: {target.serial_port} at {target.platform.baud} baud"
     return f"{target.name}: {target.platform.description}, link {target.link}"
@@ -49,6 +51,8 @@ def summary(config: pytest.Config, tally: Tally) -> Iterator[SummaryLine]:
             yield f"{name}: times are {clock}", {}
     for name, why in tally.left_out.items():
         yield f"{name} was left out: {why}", {"yellow": True}
+    for name, why in tally.quarantined.items():
+        yield f"{name} is in quarantine: {why}", {"red": True}
     if tally.pinned:
         yield f"on one platform only, as they asked for `device` while they ran: {_few(tally.pinned)}", {}
     taken = config.stash.get(option_names.TAKEN, ())
@@ -68,12 +72,25 @@ def none_ran(config: pytest.Config, tally: Tally) -> bool:
     return bool(tally.wanted) and not tally.had and not option_names.option_of(config, "allow-no-device")
 
 
+def note_quarantine(selection: Selection, tally: Tally) -> None:
+    """Note the boards of the hardware map that are in quarantine, whichever run has put them there."""
+    for target in selection.targets:
+        if target.hardware_map is not None:
+            from minrpc.running.lease import candidates, quarantine_of
+
+            found = {board.name: quarantine_of(board) for board in candidates(target)}
+            tally.quarantined |= {name: reason for name, reason in found.items() if reason}
+
+
 def tell_junit(config: pytest.Config, tally: Tally) -> None:
     """Write the untested platforms into the JUnit report, if there is one."""
     report = config.stash.get(xml_key, None)
     for name, why in tally.left_out.items():
         if report is not None:
             report.add_global_property(f"minrpc.left_out.{name}", why)
+    for name, why in tally.quarantined.items():
+        if report is not None:
+            report.add_global_property(f"minrpc.quarantine.{name}", why)
 
 
 def advise(config: pytest.Config, error: BaseException) -> None:

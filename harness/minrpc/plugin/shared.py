@@ -19,6 +19,7 @@ from minrpc.firmware.flash import flash
 from minrpc.host.deadline import Deadline
 from minrpc.pipeline import Device, connect
 from minrpc.pipeline.post_mortem import state_lines
+from minrpc.plugin.board_pool import PooledBoard
 from minrpc.running import RunningDevice, start
 from minrpc.targets import Target
 
@@ -52,6 +53,12 @@ class SharedDevice:
     _flashed: bool = field(default=False, init=False)
     _answered: bool = field(default=False, init=False)
     _spoiled: bool = field(default=False, init=False)
+    _pool: PooledBoard | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        """A board of a hardware map is one of several."""
+        if self.target.hardware_map is not None and self.target.board is None:
+            self._pool = PooledBoard(self.target, self.total, self.say)
 
     @property
     def name(self) -> str:
@@ -61,7 +68,7 @@ class SharedDevice:
     @property
     def firmware(self) -> Firmware | None:
         """The firmware built for the target; None for an attached device."""
-        own = self.target.serial_port is not None and self.target.build_dir is None
+        own = self.target.attached and self.target.build_dir is None
         if self._firmware is None and not own:
             self._firmware = self._build()
         return self._firmware
@@ -69,12 +76,24 @@ class SharedDevice:
     @property
     def running(self) -> RunningDevice:
         """The running device; starts it if it does not run."""
+        if self._running is not None and self._pool is not None and not self._answers():
+            self.discard()
         if self._running is None:
             begin = time.monotonic()
             with self._once_or_never():
                 self._running = self._start()
             self.boot_s = time.monotonic() - begin
         return self._running
+
+    def _answers(self) -> bool:
+        """True if the board still starts a session: others of its kind could take its place."""
+        assert self._running is not None
+        try:
+            with connect(self._running, total=self.total) as device:
+                device.connect()
+        except HarnessError:
+            return False
+        return True
 
     def open(self, *, from_boot: bool = False) -> Device:
         """The device with a new session: arrays and code of earlier sessions are gone.
@@ -96,10 +115,16 @@ class SharedDevice:
         try:
             yield
         except HarnessError as error:
-            no_way = self._running is not None and not self._running.can_reset
+            no_way = self._running is not None and not self._running.can_reset and self._pool is None
             advice = _ADVICE if no_way and self.target.serial_port is not None else ""
             self.unusable = "" if self._answered else f"{error.message}{advice}"
             raise
+
+    def close(self) -> None:
+        """Stop the running device, and free its board."""
+        self.discard()
+        if self._pool is not None:
+            self._pool.release()
 
     def check(self) -> None:
         """Raise EmulatorExitedError when the device has died."""
@@ -125,6 +150,8 @@ class SharedDevice:
             "timing": running.timing,
             "boot_s": round(self.boot_s, 3),
         }
+        if self._pool is not None:
+            known |= {"board": self._pool.name}
         if self.firmware is not None:
             sizes = self.firmware.sizes
             known |= {"firmware": self.firmware.content_hash[:16]}
@@ -164,6 +191,9 @@ class SharedDevice:
                 )
 
     def _start(self) -> RunningDevice:
+        if self._pool is not None:
+            running, self._firmware = self._pool.start()
+            return running
         counted = self.coverage is not None and self.target.platform.starts == "qemu"
         counters = counters_for(self.firmware.elf) if counted and self.firmware else None
         running = start(self._startable(), counters=counters, total=self.total)

@@ -15,6 +15,7 @@ class Tally:
 
     wanted, had: ids of the tests that need a device, and of those that got a device.
     left_out: the reason why a platform is not tested, by platform.
+    quarantined: the reason why nobody may use a board of a hardware map, by board.
     pinned: tests that requested the fixture while they ran, and so used only the first of several devices.
     clocks: the clock of each device; None for a device without clock information.
     tests, records, firmwares, libraries: for --minrpc-report: outcomes of tests; measurements; by platform,
@@ -24,6 +25,7 @@ class Tally:
     wanted: set[str] = field(default_factory=set)
     had: set[str] = field(default_factory=set)
     left_out: dict[str, str] = field(default_factory=dict)
+    quarantined: dict[str, str] = field(default_factory=dict)
     pinned: list[str] = field(default_factory=list)
     clocks: dict[str, DeviceClock | None] = field(default_factory=dict)
     tests: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -36,6 +38,7 @@ class Tally:
         self.wanted |= other.wanted
         self.had |= other.had
         self.left_out |= other.left_out
+        self.quarantined |= other.quarantined
         self.pinned += other.pinned
         self.clocks |= other.clocks
         self.tests |= other.tests

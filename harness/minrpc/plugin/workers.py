@@ -3,9 +3,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, Protocol
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import pytest
+
+if TYPE_CHECKING:
+    from minrpc.targets import Target
 
 _TALLY: Final = "minrpc_tally"
 
@@ -24,6 +28,34 @@ def is_worker(config: pytest.Config) -> bool:
 def has_workers(config: pytest.Config) -> bool:
     """True if other processes run this process's tests."""
     return bool(config.getoption("numprocesses", default=None)) and not is_worker(config)
+
+
+def share_boards(config: pytest.Config) -> None:
+    """A worker whose board is lost gives its tests to the others: only work stealing takes them."""
+    if config.getoption("dist", default="no") == "load":
+        config.option.dist = "worksteal"
+
+
+def free_boards(targets: Sequence[Target]) -> int:
+    """The number of boards that nobody uses; waits for the first as long as the targets say.
+
+    Raises pytest.UsageError with the holders when there is none.
+    """
+    from minrpc.errors import HarnessError
+    from minrpc.host.owned_lock import holder_of
+    from minrpc.running.lease import candidates, key_of, lease, quarantine_of
+
+    try:
+        for target in targets:
+            lease(target, lambda text: print(f"minrpc: {text}", flush=True)).release()
+    except HarnessError as error:
+        raise pytest.UsageError(str(error)) from error
+    boards = [{*candidates(target)} for target in targets]
+    free = [
+        {item for item in kind if not quarantine_of(item) and not holder_of(key_of(item.link))}
+        for kind in boards
+    ]
+    return max(1, min(map(len, free), default=1))
 
 
 def send(config: pytest.Config, tally: dict[str, Any]) -> None:

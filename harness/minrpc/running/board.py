@@ -11,7 +11,7 @@ from minrpc.errors import LinkClosedError, PortGoneError, ResetError
 from minrpc.host.deadline import Deadline
 from minrpc.host.process import run_command
 from minrpc.targets import Target
-from minrpc.transport import BoardLink, RemotePort, SerialTransport, Transport, open_url
+from minrpc.transport import BoardLink, RemotePort, SerialTransport, Transport, open_url, port_of
 
 # A USB board's port goes with the reset and comes back. Nothing tells when: its paths are made anew by then.
 _LOOK_AGAIN_S: Final = 0.05
@@ -38,7 +38,7 @@ def reset_board(target: Target, link: Transport, deadline: Deadline) -> Transpor
     """
     platform = target.platform
     if platform.reset_command:
-        _run(platform.reset_command, link.name, deadline)
+        _run("reset", platform.reset_command, target, deadline)
     elif platform.reset_line == "break" and isinstance(link, SerialTransport | RemotePort):
         link.send_break()
     elif (
@@ -58,8 +58,15 @@ def reset_board(target: Target, link: Transport, deadline: Deadline) -> Transpor
     return link
 
 
-def _run(command: str, port: str, deadline: Deadline) -> None:
-    argv = [word.replace("{port}", port) for word in shlex.split(command)]
+def power_cycle(target: Target, deadline: Deadline) -> None:
+    """Switch the board off and on by its power_command. Raises ResetError."""
+    _run("power", target.platform.power_command, target, deadline)
+
+
+def _run(kind: str, command: str, target: Target, deadline: Deadline) -> None:
+    port = port_of(target.serial_port or "")
+    board = target.board.id if target.board else ""
+    argv = [word.replace("{port}", port).replace("{id}", board) for word in shlex.split(command)]
     try:
         status, output = run_command(argv, deadline.remaining())
     except OSError as error:
@@ -67,7 +74,7 @@ def _run(command: str, port: str, deadline: Deadline) -> None:
     if status != 0:
         how = "did not end in time" if status is None else f"failed with status {status}"
         details = output.strip().splitlines()[-_OUTPUT_LINES:]
-        raise ResetError(f"the reset command {how}: {shlex.join(argv)}", stage="reset", details=details)
+        raise ResetError(f"the {kind} command {how}: {shlex.join(argv)}", stage="reset", details=details)
 
 
 def _come_back(target: Target, deadline: Deadline) -> BoardLink:

@@ -27,6 +27,7 @@ from minrpc.program.program import CodeRange
 from minrpc.running.board import can_reset, reset_board
 from minrpc.running.crash import explain, hang, parse_registers, stack_words
 from minrpc.running.last_words import last_words
+from minrpc.running.lease import Lease
 from minrpc.running.qmp import Qmp
 from minrpc.running.shared_memory import SharedMemory
 from minrpc.targets import Icount, Platform, Target, Timing
@@ -60,6 +61,7 @@ class RunningDevice:
     output_tail: the emulator's own output.
     memory: device memory that this process shares; None if there is none.
     counters: counters of the guest in QEMU, if it was started with them.
+    lease: the right to use the board; None for what was started here.
     """
 
     name: str
@@ -75,6 +77,7 @@ class RunningDevice:
     qmp: Qmp | None = None
     memory: SharedMemory | None = None
     counters: QemuCounters | None = None
+    lease: Lease | None = None
     _stopped: bool = field(default=False, init=False)
     _ended: EmulatorExitedError | None = field(default=None, init=False)
 
@@ -213,6 +216,8 @@ class RunningDevice:
             return
         self._stopped = True
         self.transport.close()
+        if self.lease is not None:
+            self.lease.release()
         if self.process is not None:
             stop_group(self.process, _QUIT_S if self._quit() else _HANG_UP_S)
         if self.qmp is not None:

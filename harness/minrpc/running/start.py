@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from minrpc.counters import QemuCounters, counters_for
 from minrpc.cycles.core import core_or_reason
 from minrpc.errors import ConfigurationError, MissingError
@@ -11,6 +13,8 @@ from minrpc.host.deadline import Deadline, WallClock
 from minrpc.host.system import WHAT_HELPS, why_nothing_starts
 from minrpc.running.board import open_port
 from minrpc.running.device import RunningDevice
+from minrpc.running.flashing import put_firmware
+from minrpc.running.lease import lease
 from minrpc.running.local import start_process
 from minrpc.running.qemu import start_qemu
 from minrpc.targets import Icount, Target
@@ -29,14 +33,14 @@ def start(
     total: a deadline above the start's own.
 
     Raises what `build` does, QemuMissingError, EmulatorExitedError, ConfigurationError, DeadlineError; for a
-    port PortBusyError (by whom), PortGoneError, AmbiguousBoardError.
+    board PortBusyError (by whom), PortGoneError, AmbiguousBoardError, FlashError.
     """
     target = what.target if isinstance(what, Firmware) else what
-    if why_nothing_starts() and target.serial_port is None:
+    if why_nothing_starts() and not target.attached:
         raise MissingError(why_nothing_starts(), stage="start", next_step=WHAT_HELPS)
     if isinstance(what, Firmware):
         return _launch(what, counters, total)
-    if what.serial_port is not None:
+    if what.attached:
         return _attach(what)
     if what.elf is not None:
         raise elf_without_port()
@@ -76,8 +80,25 @@ def all_counters(firmware: Firmware) -> QemuCounters:
 
 
 def _attach(target: Target) -> RunningDevice:
-    link = open_port(target)
-    return RunningDevice(name=link.name, target=target, transport=link, clock=WallClock(), timing="board")
+    held = lease(target)
+    try:
+        firmware = build(held.target) if target.flash != "never" else None
+        if firmware is not None:
+            put_firmware(firmware, held.target)
+            held.target = replace(held.target, platform=firmware.platform)
+        link = open_port(held.target)
+    except BaseException:
+        held.release()
+        raise
+    return RunningDevice(
+        name=link.name,
+        target=held.target,
+        transport=link,
+        clock=WallClock(),
+        timing="board",
+        firmware=firmware,
+        lease=held,
+    )
 
 
 def _icount(firmware: Firmware) -> Icount | None:

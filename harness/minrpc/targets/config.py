@@ -54,7 +54,7 @@ from minrpc.host.system import user_directory
 from minrpc.names import did_you_mean, instead_of
 from minrpc.targets.libraries import NamedLibrary, named_library
 from minrpc.targets.libraries import merged as merged_libraries
-from minrpc.targets.option_table import FILE_OPTIONS, Option
+from minrpc.targets.option_table import FILE_OPTIONS, Option, seconds_of
 from minrpc.targets.project import OWN, find_project_file, own_value
 from minrpc.targets.table import PLATFORMS, Platform, Port, ResetLine, Start, TimeBound
 from minrpc.timing.clock import Counts
@@ -222,6 +222,11 @@ def option_value(option: Option, value: object, where: str) -> object:
         return value
     if option.type is float and isinstance(value, int | float) and not isinstance(value, bool) and value > 0:
         return float(value)
+    if option.type is seconds_of and isinstance(value, int | float | str):
+        try:
+            return seconds_of(str(value))
+        except ValueError:
+            pass
     if option.type is int and type(value) is int:
         return value
     if option.choices and value in option.choices:
@@ -235,6 +240,7 @@ def _expected(option: Option) -> str:
     kinds: Mapping[object, str] = {
         bool: "true or false",
         float: "seconds, more than 0",
+        seconds_of: "a time, such as 90s or 10m",
         int: option.help,
         Path: "a path",
     }

@@ -14,6 +14,12 @@ from minrpc.names import did_you_mean
 
 # scripts/schemas/twister/hwmap-schema.yaml, of 3.7 and 4.2.
 _TIMEOUTS: Final = ("pre_script_timeout", "post_script_timeout", "post_flash_timeout")
+_OPENOCD: Final = {
+    "STM32 STLink": "hla_serial",
+    "STLINK-V3": "hla_serial",
+    "EDBG CMSIS-DAP": "cmsis_dap_serial",
+    "LPC-LINK2 CMSIS-DAP": "adapter serial",
+}
 _SCRIPTS: Final = ("pre_script", "post_script", "post_flash_script")
 _SCRIPT_S: Final = 60.0
 _FLASH_S: Final = 60.0
@@ -60,10 +66,24 @@ class HardwareBoard:
     @property
     def flash_arguments(self) -> tuple[str, ...]:
         """For `west flash`, as twister passes them."""
-        words = ["--runner", self.runner] if self.runner else []
+        if self.runner in ("", "unknown"):
+            return self.runner_params
+        return ("--runner", self.runner, *self._probe_arguments(), *self.runner_params)
+
+    def _probe_arguments(self) -> tuple[str, ...]:
+        """The probe's id, in the way that its runner takes it."""
         probe = self.probe_id or self.id
-        words += ["--dev-id", probe] if self.runner and probe else []
-        return (*words, *self.runner_params)
+        if probe in ("", "None", "unknown"):
+            return ()
+        if self.runner == "openocd":
+            command = _OPENOCD.get(self.product)
+            return ("--cmd-pre-init", f"{command} {probe}") if command else ()
+        options = {
+            "esp32": ("--esp-device", probe),
+            "linkserver": (f"--probe={probe}",),
+            "stm32cubeprogrammer": (f"--tool-opt=sn={probe}",),
+        }
+        return options.get(self.runner, ("--dev-id", probe))
 
     def script_timeout(self, name: str) -> float:
         """The limit of the script `name`, in seconds."""
@@ -79,7 +99,8 @@ def load_hardware_map(path: Path) -> tuple[HardwareBoard, ...]:
     import yaml
 
     try:
-        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        document, as_written = yaml.safe_load(text), yaml.load(text, yaml.BaseLoader)
     except OSError as error:
         raise ConfigurationError(f"the hardware map {path} can't be read: {error.strerror}") from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
@@ -87,6 +108,9 @@ def load_hardware_map(path: Path) -> tuple[HardwareBoard, ...]:
     if not isinstance(document, list):
         step = "`minrpc board scan` writes one, and so does `twister --generate-hardware-map`"
         raise ConfigurationError(f"the hardware map {path} is no list of boards", next_step=step)
+    for entry, written in zip(document, as_written, strict=True):
+        if isinstance(entry, dict):  # An id such as 0011 is a text, and no number to the base 8.
+            entry |= {key: written[key] for key in ("id", "probe_id") if key in entry}
     entries = [(f"{path}: entry {number}", entry) for number, entry in enumerate(document, 1)]
     boards = [_board(where, entry) for where, entry in entries if _is_connected(where, entry)]
     _check_each_its_link(path, boards)

@@ -56,6 +56,15 @@ class Option:
         return SWITCH[given] if self.type is bool else given
 
 
+def seconds_of(text: str) -> float:
+    """Seconds of "90", "90s", "10m", "1h". Raises ValueError."""
+    unit = {"s": 1.0, "m": 60.0, "h": 3600.0}.get(text[-1:], 0.0)
+    seconds = float(text[:-1]) * unit if unit else float(text)
+    if not 0 <= seconds < float("inf"):
+        raise ValueError(text)
+    return seconds
+
+
 def _limit(name: str, default: float, what: str, *, in_file: bool = True) -> Option:
     field = f"{name.replace('-', '_')}_s"
     return Option(name, field, f"{what} (default {default:g})", float, "SECONDS", in_file=in_file)
@@ -76,6 +85,27 @@ _OPTIONS: Final = (
         "use the device that already runs there: a port's path, a USB serial number or VID:PID, "
         "hwgrep://REGEX, rfc2217://HOST:PORT, socket://HOST:PORT, unix://PATH, exec:COMMAND",
         metavar="LINK",
+    ),
+    Option(
+        "hardware-map",
+        "hardware_map",
+        "use a free board of the platform's kind in this map of twister's: `minrpc board scan` writes one",
+        Path,
+        "FILE",
+    ),
+    Option(
+        "wait-board",
+        "wait_board_s",
+        "wait so long for a board that somebody else uses: 90s, 10m, 1h (default 0)",
+        seconds_of,
+        "TIME",
+    ),
+    Option(
+        "flash",
+        "flash",
+        "build the firmware and flash the board: auto if it runs another build (default never)",
+        choices=("never", "auto", "always"),
+        in_file=True,
     ),
     Option(
         "build-dir",

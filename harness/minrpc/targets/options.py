@@ -85,8 +85,14 @@ def _check(options: Options) -> None:
     for name, option in DEVICE_OPTIONS.items():
         if option.type is float and not given.get(option.field, 1.0) > 0:  # type: ignore[operator]
             raise ConfigurationError(f"--{name} must be more than 0 seconds", next_step="leave it out")
-    if given.get("serial_port") is None:
+    mapped = given.get("hardware_map") is not None
+    if given.get("serial_port") is None and not mapped:
         _check_without_port(given)
+        return
+    if mapped and given.get("serial_port") is not None:
+        message = "--serial-port and --hardware-map both say which board"
+        raise ConfigurationError(message, next_step="leave one of the two options out")
+    if mapped:
         return
     if len(options.platforms) > 1:
         raise ConfigurationError("--serial-port leads to one device", next_step="name one platform, or none")
@@ -99,6 +105,9 @@ def _check(options: Options) -> None:
 def _check_without_port(given: TargetFields) -> None:
     if given.get("baud") is not None:
         raise ConfigurationError("--baud is for a serial port", next_step="name it with --serial-port")
+    if given.get("wait_board_s") is not None:
+        step = "name it with --serial-port or --hardware-map"
+        raise ConfigurationError("--wait-board is for a board", next_step=step)
     if given.get("elf") is not None:
         raise elf_without_port()
     if given.get("timing") == "board":

@@ -64,7 +64,9 @@ class Platform:
     link_uart: number of the machine's serial port for RPC, counted from 0.
     console_uart: number of the serial port for text; None if there is no second one.
     baud: rate of a board's serial port.
-    reset_command: words of a shell that reset the board; "{port}" in them stands for its serial port.
+    reset_command: words of a shell that reset the board; "{port}" in them stands for its serial port, "{id}"
+        for its id in the hardware map.
+    power_command: as reset_command, switches the board off and on again.
     reset_line: "dtr" or "rts", the modem line of its serial port that resets it when pulled; "break" where a
         BREAK does; "" for none.
     flash_command: words of a shell that flash the board, in place of `west flash`; "{elf}" and "{build}" in
@@ -102,6 +104,7 @@ class Platform:
     baud: int = 115200
     reset_command: str = ""
     reset_line: ResetLine = ""
+    power_command: str = ""
     flash_command: str = ""
     core: str = ""
     clock: str = ""

@@ -13,6 +13,7 @@ from minrpc.errors import ConfigurationError
 from minrpc.host.limits import CALL_TIMEOUT_S, SESSION_TIMEOUT_S
 from minrpc.names import did_you_mean
 from minrpc.targets.config import find_platform, load_platforms, option_value
+from minrpc.targets.hardware_map import HardwareBoard
 from minrpc.targets.libraries import NamedLibrary
 from minrpc.targets.option_table import DEVICE_OPTIONS
 from minrpc.targets.table import Platform, ResetLine
@@ -20,6 +21,7 @@ from minrpc.timing.clock import Mode
 
 Link = Literal["pty", "socket"]
 Timing = Mode
+Flash = Literal["never", "auto", "always"]
 
 T = TypeVar("T")
 
@@ -70,6 +72,9 @@ class TargetFields(StartFields, total=False):
     build_dir: str | Path | None
     elf: str | Path | None
     flash_arguments: tuple[str, ...]
+    hardware_map: str | Path | None
+    wait_board_s: float
+    flash: Flash
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +88,10 @@ class Target:
     elf: the program that runs at the serial port, if the harness did not build it: loaded code is linked
         against it, and its functions are known by name.
     flash_arguments: as `west flash` takes them. With a build and a serial port the board is flashed first.
+    hardware_map: twister's map of boards, of which a free one of the platform's kind is used.
+    board: that board, once it was chosen.
+    wait_board_s: seconds to wait for a board that others use.
+    flash: "auto" builds the firmware and flashes a board that runs another build, "always" flashes first.
     link: the kind of link to an emulator or a process.
     timing: "exact" counts instructions (QEMU only, and the default there), "wall" follows the host's clock.
     icount_sleep: False lets virtual time jump while the guest idles, which may stall the link meanwhile.
@@ -100,6 +109,10 @@ class Target:
     build_dir: Path | None = None
     elf: Path | None = None
     flash_arguments: tuple[str, ...] = ()
+    hardware_map: Path | None = None
+    board: HardwareBoard | None = None
+    wait_board_s: float = 0.0
+    flash: Flash = "never"
     link: Link = "pty"
     timing: Timing | None = None
     icount_sleep: bool = True
@@ -125,14 +138,23 @@ class Target:
         Raises ConfigurationError.
         """
         platforms = load_platforms(platforms_file)
-        if given.get("serial_port") is not None and name not in platforms:
-            return cls.of(Platform(name or UNKNOWN_BOARD, port="zephyr", starts="board"), **given)
+        attached = given.get("serial_port") is not None or given.get("hardware_map") is not None
+        if attached and name not in platforms:
+            built = given.get("hardware_map") is not None or given.get("flash", "never") != "never"
+            board = name if name and built else ""
+            platform = Platform(name or UNKNOWN_BOARD, port="zephyr", starts="board", zephyr_board=board)
+            return cls.of(platform, **given)
         return cls.of(find_platform(platforms, name or UNKNOWN_BOARD), **given)
 
     @classmethod
     def of(cls, platform: Platform, **given: Unpack[TargetFields]) -> Self:
         """The platform as minrpc.toml sets its options, with what is `given` over that."""
         return cls(platform).changed(**cast(TargetFields, dict(platform.device_options))).changed(**given)
+
+    @property
+    def attached(self) -> bool:
+        """True if a device is used that runs already: at a link, or a board of a hardware map."""
+        return self.serial_port is not None or self.hardware_map is not None
 
     @property
     def name(self) -> str:

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`minrpc board list`, `scan` and `release`: the boards that are connected, in which use, and their map."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+from serial.tools import list_ports
+from serial.tools.list_ports_common import ListPortInfo
+
+from minrpc.cli.json_output import add_json_option, write_json
+from minrpc.errors import ConfigurationError
+from minrpc.host.owned_lock import holder_of
+from minrpc.running.lease import end_quarantine, key_of, quarantine_of
+from minrpc.targets.hardware_map import HardwareBoard, load_hardware_map
+from minrpc.transport.ports import by_id, interface_of
+
+# The probes that twister knows by their products, and the runner of each.
+_RUNNERS: Final = (
+    (r"(DAPLink|MBED) CMSIS-DAP", "pyocd"),
+    (r"J-Link( OB)?$", "jlink"),
+    (r"STM32 STLink|XDS110|STLINK-V3|ST-?Link", "openocd"),
+    (r"TTL232R-3V3|MCP2200", "dediprog"),
+)
+_UNKNOWN: Final = "unknown"
+
+
+def add_map_option(parser: argparse.ArgumentParser) -> None:
+    """Declare --hardware-map."""
+    text = "boards of this map, too; entries without one are shown as they are found"
+    parser.add_argument("--hardware-map", type=Path, metavar="FILE", help=text)
+
+
+def add_list_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of `list`."""
+    add_map_option(parser)
+    add_json_option(parser.add_argument)
+
+
+def add_release_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of `release`."""
+    parser.add_argument("id", metavar="ID", help="the board's id in the map")
+    parser.add_argument("--hardware-map", type=Path, metavar="FILE", required=True, help="the map")
+
+
+def list_main(arguments: argparse.Namespace) -> int:
+    """Show every port with what is known of it; always 0."""
+    boards = load_hardware_map(arguments.hardware_map) if arguments.hardware_map else ()
+    entries = list(_entries(sorted(list_ports.comports()), boards))
+    for entry in entries:
+        print(entry["link"])
+        for name in ("usb", "product", "serial_number", "interface", "platform", "in_use", "quarantine"):
+            if entry[name]:
+                print(f"  {name.replace('_', ' '):<14} {entry[name]}")
+    if not entries:
+        print(
+            "no serial port is connected" + (", and the map has no board" if arguments.hardware_map else "")
+        )
+    write_json(arguments, {"boards": entries})
+    return 0
+
+
+def scan_main(arguments: argparse.Namespace) -> int:
+    """Write a hardware map of what is connected to standard output; always 0."""
+    known = load_hardware_map(arguments.hardware_map) if arguments.hardware_map else ()
+    found = [scanned(port, known) for port in sorted(list_ports.comports()) if port.vid is not None]
+    yaml.safe_dump(found, sys.stdout, sort_keys=False, allow_unicode=True)
+    unknown = [str(entry["serial"]) for entry in found if entry["platform"] == _UNKNOWN]
+    if unknown:
+        print(f"minrpc: write the board's name for platform: of {', '.join(unknown)}", file=sys.stderr)
+    return 0
+
+
+def release_main(arguments: argparse.Namespace) -> int:
+    """End the quarantine of a board. Raises ConfigurationError for an unknown board."""
+    boards = load_hardware_map(arguments.hardware_map)
+    found = [board for board in boards if board.id == arguments.id]
+    if not found:
+        known = ", ".join(board.id for board in boards)
+        message = f"{arguments.hardware_map} has no board {arguments.id}"
+        raise ConfigurationError(message, next_step=f"it has {known}")
+    ended = [end_quarantine(board) for board in found]
+    print(f"{arguments.id}: {'may be used again' if any(ended) else 'was not in quarantine'}")
+    return 0
+
+
+def scanned(port: ListPortInfo, known: Sequence[HardwareBoard] = ()) -> dict[str, Any]:
+    """The map's entry for a USB serial port; `known` boards keep their platform and runner."""
+    serial = by_id(port) or port.device
+    product = port.product or port.description or _UNKNOWN
+    runner = next((runner for pattern, runner in _RUNNERS if re.match(pattern, product, re.I)), _UNKNOWN)
+    before = next((board for board in known if board.serial == serial), None)
+    return {
+        "connected": True,
+        "id": port.serial_number or _UNKNOWN,
+        "platform": " ".join(before.platforms) if before else _UNKNOWN,
+        "product": product,
+        "runner": before.runner if before and before.runner else runner,
+        "serial": serial,
+    }
+
+
+def _entries(ports: Sequence[ListPortInfo], boards: Sequence[HardwareBoard]) -> Iterator[dict[str, Any]]:
+    """Every port, with the map's board there; then the map's other boards."""
+    of_link = {key_of(board.link): board for board in boards}
+    for port in ports:
+        link = by_id(port) or port.device
+        board = of_link.pop(key_of(port.device), None)
+        usb = f"{port.vid:04x}:{port.pid:04x}" if port.vid is not None else ""
+        about = {"usb": usb, "product": port.product or "", "serial_number": port.serial_number or ""}
+        yield {"link": link, **about, "interface": interface_of(port), **_use(link, board)}
+    for board in of_link.values():
+        about = {"usb": "", "product": board.product, "serial_number": board.id, "interface": ""}
+        yield {"link": board.link, **about, **_use(board.link, board)}
+
+
+def _use(link: str, board: HardwareBoard | None) -> dict[str, Any]:
+    holder = holder_of(key_of(link))
+    return {
+        "platform": " ".join(board.platforms) if board else "",
+        "in_use": str(holder) if holder else "",
+        "holder": asdict(holder) if holder else None,
+        "quarantine": quarantine_of(board) if board else "",
+    }

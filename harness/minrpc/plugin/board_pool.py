@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A board of a hardware map for a process of a test run: kept, recovered, or given up for another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Final
+
+from minrpc.errors import HarnessError
+from minrpc.firmware import Firmware
+from minrpc.host.deadline import Deadline
+from minrpc.pipeline import connect
+from minrpc.running import RunningDevice, start
+from minrpc.running.board import can_reset, power_cycle
+from minrpc.running.lease import Lease, Say, lease, put_into_quarantine
+from minrpc.targets import Target
+
+_RECOVER_S: Final = 60.0
+
+Step = tuple[str, Callable[[], RunningDevice]]
+
+
+class PooledBoard:
+    """The board that this process has taken, of those of `target`'s hardware map.
+
+    total: the deadline over everything that waits. say: shows a line of progress.
+    """
+
+    def __init__(self, target: Target, total: Deadline, say: Say) -> None:
+        self._target = target
+        self._total = total
+        self._say = say
+        self._lease: Lease | None = None
+        self._flash = target.flash
+
+    @property
+    def name(self) -> str:
+        """The board's id and link; "" while there is none."""
+        return self._lease.board.name if self._lease and self._lease.board else ""
+
+    def start(self) -> tuple[RunningDevice, Firmware | None]:
+        """A running device that has answered: on the board that is kept, else on another.
+
+        Each board that does not answer is recovered by a new session, a reset, a power cycle, and flashing,
+        as far as there is a way; then it is in quarantine, and the next free board is taken.
+
+        Raises BoardBusyError, HarnessError when no board is left.
+        """
+        while True:
+            if self._lease is None:
+                self._lease = lease(replace(self._target, wait_board_s=self._total.remaining()), self._say)
+                self._say(f"{self._target.name}: {self.name}")
+            reasons: list[str] = []
+            for step, attempt in self._steps(self._lease.target):
+                try:
+                    running = self._answering(attempt)
+                    self._flash = "auto" if self._flash == "always" else self._flash
+                    if reasons:
+                        self._say(f"{self._target.name}: {self.name} recovered by {step}")
+                    return running, running.firmware
+                except HarnessError as error:
+                    reasons.append(f"{step}: {error.message}")
+            self._give_up("; ".join(reasons))
+
+    def release(self) -> None:
+        """Free the board. A second call does nothing."""
+        held, self._lease = self._lease, None
+        if held is not None:
+            held.release()
+
+    def _give_up(self, reason: str) -> None:
+        assert self._lease is not None
+        assert self._lease.board is not None
+        self._say(f"{self._target.name}: {self.name} in quarantine: {reason}")
+        put_into_quarantine(self._lease.board, reason)
+        self.release()
+
+    def _steps(self, target: Target) -> Iterator[Step]:
+        target = replace(target, flash=self._flash)
+        yield "session", lambda: start(target, total=self._total)
+        if can_reset(target):
+            yield "reset", lambda: self._reset(target)
+        if target.platform.power_command:
+            yield "power", lambda: self._powered(target)
+        if self._flash != "never":
+            yield "flash", lambda: start(replace(target, flash="always"), total=self._total)
+
+    def _answering(self, attempt: Callable[[], RunningDevice]) -> RunningDevice:
+        running = attempt()
+        try:
+            with connect(running, total=self._total) as device:
+                device.connect()
+        except BaseException:
+            running.stop()
+            raise
+        return running
+
+    def _reset(self, target: Target) -> RunningDevice:
+        running = start(replace(target, flash="never"), total=self._total)
+        try:
+            running.reset(Deadline("reset", _RECOVER_S, running.clock, self._total))
+        except BaseException:
+            running.stop()
+            raise
+        return running
+
+    def _powered(self, target: Target) -> RunningDevice:
+        power_cycle(target, Deadline("power cycle", _RECOVER_S, total=self._total))
+        return start(replace(target, flash="never"), total=self._total)

@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Boards that several processes and users share: each has one user at a time, or is in quarantine."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Final
+
+from minrpc.errors import BoardBusyError, ConfigurationError, HarnessError, PortGoneError
+from minrpc.host.deadline import Deadline
+from minrpc.host.files import write_whole
+from minrpc.host.owned_lock import Holder, OwnedLock, file_of, holder_of, take
+from minrpc.host.process import run_command
+from minrpc.targets import Target
+from minrpc.targets.hardware_map import HardwareBoard, boards_for, load_hardware_map
+from minrpc.transport import port_of
+
+# The kernel tells nobody when one of several locks is free.
+_LOOK_AGAIN_S: Final = 0.2
+_QUARANTINE_S: Final = 3600.0
+_OUTPUT_LINES: Final = 6
+
+Say = Callable[[str], None]
+
+
+@dataclass
+class Lease:
+    """A board that this process uses alone until `release`.
+
+    target: with the board's link, and the map's way to flash it.
+    board: the map's entry; None for a link that the user named.
+    """
+
+    target: Target
+    board: HardwareBoard | None = None
+    _locks: list[OwnedLock] = field(default_factory=list)
+
+    def release(self) -> None:
+        """Run the board's last script, and free it. A second call does nothing."""
+        locks, self._locks = self._locks, []
+        try:
+            if locks and self.board is not None:
+                run_script(self.board, "post_script", self.board.post_script)
+        finally:
+            for lock in locks:
+                lock.release()
+
+
+def candidates(target: Target) -> tuple[HardwareBoard, ...]:
+    """The boards of the target's hardware map that it can run on. Raises ConfigurationError."""
+    assert target.hardware_map is not None
+    boards = load_hardware_map(target.hardware_map)
+    return boards_for(boards, target.name, target.platform.zephyr_board)
+
+
+def lease(target: Target, say: Say = lambda text: None) -> Lease:
+    """Take the target's link, or a free board of its hardware map; wait as long as the target says.
+
+    say: shows whom it waits for.
+    Raises BoardBusyError with all holders, HarnessError when all its boards are in quarantine.
+    """
+    if target.serial_port is not None:
+        choices: Sequence[HardwareBoard | None] = [None]
+    else:
+        choices = _out_of_quarantine(target, candidates(target))
+    deadline = Deadline("wait for a board", target.wait_board_s)
+    said = ""
+    while True:
+        for board in choices:
+            taken = _take(target, board)
+            if taken is not None:
+                return taken
+        holders = _holders(target, choices)
+        if deadline.expired():
+            raise BoardBusyError(f"{_wanted(target, choices)} in use", holders=holders)
+        text = "; ".join(holders)
+        if text and text.partition(" for ")[0] != said:
+            said = text.partition(" for ")[0]
+            say(f"{target.name}: waits up to {target.wait_board_s:g} s: {text}")
+        time.sleep(min(_LOOK_AGAIN_S, deadline.remaining()))
+
+
+def leased_target(target: Target, board: HardwareBoard) -> Target:
+    """`target` at that board."""
+    command = target.platform.flash_command.replace("{id}", board.id).replace("{port}", board.link)
+    baud = board.baud or target.platform.baud
+    platform = replace(target.platform, baud=baud, starts="board", flash_command=command)
+    return replace(
+        target,
+        platform=platform,
+        serial_port=board.link,
+        board=board,
+        flash_arguments=(*(() if command else board.flash_arguments), *target.flash_arguments),
+    )
+
+
+def key_of(link: str) -> str:
+    """The name of a link's lock: for a serial port of this machine the device that its path leads to.
+
+    A port that is away has the name of its path.
+    """
+    try:
+        port = port_of(link)
+    except PortGoneError:
+        return link
+    return os.path.realpath(port) if port.startswith("/") else port
+
+
+def put_into_quarantine(board: HardwareBoard, reason: str) -> None:
+    """Let nobody use the board for an hour, or until it is released by hand."""
+    holder = Holder.this_process()
+    note = {"reason": reason, "since": time.time(), "by": f"pid {holder.pid} of {holder.user}"}
+    write_whole(_note(board), json.dumps(note))
+    os.chmod(_note(board), 0o666)
+
+
+def end_quarantine(board: HardwareBoard) -> bool:
+    """Let the board be used again; False if it was not in quarantine."""
+    try:
+        _note(board).unlink()
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def quarantine_of(board: HardwareBoard) -> str:
+    """Why the board is in quarantine; "" if it is not."""
+    try:
+        note = json.loads(_note(board).read_text())
+        young = time.time() - float(note["since"]) < _QUARANTINE_S
+        return f"{note['reason']} ({note['by']})" if young else ""
+    except (FileNotFoundError, ValueError, KeyError):
+        return ""
+
+
+def run_script(board: HardwareBoard, name: str, script: str) -> None:
+    """Run a script of the map within its time. Raises HarnessError with its output."""
+    if not script:
+        return
+    argv = shlex.split(script)
+    try:
+        status, output = run_command(argv, board.script_timeout(name))
+    except OSError as error:
+        raise ConfigurationError(f"{name} of {board.id}: {argv[0]} can't be run: {error.strerror}") from error
+    if status != 0:
+        limit = board.script_timeout(name)
+        how = f"did not end within {limit:g} s" if status is None else f"failed with status {status}"
+        details = output.strip().splitlines()[-_OUTPUT_LINES:]
+        raise HarnessError(
+            f"{name} of {board.id} {how}: {script}",
+            stage=name,
+            details=details,
+            next_step="correct the script",
+        )
+
+
+def _take(target: Target, board: HardwareBoard | None) -> Lease | None:
+    link = target.serial_port if board is None else board.link
+    assert link is not None
+    lock = take(key_of(link))
+    if lock is None:
+        return None
+    taken = Lease(target if board is None else leased_target(target, board), board, [lock])
+    if board is not None:
+        try:
+            run_script(board, "pre_script", board.pre_script)
+        except BaseException:
+            lock.release()
+            raise
+    return taken
+
+
+def _out_of_quarantine(target: Target, boards: Sequence[HardwareBoard]) -> list[HardwareBoard]:
+    reasons = {board: quarantine_of(board) for board in boards}
+    free = [board for board in boards if not reasons[board]]
+    if not free:
+        raise HarnessError(
+            f"every {target.name} of the hardware map is in quarantine",
+            stage="find board",
+            details=[f"{board.name}: {reason}" for board, reason in reasons.items()],
+            next_step="mend a board, then run `minrpc board release ID`",
+        )
+    return free
+
+
+def _holders(target: Target, choices: Sequence[HardwareBoard | None]) -> list[str]:
+    links = {
+        board.name if board else target.serial_port: board.link if board else target.serial_port
+        for board in choices
+    }
+    holders = {name: holder_of(key_of(link or "")) for name, link in links.items()}
+    return [f"{name}: {holder}" for name, holder in holders.items() if holder]
+
+
+def _wanted(target: Target, choices: Sequence[HardwareBoard | None]) -> str:
+    if choices and choices[0] is not None:
+        return f"all {len(choices)} boards of the kind {target.name} are"
+    return f"{target.serial_port} is"
+
+
+def _note(board: HardwareBoard) -> Path:
+    return file_of(key_of(board.link), "quarantine")

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Twister's hardware maps, read as they are, and the boards that they name."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from pathlib import Path
+
+import pytest
+from minrpc import ConfigurationError
+from minrpc.firmware.sources import firmware_root
+from minrpc.firmware.zephyr_workspace import Workspace, workspaces
+from minrpc.targets.hardware_map import HardwareBoard, boards_for, load_hardware_map
+
+MAP = """
+- connected: true
+  id: 000683759358
+  platform: nrf52840dk/nrf52840 nrf52840dk/nrf52811
+  product: J-Link
+  runner: nrfjprog
+  serial: /dev/ttyACM0
+  baud: 9600
+  fixtures: [gpio_loopback]
+  pre_script: /bin/true
+  script_param: {pre_script_timeout: 7}
+- connected: true
+  id: 066A
+  platform: [nucleo_f746zg]
+  product: STM32 STLink
+  runner: openocd
+  runner_params: [--cmd-pre-load, init]
+  serial: rfc2217://rack:4000
+- connected: false
+  id: away
+  platform: reel_board
+  product: x
+  runner: pyocd
+  serial: null
+- connected: true
+  id: None
+  platform: intel_adsp/cavs25
+  product: None
+  runner: intel_adsp
+  serial_pty: path/to/script.py
+"""
+
+
+@pytest.fixture
+def boards(tmp_path: Path) -> tuple[HardwareBoard, ...]:
+    (tmp_path / "map.yml").write_text(MAP)
+    return load_hardware_map(tmp_path / "map.yml")
+
+
+def test_the_fields_of_an_entry(boards: tuple[HardwareBoard, ...]) -> None:
+    first, second, third = boards
+    assert (first.id, first.link, first.baud) == ("000683759358", "/dev/ttyACM0", 9600)
+    assert first.platforms == ("nrf52840dk/nrf52840", "nrf52840dk/nrf52811")
+    assert first.script_timeout("pre_script") == 7
+    assert first.script_timeout("post_flash_script") == 60
+    assert second.flash_arguments == (
+        "--runner",
+        "openocd",
+        "--cmd-pre-init",
+        "hla_serial 066A",
+        "--cmd-pre-load",
+        "init",
+    )
+    assert (third.link, third.flash_arguments) == ("exec:path/to/script.py", ("--runner", "intel_adsp"))
+
+
+def test_a_board_by_each_of_its_names(boards: tuple[HardwareBoard, ...]) -> None:
+    for name in ("nucleo_f746zg", "nucleo_f746zg/stm32f746xx"):
+        assert [board.id for board in boards_for(boards, name)] == ["066A"]
+    assert boards_for(boards, "nrf52840dk_nrf52811")[0].baud == 9600
+    assert not boards[1].is_a("nucleo_f746")
+    with pytest.raises(ConfigurationError, match="the hardware map has no nucleo_f746zh") as caught:
+        boards_for(boards, "nucleo_f746zh")
+    assert caught.value.next_step == "did you mean nucleo_f746zg"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a: 1", "is no list of boards"),
+        ("- 1", "entry 1 is no table"),
+        (
+            "- {connected: true, serial: /dev/a}",
+            "entry 1: platform: must be a board's name, or a list, not None",
+        ),
+        ("- {serial: /dev/a, platform: x, runer: y}", "entry 1: runer: unknown key"),
+        ("- {serial: /dev/a, platform: x, script_param: 3}", "script_param: must give seconds"),
+        (
+            "- {id: 1, serial: /dev/a, platform: x}\n- {id: 2, serial: /dev/a, platform: x}",
+            "1 and 2 are both at",
+        ),
+        ("- [", "is no YAML"),
+    ],
+)
+def test_a_map_that_is_wrong(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "map.yml").write_text(text)
+    with pytest.raises(ConfigurationError, match=message):
+        load_hardware_map(tmp_path / "map.yml")
+
+
+def test_a_map_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="can't be read: No such file"):
+        load_hardware_map(tmp_path / "map.yml")
+
+
+@pytest.mark.parametrize("workspace", workspaces(firmware_root()), ids=lambda workspace: workspace.version)
+def test_every_map_of_zephyrs_own_documentation(workspace: Workspace, tmp_path: Path) -> None:
+    page = (workspace.base / "doc" / "develop" / "test" / "twister.rst").read_text()
+    blocks = re.findall(r"(?m)^( *)\.\. code-block:: yaml\n\n((?:\1 +\S.*\n|\n)+)", page)
+    maps = [textwrap.dedent(block) for _, block in blocks if "connected:" in block]
+    assert len(maps) >= 6
+    for text in maps:
+        (tmp_path / "map.yml").write_text(text)
+        connected = len(re.findall(r"(?m)^ *-? *connected: true", text))
+        assert len(load_hardware_map(tmp_path / "map.yml")) == connected
