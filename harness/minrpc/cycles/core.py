@@ -23,7 +23,7 @@ source = "..."
 [[pair]]                        # change in the cycles of the second of two adjacent instructions
 first = ["load"]
 then = ["load", "store"]
-unless = "address"              # not if its address uses a register that the first writes
+unless = "address"              # condition, also `when`: address, uses, updates, straddles
 cycles = -1
 source = "..."
 
@@ -40,12 +40,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple, Self
+from typing import Any, Final, Literal, NamedTuple, Self, get_args
 
 from minrpc.cycles.instructions import KINDS, Instruction, InstructionSet
 from minrpc.errors import ConfigurationError
 
-When = Literal["", "address", "uses"]
+When = Literal["", "address", "uses", "updates", "straddles"]
 
 
 class Span(NamedTuple):
@@ -80,7 +80,8 @@ class Pair:
     """Additional cycles of an instruction that directly follows another.
 
     when, unless: conditions. "address": the second instruction's address uses a register that the first
-        writes. "uses": the second reads such a register. "": no condition.
+        writes. "uses": the second reads such a register. "updates": the second writes a register of its own
+        address. "straddles": the second is 4 bytes long and not word aligned. "": no condition.
     """
 
     first: frozenset[str]
@@ -99,7 +100,19 @@ class Pair:
 
 
 def _depends(how: When, first: Instruction, then: Instruction) -> bool:
-    return bool(first.writes & (then.address if how == "address" else then.reads))
+    match how:
+        case "address":
+            return bool(first.writes & then.address)
+        case "updates":
+            return bool(then.writes & then.address)
+        case "straddles":
+            return _straddles(then)
+    return bool(first.writes & then.reads)
+
+
+def _straddles(instruction: Instruction) -> bool:
+    """True if it is 4 bytes long and not word aligned."""
+    return instruction.size == 4 and instruction.start % 4 == 2
 
 
 @dataclass(frozen=True)
@@ -194,8 +207,7 @@ class Core:
         refill = self.refills.get(last.kind)
         if refill is None:
             return NOTHING
-        wide = to.size == 4 and to.start % 4 == 2
-        return refill.cycles + refill.wide_unaligned if wide else refill.cycles
+        return refill.cycles + refill.wide_unaligned if _straddles(to) else refill.cycles
 
     @property
     def about(self) -> str:
@@ -231,8 +243,9 @@ def _named(names: Sequence[str], kinds: Sequence[str]) -> Sequence[str]:
 def _pair(row: Mapping[str, Any], kinds: Sequence[str]) -> Pair:
     first, then = (frozenset(_named(row[end], kinds)) for end in ("first", "then"))
     when, unless = row.get("when", ""), row.get("unless", "")
-    if {when, unless} - {"", "address", "uses"}:
-        raise ValueError(f"{when or unless!r} is no relation of a pair; there is address, uses")
+    if unknown := {when, unless} - set(get_args(When)):
+        named = ", ".join(filter(None, get_args(When)))
+        raise ValueError(f"{unknown.pop()!r} is no relation of a pair; there is {named}")
     return Pair(first, then, when, unless, _span(row["cycles"]))
 
 

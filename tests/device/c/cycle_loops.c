@@ -44,6 +44,11 @@ LOOP(divide, "udiv r2, r3, r4")
 LOOP(load_double, "ldrd r2, r3, [r1]")
 LOOP(store_double, "strd r2, r3, [r1, #8]")
 LOOP(compare_branch, "cbnz r0, 2f\nnop\n2:")
+LOOP(load_updates, "mov r6, r1\nldr r2, [r1]\nldr r3, [r6], #4")
+LOOP(address_made, "adds r6, r1, #4\nldr r2, [r6]")
+LOOP(access_straddles, "nop\nldr.w r2, [r1]\nnop")
+LOOP(straddles_behind_access, "ldr r2, [r1]\nadd.w r3, r3, #1\nnop")
+LOOP(data_straddles, "nop\nadd.w r3, r3, #1\nnop")
 LOOP(if_then, "cmp r5, #0\nit ne\naddne r2, #1")
 /*
  * The last instruction before a page's end is short, and the next one lies across the end: QEMU
