@@ -20,7 +20,7 @@ from minrpc.timing.compare import compare
 from minrpc.timing.markdown import comparison_markdown
 from minrpc.timing.record import dump
 
-from tests.unit.publish.runs import counted, whole
+from tests.unit.publish.runs import counted, one_test, whole
 
 
 def test_it_is_kept_whole() -> None:
@@ -144,6 +144,20 @@ def test_html_holds_any_text() -> None:
 def test_a_small_spread_is_none_of_zero() -> None:
     assert "± 5e-05 %" in dots([counted([1_000_000_000, 1_000_001_000])])
     assert "all the same" in dots([counted([1000, 1000])])
+
+
+def test_the_line_of_dots_is_from_the_shortest_to_the_longest() -> None:
+    drawn = dots([counted([1000, 1400, 1200])])
+    assert re.findall(r"left:([\d.]+)%", drawn) == ["0.00", "100.00", "50.00"]
+    assert "<p><span>4 µs</span><span>5.6 µs</span></p></div>" in drawn
+    # The line is at least 1 % of the value long, so that a small spread looks small.
+    near = dots([counted([100_000, 100_100])])
+    assert re.findall(r"left:([\d.]+)%", near) == ["45.00", "55.00"]
+
+
+def test_tests_of_a_single_outcome_are_open() -> None:
+    assert "<details open><summary>1 passed</summary>" in html_page(one_test(), "now")
+    assert "<details open>" not in html_page(whole(), "now")
 
 
 def test_a_run_of_nothing_is_a_page() -> None:
