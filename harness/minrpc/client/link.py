@@ -29,6 +29,7 @@ from minrpc.errors import (
 from minrpc.host.deadline import Deadline, read_before, write_before
 from minrpc.transport import Transport
 from minrpc.wire.framing import CrcMismatch, FramingCounters, InvalidEscape, Noise, ShortPacket
+from minrpc.wire.heard import describe
 from minrpc.wire.session import (
     HEADER,
     NUMBERED_EXTRA,
@@ -109,6 +110,7 @@ class SessionLink:
         self._lent_to = ""
         self._last_call = ""
         self._tail: deque[bytes] = deque(maxlen=_TAIL_CHUNKS)
+        self._starts: list[bytes] = []
 
     @property
     def name(self) -> str:
@@ -152,6 +154,7 @@ class SessionLink:
         self._waiting = False
         self.numbered = None
         self._tail.clear()
+        self._starts.clear()
         try:
             self._handshake(deadline)
         except HarnessError as error:
@@ -344,7 +347,8 @@ class SessionLink:
 
     def _try_start(self, deadline: Deadline, wait_s: float) -> bool:
         """Sends one start; returns False when it is time for the next."""
-        self._write(self._session.start(), deadline)
+        self._starts.append(self._session.start())
+        self._write(self._starts[-1], deadline)
         attempt = Deadline("session", wait_s, self.owner.clock, deadline)
         while True:
             try:
@@ -362,11 +366,12 @@ class SessionLink:
 
     def _unanswered(self, deadline: Deadline) -> HarnessError:
         passed = deadline.error("the answer to the start of a session")
-        if self._tail:
-            message = f"{self.name}: bytes came, but no answer to the start of a session"
-            error: HarnessError = SessionError(message, details=[passed.message])
-        else:
-            error = NothingHeardError(f"{self.name}: not one byte came", details=[passed.message])
+        target = self.owner.target
+        baud = target.platform.baud if target is not None and target.attached else None
+        heard = describe(b"".join(self._tail), self._starts, baud)
+        kind = SessionError if self._tail else NothingHeardError
+        message = f"{self.name}: {heard.message}"
+        error = kind(message, details=[passed.message], next_step=heard.next_step)
         return error.add_context(waited_for=passed.waited_for, wall_s=passed.wall_s, cpu_s=passed.cpu_s)
 
     def _link_error(self, message: str) -> LinkError:

@@ -166,7 +166,11 @@ _OPTIONS: Final = (
         bool,
         in_file=True,
     ),
-    _limit("session-timeout", SESSION_TIMEOUT_S, "limit for a session to start, of the device's time"),
+    _limit(
+        "session-timeout",
+        SESSION_TIMEOUT_S,
+        "limit for a session to start, of the device's time; at a port or a board 5",
+    ),
     _limit("call-timeout", CALL_TIMEOUT_S, "limit for each call, of the device's time"),
     _limit("total-timeout", TOTAL_TIMEOUT_S, "limit for everything, of plain time", in_file=False),
 )

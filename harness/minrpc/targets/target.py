@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, Self, TypedDict, TypeVar, Unpack, cast, get_type_hints
 
 from minrpc.errors import ConfigurationError
-from minrpc.host.limits import CALL_TIMEOUT_S, SESSION_TIMEOUT_S
+from minrpc.host.limits import BOARD_SESSION_TIMEOUT_S, CALL_TIMEOUT_S, SESSION_TIMEOUT_S
 from minrpc.names import did_you_mean
 from minrpc.targets.config import find_platform, load_platforms, option_value
 from minrpc.targets.hardware_map import HardwareBoard
@@ -149,7 +149,10 @@ class Target:
     @classmethod
     def of(cls, platform: Platform, **given: Unpack[TargetFields]) -> Self:
         """The platform as minrpc.toml sets its options, with what is `given` over that."""
-        return cls(platform).changed(**cast(TargetFields, dict(platform.device_options))).changed(**given)
+        target = cls(platform)
+        if given.get("serial_port") is not None or given.get("hardware_map") is not None:
+            target = target.changed(session_timeout_s=BOARD_SESSION_TIMEOUT_S)
+        return target.changed(**cast(TargetFields, dict(platform.device_options))).changed(**given)
 
     @property
     def attached(self) -> bool:

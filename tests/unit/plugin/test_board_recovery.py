@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Flashing a board by its build id, and recovering it; a program of this machine is the board."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from minrpc import DeadlineError, FlashError, HarnessError, Target, build, open_device, start
+from minrpc.host.deadline import Deadline
+from minrpc.host.owned_lock import DIRECTORY_VARIABLE
+from minrpc.pipeline import connect
+from minrpc.plugin.board_pool import PooledBoard
+from minrpc.running.lease import quarantine_of
+from minrpc.targets.hardware_map import load_hardware_map
+
+BOARD = Path(__file__).with_name("board.py")
+PRESSED = "rm -f $0.reset; kill -USR1 $(cat $0.pid); until [ -e $0.reset ]; do sleep 0.05; done"
+FLASH = f"echo flashed >> $0.log; cp $1 $0.new; mv $0.new $0.elf; {PRESSED}"
+TOTAL_S = 120.0
+
+
+@pytest.fixture
+def port(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The terminal of a board whose flash is PORT.elf, and a map of it."""
+    monkeypatch.setenv(DIRECTORY_VARIABLE, str(tmp_path / "locks"))
+    path = tmp_path / "port"
+    elf = shutil.copy(build(Target.named("posix")).elf, f"{path}.elf")
+    (tmp_path / "map.yml").write_text(
+        f"- {{connected: true, id: B1, platform: desk, product: x, runner: unknown, serial: {path}}}\n"
+    )
+    argv = [sys.executable, str(BOARD), elf, str(path)]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as board:
+        assert board.stdout is not None
+        Path(f"{path}.pid").write_text(board.stdout.readline())
+        yield path
+        board.kill()
+
+
+def target(port: Path, entry: str, **given: object) -> Target:
+    file = port.parent / "minrpc.toml"
+    file.write_text(f'[platforms.desk]\nextends = "posix"\n{entry}\n')
+    return Target.named("desk", platforms_file=file, **given)  # type: ignore[arg-type]
+
+
+def flashed(port: Path) -> int:
+    log = Path(f"{port}.log")
+    return len(log.read_text().splitlines()) if log.exists() else 0
+
+
+OTHER = ["-DMINRPC_RANDOM_FILL=OFF"]
+
+
+def test_a_board_that_runs_another_build_is_flashed_once(port: Path) -> None:
+    entry = f"flash_command = \"sh -c '{FLASH}' {{port}} {{elf}}\""
+    (port.parent / "f.c").write_text("int f(int x) { return x + 1; }\n")
+    desk = target(port, entry, hardware_map=port.parent / "map.yml", flash="auto", cmake_options=OTHER)
+    for _ in range(2):
+        with open_device(desk) as device:
+            assert device.load(port.parent / "f.c").f(2) == 3
+            assert "random_fill" not in device.info().options
+        assert flashed(port) == 1
+    with start(desk.changed(flash="always")):
+        assert flashed(port) == 2
+
+
+@pytest.mark.parametrize(
+    ("command", "message", "detail"),
+    [
+        ("sh -c 'echo no probe found; exit 3'", "the flash runner failed: exit status 3", "no probe found"),
+        ("true", "runs build .* after flashing, not", "are of one board"),
+    ],
+)
+def test_a_flash_that_fails_says_why_and_the_command(
+    port: Path, command: str, message: str, detail: str
+) -> None:
+    desk = target(
+        port, f'flash_command = "{command}"', serial_port=str(port), flash="auto", cmake_options=OTHER
+    )
+    with pytest.raises(FlashError, match=message) as caught:
+        open_device(desk)
+    assert detail in str(caught.value)
+    with open_device(serial_port=str(port)) as device:  # The port and its lock are free again.
+        assert device.system_lib()["inc"](1) == 2
+
+
+def hang(pool: PooledBoard) -> None:
+    running, _ = pool.start()
+    with connect(running, call_timeout_s=0.3) as device, pytest.raises(DeadlineError):
+        device.system_lib()["testing.hang"]()
+    running.stop()
+
+
+@pytest.mark.parametrize(("key", "step"), [("reset_command", "reset"), ("power_command", "power")])
+def test_a_board_that_hangs_is_recovered(port: Path, key: str, step: str) -> None:
+    said: list[str] = []
+    entry = f"{key} = \"sh -c '{PRESSED}' {{port}}\""
+    desk = target(port, entry, hardware_map=port.parent / "map.yml", session_timeout_s=1.0)
+    pool = PooledBoard(desk, Deadline("run", TOTAL_S), said.append)
+    hang(pool)
+    running, _ = pool.start()
+    assert f"recovered by {step}" in said[-1]
+    running.stop()
+    pool.release()
+
+
+def test_a_board_that_can_not_be_recovered_is_in_quarantine(port: Path) -> None:
+    desk = target(port, "", hardware_map=port.parent / "map.yml", session_timeout_s=1.0)
+    pool = PooledBoard(desk, Deadline("run", TOTAL_S), lambda text: None)
+    hang(pool)
+    with pytest.raises(HarnessError, match="every desk of the hardware map is in quarantine"):
+        pool.start()
+    (board,) = load_hardware_map(port.parent / "map.yml")
+    assert "session: " in quarantine_of(board)
+
+
+def test_scripts_of_the_map_run_before_and_after(port: Path) -> None:
+    log = port.parent / "scripts"
+    scripts = f"pre_script: \"sh -c 'echo pre >> {log}'\", post_script: \"sh -c 'echo post >> {log}'\""
+    file = port.parent / "map.yml"
+    file.write_text(file.read_text().replace("runner:", f"{scripts}, runner:"))
+    desk = target(port, "", hardware_map=file)
+    with start(desk):
+        assert log.read_text() == "pre\n"
+    assert log.read_text() == "pre\npost\n"
+    file.write_text(file.read_text().replace("echo pre", "echo no relay; exit 7; echo pre"))
+    with pytest.raises(HarnessError, match="pre_script of B1 failed with status 7") as caught:
+        start(desk)
+    assert "no relay" in str(caught.value)

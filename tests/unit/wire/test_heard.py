@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is at the far end, by what came from it."""
+
+from __future__ import annotations
+
+import pytest
+from minrpc.wire.heard import describe
+
+START = bytes.fromhex("ff ff fd 03 00 00 00 12 34 56 78")
+
+
+@pytest.mark.parametrize(
+    ("heard", "message", "step"),
+    [
+        (b"", "not one byte came", "check power, cable"),
+        (START * 3, "our own bytes came back", "separate TX and RX"),
+        (
+            b"\x1b[0m*** Booting Zephyr ***\r\nuart:~$ ",
+            r"text: \x1b[0m*** Booting Zephyr ***",
+            "console",
+        ),
+        (START + b"\r\nlogin: ", "readable text: login:", "console"),
+        (bytes(range(128, 256)), "128 bytes or more at 9600 baud that are neither", "--baud"),
+    ],
+)
+def test_what_came_decides_the_message(heard: bytes, message: str, step: str) -> None:
+    found = describe(heard, [START], 9600)
+    assert message in found.message
+    assert step in found.next_step
+
+
+def test_a_link_without_a_rate_has_none_in_its_message() -> None:
+    assert "baud" not in describe(b"\x80\x81", []).message
