@@ -12,6 +12,7 @@ from minrpc import PLATFORMS, Platform, Target, build
 from minrpc.check.cases import Case, cases, ulps
 from minrpc.check.checking import check, clock_hint
 from minrpc.firmware import toolchain
+from minrpc.firmware.cache import cache_home
 from minrpc.host.deadline import Deadline
 from minrpc.timing import Timebase
 
@@ -76,8 +77,11 @@ def test_a_stage_that_fails_is_named_and_the_next_platform_checked(
 
 
 @pytest.fixture
-def without_arm(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The compiler for Arm is not there."""
+def without_arm(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The compiler for Arm is not there, and no Zephyr: posix alone can run."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(cache_home().parent))
+    monkeypatch.setenv("HOME", str(tmp_path))  # CMake's registry of packages is there.
+    monkeypatch.delenv("ZEPHYR_BASE", raising=False)
     version = toolchain.compiler_version
     monkeypatch.setattr(
         toolchain, "compiler_version", lambda name: None if name.startswith("arm-") else version(name)
@@ -91,6 +95,7 @@ def test_what_was_left_out_is_named_at_the_end_and_in_json(minrpc: Minrpc, words
     assert status == 0
     left_out = json.loads(out)["left_out"]
     assert "arm-none-eabi-gcc is not installed" in left_out["bare_mps2_an385"]
+    assert "no Zephyr workspace was found" in left_out["qemu_x86"]
     assert "posix" not in left_out
     last = err.splitlines()[-len(left_out) :]
     assert last == [f"minrpc: {name} was left out: {why}" for name, why in left_out.items()]
