@@ -10,15 +10,6 @@
 
 #if MINRPC_ASK
 
-/* Bytes of an answer's message around the answer itself. */
-#define ANSWER_EXTRA                                                                               \
-	(MINRPC_SESSION_HEADER + MINRPC_NUMBERED_EXTRA + MINRPC_PACKET_LENGTH + MINRPC_PACKET_CODE)
-
-uint32_t minrpc_ask_room(const struct minrpc_server *server)
-{
-	return minrpc_inbox_size(server) - ANSWER_EXTRA;
-}
-
 bool minrpc_ask_is_ended(const struct minrpc_server *server, uint32_t length)
 {
 	const uint8_t *message = server->inbox;
@@ -48,7 +39,7 @@ static bool make_room(struct minrpc_server *server)
 	const uint8_t *buffer = server->config->receive_buffer;
 	uint32_t used = ((uint32_t)(server->scratch - buffer) + 7U) & ~7U;
 
-	if (used + ANSWER_EXTRA + MINRPC_ANSWER_MIN > server->config->receive_size) {
+	if (used + MINRPC_ANSWER_EXTRA + MINRPC_ANSWER_MIN > server->config->receive_size) {
 		return minrpc_fail(server, "the arguments leave no room for an answer");
 	}
 	server->inbox = server->config->receive_buffer;

@@ -89,7 +89,7 @@ static uint8_t *put_head(uint8_t *at, const struct minrpc_server *server)
 
 	at = put_u32(at, reply->kind & MINRPC_REPLY_CODE);
 	if (MINRPC_ASK && reply->kind == MINRPC_REPLY_ASK) {
-		return put_u32(at, minrpc_ask_room(server));
+		return put_u32(at, minrpc_inbox_size(server) - MINRPC_ANSWER_EXTRA);
 	}
 	if (reply->kind != MINRPC_REPLY_DATA) {
 		at = put_types(at, reply);

@@ -262,17 +262,18 @@ bool minrpc_server_step(struct minrpc_server *server);
 
 /* -------------------------------------------------------------------- ask.c */
 
+/* Bytes of an answer's message around the answer itself. */
+#define MINRPC_ANSWER_EXTRA                                                                        \
+	(MINRPC_SESSION_HEADER + MINRPC_NUMBERED_EXTRA + MINRPC_PACKET_LENGTH + MINRPC_PACKET_CODE)
+
 #if MINRPC_ASK
 #define minrpc_is_asking(server) ((server)->asking)
-/* The reply's largest answer, in bytes. */
-uint32_t minrpc_ask_room(const struct minrpc_server *server);
 /* Takes the packet that should answer; refuses any other. */
 void minrpc_ask_deliver(struct minrpc_server *server, struct minrpc_cursor *packet);
 /* True if the message in the inbox ends the session, and so the function that waits. */
 bool minrpc_ask_is_ended(const struct minrpc_server *server, uint32_t length);
 #else
 #define minrpc_is_asking(server)            false
-#define minrpc_ask_room(server)             0U
 #define minrpc_ask_deliver(server, packet)  ((void)0)
 #define minrpc_ask_is_ended(server, length) false
 #endif
