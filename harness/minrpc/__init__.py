@@ -69,7 +69,25 @@ if TYPE_CHECKING:
         ZephyrMissingError,
     )
     from minrpc.firmware import Firmware, build
-    from minrpc.library import CFunction, CLibrary, FirmwareFunctions, LoadedLibrary, StructValue, fake, out
+    from minrpc.library import (
+        CFunction,
+        CFunctions,
+        CLibrary,
+        FirmwareFunctions,
+        LoadedLibrary,
+        StructValue,
+        fake,
+        fakes,
+        library_of,
+        measure,
+        out,
+        read,
+        time_evaluator,
+        types,
+        unload,
+        variables,
+        write,
+    )
     from minrpc.pipeline import Device, connect, lacking, open_device, open_devices
     from minrpc.running import RunningDevice, start
     from minrpc.targets import PLATFORMS, Platform, Target
@@ -85,6 +103,7 @@ __all__ = [
     "BoardLostError",
     "BuildError",
     "CFunction",
+    "CFunctions",
     "CLibrary",
     "CompileError",
     "ConfigurationError",
@@ -143,13 +162,22 @@ __all__ = [
     "connect",
     "counters_for",
     "fake",
+    "fakes",
     "lacking",
+    "library_of",
+    "measure",
     "open_device",
     "open_devices",
     "out",
     "profile_call",
     "random_values",
+    "read",
     "start",
+    "time_evaluator",
+    "types",
+    "unload",
+    "variables",
+    "write",
 ]
 
 _EXPORTS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -177,12 +205,22 @@ _EXPORTS: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "minrpc.library": (
         "CFunction",
+        "CFunctions",
         "CLibrary",
         "FirmwareFunctions",
         "LoadedLibrary",
         "StructValue",
         "fake",
+        "fakes",
+        "library_of",
+        "measure",
         "out",
+        "read",
+        "time_evaluator",
+        "types",
+        "unload",
+        "variables",
+        "write",
     ),
     "minrpc.pipeline": (
         "Device",

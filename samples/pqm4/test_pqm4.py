@@ -25,6 +25,7 @@ from minrpc import (
     build,
     connect,
     counters_for,
+    library_of,
     profile_call,
     start,
 )
@@ -97,12 +98,14 @@ def costs(lib: LoadedLibrary, counters: QemuCounters, name: str, hashing: Sequen
 
 
 def loaded(device: Device, implementation: Implementation) -> LoadedLibrary:
-    return device.load(
+    lib = device.load(
         [HERE / "scheme.c", *implementation.sources, *implementation.hashing],
         include=implementation.include,
         flags=FLAGS,
         defines=implementation.defines,
     )
+    loaded: LoadedLibrary = library_of(lib)
+    return loaded
 
 
 def constant_time(implementation: Implementation, firmware: Firmware) -> str:

@@ -4,7 +4,16 @@
 from collections.abc import Callable
 
 import pytest
-from minrpc import Device, Firmware, FunctionNotFoundError, LoadedLibrary, RunningDevice, SystemLibrary
+from minrpc import (
+    CFunctions,
+    Device,
+    Firmware,
+    FunctionNotFoundError,
+    LoadedLibrary,
+    RunningDevice,
+    SystemLibrary,
+    library_of,
+)
 
 Amount = Callable[[int, int], int]
 Load = Callable[..., LoadedLibrary]
@@ -51,11 +60,12 @@ def need_memory(device: Device) -> Callable[[int], None]:
 
 
 @pytest.fixture
-def load(load: Load, device: Device, need_memory: Callable[[int], None]) -> Load:
-    """As the plugin's; the tests' files take up to 20 KB of a device."""
+def load(load: Callable[..., CFunctions], device: Device, need_memory: Callable[[int], None]) -> Load:
+    """As the plugin's, but for the library behind the functions; the tests' files take up to 20 KB of a
+    device."""
     need_memory(24_000)
     try:
         device.get_function("minrpc.code_alloc")
     except FunctionNotFoundError:
         pytest.skip("its firmware takes no code")
-    return load
+    return lambda *sources, **given: library_of(load(*sources, **given))

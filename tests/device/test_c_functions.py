@@ -8,6 +8,7 @@ import weakref
 from collections.abc import Callable
 from pathlib import Path
 
+import minrpc
 import numpy as np
 import numpy.typing as npt
 import pytest
@@ -511,3 +512,46 @@ def test_firmware_and_compiler_functions_can_be_called(load: Load, tmp_path: Pat
 def test_flags(load: Load, flags: list[str]) -> None:
     y = load("c/kinds.c", flags=flags).scale(np.arange(5, dtype=np.int16), out(5), 5, 3)
     assert y.tolist() == [0, 3, 6, 9, 12]
+
+
+# Names of Python's side, and names in the C that calls them.
+NAMES = (
+    *(
+        "read",
+        "write",
+        "run",
+        "measure",
+        "name",
+        "types",
+        "variables",
+        "unload",
+        "fakes",
+        "module",
+        "functions",
+    ),
+    *("names", "start", "copy", "pointer", "enter", "leave", "t0", "fits", "refused", "copied", "packed"),
+)
+
+
+@pytest.mark.once
+def test_names_of_c_win(load: Load, device: Device, tmp_path: Path) -> None:
+    """Each attribute is a C function; an earlier spelling without one names the new."""
+    del load  # It skips where no code can be loaded.
+    source = tmp_path / "names.c"
+    lines = [f"int {name}(int n) {{ return n + {i}; }}\n" for i, name in enumerate(NAMES)]
+    source.write_text("int count = 7;\n" + "".join(lines))
+    with device.load(source) as lib:
+        assert [getattr(lib, name)(1) for name in NAMES] == list(range(1, 1 + len(NAMES)))
+        assert set(dir(lib)) == set(lib) == set(NAMES)
+        assert minrpc.variables(lib).count == 7
+        assert minrpc.read(lib, minrpc.variables(lib)["count"].address, 4) == bytes([7, 0, 0, 0])
+        assert minrpc.measure(lib, "measure", number=1)(1).summary.median > 0
+        with pytest.raises(AttributeError, match=r"is minrpc\.time_evaluator\(lib, NAME\)"):
+            _ = lib.time_evaluator
+        with pytest.raises(AttributeError, match=r"is minrpc\.library_of\(lib\)\.symbols"):
+            _ = lib.symbols
+        with pytest.raises(AttributeError, match="has no function 'nam'"):
+            _ = lib.nam
+        run = lib.run
+    with pytest.raises(ValueError, match="freed"):
+        run(1)

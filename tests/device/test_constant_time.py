@@ -10,7 +10,16 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pytest
-from minrpc import ConfigurationError, Device, Firmware, QemuCounters, connect, counters_for, start
+from minrpc import (
+    ConfigurationError,
+    Device,
+    Firmware,
+    QemuCounters,
+    connect,
+    counters_for,
+    library_of,
+    start,
+)
 from minrpc.counters.constant_time import ConstantTime, check_constant_time
 from minrpc.counters.secret_inputs import secret_inputs
 
@@ -97,7 +106,7 @@ def test_a_function_that_is_loaded_is_checked_as_one_of_the_firmware(
         "void invert(const uint8_t *a, uint8_t *b, int n) { while (n-- > 0) { b[n] = ~a[n]; } }\n"
     )
     given = [[np.full(SIZE, number, np.uint8), SIZE] for number in (0, 1)]
-    with checked.device.load(source) as library:
+    with library_of(checked.device.load(source)) as library:
         assert check_constant_time(checked.device, checked.counters, "whole", given, library)
         early = check_constant_time(checked.device, checked.counters, "early", given, library)
         # A second call finds it sorted, whatever it was: nothing can be said of the first.
@@ -123,7 +132,7 @@ def test_textbook_leaks_are_told_from_code_without(checked: Checked) -> None:
     if "code_loading" not in checked.device.info().options:
         pytest.skip("its firmware takes no code")
     out = np.zeros(16, np.uint8)
-    with checked.device.load(LEAKS, flags=["-O2"]) as library:
+    with library_of(checked.device.load(LEAKS, flags=["-O2"])) as library:
         # FIPS 197, appendix C.1: the table's AES is AES.
         library.aes_by_table(np.arange(16, dtype=np.uint8), MESSAGE, out)
         assert out.tobytes().hex() == "69c4e0d86a7b0430d8cdb78070b4c55a"
@@ -152,7 +161,7 @@ def test_a_trace_of_any_length_is_compared(checked: Checked) -> None:
     if "code_loading" not in checked.device.info().options:
         pytest.skip("its firmware takes no code")
     rounds = 360_000
-    with checked.device.load(LEAKS, flags=["-O1"]) as library:
+    with library_of(checked.device.load(LEAKS, flags=["-O1"])) as library:
 
         def check(name: str, *secrets: int) -> ConstantTime:
             given = [[secret, rounds] for secret in secrets]

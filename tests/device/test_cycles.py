@@ -7,7 +7,16 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from minrpc import ConfigurationError, Firmware, LoadedLibrary, connect, open_device, profile_call, start
+from minrpc import (
+    ConfigurationError,
+    Firmware,
+    LoadedLibrary,
+    connect,
+    library_of,
+    open_device,
+    profile_call,
+    start,
+)
 from minrpc.cycles.core import load_core
 from minrpc.running import all_counters
 
@@ -127,7 +136,7 @@ def modelled(image: Firmware) -> str:
 def check_rounds(image: Firmware, core: str) -> None:
     back, rounds = _ROUNDS[core]
     with open_device(image.changed(counters=True, core=core)) as device:
-        library = device.load(LOOPS, flags=["-O1"])
+        library = library_of(device.load(LOOPS, flags=["-O1"]))
         found = {name: a_round(library, name) for name in rounds}
     due = {name: body if isinstance(body, tuple) else (body, body) for name, body in rounds.items()}
     assert found == {name: (1 + back + least, 1 + back + most) for name, (least, most) in due.items()}
@@ -149,7 +158,7 @@ def test_sums_by_line_by_function_and_of_the_batch_are_equal(image: Firmware) ->
     modelled(image)
     counters = all_counters(image)
     with start(image, counters=counters) as running, connect(running) as device:
-        library = device.load(LOOPS, flags=["-O1"])
+        library = library_of(device.load(LOOPS, flags=["-O1"]))
         profile = profile_call(library, counters, "call", [ROUNDS], by="cycles")
         measured = counters.of_batches(counters.windows - 1)[-1]
     assert profile.unit == "cycles"
@@ -160,12 +169,12 @@ def test_sums_by_line_by_function_and_of_the_batch_are_equal(image: Firmware) ->
 def test_cycles_do_not_depend_on_what_ran_before(image: Firmware) -> None:
     modelled(image)
     with open_device(image.changed(counters=True)) as device:
-        library = device.load(LOOPS, flags=["-O1"])
+        library = library_of(device.load(LOOPS, flags=["-O1"]))
         alone = a_round(library, "call")
         for name in ("load", "store", "branch"):
             a_round(library, name)
         assert a_round(library, "call") == alone
-        copy = device.load(LOOPS, flags=["-O1", "-DAGAIN"])
+        copy = library_of(device.load(LOOPS, flags=["-O1", "-DAGAIN"]))
         assert a_round(copy, "call") == alone
 
 
@@ -173,7 +182,7 @@ def test_taken_branches_are_counted_where_code_lies_across_a_page(image: Firmwar
     if image.target.platform.core not in ("cortex-m3", "cortex-m4"):
         pytest.skip("for Thumb with long instructions")
     with open_device(image.changed(counters=True)) as device:
-        library = device.load(LOOPS, flags=["-O1"])
+        library = library_of(device.load(LOOPS, flags=["-O1"]))
         measurer = library.measure("across_a_page", number=1, repeat=3, counters=["branches", "cycles"])
         some, more = (measurer(rounds).counters for rounds in (ROUNDS, 2 * ROUNDS))
     # Into the page, the call, its return, around the called code, and back.

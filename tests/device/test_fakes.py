@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import Mock, call
 
+import minrpc
 import numpy as np
 import pytest
 from minrpc import (
@@ -185,7 +186,7 @@ def test_over_a_link_that_loses_bytes(load: Load, running_device: RunningDevice)
             },
         )
         assert hal.summed(150) == sum(range(150))
-        assert [arguments[0] for arguments in hal.fakes.hal_port.calls] == list(range(150))
+        assert [arguments[0] for arguments in minrpc.fakes(hal).hal_port.calls] == list(range(150))
         data = np.zeros(8, np.uint8)
         assert [hal.receive(data, n) for n in range(1, 9)] == list(range(1, 9))
         assert data[0] == 8

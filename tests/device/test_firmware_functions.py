@@ -8,6 +8,7 @@ import zlib
 from collections.abc import Callable
 from pathlib import Path
 
+import minrpc
 import numpy as np
 import pytest
 from minrpc import Device, Firmware, LoadedLibrary, LoadError
@@ -33,7 +34,7 @@ def test_by_name_with_their_types(device: Device) -> None:
 
 
 def test_timed_like_any_other(device: Device) -> None:
-    timed = device.firmware.measure("minrpc_crc32", number=5)
+    timed = minrpc.measure(device.firmware, "minrpc_crc32", number=5)
     assert timed(0, b"1234", 4).summary.median > 0
 
 
@@ -41,16 +42,16 @@ def test_a_name_that_is_not_there(device: Device) -> None:
     with pytest.raises(AttributeError, match=r"has no function 'minrpc_crc' .*did you mean minrpc_crc32"):
         _ = device.firmware.minrpc_crc
     with pytest.raises(AttributeError, match="did you mean minrpc_crc32"):
-        device.firmware.measure("minrpc_crc")
+        minrpc.measure(device.firmware, "minrpc_crc")
     with pytest.raises(KeyError, match="did you mean minrpc_crc32"):
         _ = device.firmware["minrpc_crc"]
 
 
 def test_its_types_and_variables(device: Device) -> None:
-    config = device.firmware.types.minrpc_config
+    config = minrpc.types(device.firmware).minrpc_config
     assert config(receive_size=5).receive_size == 5
     with pytest.raises(AttributeError, match="has no variable 'no_such'"):
-        _ = device.firmware.variables.no_such
+        _ = minrpc.variables(device.firmware).no_such
 
 
 def test_in_the_next_session_too(device: Device) -> None:

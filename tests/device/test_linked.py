@@ -9,7 +9,15 @@ import sys
 from pathlib import Path
 
 import pytest
-from minrpc import ConfigurationError, LoadedLibrary, LoadError, RunningDevice, Target, open_device
+from minrpc import (
+    ConfigurationError,
+    LoadedLibrary,
+    LoadError,
+    RunningDevice,
+    Target,
+    library_of,
+    open_device,
+)
 from minrpc.library import LinkedLibrary
 
 HERE = Path(__file__).parent
@@ -44,8 +52,8 @@ def test_what_holds_for_loaded_code_holds_for_linked_in(platform: str) -> None:
 def test_either_way_by_name(platform: str) -> None:
     target = Target.named(platform, platforms_file=FILE)
     with open_device(target) as device:
-        linked = device.library("kinds")
-        loaded = device.library("kinds", linked=False)
+        linked = library_of(device.library("kinds"))
+        loaded = library_of(device.library("kinds", linked=False))
         assert (type(linked), type(loaded)) == (LinkedLibrary, LoadedLibrary)
         assert [repr(function) for function in linked.functions.values()] == [
             repr(function) for function in loaded.functions.values()

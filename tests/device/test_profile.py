@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from minrpc import Firmware, connect, counters_for, profile_call, start
+from minrpc import Firmware, connect, counters_for, library_of, profile_call, start
 from minrpc.counters import Counts
 from minrpc.counters.packed_code import packed_function_code
 from minrpc.counters.profile import CALLING, INTERRUPTS, Profile
@@ -83,13 +83,14 @@ def test_loaded_code_is_known_by_its_names(image: Firmware, tmp_path: Path) -> N
     ):
         if "code_loading" not in device.info().options:
             pytest.skip("its firmware takes no code")
-        lib = device.load(tmp_path / "loaded.c", flags=["-O1"])
+        lib = library_of(device.load(tmp_path / "loaded.c", flags=["-O1"]))
         profile = profile_call(lib, counters, "outer", [50])
         compiler, sizes = code_compiler(lib.compiled), lib.own_sizes
         lib.unload()
         # Loaded again at the same place, under other names.
         (tmp_path / "again.c").write_text(LOADED.replace("helper", "other").replace("outer", "inner"))
-        again = profile_call(device.load(tmp_path / "again.c", flags=["-O1"]), counters, "inner", [50])
+        other = library_of(device.load(tmp_path / "again.c", flags=["-O1"]))
+        again = profile_call(other, counters, "inner", [50])
     calls = {row.name: row.calls for row in profile.functions}
     assert (calls["outer"], calls["helper"]) == (1, 2)
     own = {row.name: row.own for row in again.functions}
@@ -125,7 +126,7 @@ def test_interrupts_are_what_an_exception_entered_whatever_functions_are_called(
     ):
         if "code_loading" not in device.info().options:
             pytest.skip("its firmware takes no code")
-        lib = device.load(STORM, flags=["-O2"])
+        lib = library_of(device.load(STORM, flags=["-O2"]))
         quiet, stormy = (profile_call(lib, counters, "storm", [500, period]) for period in (0, 331))
     calm = {row.name: (row.own, row.calls) for row in quiet.functions}
     assert all(calm[name][1] > 100 for name in NAMED_LIKE_INTERRUPTS)

@@ -9,7 +9,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from minrpc import BuildError, ConfigurationError, Device, DeviceMemoryError, Firmware, RunningDevice, start
+from minrpc import (
+    BuildError,
+    ConfigurationError,
+    Device,
+    DeviceMemoryError,
+    Firmware,
+    RunningDevice,
+    library_of,
+    start,
+)
 from minrpc.client.layout import LAYOUT, home
 
 
@@ -60,7 +69,7 @@ def test_code_of_its_own_and_what_was_loaded_before(laid_out: Device, load: Call
         assert layout.code is not None
         assert layout.code.size == 32768
         with laid_out.load(["tests/device/c/twice.c"]) as lib:
-            assert 0 <= lib.image.base - layout.code.base < layout.code.size
+            assert 0 <= library_of(lib).image.base - layout.code.base < layout.code.size
             assert lib.twice(21) == 42
         assert before.twice(4) == 8
     still_adds(laid_out)
@@ -130,7 +139,7 @@ def test_a_restart_keeps_the_device_and_tells_the_rest_that_it_is_gone(
 ) -> None:
     device, before = restartable, restartable.owner
     array = device.array([1, 2, 3])
-    library = device.load(["tests/device/c/twice.c"])
+    library = library_of(device.load(["tests/device/c/twice.c"]))
     assert library.twice(1) == 2
     device.call_timeout_s = 7.0
     with caplog.at_level(logging.INFO, "minrpc.layout"):

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from minrpc import Device, Firmware
+from minrpc import Device, Firmware, library_of
 
 from tests.device.conftest import Amount
 from tests.docs.pages import ROOT, blocks_of
@@ -125,7 +125,7 @@ def test_a_matrix_product_is_tuned_as_the_page_says(
 def as_c(device: Device, exported: Path, a: Any, b: Any) -> Any:  # noqa: ANN401
     """The product by the C library that the page exports."""
     files = sorted(str(path) for path in (exported / "src").glob("*.c"))
-    library = device.load(files, include=[exported / "include"])
+    library = library_of(device.load(files, include=[exported / "include"]))
     c = np.zeros((32, 32), np.int32)
     inputs = library.types["tvmgen_matmul_inputs"](a=device.array(a), b=device.array(b))
     outputs = library.types["tvmgen_matmul_outputs"](c=device.array(c))

@@ -28,8 +28,8 @@ static inline bool bytes_came(const struct arrivals *arrivals)
 	return MINRPC_ABANDON && *arrivals->received != arrivals->seen;
 }
 
-/* Returns the status of the last call that was made. */
-static int invoke(const struct minrpc_callee *callee, uint32_t number, struct minrpc_call *call)
+bool minrpc_invoke_timed(const struct minrpc_callee *callee, uint32_t number,
+			 struct minrpc_call *call)
 {
 	struct minrpc_server *server = call->server;
 	struct minrpc_arena *arena = &server->arena;
@@ -71,43 +71,52 @@ static int invoke(const struct minrpc_callee *callee, uint32_t number, struct mi
 #if MINRPC_ABANDON
 	server->left = number;
 #endif
-	return status;
-}
-
-#if MINRPC_ASK
-/* As invoke; also where minrpc_ask ends up when the function is to end. */
-static __attribute__((noinline)) int invoke_or_escape(const struct minrpc_callee *callee,
-						      uint32_t number, struct minrpc_call *call)
-{
-	struct minrpc_server *server = call->server;
-	uint32_t top = server->arena.top;
-	void **outer = server->escape;
-	void *escape[5];
-	int status = -1;
-
-	if (__builtin_setjmp(escape) == 0) {
-		server->escape = escape;
-		status = invoke(callee, number, call);
-	} else {
-		server->arena.top = top;
-	}
-	server->escape = outer;
-	return status;
-}
-#else
-#define invoke_or_escape(callee, number, call) invoke(callee, number, call)
-#endif
-
-bool minrpc_invoke(const struct minrpc_callee *callee, uint32_t number, struct minrpc_call *call)
-{
-	struct minrpc_server *server = call->server;
-	int status = invoke_or_escape(callee, number, call);
-
 	if (status != 0 && server->error[0] == '\0') {
 		(void)minrpc_fail(server, "%s returned %d, no message", minrpc_callee_name(callee),
 				  status);
 	}
 	return status == 0;
+}
+
+#if MINRPC_ASK
+bool minrpc_escapable(struct minrpc_server *server, void (*run)(void *context), void *context)
+{
+	uint32_t top = server->arena.top;
+	void **outer = server->escape;
+	void *escape[5];
+	bool escaped = true;
+
+	if (__builtin_setjmp(escape) == 0) {
+		server->escape = escape;
+		run(context);
+		escaped = false;
+	} else {
+		server->arena.top = top;
+	}
+	server->escape = outer;
+	return !escaped;
+}
+#endif
+
+struct calls {
+	const struct minrpc_callee *callee;
+	uint32_t number;
+	struct minrpc_call *call;
+	bool done;
+};
+
+static void make_calls(void *context)
+{
+	struct calls *calls = context;
+
+	calls->done = minrpc_invoke_timed(calls->callee, calls->number, calls->call);
+}
+
+bool minrpc_invoke(const struct minrpc_callee *callee, uint32_t number, struct minrpc_call *call)
+{
+	struct calls calls = {callee, number, call, false};
+
+	return minrpc_escapable(call->server, make_calls, &calls) && calls.done;
 }
 
 /* -------------------------------------------------------------------- handles */

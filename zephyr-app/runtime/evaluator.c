@@ -239,6 +239,7 @@ struct run {
 	const struct evaluator *evaluator;
 	struct minrpc_call *call;
 	struct sample sample; /* of the current repeat */
+	bool done;            /* the current batch succeeded */
 #if MINRPC_ABANDON
 	uint32_t between; /* number of calls between two looks at the link */
 #endif
@@ -255,6 +256,11 @@ static uint32_t option(const struct run *run, enum option which)
 static bool invoke(struct run *run, uint32_t number)
 {
 	return minrpc_invoke(&run->evaluator->callee, number, run->call);
+}
+
+static bool invoke_timed(struct run *run, uint32_t number)
+{
+	return minrpc_invoke_timed(&run->evaluator->callee, number, run->call);
 }
 
 #if MINRPC_ABANDON
@@ -319,7 +325,7 @@ static bool run_batch(struct run *run)
 	for (;;) {
 		uint32_t piece = left < run->between ? left : run->between;
 
-		if (!invoke(run, piece)) {
+		if (!invoke_timed(run, piece)) {
 			return false;
 		}
 		left -= piece - run->server->left;
@@ -336,7 +342,7 @@ static bool run_batch(struct run *run)
 
 #define space_looks(run, number, cycles) ((void)0)
 #define warm_up(run)                     invoke(run, 1U)
-#define run_batch(run)                   invoke(run, (run)->sample.number)
+#define run_batch(run)                   invoke_timed(run, (run)->sample.number)
 
 #endif
 
@@ -412,6 +418,28 @@ static bool time_batch(struct run *run)
 	return done && !minrpc_is_abandoned(server);
 }
 
+static void try_batch(void *context)
+{
+	struct run *run = context;
+
+	run->done = time_batch(run);
+}
+
+/* Also ends the timer of a batch that minrpc_ask has ended. */
+static bool time_batch_or_end(struct run *run)
+{
+	struct minrpc_server *server = run->server;
+	uint64_t cycles;
+
+	if (minrpc_escapable(server, try_batch, run)) {
+		return run->done;
+	}
+	(void)minrpc_timer_stop(&server->timer, server->config->platform, server->config->context,
+				&cycles);
+	mask_interrupts(run, false);
+	return false;
+}
+
 /*
  * Returns the number of calls that should reach `wanted` cycles, given that `number` calls took
  * `cycles`: at least 1.6 times `number`.
@@ -442,7 +470,7 @@ static bool time_repeat(struct run *run)
 		return false;
 	}
 	for (;;) {
-		if (!time_batch(run)) {
+		if (!time_batch_or_end(run)) {
 			return false;
 		}
 		space_looks(run, sample->number, sample->cycles);

@@ -121,6 +121,26 @@ bool minrpc_bind_tensor(struct minrpc_server *server, DLTensor *tensor, bool wri
  */
 bool minrpc_bind_arguments(struct minrpc_call *call);
 
+/*
+ * As minrpc_invoke, within a measurement: it takes nothing but the calls. Who calls it runs under
+ * minrpc_escapable.
+ */
+bool minrpc_invoke_timed(const struct minrpc_callee *callee, uint32_t number,
+			 struct minrpc_call *call);
+
+/* Calls run(context). False when minrpc_ask has ended it, as longjmp does. */
+#if MINRPC_ASK
+bool minrpc_escapable(struct minrpc_server *server, void (*run)(void *context), void *context);
+#else
+static inline bool minrpc_escapable(struct minrpc_server *server, void (*run)(void *context),
+				    void *context)
+{
+	(void)server;
+	run(context);
+	return true;
+}
+#endif
+
 /* Looks the function up, binds its arguments, calls it. */
 bool minrpc_call_handle(uintptr_t handle, struct minrpc_call *call);
 

@@ -3,9 +3,21 @@
 own functions."""
 
 from minrpc.errors import CompileError, GuardError, LinkerError, LoadError, UndefinedSymbolsError
+from minrpc.library.c_functions import (
+    CFunctions,
+    fakes,
+    library_of,
+    measure,
+    read,
+    time_evaluator,
+    types,
+    unload,
+    variables,
+    write,
+)
 from minrpc.library.c_library import CFunction, CLibrary
 from minrpc.library.compiling import Compiled, Sources, compile_sources
-from minrpc.library.fakes import Fake, FakeFunction, Fakes, PointerArgument, fake
+from minrpc.library.fake_functions import Fake, FakeFunction, Fakes, PointerArgument, fake
 from minrpc.library.faking import FakesGiven
 from minrpc.library.firmware_functions import FirmwareFunctions
 from minrpc.library.linked import LinkedLibrary, Load, load_or_find, named, sources_of
@@ -21,6 +33,7 @@ from minrpc.program.objects import function_sizes
 __all__ = [
     "Address",
     "CFunction",
+    "CFunctions",
     "CLibrary",
     "CompileError",
     "Compiled",
@@ -43,14 +56,23 @@ __all__ = [
     "UndefinedSymbolsError",
     "compile_sources",
     "fake",
+    "fakes",
     "firmware_of",
     "function_sizes",
+    "library_of",
     "link",
     "load",
     "load_compiled",
     "load_or_find",
+    "measure",
     "named",
     "out",
+    "read",
     "sources_of",
+    "time_evaluator",
     "toolset_of",
+    "types",
+    "unload",
+    "variables",
+    "write",
 ]

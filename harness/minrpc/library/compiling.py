@@ -23,7 +23,7 @@ from minrpc.firmware.cache import cache_home, kept, mark_used, scratch
 from minrpc.library.absent import nowhere
 from minrpc.library.reachable import needing
 from minrpc.library.stack_bound import FLAG, parse_graphs
-from minrpc.library.thunks import callable_functions, thunk_source
+from minrpc.library.thunks import callable_functions, thunk_name, thunk_source
 from minrpc.library.toolset import Toolset, program_facts
 from minrpc.program import Elf, read_program
 from minrpc.program.c_types import Declarations, FunctionDeclaration, FunctionType, Pointer, strip
@@ -274,12 +274,12 @@ def _with_thunks(
         {name: size for object_file in objects for name, size in object_file.stack_use.items()},
         {name: bound for name in graph.frames if (bound := graph.bound(name)) is not None},
         {
-            function.name: frames[f"t{index}"]
+            function.name: frames[thunk_name(index)]
             for index, function in enumerate(supported)
-            if f"t{index}" in frames
+            if thunk_name(index) in frames
         },
         (*(f"-D{define}" for define in sources.defines), *sources.flags),
-        max((size for name, size in frames.items() if name.partition(".")[0] == "fits"), default=0),
+        max((size for name, size in frames.items() if name.partition(".")[0] == "minrpc_fits"), default=0),
         kept_data,
     )
 

@@ -11,7 +11,7 @@ from typing import Final, Literal, TypeAlias
 
 from minrpc.errors import ConfigurationError, LoadError, UndefinedSymbolsError
 from minrpc.library.compiling import Compiled, compile_text
-from minrpc.library.fakes import Answer, Fake, FakeFunction
+from minrpc.library.fake_functions import Answer, Fake, FakeFunction
 from minrpc.library.stubs import ASK, stub_source
 from minrpc.library.thunks import LayoutError
 from minrpc.library.toolset import Toolset, program_facts

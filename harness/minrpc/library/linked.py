@@ -13,6 +13,7 @@ from minrpc.client.session import Session
 from minrpc.errors import ConfigurationError, LoadError
 from minrpc.firmware import Firmware
 from minrpc.firmware.build import LIBRARIES
+from minrpc.library.c_functions import CFunctions
 from minrpc.library.c_library import CLibrary
 from minrpc.library.compiling import PathText, Sources, paths_of
 from minrpc.library.faking import FakesGiven
@@ -45,7 +46,7 @@ class LoadFields(TypedDict, total=False):
 class Load(Protocol):
     """The type of the fixture `load`."""
 
-    def __call__(self, *sources: str | PathLike[str], **given: Unpack[LoadFields]) -> CLibrary:
+    def __call__(self, *sources: str | PathLike[str], **given: Unpack[LoadFields]) -> CFunctions:
         """The functions of C files, or of a library of minrpc.toml. Raises as `Device.load` does."""
         ...
 

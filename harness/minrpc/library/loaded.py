@@ -14,7 +14,7 @@ from minrpc.client.session import Session
 from minrpc.client.timing import TimeEvaluator
 from minrpc.library.c_library import CLibrary
 from minrpc.library.compiling import Compiled
-from minrpc.library.fakes import Fakes
+from minrpc.library.fake_functions import Fakes
 from minrpc.library.linking import LinkedImage
 from minrpc.library.thunks import COPY
 from minrpc.library.toolset import ProgramFacts

@@ -26,7 +26,7 @@ from minrpc.errors import (
 from minrpc.firmware import Firmware
 from minrpc.library.call_memory import upload
 from minrpc.library.compiling import Compiled, Sources, compile_sources, compile_text
-from minrpc.library.fakes import FakeFunction, Fakes
+from minrpc.library.fake_functions import FakeFunction, Fakes
 from minrpc.library.faking import FakesGiven, tell_prototypes, with_fakes
 from minrpc.library.linking import ALIGNMENT, LinkedImage, link
 from minrpc.library.loaded import LoadedLibrary

@@ -30,7 +30,7 @@ extern const void *minrpc_ask_client(const void *question, unsigned size, unsign
 
 struct command { unsigned what, size; value number; };
 
-static void copy(volatile char *to, const volatile char *from, unsigned size)
+static void minrpc_copy(volatile char *to, const volatile char *from, unsigned size)
 {
 	while (size != 0) {
 		*to++ = *from++;
@@ -38,7 +38,7 @@ static void copy(volatile char *to, const volatile char *from, unsigned size)
 	}
 }
 
-static __attribute__((noinline)) value ask(const void *question, unsigned size)
+static __attribute__((noinline)) value minrpc_asked(const void *question, unsigned size)
 {
 	for (;;) {
 		unsigned left = 0;
@@ -52,7 +52,7 @@ static __attribute__((noinline)) value ask(const void *question, unsigned size)
 			struct command command;
 			unsigned data;
 
-			copy((char *)&command, at, sizeof(command));
+			minrpc_copy((char *)&command, at, sizeof(command));
 			at += sizeof(command);
 			left -= sizeof(command);
 			if (command.what == 1) {
@@ -63,7 +63,7 @@ static __attribute__((noinline)) value ask(const void *question, unsigned size)
 				size = command.size;
 				break;
 			}
-			copy(command.number.p, at, command.size);
+			minrpc_copy(command.number.p, at, command.size);
 			data = (command.size + 7) & ~7u;
 			at += data;
 			left -= data;
@@ -96,17 +96,17 @@ def _stub(index: int, function: FunctionDeclaration, names: TypeNames) -> str:
     sets = [f"q[0].i = (long long)(__UINTPTR_TYPE__)f{index};"]
     sets += [_set(at, parameter.type) for at, parameter in enumerate(parameters)]
     kind = function.type.result
-    body, count = "return ask(q, sizeof(q)).i;", len(parameters) + 1
+    body, count = "return minrpc_asked(q, sizeof(q)).i;", len(parameters) + 1
     if isinstance(strip(kind), Void):
-        body = "ask(q, sizeof(q));"
+        body = "minrpc_asked(q, sizeof(q));"
     elif isinstance(strip(kind), Pointer):
-        body = "return (void *)(__UINTPTR_TYPE__)ask(q, sizeof(q)).i;"
+        body = "return (void *)(__UINTPTR_TYPE__)minrpc_asked(q, sizeof(q)).i;"
     elif in_memory(kind):
         sets.append(f"q[{count}].i = (long long)(__UINTPTR_TYPE__)&result;")
         sets.insert(0, f"{result} result;")
-        body, count = "ask(q, sizeof(q));\n\treturn result;", count + 1
+        body, count = "minrpc_asked(q, sizeof(q));\n\treturn result;", count + 1
     elif letter(kind) == "f":
-        body = "return ask(q, sizeof(q)).f;"
+        body = "return minrpc_asked(q, sizeof(q)).f;"
     lines = "\n\t".join([f"value q[{count}];", *sets, body])
     return (
         f'\nextern {result} f{index}({listed}) __asm__("{function.symbol}");\n'

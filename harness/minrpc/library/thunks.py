@@ -41,6 +41,12 @@ COPY: Final = "minrpc.copy"
 LINKED: Final = "minrpc_linked_functions"
 """The symbol of the table of a firmware's linked-in libraries."""
 
+# Names of this file's own functions, apart from those of the user.
+_LOCAL: Final = "".join(
+    f"#define {name} minrpc_{name}\n"
+    for name in ("copied", "refused", "fits", "pointer", "enter", "leave", "start", "copy")
+)
+
 _PRELUDE: Final = """\
 typedef union { long long i; double f; void *p; } value;
 typedef int packed(value *a, int *c, int n, value *r, int *rc, void *resource);
@@ -122,6 +128,8 @@ static void leave(void *before)
 }
 """
 _NO_THREAD_POINTER: Final = """
+#undef enter
+#undef leave
 #define enter() 0
 #define leave(before) (void)(before)
 """
@@ -242,7 +250,7 @@ def thunk_source(
     """
     names = TypeNames(limits)
     bodies = [_thunk(index, function, names) for index, function in enumerate(functions)]
-    listed = [(function.name, f"t{index}") for index, function in enumerate(functions)]
+    listed = [(function.name, thunk_name(index)) for index, function in enumerate(functions)]
     if own_code:
         bodies.append(_ARM_THREAD_POINTER)
     if start:
@@ -254,7 +262,9 @@ def thunk_source(
         bodies.append(_COPY_SOURCE.replace("@KEPT@", lines))
         listed.append((COPY, "copy"))
     entry = _OWN_THREAD_POINTER if thread_pointer else _NO_THREAD_POINTER
-    return "\n".join([_PRELUDE, entry, *names.definitions, *bodies, registry_source(listed, registry)])
+    return "\n".join(
+        [_LOCAL, _PRELUDE, entry, *names.definitions, *bodies, registry_source(listed, registry)]
+    )
 
 
 def registry_source(listed: Sequence[tuple[str, str]], registry: str = REGISTRY) -> str:
@@ -266,11 +276,16 @@ def registry_source(listed: Sequence[tuple[str, str]], registry: str = REGISTRY)
     text = "".join(f'\n\t"{name}\\000"' for name, _ in listed)
     count = len(listed)
     return (
-        f'static const char names[] = "\\{count & 255:03o}\\{count >> 8:03o}"{text};\n'
-        f"static packed *const functions[] = {{{table}}};\n"
+        f'static const char minrpc_names[] = "\\{count & 255:03o}\\{count >> 8:03o}"{text};\n'
+        f"static packed *const minrpc_functions[] = {{{table}}};\n"
         "__attribute__((used)) const struct { const char *names; packed *const *functions; } "
-        f"{registry} = {{names, functions}};\n"
+        f"{registry} = {{minrpc_names, minrpc_functions}};\n"
     )
+
+
+def thunk_name(index: int) -> str:
+    """The C name of the thunk of the function at `index`."""
+    return f"minrpc_t{index}"
 
 
 def _thunk(index: int, function: FunctionDeclaration, names: TypeNames) -> str:
@@ -297,7 +312,7 @@ def _thunk(index: int, function: FunctionDeclaration, names: TypeNames) -> str:
     return (
         f"\nextern {names.spell(result)} f{index}({', '.join(types) or 'void'}) "
         f'__asm__("{function.symbol}");\n'
-        f"static int t{index}(value *a, int *c, int n, value *r, int *rc, void *resource)\n{{\n"
+        f"static int {thunk_name(index)}(value *a, int *c, int n, value *r, int *rc, void *resource)\n{{\n"
         "\tvoid *before;\n\n\t(void)a, (void)r, (void)resource;\n"
         f'\tif (!fits("{function.name}", "{form}", c, n)) {{\n\t\treturn -1;\n\t}}\n'
         f"\tbefore = enter();\n\t{body}\n\tleave(before);\n\treturn 0;\n}}\n"

@@ -15,14 +15,14 @@ from minrpc.transport import Transport
 
 if TYPE_CHECKING:  # Compilers' parts are loaded on first use: a session without them starts sooner.
     from minrpc.firmware import Firmware
-    from minrpc.library import CLibrary, FakesGiven, FirmwareFunctions, LoadedLibrary
+    from minrpc.library import CFunctions, FakesGiven
     from minrpc.tvm.code.modules import TvmLibrary
 
 
 class Device(Session):
     """A `Session` into which C libraries and TVM modules can be loaded."""
 
-    _firmware: FirmwareFunctions | None = None
+    _firmware: CFunctions | None = None
     _relayout: Relayout | None = None
 
     def load(
@@ -37,7 +37,7 @@ class Device(Session):
         declare: str | Sequence[str] = (),
         firmware: Firmware | None = None,
         fakes: FakesGiven | None = None,
-    ) -> LoadedLibrary:
+    ) -> CFunctions:
         """Compile C for this device, link it against the firmware, load it: each function is an attribute.
 
         sources: C, C++ without a runtime, assembler (.S), objects (.o), archives (.a).
@@ -65,7 +65,7 @@ class Device(Session):
             headers=headers,
             declare=declare,
         )
-        return library.load(self, given, firmware=firmware, fakes=fakes)
+        return library.CFunctions(library.load(self, given, firmware=firmware, fakes=fakes))
 
     def load_tvm(
         self,
@@ -85,7 +85,7 @@ class Device(Session):
 
         return load_tvm(self, module, firmware=firmware)
 
-    def library(self, name: str, *, linked: bool | None = None) -> CLibrary:
+    def library(self, name: str, *, linked: bool | None = None) -> CFunctions:
         """The C library `name` of [libraries.NAME] in minrpc.toml: each function is an attribute.
 
         It is part of the firmware, or loaded now if the file has `linked = false`.
@@ -96,10 +96,10 @@ class Device(Session):
         """
         from minrpc import library
 
-        return library.named(self, name, linked=linked)
+        return library.CFunctions(library.named(self, name, linked=linked))
 
     @property
-    def firmware(self) -> FirmwareFunctions:
+    def firmware(self) -> CFunctions:
         """The functions of the running firmware, by name: `device.firmware.k_uptime_ticks()`.
 
         They have their own types, from debug information: every function with external linkage, variables and
@@ -108,7 +108,8 @@ class Device(Session):
         from minrpc import library
 
         if self._firmware is None:
-            self._firmware = library.FirmwareFunctions(self, library.firmware_of(self))
+            known = library.FirmwareFunctions(self, library.firmware_of(self))
+            self._firmware = library.CFunctions(known)
         return self._firmware
 
     def relayout(

@@ -28,7 +28,7 @@ from minrpc.plugin import option_names, workers
 if TYPE_CHECKING:
     from minrpc.client import TimingResult
     from minrpc.firmware import Firmware
-    from minrpc.library import CLibrary, Load
+    from minrpc.library import CFunctions, Load
     from minrpc.library.linked import LoadFields
     from minrpc.pipeline import Device
     from minrpc.plugin.pytest_run import PytestRun
@@ -338,16 +338,16 @@ def load(request: pytest.FixtureRequest, device: Device) -> Load:
     flags, ...: then it is linked into the firmware or loaded, as that says, or --minrpc-libraries-as does.
     `load("dsp")` names such a library.
     """
-    from minrpc.library import load_or_find
+    from minrpc.library import CFunctions, load_or_find
 
-    def loaded(*sources: str | PathLike[str], **given: Unpack[LoadFields]) -> CLibrary:
+    def loaded(*sources: str | PathLike[str], **given: Unpack[LoadFields]) -> CFunctions:
         library = load_or_find(device, request.path.parent, sources, given)
         if option_names.option_of(request.config, "report"):
             from minrpc.plugin.run_page import note_library
 
             name = request.getfixturevalue("minrpc_shared").name
             note_library(_run(request.config).tally, name, library)
-        return library
+        return CFunctions(library)
 
     return loaded
 

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The C functions of a library by their names alone, and functions for all else that a library has.
+
+A C function may be called `read`, `types` or `measure`. So `CFunctions` has no public attribute of its own:
+each attribute is a C function. `minrpc.read(lib, ...)` and the others are functions beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from types import MappingProxyType
+from typing import Any, Final, Self, TypeAlias
+
+from minrpc.library.c_library import CFunction, CLibrary
+from minrpc.library.fake_functions import Fakes
+from minrpc.library.firmware_functions import FirmwareFunctions
+from minrpc.library.loaded import LoadedLibrary
+from minrpc.library.namespaces import Types, Variables
+
+AnyLibrary: TypeAlias = CLibrary | FirmwareFunctions
+
+# What earlier versions had as attributes, and its spelling now.
+_NEW: Final = MappingProxyType(
+    {
+        "types": "minrpc.types(lib)",
+        "variables": "minrpc.variables(lib)",
+        "measure": "minrpc.measure(lib, NAME)",
+        "time_evaluator": "minrpc.time_evaluator(lib, NAME)",
+        "read": "minrpc.read(lib, ADDRESS)",
+        "write": "minrpc.write(lib, ADDRESS, DATA)",
+        "unload": "minrpc.unload(lib)",
+        "fakes": "minrpc.fakes(lib)",
+    }
+)
+
+
+class CFunctions:
+    """The C functions of a library: each attribute is one. `lib[name]` is the same, `name in lib` tells.
+
+    All else is beside it: `minrpc.types(lib)`, `minrpc.measure(lib, "fir")`, ...; `minrpc.library_of(lib)`
+    has the rest, such as symbols and sizes. At the end of a `with` block its memory is freed.
+    """
+
+    __slots__ = ("__weakref__", "_minrpc_library")
+
+    def __init__(self, library: AnyLibrary) -> None:
+        self._minrpc_library = library
+
+    def __getattr__(self, name: str) -> CFunction:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        library = self._minrpc_library
+        try:
+            return library[name]
+        except KeyError as error:
+            raise AttributeError(_moved(library, name) or error.args[0]) from None
+
+    def __getitem__(self, name: str) -> CFunction:
+        """The function `name`. Raises KeyError."""
+        return self._minrpc_library[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in set(self._minrpc_library)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._minrpc_library)
+
+    def __dir__(self) -> list[str]:
+        return sorted(self._minrpc_library)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        unload(self)
+
+    def __str__(self) -> str:
+        return str(self._minrpc_library)
+
+    def __repr__(self) -> str:
+        return repr(self._minrpc_library)
+
+
+def _moved(library: AnyLibrary, name: str) -> str:
+    """The message for an attribute of earlier versions; "" for any other name."""
+    if name in _NEW:
+        return f"{library.name} has no function {name!r}; what was lib.{name} is {_NEW[name]}"
+    if not name.startswith("_") and (name in vars(library) or hasattr(type(library), name)):
+        return (
+            f"{library.name} has no function {name!r}; what was lib.{name} is minrpc.library_of(lib).{name}"
+        )
+    return ""
+
+
+def library_of(lib: CFunctions) -> Any:  # noqa: ANN401 - any of AnyLibrary, such as LoadedLibrary
+    """The library behind the functions, such as a `LoadedLibrary`: its module, symbols, sizes."""
+    return lib._minrpc_library
+
+
+def types(lib: CFunctions) -> Types:
+    """The structs and enums of a library: `types(lib).point(1, 2)`."""
+    return lib._minrpc_library.types
+
+
+def variables(lib: CFunctions) -> Variables:
+    """The variables of a library: `variables(lib).n = 0` sets one, `variables(lib)["n"]` is itself."""
+    return lib._minrpc_library.variables
+
+
+def measure(lib: CFunctions, name: str, **options: Any) -> Callable[..., Any]:  # noqa: ANN401 - see RemoteModule
+    """Measures a function in whole cycles as `RemoteModule.measure` does, with the C function's arguments."""
+    return lib._minrpc_library.measure(name, **options)
+
+
+def time_evaluator(lib: CFunctions, name: str, **options: Any) -> Callable[..., Any]:  # noqa: ANN401 - see RemoteModule
+    """Times a function as `RemoteModule.time_evaluator` does, with the C function's arguments.
+
+    Arrays are sent once, before the first call, and are not read back.
+    """
+    return lib._minrpc_library.time_evaluator(name, **options)
+
+
+def read(lib: CFunctions, address: int, size: int | None = None) -> Any:  # noqa: ANN401 - a memoryview, or a value
+    """Memory of the device, at any address: see `CLibrary.read`."""
+    return lib._minrpc_library.read(address, size)
+
+
+def write(lib: CFunctions, address: int, data: bytes) -> None:
+    """Overwrite bytes of the device's memory; aligned words are written by word accesses."""
+    lib._minrpc_library.write(address, data)
+
+
+def unload(lib: CFunctions) -> None:
+    """Free a library's memory on the device. A second call does nothing."""
+    library = lib._minrpc_library
+    if isinstance(library, CLibrary):
+        library.unload()
+
+
+def fakes(lib: CFunctions) -> Fakes:
+    """The functions in Python behind C ones: `fakes(lib).hal_write.calls`."""
+    library = lib._minrpc_library
+    return library.fakes if isinstance(library, LoadedLibrary) else Fakes(library.name, {})
