@@ -22,7 +22,7 @@ from minrpc.library import LinkedLibrary
 
 HERE = Path(__file__).parent
 FILE = HERE / "linked.toml"
-SAME = "test_c_functions.py"
+SAME = ("test_c_functions.py", "test_c_library.py")
 
 
 @pytest.fixture
@@ -37,7 +37,8 @@ def platform(running_device: RunningDevice) -> str:
 @pytest.mark.slow
 def test_what_holds_for_loaded_code_holds_for_linked_in(platform: str) -> None:
     words = ["-q", "-x", "-p", "no:cacheprovider", "-n", "0", "--minrpc-platforms-file", str(FILE)]
-    words += [str(HERE / SAME), "--platform", platform, "-k", "kinds or not loaded"]
+    words += [str(HERE / name) for name in SAME]
+    words += ["--platform", platform, "-k", "kinds or not loaded"]
     ran = subprocess.run(
         [sys.executable, "-m", "pytest", *words], capture_output=True, text=True, check=False
     )

@@ -115,6 +115,19 @@ def test_another_memory(laid_out: Device) -> None:
     assert 0 <= whole.base - several[1].base < 16, "arrays begin at the first granule"
 
 
+def test_the_heap_keeps_its_place(laid_out: Device, load: Callable[..., object]) -> None:
+    """Without an operating system it has part of the second memory."""
+    del load  # It skips where no code can be loaded.
+    kept = laid_out.load(["tests/device/c/library.c"]).keep("mine")
+    several = [region for region in laid_out.info().regions if region.kind == "memory"]
+    if len(several) < 2:
+        pytest.skip(f"{laid_out.name}: one memory for arrays is all that it has")
+    laid_out.relayout(arena=several[1], code=0)
+    lib = laid_out.load(["tests/device/c/library.c"])
+    assert lib.churn(300, 3000) == 300
+    assert lib.drop(kept) == 4
+
+
 def test_what_is_no_memory_is_refused_and_all_is_as_before(laid_out: Device) -> None:
     array = laid_out.array([1, 2, 3])
     own = laid_out.info().regions

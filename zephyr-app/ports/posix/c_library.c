@@ -21,7 +21,7 @@ static void tell_exit(int status, void *context)
 	(void)context;
 	if (is_told) {
 		(void)snprintf(text, sizeof(text), "fatal: exit(%d)", status);
-		fault_tell(text);
+		fault_tell(text, (uintptr_t)__builtin_frame_address(0));
 	}
 }
 
@@ -42,7 +42,7 @@ void __assert_fail(const char *expression, const char *file, unsigned int line,
 	(void)snprintf(text, sizeof(text), "fatal: assertion failed: %s, in %s, at %s:%u",
 		       expression, function == NULL ? "?" : function, file, line);
 	(void)fflush(stdout);
-	fault_tell(text);
+	fault_tell(text, (uintptr_t)__builtin_frame_address(0));
 	(void)signal(SIGABRT, SIG_DFL);
 	abort();
 }

@@ -95,11 +95,11 @@ static void tell_callers(uintptr_t pointer)
 	say(text, strlen(text));
 }
 
-void fault_tell(const char *text)
+void fault_tell(const char *text, uintptr_t pointer)
 {
 	say(text, strlen(text));
 	say("\n", 1U);
-	tell_callers((uintptr_t)__builtin_frame_address(0));
+	tell_callers(pointer);
 }
 
 static bool is_near_end(uintptr_t address)

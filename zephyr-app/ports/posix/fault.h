@@ -16,7 +16,7 @@
  */
 void faults_are_told(bool (*is_code)(uintptr_t address));
 
-/* Says `text`, a line without its end, and who called this function. */
-void fault_tell(const char *text);
+/* Says `text`, a line without its end, and the return addresses from the stack pointer up. */
+void fault_tell(const char *text, uintptr_t pointer);
 
 #endif /* FAULT_H_ */
