@@ -38,6 +38,7 @@ GROUPS: Final = MappingProxyType(
             "time": "time a function on the device, with statistics and counters",
             "profile": "count what a call executes, by function and line, in QEMU",
             "size": "show flash and RAM of a firmware, by component and symbol",
+            "study": "measure a C function for many sizes, macros, flags and platforms",
             "tune": "find the parameters and flags that make a C kernel fastest",
         },
         "Report": {

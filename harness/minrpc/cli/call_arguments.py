@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -52,11 +53,24 @@ class Array:
         return rng.integers(0 if kind.kind == "u" else -4, 5, self.shape).astype(kind)
 
 
+@dataclass(frozen=True, slots=True)
+class Stored(Array):
+    """An array argument with the elements of a file of numpy's."""
+
+    path: Path
+
+    def _elements(self, rng: np.random.Generator) -> npt.NDArray[Any]:
+        return np.ascontiguousarray(_loaded(self.path))
+
+
 Argument = Array | int | float
 
 
 def parse_argument(text: str) -> Argument:
     """The argument of a text. Raises ConfigurationError if it is neither an array nor a number."""
+    if text.endswith(".npy"):
+        values = _loaded(Path(text))
+        return Stored(_dtype(values.dtype.name), values.shape, Path(text))
     array = re.fullmatch(r"\s*([a-z]+\d*)\s*\[([\d,\sx]*)\]\s*", text)
     if array:
         return Array(_dtype(array[1]), parse_shape(array[2]))
@@ -66,8 +80,19 @@ def parse_argument(text: str) -> Argument:
         except ValueError:
             continue
     raise ConfigurationError(
-        f"--arg {text}: neither an array nor a number", next_step="write float32[1024], 3 or 0.5"
+        f"--arg {text}: neither an array nor a number", next_step="write float32[1024], 3, 0.5 or data.npy"
     )
+
+
+def _loaded(path: Path) -> npt.NDArray[Any]:
+    """The file's array. Raises ConfigurationError."""
+    try:
+        values = np.load(path, allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        raise ConfigurationError(
+            f"--arg {path} can't be read: {error}", next_step="write the file by numpy.save"
+        ) from error
+    return np.asarray(values)
 
 
 def _fitting(value: int | float, text: str) -> int | float:

@@ -24,6 +24,7 @@ from minrpc.reports.markdown import table
 from minrpc.targets import Target
 from minrpc.targets.options import add_device_options
 from minrpc.targets.target import UNKNOWN_BOARD
+from minrpc.tuning.applying import applied, check_applicable
 from minrpc.tuning.candidates import (
     COMPILE_TIMEOUT_S,
     CandidateResult,
@@ -57,8 +58,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("source", type=Path, metavar="FILE", help="the C file")
     add("function", metavar="FUNC", help="a function of it")
     add("--param", action="append", default=[], metavar="NAME=VALUES", help="a macro: 1,2,4 or 16:128:16")
+    add("--where", default="", metavar="CONDITION", help='try only these candidates: "TI*TJ <= 8"')
     add("--flags", default="", metavar="SETS", help="compiler flags, sets with commas between: -O2,-O3,-Os")
-    add("--arg", action="append", default=[], metavar="ARG", help="an argument: int8[1024], 3 or 0.5")
+    add("--arg", action="append", default=[], metavar="ARG", help="an argument: int8[1024], 3, 0.5, data.npy")
     add("--include", action="append", default=[], type=Path, metavar="DIR", help="a directory of headers")
     add(
         "--check", default="none", metavar="FILE:FUNC", help="a Python function that does what is right; none"
@@ -95,6 +97,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--resume", type=Path, metavar="FILE", help="go on where these results end, and add to them")
     add("--t4", type=Path, metavar="FILE", help="the results in the autotuning tools' T4 format")
     add(
+        "--apply",
+        type=Path,
+        metavar="FILE",
+        help="write the best: a header, a CMake cache (.cmake), or an entry of minrpc.toml",
+    )
+    add(
         "--plot",
         type=Path,
         metavar="FILE",
@@ -108,7 +116,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Tune on each platform: 1 where no candidate was right."""
-    space = Space(_params(arguments.param, arguments.source), parse_flags(arguments.flags) or [()])
+    params = _params(arguments.param, arguments.source)
+    space = Space(params, parse_flags(arguments.flags) or [()], arguments.where)
     for name in ("jobs", "budget"):
         value = getattr(arguments, name)
         if value is not None and value < 1:
@@ -121,8 +130,10 @@ def main(arguments: argparse.Namespace) -> int:
     kernel = _kernel(arguments)
     _require_files(arguments)
     selection = selected(arguments)
-    if len(selection.targets) > 1 and (arguments.t4 or arguments.plot):
-        raise ConfigurationError("--t4 and --plot are of one platform", next_step="name one by --platform")
+    if len(selection.targets) > 1 and (arguments.t4 or arguments.plot or arguments.apply):
+        raise ConfigurationError(
+            "--t4, --plot and --apply are of one platform", next_step="name one by --platform"
+        )
     status = 0
     for target in selection.targets:
         status = max(status, _tune(kernel, space, target, ports, arguments))
@@ -209,6 +220,8 @@ def _require_files(arguments: argparse.Namespace) -> None:
             check_writable(path)
     if arguments.plot is not None:
         check_target(arguments.plot)
+    if arguments.apply is not None:
+        check_applicable(arguments.apply, arguments.function)
 
 
 def _kernel(arguments: argparse.Namespace) -> Kernel:
@@ -284,6 +297,10 @@ def _tune(
     if arguments.plot is not None:
         draw_results(f"{kernel.function} on {target.name}", found, arguments.plot)
     status = _summary(found)
+    leader = best(found)
+    if arguments.apply is not None and leader is not None:
+        write_whole(arguments.apply, applied(leader.candidate, kernel, arguments.apply))
+        print(f"\n{leader.candidate}: written to {arguments.apply}")
     core, _ = core_or_reason(target.platform.core)
     if core and kernel.objective == "cycles":
         print(f"\nCycles are an {core.about}")
@@ -307,9 +324,9 @@ def _try_all(
     budget: int | None = arguments.budget
     if budget is not None:
         budget = max(0, budget - len(results))
-    left = len(space) - len(results)
+    left = len(space.numbers) - len(results)
     total = len(results) + (left if budget is None else min(left, budget))
-    print(f"{target.name}: {len(space)} candidates, {total} to try, {len(results)} known", flush=True)
+    print(f"{target.name}: {len(space.numbers)} candidates, {total} to try, {len(results)} known", flush=True)
     trying = tune(
         kernel,
         space,

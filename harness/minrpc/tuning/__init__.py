@@ -3,6 +3,7 @@
 
 from minrpc.tuning.candidates import Candidate, CandidateResult, Outcome, Space
 from minrpc.tuning.kernel import Kernel
+from minrpc.tuning.study import Study, study
 from minrpc.tuning.tune import tune
 
-__all__ = ["Candidate", "CandidateResult", "Kernel", "Outcome", "Space", "tune"]
+__all__ = ["Candidate", "CandidateResult", "Kernel", "Outcome", "Space", "Study", "study", "tune"]

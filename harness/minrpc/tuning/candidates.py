@@ -7,9 +7,11 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Final, Literal
 
 from minrpc.errors import ConfigurationError
+from minrpc.tuning.conditions import condition
 
 Outcome = Literal["correct", "compile", "link", "no room", "crash", "hang", "wrong", "clock"]
 """Outcome of a candidate: "correct", or the kind of failure; "clock": the time can't be measured."""
@@ -47,10 +49,29 @@ class Space:
     """All combinations of values.
 
     params: macros and their possible values. flags: sets of compiler flags; a candidate uses one set.
+    where: a condition that the parameters of a tried candidate fulfil, "TI*TJ <= 8"; "" for none.
+
+    Raises ConfigurationError for a condition that is none.
     """
 
     params: Mapping[str, Sequence[str]] = field(default_factory=dict)
     flags: Sequence[tuple[str, ...]] = ((),)
+    where: str = ""
+
+    def __post_init__(self) -> None:
+        if self.where:
+            condition(self.where, self.params)
+
+    @cached_property
+    def numbers(self) -> Sequence[int]:
+        """Numbers of the candidates that fulfil the condition. Raises ConfigurationError if there is none."""
+        if not self.where:
+            return range(len(self))
+        holds = condition(self.where, self.params)
+        found = [candidate.number for candidate in self if holds(dict(candidate.defines))]
+        if not found:
+            raise ConfigurationError(f"--where {self.where}: no candidate is left", next_step="widen it")
+        return found
 
     def __len__(self) -> int:
         return math.prod(map(len, self.params.values())) * len(self.flags)
@@ -128,17 +149,17 @@ class CandidateResult:
         )
 
 
-def parse_param(text: str) -> tuple[str, list[str]]:
+def parse_param(text: str, option: str = "--param") -> tuple[str, list[str]]:
     """ "UNROLL=1,2,4" or "BLOCK=16:128:16" (from, to and with, step). Raises ConfigurationError."""
     match = re.fullmatch(r"\s*([A-Za-z_]\w*)\s*=\s*(.+?)\s*", text)
     if match is None:
-        raise ConfigurationError(f"--param {text}: NAME=VALUES was expected", next_step="e.g. UNROLL=1,2,4")
+        raise ConfigurationError(f"{option} {text}: NAME=VALUES was expected", next_step="e.g. UNROLL=1,2,4")
     name, values = match[1], match[2]
     numbers = re.fullmatch(r"(-?\d+):(-?\d+)(?::(\d+))?", values)
     if numbers:
         first, last, step = int(numbers[1]), int(numbers[2]), int(numbers[3] or 1)
         if step < 1 or last < first:
-            raise ConfigurationError(f"--param {text}: an empty range", next_step="e.g. BLOCK=16:128:16")
+            raise ConfigurationError(f"{option} {text}: an empty range", next_step="e.g. BLOCK=16:128:16")
         return name, [str(number) for number in range(first, last + 1, step)]
     return name, list(dict.fromkeys(value.strip() for value in values.split(",")))
 

@@ -41,12 +41,12 @@ class _Listed:
 def every(space: Space, seed: int) -> Strategy:
     """All candidates, in the order of the space."""
     del seed
-    return _Listed(iter(range(len(space))))
+    return _Listed(iter(space.numbers))
 
 
 def random_order(space: Space, seed: int) -> Strategy:
     """All candidates, in a random order from the seed."""
-    numbers = list(range(len(space)))
+    numbers = list(space.numbers)
     random.Random(seed).shuffle(numbers)
     return _Listed(iter(numbers))
 
@@ -65,8 +65,9 @@ class _Tpe:
         self._study = self._optuna.create_study(sampler=self._optuna.samplers.TPESampler(seed=seed))
         self._space = space
         self._trials: dict[int, Any] = {}
-        self._seen: dict[int, float] = {}
-        self._left = list(range(len(space)))
+        self._left = list(space.numbers)
+        allowed = set(self._left)
+        self._seen = {number: _WORST for number in range(len(space)) if number not in allowed}
         random.Random(seed).shuffle(self._left)
 
     def ask(self) -> int | None:

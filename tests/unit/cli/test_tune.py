@@ -11,8 +11,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from minrpc.cli import main
+from minrpc.targets.config import load_platforms
 
 C = """
 #include <stdint.h>
@@ -201,3 +203,45 @@ def test_a_function_that_is_not_there_and_a_macro_that_nobody_reads(
     told = capsys.readouterr().err
     assert "sum.c has no function 'summ' with external linkage; did you mean sum?" in told
     assert "note: sum.c has no UNROL; unless a header has it, it changes nothing" in told
+
+
+def test_where_tries_some_and_the_best_is_applied(
+    command: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    command += ["--check", "right.py:right", "--where", "UNROLL == 4 and WRONG < 1"]
+    assert main([*command, "--apply", "best.h", "--results", "r.jsonl"]) == 0
+    assert set(outcomes("r.jsonl")) == {4, 5}
+    assert "2 candidates, 2 to try" in capsys.readouterr().out
+    program = '#include "best.h"\n_Static_assert(UNROLL == 4 && WRONG == 0, "best");\n'
+    subprocess.run(["gcc", "-fsyntax-only", "-I.", "-xc", "-"], input=program, text=True, check=True)
+
+
+def test_the_best_as_a_librarys_entry_and_for_cmake(command: list[str]) -> None:
+    Path("minrpc.toml").write_text("[libraries.other]\nsources = ['sum.c']\nlinked = false\n")
+    command += ["--where", "UNROLL == 4 and WRONG == 0", "--check", "right.py:right"]
+    assert main([*command, "--apply", "minrpc.toml"]) == 0
+    libraries = load_platforms("minrpc.toml")["posix"].named_libraries
+    entry = {item.name: item for item in libraries}["sum"]
+    assert [Path(source).name for source in entry.sources] == ["sum.c"]
+    assert sorted(entry.defines) == ["UNROLL=4", "WRONG=0"]
+    assert entry.flags in (("-O2",), ("-Os",))
+    assert main([*command, "--apply", "minrpc.toml"]) == 2
+    assert main([*command, "--apply", "best.cmake"]) == 0
+    Path("CMakeLists.txt").write_text('message("${UNROLL} ${WRONG} ${SUM_FLAGS}")\n')
+    text = (
+        'cmake_minimum_required(VERSION 3.20)\nproject(p NONE)\nmessage("${UNROLL} ${WRONG} ${SUM_FLAGS}")\n'
+    )
+    Path("CMakeLists.txt").write_text(text)
+    said = subprocess.run(["cmake", "-C", "best.cmake", "."], capture_output=True, text=True)
+    assert "4 0 -O" in said.stderr
+
+
+def test_an_argument_from_a_file(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    np.save("x.npy", np.arange(64, dtype=np.int32))
+    Path("right.py").write_text("def right(x, n):\n    assert x[63] == 63\n    return int(x.sum())\n")
+    command[command.index("int32[64]")] = "x.npy"
+    assert main([*command, "--check", "right.py:right", "--results", "r.jsonl"]) == 0
+    assert outcomes("r.jsonl") == due()
+    np.save("x.npy", np.array([None]))
+    assert main(command) == 2
+    assert "x.npy can't be read" in capsys.readouterr().err

@@ -116,3 +116,59 @@ def test_t4() -> None:
     assert [item["invalidity"] for item in found] == ["correct", "timeout"]
     assert found[0]["measurements"][0] == {"name": "time", "value": 5e-6, "unit": "seconds"}
     assert found[1]["measurements"] == []
+
+
+def test_a_condition_leaves_candidates_out_and_keeps_their_numbers() -> None:
+    params = {"TI": ["1", "2", "4"], "TJ": ["1", "4"]}
+    space = Space(params, [("-O2",), ("-O3",)], "TI*TJ <= 8 and (TI > 1 or TJ != 4)")
+    due = [
+        item
+        for item in Space(params, space.flags)
+        if _product(item) in (1, 2, 4, 8) and item.number not in (2, 3)
+    ]
+    assert [space[number] for number in space.numbers] == due
+    assert len(space) == 12
+    for name in ("all", "random"):
+        check_proposals(space, name)
+
+
+@pytest.mark.extra("tune")
+def test_optuna_proposes_no_candidate_that_the_condition_leaves_out() -> None:
+    check_proposals(Space({"A": ["1", "2", "3"], "B": ["1", "2", "3"]}, where="A < B"), "tpe")
+
+
+def check_proposals(space: Space, name: str) -> None:
+    strategy = STRATEGIES[name](space, 1)
+    asked = []
+    while (number := strategy.ask()) is not None:
+        asked.append(number)
+        strategy.tell(CandidateResult(space[number], "correct", cycles=float(number)))
+    assert sorted(asked) == list(space.numbers)
+
+
+def _product(candidate: Candidate) -> int:
+    first, other = (int(value) for _, value in candidate.defines)
+    return first * other
+
+
+@pytest.mark.parametrize(
+    ("where", "said"),
+    [
+        ("TI <", "not an expression"),
+        ("TI < TK", "no parameter TK"),
+        ("__import__('os').getpid()", "no place in it"),
+        ("TI.real", "no place in it"),
+        ("TI ** 999999", "no place in it"),
+        ("TI > 'a'", "for {'TI': '1'}"),
+        ("TI / 0", "division by zero"),
+        ("TI > 9", "no candidate is left"),
+    ],
+)
+def test_a_condition_that_is_none_is_refused(where: str, said: str) -> None:
+    with pytest.raises(ConfigurationError, match=said):
+        assert Space({"TI": ["1", "2"]}, where=where).numbers
+
+
+def test_a_condition_has_texts_and_fractions_too() -> None:
+    space = Space({"T": ["int8_t", "int"], "X": ["0.5", "2"]}, where="T == 'int' and X < 1")
+    assert [str(space[number]) for number in space.numbers] == ["T=int X=0.5"]

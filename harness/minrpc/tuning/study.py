@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A study: a kernel measured for all combinations of sizes, macros, flags and platforms, as a table."""
+
+from __future__ import annotations
+
+import csv
+import inspect
+import io
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from minrpc.errors import ConfigurationError
+from minrpc.firmware import build
+from minrpc.reports.figures import check_target, new_figure
+from minrpc.reports.markdown import table
+from minrpc.targets import Target
+from minrpc.tuning.candidates import CandidateResult, Space
+from minrpc.tuning.kernel import Kernel
+from minrpc.tuning.tune import tune
+
+Values = Mapping[str, Sequence[object]]
+
+
+@dataclass(frozen=True)
+class Study:
+    """The results of a study.
+
+    varied: names of the varied parameters, "platform" first. rows: a value for each column by name: the
+        varied ones, outcome, ticks of the device's clock and seconds of a call, code_bytes, stack_bytes,
+        counters. A failed one has its reason as outcome, and no numbers.
+    """
+
+    varied: tuple[str, ...]
+    rows: tuple[Mapping[str, Any], ...]
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns."""
+        return list(dict.fromkeys(name for row in self.rows for name in row))
+
+    def numpy(self) -> npt.NDArray[np.void]:
+        """A structured array; a number that a row lacks is NaN."""
+        lacking = {name: np.nan if name not in self.varied else "" for name in self.columns}
+        columns = {
+            name: np.array([row.get(name, lacking[name]) for row in self.rows]) for name in self.columns
+        }
+        found = np.empty(len(self.rows), [(name, values.dtype) for name, values in columns.items()])
+        for name, values in columns.items():
+            found[name] = values
+        return found
+
+    def csv(self) -> str:
+        """The table as CSV with a line of names."""
+        text = io.StringIO()
+        writer = csv.DictWriter(text, self.columns, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(self.rows)
+        return text.getvalue()
+
+    def markdown(self) -> str:
+        """The table in Markdown."""
+        names = self.columns
+        numbers = {at for at, name in enumerate(names) if name not in (*self.varied, "outcome")}
+        lines = [[_shown(row.get(name, "")) for name in names] for row in self.rows]
+        return table(names, lines, numbers)
+
+    def plot(self, target: str | Path, x: str = "", y: str = "ticks") -> None:
+        """Draws `y` over the parameter `x`, by default the first that is varied beside the platform; one line
+        for each combination of the others. target: a PNG, SVG or PDF.
+
+        Raises ConfigurationError without matplotlib, for an unknown column, and for another kind of file.
+        """
+        check_target(Path(target))
+        x = x or next((name for name in self.varied if name != "platform"), "platform")
+        for name in (x, y):
+            if name not in self.columns:
+                raise ConfigurationError(
+                    f"the study has no column {name}", next_step=f"take one of {', '.join(self.columns)}"
+                )
+        figure = new_figure(7.0, 4.5)
+        axes = figure.subplots()
+        for label, points in self._lines(x, y).items():
+            axes.plot([at for at, _ in points], [value for _, value in points], "o-", label=label)
+        axes.set_xlabel(x)
+        axes.set_ylabel(y)
+        axes.legend(fontsize=8)
+        figure.savefig(target)
+
+    def _lines(self, x: str, y: str) -> dict[str, list[tuple[Any, float]]]:
+        lines: dict[str, list[tuple[Any, float]]] = {}
+        for row in self.rows:
+            if y in row:
+                label = " ".join(f"{name}={row[name]}" for name in self.varied if name != x)
+                lines.setdefault(label, []).append((_number(row[x]), row[y]))
+        return lines
+
+
+def study(
+    kernel: Kernel | Callable[..., Kernel],
+    over: Values,
+    platforms: Iterable[str | Target],
+    jobs: int = 1,
+    names: Sequence[str] | None = None,
+) -> Study:
+    """Measure a kernel for all combinations, on `jobs` devices of a platform side by side.
+
+    kernel: the kernel; or a function that makes it of the parameters that it names: sizes of arrays, data.
+    over: the values of each name. "flags" are sets of compiler flags, "-O3 -funroll-loops"; names of the
+        function's parameters go to it; all others are macros.
+    names: the function's parameters; by default those of its signature.
+
+    Raises as a build and as starting a device do; a candidate that fails is a row that says so.
+    """
+    if names is None:
+        names = [] if isinstance(kernel, Kernel) else list(inspect.signature(kernel).parameters)
+    made = list(names)
+    if lacking := [name for name in made if name not in over]:
+        raise ConfigurationError(f"the study has no values for {', '.join(lacking)}", next_step="give some")
+    macros = {name: [str(value) for value in over[name]] for name in over if name not in (*made, "flags")}
+    flags = [tuple(str(given).split()) for given in over.get("flags", [""])]
+    rows: list[dict[str, Any]] = []
+    for named in platforms:
+        firmware = build(named if isinstance(named, Target) else Target.named(named))
+        for values in product(*(over[name] for name in made)):
+            given = dict(zip(made, values, strict=True))
+            one_kernel = kernel if isinstance(kernel, Kernel) else kernel(**given)
+            found = sorted(tune(one_kernel, Space(macros, flags), firmware, jobs=jobs), key=_candidate_number)
+            rows += [{"platform": firmware.target.name, **given, **_row(item, over)} for item in found]
+    return Study(("platform", *made, *(name for name in over if name not in made)), tuple(rows))
+
+
+def _row(result: CandidateResult, over: Values) -> dict[str, Any]:
+    given = dict(result.candidate.defines)
+    if "flags" in over:
+        given["flags"] = " ".join(result.candidate.flags)
+    if not result.valid:
+        return {**given, "outcome": f"{result.outcome}: {result.reason}"}
+    return {
+        **given,
+        "outcome": result.outcome,
+        "ticks": result.cycles,
+        "seconds": result.seconds,
+        "code_bytes": result.code_bytes,
+        "stack_bytes": result.stack_bytes,
+        **result.counters,
+    }
+
+
+def _candidate_number(result: CandidateResult) -> int:
+    return result.candidate.number
+
+
+def _shown(value: object) -> str:
+    return f"{value:,.6g}" if isinstance(value, float) else str(value)
+
+
+def _number(value: object) -> object:
+    """A number for a text that is one, so that an axis has its order."""
+    try:
+        return float(str(value))
+    except ValueError:
+        return str(value)

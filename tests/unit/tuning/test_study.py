@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A study on a process of this machine: its rows, as numpy, CSV, Markdown and a picture; its command."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+
+import numpy as np
+import pytest
+from minrpc import ConfigurationError
+from minrpc.cli import main
+from minrpc.tuning import Kernel, Study, study
+
+C = """
+#include <stdint.h>
+#if BROKEN
+#error broken
+#endif
+int32_t sum(const int32_t *x, int32_t n)
+{
+	int32_t sum = 0;
+	for (int32_t turn = 0; turn < 50; turn++)
+		for (int32_t i = 0; i < n; i++)
+			sum += *(const volatile int32_t *)&x[i];
+	return sum;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("study")
+    (made / "sum.c").write_text(C)
+    return made
+
+
+@pytest.fixture(scope="module")
+def found(directory: Path) -> Study:
+    def of_size(n: int) -> Kernel:
+        return Kernel(directory / "sum.c", "sum", (np.ones(n, np.int32), n))
+
+    over = {"n": [16, 4096], "BROKEN": [0, 1], "flags": ["-O1", "-O2"]}
+    return study(of_size, over, ["posix"], jobs=2)
+
+
+def test_rows_are_all_combinations_in_order(found: Study) -> None:
+    due = [(n, broken, flags) for n in (16, 4096) for broken in "01" for flags in ("-O1", "-O2")]
+    assert [(row["n"], row["BROKEN"], row["flags"]) for row in found.rows] == due
+    assert found.varied == ("platform", "n", "BROKEN", "flags")
+    for row in found.rows:
+        assert row["outcome"].startswith("compile" if row["BROKEN"] == "1" else "correct")
+        assert ("ticks" in row) == (row["BROKEN"] == "0")
+    small, large = found.rows[0], found.rows[4]
+    assert small["seconds"] < large["seconds"]
+
+
+def test_the_table_as_numpy_csv_and_markdown(found: Study) -> None:
+    array = found.numpy()
+    right = array["BROKEN"] == "0"
+    assert array["n"].tolist() == [16] * 4 + [4096] * 4
+    assert np.isnan(array["ticks"][~right]).all()
+    assert array["code_bytes"][right].min() > 0
+    rows = list(csv.DictReader(io.StringIO(found.csv())))
+    assert [row["n"] for row in rows] == ["16"] * 4 + ["4096"] * 4
+    assert [float(row["ticks"]) for row in rows if row["ticks"]] == array["ticks"][right].tolist()
+    assert len(found.markdown().splitlines()) == 2 + len(found.rows)
+
+
+def test_the_picture_has_a_line_for_each_other_combination(found: Study, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    found.plot(tmp_path / "study.svg")
+    assert (tmp_path / "study.svg").stat().st_size > 1000
+    lines = found._lines("n", "ticks")
+    assert {label: [x for x, _ in points] for label, points in lines.items()} == {
+        f"platform=posix BROKEN=0 flags={flags}": [16, 4096] for flags in ("-O1", "-O2")
+    }
+    with pytest.raises(ConfigurationError, match="no column cycels"):
+        found.plot(tmp_path / "study.svg", y="cycels")
+
+
+def test_a_size_without_values_is_refused() -> None:
+    def of_size(n: int) -> Kernel:
+        raise AssertionError(n)
+
+    with pytest.raises(ConfigurationError, match="no values for n"):
+        study(of_size, {"m": [1]}, ["posix"])
+
+
+def test_the_command_puts_values_into_arguments(
+    directory: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(directory)
+    command = ["study", "sum.c", "sum", "--arg", "int32[n]", "--arg", "n", "--over", "n=4,8", "--flags=-O1"]
+    assert main([*command, "--over", "BROKEN=0", "--platform", "posix", "--csv", "out.csv"]) == 0
+    rows = list(csv.DictReader(Path("out.csv").read_text().splitlines()))
+    assert [(row["platform"], row["n"], row["flags"]) for row in rows] == [
+        ("posix", "4", "-O1"),
+        ("posix", "8", "-O1"),
+    ]
+    assert "| posix" in capsys.readouterr().out
+    assert main([*command, "--over", "n=1"]) == 2
