@@ -6,6 +6,7 @@ from __future__ import annotations
 import csv
 import io
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -41,7 +42,7 @@ def found(directory: Path) -> Study:
     def of_size(n: int) -> Kernel:
         return Kernel(directory / "sum.c", "sum", (np.ones(n, np.int32), n))
 
-    over = {"n": [16, 4096], "BROKEN": [0, 1], "flags": ["-O1", "-O2"]}
+    over: dict[str, list[Any]] = {"n": [16, 4096], "BROKEN": [0, 1], "flags": ["-O1", "-O2"]}
     return study(of_size, over, ["posix"], jobs=2)
 
 
