@@ -150,6 +150,25 @@ def test_the_device_waits_meanwhile(hal: LoadedLibrary, device: Device) -> None:
     assert hal.elapsed(0) == 5
 
 
+def test_callbacks(load: Load) -> None:
+    """A function in Python where C takes a pointer to one; its exception is the caller's."""
+    kinds = load(HAL.with_name("kinds.c"))
+    values = np.array([3, -1, 2], np.int32)
+    size = 3
+
+    def order(a: Any, b: Any) -> int:  # noqa: ANN401 - pointers
+        left, right = (int.from_bytes(bytes(item[:4]), "little", signed=True) for item in (a, b))
+        return right - left
+
+    for _ in range(2):
+        kinds.sort(values, size, order)
+        assert values.tolist() == [3, 2, -1]
+    with pytest.raises(ZeroDivisionError):
+        kinds.sort(values, size, lambda a, b: 1 // 0)
+    kinds.sort(values, size, kinds.ascending)
+    assert values.tolist() == [-1, 2, 3]
+
+
 def test_a_new_session_ends_the_function(hal: LoadedLibrary, device: Device) -> None:
     """As when the host was killed and another comes: the device serves it."""
 

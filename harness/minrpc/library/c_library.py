@@ -8,7 +8,7 @@ from copy import copy
 from functools import partial
 from inspect import Parameter as SignatureParameter
 from inspect import Signature
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 from minrpc.client.array import RemoteArray
 from minrpc.client.counting import Measurer
@@ -39,6 +39,9 @@ from minrpc.program.c_types import (
 )
 from minrpc.running.crash import STACK_RAN_OUT
 
+Callback: TypeAlias = Callable[[CType, Callable[..., object]], Address]
+"""Gives the address of a function in C, of a function type, that calls a function in Python."""
+
 
 class CFunction:
     """A C function on the device. Call it with numpy arrays, arrays of the device, structs, numbers.
@@ -58,9 +61,10 @@ class CFunction:
         module: RemoteModule,
         memory: CallMemory,
         stack_bound: int | None,
+        callback: Callback | None,
     ) -> None:
         """packed_name: its thunk's name in `module`. memory: for its arguments. stack_bound: largest stack
-        use, in bytes; None if unknown."""
+        use, in bytes; None if unknown. callback: as in `CLibrary`."""
         self.function = function
         self.name = function.name
         self._packed_name = packed_name
@@ -69,6 +73,13 @@ class CFunction:
         self._module = module
         self._memory = memory
         self._stack_bound = stack_bound
+        self._callback = callback
+        self._takes_functions = [
+            (index, pointer.target)
+            for index, parameter in enumerate(function.type.parameters)
+            if isinstance(pointer := strip(parameter.type), Pointer)
+            and isinstance(strip(pointer.target), FunctionType)
+        ]
         self._packed: RemoteFunction | None = None
         self._quick = quick_call(function)
         self._repeated = repeated_calls(function)
@@ -124,7 +135,18 @@ class CFunction:
                 error.details += (f"{self.name} needs {self._stack_bound:,} bytes by the compiler's count",)
             raise
 
+    def _with_callbacks(self, args: Sequence[object]) -> Sequence[object]:
+        """The arguments, with addresses of functions in C for those in Python."""
+        given = list(args)
+        for index, target in self._takes_functions:
+            function = given[index] if index < len(given) else None
+            if self._callback is not None and callable(function) and not isinstance(function, CFunction):
+                given[index] = self._callback(target, function)
+        return given
+
     def _called(self, args: Sequence[object], rpc: RpcClient, guards: bool) -> Any:  # noqa: ANN401
+        if self._takes_functions:
+            args = self._with_callbacks(args)
         if guards and self._repeated is not None:
             planned = partial(self._plan, args, guards=True)
             layout = self._repeated.layout(args, planned)
@@ -187,7 +209,9 @@ class CLibrary:
         symbols: Symbols,
         facts: ProgramFacts,
         module: RemoteModule,
+        callback: Callback | None = None,
     ) -> None:
+        """callback: makes functions in C of those in Python; None where none can be made."""
         self.name = name
         self.declarations = declarations
         self.symbols = symbols
@@ -195,6 +219,7 @@ class CLibrary:
         self.module = module
         self._memory = CallMemory(session)
         self._declared = functions
+        self._callback = callback
         self._functions: dict[str, CFunction] = {}
 
     @property
@@ -237,6 +262,7 @@ class CLibrary:
                 self.module,
                 self._memory,
                 self.stack_bound(name),
+                self._callback,
             )
         return found
 

@@ -12,7 +12,7 @@ from minrpc.client.counting import Measurer
 from minrpc.client.function import RemoteFunction, RemoteModule
 from minrpc.client.session import Session
 from minrpc.client.timing import TimeEvaluator
-from minrpc.library.c_library import CLibrary
+from minrpc.library.c_library import Callback, CLibrary
 from minrpc.library.compiling import Compiled
 from minrpc.library.fake_functions import Fakes
 from minrpc.library.linking import LinkedImage
@@ -45,11 +45,19 @@ class LoadedLibrary(CLibrary):
         module: RemoteModule,
         load_copier: Callable[[], LoadedLibrary],
         fakes: Fakes,
+        callback: Callback,
     ) -> None:
-        """load_copier: loads a library with the function `COPY`."""
+        """load_copier: loads a library with the function `COPY`. callback: as in `CLibrary`."""
         symbols = Symbols(image.symbols, image.sizes)
         super().__init__(
-            session, compiled.name, compiled.functions, compiled.declarations, symbols, facts, module
+            session,
+            compiled.name,
+            compiled.functions,
+            compiled.declarations,
+            symbols,
+            facts,
+            module,
+            callback,
         )
         self.compiled = compiled
         self.fakes = fakes

@@ -6,7 +6,7 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -27,13 +27,21 @@ from minrpc.firmware import Firmware
 from minrpc.library.call_memory import upload
 from minrpc.library.compiling import Compiled, Sources, compile_sources, compile_text
 from minrpc.library.fake_functions import FakeFunction, Fakes
-from minrpc.library.faking import FakesGiven, tell_prototypes, with_fakes
+from minrpc.library.faking import FakesGiven, compile_stubs, require_asking, tell_prototypes, with_fakes
 from minrpc.library.linking import ALIGNMENT, LinkedImage, link
 from minrpc.library.loaded import LoadedLibrary
+from minrpc.library.scalars import Address
 from minrpc.library.thunks import COPY, START, thunk_source
 from minrpc.library.toolset import COMMANDS, Toolset, program_facts, toolset_of
 from minrpc.program import Elf, NotElfError, read_program
-from minrpc.program.c_types import Declarations
+from minrpc.program.c_types import (
+    CType,
+    Declarations,
+    FunctionDeclaration,
+    FunctionType,
+    Pointer,
+    strip,
+)
 from minrpc.targets import Target
 from minrpc.wire.requests import free_data
 from minrpc.wire.values import Handle, Module
@@ -41,6 +49,7 @@ from minrpc.wire.values import Handle, Module
 CODE_ALLOC: Final = "minrpc.code_alloc"
 CODE_LOAD: Final = "minrpc.code_load"
 SYMBOL: Final = "minrpc.symbol"
+CALLBACK: Final = "minrpc_callback"
 
 _IMAGES: Final = 256
 # Staging takes three more requests than a copy over the link: the time of some 100 bytes.
@@ -179,7 +188,42 @@ def load_compiled(
         module,
         lambda: _load_copier(session, toolset),
         Fakes(compiled.name, {function.name: function for function in (fakes or {}).values()}),
+        Callbacks(session, toolset).address,
     )
+
+
+class Callbacks:
+    """Functions in C that call functions in Python: each is loaded once, and stays as long as the library."""
+
+    def __init__(self, session: Session, toolset: Toolset) -> None:
+        self._session = session
+        self._toolset = toolset
+        self._made: dict[tuple[int, int], tuple[object, LoadedLibrary]] = {}
+
+    def address(self, ctype: CType, function: Callable[..., object]) -> Address:
+        """The C function of type `ctype` that calls `function`. Raises as `load` does."""
+        known = self._made.get((id(function), id(ctype)))
+        if known is None or not known[1].module.usable_on(self._session.rpc):
+            known = self._made[id(function), id(ctype)] = function, self._loaded(ctype, function)
+        size = program_facts(self._toolset.elf).pointer_size
+        return Address(known[1].symbols.addresses[CALLBACK], Pointer(ctype, size))
+
+    def _loaded(self, ctype: CType, function: Callable[..., object]) -> LoadedLibrary:
+        require_asking(self._toolset)
+        prototype = strip(ctype)
+        assert isinstance(prototype, FunctionType)
+        name = getattr(function, "__name__", type(function).__name__)
+        declared = FunctionDeclaration(name, CALLBACK, prototype)
+        # The thunk keeps the stub, which nothing else refers to.
+        thunks = compile_text(
+            thunk_source([declared], program_facts(self._toolset.elf).limits), self._toolset
+        )
+        stubs = compile_stubs([declared], self._toolset)
+        key = f"{stubs.parent.name}{thunks.parent.name}"
+        compiled = Compiled(name, (stubs, thunks), (), {}, Declarations(), start=False, key=key)
+        return load_compiled(
+            self._session, compiled, self._toolset, {CALLBACK: FakeFunction(declared, function)}
+        )
 
 
 def _load_copier(session: Session, toolset: Toolset) -> LoadedLibrary:
