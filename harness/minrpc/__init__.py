@@ -66,6 +66,7 @@ if TYPE_CHECKING:
         TimerError,
         ToolchainMissingError,
         UndefinedSymbolsError,
+        WrongBoardError,
         ZephyrMissingError,
     )
     from minrpc.firmware import Firmware, build
@@ -157,6 +158,7 @@ __all__ = [
     "TimingResult",
     "ToolchainMissingError",
     "UndefinedSymbolsError",
+    "WrongBoardError",
     "ZephyrMissingError",
     "build",
     "connect",

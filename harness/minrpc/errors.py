@@ -402,6 +402,12 @@ class ResetError(HarnessError):
     default_next_step = "reset it by its button, or correct reset_command or reset_line in minrpc.toml"
 
 
+class WrongBoardError(HarnessError):
+    """The device at a link was built for another board than was named."""
+
+    default_next_step = "name the board that is there, or the port of the other"
+
+
 class BoardLostError(HarnessError):
     """A board does not come back, so it judges no more."""
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 
 _NEAR = 3
@@ -38,3 +39,9 @@ def instead_of(key: str, known: Iterable[str]) -> str:
     keys = list(known)
     near = difflib.get_close_matches(key, keys, n=1)
     return f"write {near[0]!r}" if near else f"known keys are {', '.join(keys)}"
+
+
+def same_board(one: str, other: str) -> bool:
+    """True for two names of one board: omitted qualifiers and "/" for "_" make no difference."""
+    first, second = (re.sub(r"[/@]", "_", name) for name in (one, other))
+    return first == second or (("/" in one) != ("/" in other) and one.split("/")[0] == other.split("/")[0])

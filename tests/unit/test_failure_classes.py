@@ -48,6 +48,7 @@ PROVOKED_BY: dict[type[HarnessError], str] = {
     errors.ModuleError: "unit/tvm/test_modules.py::test_what_is_no_module",
     errors.ModelError: "unit/tvm/test_relax.py::test_a_shape_that_is_not_known_is_refused",
     errors.BoardBusyError: "unit/plugin/test_board_rack.py::test_boards_of_another_process_are_waited_for",
+    errors.WrongBoardError: "unit/client/test_board_identity.py::test_another_board_is_refused",
     errors.BoardLostError: "unit/tuning/test_boards.py::"
     "test_a_candidate_that_ends_the_last_board_has_its_verdict",
     errors.QmpError: "unit/running/test_start.py::test_what_qemu_refuses_is_an_error_and_its_monitor_goes_on",

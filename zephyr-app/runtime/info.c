@@ -61,7 +61,14 @@ enum {
 #define IF_0(name)        ""
 #define IF_1(name)        name ","
 
-static const char options[] = IF(MINRPC_NUMBERED, "numbered") IF(MINRPC_STREAMING, "streaming")
+/* The board that the image was built for, among the options; a port may know none. */
+#ifdef MINRPC_BOARD
+#define BOARD "board=" MINRPC_BOARD ","
+#else
+#define BOARD ""
+#endif
+
+static const char options[] = BOARD IF(MINRPC_NUMBERED, "numbered") IF(MINRPC_STREAMING, "streaming")
 	IF(MINRPC_RANDOM_FILL, "random_fill") IF(MINRPC_FILL, "fill")
 		IF(MINRPC_ERROR_TEXTS, "error_texts") IF(MINRPC_GUARDS, "guards")
 			IF(MINRPC_COUNTING, "counting") IF(MINRPC_ABANDON, "abandon") IF(

@@ -18,6 +18,8 @@ _REGION: Final = Struct("<QQI")
 _VERSION: Final = 4
 _REGION_KINDS: Final = {1: "arena", 2: "read_only", 3: "code", 4: "memory", 5: "code_memory"}
 
+_BOARD: Final = "board="
+
 LINK_COUNTS: Final = (
     "crc_errors",
     "short_packets",
@@ -76,6 +78,7 @@ class DeviceInfo:
     regions: its memory, as far as it reports it.
     options: the options built into it: names of options of minrpc/minrpc_config.h in lower case.
     build_id: identifies its image, in hexadecimal; empty if unknown.
+    board: the Zephyr board that it was built for, with its SoC and core; empty on other ports.
     """
 
     version: int
@@ -96,6 +99,7 @@ class DeviceInfo:
     regions: tuple[MemoryRegion, ...] = ()
     options: frozenset[str] = frozenset()
     build_id: str = ""
+    board: str = ""
 
     @property
     def timer_hz(self) -> int:
@@ -119,12 +123,14 @@ class DeviceInfo:
             raise DialectError(f"the device's info has {len(answer)} bytes, {max(end, _FIXED.size)} are due")
         numbers = _FIXED.unpack_from(answer)[_HEAD_FIELDS:]
         cycles_hz, coarse_hz, cycles, coarse = numbers[-4:]
-        options = answer[options_at : options_at + options_size].decode("ascii", "backslashreplace")
+        texts = answer[options_at : options_at + options_size].decode("ascii", "backslashreplace").split(",")
+        board = next((text for text in texts if text.startswith(_BOARD)), "")
         return cls(
             version=version,
             clock=ClockReading(cycles, coarse, cycles_hz, coarse_hz, bits),
             regions=tuple(_region(answer, size + i * stride) for i in range(count)),
-            options=frozenset(filter(None, options.split(","))),
+            options=frozenset(text for text in texts if text and text != board),
+            board=board.removeprefix(_BOARD),
             build_id=answer[end - build_id_size : end].hex(),
             **dict(zip(_NUMBERS, numbers, strict=False)),
         )

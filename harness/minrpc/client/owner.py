@@ -97,6 +97,9 @@ class Owner(Protocol):
     def target(self) -> Target | None:
         """The target that was started, or attached to; None if unknown."""
 
+    def names_of_board(self) -> Sequence[str]:
+        """The names of the board that is expected at the link; none where any will do."""
+
     def diagnose(self, error: HarnessError) -> HarnessError:
         """The error to raise in place of `error` from the link: that the device is dead, if it is."""
 
@@ -118,6 +121,10 @@ class Unowned:
     counters: Counters | None = None
     firmware: Firmware | None = None
     target: Target | None = None
+
+    def names_of_board(self) -> Sequence[str]:
+        """None: any device will do."""
+        return ()
 
     def diagnose(self, error: HarnessError) -> HarnessError:
         """Returns `error` unchanged."""

@@ -28,7 +28,9 @@ from minrpc.errors import (
     LinkError,
     RemoteError,
     SessionTerminatedError,
+    WrongBoardError,
 )
+from minrpc.names import same_board
 from minrpc.timing import Overhead
 from minrpc.wire.replies import (
     CopyAck,
@@ -258,6 +260,20 @@ class RpcClient:
             return
         self.link.start(self._session_timeout_s)
         self.facts = self._new_facts()
+        self._check_board()
+
+    def _check_board(self) -> None:
+        """Raise WrongBoardError if another board was named than the device says it is."""
+        named = self.link.owner.names_of_board()
+        if not named or not self.ours:
+            return
+        told = self.device_info().board
+        if told and not any(same_board(told, name) for name in named):
+            raise WrongBoardError(
+                f"{self.link.name} is {told}, not {named[0]}",
+                stage="session",
+                next_step=f"name its platform: --platform {told}; or name the port of {named[0]}",
+            )
 
     def _new_facts(self) -> Facts:
         return Facts(direct=Direct(self.link.owner.memory, self._direct))
@@ -274,6 +290,7 @@ class RpcClient:
             try:
                 if self.find_global(RESEND, _QUESTION_S):
                     self.link.number_requests()
+                self._check_board()
                 return
             except (DeadlineError, LinkError, SessionTerminatedError):
                 if deadline.expired():

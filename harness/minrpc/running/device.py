@@ -31,6 +31,7 @@ from minrpc.running.lease import Lease
 from minrpc.running.qmp import Qmp
 from minrpc.running.shared_memory import SharedMemory
 from minrpc.targets import Icount, Platform, Target, Timing
+from minrpc.targets.target import UNKNOWN_BOARD
 from minrpc.timing.clock import Timebase
 from minrpc.transport import Transport, processes_with_open
 
@@ -102,6 +103,13 @@ class RunningDevice:
         shift = self.icount.shift if self.icount else None
         source, counts = self.platform.clock, self.platform.clock_counts
         return Timebase(mode=self.timing, source=source, counts=counts, icount_shift=shift)
+
+    def names_of_board(self) -> tuple[str, ...]:
+        """The names that the user has for the board at a link; none if the user named none."""
+        platform = self.platform
+        if not self.target.attached or platform.port != "zephyr" or platform.name == UNKNOWN_BOARD:
+            return ()
+        return (platform.zephyr_board,) if platform.zephyr_board else (platform.name,)
 
     def alive(self) -> bool:
         """True if the process runs; always True for a board, which can't be checked."""

@@ -3,14 +3,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Final
 
 from minrpc.errors import ConfigurationError
-from minrpc.names import did_you_mean
+from minrpc.names import did_you_mean, same_board
 
 # scripts/schemas/twister/hwmap-schema.yaml, of 3.7 and 4.2.
 _TIMEOUTS: Final = ("pre_script_timeout", "post_script_timeout", "post_flash_timeout")
@@ -91,7 +90,7 @@ class HardwareBoard:
 
     def is_a(self, *names: str) -> bool:
         """True if it can be a board of one of these names."""
-        return any(_same(own, name) for own in self.platforms for name in names if name)
+        return any(same_board(own, name) for own in self.platforms for name in names if name)
 
 
 def load_hardware_map(path: Path) -> tuple[HardwareBoard, ...]:
@@ -171,9 +170,3 @@ def _check_each_its_link(path: Path, boards: list[HardwareBoard]) -> None:
         if other != board.id:
             message = f"{path}: {other} and {board.id} are both at {board.link}"
             raise ConfigurationError(message, next_step="correct the serial: of one of them")
-
-
-def _same(one: str, other: str) -> bool:
-    """True for two names of one board: omitted qualifiers and "/" for "_" make no difference."""
-    first, second = (re.sub(r"[/@]", "_", name) for name in (one, other))
-    return first == second or (("/" in one) != ("/" in other) and one.split("/")[0] == other.split("/")[0])
