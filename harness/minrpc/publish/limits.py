@@ -15,12 +15,15 @@ from minrpc.timing.units import count, percent, quantity
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """A broken limit. subject: "add(int8[2]) on posix". base: the base's value, None without a base."""
+    """A broken limit. subject: "add(int8[2]) on posix". base: the base's value, None without a base.
+    estimate: the source of estimated cycles and their error, a line; "" for measured values.
+    """
 
     limit: Limit
     subject: str
     base: float | None
     head: float
+    estimate: str = ""
 
     def __str__(self) -> str:
         shown = _shown(self.limit.what, self.head)
@@ -28,7 +31,9 @@ class Broken:
         if self.base is not None:
             change = percent((self.head - self.base) / self.base) if self.base else "from none"
             grown = f", {change} of {_shown(self.limit.what, self.base)}"
-        return f"{self.subject}: {self.limit.what} {shown}{grown}; {self.limit.key} allows {self.limit.text}"
+        known = f" ({self.estimate})" if self.estimate else ""
+        allowed = f"{self.limit.key} allows {self.limit.text}"
+        return f"{self.subject}: {self.limit.what} {shown}{grown}{known}; {allowed}"
 
 
 def broken_limits(
@@ -42,7 +47,9 @@ def broken_limits(
         for record in head:
             for subject, old, new in _judged(limit, record, before.of(limit, record)):
                 if subject not in seen and not limit.allows(old, new):
-                    found.append(Broken(limit, subject, old, new))
+                    measured = record.measurement
+                    estimated = limit.function and limit.what == "cycles" and "cycles" in measured.counters
+                    found.append(Broken(limit, subject, old, new, measured.estimate if estimated else ""))
                 seen.add(subject)
     return found
 
@@ -126,6 +133,8 @@ def _comparable_values(limit: Limit, base: TimingRecord, head: TimingRecord) -> 
     if old is None or not limit.function or limit.what == "code":
         return old, new
     counted = [limit.what in value.counters for value in (before, after)]
+    if limit.what == "cycles" and (counted[0] != counted[1] or before.estimate != after.estimate):
+        return None, new  # Cycles of two cores, or of a core and of the device's clock, do not compare.
     if limit.what == "instructions" and counted[0] != counted[1]:
         old, new = _instructions_from_time(before), _instructions_from_time(after) or 0.0
     if limit.what in ("time", "cycles") and not counted[1]:

@@ -10,7 +10,7 @@ from typing import Final
 from minrpc.reports.markdown import table
 from minrpc.sizes.growth import growth, growth_text
 from minrpc.timing.compare import UNCOMPARED, BuildChange, Change, Comparison, CounterChange, Growth
-from minrpc.timing.measurement import Measurement
+from minrpc.timing.measurement import MOST, Measurement
 from minrpc.timing.record import TimingRecord
 from minrpc.timing.units import count, percent, quantity
 
@@ -132,7 +132,14 @@ def _counters(changes: Sequence[Change]) -> str:
         for change in changes
         for counter in change.counters
     ]
-    return table(["call", "platform", "a call's", "base", "head", "change"], rows, right=range(3, 6))
+    known = table(["call", "platform", "a call's", "base", "head", "change"], rows, right=range(3, 6))
+    estimates = {
+        change.head.estimate: None
+        for change in changes
+        for counter in change.counters
+        if change.head is not None and counter.name in ("cycles", MOST)
+    }
+    return "\n\n".join([known, *(f"Cycles: {estimate}." for estimate in estimates if estimate)])
 
 
 def counter_text(counter: CounterChange) -> str:

@@ -13,6 +13,7 @@ from minrpc.publish.limits import broken_limits, idle_limits, unchecked_limits
 from minrpc.targets.config import merge
 from minrpc.targets.limits import Limit, limits_of, load_limits
 from minrpc.timing.compare import compare
+from minrpc.timing.markdown import comparison_markdown
 from minrpc.timing.record import TimingRecord, dump
 
 from tests.unit.publish.runs import counted
@@ -211,3 +212,31 @@ def test_a_difference_of_one_is_told_where_batches_are_equal() -> None:
         broken_limits(limits(add={"instructions": 1}), [small(10, count=count)]) for count in (True, False)
     )
     assert counted_[0].head == pytest.approx(timed[0].head, abs=2.1)
+
+
+def estimated(cycles: int, estimate: str = "estimate: a core's table") -> TimingRecord:
+    record = small(1, cycles)
+    sample = record.measurement.samples[0]
+    columns = {**sample.columns, "cycles": cycles, "cycles_most": cycles}
+    measured = replace(record.measurement, samples=(replace(sample, columns=columns),), estimate=estimate)
+    return replace(record, measurement=measured)
+
+
+def test_a_limit_of_estimated_cycles_tells_whose_they_are() -> None:
+    name = estimated(1).measurement.name
+    given = limits(**{name: {"cycles": 999}})
+    assert "estimate: a core's table" in str(broken_limits(given, [estimated(5000)])[0])
+    assert "estimate" not in str(broken_limits(given, [small(1, 5000)])[0])
+
+
+def test_cycles_of_two_cores_are_not_compared() -> None:
+    given = limits(**{estimated(1).measurement.name: {"cycles": "+2%"}})
+    assert broken_limits(given, [estimated(5000)], [estimated(1000)])
+    for other in (estimated(1000, "estimate: another's"), small(1)):
+        assert not broken_limits(given, [estimated(5000)], [other])
+        assert unchecked_limits(given, [estimated(5000)], [other])
+
+
+def test_a_comparison_tells_whose_cycles_have_changed() -> None:
+    text = comparison_markdown(compare([estimated(1000)], [estimated(5000)]))
+    assert "Cycles: estimate: a core's table." in text
