@@ -54,7 +54,10 @@ class Conversation:
         self._left_s = link.left_s
         self._over = False
         self._waiting = b""
+        self.name = "a function of the device"
         question = self._question(body)
+        if len(question.data) < _WORD.size or question.room < 3 * _COMMAND.size:
+            raise DialectError(f"{stage}: a question of {len(question.data)} bytes names no function")
         self._room = question.room
         (address,) = _WORD.unpack_from(question.data)
         self._words = question.data[_WORD.size :]
