@@ -184,6 +184,7 @@ def test_weights_in_the_image(firmware: Firmware, loaded: Any, model: Any) -> No
 
 def test_the_exported_library_in_a_firmware(
     firmware: Firmware,
+    device: Device,
     loaded: Any,  # noqa: ANN401
     model: Any,  # noqa: ANN401
     tmp_path: Path,
@@ -201,19 +202,19 @@ def test_the_exported_library_in_a_firmware(
     given["include_dirs"] = [tmp_path / "net" / "include"]
     target = firmware.target.changed(**given)
     inputs = model.random_inputs(4)
-    with open_device(target) as device:
-        x, y = device.array(inputs["x"]), device.empty((1, 5), np.float32)
-        run = device.system_lib()["net"]
+    with open_device(target) as started:
+        x, y = started.array(inputs["x"]), started.empty((1, 5), np.float32)
+        run = started.system_lib()["net"]
         run(x, y)
         assert same_bits({"output0": y.numpy()}, loaded.step_by_step(inputs))
         with pytest.raises(RemoteError, match="net: expected 2 arrays, inputs first"):
             run(x)
         with pytest.raises(RemoteError, match="net: output0 is an array of 20 bytes"):
             run(x, x)
-    check_sizes(build(target).elf, loaded)
+    check_sizes(build(target).elf, loaded, device)
 
 
-def check_sizes(elf: Path, loaded: Any) -> None:  # noqa: ANN401
+def check_sizes(elf: Path, loaded: Any, device: Device) -> None:  # noqa: ANN401
     """What a model is said to take is what it takes in a program, as that one's own flags compile it."""
     from minrpc.tvm import load_model
 
@@ -231,12 +232,13 @@ def check_sizes(elf: Path, loaded: Any) -> None:  # noqa: ANN401
     assert sums("flash", "_weight") == loaded.plan.constant_bytes
     assert sums("ram", "static_workspace") == loaded.plan.workspace_bytes
     loaded.library.unload()
-    again = load_model(loaded.device, loaded.plan, flags=[])
+    again = load_model(device, loaded.plan, flags=[])
     # The entry with memory of its own is not loaded; what aligns functions is no function's.
     code = (
         sums("flash", "") - sums("flash", "_weight") - sums("flash", "net_run") + sums("flash", "net_run_in")
     )
-    assert abs(code - again.sizes.code) < 64, (library, again.sizes)
+    # GCC makes copies of a function for constant arguments, in a program others than in a library.
+    assert abs(code - again.sizes.code) < 128, (library, again.sizes)
     # A process keeps what nobody uses, such as a pointer that TVM declares.
     assert sums("ram", "") - sums("ram", "static_workspace", "_library_ctx") == again.sizes.data
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ctypes
 import re
+import shutil
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +14,7 @@ import numpy as np
 import pytest
 from minrpc.tvm.code import export
 from minrpc.tvm.code.c_names import field_names, renamed
-from minrpc.tvm.code.plan import ModelPlan, Operator, Tensor, aligned
+from minrpc.tvm.code.plan import ModelPlan, Operator, Origin, Tensor, aligned
 from minrpc.wire import DataType
 
 FLOAT = DataType(2, 32)
@@ -116,6 +117,107 @@ def test_memory_of_the_callers(tmp_path: Path) -> None:
     assert out.tolist() == [3, 4, 5, 6]
     assert set(block[:begin]) == {0xA5}
     assert set(block[begin + 48 :]) == {0xA5}
+
+
+THREADS = """
+#include <pthread.h>
+#include <stdio.h>
+#include "tvmgen_net.h"
+
+static void *thread(void *failed)
+{
+	static _Thread_local uint8_t workspace[TVMGEN_NET_WORKSPACE_SIZE] __attribute__((aligned(16)));
+	const float first = *(int *)failed ? 1.0f : 5.0f;
+
+	*(int *)failed = 0;
+	for (int run = 0; run < 3000; run++) {
+		const float x[4] = {first, 2.0f, 3.0f, (float)run};
+		float y[4] = {0};
+		const struct tvmgen_net_inputs inputs = {.x = x};
+		const struct tvmgen_net_outputs outputs = {.output0 = y};
+		const int32_t status = tvmgen_net_run_in(&inputs, &outputs, workspace);
+
+		*(int *)failed += status != 0 || y[0] != 2.0f * first + 1.0f || y[3] != 2.0f * (float)run + 4.0f;
+	}
+	return NULL;
+}
+
+int main(void)
+{
+	pthread_t threads[2];
+	int failed[2] = {0, 1};
+
+	for (int i = 0; i < 2; i++) {
+		if (pthread_create(&threads[i], NULL, thread, &failed[i]) != 0) {
+			return 1;
+		}
+	}
+	for (int i = 0; i < 2; i++) {
+		pthread_join(threads[i], NULL);
+	}
+	printf("%d %d\\n", failed[0], failed[1]);
+	return 0;
+}
+"""
+
+
+@pytest.mark.parametrize("sanitizer", ["-fsanitize=thread", "-O2"])
+def test_two_threads_with_workspaces_of_their_own(sanitizer: str, tmp_path: Path) -> None:
+    export.write(make_plan("net"), tmp_path)
+    (tmp_path / "main.c").write_text(THREADS)
+    files = sorted(str(path) for path in (tmp_path / "src").glob("*.c"))
+    command = ["gcc", "-g", "-pthread", sanitizer, "-Iinclude", "-o", "threads", "main.c", *files]
+    built = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    if built.returncode and "tsan" in built.stderr:
+        pytest.skip("this compiler has no ThreadSanitizer")
+    assert built.returncode == 0, built.stderr
+    # ThreadSanitizer needs addresses that a kernel with much randomization does not give.
+    ran = subprocess.run(
+        ["setarch", "-R", "./threads"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert (ran.returncode, ran.stdout) == (0, "0 0\n"), ran.stderr
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+def test_no_warnings(compiler: str, tmp_path: Path) -> None:
+    """Also of a model whose code relies on C's conversions of numbers, and on 32 bits."""
+    if not shutil.which(compiler):
+        pytest.skip(f"there is no {compiler}")
+    plan = make_plan("net")
+    narrowing = plan.source.replace("int32_t unused;", "int8_t unused = in_range(num_args) * 3;")
+    narrowing = "static int in_range(int x) { return x; }\n#include <stdint.h>\n" + narrowing
+    export.write(replace(plan, source=narrowing), tmp_path)
+    options = "-std=c11 -Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Werror -Iinclude"
+    sources = [*sorted((tmp_path / "src").glob("*.c")), tmp_path / "example/main.c"]
+    command = [compiler, *options.split(), "-fsyntax-only", *map(str, sources)]
+    subprocess.run(command, cwd=tmp_path, check=True)
+
+
+def test_the_example_builds_and_runs(tmp_path: Path) -> None:
+    """With inputs of zeros: the output is the weight, 1.0 first."""
+    export.write(make_plan("net"), tmp_path)
+    for command in (["cmake", "-S", "example", "-B", "build", "-G", "Ninja"], ["cmake", "--build", "build"]):
+        subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
+    ran = subprocess.run(["build/example"], cwd=tmp_path, check=True, capture_output=True, text=True)
+    assert ran.stdout == f"output0: {np.array([1, 2, 3, 4], '<f4').tobytes().hex(' ')}\n"
+
+
+def test_the_header_says_what_the_model_is_from() -> None:
+    plan = replace(make_plan("net"), origin=Origin("net */.onnx", "ab" * 32, "0.27.0"))
+    header = export.header(plan)
+    assert "SPDX-License-Identifier: Apache-2.0" in header
+    assert "by TVM 0.27.0, from net ./.onnx" in header
+    assert f'#define TVMGEN_NET_MODEL_SHA256 "{"ab" * 32}"' in header
+    assert '#define TVMGEN_NET_TVM_VERSION "0.27.0"' in header
+    unknown = make_plan("net")
+    other = replace(unknown, constants=(np.array([1, 2, 3, 5], np.float32),))
+    assert len(unknown.digest) == 64
+    assert unknown.digest != other.digest
+
+
+def test_code_without_an_argument_for_its_state_says_so() -> None:
+    assert "Several runs can go on at a time" in export.header(make_plan("net"))
+    assert "One run at a time" in export.header(replace(make_plan("net"), context=""))
 
 
 def test_a_failed_operator_ends_the_run(tmp_path: Path) -> None:

@@ -26,15 +26,33 @@ from minrpc.tvm.code.plan import ALIGNMENT, HALF, ModelPlan, Tensor
 SUPPORT: Final = Path(__file__).with_name("c")
 """Headers that generated code includes."""
 
-_BACKEND: Final = ("TVMBackendAllocWorkspace", "TVMBackendFreeWorkspace", "TVMBackendParallelLaunch")
+_CONTEXT: Final = "#define TVMGEN_STACK ((struct tvmgen_stack *){context})\n"
+_STATIC_CONTEXT: Final = """/* This code has no argument for its state. */
+static struct tvmgen_stack *tvmgen_current_stack;
+#define TVMGEN_STACK tvmgen_current_stack
+"""
+_EXAMPLE_CMAKE: Final = """# Generated. cmake -S example -B build && cmake --build build
+cmake_minimum_required(VERSION 3.20)
+project(example C)
+
+add_subdirectory(.. {prefix})
+add_executable(example main.c)
+target_link_libraries(example PRIVATE {prefix})
+"""
 
 _LINE_BYTES: Final = 16
 _TEXT_BYTES: Final = 64
-_LICENCE: Final = "/* Generated: change the model, not this file. */\n"
-# Without the checks of shapes, TVM's code has unused variables.
-_QUIET: Final = """#pragma GCC diagnostic ignored "-Wunused-parameter"
-#pragma GCC diagnostic ignored "-Wunused-variable"
+_LICENCE: Final = """/*
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Generated: change the model, not this file.
+ */
 """
+# Without the checks of shapes, TVM's code has unused variables; it relies on C's conversions of numbers.
+_QUIET: Final = "".join(
+    f'#pragma GCC diagnostic ignored "-W{name}"\n'
+    for name in ("conversion", "sign-conversion", "unused-parameter", "unused-variable")
+)
 # The arrays have no room for a string literal's final zero, on purpose.
 _QUIET_TEXTS: Final = """#pragma GCC diagnostic ignored "-Woverlength-strings"
 #if defined(__GNUC__) && __GNUC__ >= 15
@@ -46,8 +64,8 @@ _QUIET_TEXTS: Final = """#pragma GCC diagnostic ignored "-Woverlength-strings"
 def sources(plan: ModelPlan, *, quick: bool = False) -> dict[str, str]:
     """The library's own files by path: a header and C files; `SUPPORT` holds the headers beside them.
 
-    src/ has the library, rpc/ the code that makes it a function of this project's firmware. quick: see
-    `weights`.
+    src/ has the library, example/ a program that calls it, rpc/ the code that makes it a function of this
+    project's firmware. quick: see `weights`.
     """
     prefix = f"tvmgen_{plan.name}"
     return {
@@ -56,8 +74,9 @@ def sources(plan: ModelPlan, *, quick: bool = False) -> dict[str, str]:
         f"src/{prefix}_run.c": runs(plan),
         f"src/{prefix}_operators.c": operators(plan),
         f"src/{prefix}_weights.c": weights(plan, quick=quick),
-        f"src/{prefix}_backend.c": backend(plan),
         f"rpc/{prefix}_rpc.c": rpc(plan),
+        "example/main.c": example(plan),
+        "example/CMakeLists.txt": _EXAMPLE_CMAKE.format(prefix=prefix),
         "CMakeLists.txt": cmake(plan),
         "zephyr/module.yml": f"name: {prefix}\nbuild:\n  cmake: .\n",
     }
@@ -85,6 +104,7 @@ def header(plan: ModelPlan) -> str:
     ]
     sizes += [
         (f"TVMGEN_{upper}_WORKSPACE_SIZE", str(plan.workspace_bytes)),
+        (f"TVMGEN_{upper}_WORKSPACE_ALIGNMENT", str(ALIGNMENT)),
         (f"TVMGEN_{upper}_CONSTANT_SIZE", f"{plan.constant_bytes} /* all weights */"),
         (f"TVMGEN_{upper}_OPERATORS", f"{len(plan.operators)} /* how many there are */"),
     ]
@@ -96,7 +116,7 @@ def header(plan: ModelPlan) -> str:
     outputs = "\n".join(
         f"\tvoid *{field}; /* {_about(plan, 'outputs', field, tensor)} */" for field, tensor in plan.outputs
     )
-    return f"""{_LICENCE}#ifndef TVMGEN_{upper}_H_
+    return f"""{_about_model(plan)}#ifndef TVMGEN_{upper}_H_
 #define TVMGEN_{upper}_H_
 
 #include <stdint.h>
@@ -104,6 +124,10 @@ def header(plan: ModelPlan) -> str:
 #ifdef __cplusplus
 extern "C" {{
 #endif
+
+/* Of the model's file; of the code and the weights if the model was in no file. */
+#define TVMGEN_{upper}_MODEL_SHA256 "{plan.digest}"
+#define TVMGEN_{upper}_TVM_VERSION "{plan.origin.tvm}"
 
 /* Bytes. */
 {defines}
@@ -122,7 +146,10 @@ int32_t tvmgen_{name}_run(const struct tvmgen_{name}_inputs *inputs,
 	const struct tvmgen_{name}_outputs *outputs);
 #endif
 
-/* As above, in TVMGEN_{upper}_WORKSPACE_SIZE bytes of the caller's, aligned to {ALIGNMENT}. */
+/*
+ * As above, in TVMGEN_{upper}_WORKSPACE_SIZE bytes of the caller's, aligned to {ALIGNMENT}.
+ * {_threads(plan)}
+ */
 int32_t tvmgen_{name}_run_in(const struct tvmgen_{name}_inputs *inputs,
 	const struct tvmgen_{name}_outputs *outputs, void *workspace);
 
@@ -135,6 +162,28 @@ int32_t tvmgen_{name}_operator(const struct tvmgen_{name}_inputs *inputs,
 #endif
 
 #endif /* TVMGEN_{upper}_H_ */
+"""
+
+
+def _threads(plan: ModelPlan) -> str:
+    if plan.context:
+        return "Several runs can go on at a time, each in a workspace and with outputs of its own."
+    return "One run at a time: the archive's code keeps its state in static variables."
+
+
+def _about_model(plan: ModelPlan) -> str:
+    source = _comment(plan.origin.file)
+    made = "".join(
+        [
+            f", by TVM {plan.origin.tvm}" if plan.origin.tvm else "",
+            f", from {source}" if source else "",
+        ]
+    )
+    return f"""/*
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Generated{made}: change the model, not this file. The licence is the code's; the weights have the model's.
+ */
 """
 
 
@@ -155,9 +204,12 @@ def _about(plan: ModelPlan, kind: str, field: str, tensor: Tensor) -> str:
     name = plan.called.get(f"{kind}.{field}")
     if name is None:
         return _type_of(tensor)
-    # The name must not end the comment, begin another, or continue the line.
-    shown = re.sub(r"[^ -~]|[*?\\]", ".", name)
-    return f'{_type_of(tensor)}, the model\'s "{shown}"'
+    return f'{_type_of(tensor)}, the model\'s "{_comment(name)}"'
+
+
+def _comment(text: str) -> str:
+    """`text` without characters that end a comment, begin another, or continue the line."""
+    return re.sub(r"[^ -~]|[*?\\]", ".", text)
 
 
 def program(plan: ModelPlan) -> str:
@@ -172,7 +224,7 @@ def program(plan: ModelPlan) -> str:
         f"extern const uint8_t tvmgen_{name}_weight{number}[];" for number in range(len(plan.constants))
     )
     cases = "\n".join(
-        f"\tcase {number}:\n\t\treturn operator{number}(inputs, outputs, workspace);"
+        f"\tcase {number}:\n\t\treturn operator{number}(inputs, outputs, workspace, &stack);"
         for number in range(len(plan.operators))
     )
     bodies = "\n".join(_operator(plan, number) for number in range(len(plan.operators)))
@@ -181,12 +233,11 @@ def program(plan: ModelPlan) -> str:
 
 #include "tvm/ffi/c_api.h"
 #include "tvmgen_{name}.h"
+#include "tvmgen_stack.h"
 
 {declared}
 
 {weight_names}
-
-void tvmgen_{name}_use_workspace(uint8_t *begin);
 
 static DLTensor tensor(void *data, int32_t ndim, const int64_t *shape, uint8_t code, uint8_t bits)
 {{
@@ -215,7 +266,11 @@ static TVMFFIAny argument(DLTensor *pointed)
 int32_t tvmgen_{name}_operator(const struct tvmgen_{name}_inputs *inputs,
 	const struct tvmgen_{name}_outputs *outputs, void *workspace, int32_t number)
 {{
-	tvmgen_{name}_use_workspace((uint8_t *)workspace + {plan.storage_bytes});
+	struct tvmgen_stack stack = {{
+		(uint8_t *)workspace + {plan.storage_bytes},
+		{plan.workspace_bytes - plan.storage_bytes},
+	}};
+
 	switch (number) {{
 {cases}
 	default:
@@ -289,6 +344,67 @@ int32_t tvmgen_{name}_no_operator({taken}, int32_t number)
 """
 
 
+def example(plan: ModelPlan) -> str:
+    """A program that runs the model once, with inputs of zeros, and prints each output's bytes."""
+    prefix = f"TVMGEN_{plan.name.upper()}"
+    macros = {where: f"{macro}_SIZE" for macro, where, _ in _size_macros(plan)}
+    blocks = {where: where.replace(".", "_") for where in macros}
+    aligned_to = f"__attribute__((aligned({prefix}_WORKSPACE_ALIGNMENT)))"
+    static = "\n".join(
+        f"static uint8_t {block}[{macros[where]} > 0 ? {macros[where]} : 1] {aligned_to};"
+        for where, block in blocks.items()
+    )
+
+    def fields(kind: str) -> str:
+        return "\n".join(
+            f"\t\t.{where.removeprefix(f'{kind}.')} = {block},"
+            for where, block in blocks.items()
+            if where.startswith(f"{kind}.")
+        )
+
+    printed = "\n".join(
+        f'\tprint("{where.removeprefix("outputs.")}", {block}, {macros[where]});'
+        for where, block in blocks.items()
+        if where.startswith("outputs.")
+    )
+    return f"""{_LICENCE}#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "tvmgen_{plan.name}.h"
+
+{static}
+static uint8_t workspace[{prefix}_WORKSPACE_SIZE > 0 ? {prefix}_WORKSPACE_SIZE : 1] {aligned_to};
+
+static void print(const char *name, const uint8_t *bytes, size_t size)
+{{
+	printf("%s:", name);
+	for (size_t i = 0; i < size; i++) {{
+		printf(" %02x", (unsigned int)bytes[i]);
+	}}
+	printf("\\n");
+}}
+
+int main(void)
+{{
+	const struct tvmgen_{plan.name}_inputs inputs = {{
+{fields("inputs")}
+	}};
+	const struct tvmgen_{plan.name}_outputs outputs = {{
+{fields("outputs")}
+	}};
+	int32_t status = tvmgen_{plan.name}_run_in(&inputs, &outputs, workspace);
+
+	if (status != 0) {{
+		printf("an operator failed with %d\\n", (int)status);
+		return 1;
+	}}
+{printed}
+	return 0;
+}}
+"""
+
+
 def _operator(plan: ModelPlan, number: int) -> str:
     operator = plan.operators[number]
     shapes, tensors, arguments = [], [], []
@@ -303,7 +419,7 @@ def _operator(plan: ModelPlan, number: int) -> str:
     declarations = "\n".join([*shapes, *tensors])
     return f"""/* {operator.function} */
 static int32_t operator{number}(const struct tvmgen_{plan.name}_inputs *inputs,
-	const struct tvmgen_{plan.name}_outputs *outputs, uint8_t *workspace)
+	const struct tvmgen_{plan.name}_outputs *outputs, uint8_t *workspace, struct tvmgen_stack *stack)
 {{
 {declarations}
 	TVMFFIAny args[] = {{{", ".join(arguments)}}};
@@ -312,7 +428,7 @@ static int32_t operator{number}(const struct tvmgen_{plan.name}_inputs *inputs,
 	(void)inputs;
 	(void)outputs;
 	(void)workspace;
-	return {_own(plan, operator.function)}(NULL, args, {len(operator.tensors)}, &result);
+	return {_own(plan, operator.function)}(stack, args, {len(operator.tensors)}, &result);
 }}
 """
 
@@ -332,9 +448,11 @@ def _address(plan: ModelPlan, tensor: Tensor) -> str:
 
 def operators(plan: ModelPlan) -> str:
     """TVM's code. Each of its names contains the model's, so that two models link into one program."""
-    renamed = "".join(f"#define {name} {_own(plan, name)}\n" for name in _BACKEND)
+    renamed = f'#include "tvmgen_stack.h"\n\n{_CONTEXT if plan.context else _STATIC_CONTEXT}'.format(
+        context=plan.context
+    )
     # An archive's code has such names already, with the archive's name for the model: maybe the same.
-    ours = {name: f"tvmgen_{plan.name}_{name}" for name in ("run", "run_in", "operator", "use_workspace")}
+    ours = {name: f"tvmgen_{plan.name}_{name}" for name in ("run", "run_in", "operator")}
     renamed += "".join(
         f"#define {ours[tensor]} {_own(plan, tensor)}\n"
         for tensor in ours
@@ -390,72 +508,6 @@ def _text_lines(data: bytes) -> str:
 def _byte_lines(data: bytes) -> Iterator[str]:
     for begin in range(0, len(data), _LINE_BYTES):
         yield "\t" + ", ".join(map(str, data[begin : begin + _LINE_BYTES])) + ","
-
-
-def backend(plan: ModelPlan) -> str:
-    """TVM's functions that generated code calls: workspaces from a stack, parallel loops run in sequence."""
-    renamed = "".join(f"#define {name} {_own(plan, name)}\n" for name in _BACKEND)
-    room = plan.workspace_bytes - plan.storage_bytes
-    return f"""{_LICENCE}#include <stddef.h>
-#include <stdint.h>
-
-{renamed}#include "tvm/ffi/c_api.h"
-#include "tvm/runtime/c_backend_api.h"
-
-/* Generated code passes no context, so the stack's top is kept here: one model runs at a time. */
-static uint8_t *top;
-static uint8_t *end;
-
-void tvmgen_{plan.name}_use_workspace(uint8_t *begin);
-
-void tvmgen_{plan.name}_use_workspace(uint8_t *begin)
-{{
-	top = begin;
-	end = begin + {room};
-}}
-
-void *TVMBackendAllocWorkspace(int device_type, int device_id, uint64_t size, int dtype_code, int dtype_bits)
-{{
-	uint8_t *given = top;
-
-	(void)device_type;
-	(void)device_id;
-	(void)dtype_code;
-	(void)dtype_bits;
-	size = (size + {ALIGNMENT - 1}) / {ALIGNMENT} * {ALIGNMENT};
-	if (size > (uint64_t)(end - top)) {{
-		return NULL;
-	}}
-	top += size;
-	return given;
-}}
-
-int TVMBackendFreeWorkspace(int device_type, int device_id, void *pointer)
-{{
-	(void)device_type;
-	(void)device_id;
-	if ((uint8_t *)pointer > top) {{
-		return -1;
-	}}
-	top = pointer;
-	return 0;
-}}
-
-int TVMBackendParallelLaunch(FTVMParallelLambda task, void *data, int task_count)
-{{
-	int count = task_count > 0 ? task_count : 1;
-	TVMParallelGroupEnv environment = {{NULL, count}};
-
-	for (int number = 0; number < count; number++) {{
-		int status = task(number, &environment, data);
-
-		if (status != 0) {{
-			return status;
-		}}
-	}}
-	return 0;
-}}
-"""
 
 
 def rpc(plan: ModelPlan) -> str:
@@ -573,7 +625,7 @@ endif()
 def cmake(plan: ModelPlan) -> str:
     """CMakeLists.txt: a library for any CMake project, and for Zephyr if the directory is a Zephyr module."""
     prefix = f"tvmgen_{plan.name}"
-    files = [f"src/{prefix}{suffix}.c" for suffix in ("", "_run", "_operators", "_weights", "_backend")]
+    files = [f"src/{prefix}{suffix}.c" for suffix in ("", "_run", "_operators", "_weights")]
     listed = "\n".join(f"  {file}" for file in files)
     return f"""# Generated. In a CMake project: add_subdirectory(DIR), target_link_libraries(app {prefix}).
 # In Zephyr: -DEXTRA_ZEPHYR_MODULES=DIR.

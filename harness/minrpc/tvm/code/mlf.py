@@ -59,13 +59,13 @@ int32_t __tvm_ffi_{name}(void *self, void *args, int32_t count, void *result)
 	TVMValue returned = {{0}};
 	int32_t code = kTVMNullptr;
 
-	(void)self;
 	(void)result;
+	{begin}
 	for (int32_t i = 0; i < count; i++) {{
 		values[i].v_handle = ((TVMFFIAny *)args)[i].v_ptr;
 		codes[i] = kTVMDLTensorHandle;
 	}}
-	return {name}(values, codes, count, &returned, &code, NULL);
+	return {name}(values, codes, count, &returned, &code, self);
 }}
 """
 
@@ -91,7 +91,7 @@ int32_t __tvm_ffi_{function}(void *self, void *args, int32_t count, void *result
 {outputs}
 	}};
 
-	(void)self;
+	tvmgen_current_stack = self;
 	(void)count;
 	(void)result;
 	return tvmgen_{module}_run(&inputs, &outputs{further});
@@ -212,7 +212,9 @@ class _Graph:
                 taken = tuple(tensor(entry) for entry in entries)
                 operators.append(Operator(function, taken, _workspace(source, function)))
         arguments_of = {operator.function: len(operator.tensors) for operator in operators}
-        shims = [_SHIM.format(name=argument, arguments=count) for argument, count in arguments_of.items()]
+        shims = [
+            _SHIM.format(name=argument, arguments=count, begin="") for argument, count in arguments_of.items()
+        ]
         names = [value for _, value in given]
         fields = field_names(names)
         return ModelPlan(
@@ -226,6 +228,7 @@ class _Graph:
             tuple(operators),
             source + "".join(shims),
             renamed("inputs", fields, names),
+            context="resource_handle",
         )
 
     def _entry(self, place: list[int]) -> int:
@@ -256,11 +259,15 @@ def _aot(archive: Archive, name: str) -> ModelPlan:
     tensors = tuple(tensor for _, tensor in (*given, *made))
     header = next((item for item in archive.below("codegen/host/include") if item.endswith(".h")), None)
     if header is None:  # An archive with "interface-api": "packed" takes inputs, then outputs.
-        packed = _SHIM.format(name=run, arguments=len(tensors))
+        packed = _SHIM.format(name=run, arguments=len(tensors), begin="tvmgen_current_stack = self;")
         operator = Operator(run, tensors, workspace)
         source = _sources(archive, [run]) + packed
         return _named(
-            ModelPlan(name, (), (), (), (), (operator,), source), given, made, list(inputs), list(outputs)
+            ModelPlan(name, (), (), (), (), (operator,), source, context=""),
+            given,
+            made,
+            list(inputs),
+            list(outputs),
         )
     function = f"{archive.module}_model"
     declared = archive.files[header].decode()
@@ -283,7 +290,11 @@ def _aot(archive: Archive, name: str) -> ModelPlan:
     operator = Operator(function, tensors, workspace)
     text = _included(archive, source) + shim
     return _named(
-        ModelPlan(name, (), (), (), (), (operator,), text), given, made, list(inputs), list(outputs)
+        ModelPlan(name, (), (), (), (), (operator,), text, context=""),
+        given,
+        made,
+        list(inputs),
+        list(outputs),
     )
 
 

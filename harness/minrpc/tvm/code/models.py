@@ -341,8 +341,9 @@ def model_of(what: Any, name: str | None = None) -> Model:  # noqa: ANN401
         path = Path(what)
         if path.suffix == ".tar":
             called = identifier(name or path.stem)
-            return Model(None, read_mlf(existing(path), called))
-        return _model(read_model(path), identifier(name or path.stem))
+            return Model(None, _from_file(read_mlf(existing(path), called), path))
+        model = _model(read_model(path), identifier(name or path.stem))
+        return replace(model, plan=_from_file(model.plan, path))
     return _model(what, identifier(name or "model"))
 
 
@@ -358,6 +359,11 @@ def export_library(module: Any, name: str, directory: str | Path) -> list[Path]:
     loops = not any(importer.is_relax(function) for function in module.functions.values())
     plan = importer.function_plan(module, called) if loops else _model(module, called).plan
     return export.write(plan, Path(directory))
+
+
+def _from_file(plan: ModelPlan, path: Path) -> ModelPlan:
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    return replace(plan, origin=replace(plan.origin, file=path.name, digest=digest))
 
 
 def _model(module: Any, name: str) -> Model:  # noqa: ANN401

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -58,6 +59,15 @@ class Operator:
     workspace: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """file: its name. digest: its SHA-256, in hexadecimal. tvm: version of the TVM that made the C code."""
+
+    file: str = ""
+    digest: str = ""
+    tvm: str = ""
+
+
 @dataclass(frozen=True)
 class ModelPlan:
     """A model.
@@ -68,6 +78,9 @@ class ModelPlan:
     storages: size of each block that intermediate tensors share, in bytes.
     source: the C code of the operators' functions, each named `__tvm_ffi_NAME`.
     called: the model's own name of each input or output that was renamed, by "inputs.NAME" or "outputs.NAME".
+    context: the C expression by which `source` knows the argument "self" of its functions, the workspace's
+        state; "" if it has no such expression, so that the state is static and one run goes on at a time.
+    origin: what the model is from.
     """
 
     name: str
@@ -78,6 +91,18 @@ class ModelPlan:
     operators: tuple[Operator, ...]
     source: str
     called: Mapping[str, str] = field(default_factory=dict)
+    context: str = "self_handle"
+    origin: Origin = field(default_factory=lambda: Origin())
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the file that the model is from, or of its code and weights if there is no file."""
+        if self.origin.digest:
+            return self.origin.digest
+        found = hashlib.sha256(self.source.encode())
+        for constant in self.constants:
+            found.update(constant.tobytes())
+        return found.hexdigest()
 
     @property
     def storage_offsets(self) -> tuple[int, ...]:

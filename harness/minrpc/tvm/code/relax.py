@@ -18,7 +18,7 @@ import numpy as np
 
 from minrpc.errors import ConfigurationError, HarnessError, ModelError
 from minrpc.tvm.code.c_names import field_names, renamed
-from minrpc.tvm.code.plan import ModelPlan, Operator, Tensor, aligned
+from minrpc.tvm.code.plan import ModelPlan, Operator, Origin, Tensor, aligned
 from minrpc.wire.dtypes import BOOLEAN, DataType, to_dtype
 
 _WORKSPACE: Final = re.compile(r"TVMBackendAllocWorkspace\([^;]*?\(uint64_t\)(\d+)(?:ULL)?,")
@@ -158,7 +158,17 @@ def function_plan(module: Any, name: str) -> ModelPlan:  # noqa: ANN401
     workspace = workspaces(source).get(symbol, 0)
     operator = Operator(symbol, tuple(tensor for _, tensor in tensors), workspace)
     called = renamed("inputs", fields[:last], names[:last]) | renamed("outputs", fields[last:], names[last:])
-    return ModelPlan(name, tuple(tensors[:-1]), tuple(tensors[-1:]), (), (), (operator,), source, called)
+    return ModelPlan(
+        name,
+        tuple(tensors[:-1]),
+        tuple(tensors[-1:]),
+        (),
+        (),
+        (operator,),
+        source,
+        called,
+        origin=Origin(tvm=str(tvm().__version__)),
+    )
 
 
 def _parameter(function: Any, parameter: Any) -> tuple[str, str, tuple[int, ...]]:  # noqa: ANN401
@@ -224,7 +234,8 @@ class _Reader:
             for binding in block.bindings:
                 self._bind(binding.var, binding.value)
         plan = self._finished(inputs, self._results(function.body.body))
-        return replace(plan, called=renamed("inputs", fields, names))
+        origin = Origin(tvm=str(tvm().__version__))
+        return replace(plan, called=renamed("inputs", fields, names), origin=origin)
 
     def _input(self, number: int, param: Any) -> Tensor:  # noqa: ANN401
         dtype, shape = _tensor_type(param)
