@@ -28,6 +28,13 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     return f"did you mean {' or '.join(near)}" if near else ""
 
 
+def text_name(name: object, of: str) -> str:
+    """The name itself. Raises TypeError for other than a text: "a function's name is a text, not 5"."""
+    if not isinstance(name, str):
+        raise TypeError(f"a {of}'s name is a text, not {name!r}")
+    return name
+
+
 def kind_of(value: object) -> str:
     """The name of the value's type with its article: "a list", "an int"."""
     name = type(value).__name__

@@ -159,13 +159,17 @@ def _lines_of(firmware: Firmware, name: str) -> list[str]:
 
 def _annotated(profile: Profile, name: str, firmware: Firmware) -> Iterator[str]:
     """The source lines from the function's first to its last, each with what was executed for it."""
-    functions = [
-        *profile.image.functions,
-        *(function for code in profile.image.loaded for function in code.functions),
-    ]
-    function = next((function for function in functions if function.name == name), None)
+    image = profile.image
+    functions = {
+        image.name_of(function): function
+        for function in (
+            *(function for code in reversed(image.loaded) for function in code.functions),
+            *reversed(image.functions),
+        )
+    }
+    function = functions.get(name)
     if function is None:
-        step = did_you_mean(name, (function.name for function in functions)) or "take a function of the table"
+        step = did_you_mean(name, functions) or "take a function of the table"
         raise ConfigurationError(f"the program has no function {name}", next_step=step)
     found = [profile.image.line_at(address) for address in range(function.start, function.end)]
     own = [line for line in found if line]

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
-from typing import Any, Final, Literal, Self
+from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 from minrpc.client.device_counters import NO_SLOT, PEAKS, device_counters
 from minrpc.client.info import DeviceCounter
@@ -20,6 +20,9 @@ from minrpc.timing.clock import DeviceClock
 from minrpc.timing.measurement import MOST, MemoryUse, Sample, parse_samples
 from minrpc.wire.requests import free_handle
 from minrpc.wire.values import CPU, Function, Module, TypeCode
+
+if TYPE_CHECKING:  # The client asks a target for how it starts, and needs none.
+    from minrpc.targets import Target
 
 COUNTING_EVALUATOR: Final = "minrpc.time_evaluator"
 
@@ -57,10 +60,9 @@ class Counted:
         Raises ConfigurationError for an unknown name, with the known names, and for memory where neither the
         device nor the source reports it.
         """
+        names = _names(names)
         if not names and not memory:
             return cls()
-        if isinstance(names, str) and names != "all":
-            names = (names,)
         source = rpc.link.owner.counters
         outside = tuple(source.names) if source else ()
         every = device_counters(rpc)
@@ -68,7 +70,7 @@ class Counted:
         wanted = [*outside, *(name for name, bits in own.items() if bits)] if names == "all" else names
         _check_refused(wanted, source)
         wanted = _with_both_ends(wanted, outside)
-        _check_names(wanted, outside, own)
+        _check_names(wanted, outside, own, rpc.link.owner.target)
         peaks = _peaks(every, outside) if memory else ()
         if memory and not peaks:
             wanted = tuple(dict.fromkeys((*wanted, "stack_bytes")))
@@ -103,6 +105,14 @@ class Counted:
         return tuple(name for name, bits in self.device.items() if bits < 64 and longest >> bits)
 
 
+def _names(given: Sequence[str] | str) -> Sequence[str]:
+    """A list of names, or "all". Raises TypeError for other than texts."""
+    names = (given,) if isinstance(given, str) and given != "all" else given
+    if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
+        raise TypeError(f"counters are a list of names or 'all', not {given!r}")
+    return names
+
+
 def _check_refused(wanted: Sequence[str], source: Counters | None) -> None:
     for name in wanted:
         if source and name in source.refused:
@@ -118,7 +128,9 @@ def _with_both_ends(wanted: Sequence[str], outside: Sequence[str]) -> Sequence[s
     return list(dict.fromkeys([*wanted, MOST]))
 
 
-def _check_names(wanted: Sequence[str], outside: Sequence[str], own: Mapping[str, int]) -> None:
+def _check_names(
+    wanted: Sequence[str], outside: Sequence[str], own: Mapping[str, int], target: Target | None
+) -> None:
     there = [*outside, *(name for name, bits in own.items() if bits)]
     for name in wanted:
         if own.get(name) == 0 and name not in outside:
@@ -132,12 +144,17 @@ def _check_names(wanted: Sequence[str], outside: Sequence[str], own: Mapping[str
         raise ConfigurationError(
             f"this device has no counter {', '.join(unknown)}",
             details=[f"it has {', '.join(there)}" if there else "nothing counts it"],
-            next_step=(
-                "ask for one of these"
-                if outside
-                else "under QEMU, start it with counters=True, or --counters"
-            ),
+            next_step="ask for one of these" if outside else _what_counts(target),
         )
+
+
+def _what_counts(target: Target | None) -> str:
+    """Advice for a device that nothing counts from outside."""
+    if target is None:
+        return "under QEMU, start it with counters=True, or --counters"
+    if target.platform.starts == "qemu" and not target.attached:
+        return "start it with counters=True, or --counters"
+    return "name a platform that runs under QEMU: see `minrpc platforms`"
 
 
 def _peaks(every: Mapping[str, DeviceCounter], outside: Sequence[str]) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from minrpc.client.handle import Ends, RemoteHandle
 from minrpc.client.rpc import RpcClient
 from minrpc.client.timing import EvaluatorOptions, TimeEvaluator
 from minrpc.errors import DialectError, FunctionNotFoundError
-from minrpc.names import kind_of
+from minrpc.names import kind_of, text_name
 from minrpc.wire.dtypes import DataType
 from minrpc.wire.replies import Result, ReturnedArray
 from minrpc.wire.requests import free_handle
@@ -144,13 +144,14 @@ class RemoteModule(RemoteHandle):
 
     def __getitem__(self, name: str) -> RemoteFunction:
         """Its function `name`, looked up once. Raises FunctionNotFoundError."""
-        function = self._functions.get(name)
+        function = self._functions.get(text_name(name, "function"))
         if function is None or not function.usable_on(self._rpc):
             function = self._functions[name] = self.get_function(name)
         return function
 
     def get_function(self, name: str, *, own: bool = True) -> RemoteFunction:
         """Its function `name`, looked up anew; `own` as in `RemoteFunction`. Raises FunctionNotFoundError."""
+        text_name(name, "function")
         with self._rpc.lock:
             rpc = self._ready()
             look_up = rpc.global_function(MODULE_GET_FUNCTION)
@@ -173,6 +174,7 @@ class RemoteModule(RemoteHandle):
 
         Raises ValueError for options that make no sense, RemoteError when the device refuses them.
         """
+        text_name(name, "function")
         asked = EvaluatorOptions.of(options)
         with self._rpc.lock:
             rpc = self._ready()
@@ -206,6 +208,7 @@ class RemoteModule(RemoteHandle):
         ConfigurationError for an unknown counter, with the known ones, and for firmware that can't mask
         interrupts.
         """
+        text_name(name, "function")
         asked = EvaluatorOptions.of({"repeat": _MEASURED_REPEATS, **options})
         module = Module(self.handle)
         with self._rpc.lock:
@@ -260,7 +263,7 @@ class SystemLibrary(RemoteModule):
         """Its function `name`, looked up anew. Raises FunctionNotFoundError."""
         with self._rpc.lock:
             rpc = self._ready()
-            handle = rpc.library_function(_text(name))
+            handle = rpc.library_function(_text(text_name(name, "function")))
             if handle:
                 return RemoteFunction(rpc, name, handle, own=own)
             return super().get_function(name, own=own)

@@ -27,6 +27,7 @@ from minrpc.errors import (
 )
 from minrpc.host.deadline import Deadline
 from minrpc.host.limits import CALL_TIMEOUT_S, SESSION_TIMEOUT_S
+from minrpc.names import text_name
 from minrpc.timing import DeviceClock
 from minrpc.transport import Transport
 from minrpc.wire.dtypes import DTypeLike, to_dtype, to_numpy
@@ -289,6 +290,7 @@ class Session:
 
     def get_function(self, name: str) -> RemoteFunction:
         """The global function `name`. Raises FunctionNotFoundError."""
+        text_name(name, "function")
         with self.rpc.lock:
             self.rpc.ready()
             handle = self.rpc.find_global(name)

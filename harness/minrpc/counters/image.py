@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
 from minrpc.program import CodeRange, Program, read_program
+from minrpc.program.elf import LOCAL
 from minrpc.program.lines import Line
 
 TIMER_START: Final = "minrpc_timer_start"
@@ -163,6 +165,35 @@ class Image:
     def function_at(self, address: int) -> CodeRange | None:
         """The function whose code is at `address`, also in loaded code."""
         return (self._loaded_at(address) or self.program).function_at(address)
+
+    def name_of(self, function: CodeRange) -> str:
+        """The function's name; "name (file.c)" for a static function whose name others have, too."""
+        return self._static_names.get(function, function.name)
+
+    @cached_property
+    def _static_names(self) -> Mapping[CodeRange, str]:
+        """Names with a place, of the static functions that share a name."""
+        elf = self.program.elf
+        public = {elf.start_of(symbol) for symbol in elf.symbols if symbol.bind != LOCAL}
+        alike: dict[str, list[CodeRange]] = {}
+        for function in self.functions:
+            alike.setdefault(function.name, []).append(function)
+        return {
+            function: f"{function.name} ({place})"
+            for several in alike.values()
+            if len(several) > 1
+            for function, place in zip(several, self._places(several), strict=True)
+            if function.start not in public
+        }
+
+    def _places(self, functions: Sequence[CodeRange]) -> Sequence[str]:
+        """Different texts: each function's file, its path where names are equal, else the address."""
+        lines = [self.program.line_at(function.start) for function in functions]
+        paths = [line.file if line else "" for line in lines]
+        for texts in ([Path(path).name for path in paths], paths):
+            if len(set(texts)) == len(texts) and all(texts):
+                return texts
+        return [f"0x{function.start:x}" for function in functions]
 
     def line_at(self, address: int) -> Line | None:
         """The source line of the code at `address`, also of loaded code; None if unknown."""

@@ -69,7 +69,7 @@ class Profile:
         sums: Counter[Line | None] = Counter()
         for address, count in self.counts.by_address.items():
             function = self.image.function_at(address)
-            if function is not None and function.name in functions:
+            if function is not None and self.image.name_of(function) in functions:
                 sums[self.image.line_at(address)] += count
         return dict(sums.most_common())
 

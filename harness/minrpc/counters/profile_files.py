@@ -66,7 +66,7 @@ def _places(profile: Profile) -> dict[str, Line]:
         function = profile.image.function_at(address)
         line = profile.image.line_at(function.start) if function else None
         if function is not None and line is not None:
-            places.setdefault(function.name, line)
+            places.setdefault(profile.image.name_of(function), line)
     return places
 
 
@@ -74,7 +74,7 @@ def _by_function(profile: Profile) -> dict[str, dict[Line | None, int]]:
     sums: dict[str, dict[Line | None, int]] = {}
     for address, count in profile.counts.by_address.items():
         function = profile.image.function_at(address)
-        lines = sums.setdefault(function.name if function else "?", {})
+        lines = sums.setdefault(profile.image.name_of(function) if function else "?", {})
         line = profile.image.line_at(address)
         lines[line] = lines.get(line, 0) + count
     if profile.counts.elsewhere:

@@ -214,7 +214,7 @@ class Counts:
         sums: dict[str, int] = {}
         for address, count in self.by_address.items():
             function = image.function_at(address)
-            name = function.name if function else "?"
+            name = image.name_of(function) if function else "?"
             sums[name] = sums.get(name, 0) + count
         if self.elsewhere:
             sums["?"] = sums.get("?", 0) + self.elsewhere
@@ -437,7 +437,7 @@ class QemuCounters:
     def call_tree(self) -> CallTree:
         """The call tree of timed batches since QEMU's start; empty without `flow`."""
         nodes = self._nodes[: int(self._control["nodes"])]
-        functions = (*(function.name for function in self.image.functions), *self._loaded_names)
+        functions = (*map(self.image.name_of, self.image.functions), *self._loaded_names)
         names = [
             functions[function] if function < len(functions) else "?"
             for function in nodes["function"].tolist()

@@ -51,6 +51,8 @@ def build(target: Target, *, root: Path | None = None) -> Firmware:
     Raises BuildError (with the compiler's first errors), ToolchainMissingError, ZephyrMissingError, and
     ConfigurationError for a board that Zephyr does not have.
     """
+    if not isinstance(target, Target):
+        raise TypeError(f"a firmware is built of a target, not of {target!r}")
     if target.build_dir is not None:
         return firmware_in(target, target.build_dir)
     begin = time.monotonic()

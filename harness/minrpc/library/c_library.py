@@ -26,7 +26,7 @@ from minrpc.library.scalars import Address
 from minrpc.library.structs import load_value
 from minrpc.library.thunks import COPY
 from minrpc.library.toolset import ProgramFacts
-from minrpc.names import did_you_mean, listed
+from minrpc.names import did_you_mean, listed, text_name
 from minrpc.program import Symbols
 from minrpc.program.c_types import (
     CType,
@@ -250,7 +250,7 @@ class CLibrary:
 
     def __getitem__(self, name: str) -> CFunction:
         """The function `name`, also if this class has an attribute of that name. Raises KeyError."""
-        found = self._functions.get(name)
+        found = self._functions.get(text_name(name, "function"))
         if found is None:
             if name not in self._declared:
                 raise KeyError(self._missing(name))
@@ -308,7 +308,7 @@ class CLibrary:
 
     def _require(self, name: str) -> None:
         """Raise AttributeError if the library has no such function."""
-        if name not in self._declared:
+        if text_name(name, "function") not in self._declared:
             raise AttributeError(self._missing(name))
 
     def _timed(self, name: str, timer: TimeEvaluator | Measurer) -> Callable[..., Any]:

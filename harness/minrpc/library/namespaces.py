@@ -11,7 +11,7 @@ import numpy as np
 
 from minrpc.library.scalars import enum_class
 from minrpc.library.structs import StructValue, load_value, make_struct, store_value
-from minrpc.names import listed, near_or_all
+from minrpc.names import listed, near_or_all, text_name
 from minrpc.program.c_types import (
     CType,
     Enumeration,
@@ -67,7 +67,7 @@ class Types:
         self._types = types
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - StructType, or an enum
-        if name.startswith("__"):
+        if text_name(name, "type").startswith("__"):
             raise AttributeError(name)
         ctype = self._types.get(name)
         if ctype is None:
@@ -155,7 +155,7 @@ class Variables:
 
     def __getitem__(self, name: str) -> VariableOnDevice:
         """The variable itself. Raises AttributeError when there is none."""
-        variable = self._variables.get(name)
+        variable = self._variables.get(text_name(name, "variable"))
         if variable is None:
             near = near_or_all(name, self._variables)
             raise AttributeError(f"{self._library.name} has no variable {name!r}; it has {listed(near, 8)}")

@@ -343,6 +343,8 @@ def _store_array(
     count = array.count or 0
     inner = strip(array.element)
     if isinstance(inner, Scalar) and inner.kind == "char" and isinstance(value, str | bytes):
+        if isinstance(value, str) and "\0" in value:
+            raise ValueError(f"{where}: {value!r} has a NUL character, where a text of C ends: give bytes")
         data = value.encode() if isinstance(value, str) else value
         if len(data) > count:
             raise ValueError(f"{where}: {len(data)} bytes do not fit {declaration(ctype)}")

@@ -91,6 +91,8 @@ def connect(
     on_close: called last by `Device.close`.
     given: in place of what the target of `running` says.
     """
+    if not isinstance(running, RunningDevice):
+        raise TypeError(f"a client is connected to a running device, not to {running!r}")
     return session_on(
         Device,
         running,

@@ -35,6 +35,8 @@ def start(
     Raises what `build` does, QemuMissingError, EmulatorExitedError, ConfigurationError, DeadlineError; for a
     board PortBusyError (by whom), PortGoneError, AmbiguousBoardError, FlashError.
     """
+    if not isinstance(what, Target | Firmware):
+        raise TypeError(f"a target or a firmware is started, not {what!r}")
     target = what.target if isinstance(what, Firmware) else what
     if why_nothing_starts() and not target.attached:
         raise MissingError(why_nothing_starts(), stage="start", next_step=WHAT_HELPS)

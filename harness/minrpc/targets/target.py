@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, Self, TypedDict, TypeVar, Unpack, cast, 
 
 from minrpc.errors import ConfigurationError
 from minrpc.host.limits import BOARD_SESSION_TIMEOUT_S, CALL_TIMEOUT_S, SESSION_TIMEOUT_S
-from minrpc.names import did_you_mean
+from minrpc.names import did_you_mean, text_name
 from minrpc.targets.config import find_platform, load_platforms, option_value
 from minrpc.targets.hardware_map import HardwareBoard
 from minrpc.targets.libraries import NamedLibrary
@@ -135,8 +135,10 @@ class Target:
 
         name: may be anything, or None, with a serial port: a board need not be in the table.
 
-        Raises ConfigurationError.
+        Raises ConfigurationError, TypeError for a name that is no text.
         """
+        if name is not None:
+            text_name(name, "platform")
         platforms = load_platforms(platforms_file)
         attached = given.get("serial_port") is not None or given.get("hardware_map") is not None
         if attached and name not in platforms:

@@ -17,6 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 _DTYPE = Struct("<BBH")
+# Bits of a lane of which several share a byte.
+_PACKED: Final = frozenset({1, 2, 4})
 _NAME = re.compile(r"(int|uint|float|handle|bfloat|bool)(\d+)(?:x(\d+))?")
 
 
@@ -81,6 +83,8 @@ def parse_dtype(name: str) -> DataType:
     kind, bits, lanes = match[1], int(match[2]), int(match[3] or 1)
     if not 1 <= bits <= 255 or not 1 <= lanes <= 65535:
         raise TypeError(f"{name!r}: bits are 1..255 and lanes 1..65535")
+    if bits not in _PACKED and bits % 8:
+        raise TypeError(f"{name!r}: bits are 1, 2, 4, or those of whole bytes")
     return DataType(TypeKind[kind.upper()], bits, lanes)
 
 
@@ -93,6 +97,8 @@ def to_dtype(dtype: DTypeLike) -> DataType:
         return dtype
     if isinstance(dtype, str) and not _is_numpy_name(dtype):
         return parse_dtype(dtype)
+    if dtype is None:
+        raise TypeError("a type of elements is needed, not None, which numpy takes for float64")
     return _from_numpy(np.dtype(dtype))
 
 

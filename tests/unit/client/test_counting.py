@@ -5,11 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from minrpc import ConfigurationError, Device, DialectError, HarnessError, Measurement, Sample
+from minrpc import ConfigurationError, Device, DialectError, HarnessError, Measurement, Sample, Target
 from minrpc.client.counting import Counted
 from minrpc.timing import Overhead
 
@@ -54,11 +55,12 @@ def counting(
     counters: Mapping[str, int],
     outside: Outside | None = None,
     values: Callable[[str, str], int] = lambda *_: 0,
+    target: Target | None = None,
 ) -> tuple[Device, CountingModel]:
     """A device with these counters of its own, and `outside` beside."""
     model = DeviceModel()
     transport = ModelTransport(model)
-    owner = replace(transport.owner, counters=outside)
+    owner = replace(transport.owner, counters=outside, target=target)
     return Device(transport, owner), CountingModel(model, counters, values)
 
 
@@ -129,6 +131,28 @@ def test_the_name_of_a_single_counter_needs_no_list() -> None:
     device, _ = counting(COUNTERS, None)
     device.connect()
     assert Counted.chosen(device.rpc, "reads") == Counted.chosen(device.rpc, ["reads"])
+
+
+@pytest.mark.parametrize("given", [5, None, [5], {"reads"}, True])
+def test_counters_are_a_list_of_names(given: Any) -> None:  # noqa: ANN401 - any type
+    device, _ = counting(COUNTERS, None)
+    with pytest.raises(TypeError, match="counters are a list of names or 'all', not "):
+        device.system_lib().measure("inc", counters=given)
+
+
+@pytest.mark.parametrize(
+    ("platform", "port", "advice"),
+    [
+        ("bare_mps2_an385", None, "start it with counters=True, or --counters"),
+        ("posix", None, "name a platform that runs under QEMU: see `minrpc platforms`"),
+        ("bare_mps2_an385", "/dev/ttyACM0", "name a platform that runs under QEMU: see `minrpc platforms`"),
+    ],
+)
+def test_the_advice_for_a_counter_can_be_followed(platform: str, port: str | None, advice: str) -> None:
+    device, _ = counting({}, None, target=Target.named(platform, serial_port=port))
+    with pytest.raises(ConfigurationError, match="no counter loads") as caught:
+        device.system_lib().measure("inc", counters=["loads"])
+    assert caught.value.next_step == advice
 
 
 def test_nothing_is_asked_where_no_counters_are_wanted() -> None:

@@ -426,3 +426,32 @@ def test_a_function_as_an_attribute_of_the_system_library_names_the_item(bench: 
 def test_a_seed_is_a_whole_number(bench: Bench, seed: Any) -> None:  # noqa: ANN401
     with pytest.raises(TypeError, match="a seed is a whole number, not "):
         bench.device.random((1,), "int8", seed=seed)
+
+
+@pytest.mark.parametrize("name", [5, None, b"inc"])
+def test_a_functions_name_is_a_text(bench: Bench, name: Any) -> None:  # noqa: ANN401 - any type
+    lib = bench.device.system_lib()
+    ways: list[Callable[[], object]] = [
+        lambda: lib[name],
+        lambda: lib.get_function(name),
+        lambda: lib.measure(name),
+        lambda: lib.time_evaluator(name),
+        lambda: bench.device.get_function(name),
+    ]
+    for way in ways:
+        with pytest.raises(TypeError, match="a function's name is a text, not "):
+            way()
+    assert lib["inc"](41) == 42
+
+
+@pytest.mark.parametrize("dtype", [None, "int9"])
+def test_a_type_that_is_none_makes_no_array(bench: Bench, dtype: Any) -> None:  # noqa: ANN401 - any type
+    array = bench.device.array(np.arange(4, dtype=np.int8))
+    ways: list[Callable[[], object]] = [
+        lambda: bench.device.empty((3,), dtype),
+        lambda: array.view(dtype),
+    ]
+    for way in ways:
+        with pytest.raises(TypeError, match=r"type of elements|bits are"):
+            way()
+    assert array.numpy().tolist() == [0, 1, 2, 3]

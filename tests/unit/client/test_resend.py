@@ -127,6 +127,12 @@ def test_a_device_that_is_heard_is_asked_sooner_again() -> None:
     assert link.waits == [PROBE_AFTER_S[step] for step in (0, 1, 2, 1, 0, 1)]
 
 
+def test_damage_before_any_silence_leaves_the_shortest_wait() -> None:
+    link = Link(deque([[DAMAGED], [DAMAGED], None, [answer(1)]]))
+    link.run(NumberedRequests())
+    assert link.waits == [PROBE_AFTER_S[step] for step in (0, 0, 0, 1)]
+
+
 def test_the_deadline_ends_it() -> None:
     with pytest.raises(DeadlineError):
         Link(deque([None, None])).run(NumberedRequests())
@@ -156,6 +162,23 @@ def test_pieces_double_when_clean_and_halve_when_damaged() -> None:
     Link(deque([[copy(1, FIRST_PIECE)]])).run(requests)
     assert requests.piece == 2 * FIRST_PIECE
     Link(deque([None, [copy(2, 2 * FIRST_PIECE)]])).run(requests)
+    assert requests.piece == FIRST_PIECE
+
+
+@pytest.mark.parametrize(("size", "piece"), [(512, 2 * FIRST_PIECE), (511, FIRST_PIECE)])
+def test_half_a_piece_is_long_enough_to_tell(size: int, piece: int) -> None:
+    requests = NumberedRequests()
+    Link(deque([[copy(1, size)]])).run(requests)
+    assert requests.piece == piece
+
+
+@pytest.mark.parametrize("damage", [[None], [[Resend(0)]], [[DAMAGED]], [None, []], [[Resend(0)], []]])
+def test_any_repetition_is_damage_until_the_next_request(damage: list[Step]) -> None:
+    """Also when what comes between it and the answer is nothing to react to."""
+    requests = NumberedRequests()
+    Link(deque([*damage, [copy(1, FIRST_PIECE)]])).run(requests)
+    assert requests.piece == FIRST_PIECE // 2
+    Link(deque([[copy(2, FIRST_PIECE)]])).run(requests)
     assert requests.piece == FIRST_PIECE
 
 

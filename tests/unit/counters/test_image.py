@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 
@@ -90,3 +91,46 @@ def test_counts_by_function_add_up(image: Image) -> None:
 def test_counts_since(image: Image) -> None:
     before, after = Counts({1: 2, 3: 4}, 5), Counts({1: 2, 3: 9, 7: 1}, 6)
     assert after - before == Counts({3: 5, 7: 1}, 1)
+
+
+STATIC = "__attribute__((noinline)) static int twice(volatile int *x) { return *x * 2; }\n"
+
+
+@pytest.mark.parametrize(
+    ("files", "flags", "expected"),
+    [
+        (["a.c", "b.c"], ["-g"], {"twice (a.c)", "twice (b.c)"}),
+        (["a/x.c", "b/x.c"], ["-g"], {"twice (a/x.c)", "twice (b/x.c)"}),
+        (["a.c", "b.c"], [], {"twice (0x"}),
+        (["a.c"], ["-g"], {"twice"}),
+    ],
+)
+def test_static_functions_of_a_name_have_rows_of_their_own(
+    tmp_path: Path, files: list[str], flags: list[str], expected: set[str]
+) -> None:
+    calls = "".join(f"int f{index}(volatile int *x);\n" for index in range(len(files)))
+    uses = " + ".join(f"f{index}(&x)" for index in range(len(files)))
+    (tmp_path / "main.c").write_text(f"{calls}int main(void) {{ volatile int x = 1; return {uses}; }}\n")
+    for index, name in enumerate(files):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(f"{STATIC}int f{index}(volatile int *x) {{ return twice(x); }}\n")
+    command = ["cc", "-O1", "-no-pie", *flags, "main.c", *files, "-o", "made"]
+    subprocess.run(command, check=True, cwd=tmp_path)
+    made = Image(tmp_path / "made")
+    twice = [function for function in made.functions if function.name == "twice"]
+    counts = Counts({function.start: 3 for function in twice}).by_function(made)
+    assert list(counts.values()) == [3] * len(files)
+    assert {re.sub(r"0x.*", "0x", name.replace(f"{tmp_path}/", "")) for name in counts} == expected
+
+
+def test_a_public_function_keeps_its_name_beside_a_static_of_that_name(tmp_path: Path) -> None:
+    (tmp_path / "a.c").write_text(STATIC + "int f(volatile int *x) { return twice(x); }\n")
+    (tmp_path / "b.c").write_text(
+        "int f(volatile int *x);\n"
+        "__attribute__((noinline)) int twice(volatile int *x) { return *x * 3; }\n"
+        "int main(void) { volatile int x = 1; return twice(&x) + f(&x); }\n"
+    )
+    subprocess.run(["cc", "-O1", "-g", "-no-pie", "a.c", "b.c", "-o", "made"], check=True, cwd=tmp_path)
+    made = Image(tmp_path / "made")
+    names = {made.name_of(function) for function in made.functions if function.name == "twice"}
+    assert names == {"twice", "twice (a.c)"}

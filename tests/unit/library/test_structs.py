@@ -128,6 +128,12 @@ def test_a_text_may_fill_its_array_and_not_more() -> None:
         make_struct(TEXT, "text", {"text": "abcde"})
 
 
+def test_a_text_with_a_nul_is_refused_and_bytes_are_taken() -> None:
+    with pytest.raises(ValueError, match=r"text.text: 'a\\x00b' has a NUL character, .* give bytes"):
+        make_struct(TEXT, "text", {"text": "a\0b"})
+    assert bytes_of(make_struct(TEXT, "text", {"text": b"a\0b"})) == b"a\0b\0"
+
+
 def test_bit_fields_of_a_member_without_a_name_lie_where_it_lies() -> None:
     made = make_struct(OUTER, "outer", {"first": -1, "low": 5, "high": 9})
     assert bytes_of(made) == b"\xff" * 4 + (5 | 9 << 3).to_bytes(4, "little")

@@ -5,13 +5,23 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import minrpc
 import numpy as np
 import pytest
-from minrpc import ConfigurationError, NothingHeardError, PortGoneError, open_device
+from minrpc import (
+    ConfigurationError,
+    NothingHeardError,
+    PortGoneError,
+    Target,
+    build,
+    connect,
+    open_device,
+    start,
+)
 from minrpc.transport import set_raw
 
 from tests.unit.client.device_model import DeviceModel
@@ -103,3 +113,17 @@ def test_arrays_over_a_port(served_port: str) -> None:
 def test_other_than_a_name_or_a_stage_is_refused() -> None:
     with pytest.raises(TypeError, match="opened by a platform's name, a target or a firmware, not by 3"):
         open_device(3)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("stage", "message"),
+    [
+        (build, "a firmware is built of a target, not of 3"),
+        (start, "a target or a firmware is started, not 3"),
+        (connect, "a client is connected to a running device, not to 3"),
+        (Target.named, "a platform's name is a text, not 3"),
+    ],
+)
+def test_a_stage_is_given_its_own_kind_of_value(stage: Callable[[Any], object], message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        stage(3)

@@ -112,3 +112,15 @@ def test_numpys_types_that_do_not_travel_are_refused(dtype: npt.DTypeLike) -> No
 def test_a_data_type_stays_what_it_is() -> None:
     dtype: DTypeLike = DataType(0, 3)
     assert to_dtype(dtype) is dtype
+
+
+@pytest.mark.parametrize("dtype", ["int9", "int3", "uint12", "float17", "int9x8"])
+def test_bits_that_nobody_packs_are_refused(dtype: str) -> None:
+    with pytest.raises(TypeError, match="bits are 1, 2, 4, or those of whole bytes"):
+        to_dtype(dtype)
+
+
+def test_none_is_no_type() -> None:
+    """Numpy takes None for float64."""
+    with pytest.raises(TypeError, match="a type of elements is needed, not None"):
+        to_dtype(None)  # type: ignore[arg-type]

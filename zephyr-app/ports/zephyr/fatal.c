@@ -48,7 +48,7 @@ static const char *reason_name(unsigned int reason)
 }
 
 /* The address of the instruction at fault; 0 when that is not known. */
-static unsigned int program_counter(const struct arch_esf *esf)
+static uintptr_t program_counter(const struct arch_esf *esf)
 {
 	if (esf == NULL) {
 		return 0U;
@@ -58,7 +58,7 @@ static unsigned int program_counter(const struct arch_esf *esf)
 #elif defined(CONFIG_X86) && !defined(CONFIG_X86_64)
 	return esf->eip;
 #elif defined(CONFIG_RISCV)
-	return (unsigned int)esf->mepc;
+	return esf->mepc;
 #else
 	return 0U;
 #endif
@@ -78,7 +78,7 @@ static uintptr_t stack_pointer(const struct arch_esf *esf)
 }
 
 /* That could not be accessed; 0 when there is none, or the processor does not tell it. */
-static unsigned int fault_address(unsigned int reason)
+static uintptr_t fault_address(unsigned int reason)
 {
 #if defined(CONFIG_CPU_CORTEX_M) && defined(SCB_CFSR_MMARVALID_Msk)
 	if (reason == K_ERR_ARM_MEM_DATA_ACCESS) {
@@ -86,14 +86,14 @@ static unsigned int fault_address(unsigned int reason)
 	}
 	return reason == K_ERR_ARM_BUS_PRECISE_DATA_BUS ? SCB->BFAR : 0U;
 #elif defined(CONFIG_X86) && !defined(CONFIG_X86_64)
-	unsigned int address;
+	uintptr_t address;
 
 	ARG_UNUSED(reason);
 	__asm__ volatile("mov %%cr2, %0" : "=r"(address));
 	return address;
 #elif defined(CONFIG_RISCV)
 	ARG_UNUSED(reason);
-	return (unsigned int)csr_read(mtval);
+	return csr_read(mtval);
 #else
 	ARG_UNUSED(reason);
 	return 0U;
@@ -135,10 +135,11 @@ void minrpc_fatal(unsigned int reason, const struct arch_esf *esf)
 	uintptr_t sp = stack_pointer(esf);
 
 	minrpc_text(text, sizeof(text),
-		    "fatal: %s (reason %u) at pc 0x%x, sp 0x%x, address 0x%x, code %u in %s; "
+		    "fatal: %s (reason %u) at pc 0x%lx, sp 0x%lx, address 0x%lx, code %u in %s; "
 		    "restarting",
-		    reason_name(reason), reason, program_counter(esf), (unsigned int)sp,
-		    fault_address(reason), error_code(esf), place(esf));
+		    reason_name(reason), reason, (unsigned long)program_counter(esf),
+		    (unsigned long)sp, (unsigned long)fault_address(reason), error_code(esf),
+		    place(esf));
 	printk("%s\n", text);
 	minrpc_link_poll_only();
 	minrpc_device_last_words(text, strlen(text));
