@@ -109,7 +109,8 @@ def _undefined(compiled: Compiled) -> set[str]:
 def _no_fake(compiled: Compiled, name: str, lacking: Iterable[str]) -> ConfigurationError:
     if name in compiled.declarations.functions:
         return ConfigurationError(
-            f"{name} is defined in {compiled.name}: it is not missing", next_step=f"replace={{{name!r}: ...}}"
+            f"{name} is defined in {compiled.name}, so it needs no fake",
+            next_step="leave this fake out, or load without the file that defines it",
         )
     return ConfigurationError(
         f"{compiled.name} calls no {name}, so nothing would call its fake",
