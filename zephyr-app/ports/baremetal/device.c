@@ -206,9 +206,11 @@ static void give_arena(void)
 #ifdef MACHINE_ARENA_BASE
 	config.arena = (void *)(uintptr_t)MACHINE_ARENA_BASE;
 	config.arena_size = MACHINE_ARENA_SIZE;
+#if MINRPC_LAYOUT
 	if (config.more_memory == NULL) {
 		heap_moved(__heap_start);
 	}
+#endif
 #else
 	config.arena = __heap_start;
 	config.arena_size = (uint32_t)(__heap_end - __heap_start);
