@@ -87,7 +87,7 @@ def test_a_hang_costs_one_test_where_the_board_can_be_reset(
     result = run(pytester, port[0], f'reset_command = "{reset_command(*port)}"\n', monkeypatch)
     result.assert_outcomes(passed=3, failed=1)
     result.stdout.fnmatch_lines(
-        ["minrpc: desk: reset", "*-- desk: wire --*", "*:testing.hang*", "> number 2: call *", "> probe 02*"]
+        ["minrpc: desk: reset", "*-- desk: wire --*", "*:testing.hang*", "> number 4: call *", "> probe 04*"]
     )
 
 
