@@ -25,6 +25,7 @@ set(MINRPC_RUNTIME_SOURCES
   ${MINRPC_APP}/runtime/info.c
   ${MINRPC_APP}/runtime/layout.c
   ${MINRPC_APP}/runtime/library.c
+  ${MINRPC_APP}/runtime/memory.c
   ${MINRPC_APP}/runtime/object.c
   ${MINRPC_APP}/runtime/packed.c
   ${MINRPC_APP}/runtime/random.c

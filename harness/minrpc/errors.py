@@ -375,7 +375,10 @@ class PortBusyError(HarnessError):
 
 
 class BoardBusyError(PortBusyError):
-    """Every board that would do is used by another process."""
+    """Every board that would do is used by another process.
+
+    holders: each as "BOARD: pid N of USER (COMMAND) for TIME"; BOARD is the port where a port is named.
+    """
 
     default_next_step = "wait for it with --wait-board 10m, or end the process that holds it"
 

@@ -19,9 +19,10 @@ from minrpc import (
     RunningDevice,
     UndefinedSymbolsError,
     connect,
+    fake,
 )
 from minrpc.client.lent import LentTransport
-from minrpc.library import FakeFunction, fake
+from minrpc.library import FakeFunction
 from minrpc.transport.lossy import Faults, LossyTransport
 
 Load = Callable[..., LoadedLibrary]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The C files of the runtime call one another in one direction, but for five that handle messages."""
+"""The C files of the runtime call one another in one direction, but for two: a question runs the server."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from graphlib import TopologicalSorter
 from pathlib import Path
 
 RUNTIME = Path(__file__).parents[2] / "zephyr-app" / "runtime"
-MESSAGES = {"ask", "server", "request", "resend", "layout"}
+MESSAGES = {"ask", "server"}
 
 _NO_CODE = re.compile(r'/\*.*?\*/|"(?:[^"\\]|\\.)*"', re.DOTALL)
 _DEFINITION = re.compile(r"^(?!static)[a-z][\w *]*?\b(minrpc_\w+)\([^;{}]*\)\n\{", re.MULTILINE)

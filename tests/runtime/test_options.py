@@ -16,7 +16,7 @@ SOURCES = sorted([*(APP / "runtime").glob("*.c"), *(APP / "operators").glob("*.c
 
 # Each option of minrpc/minrpc_config.h, and what is there for it alone.
 OPTIONS = {
-    "NUMBERED": "minrpc_resend_deliver",
+    "NUMBERED": "minrpc_resend_accept",
     "STREAMING": "minrpc_stream",
     "RANDOM_FILL": "minrpc_random_fill",
     "FILL": "minrpc_checksum",

@@ -1,8 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * Replies. A reply is described first and then sent, so that it can be sent again. It is one
- * session message: a head, data that is sent from its place in memory, and a tail.
+ * Messages to the client. A reply is described first and then sent, so that it can be sent again.
+ * It is one session message: a head, data that is sent from its place in memory, and a tail.
  */
 #include <string.h>
 
@@ -15,6 +15,18 @@
 #define HEAD_MAX 64U
 /* The longest tail: a byte offset, an array's handle, and a numbered message's check. */
 #define TAIL_MAX 20U
+
+void minrpc_send_message(struct minrpc_server *server, enum minrpc_message_type type,
+			 const void *body, uint32_t size)
+{
+	uint16_t id = type == MINRPC_MESSAGE_LOG ? 0U : server->session.id;
+	const uint8_t header[] = {(uint8_t)id, (uint8_t)(id >> 8), (uint8_t)type};
+
+	minrpc_writer_begin(&server->writer, (uint32_t)sizeof(header) + size);
+	minrpc_writer_put(&server->writer, header, sizeof(header));
+	minrpc_writer_put(&server->writer, body, size);
+	(void)minrpc_writer_end(&server->writer);
+}
 
 static uint8_t *put_u32(uint8_t *at, uint32_t value)
 {

@@ -69,41 +69,39 @@ void minrpc_resend_ask(struct minrpc_server *server)
 }
 
 /* True when the message is intact: the frame's own CRC misses one damaged message in 65,536. */
-static bool check_numbered(const struct minrpc_server *server, uint32_t length)
+static bool check_numbered(const struct minrpc_server *server, const struct minrpc_cursor *packet)
 {
 	uint8_t *message = minrpc_inbox(server);
+	uint32_t length = (uint32_t)(packet->end - message);
 	uint32_t body = length - (uint32_t)sizeof(uint32_t);
-	struct minrpc_cursor check;
+	struct minrpc_cursor check = {.at = message + body, .end = message + length};
 
-	if (length < MINRPC_SESSION_HEADER + MINRPC_NUMBERED_EXTRA || server->oversize != 0U) {
-		return false;
-	}
-	check = (struct minrpc_cursor){.at = message + body, .end = message + length};
-	return minrpc_take_u32(&check) == minrpc_crc32(0U, message, body);
+	return length >= MINRPC_SESSION_HEADER + MINRPC_NUMBERED_EXTRA && server->oversize == 0U &&
+	       minrpc_take_u32(&check) == minrpc_crc32(0U, message, body);
 }
 
-/* Runs the request once, however often it arrives. */
-void minrpc_resend_deliver(struct minrpc_server *server, uint32_t length)
+bool minrpc_resend_accept(struct minrpc_server *server, struct minrpc_cursor *packet)
 {
-	struct minrpc_cursor packet = minrpc_packet_in(server, length);
 	uint8_t sequence;
 
 	server->numbered = true;
-	if (!check_numbered(server, length)) {
+	if (!check_numbered(server, packet)) {
 		server->counters[MINRPC_CRC_ERRORS]++;
 		minrpc_resend_ask(server);
-		return;
+		return false;
 	}
-	packet.end -= sizeof(uint32_t);
-	sequence = *packet.at++;
+	packet->end -= sizeof(uint32_t);
+	sequence = *packet->at++;
+	if (sequence == (uint8_t)(server->sequence + 1U)) {
+		server->sequence = sequence;
+		return true;
+	}
 	if (sequence == server->sequence) {
 		minrpc_reply_send(server);
-	} else if (sequence == (uint8_t)(server->sequence + 1U)) {
-		server->sequence = sequence;
-		minrpc_serve_packet(server, &packet);
 	} else {
 		minrpc_resend_ask(server);
 	}
+	return false;
 }
 
 /* The client waits for a reply: sends it again, or tells the client that the request never came. */

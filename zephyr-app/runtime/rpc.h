@@ -86,6 +86,10 @@ bool minrpc_reply_call(struct minrpc_server *server, const struct minrpc_call *c
 void minrpc_reply_exception(struct minrpc_server *server);
 void minrpc_reply_send(struct minrpc_server *server);
 
+/* Sends a message with the session's id. A log has the id 0. */
+void minrpc_send_message(struct minrpc_server *server, enum minrpc_message_type type,
+			 const void *body, uint32_t size);
+
 /* ---------------------------------------------------------------- request.c */
 
 /* Carries out the packet, of which the code comes first, and describes the reply. */
@@ -229,14 +233,17 @@ void minrpc_layout_restore(struct minrpc_server *server);
 #define minrpc_layout_restore(server) ((void)0)
 #endif
 
+/* ----------------------------------------------------------------- memory.c */
+
+/* Makes the arenas of the configuration's memory, without a block. */
+void minrpc_start_memory(struct minrpc_server *server);
+/* Frees all that belongs to the session. */
+void minrpc_forget_session(struct minrpc_server *server);
+
 /* ----------------------------------------------------------------- server.c */
 
 /* True while a numbered request is answered. */
 #define minrpc_is_numbered(server) (MINRPC_NUMBERED && (server)->numbered)
-
-/* Sends a message with the session's id. A log has the id 0. */
-void minrpc_send_message(struct minrpc_server *server, enum minrpc_message_type type,
-			 const void *body, uint32_t size);
 
 /* The place of the next message: the receive buffer, or what the running request has left of it. */
 static inline uint8_t *minrpc_inbox(const struct minrpc_server *server)
@@ -267,12 +274,6 @@ static inline struct minrpc_cursor minrpc_packet_in(const struct minrpc_server *
 
 	return (struct minrpc_cursor){.at = message + MINRPC_SESSION_HEADER, .end = message + held};
 }
-
-/* Frees all that belongs to the session. */
-void minrpc_forget_session(struct minrpc_server *server);
-
-/* Carries out a message's packet, and replies. */
-void minrpc_serve_packet(struct minrpc_server *server, struct minrpc_cursor *packet);
 
 /*
  * Handles bytes of server->rest up to the next event of the frame reader. False when there are
@@ -339,8 +340,11 @@ void minrpc_free_spare(struct minrpc_server *server);
 #else
 #define minrpc_free_spare(server) ((void)0)
 #endif
-/* Handles the numbered message of `length` bytes in the receive buffer. */
-void minrpc_resend_deliver(struct minrpc_server *server, uint32_t length);
+/*
+ * Takes the packet of a numbered message. True when its request has to run: `packet` is then the
+ * request's. Otherwise it has replied, since each request runs once, however often it arrives.
+ */
+bool minrpc_resend_accept(struct minrpc_server *server, struct minrpc_cursor *packet);
 /*
  * Handles a probe of `length` bytes: sends the reply again, or tells the client that the request
  * never came.

@@ -11,48 +11,6 @@
 
 #include "rpc.h"
 
-void minrpc_send_message(struct minrpc_server *server, enum minrpc_message_type type,
-			 const void *body, uint32_t size)
-{
-	uint16_t id = type == MINRPC_MESSAGE_LOG ? 0U : server->session.id;
-	const uint8_t header[] = {(uint8_t)id, (uint8_t)(id >> 8), (uint8_t)type};
-
-	minrpc_writer_begin(&server->writer, (uint32_t)sizeof(header) + size);
-	minrpc_writer_put(&server->writer, header, sizeof(header));
-	minrpc_writer_put(&server->writer, body, size);
-	(void)minrpc_writer_end(&server->writer);
-}
-
-void minrpc_forget_session(struct minrpc_server *server)
-{
-	minrpc_objects_free(server);
-	minrpc_arena_release(&server->arena, MINRPC_ARENA_SESSION);
-#if MINRPC_CODE_LOADING
-	minrpc_arena_release(minrpc_code_arena(server), MINRPC_ARENA_SESSION);
-#endif
-	server->result = NULL;
-	server->spare = NULL;
-	server->spare_size = 0U;
-	server->reply.kind = MINRPC_REPLY_NONE;
-	server->numbered = false;
-	server->own_client = false;
-	server->sequence = 0U;
-	server->dialect = MINRPC_DIALECT_UNKNOWN;
-	server->random_state = 1U;
-	minrpc_layout_restore(server);
-}
-
-static void start_memory(struct minrpc_server *server)
-{
-	const struct minrpc_config *config = server->config;
-
-	minrpc_arena_init(&server->arena, config->arena, config->arena_size);
-#if MINRPC_CODE_LOADING
-	minrpc_code_memory(config, &server->code);
-#endif
-	server->damaged = false;
-}
-
 #if MINRPC_COUNTERS
 static int counted_write(void *context, const uint8_t *data, uint32_t size)
 {
@@ -94,7 +52,7 @@ bool minrpc_server_init(struct minrpc_server *server, const struct minrpc_config
 			   config->platform->write, config->context);
 #endif
 	watch_arrivals(server);
-	start_memory(server);
+	minrpc_start_memory(server);
 #if MINRPC_ASK
 	server->inbox = config->receive_buffer;
 #endif
@@ -175,7 +133,7 @@ static void recover(struct minrpc_server *server)
 		config->platform->reset(config->context);
 	}
 	server->objects = NULL;
-	start_memory(server);
+	minrpc_start_memory(server);
 	minrpc_forget_session(server);
 	server->session.established = false;
 	minrpc_send_message(server, MINRPC_MESSAGE_TERMINATE, NULL, 0U);
@@ -184,7 +142,8 @@ static void recover(struct minrpc_server *server)
 #define recover(server) ((void)0)
 #endif
 
-void minrpc_serve_packet(struct minrpc_server *server, struct minrpc_cursor *packet)
+/* Carries out a message's packet, and replies. */
+static void serve_packet(struct minrpc_server *server, struct minrpc_cursor *packet)
 {
 	if (minrpc_is_asking(server)) {
 		minrpc_ask_deliver(server, packet);
@@ -214,18 +173,11 @@ void minrpc_serve_packet(struct minrpc_server *server, struct minrpc_cursor *pac
 	}
 }
 
-static void deliver(struct minrpc_server *server, uint32_t length)
-{
-	struct minrpc_cursor packet = minrpc_packet_in(server, length);
-
-	server->numbered = false;
-	minrpc_serve_packet(server, &packet);
-}
-
 static void handle_message(struct minrpc_server *server)
 {
 	static const uint8_t version = MINRPC_SESSION_VERSION;
 	uint32_t length = server->reader.length;
+	struct minrpc_cursor packet;
 
 	if (length > minrpc_inbox_size(server)) {
 		length = minrpc_inbox_size(server);
@@ -234,6 +186,7 @@ static void handle_message(struct minrpc_server *server)
 		server->abandoned = true;
 		return;
 	}
+	packet = minrpc_packet_in(server, length);
 	switch (minrpc_session_take(&server->session, minrpc_inbox(server), length)) {
 	case MINRPC_SESSION_STARTED:
 		minrpc_forget_session(server);
@@ -243,11 +196,14 @@ static void handle_message(struct minrpc_server *server)
 		minrpc_forget_session(server);
 		break;
 	case MINRPC_SESSION_DELIVER:
-		deliver(server, length);
+		server->numbered = false;
+		serve_packet(server, &packet);
 		break;
 #if MINRPC_NUMBERED
 	case MINRPC_SESSION_NUMBERED:
-		minrpc_resend_deliver(server, length);
+		if (minrpc_resend_accept(server, &packet)) {
+			serve_packet(server, &packet);
+		}
 		break;
 	case MINRPC_SESSION_PROBE:
 		minrpc_resend_probed(server, length);

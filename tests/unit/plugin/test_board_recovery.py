@@ -10,10 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from minrpc import DeadlineError, FlashError, HarnessError, Target, build, open_device, start
+from minrpc import DeadlineError, FlashError, HarnessError, Target, build, connect, open_device, start
 from minrpc.host.deadline import Deadline
 from minrpc.host.owned_lock import DIRECTORY_VARIABLE
-from minrpc.pipeline import connect
 from minrpc.plugin.board_pool import PooledBoard
 from minrpc.running.lease import quarantine_of
 from minrpc.targets.hardware_map import load_hardware_map
