@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -25,8 +27,8 @@ from minrpc.host.deadline import Clock, Deadline
 from minrpc.host.process import TextTail, describe_status, exited_within, stop_group
 from minrpc.program.program import CodeRange
 from minrpc.running.board import can_reset, reset_board
-from minrpc.running.crash import explain, hang, parse_registers, stack_words
-from minrpc.running.last_words import last_words
+from minrpc.running.crash import Registers, explain, hang, parse_registers, stack_words
+from minrpc.running.last_words import last_words, place_told
 from minrpc.running.lease import Lease
 from minrpc.running.qmp import Qmp
 from minrpc.running.shared_memory import SharedMemory
@@ -174,9 +176,11 @@ class RunningDevice:
         error.next_step = f"{step}, then open the device again"
 
     def _where_it_hangs(self) -> list[str]:
-        """Where the processor is now, as QEMU tells; nothing where it can't be asked."""
-        if self.qmp is None or self._image is None:
+        """Where the processor is now, as QEMU or the process tells; nothing where neither can be asked."""
+        if self._image is None:
             return []
+        if self.qmp is None:
+            return self._where_process_hangs(self._image)
         deadline = Deadline("look where it hangs", _LOOK_S, self.clock)
         try:
             self.qmp.execute("stop", deadline)
@@ -192,6 +196,20 @@ class RunningDevice:
             return []
         finally:
             self.qmp.send("cont")
+
+    def _where_process_hangs(self, image: Image) -> list[str]:
+        """Where the program of the posix port is now: its handler of SIGURG prints the place."""
+        if self.process is None or self.console_tail is None or self.platform.port != "posix":
+            return []
+        position, text, end = self.console_tail.position, "", time.monotonic() + _LOOK_S
+        self.process.send_signal(signal.SIGURG)
+        while (place := place_told(text)) is None:
+            new, position = self.console_tail.since(position, end - time.monotonic())
+            if not new:
+                return []
+            text += new.decode("ascii", "replace")
+        pc, callers = place
+        return hang(Registers(pc, 0, None), callers, image, self.firmware)
 
     def _monitor(self, command: str, deadline: Deadline) -> str:
         """The output of QEMU's human monitor for `command`."""

@@ -14,6 +14,8 @@ _FATAL: Final = re.compile(r"fatal: .*")
 _CALLERS: Final = re.compile(r"callers:((?: 0x[0-9a-f]+)*)")
 _VALUE: Final = re.compile(r"\b(pc|lr|ra|sp|address|cfsr|mcause|code) (0x[0-9a-f]+|\d+)")
 _STACK: Final = re.compile(r"\bstack of (\d+) bytes")
+# Asked for, of a program that goes on.
+_PLACE: Final = re.compile(r"(?:callers:((?: 0x[0-9a-f]+)*)\n)?place: pc (0x[0-9a-f]+)\n")
 # A program that ended itself, or a heap that it damaged.
 _ENDED: Final = re.compile(
     r"fatal: (?P<how>(?:assertion failed: |exit\(|abort\(|heap: ).*?)(?:; lr 0x[0-9a-f]+)?"
@@ -181,3 +183,11 @@ def last_words(console: str) -> LastWords | None:
         tuple(int(word, 16) for word in after[1].split()) if after else (),
         "\n".join(lines[max(0, first - _DUMP_LINES) : first]),
     )
+
+
+def place_told(console: str) -> tuple[int, tuple[int, ...]] | None:
+    """The program counter and the return addresses that a program told when it was asked; None if none."""
+    found = _PLACE.search(console)
+    if found is None:
+        return None
+    return int(found[2], 16), tuple(int(word, 16) for word in (found[1] or "").split())

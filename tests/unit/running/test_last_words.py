@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import pytest
-from minrpc.running.last_words import Ended, last_words
+from minrpc.running.last_words import Ended, last_words, place_told
 
 BOOT = "minrpc: MPS2 AN385 ready\n"
 
@@ -115,3 +115,17 @@ def test_the_c_library_of_a_process_says_why_it_aborts() -> None:
     words = last_words("minrpc\nfree(): double free detected in tcache 2\nfatal: SIGABRT at pc 0x1, sp 0x2\n")
     assert words is not None
     assert words.cause == "aborted: free(): double free detected in tcache 2"
+
+
+@pytest.mark.parametrize(
+    ("console", "place"),
+    [
+        ("hot\ncallers: 0x404584 0x40467a\nplace: pc 0x14604fb\n", (0x14604FB, (0x404584, 0x40467A))),
+        ("place: pc 0x10\n", (0x10, ())),
+        ("callers: 0x404584\n", None),
+        ("callers:\nplace: pc 0x1", None),
+        ("", None),
+    ],
+)
+def test_a_place_is_told_by_a_whole_line(console: str, place: tuple[int, tuple[int, ...]] | None) -> None:
+    assert place_told(console) == place
