@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 from minrpc import (
     DeadlineError,
@@ -126,3 +128,29 @@ def resident_kib() -> int:
     """The memory that this process has now."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS:"))
+
+
+@pytest.mark.usefixtures("load")
+def test_code_that_is_copied_in_pieces(
+    device: Device, need_memory: Callable[[int], None], tmp_path: Path
+) -> None:
+    """Each byte is at its place, where the memory has no room for the code twice."""
+    size = 600_001
+    need_memory(2 * size)
+    data = np.random.default_rng(1).integers(0, 256, size, np.uint8)
+    digits = ",".join(map(str, data.tolist()))
+    source = (
+        "#include <stdint.h>\n"
+        f"static const uint8_t held[] = {{{digits}}};\n"
+        "uint32_t weighed(void)\n{\n\tuint32_t sum = 0U;\n\n"
+        f"\tfor (uint32_t i = 0U; i < {size}U; i++) {{\n\t\tsum += held[i] * (i + 1U);\n\t}}\n"
+        "\treturn sum;\n}\n"
+    )
+    (tmp_path / "held.c").write_text(source)
+    in_arena = not any(region.kind == "code" for region in device.info().regions)
+    room = size + 350_000 if in_arena else 100_000
+    filling = device.empty((device.info().arena_largest_free - room,), np.uint8)
+    with device.load(tmp_path / "held.c") as library:
+        expected = int((data.astype(np.uint64) * np.arange(1, size + 1, dtype=np.uint64)).sum() % 2**32)
+        assert library.weighed() == expected
+    filling.free()

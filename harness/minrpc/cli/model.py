@@ -4,15 +4,17 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from minrpc.cli.json_output import add_json_option, write_json
 from minrpc.cli.selected import selected
 from minrpc.cli.time import counter_names
-from minrpc.errors import ConfigurationError
+from minrpc.errors import ConfigurationError, HarnessError
 from minrpc.host.deadline import Deadline
 from minrpc.pipeline import connect
+from minrpc.reports.document import failure_json
 from minrpc.reports.figures import check_target
 from minrpc.reports.markdown import table
 from minrpc.running import start
@@ -61,7 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Compiles, then exports or runs on each platform; returns 1 if an output is wrong."""
+    """Compiles, then exports or runs on each platform; returns 1 for a wrong output or a failure."""
     from minrpc.tvm.code.inputs import read_inputs
     from minrpc.tvm.code.models import model_of
 
@@ -83,17 +85,45 @@ def main(arguments: argparse.Namespace) -> int:
     if model.module is not None:
         _begins("compute", "what to compare with, by TVM on this machine")
     expected = model.on_host(inputs)
-    ran = [_run(model, target, arguments, total, inputs, expected) for target in selection.targets]
-    found = [model_run for _, model_run in ran]
-    if len(found) > 1:
-        print(_side_by_side(found))
-    if arguments.plot:
+    ran, rows = [], []
+    for target in selection.targets:
+        try:
+            run, row = _run(model, target, arguments, total, inputs, expected)
+        except HarnessError as error:
+            if len(selection.targets) == 1:
+                raise
+            rows.append(_failed(model, target, error))
+        else:
+            ran.append((run, row))
+            rows.append({**row, "failure": None})
+    if len(ran) > 1:
+        print(_side_by_side([row for _, row in ran]))
+    _list_failures(rows)
+    if arguments.plot and ran:
         from minrpc.tvm.code.picture import draw_runs
 
-        draw_runs({model_run["platform"]: run for run, model_run in ran}, arguments.plot)
-    passed = all(item["passed"] for item in found)
-    write_json(arguments, {"models": found}, passed=passed)
+        draw_runs({row["platform"]: run for run, row in ran}, arguments.plot)
+    passed = all(row["passed"] for row in rows)
+    write_json(arguments, {"models": rows}, passed=passed)
     return 0 if passed else 1
+
+
+def _failed(model: Model, target: Target, error: HarnessError) -> dict[str, Any]:
+    """The row of a platform that came to no result; the others go on."""
+    print(f"minrpc: {target.name}: {error}", file=sys.stderr)
+    print(f"  FAILED   {error.message}", flush=True)
+    return {
+        "platform": target.name,
+        "model": model.name,
+        "passed": False,
+        "failure": failure_json(error),
+    }
+
+
+def _list_failures(rows: list[dict[str, Any]]) -> None:
+    for row in rows:
+        if row["failure"]:
+            print(f"{row['platform']}: FAILED: {row['failure']['message']}")
 
 
 def _begins(stage: str, what: str = "") -> None:

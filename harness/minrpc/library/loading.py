@@ -54,6 +54,8 @@ CALLBACK: Final = "minrpc_callback"
 _IMAGES: Final = 256
 # Staging takes three more requests than a copy over the link: the time of some 100 bytes.
 _WORTH_STAGING: Final = 256
+# Large code goes through a small array piece by piece: an array of its size would take its memory twice.
+_STAGED: Final = 256 * 1024
 # Number of directories to search above a program for its build: build/zephyr/zephyr.elf.
 _LEVELS: Final = 3
 _ROUNDS: Final = 4
@@ -260,13 +262,16 @@ def _copy(rpc: RpcClient, session: Session, image: LinkedImage) -> None:
         upload(rpc, image.base, 0, image.data)
         return
     try:
-        stage = session.empty((size,), "uint8")
+        stage = session.empty((min(size, _STAGED),), "uint8")
     except DeviceMemoryError:  # Too little memory for the array: copy over the link.
         upload(rpc, image.base, 0, image.data)
         return
     with stage:
-        upload(rpc, stage.address, 0, image.data)
-        memory.copy_among(rpc, stage.tensor, stage.tensor._replace(data=image.base), size)
+        for begin in range(0, size, _STAGED):
+            piece = image.data[begin : begin + _STAGED]
+            upload(rpc, stage.address, 0, piece)
+            source = stage.tensor._replace(shape=(len(piece),))
+            memory.copy_among(rpc, source, source._replace(data=image.base, byte_offset=begin), len(piece))
 
 
 def _placed(rpc: RpcClient, session: Session, compiled: Compiled, toolset: Toolset) -> LinkedImage:

@@ -64,6 +64,23 @@ def test_two_platforms_side_by_side(tmp_path: Path, capsys: pytest.CaptureFixtur
     ]
 
 
+def test_a_platform_that_fails_leaves_the_others(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The first has 16 KB of RAM; the weights are 20 KB."""
+    path, result = write_onnx(tmp_path / "net.onnx"), tmp_path / "r.json"
+    words = ["--platform", "bare_microbit,posix", "--repeat", "1", "--json", str(result)]
+    assert main(["model", str(path), *words]) == 1
+    written = capsys.readouterr()
+    refused, found = json.loads(result.read_text())["models"]
+    assert (refused["platform"], refused["passed"]) == ("bare_microbit", False)
+    assert (found["platform"], found["passed"], found["failure"]) == ("posix", True, None)
+    told = refused["failure"]
+    assert told["class"] == "DeviceMemoryError"
+    assert "bytes of bare_microbit's memory" in told["message"]
+    assert f"bare_microbit: FAILED: {told['message']}" in written.out
+    assert "minrpc: bare_microbit: " in written.err
+    assert "output0  right" in written.out
+
+
 def test_counters_of_each_operator(tmp_path: Path) -> None:
     """Under icount an instruction is a cycle's worth, to those of the measuring itself."""
     path, result = write_onnx(tmp_path / "net.onnx"), tmp_path / "r.json"

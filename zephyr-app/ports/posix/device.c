@@ -32,7 +32,7 @@
 #include "parent.h"
 
 #define ARENA_SIZE     (16U * 1024U * 1024U)
-#define CODE_SIZE      (4U * 1024U * 1024U)
+#define CODE_SIZE      (64U * 1024U * 1024U)
 #define LINK_BUFFER    65536U
 #define NONCE_VARIABLE "MINRPC_NONCE"
 /* Modules of a library that the port's own functions can be put behind. */

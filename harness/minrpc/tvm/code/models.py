@@ -288,8 +288,10 @@ def _require_room(
     if missing <= 0:
         return
     image = missing <= parts.get("weights", 0)
+    target = session.owner.target
+    device = target.name if target is not None else session.name
     raise DeviceMemoryError(
-        f"{plan.name} takes {sum(parts.values()):,} bytes of {session.name}'s {memory}, of which "
+        f"{plan.name} takes {sum(parts.values()):,} bytes of {device}'s {memory}, of which "
         f"{room:,} are {state}: {missing:,} are missing",
         stage="load",
         details=[f"{name}: {size:,} bytes" for name, size in parts.items()],
