@@ -1,8 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * What the parts of the bare-metal port are to each other. What differs between machines is in
- * machine.h.
+ * The functions that the files of the bare-metal port call in each other. The differences between
+ * machines are in machine.h.
  */
 #ifndef PORT_H_
 #define PORT_H_
@@ -14,7 +14,7 @@
 #include <minrpc/counter.h>
 
 /*
- * cpu_*.c: the processor. What is short is in cpu_*.h: interrupts_off, interrupts_on,
+ * cpu_*.c: the processor. The short functions are in cpu_*.h: interrupts_off, interrupts_on,
  * wait_for_interrupt.
  */
 
@@ -70,7 +70,7 @@ uint64_t clock_cycles(void);
 extern uint32_t minrpc_stack[];
 void stack_paint(void);
 void stack_use(uint32_t *size, uint32_t *peak);
-/* Whether a fault at the address is for want of stack; 0: it has no address. */
+/* True if the stack was too small for an access to this address; 0: the address is unknown. */
 bool stack_ran_out(uintptr_t pointer, uintptr_t address);
 /* callers_text (../callers.h) of the stack from the pointer up. */
 void stack_callers(uintptr_t pointer, char *text, uint32_t room);
