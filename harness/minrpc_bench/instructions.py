@@ -3,7 +3,7 @@
 
 From the first byte of the request to the wait for the next one, interrupts and all. The request arrives as
 fast as the interrupt takes it: when a byte comes after the device went to wait, waking up is counted as well,
-and how often that happens is up to the host.
+and how often that happens is up to the host: a row has the least of several counts.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ _RECEIVES: Final = "link_receive_isr"
 # As much as fits one message and the port's ring.
 _BYTES: Final = 4096
 _SHOWN: Final = 4
+# Waking up only adds: the least of several is without it.
+_REPEATS: Final = 5
 _GOALS: Final = {"inc": Goal("at most", 3500, "value"), "byte": Goal("at most", 35, "value")}
 
 
@@ -41,9 +43,7 @@ def measure(peers: Peers) -> list[Row]:
         rows = []
         for name, goal, parts, run in _work(device):
             run()  # what the first one asks beside
-            before = counters.executed()
-            run()
-            counted = counters.executed() - before
+            counted = min((_counted(counters, run) for _ in range(_REPEATS)), key=lambda item: item.total)
             rows.append(
                 Row(
                     group="instructions",
@@ -56,6 +56,12 @@ def measure(peers: Peers) -> list[Row]:
                 )
             )
         return rows
+
+
+def _counted(counters: QemuCounters, run: Callable[[], object]) -> Counts:
+    before = counters.executed()
+    run()
+    return counters.executed() - before
 
 
 def _work(device: Device) -> list[tuple[str, Goal, int, Callable[[], object]]]:

@@ -19,14 +19,14 @@ def server_on(name: str) -> Peers:
 
 @pytest.mark.slow
 def test_a_call_takes_the_same_each_time() -> None:
-    """But for waking up between bytes that the host sends one by one, which it does when it is busy."""
+    """Exactly: the least of several has no waking up between bytes that a busy host sends one by one."""
     (index, to_device, back), (other, *_) = (
         instructions.measure(server_on("bare_mps2_an385")) for _ in range(2)
     )
     assert index.name == "a call of inc"
     assert index.value > 1000
-    assert index.value == pytest.approx(other.value, rel=0.05)
-    assert index.note.split()[0] == other.note.split()[0]
+    assert index.value == other.value
+    assert index.note == other.note
     assert to_device.value > 1
     assert back.value > 1
 
