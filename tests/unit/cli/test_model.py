@@ -41,6 +41,13 @@ def test_nan_where_tvm_has_it_is_right(tmp_path: Path, capsys: pytest.CaptureFix
     assert found["errors_ratio"]["output0"] < 1e-5
 
 
+@pytest.mark.parametrize("operator", ["Abs", "Softsign", "Softplus"])
+def test_operators_with_the_absolute_value_of_a_float(operator: str, tmp_path: Path) -> None:
+    """TVM has no C for it. It is compared with TVM's code for this machine, which LLVM makes."""
+    path = write_nodes(tmp_path / "net.onnx", (operator, [("a", "float32", [20])]))
+    assert main(["model", str(path), "--platform", "posix", "--repeat", "1"]) == 0
+
+
 def test_inputs_with_names_that_c_has(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     inputs = [(name, "float32", [2, 3]) for name in ("int", "self")]
     path = write_nodes(tmp_path / "while.onnx", ("Add", inputs), ("Mul", [("X", "float32", [2, 1])]))

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import cache
 from importlib import import_module
 from typing import Any, Final
 
@@ -110,6 +111,7 @@ def c_source(lowered: Any, config: Mapping[str, object] | None = None) -> str:  
         for var, function in lowered.functions.items()
         if not is_relax(function)
     }
+    _lower_fabs()
     # The plan fixes the shapes: checking them on the device at each call would cost code and time.
     options = {"tirx.disable_assert": True, **(config or {})}
 
@@ -125,6 +127,22 @@ def c_source(lowered: Any, config: Mapping[str, object] | None = None) -> str:  
             with told_by_tvm(f"TVM has no C for the operator {var.name_hint}"):
                 compiled({var: function})
         raise ModelError(f"TVM has no C for the model: {first_line(error)}") from error
+
+
+@cache
+def _lower_fabs() -> None:
+    """Tell TVM the C function for the absolute value of a float: TVM has none for the target "c"."""
+    tirx = import_module("tvm.tirx")
+
+    def lowered(call: Any) -> Any:  # noqa: ANN401
+        (value,) = call.args
+        dtype = str(value.ty if not hasattr(value, "dtype") else value.dtype)
+        if dtype == "float64":
+            return tirx.call_pure_extern("float64", "fabs", value)
+        absolute = tirx.call_pure_extern("float32", "fabsf", value.astype("float32"))
+        return absolute if dtype == "float32" else absolute.astype(dtype)
+
+    import_module("tvm.tirx.op").register_intrin_lowering("tirx.fabs", target="c", f=lowered, level=99)
 
 
 def function_plan(module: Any, name: str) -> ModelPlan:  # noqa: ANN401
