@@ -22,7 +22,9 @@ _ZEPHYRS_STACK: Final = "CONFIG_MINRPC_STACK_SIZE"
 # Functions that raise a fault for a division by zero, on cores without a divider.
 _DIVISION: Final = re.compile(r"__aeabi_[il]div0")
 # Functions to leave out of the user's callers: those that call loaded functions, and libgcc's divisions.
-_NOT_THE_USERS: Final = re.compile(r"t\d+|fits\b.*|\(.*\)|__aeabi_[il]div0|__u?divsi3|__aeabi_u?idiv.*")
+_NOT_THE_USERS: Final = re.compile(
+    r"minrpc_(?:t\d+|fits)\b.*|\(.*\)|__aeabi_[il]div0|__u?divsi3|__aeabi_u?idiv.*"
+)
 _REGISTERS: Final = {
     "EM_ARM": (r"\bR15=([0-9a-f]{8})", r"\bR13=([0-9a-f]{8})", r"\bR14=([0-9a-f]{8})"),
     "EM_RISCV": (r"\bpc +([0-9a-f]+)", r"\bx2/sp +([0-9a-f]+)", r"\bx1/ra +([0-9a-f]+)"),

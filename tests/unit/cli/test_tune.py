@@ -232,7 +232,7 @@ def test_the_best_as_a_librarys_entry_and_for_cmake(command: list[str]) -> None:
         'cmake_minimum_required(VERSION 3.20)\nproject(p NONE)\nmessage("${UNROLL} ${WRONG} ${SUM_FLAGS}")\n'
     )
     Path("CMakeLists.txt").write_text(text)
-    said = subprocess.run(["cmake", "-C", "best.cmake", "."], capture_output=True, text=True)
+    said = subprocess.run(["cmake", "-G", "Ninja", "-C", "best.cmake", "."], capture_output=True, text=True)
     assert "4 0 -O" in said.stderr
 
 
