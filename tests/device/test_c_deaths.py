@@ -66,7 +66,7 @@ def test_a_stack_that_runs_out(
     assert caught.value.stage == "call recurse"
     if tells(minrpc_shared):
         assert re.match(r"the stack ran out in recurse\b.*\([\d,]+ bytes", caught.value.message)
-        (caller,) = (line for line in caught.value.details if line.startswith("called by "))
+        caller = next(line for line in caught.value.details if line.startswith("called by "))
         assert re.search(rf"recurse, at \S*kinds\.c:{lines_of('kinds.c', 'return recurse(n + 1)')}", caller)
     if isinstance(caught.value, EmulatorExitedError):
         with pytest.raises(EmulatorExitedError) as again:

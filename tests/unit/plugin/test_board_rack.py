@@ -76,7 +76,7 @@ def rack(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
                 f"- connected: true\n  id: '{number:04}'\n  platform: desk\n  product: ACME\n"
                 f"  runner: unknown\n  serial: {port}\n"
             )
-            stack.callback(board.kill)
+            stack.callback(board.communicate)
         (tmp_path / "map.yml").write_text("".join(entries))
         monkeypatch.chdir(tmp_path)
         yield tmp_path

@@ -37,7 +37,7 @@ def port(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         assert board.stdout is not None
         Path(f"{path}.pid").write_text(board.stdout.readline())
         yield path
-        board.kill()
+        board.communicate()  # Its input ends, and it ends the firmware, which may hang.
 
 
 def target(port: Path, entry: str, **given: object) -> Target:
