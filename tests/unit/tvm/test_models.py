@@ -27,7 +27,9 @@ def device(free: int, code: int | None = None) -> Any:  # noqa: ANN401
     regions = [SimpleNamespace(kind="arena", size=free)]
     regions += [SimpleNamespace(kind="code", size=code)] if code is not None else []
     return SimpleNamespace(
-        name="mine", info=lambda: SimpleNamespace(regions=regions, arena_largest_free=free)
+        name="mine",
+        owner=SimpleNamespace(target=None),
+        info=lambda: SimpleNamespace(regions=regions, arena_largest_free=free),
     )
 
 
