@@ -10,8 +10,8 @@
 #include "api.h"
 
 #define JOINED(space, name) space##name
-#define JOIN(space, name) JOINED(space, name)
-#define OF(name) JOIN(NAMESPACE, name)
+#define JOIN(space, name)   JOINED(space, name)
+#define OF(name)            JOIN(NAMESPACE, name)
 
 static uint32_t state = 1;
 
@@ -103,7 +103,8 @@ int produce_with(uint32_t value)
 /* The signature is the message's. */
 int accepted(void)
 {
-	return consume() == 0 && received_size == MESSAGE && memcmp(received, message, MESSAGE) == 0;
+	return consume() == 0 && received_size == MESSAGE &&
+	       memcmp(received, message, MESSAGE) == 0;
 }
 #endif
 

@@ -68,11 +68,11 @@ enum {
 #define BOARD ""
 #endif
 
-static const char options[] = BOARD IF(MINRPC_NUMBERED, "numbered") IF(MINRPC_STREAMING, "streaming")
-	IF(MINRPC_RANDOM_FILL, "random_fill") IF(MINRPC_FILL, "fill")
-		IF(MINRPC_ERROR_TEXTS, "error_texts") IF(MINRPC_GUARDS, "guards")
-			IF(MINRPC_COUNTING, "counting") IF(MINRPC_ABANDON, "abandon") IF(
-				MINRPC_CONFIG_CHECKS, "config_checks") IF(MINRPC_TESTING, "testing")
+static const char options[] = BOARD IF(MINRPC_NUMBERED, "numbered") IF(
+	MINRPC_STREAMING, "streaming") IF(MINRPC_RANDOM_FILL, "random_fill") IF(MINRPC_FILL, "fill")
+	IF(MINRPC_ERROR_TEXTS, "error_texts") IF(MINRPC_GUARDS, "guards")
+		IF(MINRPC_COUNTING, "counting") IF(MINRPC_ABANDON, "abandon")
+			IF(MINRPC_CONFIG_CHECKS, "config_checks") IF(MINRPC_TESTING, "testing")
 				IF(MINRPC_CODE_LOADING, "code_loading") IF(MINRPC_ASK, "ask")
 					IF(MINRPC_LAYOUT, "layout") IF(MINRPC_COUNTERS, "counters");
 

@@ -2,7 +2,7 @@
 #include "hal.h"
 #include "pid.h"
 
-/* Regulates to `target` tenths of a degree for `ms`. Returns the steps; -1 when the sensor is silent. */
+/* Regulates to `target` tenths of a degree for `ms`. Returns the steps; -1: no measurement. */
 int regulate(struct pid *pid, int16_t target, uint32_t ms)
 {
 	uint32_t start = hal_millis();

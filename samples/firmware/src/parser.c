@@ -6,7 +6,8 @@ static uint32_t take(const uint8_t *at, uint32_t left, struct frame *frame)
 {
 	uint8_t sum = 0;
 
-	if (left < 3 || (at[0] != KIND_SET && at[0] != KIND_GET) || at[1] > 8 || left < 3u + at[1]) {
+	if (left < 3 || (at[0] != KIND_SET && at[0] != KIND_GET) || at[1] > 8 ||
+	    left < 3u + at[1]) {
 		return 0;
 	}
 	for (uint32_t i = 0; i < 2u + at[1]; i++) {

@@ -4,7 +4,10 @@
 
 #include <stdint.h>
 
-enum kind { KIND_SET = 1, KIND_GET = 2 };
+enum kind {
+	KIND_SET = 1,
+	KIND_GET = 2
+};
 
 /* On the wire: kind, number of data bytes, data, and the sum of all of these as a byte. */
 struct frame {

@@ -76,7 +76,8 @@ void __wrap___assert_func(const char *file, int line, const char *function, cons
 /* Since the start; the C library's needs times, which Zephyr has not. */
 clock_t __wrap_clock(void)
 {
-	return (clock_t)(k_ticks_to_us_floor64((uint64_t)k_uptime_ticks()) * CLOCKS_PER_SEC / 1000000U);
+	return (clock_t)(k_ticks_to_us_floor64((uint64_t)k_uptime_ticks()) * CLOCKS_PER_SEC /
+			 1000000U);
 }
 
 /* Without CONFIG_PICOLIBC_ASSERT_VERBOSE. */

@@ -1,8 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * What an exported model's operators call while they run. The state is in a structure of the caller's, so
- * that several runs can go on at a time, each in a workspace of its own.
+ * What an exported model's operators call while they run. The state is in a structure of the
+ * caller's, so that several runs can go on at a time, each in a workspace of its own.
  */
 #ifndef TVMGEN_STACK_H_
 #define TVMGEN_STACK_H_
@@ -29,7 +29,8 @@ static inline void *tvmgen_stack_take(struct tvmgen_stack *stack, uint64_t size)
 	if (size > stack->room) {
 		return NULL;
 	}
-	rounded = ((size_t)size + TVMGEN_STACK_ALIGNMENT - 1) / TVMGEN_STACK_ALIGNMENT * TVMGEN_STACK_ALIGNMENT;
+	rounded = ((size_t)size + TVMGEN_STACK_ALIGNMENT - 1) / TVMGEN_STACK_ALIGNMENT *
+		  TVMGEN_STACK_ALIGNMENT;
 	if (rounded > stack->room) {
 		return NULL;
 	}
@@ -66,9 +67,10 @@ static inline int tvmgen_launch(FTVMParallelLambda task, void *data, int task_co
 }
 
 /* TVMGEN_STACK is the stack, as the including file's functions know it. */
-#define TVMBackendAllocWorkspace(device_type, device_id, size, dtype_code, dtype_bits)                       \
+#define TVMBackendAllocWorkspace(device_type, device_id, size, dtype_code, dtype_bits)             \
 	tvmgen_stack_take(TVMGEN_STACK, (size))
-#define TVMBackendFreeWorkspace(device_type, device_id, pointer) tvmgen_stack_give(TVMGEN_STACK, (pointer))
-#define TVMBackendParallelLaunch(task, data, task_count)         tvmgen_launch((task), (data), (task_count))
+#define TVMBackendFreeWorkspace(device_type, device_id, pointer)                                   \
+	tvmgen_stack_give(TVMGEN_STACK, (pointer))
+#define TVMBackendParallelLaunch(task, data, task_count) tvmgen_launch((task), (data), (task_count))
 
 #endif /* TVMGEN_STACK_H_ */
