@@ -70,15 +70,9 @@ class Implementation:
 
     @property
     def include(self) -> list[Path]:
-        """Directories of headers."""
-        root = self.checkout
-        return [
-            self.directory,
-            root / "common",
-            root / "mupq/common",
-            root / "mupq/pqclean/common",
-            root / "mupq",
-        ]
+        """Directories of headers, of those that the checkout has."""
+        names = ["common", "mupq/common", "mupq/pqclean/common", "mupq"]
+        return [self.directory, *(path for name in names if (path := self.checkout / name).is_dir())]
 
     @property
     def defines(self) -> list[str]:
