@@ -124,7 +124,7 @@ def constant_time(implementation: Implementation, firmware: Firmware) -> str:
                 return "signs without random numbers: not tried"
             operation, inputs = "produce_with", [(value,) for value in (1, 2, 3)]
         result = check_constant_time(device, counters, operation, inputs, lib)
-        differences = dict.fromkeys(item.parting for item in result.differences)
+        differences = dict.fromkeys(item.description for item in result.differences)
         return "; ".join(differences) or "same path and addresses"
 
 
