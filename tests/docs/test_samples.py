@@ -14,18 +14,9 @@ SAMPLES = Path(__file__).parents[2] / "samples"
 
 @pytest.mark.slow
 def test_firmware() -> None:
-    words = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-p",
-        "no:cacheprovider",
-        "--platform",
-        "posix,bare_mps2_an385",
-    ]
+    options = ["-q", "-p", "no:cacheprovider", "--platform", "posix,bare_mps2_an385", "--rootdir", "."]
     ran = subprocess.run(
-        [*words, "posix,bare_mps2_an385", "--rootdir", ".", "."],
+        [sys.executable, "-m", "pytest", *options, "."],
         cwd=SAMPLES / "firmware",
         capture_output=True,
         text=True,
