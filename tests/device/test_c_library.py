@@ -93,11 +93,7 @@ def test_the_end_of_a_program_fails_the_call(
         ending[name](*arguments)
     assert caught.value.message.startswith(words)
     place = rf"{name}, at \S*library\.c:{lines_of('library.c', line)}"
-    if (name, minrpc_shared.target.platform.port) != (
-        "leave",
-        "posix",
-    ):  # Linked in, it is not told.
-        assert re.search(place, "\n".join((caught.value.message, *caught.value.details)))
+    assert re.search(place, "\n".join((caught.value.message, *caught.value.details)))
     minrpc_shared.discard()
 
 

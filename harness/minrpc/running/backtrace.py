@@ -15,8 +15,10 @@ from minrpc.program.program import CodeRange
 from minrpc.running.instructions import LONGEST_CALL, CallInstruction, call_before
 
 _VENEER: Final = "_veneer"
-# The runtime, which calls the user's functions: without debug information, by its functions' prefix.
-_RUNTIME: Final = ("minrpc_", "/zephyr-app/runtime/")
+# The runtime and its port, which call the user's functions: by their directories; without debug information,
+# by their functions' prefix.
+_RUNTIME_DIRECTORIES: Final = ("/zephyr-app/runtime/", "/zephyr-app/ports/")
+_RUNTIME_PREFIX: Final = "minrpc_"
 
 
 class ReturnAddress(NamedTuple):
@@ -119,10 +121,9 @@ def _reaches_runtime(image: Image, chain: Sequence[ReturnAddress]) -> bool:
 
 def _is_runtime(image: Image, address: int) -> bool:
     function, line = image.function_at(address), image.program_at(address).line_at(address)
-    name, directory = _RUNTIME
     if line is not None:
-        return directory in line.file
-    return function is not None and function.name.startswith(name)
+        return any(directory in line.file for directory in _RUNTIME_DIRECTORIES)
+    return function is not None and function.name.startswith(_RUNTIME_PREFIX)
 
 
 def _even(image: Image, address: int) -> int:
