@@ -255,8 +255,13 @@ def _with_thunks(
         functions, kept_data = list(_without(functions, lacking.functions)), lacking.whole_data
     start = any(_needs_start(content) for content in contents) or bool(sources.libraries)
     supported = [function for function in functions if not function.unsupported]
-    thread_pointer = facts.machine == "EM_RISCV" and _may_have_thread_locals(contents, sources, toolset.elf)
-    text = thunk_source(supported, facts.limits, start=start, own_code=True, thread_pointer=thread_pointer)
+    own_block = facts.thread_locals is None
+    thread_pointer = (
+        own_block and facts.machine == "EM_RISCV" and _may_have_thread_locals(contents, sources, toolset.elf)
+    )
+    text = thunk_source(
+        supported, facts.limits, start=start, own_block=own_block, thread_pointer=thread_pointer
+    )
     # Flags that choose registers for arguments, such as -mavx, apply to the thunks' calls, too.
     thunks = compile_text(text, toolset, [flag for flag in sources.flags if flag.startswith("-m")])
     frames = _stack_use(thunks.with_suffix(".su"))

@@ -20,15 +20,20 @@ from minrpc.library.toolset import Toolset, program_facts, run_tool
 from minrpc.names import listed
 from minrpc.program import elf as elf_reader
 from minrpc.program import read_program
-from minrpc.program.elf import FUNCTION, GLOBAL, HIDDEN, LOCAL, THREAD, UNDEFINED, WEAK, Elf
+from minrpc.program.elf import FUNCTION, GLOBAL, HIDDEN, LOCAL, THREAD, UNDEFINED, WEAK, Elf, Symbol
 
 _LINK_S: Final = 120.0
 ALIGNMENT: Final = 16
 """Alignment of the block's address, in bytes."""
 
 _SCRIPT: Final = """\
+PHDRS
+{{
+	memory PT_LOAD;
+}}
 SECTIONS
 {{
+	{firmware_thread_locals}
 	. = {base:#x};
 	minrpc_base = .;
 	.loaded : {{
@@ -42,7 +47,7 @@ SECTIONS
 		*({data})
 		*(.got .got.* .igot .igot.* .toc .relro* .ldata*)
 		. = ALIGN(4);
-	}}
+	}} :memory
 	.tdata : {{
 		*(.tdata .tdata.* .gnu.linkonce.td.*)
 	}}
@@ -64,6 +69,16 @@ SECTIONS
 	}}
 }}
 """
+
+# The linker counts a thread-local variable's offset from the first section of such variables. With the
+# firmware's thread pointer this has to be the firmware's section, of which nothing is stored here.
+_FIRMWARE_THREAD_LOCALS: Final = """\
+.firmware_thread_locals {address:#x} (NOLOAD) : {{
+		KEEP(*(.tbss.minrpc_firmware))
+	}} :NONE"""
+
+_FIRST: Final = "minrpc_firmware_thread_locals"
+_THREAD_LOCALS_ALIGNMENT: Final = "__tls_align"
 
 _DATA: Final = ".data .data.* .sdata .sdata.*"
 
@@ -117,10 +132,14 @@ def link(
     far: set[str] = set()
     with scratch() as directory:
         linked = directory / "loaded.elf"
-        machine = program_facts(toolset.elf).machine
+        facts = program_facts(toolset.elf)
+        firmwares = facts.thread_locals
         script = _SCRIPT.format(
             base=base,
-            thread_block=_THREAD_BLOCKS.get(machine, "0"),
+            firmware_thread_locals=""
+            if firmwares is None
+            else _FIRMWARE_THREAD_LOCALS.format(address=firmwares),
+            thread_block=_THREAD_BLOCKS.get(facts.machine, "0"),
             data=_DATA,
             kept=_DATA if compiled.kept_data is None else " ".join(compiled.kept_data) or "minrpc_none",
         )
@@ -206,11 +225,15 @@ def _failure(library: str, output: str) -> LinkerError:
 
 def _require_thread_locals(compiled: Compiled, linked: Elf, firmware: Path) -> None:
     """Raise LinkerError for thread-local variables where loaded code can't have its own thread pointer."""
+    facts = program_facts(firmware)
     names = linked.thread_locals
-    machine = program_facts(firmware).machine
-    if not names or machine == "EM_ARM":
+    if not names or facts.machine == "EM_ARM" or facts.thread_locals is not None:
         return
-    if machine == "EM_RISCV" and compiled.thread_pointer and not read_program(firmware).elf.thread_locals:
+    if (
+        facts.machine == "EM_RISCV"
+        and compiled.thread_pointer
+        and not read_program(firmware).elf.thread_locals
+    ):
         return
     error = LinkerError(
         f"{compiled.name}: {listed(names, 6)} {'is' if len(names) == 1 else 'are'} thread-local (__thread), "
@@ -288,4 +311,20 @@ def _symbol_source(elf: Path, thumb: bool) -> str:
             lines += [f".type {name}, %function", f".thumb_set {name}, {symbol.value | 1:#x}"]
         else:
             lines.append(f".set {name}, {symbol.value:#x}")
+    if program_facts(elf).thread_locals is not None:
+        lines += _thread_local_source(symbols)
     return "\n".join(lines) + "\n"
+
+
+def _thread_local_source(symbols: Sequence[Symbol]) -> list[str]:
+    """The firmware's thread-local variables at their offsets, in a section that linking places over them."""
+    there = [symbol for symbol in symbols if symbol.kind == THREAD and symbol.section != UNDEFINED]
+    # The thread pointer of an Arm program depends on the alignment.
+    alignment = next((symbol.value for symbol in symbols if symbol.name == _THREAD_LOCALS_ALIGNMENT), 1)
+    lines = ['.section .tbss.minrpc_firmware, "awT", %nobits', f".balign {alignment}", f"{_FIRST}:"]
+    for symbol in there:
+        if symbol.bind in (GLOBAL, WEAK):
+            lines += [f".weak {symbol.name}", f".type {symbol.name}, %tls_object"]
+            lines += [f".size {symbol.name}, {symbol.size}"]
+            lines += [f".set {symbol.name}, {_FIRST} + {symbol.value}"]
+    return [*lines, f".space {max(symbol.value + symbol.size for symbol in there)}"]

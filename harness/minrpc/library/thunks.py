@@ -238,20 +238,20 @@ def thunk_source(
     copy: bool = False,
     kept: Iterable[str] = (),
     registry: str = REGISTRY,
-    own_code: bool = False,
+    own_block: bool = False,
     thread_pointer: bool = False,
 ) -> str:
     """A C file with a thunk for each function and the registry with their names. Needs no header.
 
     start, copy: True to add the function `START`, `COPY`. kept: symbols that are linked with `COPY`, even if
         unused. registry: the symbol of the registry.
-    own_code: True if the file is linked to loaded code, which may have its own thread-local variables.
+    own_block: True for loaded code whose thread-local variables are not behind the firmware's thread pointer.
     thread_pointer: True if each thunk sets RISC-V's thread pointer to these variables, and back.
     """
     names = TypeNames(limits)
     bodies = [_thunk(index, function, names) for index, function in enumerate(functions)]
     listed = [(function.name, thunk_name(index)) for index, function in enumerate(functions)]
-    if own_code:
+    if own_block:
         bodies.append(_ARM_THREAD_POINTER)
     if start:
         bodies.append(_START_SOURCE)

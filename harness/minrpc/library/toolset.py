@@ -24,6 +24,7 @@ from minrpc.program.elf import CHOSEN_AT_START, FUNCTION
 COMMANDS: Final = "compile_commands.json"
 # A source of the firmware that is compiled with just the port's flags.
 _EXAMPLE: Final = "operators/operators.c"
+_THREAD_LOCALS: Final = "__tls_base"
 _TOOL_S: Final = 60.0
 
 _WITH_VALUE: Final = frozenset({"-o", "-c", "-MF", "-MT", "-MQ"})
@@ -147,11 +148,16 @@ def alignment_limits(machine: str) -> AlignmentLimits:
 @dataclass(frozen=True)
 class ProgramFacts:
     """machine: "EM_ARM", ...; bits: 32 or 64; dynamic: True if linked with shared libraries; thumb: True for
-    Thumb code."""
+    Thumb code.
+
+    thread_locals: address of its thread-local variables, as picolibc's linker script names it; None if it has
+        none, or each thread of an operating system has its own.
+    """
 
     machine: str
     bits: int
     dynamic: bool
+    thread_locals: int | None = None
 
     @property
     def pointer_size(self) -> int:
@@ -173,7 +179,9 @@ class ProgramFacts:
 def program_facts(elf: Path) -> ProgramFacts:
     """The facts from the program's ELF header."""
     file = read_program(elf).elf
-    return ProgramFacts(file.machine, file.bits, file.section(".dynamic") is not None)
+    addresses = (symbol.value for symbol in file.symbols if symbol.name == _THREAD_LOCALS)
+    thread_locals = next(addresses, None) if file.thread_locals else None
+    return ProgramFacts(file.machine, file.bits, file.section(".dynamic") is not None, thread_locals)
 
 
 def toolset_of(firmware: Firmware) -> Toolset:
