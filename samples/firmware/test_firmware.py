@@ -42,6 +42,11 @@ def test_parser(load):
     assert frames == [(kind.KIND_SET, bytes([10, 20])), (kind.KIND_GET, b"")]
 
 
+def test_clamp(load):
+    lib = load("src/pid.c", statics=True)  # a static function, called by itself
+    assert [lib.clamp(x, -5, 5) for x in (-9, 2, 9)] == [-5, 2, 5]
+
+
 def heater(load, temperature):
     clock, heat, write = count(0, 100), Mock(), Mock(return_value=6)
     fakes = {

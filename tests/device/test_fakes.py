@@ -27,6 +27,7 @@ from minrpc.transport.lossy import Faults, LossyTransport
 
 Load = Callable[..., LoadedLibrary]
 HAL = Path(__file__).with_name("c") / "hal.c"
+SENSOR, FRAME = HAL.with_name("sensor.c"), HAL.with_name("frame.c")
 
 
 @pytest.fixture
@@ -211,6 +212,53 @@ def test_over_a_link_that_loses_bytes(load: Load, running_device: RunningDevice)
         assert [hal.receive(data, n) for n in range(1, 9)] == list(range(1, 9))
         assert data[0] == 8
     assert any(transport.counts.values())
+
+
+@pytest.mark.parametrize("flags", ["-O3", *(pytest.param(f, marks=pytest.mark.slow) for f in ("-O0", "-Os"))])
+def test_replaced(load: Load, flags: str) -> None:
+    """Also where the caller stands in the same file, and where C takes the function's address."""
+    crc = Mock(side_effect=range(10, 20))
+    replace = {"crc_hw": fake(crc, "data[n], n"), "range": lambda value: 2 * value}
+    lib = load(SENSOR, FRAME, flags=flags, replace=replace)
+    assert lib.sealed(b"abc", 3) == 10 + 11
+    assert lib.framed(b"d", 1) == 12 + 1 + 4
+    assert lib.checked(b"", 0) == 13
+    assert lib.crc_hw(b"ef", 2) == 14
+    crc.assert_has_calls([call(b"abc", 3), call(b"abc", 3), call(b"d", 1), call(b"", 0), call(b"ef", 2)])
+    assert [lib.limited(50), lib.limited(-50)] == [20, -20]
+    assert len(of(lib, "range").calls) == 4
+    assert load(SENSOR, FRAME, flags=flags).sealed(b"a", 1) == 2 * ord("a")
+
+
+@pytest.mark.once
+def test_what_can_not_be_replaced(load: Load, tmp_path: Path) -> None:
+    assembler = tmp_path / "crc.S"
+    assembler.write_text(".globl crc_asm\n.type crc_asm, %function\ncrc_asm:\n\t.long 0\n")
+    for files, name, text in (
+        ([SENSOR], "clamp", "clamp is static in sensor.c"),
+        ([FRAME], "crc_hw", "frame.c calls crc_hw and does not define it.*fakes="),
+        ([SENSOR], "crc_sw", "sensor.c defines no function crc_sw.*crc_hw"),
+        ([SENSOR], "crc_hw; x", "sensor.c defines no function crc_hw; x"),
+        ([SENSOR, assembler], "crc_asm", "crc_asm was not compiled here from C"),
+    ):
+        with pytest.raises(ConfigurationError, match=f"(?s){text}"):
+            load(*files, replace={name: "zero"}, declare="int crc_asm(void)")
+    with pytest.raises(ConfigurationError, match=r"(?s)crc_hw is defined in sensor.c.*replace="):
+        load(SENSOR, fakes={"crc_hw": "zero"})
+
+
+@pytest.mark.parametrize("flags", ["-O3", *(pytest.param(f, marks=pytest.mark.slow) for f in ("-O0", "-Os"))])
+def test_static_functions(load: Load, flags: str) -> None:
+    lib = load(SENSOR, FRAME, flags=flags, statics=True)
+    assert [lib.unused((3, 9)), lib.twice(-4), lib.limited(99), lib.doubled(3)] == [6, -8, 10, 6]
+    assert [lib["sensor.c:clamp"](5, 1, 3), lib["frame.c:clamp"](-5)] == [3, 0]
+    assert lib.unused.size > 0 < lib["frame.c:clamp"].size
+    with pytest.raises(AttributeError, match=r"lib\[\"sensor.c:clamp\"\], or frame.c:clamp"):
+        _ = lib.clamp
+    with pytest.raises(AttributeError, match=r"'middle' .* statics=True .* not those of headers"):
+        _ = lib.middle
+    with pytest.raises(AttributeError, match=r"'clamp' .* it is static: statics=True"):
+        _ = load(SENSOR, flags=flags).clamp
 
 
 @pytest.mark.once

@@ -23,4 +23,4 @@ def test_firmware() -> None:
         check=False,
     )
     assert ran.returncode == 0, ran.stdout + ran.stderr
-    assert "15 passed, 1 skipped" in ran.stdout
+    assert "17 passed, 1 skipped" in ran.stdout

@@ -18,7 +18,7 @@ from minrpc.library.c_functions import (
 from minrpc.library.c_library import CFunction, CLibrary
 from minrpc.library.compiling import Compiled, Sources, compile_sources
 from minrpc.library.fake_functions import Fake, FakeFunction, Fakes, PointerArgument, fake
-from minrpc.library.faking import FakesGiven
+from minrpc.library.faking import FakesGiven, ReplacementsGiven
 from minrpc.library.firmware_functions import FirmwareFunctions
 from minrpc.library.linked import LinkedLibrary, Load, load_or_find, named, sources_of
 from minrpc.library.linking import LinkedImage, link
@@ -50,6 +50,7 @@ __all__ = [
     "LoadError",
     "LoadedLibrary",
     "PointerArgument",
+    "ReplacementsGiven",
     "Sources",
     "StructValue",
     "Toolset",

@@ -277,9 +277,14 @@ class CLibrary:
         near = did_you_mean(name, self._declared)
         hint = f"{near}?" if near else f"it has {listed(sorted(self._declared), 12)}"
         if name in self.declarations.variables:
-            hint = f"it is a variable: .variables.{name}"
+            hint = f"it is a variable: minrpc.variables(lib).{name}"
         elif name in self.declarations.types:
-            hint = f"it is a type: .types.{name}"
+            hint = f"it is a type: minrpc.types(lib).{name}"
+        elif name in self.declarations.statics:
+            several = [known for known in self._declared if known.endswith(f":{name}")]
+            hint = "it is static: statics=True makes those of C files callable, not those of headers"
+            if several:
+                hint = f'it has several static ones: lib["{several[0]}"], or {listed(several[1:], 4)}'
         return f"{self.name} has no function {name!r} with external linkage; {hint}"
 
     @property

@@ -23,13 +23,14 @@ from minrpc.firmware.cache import cache_home, kept, mark_used, scratch
 from minrpc.library.absent import nowhere
 from minrpc.library.reachable import needing
 from minrpc.library.stack_bound import FLAG, parse_graphs
+from minrpc.library.statics import KEEP_STATICS, callable_statics, static_functions, with_global_symbols
 from minrpc.library.thunks import callable_functions, thunk_name, thunk_source
 from minrpc.library.toolset import Toolset, program_facts
 from minrpc.program import Elf, read_program
 from minrpc.program.c_types import Declarations, FunctionDeclaration, FunctionType, Pointer, strip
 from minrpc.program.debug_info import UNTYPED, read_declarations
 from minrpc.program.elf import THREAD, UNDEFINED
-from minrpc.program.objects import read_objects
+from minrpc.program.objects import merged, read_object
 
 _COMPILE_S: Final = 10 * 60.0
 _C: Final = (".c",)
@@ -59,6 +60,8 @@ class Sources:
     files: C, C++, assembler, objects, archives. include: directories. flags: come after the firmware's own.
     defines: each "NAME" or "NAME=VALUE". libraries: archives and objects that are only linked.
     headers: included before each source. declare: prototypes of assembler functions, or headers with them.
+    statics: functions with internal linkage can be called, too.
+    replaced: functions whose calls can be redirected.
     """
 
     files: tuple[Path, ...]
@@ -68,6 +71,8 @@ class Sources:
     libraries: tuple[Path, ...] = ()
     headers: tuple[Path, ...] = ()
     declare: tuple[str, ...] = ()
+    statics: bool = False
+    replaced: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -80,6 +85,7 @@ class Sources:
         libraries: PathText | Sequence[PathText] = (),
         headers: PathText | Sequence[PathText] = (),
         declare: str | Sequence[str] = (),
+        statics: bool = False,
     ) -> Sources:
         """Sources from user input: flags and defines may be a string of several words, and a single path
         stands for a list of one. Files and libraries may be patterns, "src/*.c". Raises ConfigurationError
@@ -102,6 +108,7 @@ class Sources:
             tuple(_file(path, _BINARY) for given in paths_of(libraries) for path in _matches(given)),
             tuple(_file(path, ()) for path in paths_of(headers)),
             (declare,) if isinstance(declare, str) else tuple(declare),
+            statics,
         )
 
     @property
@@ -211,10 +218,11 @@ def compile_sources(sources: Sources, toolset: Toolset, missing: tuple[str, ...]
     libraries = tuple(_hash(str(item)) for item in beside)
     given = (sources, toolset, objects, contents, libraries, missing)
     compiled = _with_thunks(*given)
-    thunks = compiled.objects[-1].parent
-    if not thunks.is_dir():  # The cache has been cleaned since.
+    made = compiled.objects if sources.statics else compiled.objects[-1:]
+    if not all(path.is_file() for path in made):  # The cache has been cleaned since.
         return _with_thunks.__wrapped__(*given)
-    mark_used(thunks)
+    for path in made:
+        mark_used(path.parent)
     return compiled
 
 
@@ -244,7 +252,11 @@ def _with_thunks(
     headers with prototypes. missing: see `compile_sources`."""
     facts = program_facts(toolset.elf)
     contents = [content.data for content in contents_of_objects]
-    declarations = read_objects([object_file.path for object_file in objects], contents)
+    each = [read_object(item.path, content) for item, content in zip(objects, contents, strict=True)]
+    declarations = merged(each)
+    if sources.statics:
+        objects, found = _with_statics(objects, contents, each, toolset)
+        declarations = replace(declarations, functions={**declarations.functions, **found})
     if sources.declare:
         declarations = _with_prototypes(declarations, sources, toolset)
     functions = callable_functions(declarations.functions.values(), facts.limits)
@@ -287,6 +299,31 @@ def _with_thunks(
         max((size for name, size in frames.items() if name.partition(".")[0] == "minrpc_fits"), default=0),
         kept_data,
     )
+
+
+def _with_statics(
+    objects: tuple[CompiledFile, ...],
+    contents: Sequence[bytes],
+    declarations: Sequence[Declarations],
+    toolset: Toolset,
+) -> tuple[tuple[CompiledFile, ...], Mapping[str, FunctionDeclaration]]:
+    """The objects with global symbols for functions with internal linkage, and these functions by name."""
+    functions = [
+        static_functions(content, item.graph, declared.statics)
+        for item, content, declared in zip(objects, contents, declarations, strict=True)
+    ]
+    external = {name for declared in declarations for name in declared.functions}
+    named = callable_statics(functions, external)
+    return tuple(
+        replace(
+            item,
+            path=with_global_symbols(
+                item.path, content, own, [function.symbol for function in called], toolset
+            ),
+            reports=item.path,
+        )
+        for item, content, own, called in zip(objects, contents, functions, named, strict=True)
+    ), {function.name: function for called in named for function in called}
 
 
 def _without(
@@ -357,37 +394,53 @@ def _needs_start(content: bytes) -> bool:
 
 @dataclass(frozen=True)
 class CompiledFile:
-    """An object file. own: True if it was compiled here; the compiler's stack reports then lie beside it."""
+    """An object file. reports: the compiler's stack reports lie beside this; None: compiled elsewhere."""
 
     path: Path
-    own: bool = True
+    reports: Path | None
 
     @property
     def stack_use(self) -> Mapping[str, int]:
         """Stack frame of each function, in bytes."""
-        return _stack_use(self.path.with_suffix(".su")) if self.own else {}
+        return _stack_use(self.reports.with_suffix(".su")) if self.reports is not None else {}
 
     @property
     def graph(self) -> str:
         """The call graph as -fcallgraph-info writes it; "" if there is none."""
-        notes = self.path.with_suffix(".ci")
-        return notes.read_text(errors="replace") if self.own and notes.is_file() else ""
+        notes = self.reports.with_suffix(".ci") if self.reports is not None else None
+        return notes.read_text(errors="replace") if notes is not None and notes.is_file() else ""
 
 
 def compile_file(source: Path, sources: Sources, toolset: Toolset) -> CompiledFile:
     if source.suffix in _BINARY:
-        return CompiledFile(source, own=False)
+        return CompiledFile(source, None)
     cxx = source.suffix in _CXX
     command = [toolset.cxx if cxx else toolset.compiler, *toolset.code_flags, "-g"]
     command += _CXX_FLAGS if cxx else ()
+    command += KEEP_STATICS if sources.statics and source.suffix not in _ASSEMBLER else ()
     command += [f"-D{define}" for define in sources.defines]
     command += [f"-I{directory}" for directory in (*sources.include, source.parent)]
-    for header in sources.headers if source.suffix not in _ASSEMBLER else ():
+    headers = (*_weak(sources.replaced), *sources.headers) if source.suffix not in _ASSEMBLER else ()
+    for header in headers:
         command += ["-include", str(header)]
     command += [*sources.flags, *toolset.includes, "-fno-lto"]
     if "clang" not in Path(command[0]).name and source.suffix not in _ASSEMBLER:
         command.append(FLAG)
-    return CompiledFile(_compiled(command, source, (source.parent, *sources.include)) / "source.o")
+    made = _compiled(command, source, (source.parent, *sources.include)) / "source.o"
+    return CompiledFile(made, made)
+
+
+def _weak(functions: Sequence[str]) -> Sequence[Path]:
+    """A header with which the compiler neither inlines the functions nor relies on their bodies."""
+    if not functions:
+        return ()
+    text = "".join(f"#pragma weak {name}\n" for name in functions)
+
+    def fill(directory: Path) -> None:
+        (directory / "weak.h").write_text(text)
+
+    name = hashlib.sha256(text.encode()).hexdigest()[:32]
+    return (kept(cache_home() / "objects" / name, fill) / "weak.h",)
 
 
 def _stack_use(path: Path) -> dict[str, int]:

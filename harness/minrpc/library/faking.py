@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Links functions in Python to compiled sources: finds what the sources lack, and compiles stubs for it."""
+"""Links functions in Python to compiled sources: in place of those that they lack, and of their own."""
 
 from __future__ import annotations
 
@@ -15,23 +15,30 @@ from minrpc.library.fake_functions import Answer, Fake, FakeFunction
 from minrpc.library.stubs import ASK, stub_source
 from minrpc.library.thunks import LayoutError
 from minrpc.library.toolset import Toolset, program_facts
-from minrpc.names import listed
+from minrpc.names import listed, near_or_all
 from minrpc.program import read_program
 from minrpc.program.c_types import FunctionDeclaration
-from minrpc.program.elf import UNDEFINED, Elf
+from minrpc.program.elf import GLOBAL, OBJECT, UNDEFINED, Elf
 from minrpc.program.objects import members
 
 FakesGiven: TypeAlias = Mapping[str, Answer | Fake] | Literal["zero"]
+
+ReplacementsGiven: TypeAlias = Mapping[str, Answer | Fake]
 
 ALL_OTHERS: Final = "*"
 """The name that stands for every function which is missing and not named."""
 
 
 def with_fakes(
-    compiled: Compiled, toolset: Toolset, fakes: FakesGiven, missing: Callable[[], Iterable[str]]
+    compiled: Compiled,
+    toolset: Toolset,
+    fakes: FakesGiven,
+    replaced: ReplacementsGiven,
+    missing: Callable[[], Iterable[str]],
 ) -> tuple[Compiled, Mapping[str, FakeFunction]]:
     """The sources with stubs for functions that they lack, and the functions in Python by the stub's symbol.
 
+    replaced: functions in Python in place of those that the sources define.
     missing: finds the symbols that neither the sources nor the firmware have.
 
     Raises LoadError for firmware that can't ask, ConfigurationError for a function that can't be a fake.
@@ -45,6 +52,9 @@ def with_fakes(
             raise _no_fake(compiled, name, lacking)
     if ALL_OTHERS in given:
         named |= {name: given[ALL_OTHERS] for name in missing() if name not in named}
+    for name in replaced:
+        _require_replaceable(compiled, name)
+    named |= replaced
     if not named:
         return compiled, {}
     made = {name: made_fake(_declaration(compiled, name), answer) for name, answer in named.items()}
@@ -110,12 +120,53 @@ def _no_fake(compiled: Compiled, name: str, lacking: Iterable[str]) -> Configura
     if name in compiled.declarations.functions:
         return ConfigurationError(
             f"{name} is defined in {compiled.name}, so it needs no fake",
-            next_step="leave this fake out, or load without the file that defines it",
+            next_step=f'replace={{"{name}": ...}} takes a function in Python in its place',
         )
     return ConfigurationError(
         f"{compiled.name} calls no {name}, so nothing would call its fake",
         details=(f"it calls {listed(sorted(lacking), 12)}",) if lacking else (),
         next_step="leave this fake out, or correct its name",
+    )
+
+
+def _require_replaceable(compiled: Compiled, name: str) -> None:
+    """Raise ConfigurationError for a function whose calls can't be redirected."""
+    declared = compiled.declarations
+    known = declared.functions.get(name)
+    if name in declared.statics and (known is None or known.symbol != name):
+        raise _not_replaceable(
+            f"{name} is static in {compiled.name}: the compiler may have inlined its calls",
+            "leave out `static`, for instance by a macro that `defines` sets; or replace its callers",
+        )
+    for path in compiled.objects[:-1]:
+        for elf in map(Elf, members(path, path.read_bytes())):
+            if any(
+                item.name == name and item.placed and item.bind == GLOBAL and item.kind != OBJECT
+                for item in elf.symbols
+            ):
+                raise _not_replaceable(
+                    f"{name} was not compiled here from C, so calls in its own file may not be redirected",
+                    "load without the file that defines it, and give the function to fakes=",
+                )
+    if known is None:
+        raise _unknown(compiled, name)
+    if known.symbol != name:
+        raise _not_replaceable(f"{name} is a function of C++", f'declare it as extern "C": {known.prototype}')
+
+
+def _not_replaceable(reason: str, next_step: str) -> ConfigurationError:
+    return ConfigurationError(f"replace: {reason}", next_step=next_step)
+
+
+def _unknown(compiled: Compiled, name: str) -> ConfigurationError:
+    if name in _undefined(compiled):
+        return _not_replaceable(
+            f"{compiled.name} calls {name} and does not define it", f'give it to fakes={{"{name}": ...}}'
+        )
+    near = near_or_all(name, compiled.declarations.functions)
+    return _not_replaceable(
+        f"{compiled.name} defines no function {name}",
+        f"it defines {listed(near, 12)}" if near else "name a function of the sources",
     )
 
 

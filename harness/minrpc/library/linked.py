@@ -16,7 +16,7 @@ from minrpc.firmware.build import LIBRARIES
 from minrpc.library.c_functions import CFunctions
 from minrpc.library.c_library import CLibrary
 from minrpc.library.compiling import PathText, Sources, paths_of
-from minrpc.library.faking import FakesGiven
+from minrpc.library.faking import FakesGiven, ReplacementsGiven
 from minrpc.library.linked_in import declared_in, packed_name
 from minrpc.library.loading import firmware_of, load
 from minrpc.library.toolset import program_facts
@@ -40,6 +40,8 @@ class LoadFields(TypedDict, total=False):
     declare: str | Sequence[str]
     firmware: Firmware | None
     fakes: FakesGiven | None
+    replace: ReplacementsGiven | None
+    statics: bool
     linked: bool | None
 
 
@@ -104,6 +106,7 @@ def load_or_find(
         return named(session, str(files[0]), linked=linked)
     firmware: Firmware | None = given.pop("firmware", None)
     fakes: FakesGiven | None = given.pop("fakes", None)
+    replaced: ReplacementsGiven | None = given.pop("replace", None)
     for key in ("include", "libraries", "headers"):
         if key in given:
             given[key] = [directory / path for path in paths_of(given[key])]
@@ -111,8 +114,8 @@ def load_or_find(
     target = session.owner.target
     known = target.platform.named_libraries if target is not None else ()
     same = next((item for item in known if sources_of(item) == sources), None)
-    if same is None or fakes is not None:
-        return load(session, sources, firmware=firmware, fakes=fakes)
+    if same is None or fakes is not None or replaced is not None:
+        return load(session, sources, firmware=firmware, fakes=fakes, replaced=replaced)
     return named(session, same.name, linked=linked)
 
 

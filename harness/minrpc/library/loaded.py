@@ -48,7 +48,7 @@ class LoadedLibrary(CLibrary):
         callback: Callback,
     ) -> None:
         """load_copier: loads a library with the function `COPY`. callback: as in `CLibrary`."""
-        symbols = Symbols(image.symbols, image.sizes)
+        symbols = Symbols(image.symbols, _with_statics(image, compiled))
         super().__init__(
             session,
             compiled.name,
@@ -174,6 +174,14 @@ class LoadedLibrary(CLibrary):
     def __repr__(self) -> str:
         names = listed(list(self._declared), 12)
         return f"<{self.name}, {self.image.size:,} bytes at 0x{self.image.base:x}: {names}>"
+
+
+def _with_statics(image: LinkedImage, compiled: Compiled) -> Mapping[str, int]:
+    """The sizes by symbol, also by the second symbols of functions with internal linkage."""
+    by_address = {image.symbols[name]: size for name, size in image.sizes.items() if size}
+    wanted = (function.symbol for function in compiled.functions.values())
+    seconds = {name: image.symbols[name] for name in wanted if not image.sizes.get(name, 1)}
+    return {**image.sizes, **{name: by_address.get(address, 0) for name, address in seconds.items()}}
 
 
 def _sizes(objects: Iterable[Elf]) -> dict[str, int]:

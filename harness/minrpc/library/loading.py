@@ -7,6 +7,7 @@ import hashlib
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -27,7 +28,14 @@ from minrpc.firmware import Firmware
 from minrpc.library.call_memory import upload
 from minrpc.library.compiling import Compiled, Sources, compile_sources, compile_text
 from minrpc.library.fake_functions import FakeFunction, Fakes
-from minrpc.library.faking import FakesGiven, compile_stubs, require_asking, tell_prototypes, with_fakes
+from minrpc.library.faking import (
+    FakesGiven,
+    ReplacementsGiven,
+    compile_stubs,
+    require_asking,
+    tell_prototypes,
+    with_fakes,
+)
 from minrpc.library.linking import ALIGNMENT, LinkedImage, link
 from minrpc.library.loaded import LoadedLibrary
 from minrpc.library.scalars import Address
@@ -62,36 +70,47 @@ _ROUNDS: Final = 4
 
 
 def load(
-    session: Session, sources: Sources, *, firmware: Firmware | None = None, fakes: FakesGiven | None = None
+    session: Session,
+    sources: Sources,
+    *,
+    firmware: Firmware | None = None,
+    fakes: FakesGiven | None = None,
+    replaced: ReplacementsGiven | None = None,
 ) -> LoadedLibrary:
     """Compile `sources` for the device and load them.
 
     firmware: the firmware that runs on the device; by default, the firmware that the device was started with.
-    fakes: as for `Device.load`.
+    fakes, replaced: as `fakes` and `replace` of `Device.load`.
 
     Raises CompileError, LinkError, LoadError, DeviceMemoryError; the session goes on.
     """
     if firmware is not None:
         check_build(session, firmware)
     toolset = toolset_of(firmware or firmware_of(session))
+    sources = replace(sources, replaced=tuple(sorted(name for name in replaced or () if name.isidentifier())))
     compiled = compile_sources(sources, toolset)
     try:
-        return load_compiled(session, *_with_fakes(session, compiled, toolset, fakes))
+        return load_compiled(session, *_with_fakes(session, compiled, toolset, fakes, replaced))
     except UndefinedSymbolsError as error:
         tell_prototypes(compiled, error)
         rest = compile_sources(sources, toolset, error.names)
         if rest.functions == compiled.functions or all(item.unsupported for item in rest.functions.values()):
             raise
-        return load_compiled(session, *_with_fakes(session, rest, toolset, fakes))
+        return load_compiled(session, *_with_fakes(session, rest, toolset, fakes, replaced))
 
 
 def _with_fakes(
-    session: Session, compiled: Compiled, toolset: Toolset, fakes: FakesGiven | None
+    session: Session,
+    compiled: Compiled,
+    toolset: Toolset,
+    fakes: FakesGiven | None,
+    replaced: ReplacementsGiven | None,
 ) -> tuple[Compiled, Toolset, Mapping[str, FakeFunction]]:
     """The sources with the functions in Python that they call."""
-    if fakes is None:
+    if fakes is None and replaced is None:
         return compiled, toolset, {}
-    found, functions = with_fakes(compiled, toolset, fakes, partial(_missing, session, compiled, toolset))
+    missing = partial(_missing, session, compiled, toolset)
+    found, functions = with_fakes(compiled, toolset, fakes or {}, replaced or {}, missing)
     return found, toolset, functions
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final
 
 FLAG: Final = "-fcallgraph-info=su"
@@ -37,6 +38,16 @@ class CallGraph:
         below = [self._bound(callee, above | {name}) for callee in self.calls.get(name, ())]
         known = [callee for callee in below if callee is not None]
         return frame + max(known, default=0) if len(known) == len(below) else None
+
+
+def static_places(text: str) -> Mapping[str, Path]:
+    """The file that defines each function with internal linkage, by name."""
+    found: dict[str, Path] = {}
+    for title, label in _NODE.findall(text):
+        name, _, place = label.partition("\\n")
+        if title.endswith(f":{name}"):
+            found[name] = Path(place.partition("\\n")[0].rsplit(":", 2)[0])
+    return found
 
 
 def parse_graphs(texts: Iterable[str]) -> CallGraph:

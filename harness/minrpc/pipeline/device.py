@@ -15,7 +15,7 @@ from minrpc.transport import Transport
 
 if TYPE_CHECKING:  # Compilers' parts are loaded on first use: a session without them starts sooner.
     from minrpc.firmware import Firmware
-    from minrpc.library import CFunctions, FakesGiven
+    from minrpc.library import CFunctions, FakesGiven, ReplacementsGiven
     from minrpc.tvm.code.modules import TvmLibrary
 
 
@@ -37,6 +37,8 @@ class Device(Session):
         declare: str | Sequence[str] = (),
         firmware: Firmware | None = None,
         fakes: FakesGiven | None = None,
+        replace: ReplacementsGiven | None = None,
+        statics: bool = False,
     ) -> CFunctions:
         """Compile C for this device, link it against the firmware, load it: each function is an attribute.
 
@@ -50,6 +52,10 @@ class Device(Session):
         fakes: functions in Python for those that the sources call and nobody has: {"hal_millis": lambda: 42}.
             Each may be any callable, a `unittest.mock.Mock`, a `minrpc.fake`, or "zero", which answers zero.
             The name "*" stands for all others; fakes="zero" is {"*": "zero"}.
+        replace: the same for functions that the sources define, wherever they are called. The originals are
+            not loaded.
+        statics: True to call static functions, too. Of several with one name each is "pid.c:clamp". The
+            compiler keeps the code of each, so it may inline less.
 
         Raises CompileError with the compiler's output, LinkError, LoadError, DeviceMemoryError; the session
         goes on.
@@ -64,8 +70,10 @@ class Device(Session):
             libraries=libraries,
             headers=headers,
             declare=declare,
+            statics=statics,
         )
-        return library.CFunctions(library.load(self, given, firmware=firmware, fakes=fakes))
+        loaded = library.load(self, given, firmware=firmware, fakes=fakes, replaced=replace)
+        return library.CFunctions(loaded)
 
     def load_tvm(
         self,

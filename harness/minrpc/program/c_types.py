@@ -173,12 +173,14 @@ class Declarations:
 
     `types` has both tags of structs and enums, and typedefs; on a conflict the typedef wins.
     declared: functions that are defined elsewhere, and called here.
+    statics: functions with internal linkage, also those whose calls were all inlined.
     """
 
     functions: Mapping[str, FunctionDeclaration] = field(default_factory=dict)
     variables: Mapping[str, Variable] = field(default_factory=dict)
     types: Mapping[str, CType] = field(default_factory=dict)
     declared: Mapping[str, FunctionDeclaration] = field(default_factory=dict)
+    statics: Mapping[str, FunctionDeclaration] = field(default_factory=dict)
 
 
 VOID: Final = Void()

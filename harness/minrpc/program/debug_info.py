@@ -106,17 +106,20 @@ def _declared_by(units: Iterable[CompileUnit]) -> Declarations:
     variables: dict[str, Variable] = {}
     types: dict[str, CType] = {}
     declared: dict[str, FunctionDeclaration] = {}
+    statics: dict[str, FunctionDeclaration] = {}
     for unit in units:
         reader = _Unit(unit)
         for function in reader.functions():
             add_function(functions, function)
+        for function in reader.statics():
+            statics.setdefault(function.name, function)
         for function in reader.declared():
             declared.setdefault(function.symbol, function)
         for variable in reader.variables():
             variables.setdefault(variable.name, variable)
         for name, ctype in reader.named_types():
             _add_type(types, name, ctype)
-    return Declarations(functions, variables, types, declared)
+    return Declarations(functions, variables, types, declared, statics)
 
 
 def add_function(
@@ -163,9 +166,21 @@ class _Unit:
             name = _text(_find(die, "DW_AT_name"))
             if not name or _find(die, "DW_AT_external") is None:
                 continue
-            symbol = _text(_find(die, "DW_AT_linkage_name")) or name
-            prototype = self._function_type(die)
-            yield FunctionDeclaration(name, symbol, prototype, self._unsupported(die, prototype))
+            yield self._function(die, name)
+
+    def statics(self) -> Iterator[FunctionDeclaration]:
+        """Functions with internal linkage; those without code have lost it to their callers."""
+        for die in self._scopes(self._top):
+            if die.tag != "DW_TAG_subprogram" or not (_CODE | {"DW_AT_inline"}) & die.attributes.keys():
+                continue
+            name = _text(_find(die, "DW_AT_name"))
+            if name and _find(die, "DW_AT_external") is None:
+                yield self._function(die, name)
+
+    def _function(self, die: DIE, name: str) -> FunctionDeclaration:
+        symbol = _text(_find(die, "DW_AT_linkage_name")) or name
+        prototype = self._function_type(die)
+        return FunctionDeclaration(name, symbol, prototype, self._unsupported(die, prototype))
 
     def declared(self) -> Iterator[FunctionDeclaration]:
         """Functions that are defined elsewhere, with a prototype."""
@@ -174,9 +189,7 @@ class _Unit:
                 continue
             name = _text(die.attributes.get("DW_AT_name"))
             if name and "DW_AT_external" in die.attributes:
-                symbol = _text(die.attributes.get("DW_AT_linkage_name")) or name
-                prototype = self._function_type(die)
-                yield FunctionDeclaration(name, symbol, prototype, self._unsupported(die, prototype))
+                yield self._function(die, name)
 
     def variables(self) -> Iterator[Variable]:
         """Variables of file scope with an address."""

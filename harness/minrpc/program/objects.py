@@ -21,13 +21,12 @@ def read_objects(paths: Sequence[Path], contents: Sequence[bytes]) -> Declaratio
 
     Raises ConfigurationError for a file that has an archive's name and is none.
     """
-    return merged(
-        [
-            read_declarations(Elf(member))
-            for path, content in zip(paths, contents, strict=True)
-            for member in members(path, content)
-        ]
-    )
+    return merged([read_object(path, content) for path, content in zip(paths, contents, strict=True)])
+
+
+def read_object(path: Path, content: bytes) -> Declarations:
+    """The declarations of an object or archive. Raises as `read_objects` does."""
+    return merged([read_declarations(Elf(member)) for member in members(path, content)])
 
 
 def members(path: Path, content: bytes) -> list[bytes]:
@@ -54,8 +53,10 @@ def merged(several: Sequence[Declarations]) -> Declarations:
     variables: dict[str, Variable] = {}
     types: dict[str, CType] = {}
     declared: dict[str, FunctionDeclaration] = {}
+    statics: dict[str, FunctionDeclaration] = {}
     for declarations in reversed(several):
         declared.update(declarations.declared)
+        statics.update(declarations.statics)
         variables.update(declarations.variables)
         types.update(declarations.types)
     for function in (function for declarations in several for function in declarations.functions.values()):
@@ -64,7 +65,7 @@ def merged(several: Sequence[Declarations]) -> Declarations:
         # A C file's declaration of an assembler function.
         if function.unsupported == UNTYPED:
             functions[name] = declared.get(function.symbol, function)
-    return Declarations(functions, variables, types, declared)
+    return Declarations(functions, variables, types, declared, statics)
 
 
 def function_sizes(paths: Iterable[Path]) -> dict[str, int]:

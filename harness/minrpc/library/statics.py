@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Functions with internal linkage, made callable: each gets a global symbol beside its own."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from minrpc.firmware.cache import cache_home, kept
+from minrpc.library.stack_bound import static_places
+from minrpc.library.toolset import Toolset, run_tool
+from minrpc.program import Elf
+from minrpc.program.c_types import FunctionDeclaration
+from minrpc.program.elf import FUNCTION, LOCAL, Symbol
+
+KEEP_STATICS: Final = ("-fkeep-static-functions", "-fkeep-inline-functions")
+"""The compiler then keeps the code of each function, with the calling convention of its declaration."""
+_HEADERS: Final = (".h", ".hh", ".hpp", ".hxx", ".H")
+_SYMBOL: Final = "minrpc.static"
+
+
+class StaticFunction(NamedTuple):
+    """A function with internal linkage. file: that defines it. symbol: in the object."""
+
+    declared: FunctionDeclaration
+    file: Path
+    symbol: Symbol
+
+
+def static_functions(
+    content: bytes, graph: str, declared: Mapping[str, FunctionDeclaration]
+) -> Sequence[StaticFunction]:
+    """An object's functions with internal linkage that no header defines.
+
+    graph: GCC's call graph. declared: the functions that its debug information has, by name.
+    """
+    files = static_places(graph)
+    return [
+        StaticFunction(declared[symbol.name], files[symbol.name], symbol)
+        for symbol in Elf(content).symbols
+        if symbol.kind == FUNCTION
+        and symbol.bind == LOCAL
+        and symbol.placed
+        and symbol.name in declared
+        and symbol.name in files
+        and files[symbol.name].suffix not in _HEADERS
+    ]
+
+
+def callable_statics(
+    objects: Sequence[Sequence[StaticFunction]], external: Collection[str]
+) -> Sequence[Sequence[FunctionDeclaration]]:
+    """Each object's functions as they are called: "clamp", or "pid.c:clamp" if there are several.
+
+    external: names of functions with external linkage, which keep theirs.
+    """
+    count = Counter(function.declared.name for functions in objects for function in functions)
+    files = _short({function.file for functions in objects for function in functions})
+    found: list[list[FunctionDeclaration]] = []
+    number = 0
+    for functions in objects:
+        found.append([])
+        for function in functions:
+            name = function.declared.name
+            called = name if count[name] == 1 and name not in external else f"{files[function.file]}:{name}"
+            found[-1].append(replace(function.declared, name=called, symbol=f"{_SYMBOL}{number}.{name}"))
+            number += 1
+    return found
+
+
+def _short(files: Collection[Path]) -> Mapping[Path, str]:
+    """The files' names, with as many directories as tell them apart."""
+    found: dict[Path, str] = {}
+    for file in files:
+        parts = 1
+        while any(other.parts[-parts:] == file.parts[-parts:] for other in files if other != file):
+            parts += 1
+        found[file] = "/".join(file.parts[-parts:])
+    return found
+
+
+def with_global_symbols(
+    path: Path,
+    content: bytes,
+    functions: Sequence[StaticFunction],
+    symbols: Sequence[str],
+    toolset: Toolset,
+) -> Path:
+    """A copy of the object in which each function has the global symbol in `symbols`, too."""
+    if not functions:
+        return path
+    sections = Elf(content).sections
+    added = [
+        f"--add-symbol={symbol}={sections[function.symbol.section].name}:{function.symbol.value},function,global"
+        for function, symbol in zip(functions, symbols, strict=True)
+    ]
+    key = hashlib.sha256(b"\0".join([content, *(word.encode() for word in added)])).hexdigest()[:32]
+
+    def fill(directory: Path) -> None:
+        run_tool([toolset.program("objcopy"), *added, str(path), str(directory / "source.o")])
+
+    return kept(cache_home() / "objects" / key, fill) / "source.o"
