@@ -23,6 +23,8 @@ from minrpc_bench.rows import Goal, Row, time_row
 T = TypeVar("T")
 _CALLS: Final = {"process": 200, "qemu": 10}
 _NO_MORE: Final = Goal("at most", 1.05)
+_FAKE: Final = Goal("at most", 1.5)
+_ASKED: Final = 16
 _A_MINUTE: Final = Goal("at least", 120.0, "value")
 _LOADS: Final = 20
 
@@ -34,6 +36,23 @@ int add_int8(const int8_t *a, const int8_t *b, int8_t *c)
 	c[0] = (int8_t)(a[0] + b[0]);
 	c[1] = (int8_t)(a[1] + b[0]);
 	return 0;
+}
+
+int hal_read(int channel);
+
+int plain(int channel)
+{
+	return channel + 1;
+}
+
+int asks(int n)
+{
+	int sum = 0;
+
+	for (int i = 0; i < n; i++) {
+		sum += hal_read(i);
+	}
+	return sum;
 }
 
 void scale(const int16_t *x, int16_t *y, int n)
@@ -75,7 +94,7 @@ def measure(peers: Peers, rounds: int) -> list[Row]:
 
 
 def _calls(peers: Peers, device: Device, source: Path, rounds: int) -> list[Row]:
-    loaded = load(device, Sources.of(source))
+    loaded = load(device, Sources.of(source), fakes={"hal_read": lambda channel: channel + 1})
     add, ours = device.system_lib()["add"], loaded.add_int8
     a, b = device.array(np.array([2, 3], np.int8)), device.array(np.array([4], np.int8))
     c = device.empty((2,), np.int8)
@@ -89,9 +108,16 @@ def _calls(peers: Peers, device: Device, source: Path, rounds: int) -> list[Row]
         rounds=rounds,
         calls=calls,
     )
+    asked = interleave(
+        lambda: loaded.asks(_ASKED),
+        lambda: [loaded.plain(number) for number in range(_ASKED + 1)],
+        rounds=rounds,
+        calls=calls,
+    )
     return [
         time_row("load", "a call of a loaded function", name, called, _NO_MORE, 'baseline: lib["add"]'),
         time_row("load", "a call with guards, int16[64]", name, guarded, _NO_MORE, "baseline: without"),
+        time_row("load", f"a call with {_ASKED} fakes", name, asked, _FAKE, f"baseline: {_ASKED + 1} calls"),
     ]
 
 
