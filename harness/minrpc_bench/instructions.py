@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the device executes for a call and for a byte that is copied: exact counts, by the plugin in QEMU.
+"""Instructions of a call and of a copied byte: exact counts, by the plugin in QEMU.
 
 From the first byte of the request to the wait for the next one, interrupts and all. The request arrives as
 fast as the interrupt takes it: when a byte comes after the device went to wait, waking up is counted as well,
@@ -42,19 +42,11 @@ def measure(peers: Peers) -> list[Row]:
     ):
         rows = []
         for name, goal, parts, run in _work(device):
-            run()  # what the first one asks beside
+            run()  # The first run also asks the device.
             counted = min((_counted(counters, run) for _ in range(_REPEATS)), key=lambda item: item.total)
-            rows.append(
-                Row(
-                    group="instructions",
-                    name=name,
-                    platform=peers.platform.name,
-                    unit="instructions",
-                    value=counted.total / parts,
-                    goal=goal,
-                    note=_most(counted, image, parts),
-                )
-            )
+            value, note = counted.total / parts, _most(counted, image, parts)
+            platform = peers.platform.name
+            rows.append(Row("instructions", name, platform, "instructions", value, goal=goal, note=note))
         return rows
 
 
@@ -65,7 +57,7 @@ def _counted(counters: QemuCounters, run: Callable[[], object]) -> Counts:
 
 
 def _work(device: Device) -> list[tuple[str, Goal, int, Callable[[], object]]]:
-    """What is counted: its name, its goal, by what it is divided, and how it is done."""
+    """Name, goal, divisor and action of each row."""
     inc = device.system_lib()["inc"]
     host = random_int8((_BYTES,))
     array = device.empty(host.shape, np.int8)
@@ -77,6 +69,6 @@ def _work(device: Device) -> list[tuple[str, Goal, int, Callable[[], object]]]:
 
 
 def _most(counted: Counts, image: Image, parts: int) -> str:
-    """The functions that take most of it."""
+    """The functions with most of the instructions."""
     functions = list(counted.by_function(image).items())[:_SHOWN]
     return ", ".join(f"{name} {count / parts:.4g}" for name, count in functions)

@@ -1,28 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What it takes to load code into a device, and to call it once it is there."""
+"""Loads of code into a device, and calls of loaded functions."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from functools import partial
 from itertools import count
 from pathlib import Path
-from statistics import median
 from tempfile import TemporaryDirectory
-from typing import Final, TypeVar
+from typing import Final
 
 import numpy as np
-from minrpc.library import LoadedLibrary, Sources, compile_sources, link, load, load_compiled, toolset_of
+from minrpc.library import Sources, load
 from minrpc.pipeline import Device
 
 from minrpc_bench.paired import interleave
 from minrpc_bench.peers import Peers, on_one_cpu, running_device
 from minrpc_bench.rows import Goal, Row, time_row
 
-T = TypeVar("T")
 _CALLS: Final = {"process": 200, "qemu": 10}
 _NO_MORE: Final = Goal("at most", 1.05)
+_NUMPY: Final = Goal("at most", 1.5)
 _FAKE: Final = Goal("at most", 1.5)
 _ASKED: Final = 16
 _A_MINUTE: Final = Goal("at least", 120.0, "value")
@@ -54,15 +52,8 @@ int asks(int n)
 	}
 	return sum;
 }
-
-void scale(const int16_t *x, int16_t *y, int n)
-{
-	for (int i = 0; i < n; i++) {
-		y[i] = (int16_t)(x[i] * 2);
-	}
-}
 """
-# About 4 KiB on a Cortex-M3; N makes each one new.
+# About 4 KiB on a Cortex-M3; N makes each load new to the compiler.
 _FUNCTION: Final = """\
 int f{0}(const short *x, short *y, int n)
 {{
@@ -81,96 +72,51 @@ _FUNCTIONS: Final = 34
 
 
 def measure(peers: Peers, rounds: int) -> list[Row]:
-    """Calls of a loaded function, the stages of a load, and how many of them a minute has."""
+    """Calls of a loaded function, and loads a minute."""
     with TemporaryDirectory(prefix="minrpc-bench-") as name:
-        directory = Path(name)
-        (directory / "called.c").write_text(_CALLED)
-        functions = "\n".join(_FUNCTION.format(index, 2 * index + 3) for index in range(_FUNCTIONS))
-        (directory / "set.c").write_text(functions)
+        called, functions = Path(name) / "called.c", Path(name) / "set.c"
+        called.write_text(_CALLED)
+        functions.write_text("\n".join(_FUNCTION.format(i, 2 * i + 3) for i in range(_FUNCTIONS)))
         with running_device(peers.server) as (device, running), on_one_cpu(running):
-            rows = _calls(peers, device, directory / "called.c", rounds)
+            rows = _calls(peers, device, called, rounds)
         with running_device(peers.server) as (device, _):
-            return rows + _loads(peers, device, directory / "set.c", rounds)
+            return [*rows, _loads(peers, device, functions)]
 
 
 def _calls(peers: Peers, device: Device, source: Path, rounds: int) -> list[Row]:
     loaded = load(device, Sources.of(source), fakes={"hal_read": lambda channel: channel + 1})
     add, ours = device.system_lib()["add"], loaded.add_int8
-    a, b = device.array(np.array([2, 3], np.int8)), device.array(np.array([4], np.int8))
-    c = device.empty((2,), np.int8)
-    x, y = np.arange(64, dtype=np.int16), np.zeros(64, np.int16)
-    calls = _CALLS[peers.platform.starts]
-    name = peers.platform.name
-    called = interleave(lambda: ours(a, b, c), lambda: add(a, b, c), rounds=rounds, calls=calls)
-    guarded = interleave(
-        lambda: loaded.scale(x, y, 64),
-        lambda: loaded.scale(x, y, 64, guards=False),
-        rounds=rounds,
-        calls=calls,
-    )
-    asked = interleave(
-        lambda: loaded.asks(_ASKED),
-        lambda: [loaded.plain(number) for number in range(_ASKED + 1)],
-        rounds=rounds,
-        calls=calls,
-    )
+    a, b, c = np.array([2, 3], np.int8), np.array([4], np.int8), np.zeros(2, np.int8)
+    arrays = device.array(a), device.array(b), device.empty((2,), np.int8)
+
+    def packed() -> None:
+        add(*arrays)
+
+    def calls() -> None:
+        for number in range(_ASKED + 1):
+            loaded.plain(number)
+
+    def row(
+        name: str, call: Callable[[], object], baseline: Callable[[], None], goal: Goal, note: str
+    ) -> Row:
+        number = _CALLS[peers.platform.starts]
+        (result,) = interleave(call, baseline, rounds=rounds, calls=number)
+        return time_row("load", name, peers.platform.name, result, goal, f"baseline: {note}")
+
     return [
-        time_row("load", "a call of a loaded function", name, called, _NO_MORE, 'baseline: lib["add"]'),
-        time_row("load", "a call with guards, int16[64]", name, guarded, _NO_MORE, "baseline: without"),
-        time_row("load", f"a call with {_ASKED} fakes", name, asked, _FAKE, f"baseline: {_ASKED + 1} calls"),
+        row("a call of a loaded function", lambda: ours(*arrays), packed, _NO_MORE, 'lib["add"]'),
+        row("the same with numpy arrays", lambda: ours(a, b, c), packed, _NUMPY, 'lib["add"]'),
+        row(f"a call with {_ASKED} fakes", lambda: loaded.asks(_ASKED), calls, _FAKE, f"{_ASKED + 1} calls"),
     ]
 
 
-def _loads(peers: Peers, device: Device, source: Path, rounds: int) -> list[Row]:
-    toolset = toolset_of(peers.server)
+def _loads(peers: Peers, device: Device, source: Path) -> Row:
     numbers = count(int(time.time()) % 30000)
-    base = load(device, Sources.of(source, defines={"N": 0})).image.base
-    stages: dict[str, list[float]] = {"compile": [], "link": [], "link and upload": [], "first call": []}
-    size = 0
-    for _ in range(min(rounds, _LOADS)):
-        given = _sources(source, next(numbers))
-        compiled = _timed(stages["compile"], partial(compile_sources, given, toolset))
-        size = len(_timed(stages["link"], partial(link, compiled, toolset, base)).data)
-        library = _timed(stages["link and upload"], partial(load_compiled, device, compiled, toolset))
-        _timed(stages["first call"], partial(_called, library))
-        library.unload()
     begin = time.perf_counter()
     for _ in range(_LOADS):
-        with load(device, _sources(source, next(numbers))) as library:
-            _called(library)
+        with load(device, Sources.of(source, defines={"N": next(numbers)})) as library:
+            library.f1(None, None, 0)
     a_minute = 60.0 * _LOADS / (time.perf_counter() - begin)
-    name = peers.platform.name
-    medians = {stage: median(times) for stage, times in stages.items()}
-    # What is not linking in the second of the two.
-    medians["upload"] = medians.pop("link and upload") - medians["link"]
-    rows = [
-        Row(
-            "load",
-            f"{stage} of {_FUNCTIONS} functions",
-            name,
-            "us",
-            seconds * 1e6,
-            note=f"{size} bytes",
-        )
-        for stage, seconds in medians.items()
-    ]
     goal = _A_MINUTE if peers.platform.starts == "qemu" else None
-    return [
-        *rows,
-        Row("load", "loads a minute", name, "1/min", a_minute, goal=goal, note="each compiled anew"),
-    ]
-
-
-def _sources(source: Path, number: int) -> Sources:
-    return Sources.of(source, defines={"N": number})
-
-
-def _called(library: LoadedLibrary) -> object:
-    return library.f1(None, None, 0)
-
-
-def _timed(times: list[float], do: Callable[[], T]) -> T:
-    begin = time.perf_counter()
-    made = do()
-    times.append(time.perf_counter() - begin)
-    return made
+    note = f"{_FUNCTIONS} functions, each time compiled anew"
+    return Row("load", "loads a minute", peers.platform.name, "1/min", a_minute, goal=goal, note=note)

@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is measured: a device with its client, and the same link without the protocol."""
+"""The two sides of a benchmark: a device with its client, and the same link without the protocol."""
 
 from __future__ import annotations
 
 import os
 import select
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,7 +16,6 @@ from typing import Final
 from minrpc.errors import HarnessError
 from minrpc.firmware import Firmware, build
 from minrpc.host.deadline import ProcessClock
-from minrpc.host.process import spawn, stop_group
 from minrpc.pipeline import Device, connect
 from minrpc.running import RunningDevice, start
 from minrpc.targets import Platform, Target
@@ -28,21 +25,13 @@ RAW_OPTIONS: Final = ("-DMINRPC_RAW=ON",)
 """CMake options that build `zephyr-app/bench` in place of the server."""
 
 READY: Final = b"!"
-"""What the raw firmware says at its start, and when it has taken what it was to take."""
+"""The raw firmware sends it at its start, and when it has taken all bytes of a command."""
 
 _START_S: Final = 30.0
-# A link that stops in the middle would be waited for without end.
+# The longest pause of a link before the run fails.
 _STALL_MS: Final = 60_000
-# As a command can count.
+# The largest count of a command.
 _MOST: Final = 2**32 - 1
-_BURN: Final = """\
-import os
-os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))  # Also where we have a real-time priority.
-os.sched_setaffinity(0, {{{}}})
-print(flush=True)
-while True:
-    pass
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +43,7 @@ class Peers:
 
     @property
     def platform(self) -> Platform:
-        """Of both."""
+        """The platform of both."""
         return self.server.platform
 
 
@@ -64,9 +53,9 @@ def build_peers(target: Target) -> Peers:
 
 
 @contextmanager
-def running_device(firmware: Firmware, *, resend: bool = False) -> Iterator[tuple[Device, RunningDevice]]:
-    """The server, booted, with a session; `resend` as in `Target`."""
-    with start(firmware) as running, connect(running, resend=resend, direct=False) as device:
+def running_device(firmware: Firmware) -> Iterator[tuple[Device, RunningDevice]]:
+    """The server, booted, with a session."""
+    with start(firmware) as running, connect(running, direct=False) as device:
         device.connect()
         yield device, running
 
@@ -92,8 +81,8 @@ def cpu_clock(*running: RunningDevice) -> Callable[[], float]:
 def on_one_cpu(*running: RunningDevice) -> Iterator[None]:
     """Keep this thread and the processes of `running` on one CPU, so that the scheduler treats all alike.
 
-    Emulators that are started meanwhile go there, too. With two CPUs, a process is woken now on this, now on
-    that, and for seconds on end what is measured is how long a sleeping CPU takes to wake.
+    Emulators that are started meanwhile go there, too. With two CPUs a process is woken now on this, now on
+    that, and the time for seconds on end is that of waking a sleeping CPU.
     """
     allowed = os.sched_getaffinity(0)
     processes = [device.process.pid for device in running if device.process is not None]
@@ -103,24 +92,6 @@ def on_one_cpu(*running: RunningDevice) -> Iterator[None]:
         yield
     finally:
         os.sched_setaffinity(0, allowed)
-
-
-@contextmanager
-def busy_processors() -> Iterator[None]:
-    """Each processor that we could use has a program of its own to run meanwhile, which never waits."""
-    programs: list[subprocess.Popen[bytes]] = []
-    try:
-        for cpu in range(os.cpu_count() or 1):
-            programs.append(spawn([sys.executable, "-c", _BURN.format(cpu)]))
-        for program in programs:
-            assert program.stdout is not None
-            program.stdout.readline()
-        yield
-    finally:
-        for program in programs:
-            stop_group(program)
-            assert program.stdout is not None
-            program.stdout.close()
 
 
 def _threads(process: int) -> list[int]:
@@ -136,9 +107,9 @@ def expect_ready(running: RunningDevice) -> None:
 
 
 class Raw:
-    """The host's side of a link without protocol: nothing but system calls on `fd`, as few as there can be.
+    """The host's side of a link without protocol: system calls on `fd` only, as few as possible.
 
-    running: what is on its other side.
+    running: the device on its other side.
     """
 
     def __init__(self, fd: int, running: RunningDevice) -> None:
@@ -155,7 +126,7 @@ class Raw:
         os.set_blocking(self._fd, False)
 
     def echo_all(self) -> None:
-        """From now on the device echoes, for more bytes than are ever sent: the rest of its life."""
+        """The device echoes for the rest of its life: the count is larger than all bytes ever sent."""
         os.write(self._fd, command("e", _MOST))
 
     def pings(self, data: bytes) -> Callable[[], None]:
@@ -165,10 +136,6 @@ class Raw:
         """
         os.set_blocking(self._fd, True)
         return partial(self._ping, data)
-
-    def echoes(self, data: bytes) -> Callable[[], None]:
-        """A function that writes `data` while reading it back, as fast as the link takes and gives it."""
-        return self._streams(command("e", len(data)) + data, len(data))
 
     def takes(self, data: bytes) -> Callable[[], None]:
         """A function that writes `data` and waits until the device has all of it."""
@@ -214,5 +181,5 @@ class Raw:
 
 
 def command(letter: str, count: int) -> bytes:
-    """As the raw firmware takes it: see zephyr-app/bench/raw.h."""
+    """A command of the raw firmware: see zephyr-app/bench/raw.h."""
     return letter.encode() + count.to_bytes(4, "little")

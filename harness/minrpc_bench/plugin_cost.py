@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the plugin in QEMU costs: the emulator's own CPU time for the same calls, with and without it."""
+"""Cost of the plugin in QEMU: the emulator's own CPU time for the same calls, with and without it."""
 
 from __future__ import annotations
 
-import os
 from typing import Any, Final
 
 import numpy as np
@@ -12,7 +11,7 @@ from minrpc.cycles.core import core_or_reason
 from minrpc.pipeline import connect
 from minrpc.running import start
 
-from minrpc_bench.peers import Peers
+from minrpc_bench.peers import Peers, cpu_clock
 from minrpc_bench.rows import Goal, Row
 
 _KINDS: Final[dict[str, dict[str, Any]]] = {
@@ -39,35 +38,23 @@ def measure(peers: Peers) -> list[Row]:
             counters = counters_for(peers.server.elf, **kinds[name]) if name else None
             taken.append(_cpu_s(peers, counters))
     base = min(seconds[""])
-    return [
-        Row(
-            group="counters",
-            name=f"QEMU's CPU time for exp, counting {name}",
-            platform=peers.platform.name,
-            unit="s",
-            value=min(seconds[name]),
-            baseline=base,
-            ratio=min(seconds[name]) / base,
-            goal=_CYCLES_GOAL if name == _CYCLES else _GOAL,
-            note=f"{_CALLS} calls with 1,024 elements",
-        )
-        for name in kinds
-    ]
+    return [_row(peers, name, min(seconds[name]), base) for name in kinds]
+
+
+def _row(peers: Peers, kind: str, seconds: float, base: float) -> Row:
+    name, goal = f"QEMU's CPU time for exp, counting {kind}", _CYCLES_GOAL if kind == _CYCLES else _GOAL
+    note = f"{_CALLS} calls with 1,024 elements"
+    return Row(
+        "counters", name, peers.platform.name, "s", seconds, base, seconds / base, goal=goal, note=note
+    )
 
 
 def _cpu_s(peers: Peers, counters: QemuCounters | None) -> float:
     with start(peers.server, counters=counters) as running, connect(running) as device:
-        assert running.process is not None
+        clock = cpu_clock(running)
         lib = device.system_lib()
         array, result = device.array(np.linspace(-1, 1, 1024, dtype=np.float32)), device.empty((1024,))
         lib.time_evaluator("exp", number=1, repeat=1)(array, result)
-        before = _charged_s(running.process.pid)
+        before = clock()
         lib.time_evaluator("exp", number=_CALLS, repeat=1)(array, result)
-        return _charged_s(running.process.pid) - before
-
-
-def _charged_s(pid: int) -> float:
-    """CPU time of all its threads, as proc(5) has it."""
-    with open(f"/proc/{pid}/stat") as stream:
-        fields = stream.read().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        return clock() - before

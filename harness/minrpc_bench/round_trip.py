@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Round trips: a call of a function that does next to nothing, against an echo of as many bytes."""
+"""Calls of functions that do next to nothing, against an echo of as many bytes, and by our own CPU time."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Final
 
@@ -12,11 +13,13 @@ from minrpc.running import start
 
 from minrpc_bench.meter import MeteredTransport
 from minrpc_bench.paired import interleave
-from minrpc_bench.peers import Peers, Raw, busy_processors, on_one_cpu, running_device, running_raw
+from minrpc_bench.peers import Peers, on_one_cpu, running_device, running_raw
 from minrpc_bench.rows import Goal, Row, time_row
 
 _GOALS: Final = {"inc": Goal("at most", 2.0), "add, 3 tensors": Goal("at most", 2.5)}
 _CALLS: Final = {"process": 200, "qemu": 10}
+_OWN_CALLS: Final = 3000
+_OWN_ROUNDS: Final = 7
 
 
 def calls_of(device: Device) -> dict[str, Callable[[], object]]:
@@ -30,47 +33,55 @@ def calls_of(device: Device) -> dict[str, Callable[[], object]]:
 
 
 def measure(peers: Peers, rounds: int) -> list[Row]:
-    """A row for each call, and one beside as many other programs as there are processors.
-
-    Only the posix port has goals: an emulated UART is slower than all that we do.
-    """
-    sizes = _request_sizes(peers)
+    """Two rows for each call. Only posix has goals: an emulated UART is slower than all that we do."""
+    sizes, own = _metered(peers)
+    platform = peers.platform
+    note = "raw: echo of {} bytes by a C program on the same kind of link, all on one CPU"
+    rows = []
     with (
         running_device(peers.server) as (device, running),
         running_raw(peers.raw) as raw,
         on_one_cpu(running, raw.running),
     ):
         raw.echo_all()
-        calls = calls_of(device)
-        idle = [_row(peers, name, call, sizes[name], raw, rounds) for name, call in calls.items()]
-        with busy_processors():
-            busy = [
-                _row(peers, f"{name}, busy", call, sizes[name], raw, rounds) for name, call in calls.items()
-            ]
-    return [*idle, *busy]
+        for name, call in calls_of(device).items():
+            ping = raw.pings(b"x" * sizes[name])
+            (result,) = interleave(call, ping, rounds=rounds, calls=_CALLS[platform.starts])
+            goal = _GOALS.get(name) if platform.starts == "process" else None
+            rows.append(time_row("round trip", name, platform.name, result, goal, note.format(sizes[name])))
+    return rows + [
+        Row("round trip", f"{name}, CPU of this program alone", platform.name, "us", seconds * 1e6)
+        for name, seconds in own.items()
+    ]
 
 
-def _row(
-    peers: Peers,
-    name: str,
-    call: Callable[[], object],
-    size: int,
-    raw: Raw,
-    rounds: int,
-) -> Row:
-    platform = peers.platform
-    ping = raw.pings(b"x" * size)
-    result = interleave(call, ping, rounds=rounds, calls=_CALLS[platform.starts])
-    goal = _GOALS.get(name) if platform.starts == "process" else None
-    note = f"raw: echo of {size} bytes by a C program on the same kind of link, all on one CPU"
-    return time_row("round trip", name, platform.name, result, goal, note)
-
-
-def _request_sizes(peers: Peers) -> dict[str, int]:
-    """Bytes that each call puts on the wire, or gets: the larger."""
+def _metered(peers: Peers) -> tuple[dict[str, int], dict[str, float]]:
+    """For each call the larger of its bytes sent and received, and its CPU seconds without the device."""
+    sizes, own = {}, {}
     with start(peers.server) as running:
         meter = MeteredTransport(running.transport)
-        with connect(running, transport=meter) as device:
-            device.connect()
-            traffic = {name: meter.during(call) for name, call in calls_of(device).items()}
-    return {name: max(count.sent, count.received) for name, count in traffic.items()}
+        with connect(running, transport=meter, direct=False) as device:
+            for name, call in calls_of(device).items():
+                call()  # A first call also asks the device.
+                sizes[name] = max(meter.during(call))
+                own[name] = own_cpu_s(meter, call, _OWN_CALLS, _OWN_ROUNDS)
+    return sizes, own
+
+
+def own_cpu_s(meter: MeteredTransport, call: Callable[[], object], calls: int, rounds: int) -> float:
+    """CPU seconds of a call that the device has just answered: the least of the rounds.
+
+    Other processes only add to it, by what they do to the processor's caches.
+    """
+    meter.replays = True
+    try:
+        return min(_cpu_s(call, calls) for _ in range(rounds)) / calls
+    finally:
+        meter.replays = False
+
+
+def _cpu_s(call: Callable[[], object], calls: int) -> float:
+    begin = time.process_time()
+    for _ in range(calls):
+        call()
+    return time.process_time() - begin

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Size and stack of the firmware's runtime, source by source, as Cortex-M3 code optimised for size.
 
-The compiler is Debian's arm-none-eabi-gcc; what it makes of each file is read from the object's sections (as
-`size` counts: text holds constants too) and from GCC's own account of stack frames (-fstack-usage).
+The compiler is Debian's arm-none-eabi-gcc. Sizes are those of the object's sections, as
+`size` counts: text holds constants too. Frames are those that GCC writes (-fstack-usage).
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import re
 import subprocess
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final, NamedTuple
@@ -19,7 +20,8 @@ from typing import Final, NamedTuple
 from minrpc.errors import BuildError
 from minrpc.firmware.sources import firmware_root
 from minrpc.firmware.toolchain import find_tool
-from minrpc.program import Elf
+from minrpc.library.stack_bound import stack_frames
+from minrpc.program.objects import section_sizes
 
 from minrpc_bench.rows import Goal, Row, SourceSize
 
@@ -37,7 +39,7 @@ _TIMER: Final = "timer.c"
 _REFERENCE_TEXT: Final = {"v0.8.0": 14250, "v0.18.0": 16106}
 _OPTION: Final = re.compile(r"^#define MINRPC_(\w+) ([01])$", re.MULTILINE)
 
-# What a port must hold of the runtime, beside the receive buffer and the arena.
+# RAM that a port holds for the runtime, beside the receive buffer and the arena.
 _STATE: Final = """#include <minrpc/server.h>
 struct minrpc_server server;
 struct minrpc_config config;
@@ -45,12 +47,12 @@ struct minrpc_config config;
 
 
 class Sizes(NamedTuple):
-    """What the runtime takes.
+    """Sizes of the runtime, in bytes.
 
-    sources: each of its files as it is built when nothing is said.
-    state: bytes of RAM of its own state, the server and its configuration.
-    bare: bytes of text without any option, and without the timer.
-    options: what each option adds to the text of a build that has the others' defaults.
+    sources: each of its files, built with the default options.
+    state: RAM of its own state, the server and its configuration.
+    bare: text without any option, and without the timer.
+    options: text that each option adds to a build with the others' defaults.
     """
 
     sources: list[SourceSize]
@@ -69,19 +71,17 @@ def measure() -> Sizes:
         state = there / "state.c"
         state.write_text(_STATE)
         usual = _text(sources)
-        changed = {
-            name: _text(_compile(runtime, there, {name: 1 - value})) for name, value in defaults.items()
+        own = _measure(state, runtime, there, {}).bss
+        bare = _text(_compile(runtime, there, dict.fromkeys(defaults, 0)))
+        options = {
+            name: abs(_text(_compile(runtime, there, {name: 1 - value})) - usual)
+            for name, value in defaults.items()
         }
-        return Sizes(
-            sources,
-            _measure(state, runtime, there, {}).bss,
-            _text(_compile(runtime, there, dict.fromkeys(defaults, 0))),
-            {name: abs(text - usual) for name, text in changed.items()},
-        )
+        return Sizes(sources, own, bare, options)
 
 
 def default_options(header: str) -> dict[str, int]:
-    """The options of minrpc/minrpc_config.h, 0 or 1, that make a difference to the runtime itself."""
+    """The options of minrpc/minrpc_config.h, 0 or 1, that change the runtime itself."""
     return {name: int(value) for name, value in _OPTION.findall(header) if name != "TESTING"}
 
 
@@ -91,11 +91,8 @@ def _text(sources: Sequence[SourceSize]) -> int:
 
 def _compile(runtime: Path, directory: Path, options: Mapping[str, int]) -> list[SourceSize]:
     with ThreadPoolExecutor(os.cpu_count()) as threads:
-        found = [
-            threads.submit(_measure, source, runtime, directory, options)
-            for source in sorted(runtime.glob("*.c"))
-        ]
-        return [item.result() for item in found]
+        measure_file = partial(_measure, runtime=runtime, directory=directory, options=options)
+        return list(threads.map(measure_file, sorted(runtime.glob("*.c"))))
 
 
 def _measure(source: Path, runtime: Path, directory: Path, options: Mapping[str, int]) -> SourceSize:
@@ -106,31 +103,9 @@ def _measure(source: Path, runtime: Path, directory: Path, options: Mapping[str,
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
     if ran.returncode != 0:
         raise BuildError(f"{source.name} did not compile", details=ran.stderr.splitlines()[:6])
-    text, data, bss = object_sizes(target)
-    functions = stack_frames(target.with_suffix(".su").read_text())
-    deepest = max(functions, key=lambda name: functions[name], default="")
-    return SourceSize(source.name, text, data, bss, functions.get(deepest, 0), deepest, functions)
-
-
-def object_sizes(file: Path) -> tuple[int, int, int]:
-    """Bytes of text, data and bss in an object file."""
-    text = data = bss = 0
-    for section in Elf(file.read_bytes()).sections:
-        if not section.allocated:
-            continue
-        if not section.stored:
-            bss += section.size
-        elif section.writable:
-            data += section.size
-        else:
-            text += section.size
-    return text, data, bss
-
-
-def stack_frames(usage: str) -> dict[str, int]:
-    """Bytes of each function's frame, from the text of a .su file: "file.c:12:5:name<tab>16<tab>static"."""
-    found = re.findall(r"^[^\t\n]*:([^:\t\n]+)\t(\d+)\t", usage, re.MULTILINE)
-    return {name: int(frame) for name, frame in found}
+    frames = stack_frames(target.with_suffix(".su"))
+    deepest = max(frames, key=lambda name: frames[name], default="")
+    return SourceSize(source.name, *section_sizes(target), frames.get(deepest, 0), deepest)
 
 
 def rows(sizes: Sizes) -> list[Row]:

@@ -8,11 +8,11 @@ from itertools import groupby
 
 from minrpc.reports.markdown import table
 
-from minrpc_bench.rows import Goal, Report, Row, SourceSize
+from minrpc_bench.rows import Report, Row, SourceSize
 
 
 def number(value: float | None) -> str:
-    """Three or four digits that matter; whole numbers as they are."""
+    """Three or four significant digits; whole numbers in full."""
     if value is None:
         return ""
     if value == int(value) or abs(value) >= 1000:
@@ -20,14 +20,9 @@ def number(value: float | None) -> str:
     return f"{value:.4g}" if abs(value) >= 1 else f"{value:.3g}"
 
 
-def goal_text(goal: Goal | None) -> str:
-    """ "at most 2", "at least 0.25"."""
-    return f"{goal.kind} {goal.limit:g}" if goal else ""
-
-
 def rows_table(rows: Sequence[Row]) -> str:
     """Every row with its baseline, ratio and goal."""
-    head = ("what", "platform", "unit", "value", "baseline", "ratio", "+/-", "goal", "")
+    head = ("row", "platform", "unit", "value", "baseline", "ratio", "+/-", "goal", "")
     return table(head, map(_cells, rows), right=frozenset({3, 4, 5, 6}))
 
 
@@ -35,7 +30,8 @@ def _cells(row: Row) -> tuple[str, ...]:
     ratio = "" if row.ratio is None else f"{row.ratio:.3f}"
     spread = "" if row.spread is None else f"{row.spread:.3f}"
     numbers = (number(row.value), number(row.baseline), ratio, spread)
-    return (f"{row.group}: {row.name}", row.platform, row.unit, *numbers, goal_text(row.goal), row.verdict)
+    goal = f"{row.goal.kind} {row.goal.limit:g}" if row.goal else ""
+    return (f"{row.group}: {row.name}", row.platform, row.unit, *numbers, goal, row.verdict)
 
 
 def sizes_table(sizes: Sequence[SourceSize]) -> str:
@@ -50,7 +46,7 @@ def sizes_table(sizes: Sequence[SourceSize]) -> str:
 
 
 def notes(rows: Sequence[Row]) -> list[str]:
-    """What the rows' numbers mean, each note once with its rows."""
+    """Notes on the rows' numbers, each once with the names of its rows."""
     noted = sorted((row for row in rows if row.note), key=lambda row: row.note)
     return [
         f"{', '.join(dict.fromkeys(row.name for row in same))}: {note}"

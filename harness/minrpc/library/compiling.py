@@ -22,7 +22,7 @@ from minrpc.errors import CompileError, ConfigurationError, ToolchainMissingErro
 from minrpc.firmware.cache import cache_home, kept, mark_used, scratch
 from minrpc.library.absent import nowhere
 from minrpc.library.reachable import needing
-from minrpc.library.stack_bound import FLAG, parse_graphs
+from minrpc.library.stack_bound import FLAG, parse_graphs, stack_frames
 from minrpc.library.statics import KEEP_STATICS, callable_statics, static_functions, with_global_symbols
 from minrpc.library.thunks import callable_functions, thunk_name, thunk_source
 from minrpc.library.toolset import Toolset, program_facts
@@ -276,7 +276,7 @@ def _with_thunks(
     )
     # Flags that choose registers for arguments, such as -mavx, apply to the thunks' calls, too.
     thunks = compile_text(text, toolset, [flag for flag in sources.flags if flag.startswith("-m")])
-    frames = _stack_use(thunks.with_suffix(".su"))
+    frames = stack_frames(thunks.with_suffix(".su"))
     graph = parse_graphs(object_file.graph for object_file in objects)
     hashes = [*(content.digest for content in contents_of_objects), thunks.parent.name, *libraries]
     return Compiled(
@@ -402,7 +402,7 @@ class CompiledFile:
     @property
     def stack_use(self) -> Mapping[str, int]:
         """Stack frame of each function, in bytes."""
-        return _stack_use(self.reports.with_suffix(".su")) if self.reports is not None else {}
+        return stack_frames(self.reports.with_suffix(".su")) if self.reports is not None else {}
 
     @property
     def graph(self) -> str:
@@ -441,17 +441,6 @@ def _weak(functions: Sequence[str]) -> Sequence[Path]:
 
     name = hashlib.sha256(text.encode()).hexdigest()[:32]
     return (kept(cache_home() / "objects" / name, fill) / "weak.h",)
-
-
-def _stack_use(path: Path) -> dict[str, int]:
-    """Stack use by function, in bytes, as -fstack-usage reports it."""
-    if not path.is_file():
-        return {}
-    found = {}
-    for line in path.read_text().splitlines():
-        place, size, *_ = line.split("\t")
-        found[place.rsplit(":", 1)[-1]] = int(size)
-    return found
 
 
 def compile_text(text: str, toolset: Toolset, flags: Sequence[str] = ()) -> Path:

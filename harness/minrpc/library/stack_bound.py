@@ -62,3 +62,14 @@ def parse_graphs(texts: Iterable[str]) -> CallGraph:
         for caller, callee in _EDGE.findall(text):
             calls[caller] = calls.get(caller, frozenset()) | {callee}
     return CallGraph(frames, calls)
+
+
+def stack_frames(path: Path) -> dict[str, int]:
+    """Bytes of each function's frame, read from GCC's -fstack-usage file; {} without it."""
+    if not path.is_file():
+        return {}
+    found = {}
+    for line in path.read_text().splitlines():
+        place, size, *_ = line.split("\t")
+        found[place.rsplit(":", 1)[-1]] = int(size)
+    return found

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`minrpc bench` as it is typed: what it measures, and what it refuses before it measures."""
+"""The command line of `minrpc bench`: platforms, groups, and refusals before anything is measured."""
 
 from __future__ import annotations
 
 import argparse
+import json
 from pathlib import Path
 
 import pytest
@@ -13,12 +14,12 @@ from minrpc_bench import run as bench_run
 from minrpc_bench import sizes
 from minrpc_bench.peers import Peers
 from minrpc_bench.rows import Report, Row, SourceSize
-from minrpc_bench.run import DEFAULT_GROUPS, Plan
+from minrpc_bench.run import GROUPS, Plan
 
 
 @pytest.fixture
 def plans(monkeypatch: pytest.MonkeyPatch) -> list[Plan]:
-    """What would have been measured."""
+    """The plans that would have been measured."""
     seen: list[Plan] = []
 
     def measure(plan: Plan, say: object) -> Report:
@@ -36,17 +37,16 @@ def typed(*words: str) -> int:
     return bench.main(parser.parse_args(words))
 
 
-def test_by_default_all_but_the_suite_on_what_needs_no_workspace(plans: list[Plan]) -> None:
+def test_by_default_all_groups_on_platforms_without_a_workspace(plans: list[Plan]) -> None:
     assert typed() == 0
     assert [target.name for target in plans[0].targets] == ["posix", "bare_mps2_an385"]
-    assert plans[0].groups == DEFAULT_GROUPS
-    assert "suite" not in DEFAULT_GROUPS
+    assert plans[0].groups == GROUPS
 
 
-def test_what_is_asked_for(plans: list[Plan]) -> None:
-    typed("--platform", "qemu_x86,posix", "--only", "boot, round trip", "--rounds", "3")
+def test_platforms_groups_and_rounds_are_chosen(plans: list[Plan]) -> None:
+    typed("--platform", "qemu_x86,posix", "--only", "start, round trip", "--rounds", "3")
     assert [target.name for target in plans[0].targets] == ["qemu_x86", "posix"]
-    assert plans[0].groups == ["round trip", "boot"]
+    assert plans[0].groups == ["round trip", "start"]
     assert plans[0].rounds == 3
 
 
@@ -61,8 +61,6 @@ def test_sizes_alone(plans: list[Plan]) -> None:
         (["--only", "lunch"], "lunch"),
         (["--rounds", "0"], "at least one"),
         (["--platform", "nowhere"], "nowhere"),
-        (["--compare", "missing.json"], "can't be read"),
-        (["--plot", "plot.txt"], "a plot is one of"),
     ],
 )
 def test_nonsense_is_refused_before_anything_is_measured(
@@ -73,14 +71,11 @@ def test_nonsense_is_refused_before_anything_is_measured(
     assert plans == []
 
 
-def test_a_result_is_kept_and_compared_with(
-    plans: list[Plan], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_result_is_kept(plans: list[Plan], tmp_path: Path) -> None:
     kept = tmp_path / "base.json"
     typed("--sizes", "--json", str(kept))
-    typed("--sizes", "--compare", str(kept))
-    assert "8001" in kept.read_text()
-    assert "8001" in capsys.readouterr().out
+    (row,) = json.loads(kept.read_text())["rows"]
+    assert (row["name"], row["value"], row["unit"]) == ("text", 8001.0, "bytes")
 
 
 def test_a_part_that_fails_leaves_the_others(
@@ -90,9 +85,9 @@ def test_a_part_that_fails_leaves_the_others(
         raise BuildError(f"{platform.name} did not build")
 
     monkeypatch.setattr(bench_run, "build_peers", fail)
-    source = SourceSize("arena.c", 500, 0, 0, 8, "grow", {})
+    source = SourceSize("arena.c", 500, 0, 0, 8, "grow")
     monkeypatch.setattr(sizes, "measure", lambda: sizes.Sizes([source], 400, 500, {}))
-    assert typed("--platform", "posix", "--only", "boot,size") == 1
+    assert typed("--platform", "posix", "--only", "start,size") == 1
     shown = capsys.readouterr()
     assert "arena.c" in shown.out
     assert "posix: building: posix did not build" in shown.err

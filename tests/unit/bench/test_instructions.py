@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the device executes for a call: the same count each time, and nothing where nothing counts."""
+"""Instructions of a call: the same count each time, and no rows for a process."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 from minrpc import PLATFORMS, Firmware, HarnessError, RunningDevice, Target, build, connect, lacking, start
 from minrpc.host.deadline import Deadline, read_before
-from minrpc_bench import peers
+from minrpc_bench import loads, peers, starts
 from minrpc_bench.copies import copies_of, measure
 from minrpc_bench.meter import MeteredTransport
 from minrpc_bench.peers import (
@@ -80,7 +80,7 @@ def test_nothing_is_a_count_too_and_other_letters_are_none(raw: Raw) -> None:
 
 def test_streams_leave_nothing_on_the_link(raw: Raw) -> None:
     data = EVERY_BYTE * 20
-    for stream in (raw.takes(data), raw.gives(len(data)), raw.echoes(data)):
+    for stream in (raw.takes(data), raw.gives(len(data))):
         stream()
         stream()
     raw.running.transport.write(command("e", 2) + b"ok", PATIENCE_S)
@@ -139,11 +139,26 @@ def test_the_name_of_a_copy_tells_its_size(platform: str) -> None:
 
 def test_rows_of_copies() -> None:
     rows = measure(Peers(built("posix"), built("posix", *RAW_OPTIONS)), rounds=1)
-    names = {row.name for row in rows if row.unit == "MiB/s"}
-    assert names == {
-        f"512x512 int8 {way}{beside}"
-        for way in ("to the device", "back")
-        for beside in ("", ", beside an echo")
-    }
-    assert all(row.goal and row.ratio and row.ratio > 0 for row in rows if row.unit == "MiB/s")
-    assert {row.name for row in rows if row.unit == "us"} == {f"{name}, CPU" for name in names}
+    assert [row.name for row in rows] == ["512x512 int8 to the device", "512x512 int8 back"]
+    assert all(row.unit == "MiB/s" and row.goal and row.ratio and row.ratio > 0 for row in rows)
+
+
+@pytest.mark.slow
+def test_rows_of_starts() -> None:
+    boot, boot_cpu, opened, opened_cpu = starts.measure(
+        Peers(built("posix"), built("posix", *RAW_OPTIONS)), rounds=1
+    )
+    assert (opened.unit, opened.goal and opened.goal.limit) == ("us", 3000.0)
+    assert {row.goal for row in (boot, boot_cpu, opened_cpu)} == {None}
+    assert all(row.value > 0 for row in (boot, boot_cpu, opened, opened_cpu))
+    assert os.sched_getaffinity(0) == os.sched_getaffinity(os.getppid())
+
+
+@pytest.mark.slow
+def test_rows_of_loads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loads, "_LOADS", 2)
+    firmware = built("posix")
+    *calls, a_minute = loads.measure(Peers(firmware, firmware), rounds=1)
+    assert len(calls) == 3
+    assert all(row.goal and row.ratio and row.ratio > 0 for row in calls)
+    assert (a_minute.unit, a_minute.baseline) == ("1/min", None)

@@ -1,17 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows, goals and the file that they are kept in."""
+"""Rows, their goals and their document."""
 
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
-from minrpc import ConfigurationError
+from minrpc.reports.document import to_text
 from minrpc_bench.paired import pair
-from minrpc_bench.rows import Goal, Report, Row, SourceSize, from_json, load, time_row
+from minrpc_bench.rows import Goal, Report, Row, SourceSize, time_row
 
-SIZES = SourceSize("arena.c", 504, 0, 4, 40, "minrpc_arena_alloc", {"minrpc_arena_alloc": 40, "grow": 8})
+SIZES = SourceSize("arena.c", 504, 0, 4, 40, "minrpc_arena_alloc")
 
 
 def row(value: float = 1.0, ratio: float | None = None, goal: Goal | None = None) -> Row:
@@ -42,37 +41,7 @@ def test_times_are_rows_in_microseconds() -> None:
     assert made.ratio == pytest.approx(2.0)
 
 
-def test_a_report_survives_its_file(tmp_path: Path) -> None:
-    report = Report({"machine": "any"}, [row(), row(2.0, 1.5, Goal("at most", 2.0))], [SIZES], {"x": "why"})
-    file = tmp_path / "bench.json"
-    file.write_text(report.to_json())
-    assert load(file) == report
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "[]",
-        '{"schema": 2}',
-        '{"schema": 1}',
-        '{"schema": 1, "about": {}, "rows": [{"goal": null}], "sizes": []}',
-        '{"schema": 1, "about": {}, "rows": [], "sizes": [{"file": 1}]}',
-        '{"schema": 1, "about": {}, "rows": [], "sizes": []}',
-    ],
-)
-def test_what_is_no_report_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match=r"minrpc bench|Expecting"):
-        from_json(text)
-
-
-def test_a_file_that_is_none_says_what_to_name(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="can't be read") as caught:
-        load(tmp_path / "missing.json")
-    assert "--json" in caught.value.next_step
-
-
-def test_json_is_for_other_programs_too() -> None:
-    kept = json.loads(Report({}, [row(ratio=2.0)], [SIZES]).to_json())
+def test_json_is_for_other_programs() -> None:
+    kept = json.loads(to_text(Report({}, [row(ratio=2.0)], [SIZES]).content()))
     assert kept["rows"][0]["ratio"] == 2.0
-    assert kept["sizes"][0]["functions"] == {"minrpc_arena_alloc": 40, "grow": 8}
+    assert kept["sizes"][0]["deepest"] == "minrpc_arena_alloc"
