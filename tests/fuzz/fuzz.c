@@ -100,6 +100,7 @@ PACKED(workspace, 4U)
 PACKED(echo, 7U)
 PACKED(array, 8U)
 PACKED(talk, 10U)
+PACKED(ask, 15U)
 
 static const struct minrpc_function operators[] = {
 	{"inc", "i", inc},
@@ -109,11 +110,11 @@ static const struct minrpc_function operators[] = {
 };
 
 static const TVMBackendPackedCFunc packed[] = {
-	tick, fail_text, leak, workspace, echo, array, talk,
+	tick, fail_text, leak, workspace, echo, array, talk, ask,
 };
 
 static const TVMFuncRegistry registry = {
-	.names = "\007\000tick\0fail_text\0leak\0workspace\0echo\0array\0talk\0",
+	.names = "\010\000tick\0fail_text\0leak\0workspace\0echo\0array\0talk\0ask\0",
 	.funcs = packed,
 };
 

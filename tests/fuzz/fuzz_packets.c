@@ -40,6 +40,8 @@ struct fuzz_session {
 	uint32_t handle_count;
 	uint8_t sequence;
 	struct bytes waiting;
+	struct input *input;
+	bool asked; /* by the running request; the end of the input ends the session */
 };
 
 static void substitute_handles(const struct fuzz_session *session, struct bytes *body)
@@ -68,7 +70,8 @@ static void check_reply(const struct bytes *body)
 	CHECK(body->size >= 12U);
 	CHECK_EQ(get_u64(body->data), body->size - 8U);
 	code = get_u32(body->data + 8);
-	CHECK(code == RPC_RETURN || code == RPC_EXCEPTION || code == RPC_COPY_ACK);
+	CHECK(code == RPC_RETURN || code == RPC_EXCEPTION || code == RPC_COPY_ACK ||
+	      code == RPC_ASK);
 	if (code == RPC_EXCEPTION) {
 		CHECK(body->size > 28U);
 		CHECK_EQ(get_u64(body->data + 20), body->size - 28U);
@@ -112,8 +115,37 @@ static void send(struct fuzz_session *session, uint8_t type, const struct bytes 
 	put_message(&wire, session->host->session, type, body->data, body->size);
 	host_give(session->host, &wire);
 	came = take_replies(session);
-	/* To an evaluator that a new session ended there is no reply. */
-	CHECK(came == replies || (came == 0U && session->waiting.size != 0U));
+	/* To a function that a new session ended, or the end of its own, there is no reply. */
+	CHECK(came == replies || (came == 0U && (session->waiting.size != 0U || session->asked)));
+}
+
+static struct fuzz_session *asked_session;
+
+/* To a running function's question: a message of any kind; with the input's end, the session's. */
+static void answer(struct host *host, uint32_t turn, struct bytes *wire)
+{
+	struct input *input = asked_session->input;
+	uint8_t type = input_left(input) > 3U ? input_u8(input) : TYPE_TERMINATE;
+	struct bytes packet = {0};
+	uint32_t size = input_u8(input);
+
+	(void)turn;
+	asked_session->asked = true;
+	(void)take_replies(asked_session);
+	size = size < input_left(input) ? size : input_left(input);
+	if (type == TYPE_NORMAL) {
+		put_u64(&packet, 4U + size);
+		put_u32(&packet, input_u8(input) % 2U ? RPC_ANSWER : RPC_CALL_FUNC);
+	}
+	size = size < input_left(input) ? size : input_left(input);
+	put(&packet, input->at, size);
+	input->at += size;
+	if (type == TYPE_NUMBERED) {
+		put_numbered(wire, host->session, &packet);
+	} else {
+		put_message(wire, host->session, type, packet.data, packet.size);
+	}
+	bytes_free(&packet);
 }
 
 /* Shutdown and the empty packet are not. */
@@ -264,6 +296,7 @@ static void step(struct fuzz_session *session, struct input *input)
 	put(&body, input->at, size);
 	input->at += size;
 	substitute_handles(session, &body);
+	session->asked = false;
 	switch (kind) {
 	case PACKET:
 	case RAW_PACKET:
@@ -300,8 +333,10 @@ static void step(struct fuzz_session *session, struct input *input)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct input input = {data, data + size};
-	struct fuzz_session session = {.host = fuzz_start()};
+	struct fuzz_session session = {.host = fuzz_start(), .input = &input};
 
+	asked_session = &session;
+	session.host->waiting = answer;
 	while (input_left(&input) > 3U) {
 		step(&session, &input);
 	}

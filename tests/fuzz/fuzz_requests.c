@@ -296,7 +296,9 @@ static void call(struct model *model)
 			arg(&args, ARG_INT, pick_number(model));
 		}
 	}
-	answer = host_call(model->host, 0x80008000U + function, &args);
+	/* `ask` needs answers: see there. */
+	answer =
+		host_call(model->host, 0x80008000U + function + (function >= 11U ? 1U : 0U), &args);
 	CHECK(function < 11U || answer->code == RPC_EXCEPTION);
 	if (answer->code == RPC_RETURN && (function == 1U || function == 2U || function == 3U)) {
 		take_over(model, &last);
@@ -882,12 +884,155 @@ static void numbered_echo(struct model *model)
 	}
 }
 
+/* --------------------------------------------------------------- questions */
+
+/* A running function that has asked, and the end that the client's last message is to bring. */
+struct question {
+	struct model *model;
+	enum {
+		ASKED,
+		ANSWERED,
+		ENDED,    /* by an empty answer: the call is an exception */
+		LEFT,     /* the session ended: the call has no reply */
+		RESTARTED /* the same, and the next session has begun */
+	} end;
+	uint8_t value; /* the answer's first byte, or the new session's nonce */
+};
+
+static struct question question;
+
+/* A message that the waiting function outlasts: refused, damaged, or of a type without a meaning.
+ */
+static void put_other(struct model *model, struct bytes *wire, uint8_t how)
+{
+	struct bytes body = {0};
+	uint32_t size = input_u16(model->input) % 900U;
+
+	put_counting(&body, how, size);
+	if (how % 4U == 0U) {
+		put_call(wire, model->host->session, pick_number(model));
+	} else if (how % 4U == 1U) {
+		put_request(wire, model->host->session, input_u8(model->input) % 64U, &body);
+	} else {
+		put_message(wire, model->host->session, how % 4U == 2U ? TYPE_LOG : TYPE_NORMAL,
+			    body.data, body.size);
+		wire->data[wire->size - 1U] ^= 0x40U;
+		wire->size -= how & 8U ? wire->size / 2U : 0U;
+		put_u8(wire, 0xfeU);
+	}
+	bytes_free(&body);
+}
+
+static void put_end(struct model *model, struct bytes *wire, uint8_t how)
+{
+	struct bytes body = {0};
+
+	question.value = (uint8_t)(1U + input_u8(model->input) % 255U);
+	if (how < 180U) {
+		question.end = ANSWERED;
+		put_counting(&body, question.value, 1U + input_u16(model->input) % 100U);
+		put_request(wire, model->host->session, RPC_ANSWER, &body);
+	} else if (how < 210U) {
+		question.end = ENDED;
+		put_request(wire, model->host->session, RPC_ANSWER, &body);
+	} else if (how < 230U) {
+		question.end = LEFT;
+		put_message(wire, model->host->session, TYPE_TERMINATE, NULL, 0U);
+	} else {
+		question.end = RESTARTED;
+		put_message(wire, question.value, TYPE_INIT, (const uint8_t[]){1}, 1U);
+	}
+}
+
+/* What the port receives while a function waits; the last of an input is an answer. */
+static void meanwhile(struct host *host, uint32_t turn, struct bytes *wire)
+{
+	struct model *model = question.model;
+	uint8_t how = input_left(model->input) == 0U ? 100U : input_u8(model->input);
+
+	(void)turn;
+	CHECK_EQ(question.end, ASKED);
+	while (host_take(host)) {
+		const struct message *message = &host->message;
+
+		CHECK(message->type == TYPE_LOG || message->type == TYPE_RESEND ||
+		      get_u32(message->body.data + 8U) == RPC_ASK ||
+		      get_u32(message->body.data + 8U) == RPC_EXCEPTION);
+	}
+	if (how < 100U) {
+		put_other(model, wire, how);
+	} else {
+		put_end(model, wire, how);
+	}
+}
+
+/* The last message of the call: its reply, or the answer to a new session's start. */
+static bool last_message(struct model *model)
+{
+	bool came = false;
+
+	while (host_take(model->host)) {
+		came = came || model->host->message.type != TYPE_LOG;
+	}
+	return came;
+}
+
+/* The function goes on with the client's answer, or ends as the client says. */
+static void ask(struct model *model)
+{
+	uint32_t calls = host_functions.calls;
+	const struct message *message = &model->host->message;
+	struct bytes body = {0};
+	struct bytes wire = {0};
+	struct args args = {0};
+
+	put_u64(&body, 0x8000800bU);
+	arg_bytes(&args, (const uint8_t[400]){0}, input_u16(model->input) % 400U);
+	put_args(&body, &args);
+	put_request(&wire, model->host->session, RPC_CALL_FUNC, &body);
+	question = (struct question){.model = model};
+	model->host->waiting = meanwhile;
+	host_give(model->host, &wire);
+	CHECK_EQ(last_message(model), question.end != LEFT);
+	CHECK_EQ(host_functions.calls, calls + (question.end == ANSWERED ? 1U : 0U));
+	switch (question.end) {
+	case ANSWERED:
+		CHECK_EQ(get_u32(message->body.data + 8U), RPC_RETURN);
+		CHECK_EQ(get_u64(message->body.data + message->body.size - 8U), question.value);
+		break;
+	case RESTARTED:
+		CHECK_EQ(message->type, TYPE_REPLY);
+		CHECK_EQ(message->session & 0xffU, question.value);
+		model->host->session = message->session;
+		forget(model);
+		break;
+	case LEFT:
+		restart(model);
+		break;
+	default: /* ended, too many calls, or no room for an answer */
+		CHECK_EQ(get_u32(message->body.data + 8U), RPC_EXCEPTION);
+		break;
+	}
+}
+
 static void (*const steps[])(struct model *model) = {
 	allocate,       allocate,      release,     copy_to,   copy_to,  copy_from,
 	copy_among,     call,          call,        fill,      restart,  disturb,
 	make_evaluator, run_evaluator, free_handle, numbered,  abandon,  ask_memory,
 	seed,           fill_pattern,  lay_out,     load_code, use_code, numbered_echo,
 };
+
+/* Questions came last: bytes of inputs that are kept have the meaning that they had. */
+#define STEP_ASK 240U
+
+static void step(struct model *model, uint8_t which)
+{
+	if (which >= STEP_ASK) {
+		ask(model);
+	} else {
+		steps[which % (sizeof(steps) / sizeof(steps[0]))](model);
+	}
+}
 
 static void check_memory(struct model *model)
 {
@@ -927,7 +1072,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	model.counters = host_global(model.host, "minrpc.counters");
 	model.memory = host_global(model.host, "minrpc.memory");
 	while (input_left(&input) != 0U) {
-		steps[input_u8(&input) % (sizeof(steps) / sizeof(steps[0]))](&model);
+		step(&model, input_u8(&input));
 		(void)arena_check(&model.host->server.arena);
 	}
 	check_memory(&model);

@@ -44,10 +44,8 @@ class Counters(Protocol):
     def windows(self) -> int:
         """Timed batches that have ended."""
 
-    def note_code(
-        self, base: int, size: int, functions: Mapping[str, tuple[int, int]], program: bytes
-    ) -> None:
-        """Notes loaded code, `size` bytes at `base`: address and bytes of its functions by name, its ELF."""
+    def note_code(self, base: int, size: int, name: str, program: bytes) -> None:
+        """Notes loaded code, `size` bytes at `base`: its library's name, its ELF."""
 
     @property
     def refused(self) -> Mapping[str, str]:
@@ -103,9 +101,7 @@ class Owner(Protocol):
     def diagnose(self, error: HarnessError) -> HarnessError:
         """The error to raise in place of `error` from the link: that the device is dead, if it is."""
 
-    def note_code(
-        self, base: int, size: int, functions: Mapping[str, tuple[int, int]], program: bytes
-    ) -> None:
+    def note_code(self, base: int, size: int, name: str, program: bytes) -> None:
         """Notes loaded code, as `Counters.note_code`, so that a crash in it is reported with its lines."""
 
 
@@ -130,7 +126,5 @@ class Unowned:
         """Returns `error` unchanged."""
         return error
 
-    def note_code(
-        self, base: int, size: int, functions: Mapping[str, tuple[int, int]], program: bytes
-    ) -> None:
+    def note_code(self, base: int, size: int, name: str, program: bytes) -> None:
         """Does nothing: no caller reads the code's lines."""

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -12,7 +11,6 @@ from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
 from minrpc.program import CodeRange, Program, read_program
-from minrpc.program.elf import LOCAL
 from minrpc.program.lines import Line
 
 TIMER_START: Final = "minrpc_timer_start"
@@ -45,18 +43,26 @@ class LoadedCode:
 
     base: int
     size: int
-    functions: tuple[CodeRange, ...]
+    name: str
     content: bytes = field(repr=False)
 
     @cached_property
     def program(self) -> Program:
         """The parsed ELF file."""
-        return Program("loaded code", self.content)
+        return Program(self.name, self.content)
+
+    @cached_property
+    def functions(self) -> tuple[CodeRange, ...]:
+        """First all of the code, as "(name)", then its functions, under names that differ."""
+        program = self.program
+        named = (item._replace(name=program.name_of(item)) for item in program.functions)
+        return CodeRange(self.base, self.base + self.size, f"({self.name})"), *named
 
     def function_at(self, address: int) -> CodeRange | None:
-        """The smallest function at `address`: code without a name is in one range for all."""
-        found = [function for function in self.functions if function.start <= address < function.end]
-        return min(found, key=lambda item: item.end - item.start, default=None)
+        """The function at `address`, or the range of all code; None outside."""
+        everything = self.functions[0]
+        inside = everything.start <= address < everything.end
+        return self.program.function_at(address) or (everything if inside else None)
 
 
 class AddressRange(NamedTuple):
@@ -168,32 +174,7 @@ class Image:
 
     def name_of(self, function: CodeRange) -> str:
         """The function's name; "name (file.c)" for a static function whose name others have, too."""
-        return self._static_names.get(function, function.name)
-
-    @cached_property
-    def _static_names(self) -> Mapping[CodeRange, str]:
-        """Names with a place, of the static functions that share a name."""
-        elf = self.program.elf
-        public = {elf.start_of(symbol) for symbol in elf.symbols if symbol.bind != LOCAL}
-        alike: dict[str, list[CodeRange]] = {}
-        for function in self.functions:
-            alike.setdefault(function.name, []).append(function)
-        return {
-            function: f"{function.name} ({place})"
-            for several in alike.values()
-            if len(several) > 1
-            for function, place in zip(several, self._places(several), strict=True)
-            if function.start not in public
-        }
-
-    def _places(self, functions: Sequence[CodeRange]) -> Sequence[str]:
-        """Different texts: each function's file, its path where names are equal, else the address."""
-        lines = [self.program.line_at(function.start) for function in functions]
-        paths = [line.file if line else "" for line in lines]
-        for texts in ([Path(path).name for path in paths], paths):
-            if len(set(texts)) == len(texts) and all(texts):
-                return texts
-        return [f"0x{function.start:x}" for function in functions]
+        return self.program.name_of(function)
 
     def line_at(self, address: int) -> Line | None:
         """The source line of the code at `address`, also of loaded code; None if unknown."""

@@ -26,7 +26,6 @@ from minrpc.counters.plugin_build import plugin_for
 from minrpc.cycles.core import NOTHING, Core, Span
 from minrpc.cycles.estimate import Block, CycleModel, Edge, Passage
 from minrpc.errors import ConfigurationError, HarnessError
-from minrpc.program import CodeRange
 
 _LAYOUT: Final = 7
 _MAX_EDGES: Final = 16
@@ -537,18 +536,15 @@ class QemuCounters:
         control["cache_sets"] = self.cache.sets
         control["sizes"][:], control["layout"] = _SIZES, _LAYOUT
 
-    def note_code(
-        self, base: int, size: int, functions: Mapping[str, tuple[int, int]], program: bytes
-    ) -> None:
+    def note_code(self, base: int, size: int, name: str, program: bytes) -> None:
         """Register loaded code, `size` bytes at `base`, before the device runs it: its instructions are then
         counted, and its functions have names.
 
-        functions: address and size in bytes, by name. program: the code's ELF file.
+        name: of what has no name in `program`, the code's ELF file.
         Code beyond the limits is counted as a whole, as "?"; `unknown_code` has its size.
         """
-        mask = ~1 if self.image.machine == "EM_ARM" else ~0
-        found = [CodeRange(at & mask, (at & mask) + length, name) for name, (at, length) in functions.items()]
-        code = LoadedCode(base, size, tuple(found), program)
+        code = LoadedCode(base, size, name, program)
+        found = code.functions
         before = next((item for item in self._loaded if item == code), None)
         first = self._loaded[before] if before else self._free_slots
         end = self._free_slots if before else first + self._slots(code)

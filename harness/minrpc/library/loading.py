@@ -255,12 +255,10 @@ def _load_copier(session: Session, toolset: Toolset) -> LoadedLibrary:
 
 
 def _tell_owner(session: Session, name: str, image: LinkedImage) -> None:
-    """Tell the device's owner, which counts instructions, the loaded functions' names; thunks are one."""
-    named = {f"({name})": (image.base, image.size)}
-    named |= {item: (image.symbols[item], size) for item, size in image.sizes.items() if size}
-    session.owner.note_code(image.base, image.size, named, image.program)
+    """Tell the device's owner, which counts instructions and explains crashes, what was loaded."""
+    session.owner.note_code(image.base, image.size, name, image.program)
     if session.owner.counters is not None:
-        session.owner.counters.note_code(image.base, image.size, named, image.program)
+        session.owner.counters.note_code(image.base, image.size, name, image.program)
 
 
 def image_size(session: Session, compiled: Compiled, toolset: Toolset) -> int:

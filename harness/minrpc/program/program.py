@@ -98,6 +98,36 @@ class Program:
             return None
         return self.functions[index]
 
+    def name_of(self, function: CodeRange) -> str:
+        """The function's name; "name (file.c)" for a static function whose name others have, too."""
+        return self._static_names.get(function, function.name)
+
+    @cached_property
+    def _static_names(self) -> Mapping[CodeRange, str]:
+        """Names with a place, of the static functions that share a name."""
+        public = {
+            (self.elf.start_of(symbol), symbol.name) for symbol in self.elf.symbols if symbol.bind != LOCAL
+        }
+        alike: dict[str, list[CodeRange]] = {}
+        for function in self.functions:
+            alike.setdefault(function.name, []).append(function)
+        return {
+            function: f"{function.name} ({place})"
+            for several in alike.values()
+            if len(several) > 1
+            for function, place in zip(several, self._places(several), strict=True)
+            if (function.start, function.name) not in public
+        }
+
+    def _places(self, functions: Sequence[CodeRange]) -> Sequence[str]:
+        """Different texts: each function's file, its path where names are equal, else the address."""
+        lines = [self.line_at(function.start) for function in functions]
+        paths = [line.file if line else "" for line in lines]
+        for texts in ([Path(path).name for path in paths], paths):
+            if len(set(texts)) == len(texts) and all(texts):
+                return texts
+        return [f"0x{function.start:x}" for function in functions]
+
     @cached_property
     def _starts(self) -> Sequence[int]:
         return [function.start for function in self.functions]

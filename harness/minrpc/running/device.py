@@ -6,7 +6,6 @@ from __future__ import annotations
 import signal
 import subprocess
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import TracebackType
@@ -25,7 +24,6 @@ from minrpc.errors import (
 from minrpc.firmware.firmware import Firmware
 from minrpc.host.deadline import Clock, Deadline
 from minrpc.host.process import TextTail, describe_status, exited_within, stop_group
-from minrpc.program.program import CodeRange
 from minrpc.running.board import can_reset, reset_board
 from minrpc.running.crash import Registers, explain, hang, parse_registers, stack_words
 from minrpc.running.last_words import last_words, place_told
@@ -145,17 +143,13 @@ class RunningDevice:
             error.details += tuple(self._where_it_hangs())
         return error
 
-    def note_code(
-        self, base: int, size: int, functions: Mapping[str, tuple[int, int]], program: bytes
-    ) -> None:
+    def note_code(self, base: int, size: int, name: str, program: bytes) -> None:
         """Code was loaded: as `QemuCounters.note_code` has it. A crash in it is told with its lines."""
         image = self._image
         if image is None:
             return
-        mask = ~1 if image.machine == "EM_ARM" else ~0
-        found = [CodeRange(at & mask, (at & mask) + length, name) for name, (at, length) in functions.items()]
         kept = [code for code in image.loaded if code.base + code.size <= base or base + size <= code.base]
-        image.loaded = [*kept, LoadedCode(base, size, tuple(found), program)]
+        image.loaded = [*kept, LoadedCode(base, size, name, program)]
 
     @cached_property
     def _image(self) -> Image | None:

@@ -45,9 +45,7 @@ class Outside:
             for number in range(since, self.windows)
         ]
 
-    def note_code(
-        self, base: int, size: int, functions: Mapping[str, tuple[int, int]], program: bytes
-    ) -> None:
+    def note_code(self, base: int, size: int, name: str, program: bytes) -> None:
         raise AssertionError("no code is loaded here")
 
 

@@ -86,7 +86,7 @@ def test_loaded_code_is_covered_apart_from_what_lay_there_before(tmp_path: Path)
         image = Image(tmp_path / name)
         (function,) = (function for function in image.functions if function.name == name)
         content = image.path.read_bytes()
-        codes.append((LoadedCode(0, 1 << 20, (function,), content), {function.start: len(codes) + 1}))
+        codes.append((LoadedCode(0, 1 << 20, name, content), {function.start: len(codes) + 1}))
     lines = covered_lines(image, codes, Path)
     assert lines[str(tmp_path / "first.c")][3] == 1
     assert lines[str(tmp_path / "second.c")][3] == 2

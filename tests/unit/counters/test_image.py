@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from minrpc.counters import Counts, Image
+from minrpc.counters.image import LoadedCode
 
 SOURCE = """
 static volatile int sink;
@@ -121,6 +122,21 @@ def test_static_functions_of_a_name_have_rows_of_their_own(
     counts = Counts({function.start: 3 for function in twice}).by_function(made)
     assert list(counts.values()) == [3] * len(files)
     assert {re.sub(r"0x.*", "0x", name.replace(f"{tmp_path}/", "")) for name in counts} == expected
+
+
+def test_static_functions_of_a_name_in_loaded_code_have_rows_of_their_own(tmp_path: Path) -> None:
+    """A symbol of the linker's script at the first of them is not its name."""
+    for index, name in enumerate(("a.c", "b.c")):
+        (tmp_path / name).write_text(f"{STATIC}int f{index}(volatile int *x) {{ return twice(x); }}\n")
+    (tmp_path / "first.s").write_text(".text\n.globl first\nfirst:\n")
+    command = ["cc", "-O1", "-g", "-shared", "-nostdlib", "first.s", "a.c", "b.c", "-o", "made"]
+    subprocess.run(command, check=True, cwd=tmp_path)
+    code = LoadedCode(0, 1 << 20, "both", (tmp_path / "made").read_bytes())
+    names = [function.name for function in code.functions]
+    assert sorted(names) == ["(both)", "f0", "f1", "twice (a.c)", "twice (b.c)"]
+    (nameless,) = [function for function in code.functions if function.name == "(both)"]
+    assert code.function_at(0) is nameless
+    assert code.function_at(1 << 20) is None
 
 
 def test_a_public_function_keeps_its_name_beside_a_static_of_that_name(tmp_path: Path) -> None:
