@@ -158,6 +158,14 @@ def _plain(error: UnicodeError) -> tuple[str, int]:
     return "".join(_LETTERS.get(letter, "?") for letter in error.object[error.start : error.end]), error.end
 
 
+class _Version(argparse.Action):
+    """Prints the version, which is looked up only here."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        print(f"minrpc {package_version()}")
+        parser.exit()
+
+
 def make_parser(chosen: str | None = None) -> argparse.ArgumentParser:
     """The parser. Only the sub-command `chosen` has its options: what the others import is not loaded."""
     parser = argparse.ArgumentParser(
@@ -167,7 +175,7 @@ def make_parser(chosen: str | None = None) -> argparse.ArgumentParser:
         epilog="\n".join(_overview()),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--version", action="version", version=f"minrpc {package_version()}")
+    parser.add_argument("--version", action=_Version, nargs=0, help="show program's version number and exit")
     # The epilog shows the commands, by group.
     commands = parser.add_subparsers(
         dest="command", required=True, metavar="COMMAND", prog="minrpc", help=argparse.SUPPRESS

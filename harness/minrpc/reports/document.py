@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The JSON that every command writes: one envelope, and in it the command's own content; see docs/json.md."""
+"""JSON of every command: an envelope around the command's own content; see docs/json.md."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError
-from importlib.metadata import version as version_of
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -15,7 +13,7 @@ from minrpc.errors import BuildError, HarnessError
 
 FORMAT: Final = "minrpc"
 VERSION: Final = 2
-"""Of the envelope and of all that is in it: a key that changes its meaning, or goes, makes it one more."""
+"""Version of the envelope and its content: grows when a key changes its meaning or goes."""
 
 PACKAGE: Final = "minrpc-harness"
 UNITS: Final[Mapping[str, str]] = MappingProxyType(
@@ -32,10 +30,12 @@ UNITS: Final[Mapping[str, str]] = MappingProxyType(
 
 
 def package_version() -> str:
-    """Of this program."""
+    """Version of this program; "unknown" where it is not installed."""
+    from importlib import metadata  # Takes a third of the time that `minrpc --help` takes.
+
     try:
-        return version_of(PACKAGE)
-    except PackageNotFoundError:
+        return metadata.version(PACKAGE)
+    except metadata.PackageNotFoundError:
         return "unknown"
 
 
