@@ -48,7 +48,7 @@ def instead_of(key: str, known: Iterable[str]) -> str:
     return f"write {near[0]!r}" if near else f"known keys are {', '.join(keys)}"
 
 
-def same_board(one: str, other: str) -> bool:
+def same_board(left: str, right: str) -> bool:
     """True for two names of one board: omitted qualifiers and "/" for "_" make no difference."""
-    first, second = (re.sub(r"[/@]", "_", name) for name in (one, other))
-    return first == second or (("/" in one) != ("/" in other) and one.split("/")[0] == other.split("/")[0])
+    first, second = (re.sub(r"[/@]", "_", name) for name in (left, right))
+    return first == second or (("/" in left) != ("/" in right) and left.split("/")[0] == right.split("/")[0])

@@ -6,15 +6,6 @@
 #include "port.h"
 #include "raw.h"
 
-void fault_report(const char *text, uintptr_t pointer)
-{
-	(void)pointer;
-	link_init();
-	console_write(text);
-	console_write("\n");
-	cpu_reset();
-}
-
 int main(void)
 {
 	static const uint8_t piece[1024];

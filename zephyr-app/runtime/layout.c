@@ -33,12 +33,12 @@ static bool is_for_code(const struct minrpc_config *config, const struct minrpc_
 #define minrpc_code_memory(config, code) (*(code) = (struct minrpc_arena){0})
 #endif
 
-static bool overlap(const struct minrpc_arena *one, const struct minrpc_arena *other)
+static bool overlap(const struct minrpc_arena *left, const struct minrpc_arena *right)
 {
-	uintptr_t first = (uintptr_t)one->base;
-	uintptr_t second = (uintptr_t)other->base;
+	uintptr_t first = (uintptr_t)left->base;
+	uintptr_t second = (uintptr_t)right->base;
 
-	return first < second ? second - first < one->size : first - second < other->size;
+	return first < second ? second - first < left->size : first - second < right->size;
 }
 
 /*

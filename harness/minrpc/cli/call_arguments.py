@@ -54,7 +54,7 @@ class Array:
 
 
 @dataclass(frozen=True, slots=True)
-class Stored(Array):
+class ArrayFile(Array):
     """An array argument with the elements of a file of numpy's."""
 
     path: Path
@@ -70,7 +70,7 @@ def parse_argument(text: str) -> Argument:
     """The argument of a text. Raises ConfigurationError if it is neither an array nor a number."""
     if text.endswith(".npy"):
         values = _loaded(Path(text))
-        return Stored(_dtype(values.dtype.name), values.shape, Path(text))
+        return ArrayFile(_dtype(values.dtype.name), values.shape, Path(text))
     array = re.fullmatch(r"\s*([a-z]+\d*)\s*\[([\d,\sx]*)\]\s*", text)
     if array:
         return Array(_dtype(array[1]), parse_shape(array[2]))

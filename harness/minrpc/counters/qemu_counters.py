@@ -24,7 +24,7 @@ from minrpc.counters.call_tree import CallTree
 from minrpc.counters.image import AddressRange, CodeSegment, Image, LoadedCode
 from minrpc.counters.plugin_build import plugin_for
 from minrpc.cycles.core import NOTHING, Core, Span
-from minrpc.cycles.estimate import Block, CycleModel, Edge, Passage
+from minrpc.cycles.estimate import CodeBlock, CycleModel, Edge, Passage
 from minrpc.errors import ConfigurationError, HarnessError
 
 _LAYOUT: Final = 7
@@ -429,9 +429,9 @@ class QemuCounters:
         )
         return self._cycles
 
-    def _block(self, number: int) -> Block:
+    def _block(self, number: int) -> CodeBlock:
         start, at, size = self._blocks[number][["start", "code", "size"]].tolist()
-        return Block(start, self._code[at : at + size].tobytes())
+        return CodeBlock(start, self._code[at : at + size].tobytes())
 
     def call_tree(self) -> CallTree:
         """The call tree of timed batches since QEMU's start; empty without `flow`."""

@@ -23,7 +23,7 @@ class Passage(IntEnum):
     OUT_OF_EXCEPTION = 2
 
 
-class Block(NamedTuple):
+class CodeBlock(NamedTuple):
     """Code that was executed from its first instruction on: `code` lies at address `start`."""
 
     start: int
@@ -61,7 +61,7 @@ class CycleModel:
         """Number of learned edges."""
         return len(self._costs)
 
-    def learn(self, edges: Sequence[Edge], block: Callable[[int], Block]) -> None:
+    def learn(self, edges: Sequence[Edge], block: Callable[[int], CodeBlock]) -> None:
         """Learn more edges. block: the block of a number. Raises ConfigurationError for unknown code."""
         if not edges:
             return
@@ -98,7 +98,7 @@ class CycleModel:
         np.add.at(sums, self._nodes, self._costs[:, 0] * times)
         return [int(cycles) for cycles in sums]
 
-    def _spans(self, edge: Edge, block: Callable[[int], Block]) -> list[tuple[int, Span]]:
+    def _spans(self, edge: Edge, block: Callable[[int], CodeBlock]) -> list[tuple[int, Span]]:
         """Addresses and cycles of the edge's instructions."""
         left = self._decoded(edge.left, block)
         executed = [item for item in left if item.end <= left[0].start + edge.size]
@@ -114,7 +114,7 @@ class CycleModel:
                 return self.core.exit
         return self.core.passage(last, first)
 
-    def _decoded(self, number: int, block: Callable[[int], Block]) -> Sequence[Instruction]:
+    def _decoded(self, number: int, block: Callable[[int], CodeBlock]) -> Sequence[Instruction]:
         if number not in self._code:
             start, code = block(number)
             self._code[number] = decode(code, start, self.core.instruction_set)

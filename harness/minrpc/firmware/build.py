@@ -12,13 +12,13 @@ from typing import Any, Final
 
 from minrpc.errors import BuildError
 from minrpc.firmware import store
-from minrpc.firmware.build_tree import BuildTree, Ended
+from minrpc.firmware.build_tree import BuildOutcome, BuildTree
 from minrpc.firmware.cache import bound, cache_home, in_the_cache, locked, mark_used
 from minrpc.firmware.firmware import Firmware
 from minrpc.firmware.identity import hash_of
 from minrpc.firmware.recipes import BUILD_DIR, Recipe, files_in, outcome_of, recipe_for
 from minrpc.firmware.sources import firmware_root
-from minrpc.firmware.store import Stored
+from minrpc.firmware.store import StoredBuild
 from minrpc.firmware.zephyr_boards import resolved
 from minrpc.firmware.zephyr_build import firmware_in
 from minrpc.targets import Platform, Target
@@ -66,7 +66,7 @@ def build(target: Target, *, root: Path | None = None) -> Firmware:
     return _firmware(target, recipe, stored, cached, time.monotonic() - begin)
 
 
-def _firmware(target: Target, recipe: Recipe, stored: Stored, cached: bool, seconds: float) -> Firmware:
+def _firmware(target: Target, recipe: Recipe, stored: StoredBuild, cached: bool, seconds: float) -> Firmware:
     directory, about = stored.directory, stored.about
     return Firmware(
         target=target,
@@ -81,7 +81,7 @@ def _firmware(target: Target, recipe: Recipe, stored: Stored, cached: bool, seco
     )
 
 
-def _build(platform: Platform, recipe: Recipe) -> tuple[Stored, bool]:
+def _build(platform: Platform, recipe: Recipe) -> tuple[StoredBuild, bool]:
     """The firmware, and True if another process has built it meanwhile."""
     recipe.check()
     scope = recipe.scope()
@@ -104,7 +104,7 @@ def _build(platform: Platform, recipe: Recipe) -> tuple[Stored, bool]:
     )
 
 
-def _kept(platform: Platform, recipe: Recipe, tree: BuildTree, ended: Ended) -> Stored:
+def _kept(platform: Platform, recipe: Recipe, tree: BuildTree, ended: BuildOutcome) -> StoredBuild:
     """Put the files that a run of the firmware needs into the store."""
     if ended.failure is not None:
         raise ended.failure

@@ -27,7 +27,7 @@ _INPUTS: Final = "inputs.json"
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoredBuild:
     """A firmware in the store.
 
     name: the hash of its plan and inputs.
@@ -39,12 +39,12 @@ class Stored:
     about: dict[str, Any]
 
 
-def find(recipe: Recipe) -> Stored | None:
+def find(recipe: Recipe) -> StoredBuild | None:
     """The firmware that `recipe` would build from the current files; None if it is not in the store."""
     return _found_quickly(recipe) or _found_by_content(recipe)
 
 
-def keep(recipe: Recipe, content: Content, look: Look, fill: Callable[[Path], dict[str, Any]]) -> Stored:
+def keep(recipe: Recipe, content: Content, look: Look, fill: Callable[[Path], dict[str, Any]]) -> StoredBuild:
     """Put a firmware into the store; `fill` copies its files to a directory and returns facts about it."""
     name = name_of(recipe.plan, content)
     directory = _directory(recipe, name)
@@ -56,10 +56,10 @@ def keep(recipe: Recipe, content: Content, look: Look, fill: Callable[[Path], di
     plan.mkdir(parents=True, exist_ok=True)
     (plan / name).touch()
     write_whole(_look_file(recipe), replace(look, name=name).to_text())
-    return Stored(directory, name, about)
+    return StoredBuild(directory, name, about)
 
 
-def _found_quickly(recipe: Recipe) -> Stored | None:
+def _found_quickly(recipe: Recipe) -> StoredBuild | None:
     try:
         look = Look.from_text(_look_file(recipe).read_text())
     except (OSError, ValueError):
@@ -67,7 +67,7 @@ def _found_quickly(recipe: Recipe) -> Stored | None:
     return _stored(recipe, look.name) if look.holds() else None
 
 
-def _found_by_content(recipe: Recipe) -> Stored | None:
+def _found_by_content(recipe: Recipe) -> StoredBuild | None:
     read = cache(file_hash)
     for entry in _built_by(recipe):
         stored = _stored(recipe, entry.name)
@@ -93,17 +93,17 @@ def _built_by(recipe: Recipe) -> Iterator[Path]:
         return
 
 
-def _stored(recipe: Recipe, name: str) -> Stored | None:
+def _stored(recipe: Recipe, name: str) -> StoredBuild | None:
     directory = _directory(recipe, name)
     try:
         about = json.loads((directory / _ABOUT).read_bytes())
     except (OSError, ValueError):
         return None
     mark_used(directory)
-    return Stored(directory, name, about) if about.get("name") == name else None
+    return StoredBuild(directory, name, about) if about.get("name") == name else None
 
 
-def _content(stored: Stored) -> Content | None:
+def _content(stored: StoredBuild) -> Content | None:
     try:
         return Content.from_json(json.loads((stored.directory / _INPUTS).read_bytes()))
     except (OSError, ValueError, KeyError):

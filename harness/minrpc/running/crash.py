@@ -15,7 +15,7 @@ from minrpc.firmware.firmware import Firmware
 from minrpc.program.program import CodeRange
 from minrpc.running.backtrace import Backtrace, trace
 from minrpc.running.instructions import writes, x86_cause
-from minrpc.running.last_words import Ended, LastWords
+from minrpc.running.last_words import LastWords, ProgramEnd
 
 _NULL: Final = 4096
 _ZEPHYRS_STACK: Final = "CONFIG_MINRPC_STACK_SIZE"
@@ -75,7 +75,7 @@ def explain(words: LastWords, image: Image, firmware: Firmware | None) -> Explan
     return Explanation(f"{cause}, in {where}" if where else cause, callers, own)
 
 
-def _program_end(ended: Ended, users: Sequence[str], firmware: Firmware | None) -> Explanation:
+def _program_end(ended: ProgramEnd, users: Sequence[str], firmware: Firmware | None) -> Explanation:
     """Explains an assertion, exit, abort or a damaged heap, with its callers."""
     if ended.file:
         here = f"{ended.function}, at {_shown_path(ended.file, firmware)}:{ended.line}"

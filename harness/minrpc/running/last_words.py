@@ -68,7 +68,7 @@ _INTEGER_DIVISION: Final = 1
 
 
 @dataclass(frozen=True)
-class Ended:
+class ProgramEnd:
     """The end of a program by its own code: an assertion, exit, abort, a damaged heap.
 
     function, file, line: of an assertion.
@@ -96,15 +96,15 @@ class LastWords:
     page_fault: bool = False
 
     @property
-    def ended(self) -> Ended | None:
+    def ended(self) -> ProgramEnd | None:
         """The end of the program by its own code; None if it crashed."""
         found = _ENDED.fullmatch(self.text)
         if found is None:
             return None
         asserted = _ASSERTED.fullmatch(found["how"])
         if asserted is None:
-            return Ended(found["how"])
-        return Ended(asserted["how"], asserted["function"], asserted["file"], int(asserted["line"]))
+            return ProgramEnd(found["how"])
+        return ProgramEnd(asserted["how"], asserted["function"], asserted["file"], int(asserted["line"]))
 
     @property
     def overflow(self) -> bool:

@@ -135,8 +135,8 @@ def test_two_runs_share_eight_boards_and_lose_a_board(rack: Path) -> None:
 def test_a_free_board_is_taken_and_a_board_in_quarantine_is_not(rack: Path) -> None:
     target = Target.named("desk", hardware_map=rack / "map.yml")
     first, second = load_hardware_map(rack / "map.yml")
-    with open_device(target) as one, open_device(serial_port=second.link) as other:
-        assert one.system_lib()["inc"](1) == other.system_lib()["inc"](1) == 2
+    with open_device(target) as leased, open_device(serial_port=second.link) as named:
+        assert leased.system_lib()["inc"](1) == named.system_lib()["inc"](1) == 2
     held = lease(target)
     assert held.board == first
     put_into_quarantine(first, "session: not a byte")

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import pytest
-from minrpc.running.last_words import Ended, last_words, place_told
+from minrpc.running.last_words import ProgramEnd, last_words, place_told
 
 BOOT = "minrpc: MPS2 AN385 ready\n"
 
@@ -105,8 +105,8 @@ def test_a_program_that_ends_itself() -> None:
     assert asserted is not None
     assert left is not None
     assert crashed is not None
-    assert asserted.ended == Ended("assertion failed: f(a, b) && n", "check", "/a b/x.c", 12)
-    assert left.ended == Ended("exit(-3)")
+    assert asserted.ended == ProgramEnd("assertion failed: f(a, b) && n", "check", "/a b/x.c", 12)
+    assert left.ended == ProgramEnd("exit(-3)")
     assert left.values == {"lr": 0x2100}
     assert crashed.ended is None
 
