@@ -81,8 +81,8 @@ endfunction()
 option(MINRPC_RAW "The link without the protocol in place of the server: the benchmarks' baseline" OFF)
 
 # Libraries of C functions that are linked in and can be called with their own types, MINRPC_LIBRARIES="dsp;lut".
-# Each has MINRPC_LIBRARY_dsp_SOURCES (C, C++, assembler, objects, archives), _INCLUDE, _FLAGS, _DEFINES, _HEADERS and
-# _LIBRARIES. What calls their functions is made from their debug information by MINRPC_PYTHON, which has this project's
+# Each has MINRPC_LIBRARY_dsp_SOURCES (C, C++, assembler, objects, archives), _INCLUDE, _FLAGS, _DEFINES, _HEADERS,
+# _LIBRARIES, and _FAKES: functions that Python answers. What calls their functions is made from their debug information by MINRPC_PYTHON, which has this project's
 # package; MINRPC_PACKAGE is where that lies.
 set(MINRPC_LIBRARIES "" CACHE STRING "Libraries of C functions to link in")
 if(MINRPC_LIBRARIES AND NOT MINRPC_RAW)
@@ -137,17 +137,21 @@ function(minrpc_add_libraries target)
   foreach(library IN LISTS MINRPC_LIBRARIES)
     minrpc_add_library(${target} ${library} files)
     list(APPEND words --library ${library} ${files})
+    if(MINRPC_LIBRARY_${library}_FAKES)
+      list(APPEND words --fakes ${library} ${MINRPC_LIBRARY_${library}_FAKES})
+      set(stubs ${directory}/stubs.c)
+    endif()
     list(APPEND all ${files})
   endforeach()
-  foreach(module IN ITEMS library/linked_in library/thunks program/c_types program/debug_info program/elf
+  foreach(module IN ITEMS library/linked_in library/stubs library/thunks program/c_types program/debug_info program/elf
       program/objects)
     list(APPEND all ${MINRPC_PACKAGE}/${module}.py)
   endforeach()
-  add_custom_command(OUTPUT ${directory}/thunks.c
+  add_custom_command(OUTPUT ${directory}/thunks.c ${stubs}
     COMMAND ${MINRPC_PYTHON} -m minrpc.library.linked_in --output ${directory} ${words}
     DEPENDS ${all} COMMAND_EXPAND_LISTS VERBATIM COMMENT "Thunks of ${MINRPC_LIBRARIES}")
-  target_sources(${target} PRIVATE ${directory}/thunks.c)
-  set_source_files_properties(${directory}/thunks.c PROPERTIES COMPILE_OPTIONS -w)
+  target_sources(${target} PRIVATE ${directory}/thunks.c ${stubs})
+  set_source_files_properties(${directory}/thunks.c ${stubs} PROPERTIES COMPILE_OPTIONS -w)
   # Objects of C++ need no library of it.
   set_target_properties(${target} PROPERTIES LINKER_LANGUAGE C)
 endfunction()

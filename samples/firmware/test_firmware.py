@@ -80,9 +80,10 @@ def test_a_silent_sensor(load):
     write.assert_called_once_with(1, b"sensor", 6)
 
 
-def test_time(load, device):
+def test_time(load, device, record_timing):
+    """Onto the page of --minrpc-report, and under the limits of minrpc.toml."""
     if device.owner.icount is None:
         pytest.skip("times are not exact here")
     lib = load("src/pid.c", flags="-O2")
     pid = minrpc.types(lib).pid(kp=256)
-    assert minrpc.measure(lib, "pid_step", number=10)(pid, 5).summary.median < 500  # ticks of the clock
+    record_timing("pid_step", minrpc.measure(lib, "pid_step", number=10)(pid, 5))

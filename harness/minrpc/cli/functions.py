@@ -31,7 +31,7 @@ def main(arguments: argparse.Namespace) -> int:
     for target in selection.targets:
         toolset = toolset_of(build(target))
         compiled = compile_sources(sources, toolset)
-        sizes = function_sizes(compiled.objects[:-1])
+        sizes = function_sizes(compiled.own_objects)
         compiler = " ".join([Path(toolset.compiler).name, *sources.flags])
         print(f"{sources.name} on {target.name}: {compiler}")
         print(f"  {'code':>7} {'stack':>7}")

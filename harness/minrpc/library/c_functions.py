@@ -14,7 +14,6 @@ from typing import Any, Final, Self, TypeAlias
 from minrpc.library.c_library import CFunction, CLibrary
 from minrpc.library.fake_functions import Fakes
 from minrpc.library.firmware_functions import FirmwareFunctions
-from minrpc.library.loaded import LoadedLibrary
 from minrpc.library.namespaces import Types, Variables
 
 AnyLibrary: TypeAlias = CLibrary | FirmwareFunctions
@@ -140,4 +139,4 @@ def unload(lib: CFunctions) -> None:
 def fakes(lib: CFunctions) -> Fakes:
     """The functions in Python behind C ones: `fakes(lib).hal_write.calls`."""
     library = lib._minrpc_library
-    return library.fakes if isinstance(library, LoadedLibrary) else Fakes(library.name, {})
+    return library.fakes if isinstance(library, CLibrary) else Fakes(library.name, {})

@@ -19,6 +19,7 @@ from minrpc.client.timing import TimeEvaluator
 from minrpc.errors import EmulatorExitedError, SessionTerminatedError
 from minrpc.library.arguments import CallPlan, plan_call
 from minrpc.library.call_memory import CallMemory
+from minrpc.library.fake_functions import Fakes
 from minrpc.library.namespaces import Types, Variables
 from minrpc.library.quick import quick_call
 from minrpc.library.repeated import repeated_calls
@@ -217,6 +218,7 @@ class CLibrary:
         self.symbols = symbols
         self.facts = facts
         self.module = module
+        self.fakes = Fakes(name, {})
         self._memory = CallMemory(session)
         self._declared = functions
         self._callback = callback

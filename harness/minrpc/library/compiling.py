@@ -172,7 +172,7 @@ def _file(given: str | os.PathLike[str], suffixes: Sequence[str]) -> Path:
 class Compiled:
     """Objects ready to be linked, with their declarations.
 
-    objects: the user's, and the thunks' object last. libraries: archives that are linked after them.
+    objects: the user's, then `generated` ones, the thunks' last. libraries: archives linked after them.
     functions: by name, also those that can't be called. declarations: variables and types.
     start: True if `thunks.START` must run after loading.
     thread_pointer: True if thunks set the thread pointer, on RISC-V.
@@ -198,6 +198,12 @@ class Compiled:
     options: tuple[str, ...] = ()
     check_frame: int = 0
     kept_data: tuple[str, ...] | None = None
+    generated: int = 1
+
+    @property
+    def own_objects(self) -> tuple[Path, ...]:
+        """The user's objects."""
+        return self.objects[: -self.generated]
 
 
 def compile_sources(sources: Sources, toolset: Toolset, missing: tuple[str, ...] = ()) -> Compiled:

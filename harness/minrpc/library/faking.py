@@ -12,7 +12,7 @@ from typing import Final, Literal, TypeAlias
 from minrpc.errors import ConfigurationError, LoadError, UndefinedSymbolsError
 from minrpc.library.compiling import Compiled, compile_text
 from minrpc.library.fake_functions import Answer, Fake, FakeFunction
-from minrpc.library.stubs import ASK, stub_source
+from minrpc.library.stubs import ASK, declared_fake, stub_source
 from minrpc.library.thunks import LayoutError
 from minrpc.library.toolset import Toolset, program_facts
 from minrpc.names import listed, near_or_all
@@ -57,11 +57,12 @@ def with_fakes(
     named |= replaced
     if not named:
         return compiled, {}
-    made = {name: made_fake(_declaration(compiled, name), answer) for name, answer in named.items()}
-    stubs = compile_stubs([_declaration(compiled, name) for name in named], toolset)
+    declared = {name: declared_fake(compiled.declarations, compiled.name, name) for name in named}
+    made = {name: made_fake(declared[name], answer) for name, answer in named.items()}
+    stubs = compile_stubs(list(declared.values()), toolset)
     *objects, thunks = compiled.objects
     key = hashlib.sha256(f"{compiled.key}{stubs.parent.name}".encode()).hexdigest()
-    return replace(compiled, objects=(*objects, stubs, thunks), key=key), made
+    return replace(compiled, objects=(*objects, stubs, thunks), key=key, generated=2), made
 
 
 def made_fake(declared: FunctionDeclaration, answer: Answer | Fake) -> FakeFunction:
@@ -110,7 +111,7 @@ def tell_prototypes(compiled: Compiled, error: UndefinedSymbolsError) -> None:
 
 def _undefined(compiled: Compiled) -> set[str]:
     """Symbols that an object refers to, and none of them defines."""
-    objects = [Elf(member) for path in compiled.objects[:-1] for member in members(path, path.read_bytes())]
+    objects = [Elf(member) for path in compiled.own_objects for member in members(path, path.read_bytes())]
     symbols = [symbol for elf in objects for symbol in elf.symbols if symbol.name]
     defined = {symbol.name for symbol in symbols if symbol.section != UNDEFINED}
     return {symbol.name for symbol in symbols if symbol.section == UNDEFINED} - defined
@@ -138,7 +139,7 @@ def _require_replaceable(compiled: Compiled, name: str) -> None:
             f"{name} is static in {compiled.name}: the compiler may have inlined its calls",
             "leave out `static`, for instance by a macro that `defines` sets; or replace its callers",
         )
-    for path in compiled.objects[:-1]:
+    for path in compiled.own_objects:
         for elf in map(Elf, members(path, path.read_bytes())):
             if any(
                 item.name == name and item.placed and item.bind == GLOBAL and item.kind != OBJECT
@@ -168,18 +169,3 @@ def _unknown(compiled: Compiled, name: str) -> ConfigurationError:
         f"{compiled.name} defines no function {name}",
         f"it defines {listed(near, 12)}" if near else "name a function of the sources",
     )
-
-
-def _declaration(compiled: Compiled, symbol: str) -> FunctionDeclaration:
-    found = compiled.declarations.declared.get(symbol) or compiled.declarations.functions.get(symbol)
-    if found is None:
-        raise ConfigurationError(
-            f"the type of {symbol} is not known: the debug information of {compiled.name} lacks it",
-            next_step="write this fake in C, and load it with the sources",
-        )
-    if found.unsupported and not found.type.variadic:
-        raise ConfigurationError(
-            f"{symbol} can't be a fake: {found.unsupported}",
-            next_step="write this fake in C, and load it with the sources",
-        )
-    return found

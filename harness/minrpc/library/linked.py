@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from os import PathLike
 from pathlib import Path
-from typing import Any, Protocol, TypedDict, Unpack
+from typing import Any, NoReturn, Protocol, TypedDict, Unpack
 
 from minrpc.client.session import Session
 from minrpc.errors import ConfigurationError, LoadError
@@ -16,10 +16,12 @@ from minrpc.firmware.build import LIBRARIES
 from minrpc.library.c_functions import CFunctions
 from minrpc.library.c_library import CLibrary
 from minrpc.library.compiling import PathText, Sources, paths_of
-from minrpc.library.faking import FakesGiven, ReplacementsGiven
+from minrpc.library.fake_functions import Answer, Fake, FakeFunction, Fakes
+from minrpc.library.faking import ALL_OTHERS, FakesGiven, ReplacementsGiven, made_fake
 from minrpc.library.linked_in import declared_in, packed_name
-from minrpc.library.loading import firmware_of, load
-from minrpc.library.toolset import program_facts
+from minrpc.library.loading import Callbacks, firmware_of, load
+from minrpc.library.stubs import declared_fake
+from minrpc.library.toolset import program_facts, toolset_of
 from minrpc.program import read_program
 from minrpc.program.c_types import Declarations, FunctionDeclaration
 from minrpc.targets.libraries import NamedLibrary, find_library
@@ -56,29 +58,41 @@ class Load(Protocol):
 class LinkedLibrary(CLibrary):
     """C functions, variables and types that are part of the firmware: each function is an attribute."""
 
-    def __init__(self, session: Session, name: str, firmware: Firmware) -> None:
+    def __init__(
+        self, session: Session, name: str, firmware: Firmware, fakes: Mapping[str, FakeFunction]
+    ) -> None:
+        """fakes: functions in Python by the C function's name."""
         functions, declarations = _declared(firmware.build_dir / LIBRARIES / name)
         module = session.system_lib()
         facts = program_facts(firmware.elf)
         symbols = read_program(firmware.elf).symbols
-        super().__init__(session, name, functions, declarations, symbols, facts, module)
+        callback = Callbacks(session, toolset_of(firmware)).address
+        super().__init__(session, name, functions, declarations, symbols, facts, module, callback)
+        self.fakes = Fakes(name, fakes)
+        for function in fakes.values():
+            if function.name in symbols.addresses:  # Else no function that is linked calls it.
+                session.rpc.facts.fakes[symbols.addresses[function.name]] = function
 
     def packed_name(self, name: str) -> str:
         """The name in the system library of the packed function that calls `name`."""
         return packed_name(self.name, name)
 
 
-def named(session: Session, name: str, *, linked: bool | None = None) -> CLibrary:
+def named(
+    session: Session, name: str, *, linked: bool | None = None, fakes: FakesGiven | None = None
+) -> CLibrary:
     """The library `name` of minrpc.toml: the running firmware's, or loaded if the firmware lacks it.
 
-    linked: True for only the firmware's, False for only loaded. Raises LoadError, ConfigurationError, and as
-    `load` does.
+    linked: True for only the firmware's, False for only loaded. fakes: as for `Device.load`.
+
+    Raises LoadError, ConfigurationError, and as `load` does.
     """
     firmware = firmware_of(session)
+    libraries = firmware.platform.named_libraries
     parts = linked_names(firmware)
     if linked is not False and name in parts:
-        return LinkedLibrary(session, name, firmware)
-    libraries = firmware.platform.named_libraries
+        known = next((item for item in libraries if item.name == name), NamedLibrary(name, ()))
+        return LinkedLibrary(session, name, firmware, _fakes(firmware, known, fakes))
     if linked and any(library.name == name for library in libraries):
         raise LoadError(
             f"the library {name} is not in the firmware of {session.name}",
@@ -86,10 +100,43 @@ def named(session: Session, name: str, *, linked: bool | None = None) -> CLibrar
             next_step=f"leave out `linked = false` of [libraries.{name}], and --libraries-as loaded",
         )
     try:
-        return load(session, sources_of(find_library(libraries, name)), firmware=firmware)
+        library = find_library(libraries, name)
+        answers = _answers(library, fakes) or None
+        return load(session, sources_of(library), firmware=firmware, fakes=answers)
     except ConfigurationError as error:
         error.details += (f"linked in: {', '.join(parts)}",) if parts else ()
         raise
+
+
+def _fakes(firmware: Firmware, library: NamedLibrary, given: FakesGiven | None) -> Mapping[str, FakeFunction]:
+    """The fakes of a library that is linked in. Raises ConfigurationError for one that the firmware lacks."""
+    answers = _answers(library, given)
+    for unknown in answers.keys() - {*library.fakes, ALL_OTHERS}:
+        raise ConfigurationError(
+            f"{library.name} is linked into the firmware without a fake of {unknown}",
+            next_step=f"add it to fakes = [...] of [libraries.{library.name}], or load it: linked=False",
+        )
+    _, declarations = _declared(firmware.build_dir / LIBRARIES / library.name)
+    return {
+        name: made_fake(declared_fake(declarations, library.name, name), answers[name])
+        for name in library.fakes
+    }
+
+
+def _answers(library: NamedLibrary, given: FakesGiven | None) -> Mapping[str, Answer | Fake]:
+    """The answers that are given; the other fakes of the library raise an error when C calls them."""
+    answers: Mapping[str, Answer | Fake] = {ALL_OTHERS: given} if isinstance(given, str) else given or {}
+    others = {
+        name: answers.get(ALL_OTHERS, partial(_unanswered, library.name, name)) for name in library.fakes
+    }
+    return {**others, **answers}
+
+
+def _unanswered(library: str, fake: str, *_: object) -> NoReturn:
+    raise ConfigurationError(
+        f"{library} called {fake}, which has no answer",
+        next_step=f'give a function in Python: fakes={{"{fake}": ...}} where the library is taken',
+    )
 
 
 def load_or_find(
@@ -102,10 +149,10 @@ def load_or_find(
     """
     given: dict[str, Any] = {**require(fields, LoadFields, "load() has no")}
     linked: bool | None = given.pop("linked", None)
-    if len(files) == 1 and not Path(files[0]).suffix and not given:
-        return named(session, str(files[0]), linked=linked)
-    firmware: Firmware | None = given.pop("firmware", None)
     fakes: FakesGiven | None = given.pop("fakes", None)
+    if len(files) == 1 and not Path(files[0]).suffix and not given:
+        return named(session, str(files[0]), linked=linked, fakes=fakes)
+    firmware: Firmware | None = given.pop("firmware", None)
     replaced: ReplacementsGiven | None = given.pop("replace", None)
     for key in ("include", "libraries", "headers"):
         if key in given:
@@ -114,9 +161,9 @@ def load_or_find(
     target = session.owner.target
     known = target.platform.named_libraries if target is not None else ()
     same = next((item for item in known if sources_of(item) == sources), None)
-    if same is None or fakes is not None or replaced is not None:
+    if same is None or replaced is not None or (fakes is not None and not same.fakes):
         return load(session, sources, firmware=firmware, fakes=fakes, replaced=replaced)
-    return named(session, same.name, linked=linked)
+    return named(session, same.name, linked=linked, fakes=fakes)
 
 
 def linked_names(firmware: Firmware) -> list[str]:

@@ -3,8 +3,9 @@
 
     python -m minrpc.library.linked_in --output DIR --library dsp fir.o --library lut lut.a
 
-writes DIR/thunks.c, and copies the objects to DIR/dsp/0.o, ...: the host reads the types from the copies. The
-firmware's build runs this module, since the build knows compiler and flags.
+writes DIR/thunks.c, and copies the objects to DIR/dsp/0.o, ...: the host reads the types from the copies.
+With `--fakes dsp hal_millis` it writes DIR/stubs.c, too, with functions that ask Python. The firmware's build
+runs this module, since the build knows compiler and flags.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from minrpc.errors import ConfigurationError
+from minrpc.library.stubs import declared_fake, stub_source
 from minrpc.library.thunks import LINKED, callable_functions, thunk_source
 from minrpc.library.toolset import alignment_limits
 from minrpc.program import Elf
@@ -61,7 +63,10 @@ def main(words: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m minrpc.library.linked_in")
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--library", action="append", nargs="+", required=True, metavar="NAME OBJECT")
+    parser.add_argument("--fakes", action="append", nargs="+", default=[], metavar="NAME FUNCTION")
     arguments = parser.parse_args(words)
+    fakes = {name: functions for name, *functions in arguments.fakes}
+    asking: dict[str, FunctionDeclaration] = {}
     named: list[FunctionDeclaration] = []
     variables: list[str] = []
     limits = AlignmentLimits()
@@ -74,6 +79,7 @@ def main(words: Sequence[str] | None = None) -> int:
             shutil.copy2(item, directory / f"{index}{kind}")
         try:
             declarations, functions, limits = declared_in(directory)
+            asking |= {fake: declared_fake(declarations, name, fake) for fake in fakes.get(name, ())}
         except ConfigurationError as error:
             print(f"error: {error}", file=sys.stderr)
             return 1
@@ -90,6 +96,8 @@ def main(words: Sequence[str] | None = None) -> int:
         ]
     text = thunk_source(named, limits, copy=True, kept=variables, registry=LINKED)
     (arguments.output / "thunks.c").write_text(text)
+    if asking:
+        (arguments.output / "stubs.c").write_text(stub_source(list(asking.values()), limits))
     return 0
 
 

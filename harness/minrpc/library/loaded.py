@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Final
 
 from minrpc.client.counting import Measurer
@@ -147,14 +148,13 @@ class LoadedLibrary(CLibrary):
     def own_sizes(self) -> Mapping[str, int]:
         """Size in bytes of each function and variable of its sources; all from libraries is one sum.
 
-        Thunks are left out. If an address has several names, a global name is taken.
+        Thunks and fakes are left out. If an address has several names, a global name is taken.
         """
-        *sources, thunks = (
-            [Elf(member) for member in members(path, path.read_bytes())] for path in self.compiled.objects
-        )
-        user = [elf for elves in sources for elf in elves]
-        own = _sizes(user)
-        ours = {*_sizes(thunks), *(f"__{name}_veneer" for name in _needed(thunks) - _needed(user))}
+        compiled = self.compiled
+        user = _elves(compiled.own_objects)
+        made = _elves(compiled.objects[len(compiled.own_objects) :])
+        own = {name: size for name, size in _sizes(user).items() if name not in set(self.fakes)}
+        ours = {*_sizes(made), *(f"__{name}_veneer" for name in _needed(made) - _needed(user))}
         sizes = {**self.image.sizes, **own}
         by_address: dict[int, str] = {}
         for name in (*own, *sizes):
@@ -168,8 +168,7 @@ class LoadedLibrary(CLibrary):
     def section_sizes(self) -> list[SectionSizes]:
         """Bytes of code and constants, of initial values, and of zeros of each source, in the order of the
         sources."""
-        *sources, _ = self.compiled.objects
-        return [section_sizes(path) for path in sources]
+        return [section_sizes(path) for path in self.compiled.own_objects]
 
     def __repr__(self) -> str:
         names = listed(list(self._declared), 12)
@@ -182,6 +181,10 @@ def _with_statics(image: LinkedImage, compiled: Compiled) -> Mapping[str, int]:
     wanted = (function.symbol for function in compiled.functions.values())
     seconds = {name: image.symbols[name] for name in wanted if not image.sizes.get(name, 1)}
     return {**image.sizes, **{name: by_address.get(address, 0) for name, address in seconds.items()}}
+
+
+def _elves(paths: Iterable[Path]) -> Sequence[Elf]:
+    return [Elf(member) for path in paths for member in members(path, path.read_bytes())]
 
 
 def _sizes(objects: Iterable[Elf]) -> dict[str, int]:

@@ -241,7 +241,7 @@ class Callbacks:
         )
         stubs = compile_stubs([declared], self._toolset)
         key = f"{stubs.parent.name}{thunks.parent.name}"
-        compiled = Compiled(name, (stubs, thunks), (), {}, Declarations(), start=False, key=key)
+        compiled = Compiled(name, (stubs, thunks), (), {}, Declarations(), start=False, key=key, generated=2)
         return load_compiled(
             self._session, compiled, self._toolset, {CALLBACK: FakeFunction(declared, function)}
         )

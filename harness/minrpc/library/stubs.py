@@ -11,10 +11,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from minrpc.errors import ConfigurationError
 from minrpc.library.thunks import TypeNames, letter
 from minrpc.program.c_types import (
     AlignmentLimits,
     CType,
+    Declarations,
     FunctionDeclaration,
     Pointer,
     Void,
@@ -79,6 +81,22 @@ def stub_source(functions: Sequence[FunctionDeclaration], limits: AlignmentLimit
     names = TypeNames(limits)
     bodies = [_stub(index, function, names) for index, function in enumerate(functions)]
     return "\n".join([_PRELUDE, *names.definitions, *bodies])
+
+
+def declared_fake(declarations: Declarations, library: str, name: str) -> FunctionDeclaration:
+    """The declaration of a function that Python answers. Raises ConfigurationError for one that can't be."""
+    found = declarations.declared.get(name) or declarations.functions.get(name)
+    if found is None:
+        raise ConfigurationError(
+            f"the type of {name} is not known: no source of {library} that was compiled with -g calls it",
+            next_step="correct the name, or write this fake in C, beside the sources",
+        )
+    if found.unsupported and not found.type.variadic:
+        raise ConfigurationError(
+            f"{name} can't be a fake: {found.unsupported}",
+            next_step="write this fake in C, beside the sources",
+        )
+    return found
 
 
 def in_memory(ctype: CType) -> bool:

@@ -93,18 +93,22 @@ class Device(Session):
 
         return load_tvm(self, module, firmware=firmware)
 
-    def library(self, name: str, *, linked: bool | None = None) -> CFunctions:
+    def library(
+        self, name: str, *, linked: bool | None = None, fakes: FakesGiven | None = None
+    ) -> CFunctions:
         """The C library `name` of [libraries.NAME] in minrpc.toml: each function is an attribute.
 
         It is part of the firmware, or loaded now if the file has `linked = false`.
 
         linked: True raises LoadError if the firmware lacks the library; False loads it anyway.
+        fakes: as for `load`. A library that is part of the firmware has those that minrpc.toml names; the
+            answers that are given last count.
 
         Raises ConfigurationError for an unknown library, and as `load` does.
         """
         from minrpc import library
 
-        return library.CFunctions(library.named(self, name, linked=linked))
+        return library.CFunctions(library.named(self, name, linked=linked, fakes=fakes))
 
     @property
     def firmware(self) -> CFunctions:

@@ -31,7 +31,7 @@ def firmware_record(firmware: Firmware, *, symbols: bool = False) -> FirmwareRec
 
 def code_compiler(compiled: Compiled) -> Compiler:
     """The compiler of loaded code, from its first source's debug information, with the caller's options."""
-    first = next((object_file for object_file in compiled.objects[:-1] if object_file.suffix == ".o"), None)
+    first = next((object_file for object_file in compiled.own_objects if object_file.suffix == ".o"), None)
     if first is None:
         return Compiler("", " ".join(compiled.options))
     found = compiler_of_object(Elf(first.read_bytes()))

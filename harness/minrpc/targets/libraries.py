@@ -9,6 +9,7 @@ defines = { TILE = 8 }
 headers = ["config.h"]              # included before each source
 libraries = ["libm4.a"]             # only linked with
 linked = false                      # loaded when it is used; left out it is in the image of each platform
+fakes = ["hal_millis"]              # functions that nobody defines, which Python answers
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ class NamedLibrary(NamedTuple):
     """A library of C by its name. Paths are absolute.
 
     linked: it is part of the firmware; else it is loaded into the device's memory when it is used.
+    fakes: functions that it calls and nobody defines: Python answers them.
     """
 
     name: str
@@ -37,9 +39,11 @@ class NamedLibrary(NamedTuple):
     headers: tuple[str, ...] = ()
     libraries: tuple[str, ...] = ()
     linked: bool = True
+    fakes: tuple[str, ...] = ()
 
 
 _NAME: Final = re.compile(r"[A-Za-z]\w*")
+_SYMBOL: Final = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _KEYS: Final = NamedLibrary._fields[1:]
 _KINDS: Final = ("C", "cc", "cpp", "cxx", "c", "S", "s", "o", "a")
 
@@ -64,6 +68,9 @@ def named_library(name: str, table: object, directory: Path, origin: str) -> Nam
     if not isinstance(linked, bool):
         raise ConfigurationError(f"{where}.linked: must be true or false, not {linked!r}")
     lists = {key: _texts(table.get(key, []), key, f"{where}.{key}") for key in _KEYS if key != "linked"}
+    for fake in lists["fakes"]:
+        if not _SYMBOL.fullmatch(fake):
+            raise ConfigurationError(f"{where}.fakes: {fake!r} is no name of a C function")
     sources = paths_of("sources", lists["sources"], directory, f"{where}.sources")
     for source in sources:
         if Path(source).suffix[1:] not in _KINDS:
@@ -78,6 +85,7 @@ def named_library(name: str, table: object, directory: Path, origin: str) -> Nam
         paths_of("sources", lists["headers"], directory, f"{where}.headers"),
         paths_of("libraries", lists["libraries"], directory, f"{where}.libraries"),
         linked,
+        tuple(lists["fakes"]),
     )
 
 
