@@ -26,7 +26,7 @@ VERSIONS = {
     "0.26": ("0.26.0", "0.1.14.post1"),
     "0.27": ("0.27.0.post1", "0.1.14.post1"),
 }
-FURTHER = ("cloudpickle", "onnx", "psutil", "tornado")
+FURTHER = ("cloudpickle", "onnx", "onnxruntime", "psutil", "tflite", "tornado")
 FILES = ("test_tvm_today", "test_models", "test_tvm_tuning")
 
 # What a test shows, by the beginning of its name; by its file where nothing fits.

@@ -8,6 +8,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import numpy.typing as npt
+
 from minrpc.cli.json_output import add_json_option, write_json
 from minrpc.cli.selected import selected
 from minrpc.cli.time import counter_names
@@ -36,6 +39,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a model: .onnx, .tflite, .pt2 of torch.export, .tar in Model Library Format",
     )
     add("--name", metavar="NAME", help="prefix of names in the C code (default: the file's name)")
+    add(
+        "--shape",
+        action="append",
+        default=[],
+        metavar="NAME=N[,N...]",
+        help="the shape of an ONNX file's input, or the extent of a named dimension (default: a batch of 1)",
+    )
+    add(
+        "--constant",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a constant in place of an ONNX file's input, such as one that decides a branch",
+    )
     add("--export", type=Path, metavar="DIR", help="write the model as a C library; run nothing")
     add("--flags", default="-O2", metavar="FLAGS", help="compiler flags (default %(default)s)")
     add(
@@ -73,7 +90,12 @@ def main(arguments: argparse.Namespace) -> int:
     if arguments.plot:
         check_target(arguments.plot)
     _begins("import", arguments.model.name)
-    model = model_of(arguments.model, arguments.name)
+    model = model_of(
+        arguments.model,
+        arguments.name,
+        shapes={name: _extents(name, text) for name, text in _named("--shape", arguments.shape)},
+        constants={name: _numbers(name, text) for name, text in _named("--constant", arguments.constant)},
+    )
     _describe(model)
     if arguments.export:
         _export(model, arguments.export)
@@ -84,7 +106,7 @@ def main(arguments: argparse.Namespace) -> int:
     inputs = read_inputs(given, model.plan) if given else model.random_inputs(arguments.seed)
     if model.module is not None:
         _begins("compute", "what to compare with, by TVM on this machine")
-    expected = model.on_host(inputs)
+    expected = {"TVM": model.on_host(inputs), "onnxruntime": model.by_onnxruntime(inputs)}
     ran, rows = [], []
     for target in selection.targets:
         try:
@@ -106,6 +128,45 @@ def main(arguments: argparse.Namespace) -> int:
     passed = all(row["passed"] for row in rows)
     write_json(arguments, {"models": rows}, passed=passed)
     return 0 if passed else 1
+
+
+def _named(option: str, given: list[str]) -> list[tuple[str, str]]:
+    """Name and value of each NAME=VALUE. Raises ConfigurationError."""
+    for item in given:
+        if not all(item.rpartition("=")):
+            raise ConfigurationError(
+                f"{option} {item} has no name and value", next_step=f"write it as {option} NAME=VALUE"
+            )
+    return [(name, value) for name, _, value in (item.rpartition("=") for item in given)]
+
+
+def _extents(name: str, text: str) -> list[int]:
+    try:
+        extents = [int(word) for word in text.split(",")]
+    except ValueError:
+        extents = [0]
+    if min(extents) < 1:
+        raise ConfigurationError(
+            f"--shape {name}={text}: a shape is numbers from 1 on, with commas",
+            next_step=f"write it as --shape {name}=1,3,48,192",
+        )
+    return extents
+
+
+def _numbers(name: str, text: str) -> npt.NDArray[Any]:
+    """A number, or several with commas; true and false are numbers, too."""
+    words = [{"true": "1", "false": "0"}.get(word, word) for word in text.split(",")]
+    found: npt.NDArray[Any]
+    try:
+        found = np.array([int(word) for word in words])
+    except ValueError:
+        try:
+            found = np.array([float(word) for word in words])
+        except ValueError as error:
+            raise ConfigurationError(
+                f"--constant {name}={text} is no number", next_step=f"write it as --constant {name}=16000"
+            ) from error
+    return found if len(words) > 1 else found.reshape(())
 
 
 def _failed(model: Model, target: Target, error: HarnessError) -> dict[str, Any]:
@@ -159,9 +220,9 @@ def _run(
     arguments: argparse.Namespace,
     total: Deadline,
     inputs: dict[str, Any],
-    expected: dict[str, Any],
+    expected: dict[str, dict[str, Any]],
 ) -> tuple[ModelRun, dict[str, Any]]:
-    from minrpc.tvm.code.compared import difference
+    from minrpc.tvm.code.compared import difference, witnessed
     from minrpc.tvm.code.models import load_model, with_weights
 
     print(f"{target.name}", flush=True)
@@ -178,12 +239,16 @@ def _run(
             _begins("run", f"and time {len(model.plan.operators)} operators")
             run = loaded.measure(inputs, repeat=arguments.repeat, counters=counters)
         info = device.info()
-    found = {name: difference(run.outputs[name], expected[name]) for name in expected}
-    passed = all(item.right for item in found.values())
+    found = {name: difference(run.outputs[name], due) for name, due in expected["TVM"].items()}
+    second = {name: witnessed(run.outputs[name], due) for name, due in expected["onnxruntime"].items()}
+    passed = all(item.right for item in (*found.values(), *second.values()))
     for name in run.outputs if not found else ():
         print(f"  {name:<8} not compared: TVM of today can't run what this is from")
     for name, item in found.items():
         print(f"  {name:<8} {item}")
+    for name, item in second.items():
+        told = item.told("onnxruntime's")
+        print(f"  {name:<8} {told}, against onnxruntime")
     print(
         f"  time     {quantity(run.whole.clock.seconds(run.cycles), 's')} a run, {count(run.cycles)} cycles"
     )
@@ -197,6 +262,7 @@ def _run(
     print(_operators(run))
     print()
     return run, _as_json(target, run, {name: item.error for name, item in found.items()}, passed) | {
+        "onnxruntime_errors_ratio": {name: item.error for name, item in second.items()} or None,
         "arena_peak_bytes": info.arena_peak,
         "stack_peak_bytes": info.stack_peak or None,
         "weights_in": arguments.weights,

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from minrpc.tvm.code.compared import OutputDifference, difference
+from minrpc.tvm.code.compared import OutputDifference, difference, witnessed
 
 NAN, INF = float("nan"), float("inf")
 
@@ -72,3 +72,23 @@ def test_it_says_so() -> None:
     assert str(OutputDifference(0.0, 9)).endswith("; nan or infinity: 9, as TVM's")
     assert str(OutputDifference(0.1, 0)).startswith("WRONG, largest error 0.1 of")
     assert str(OutputDifference(None, 3)) == "WRONG, nan or infinity: 3 are at other places than TVM's"
+
+
+@pytest.mark.parametrize(
+    ("given", "expected", "right"),
+    [
+        ([1.0, 2.0], [1.0, 2.0001], True),
+        ([1.0, 2.0], [1.0, 2.001], False),
+        ([1e-7, 0.0], [0.0, 2e-7], True),
+        ([NAN, 1.0], [1.0, 1.0], False),
+    ],
+)
+def test_another_program_may_differ_more(given: Any, expected: Any, right: bool) -> None:  # noqa: ANN401
+    assert witnessed(np.array(given, np.float32), np.array(expected, np.float32)).right is right
+
+
+def test_another_program_may_round_integers_otherwise() -> None:
+    expected = np.array([-128, 5, 100], np.int8)
+    assert witnessed(np.array([-127, 5, 99], np.int8), expected).right
+    assert not witnessed(np.array([-126, 5, 100], np.int8), expected).right
+    assert not witnessed(np.array([True]), np.array([False])).right

@@ -13,6 +13,13 @@ TOLERANCE: Final = 1e-5
 float16 it is two steps."""
 
 
+WITNESS_TOLERANCE: Final = 1e-4
+"""Allowed relative error of floats against another program's, which orders all operations its own way."""
+
+WITNESS_STEP: Final = 1e-6
+"""Allowed absolute error, about eight steps of a float32 at 1: of sigmoids whose values are all small."""
+
+
 class OutputDifference(NamedTuple):
     """The difference of two arrays of the same shape.
 
@@ -32,11 +39,26 @@ class OutputDifference(NamedTuple):
         return self.error is not None and self.error <= self.tolerance
 
     def __str__(self) -> str:
+        return self.told("TVM's")
+
+    def told(self, whose: str) -> str:
+        """The verdict in words. whose: the program that gave what was expected, such as "TVM's"."""
         if self.error is None:
-            return f"WRONG, nan or infinity: {self.special:,} are at other places than TVM's"
+            return f"WRONG, nan or infinity: {self.special:,} are at other places than {whose}"
         verdict = "right" if self.right else "WRONG"
         shown = f"{verdict}, largest error {self.error:.3g} of the largest value"
-        return shown + (f"; nan or infinity: {self.special:,}, as TVM's" if self.special else "")
+        return shown + (f"; nan or infinity: {self.special:,}, as {whose}" if self.special else "")
+
+
+def witnessed(given: npt.NDArray[Any], expected: npt.NDArray[Any]) -> OutputDifference:
+    """The difference from another program's output: integers may be one apart, as it rounds its own way."""
+    found = difference(given, expected)
+    largest = float(np.max(np.abs(expected[np.isfinite(expected)]).astype(np.float64), initial=0.0)) or 1.0
+    if given.dtype.kind == "b":
+        return found
+    if given.dtype.kind in "iu":
+        return found._replace(tolerance=1 / largest)
+    return found._replace(tolerance=max(found.tolerance, WITNESS_TOLERANCE, WITNESS_STEP / largest))
 
 
 def difference(given: npt.NDArray[Any], expected: npt.NDArray[Any]) -> OutputDifference:

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from minrpc.client import Session
-from minrpc.errors import ConfigurationError, DeviceMemoryError
+from minrpc.errors import ConfigurationError, DeviceMemoryError, ModelError
 from minrpc.firmware import Firmware
 from minrpc.firmware.cache import cache_home, kept, scratch
 from minrpc.library import LoadedLibrary, Sources, compile_sources
@@ -303,10 +303,14 @@ def _require_room(
 
 @dataclass(frozen=True)
 class Model:
-    """A model. module: its Relax module, None for C code only. plan: of the lowered module."""
+    """A model. module: its Relax module, None for C code only. plan: of the lowered module.
+
+    onnx: the ONNX model that it is from, with its shapes and constants fixed; else None.
+    """
 
     module: Any
     plan: ModelPlan
+    onnx: Any = None
 
     @property
     def name(self) -> str:
@@ -333,9 +337,28 @@ class Model:
         results = run_on_host(self.module, [inputs[name] for name, _ in self.plan.inputs])
         return {name: result for (name, _), result in zip(self.plan.outputs, results, strict=True)}
 
+    def by_onnxruntime(self, inputs: Arrays) -> dict[str, npt.NDArray[Any]]:
+        """onnxruntime's outputs of the file as it is; empty where it is not installed, or can't run it."""
+        if self.onnx is None:
+            return {}
+        from minrpc.tvm.formats.onnx_runtime import inputs_of, outputs_of
 
-def model_of(what: Any, name: str | None = None) -> Model:  # noqa: ANN401
+        names = zip(inputs_of(self.onnx), self.plan.inputs, strict=True)
+        results = outputs_of(self.onnx, {own: inputs[name] for own, (name, _) in names})
+        return {name: result for (name, _), result in zip(self.plan.outputs, results, strict=bool(results))}
+
+
+def model_of(
+    what: Any,  # noqa: ANN401
+    name: str | None = None,
+    *,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    constants: Arrays | None = None,
+) -> Model:
     """A model from a file (of `READERS`, or .tar in Model Library Format), or Relax with its weights bound.
+
+    shapes: of an ONNX file's inputs that have none, by name; also extents of named dimensions. A batch that
+        is not given is 1. constants: values for some of its inputs, which they replace.
 
     Raises ModelError, and ConfigurationError for files that can't be read.
     """
@@ -344,8 +367,13 @@ def model_of(what: Any, name: str | None = None) -> Model:  # noqa: ANN401
         if path.suffix == ".tar":
             called = identifier(name or path.stem)
             return Model(None, _from_file(read_mlf(existing(path), called), path))
-        model = _model(read_model(path), identifier(name or path.stem))
-        return replace(model, plan=_from_file(model.plan, path))
+        read = read_model(path, shapes, constants)
+        try:
+            model = _model(read.module, identifier(name or path.stem))
+        except ModelError as error:
+            error.next_step = read.way_round or error.next_step
+            raise
+        return replace(model, plan=_from_file(model.plan, path), onnx=read.onnx)
     return _model(what, identifier(name or "model"))
 
 

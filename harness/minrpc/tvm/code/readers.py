@@ -3,17 +3,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from minrpc.errors import ConfigurationError
+import numpy.typing as npt
+
+from minrpc.errors import ConfigurationError, ModelError
 from minrpc.tvm.code import relax as importer
 
+if TYPE_CHECKING:
+    from minrpc.tvm.formats.onnx_files import Shapes
 
-def read_model(path: Path) -> Any:  # noqa: ANN401 - TVM has no types
-    """The Relax module of a file. Raises ConfigurationError; ModelError if TVM can't import it."""
+_CAN_NOT_READ: Final = "TVM's importer can't read {}"
+
+
+Constants = Mapping[str, npt.NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class Imported:
+    """module: Relax, with the model's weights bound. onnx: the ONNX model that it is from, else None.
+
+    way_round: what to do if TVM can't lower it, "" if nothing is known.
+    """
+
+    module: Any
+    onnx: Any = None
+    way_round: str = ""
+
+
+def read_model(path: Path, shapes: Shapes | None = None, constants: Constants | None = None) -> Imported:
+    """The Relax module of a file.
+
+    shapes, constants: of an ONNX file's inputs, as `onnx_files.fixed` takes them.
+
+    Raises ConfigurationError; ModelError if TVM can't import the file.
+    """
     read = READERS.get(path.suffix)
     if read is None:
         raise ConfigurationError(
@@ -21,8 +49,15 @@ def read_model(path: Path) -> Any:  # noqa: ANN401 - TVM has no types
         )
     existing(path)
     importer.tvm()
-    with importer.told_by_tvm(f"TVM's importer can't read {path.name}"):
-        return read(path)
+    if read is _onnx:
+        return _onnx(path, shapes or {}, constants or {})
+    if shapes or constants:
+        raise ConfigurationError(
+            f"{path.name}: --shape and --constant are for ONNX files",
+            next_step="fix shapes and constants where the file is written",
+        )
+    with importer.told_by_tvm(_CAN_NOT_READ.format(path.name)):
+        return Imported(read(path))
 
 
 def existing(path: Path) -> Path:
@@ -32,11 +67,24 @@ def existing(path: Path) -> Path:
     return path
 
 
-def _onnx(path: Path) -> Any:  # noqa: ANN401
+def _onnx(path: Path, shapes: Shapes, constants: Constants) -> Imported:
     onnx = _package("onnx", path)
     from tvm.relax.frontend.onnx import from_onnx
 
-    return from_onnx(_loaded(path, "ONNX", onnx.load), keep_params_in_input=False)
+    from minrpc.tvm.formats import onnx_files
+
+    given = onnx_files.fixed(_loaded(path, "ONNX", onnx.load), shapes, constants)
+    model, why = onnx_files.prepared(given)
+    way_round = onnx_files.way_round(model, why)
+    try:
+        module = from_onnx(model, keep_params_in_input=False)
+    except Exception as error:  # TVM's importer raises any class.
+        raise ModelError(
+            f"{_CAN_NOT_READ.format(path.name)}: {importer.first_line(error)}",
+            details=[why] if why else [],
+            next_step=way_round,
+        ) from error
+    return Imported(module, given, way_round)
 
 
 def _tflite(path: Path) -> Any:  # noqa: ANN401
@@ -80,5 +128,5 @@ def _loaded(path: Path, kind: str, load: Callable[[str], Any]) -> Any:  # noqa: 
         ) from error
 
 
-READERS: Final[dict[str, Callable[[Path], Any]]] = {".onnx": _onnx, ".tflite": _tflite, ".pt2": _torch}
+READERS: Final[dict[str, Callable[..., Any]]] = {".onnx": _onnx, ".tflite": _tflite, ".pt2": _torch}
 """Readers of model files, by suffix."""

@@ -24,6 +24,8 @@ from minrpc.wire.dtypes import BOOLEAN, DataType, to_dtype
 
 _WORKSPACE: Final = re.compile(r"TVMBackendAllocWorkspace\([^;]*?\(uint64_t\)(\d+)(?:ULL)?,")
 _FUNCTION: Final = re.compile(r"int32_t __tvm_ffi_(\w+)\(void\* self_handle[^;{]*\) \{$(.*?)^\}", re.M | re.S)
+# Not the function of that name, and no part of another name or of a text.
+_SPECIAL: Final = re.compile(r'(?<![\w."])(inff?|nanf?)(?![\w("])')
 
 # Calls without effect on a device whose memory is planned.
 _IGNORED: Final = ("relax.memory.kill_tensor", "relax.memory.kill_storage", "relax.vm.kill_object")
@@ -78,11 +80,65 @@ def lower(module: Any, params: Mapping[str, Any] | None = None, function: str | 
         transform.DeadCodeElimination(),
         transform.ToNonDataflow(),
         transform.RemovePurityChecking(),
+        _copied_outputs(),
         transform.CallTIRRewrite(),
         transform.StaticPlanBlockMemory(),
     ]
     with package.target.Target("c"), told_by_tvm("TVM can't make loops of the model"):
         return package.ir.transform.Sequential(passes)(module)
+
+
+def _copied_outputs() -> Any:  # noqa: ANN401
+    """A pass: an output that is an input, a constant or another output becomes a copy, in its own memory."""
+    package = tvm()
+    relax, topi = package.relax, package.topi
+
+    def copied(module: Any, _: Any) -> Any:  # noqa: ANN401
+        for var, function in module.functions.items():
+            if not is_relax(function):
+                continue
+            fields = _fields(function.body.body, function)
+            kept, wanted = set[Any](function.params), []
+            for field in fields:
+                wanted.append(field in kept or "Const" in type(field).__name__)
+                kept.add(field)
+            if not any(wanted):
+                continue
+            others = {key: value for key, value in module.functions.items() if key != var}
+            builder = relax.BlockBuilder(package.IRModule(others))
+            attributes = dict(function.attrs.items()) if function.attrs else {}
+            with builder.function(var.name_hint, list(function.params), attrs=attributes):
+                for block in function.body.blocks:
+                    for binding in block.bindings:
+                        builder.emit_normalized(binding)
+                made = [
+                    builder.emit_te(topi.identity, field, primfunc_name_hint="copy") if copy else field
+                    for field, copy in zip(fields, wanted, strict=True)
+                ]
+                builder.emit_func_output(relax.Tuple(made) if len(made) > 1 else made[0])
+            module = builder.finalize()
+        return module
+
+    return package.transform.module_pass(opt_level=0, name="minrpc.copied_outputs")(copied)
+
+
+def _fields(result: Any, function: Any) -> list[Any]:  # noqa: ANN401
+    """The tensors that a function returns, followed through names that only repeat a name."""
+    values = {
+        binding.var: binding.value
+        for block in function.body.blocks
+        for binding in block.bindings
+        if type(binding.value).__name__ in ("Var", "DataflowVar", "Tuple", "Constant")
+    }
+
+    def origin(value: Any) -> Any:  # noqa: ANN401
+        while value in values and type(values[value]).__name__ != "Tuple":
+            value = values[value]
+        return value
+
+    found = values.get(origin(result), result)
+    fields = found.fields if type(found).__name__ == "Tuple" else [result]
+    return [origin(field) for field in fields]
 
 
 def entry_of(module: Any) -> str:  # noqa: ANN401
@@ -118,7 +174,7 @@ def c_source(lowered: Any, config: Mapping[str, object] | None = None) -> str:  
     def compiled(some: Mapping[Any, Any]) -> str:
         with package.transform.PassContext(config=options):
             library = package.compile(package.IRModule(some), target=package.target.Target("c"))
-        return str(library.mod.inspect_source())
+        return _with_special_numbers(str(library.mod.inspect_source()))
 
     try:
         return compiled(functions)
@@ -127,6 +183,13 @@ def c_source(lowered: Any, config: Mapping[str, object] | None = None) -> str:  
             with told_by_tvm(f"TVM has no C for the operator {var.name_hint}"):
                 compiled({var: function})
         raise ModelError(f"TVM has no C for the model: {first_line(error)}") from error
+
+
+def _with_special_numbers(source: str) -> str:
+    """C for infinity and nan as constants, which TVM writes as if "inff" were a number."""
+    names = {"inff": "__builtin_inff()", "inf": "__builtin_inf()"}
+    names |= {"nanf": '__builtin_nanf("")', "nan": '__builtin_nan("")'}
+    return _SPECIAL.sub(lambda found: names[found[1]], source)
 
 
 @cache
@@ -287,7 +350,7 @@ class _Reader:
             self._steps[name](var, call)
         elif name not in _IGNORED:
             what = name or str(getattr(call.op, "global_symbol", call.op))
-            raise ModelError(f"the operator {what} has no loops that a device could run")
+            raise ModelError(f"TVM has no loops that a device could run for the operator {what}")
 
     def _storage(self, var: Any, call: Any) -> None:  # noqa: ANN401
         self._storage_of[var] = len(self._storages)
