@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every way a run can fail, as an exception that says what to do next.
+"""Failures of a run: exceptions that name the next step.
 
 All derive from `HarnessError`. `str(error)` is a report that fits one screen: what happened, in which stage,
 how long was waited for what (wall time and the emulator's CPU time, seconds), the end of the device's
@@ -18,7 +18,7 @@ _WIDTH = 110
 _CONSOLE_LINES = 8
 _WIRE_BYTES = 48
 _WIRE_LINES = 4
-# All but tabs and ends of lines: ESC moves the cursor, BEL rings, C1 does what ESC does.
+# All but tabs and ends of lines: ESC and C1 move the cursor, BEL rings.
 _CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]|\r(?!\n)")
 
 
@@ -33,12 +33,12 @@ class HarnessError(Exception):
     Every keyword is optional, and what is not known where the error is raised can be added further out by
     `add_context`: the client knows the wire, the device's owner knows its console.
 
-    stage: what was being done, "build", "boot", "session", "call add".
-    waited_for: what should have come, in words that follow "waited for".
+    stage: the step that failed: "build", "boot", "session", "call add".
+    waited_for: the missing event, in words that follow "waited for".
     wall_s, cpu_s: seconds that passed, and seconds of CPU time the emulator used of them.
     console_tail: the device's console, text; only its end is shown.
     wire_tail: the last bytes that came over the link, or an already formatted trace.
-    next_step: what the user should try; each class has a default.
+    next_step: advice to the user; each class has a default.
     details: further lines, the most important first.
     """
 
@@ -72,7 +72,7 @@ class HarnessError(Exception):
 
     @property
     def message(self) -> str:
-        """The one line that says what happened."""
+        """The failure in one line."""
         return str(self.args[0])
 
     def add_context(
@@ -85,7 +85,7 @@ class HarnessError(Exception):
         console_tail: str | None = None,
         wire_tail: bytes | str | None = None,
     ) -> Self:
-        """Fill in what is not known yet, and return the error itself. What was set before stays."""
+        """Fill in missing facts, and return the error itself. Facts that are set stay."""
         self.stage = self.stage or stage
         self.waited_for = self.waited_for or waited_for
         self.wall_s = wall_s if self.wall_s is None else self.wall_s
@@ -295,7 +295,7 @@ class SessionTerminatedError(SessionError):
 
 
 class RemoteError(HarnessError):
-    """The device answered a request with an exception. `text` is what the device said."""
+    """The device answered a request with an exception. `text` is the device's."""
 
     default_next_step = "check the call's arguments against the function's signature; the session goes on"
 
@@ -332,7 +332,7 @@ class LoadError(HarnessError):
 
 
 class LinkError(HarnessError):
-    """Bytes were lost or damaged on the link. `counts` says what was counted, by name."""
+    """Bytes were lost or damaged on the link. `counts` holds the counts by name."""
 
     default_next_step = "lower the baud rate, check the cable, or send smaller pieces"
 
@@ -400,7 +400,7 @@ class FlashError(HarnessError):
 
 
 class ResetError(HarnessError):
-    """A board can't be reset from here, or its reset command failed. `details` holds what that said."""
+    """A board can't be reset from here, or its reset command failed. `details` holds its output."""
 
     default_next_step = "reset it by its button, or correct reset_command or reset_line in minrpc.toml"
 
@@ -433,7 +433,7 @@ class TimerError(HarnessError):
 
 
 class DeadlineError(HarnessError):
-    """Time ran out. `stage`, `wall_s` and `cpu_s` say in what and after how long.
+    """Time ran out. `stage`, `wall_s` and `cpu_s` tell the step and the time.
 
     written: for a write that was cut short, how many bytes had gone out (8-bit bytes).
     limit: which of the limits that can be set it was: "call" or "total"; "" for another.

@@ -71,7 +71,7 @@ def _metered(peers: Peers) -> tuple[dict[str, int], dict[str, float]]:
 def own_cpu_s(meter: MeteredTransport, call: Callable[[], object], calls: int, rounds: int) -> float:
     """CPU seconds of a call that the device has just answered: the least of the rounds.
 
-    Other processes only add to it, by what they do to the processor's caches.
+    Other processes only add to it, by their use of the processor's caches.
     """
     meter.replays = True
     try:

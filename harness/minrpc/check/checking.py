@@ -33,7 +33,7 @@ _COARSE_S: Final = 1e-5
 _COPIED: Final = 4096
 
 Say = Callable[[str, str], None]
-"""Shows a line of progress: the stage, and what came of it."""
+"""Shows a line of progress: the stage, and its result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ def check(target: Target, total: Deadline, cases: Sequence[Case], say: Say) -> C
 
 @contextmanager
 def _with_state(running: RunningDevice, device: Device) -> Iterator[None]:
-    """Adds to a failure what the device still says of itself."""
+    """Adds the device's own report to a failure, if it still answers."""
     try:
         yield
     except HarnessError as error:

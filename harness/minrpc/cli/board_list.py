@@ -51,7 +51,7 @@ def add_release_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def list_main(arguments: argparse.Namespace) -> int:
-    """Show every port with what is known of it; always 0."""
+    """Show every port with all known facts; always 0."""
     boards = load_hardware_map(arguments.hardware_map) if arguments.hardware_map else ()
     entries = list(_entries(sorted(list_ports.comports()), boards))
     for entry in entries:
@@ -68,7 +68,7 @@ def list_main(arguments: argparse.Namespace) -> int:
 
 
 def scan_main(arguments: argparse.Namespace) -> int:
-    """Write a hardware map of what is connected to standard output; always 0."""
+    """Write a hardware map of the connected boards to standard output; always 0."""
     known = load_hardware_map(arguments.hardware_map) if arguments.hardware_map else ()
     found = [scanned(port, known) for port in sorted(list_ports.comports()) if port.vid is not None]
     yaml.safe_dump(found, sys.stdout, sort_keys=False, allow_unicode=True)

@@ -101,7 +101,7 @@ def _version(package: str) -> str:
 
 
 def _table(platforms: Iterable[Platform], needs: dict[str, list[Requirement]]) -> str:
-    """Each thing that is needed, what was found, and the platforms that need it."""
+    """Each requirement, the version found, and the platforms that need it."""
     users: dict[Requirement, list[str]] = {}
     for platform in platforms:
         for need in needs[platform.name]:

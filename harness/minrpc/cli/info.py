@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`minrpc info`: a device's memory, link and options; its clock, and what measuring by it costs."""
+"""`minrpc info`: a device's memory, link and options; its clock, and the cost of a measurement by it."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def main(arguments: argparse.Namespace) -> int:
 
 
 def _entry(platform: Platform, lacks: list[Requirement]) -> dict[str, Any]:
-    """Its fields, whether it can run here, and what is missing."""
+    """Its fields, whether it can run here, and its missing requirements."""
     fields = asdict(platform)
     fields |= dict(fields.pop("device_options"))
     return {**fields, "here": not lacks, "lacks": [asdict(requirement) for requirement in lacks]}

@@ -158,7 +158,7 @@ def _lines_of(firmware: Firmware, name: str) -> list[str]:
 
 
 def _annotated(profile: Profile, name: str, firmware: Firmware) -> Iterator[str]:
-    """The source lines from the function's first to its last, each with what was executed for it."""
+    """The source lines from the function's first to its last, each with its executed instructions."""
     image = profile.image
     functions = {
         image.name_of(function): function
@@ -175,7 +175,7 @@ def _annotated(profile: Profile, name: str, firmware: Firmware) -> Iterator[str]
     own = [line for line in found if line]
     if not own:
         raise ConfigurationError(f"no source line of {name} is known", next_step="build it with -g")
-    # What was put in line has files of its own.
+    # Inlined code has files of its own.
     file = Counter(line.file for line in own).most_common(1)[0][0]
     numbers = [line.number for line in own if line.file == file]
     yield ""

@@ -173,7 +173,7 @@ def _measured(arguments: argparse.Namespace) -> RunRecord:
 def _measure(
     arguments: argparse.Namespace, target: Target, plan: Sequence[Argument], total: Deadline
 ) -> tuple[TimingRecord, PlatformPart | None]:
-    """The measurement on one target, its profile where that can be had, and what its firmware takes."""
+    """The measurement on one target, its profile where the platform has counters, and its firmware's size."""
     firmware = build(target) if not target.attached else None
     counts = target.platform.starts == "qemu" and firmware is not None
     print(f"{target.name}: measured", file=sys.stderr, flush=True)

@@ -211,8 +211,8 @@ class Run:
     def _measure(self, lib: RemoteModule | LoadedLibrary, args: list[object]) -> Measurement:
         """Measure the requested number of repeats, or until the median is precise enough.
 
-        Each request goes on with the batches that the one before has grown to, and asks for what is missing,
-        at most for as many repeats as there are: so all statistics together take no longer than the last.
+        Each request begins with the batch size of the request before, and asks for the missing repeats, at
+        most for as many as there are: so all statistics together take no longer than the last.
         """
         whole: Measurement | None = None
         wanted = self._given.repeat

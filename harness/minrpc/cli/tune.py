@@ -316,7 +316,7 @@ def _try_all(
     results: dict[int, CandidateResult],
     file: ResultsFile | None,
 ) -> bool:
-    """Add what comes of each to `results` and the file; whether Ctrl-C has stopped it."""
+    """Add each candidate's result to `results` and the file; whether Ctrl-C has stopped it."""
     from minrpc.tuning.judging import CANDIDATE_TIMEOUT_S
     from minrpc.tuning.tune import tune
 

@@ -138,7 +138,7 @@ class Conversation:
         return body
 
     def _end(self) -> None:
-        """Have the device end the function: what Python raised is on its way to the caller."""
+        """Have the device end the function: Python's exception is on its way to the caller."""
         if self._link.generation != self._generation or not self._link.usable:
             return
         packet = encode_request(Answer(b""), Dialect.V0_8_0)

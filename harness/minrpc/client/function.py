@@ -170,7 +170,8 @@ class RemoteModule(RemoteHandle):
 
         options: number, repeat, min_repeat_ms, ...: see `EvaluatorOptions`. Each repeat gives a result, in
             seconds per call.
-        timeout_s: limit for a measurement; by default the call's own limit and what the options ask for.
+        timeout_s: limit for a measurement; by default the call's own limit plus the time that the options ask
+            for.
 
         Raises ValueError for options that make no sense, RemoteError when the device refuses them.
         """

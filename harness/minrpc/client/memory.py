@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The device's memory: allocations, and copies cut to what the device can take in one packet."""
+"""The device's memory: allocations, and copies cut to the device's packet size."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ class Counters(Protocol):
 
     @property
     def refused(self) -> Mapping[str, str]:
-        """Names of what it can't count here, though it can elsewhere, and why."""
+        """Counters that are absent here and present elsewhere, each with the reason."""
 
     @property
     def estimate(self) -> str:

@@ -540,8 +540,8 @@ class QemuCounters:
         """Register loaded code, `size` bytes at `base`, before the device runs it: its instructions are then
         counted, and its functions have names.
 
-        name: of what has no name in `program`, the code's ELF file.
-        Code beyond the limits is counted as a whole, as "?"; `unknown_code` has its size.
+        name: of addresses without a symbol in `program`, the code's ELF file. Code beyond the limits is
+        counted as a whole, as "?"; `unknown_code` has its size.
         """
         code = LoadedCode(base, size, name, program)
         found = code.functions

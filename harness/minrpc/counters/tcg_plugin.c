@@ -1,11 +1,11 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * A TCG plugin for QEMU: counts what the guest executes, instruction by instruction, into memory
- * that it shares with the harness. The harness writes the control page before QEMU starts and reads
- * the counts while the guest waits for it. See qemu_counters.py for the other side of the layout.
+ * A TCG plugin for QEMU: counts the guest's executed instructions in memory that it shares with the
+ * harness. The harness writes the control page before QEMU starts and reads the counts while the
+ * guest waits for it. See qemu_counters.py for the other side of the layout.
  *
- * QEMU's plugin header is in no package, so what is used of it is declared here. PLUGIN_API is 1
+ * QEMU's plugin header is in no package, so the functions used are declared here. PLUGIN_API is 1
  * for QEMU 4.2 to 8.2; from QEMU 9.0 on, where counts in line are kept for each virtual CPU, it is
  * 2 or more.
  */
@@ -96,7 +96,7 @@ __attribute__((visibility("default"))) int qemu_plugin_version = PLUGIN_API;
 #define NO_FUNCTION UINT32_MAX
 #define CHECKPOINT  4096U /* steps from one checkpoint of a trace to the next */
 
-/* What is looked at beside the count of instructions. */
+/* Events observed beside the count of instructions. */
 #define LOOK_AT_FLOW   1U /* branches, and who calls whom */
 #define LOOK_AT_MEMORY 2U
 #define LOOK_AT_EDGES  4U /* how often each block was left for each other, and the code of both */
@@ -122,8 +122,8 @@ enum machine {
 };
 
 /*
- * Memory by its kind. What is in no region is RAM that the image does not mention, or a device's
- * registers.
+ * Memory by its kind. An address outside all regions is RAM that the image does not mention, or a
+ * device's register.
  */
 enum kind {
 	FLASH,
@@ -144,8 +144,8 @@ struct function {
 };
 
 /*
- * A function as called from another, and so on up to the window: what was executed in it, its
- * callees' apart.
+ * A function as called from another, and so on up to the window: instructions executed in it,
+ * without its callees'.
  */
 struct node {
 	uint32_t parent;
@@ -210,8 +210,7 @@ struct control {
 	uint64_t windows_at; /* where in the file the windows are */
 	uint64_t windows_max;
 	uint64_t counters; /* how many instructions have a counter of their own */
-	/* Where in the file is what was executed of blocks that were left early, and that in
-	 * windows. */
+	/* Offsets in the file: instructions of blocks that were left early, and of windows. */
 	uint64_t parts_at;
 	uint64_t parts_in_windows_at;
 	uint64_t blocks_at;
@@ -388,8 +387,8 @@ struct leave {
 };
 
 /*
- * A piece of code with one way in: a translated block, or what of it begins at a function's start,
- * or where a window opens or closes.
+ * A piece of code with one way in: a translated block, or a part of it that begins at a function's
+ * start, or where a window opens or closes.
  */
 struct block {
 	uint64_t start;
@@ -417,7 +416,7 @@ struct exit {
 
 #define DEPTH 1024U
 
-/* What is active, from the window down: whoever opened it comes first. */
+/* Active calls and exceptions, from the window down: its opener comes first. */
 static struct frame {
 	struct node *node;
 	uint32_t function;
@@ -452,7 +451,7 @@ static struct node *node_at(uint32_t index)
 	return (struct node *)(shared + control->nodes_at) + index;
 }
 
-/* What was executed goes to the function that it is in. */
+/* Executed instructions count for the function that contains them. */
 static inline void note_executed(void)
 {
 	active->node->instructions += executed;
@@ -733,7 +732,7 @@ static void close_edges(void)
 
 /*
  * QEMU leaves a block behind an instruction that has accessed a device's register, and goes on with
- * a new one, or with an interrupt. Notes what of `block` was executed, and returns the way out.
+ * a new one, or with an interrupt. Notes the executed part of `block`, and returns the way out.
  */
 static __attribute__((noinline)) struct leave leave_early(struct block *block, uint64_t next)
 {
@@ -885,8 +884,8 @@ static uint64_t line_of(uint64_t address)
 }
 
 /*
- * An instruction that accesses memory. What it found out with its last access mostly holds for the
- * next.
+ * An instruction that accesses memory. The region of an instruction's last access is mostly that of
+ * its next.
  */
 struct access {
 	uint64_t at; /* the instruction's address */
@@ -1095,8 +1094,7 @@ static bool holds(const uint64_t *addresses, uint64_t count, uint64_t address)
 }
 
 /*
- * Meanwhile other threads of QEMU do what they have to: a byte that waits for the guest's UART gets
- * there.
+ * Meanwhile QEMU's other threads go on: a byte that waits for the guest's UART gets there.
  */
 static void linger(unsigned int vcpu, void *userdata)
 {
@@ -1112,7 +1110,7 @@ static size_t counter_of(uint64_t address)
 {
 	const struct range *ranges = (const struct range *)(shared + control->ranges_at);
 
-	/* What was loaded last lies where others lay before. */
+	/* Code loaded last lies where other code lay before. */
 	for (uint64_t i = control->ranges; i-- > 0U;) {
 		const struct range *range = &ranges[i];
 
@@ -1213,7 +1211,7 @@ static struct leave thumb_leave(uint32_t first, uint32_t second, uint64_t pc, ui
 	} else if ((first & 0xff70U) == 0xf850U && (second & 0xf000U) == 0xf000U) { /* LDR pc */
 		return leave_to(end, end, (first & 0xfU) == 13U ? RETURN : JUMP_ANYWHERE);
 	} else if ((first & 0xff80U) == 0xf000U && (second & 0xf001U) == 0xc001U) {
-		/* WLS, LE: loops of the v8.1-M. What they count in lr says where they go. */
+		/* WLS, LE: loops of the v8.1-M. The value in lr tells their destination. */
 		return leave_to(end, end, JUMP_ANYWHERE);
 	}
 	return leave_to(end, end, NONE);
@@ -1406,7 +1404,7 @@ static void tell_code(struct block_counts *counts, struct qemu_plugin_tb *tb, si
 	counts->size = control->code - counts->code;
 }
 
-/* Whether the code of `counts` is what QEMU has translated now. */
+/* True if the code of `counts` is the code that QEMU has translated now. */
 static bool is_code_of(const struct block_counts *counts, struct qemu_plugin_tb *tb, size_t first)
 {
 	const uint8_t *code = shared + control->code_at + counts->code;
@@ -1550,7 +1548,7 @@ static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
 		uint64_t address = qemu_plugin_insn_vaddr(insn);
 
-		/* Before it is counted: it is the first of what the window holds. */
+		/* Before it is counted: it is the window's first. */
 		if (closes_at(address)) {
 			qemu_plugin_register_vcpu_insn_exec_cb(insn, close_window,
 							       QEMU_PLUGIN_CB_NO_REGS, NULL);
@@ -1570,8 +1568,8 @@ static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 }
 
 /*
- * Maps what the harness made and handed over as the descriptor `fd`. Returns false unless it has
- * laid that out as this file does.
+ * Maps the harness's memory, whose descriptor is `fd`. Returns false unless it has laid that out as
+ * this file does.
  */
 static bool map_shared(int fd)
 {

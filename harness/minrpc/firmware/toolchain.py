@@ -288,5 +288,5 @@ def _file_of(compiler: str, name: str) -> str:
 
 
 def _before_users(directory: Path) -> str:
-    """A LIBRARY_PATH with `directory` in front of what the user has set."""
+    """A LIBRARY_PATH with `directory` in front of the user's."""
     return os.pathsep.join(filter(None, (str(directory), users_environment(os.environ).get("LIBRARY_PATH"))))

@@ -3,9 +3,9 @@
 
 A deadline charges the time that the device could use: the time the emulator ran plus the time it slept.
 The time in which the emulator wanted to run and the host gave it no processor is not charged, nor is the
-time this process itself stood in the queue; what the emulator ran is charged whoever else was waiting. On a
-board every second counts. Above all stages stands one total deadline in plain wall time, so that nothing
-waits for ever.
+time this process itself stood in the queue; the emulator's own time is charged, also when other processes
+wait. On a board every second counts. Above all stages stands one total deadline in plain wall time, so that
+nothing waits for ever.
 
 Reading the kernel's counters (`ProcessClock`, `WallClock`) is apart from the arithmetic (`charged_between`).
 """
@@ -255,7 +255,7 @@ class ByteLink(Protocol):
 def read_before(link: ByteLink, deadline: Deadline, waited_for: str) -> bytes:
     """The next bytes of the link, at least one.
 
-    When the time is up the link is read a last time, so that what is there already counts.
+    When the time is up the link is read a last time, so that bytes which are already there count.
 
     Raises DeadlineError, and what the link raises.
     """

@@ -17,9 +17,10 @@ if sys.platform != "win32":
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Put `text` in the place of what is there; nobody ever sees a part of it. Raises OSError.
+    """Replace the file's content by `text`; nobody ever sees a part of it. Raises OSError.
 
-    A link stays one: what it points to is replaced. What is no file, such as /dev/null, is written to.
+    A link stays one: what it points to is replaced. /dev/null, and others that are no regular file, are
+    written to.
     """
     if _is_special(path):
         with path.open("w", encoding="utf-8", errors="surrogateescape") as stream:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Child processes that can't outlive us, and what they print.
+"""Child processes that can't outlive us, and their output.
 
 A child has a process group of its own, so that it is stopped with all its children, and it gets SIGKILL from
 the kernel when the thread that started it ends (PR_SET_PDEATHSIG): a harness that is killed leaves nothing
@@ -32,7 +32,7 @@ from minrpc.host import session
 _AFTER_END_S: Final = 2.0
 _PR_SET_PDEATHSIG: Final = 1
 _TAIL_BYTES: Final = 256 * 1024
-_PIPE_BYTES: Final = 64 * 1024  # what a pipe holds on Linux unless told otherwise; pipe(7)
+_PIPE_BYTES: Final = 64 * 1024  # the default capacity of a pipe on Linux; pipe(7)
 # Devices are started on Linux only; elsewhere this package is imported, and says so.
 if sys.platform == "linux":
     _libc = ctypes.CDLL(None, use_errno=True)
@@ -63,7 +63,7 @@ _launcher = _Launcher()
 
 
 class TextTail:
-    """The end of what comes out of a pipe, read by a thread so that the writer never blocks for long."""
+    """The last bytes of a pipe's output, read by a thread so that the writer never blocks for long."""
 
     def __init__(self, pipe: IO[bytes], name: str) -> None:
         os.set_blocking(pipe.fileno(), False)
@@ -123,7 +123,8 @@ class TextTail:
                 self._take()
 
     def _take(self) -> None:
-        """Take what is in the pipe now: one read, since it takes all that fits. Only with the lock held."""
+        """Take the bytes that are in the pipe now: one read, since it takes all that fits. Only with the lock
+        held."""
         if self._ended:
             return
         try:
@@ -153,7 +154,7 @@ def spawn(
 ) -> subprocess.Popen[bytes]:
     """Start `argv` in its own process group; the kernel kills it when this process ends.
 
-    It has no input; what it prints, to standard output and error alike, goes to its `stdout` pipe.
+    It has no input; its standard output and error both go to its `stdout` pipe.
     on_one_cpu: all its threads share one of the CPUs that we may use, the next one for each process.
     ends_itself: the program itself has the kernel kill it when this process ends. Nothing of ours need run in
         the child then, so this process is not copied first, which takes milliseconds.

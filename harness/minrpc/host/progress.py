@@ -30,7 +30,7 @@ def shown_on(stream: TextIO) -> Iterator[None]:
 
 @contextmanager
 def task(name: str) -> Iterator[Step | None]:
-    """A task that takes long: gives what shows a step of it, or None where steps are not shown.
+    """A task that takes long: gives the function that shows a step, or None where steps are not shown.
 
     Without a terminal the name is one line, when the task begins.
     """

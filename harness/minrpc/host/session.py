@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sessions of processes: what a build starts, whatever process groups it makes, stays in the build's session.
+"""Sessions of processes: all processes of a build stay in its session, in whichever process groups.
 
 As a program, `python session.py PARENT COMMAND...`, this is the leader of one. It runs the command to its end
 and ends as that does. When the process PARENT, which started it, is gone, however that ended, all the session
-is killed: the kernel would tell the command itself, but not what the command has started. It imports nothing
-of the package, so that it starts at once.
+is killed: the kernel would tell the command itself, but not its children. It imports nothing of the package,
+so that it starts at once.
 """
 
 from __future__ import annotations

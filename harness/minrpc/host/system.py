@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""This system, what can be done on it, and its user's directories."""
+"""This system, its abilities, and its user's directories."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WHAT_HELPS: Final = "use Debian or Ubuntu in WSL, a container or a virtual machi
 def why_nothing_starts() -> str:
     """Why processes and emulators can't be started here; "" on Linux, where they can.
 
-    They are watched and ended by what only its kernel has: pidfds, PR_SET_PDEATHSIG, scheduler statistics.
+    They are watched and ended by means that only Linux has: pidfds, PR_SET_PDEATHSIG, scheduler statistics.
     """
     if sys.platform == "linux":
         return ""

@@ -18,7 +18,7 @@ from minrpc.library.namespaces import Types, Variables
 
 AnyLibrary: TypeAlias = CLibrary | FirmwareFunctions
 
-# What earlier versions had as attributes, and its spelling now.
+# Attributes of earlier versions, with their spelling now.
 _NEW: Final = MappingProxyType(
     {
         "types": "minrpc.types(lib)",

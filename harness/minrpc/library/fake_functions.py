@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions in Python behind functions in C: fakes of what firmware lacks here, and callbacks."""
+"""Functions in Python behind functions in C: fakes of functions that firmware lacks here, and callbacks."""
 
 from __future__ import annotations
 

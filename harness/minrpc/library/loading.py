@@ -255,7 +255,7 @@ def _load_copier(session: Session, toolset: Toolset) -> LoadedLibrary:
 
 
 def _tell_owner(session: Session, name: str, image: LinkedImage) -> None:
-    """Tell the device's owner, which counts instructions and explains crashes, what was loaded."""
+    """Tell the device's owner of the loaded code: it counts instructions and explains crashes."""
     session.owner.note_code(image.base, image.size, name, image.program)
     if session.owner.counters is not None:
         session.owner.counters.note_code(image.base, image.size, name, image.program)

@@ -142,11 +142,12 @@ class Device(Session):
         arena: bytes for arrays and workspace, at the beginning of their memory; or an address and bytes.
             More than the firmware has restarts the device, where it can be built or started with more.
         code: bytes for loaded code alone, at the end of that memory; or an address and bytes. 0 is none.
-        stack: bytes of the stack that functions run on. It restarts the device, and so does what is given:
+        stack: bytes of the stack that functions run on. It restarts the device, as do these options:
             cmake_options (on Zephyr Kconfig's too: "-DCONFIG_X=y"), defines, sources, timing, ...
 
-        Raises ConfigurationError for what can't be had, ValueError for no bytes; what `build` and `start`
-        raise. The device goes on as it was then. LinkClosedError once the device is closed.
+        Raises ConfigurationError for a layout that the device can't have, ValueError for no bytes; what
+        `build` and `start` raise. The device goes on as it was then. LinkClosedError once the device is
+        closed.
         """
         with self.rpc.lock:
             if self._closed:

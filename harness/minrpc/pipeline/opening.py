@@ -89,7 +89,7 @@ def connect(
     transport: the link to use instead of `running`'s own; it is closed with the device.
     from_boot: `running` was started for this device: its console is this one's from the beginning.
     on_close: called last by `Device.close`.
-    given: in place of what the target of `running` says.
+    given: in place of the value in the target of `running`.
     """
     if not isinstance(running, RunningDevice):
         raise TypeError(f"a client is connected to a running device, not to {running!r}")

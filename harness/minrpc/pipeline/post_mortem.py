@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""After a failure: what the device says of its link and its memory, when it still answers."""
+"""After a failure: the device's own report of its link and its memory, if it still answers."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ def missing_packages(names: Iterable[str]) -> list[str]:
 
 
 def commands_for(lacks: Iterable[Requirement]) -> list[str]:
-    """The commands that get what is missing, each once; the packages of Debian with one command."""
+    """The commands that install missing requirements, each once; the packages of Debian with one command."""
     commands = list(dict.fromkeys(need.command for need in lacks if need.command))
     packages = " ".join(command.removeprefix(_APT) for command in commands if command.startswith(_APT))
     others = [command for command in commands if not command.startswith(_APT)]
@@ -185,7 +185,7 @@ def picolibc(arch: str) -> Requirement:
 
 
 def qemu(name: str) -> Requirement:
-    """The QEMU program `name`, not older than what takes all that it is told."""
+    """The QEMU program `name`, not older than the first version that takes all our options."""
     if name.startswith(_XILINX) and program_version(name) is None:
         return Requirement(name, problem=f"not installed: {_XILINX_WHAT}", command=_XILINX_GET)
     found = program(name)

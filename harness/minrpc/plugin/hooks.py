@@ -379,7 +379,7 @@ def record_timing(
 ) -> Callable[[str, TimingResult | Measurement], None]:
     """Writes a measurement into the JUnit report, seconds per call: `record_timing("add", timing)`.
 
-    What `measure` gives goes onto the page of --minrpc-report, too, with its counters.
+    Results of `measure` go onto the page of --minrpc-report, too, with their counters.
     """
     from minrpc.timing import Measurement
 

@@ -89,9 +89,9 @@ def look_past_short_names(config: pytest.Config, parser: pytest.Parser, args: Se
     try:
         rest = ours.parse_known_args(list(args))[1]
     except _UnusableError:
-        return  # pytest itself is about to say what is wrong with it.
+        return  # pytest itself is about to name its fault.
     known = parser.parse_known_args(rest, namespace=copy.copy(config.option))
-    # What pytest has found out itself: without it conftest files above the project's root count, too.
+    # Names that pytest has found out itself: without it conftest files above the project's root count, too.
     known.confcutdir = config.known_args_namespace.confcutdir
     config.known_args_namespace = known
 

@@ -73,7 +73,7 @@ def none_ran(config: pytest.Config, tally: Tally) -> bool:
 
 
 def note_quarantine(selection: Selection, tally: Tally) -> None:
-    """Note the boards of the hardware map that are in quarantine, whichever run has put them there."""
+    """Note the boards of the hardware map that are in quarantine, also those that another run put there."""
     for target in selection.targets:
         if target.hardware_map is not None:
             from minrpc.running.lease import candidates, quarantine_of

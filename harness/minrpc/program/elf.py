@@ -258,7 +258,7 @@ class Elf:
 
     @cached_property
     def references(self) -> Mapping[int, set[tuple[int, str]]]:
-        """Of each section of an object, what its relocations refer to.
+        """For each section of an object, the symbols that its relocations refer to.
 
         That is a section of the object and "", or 0 and the name of a symbol that is defined elsewhere.
         """

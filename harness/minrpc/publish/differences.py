@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What differs between a run and an earlier one: outcomes of tests, times, counters, sizes, compilers."""
+"""Differences between a run and an earlier one: outcomes of tests, times, counters, sizes, compilers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class OutcomeChange:
 
 @dataclass(frozen=True, slots=True)
 class Differences:
-    """What differs from the base; the worst first.
+    """Differences from the base; the worst first.
 
     new, gone: numbers of tests that only one of the runs has.
     """
@@ -111,7 +111,7 @@ def _loaded(base: RunRecord, run: RunRecord) -> Iterator[Growth]:
 
 
 def shown(found: Differences) -> list[Table]:
-    """The tables of what differs; none where nothing does."""
+    """The tables of differences; none where nothing does."""
     tables = [_tests(found), _builds(found), _times(found), _counters(found), _sizes(found)]
     return [table for table in tables if table.rows]
 

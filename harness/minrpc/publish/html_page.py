@@ -97,7 +97,7 @@ def _sections(run: RunRecord) -> Iterator[tuple[str, str]]:
 
 
 def _changed(found: Differences) -> str:
-    """What differs from the base: a table for each kind of difference, the rows beyond the first folded."""
+    """Differences from the base: a table for each kind of difference, the rows beyond the first folded."""
     sentences = "".join(f"<p>{escape(sentence)}</p>" for sentence in found.sentences())
     body = ""
     for table in shown(found):

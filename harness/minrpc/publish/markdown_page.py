@@ -48,7 +48,7 @@ def _parts(run: RunRecord, base: RunRecord | None) -> Iterator[str]:
 
 
 def _changed(found: Differences) -> Iterator[str]:
-    """What differs from the base, the rows beyond the first folded."""
+    """Differences from the base; the rows beyond the first are folded."""
     yield "\n\n".join(["#### What changed", *found.sentences()])
     for item in shown(found):
         few, rest = tables.split(item, _FAILURES)

@@ -61,7 +61,7 @@ def document(
 
 
 def failure_json(error: HarnessError) -> dict[str, Any]:
-    """A failure: its class, the stage, what happened, and what to do."""
+    """A failure: its class, the stage, the event, and the next step."""
     return {
         "class": type(error).__name__,
         "stage": error.stage,

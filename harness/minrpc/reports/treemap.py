@@ -53,7 +53,7 @@ def _worst(areas: Sequence[float], side: float) -> float:
 
 
 def _placed(areas: Sequence[float], box: Box) -> tuple[list[Box], Box]:
-    """A row along the shorter side of `box`, and what is left of it."""
+    """A row along the shorter side of `box`, and the rest of the box."""
     side = min(box.width, box.height)
     thick = sum(areas) / side if side else 0.0
     lengths = [area / thick if thick else 0.0 for area in areas]

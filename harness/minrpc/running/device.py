@@ -62,7 +62,7 @@ class RunningDevice:
     output_tail: the emulator's own output.
     memory: device memory that this process shares; None if there is none.
     counters: counters of the guest in QEMU, if it was started with them.
-    lease: the right to use the board; None for what was started here.
+    lease: the right to use the board; None for a device that was started here.
     """
 
     name: str

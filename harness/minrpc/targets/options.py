@@ -37,7 +37,7 @@ class Options:
         return self.given.get("total_timeout_s") or TOTAL_TIMEOUT_S
 
     def changed(self, *, platforms: tuple[str, ...], given: TargetFields) -> Self:
-        """The same for other platforms, with what is `given`."""
+        """The same for other platforms, with the `given` fields."""
         return type(self)(platforms, self.platforms_file, cast(TargetFields, {**self.given, **given}))
 
     def target(self, platform: Platform) -> Target:

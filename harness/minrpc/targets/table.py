@@ -150,7 +150,7 @@ def _bare(
     machine: of zephyr-app/ports/baremetal/machines.
     core: its processor, for people. table: the timing table that it has.
     uarts: numbers of the serial ports for RPC and for text.
-    memory: address and bytes of what QEMU's `-machine memory-backend=` is on this machine.
+    memory: address and bytes of the memory of QEMU's `-machine memory-backend=` on this machine.
     """
     return Platform(
         memory_at=memory[0],
@@ -189,7 +189,7 @@ def _zephyr(
     """A board of Zephyr's in QEMU.
 
     zephyr_board: where the platform is not named after it.
-    memory: address and bytes of what QEMU can share; of most here the PSRAM of an MPS2 board.
+    memory: address and bytes of the memory that QEMU can share; of most here the PSRAM of an MPS2 board.
     uarts: numbers of the serial ports for RPC and for text.
     """
     return Platform(

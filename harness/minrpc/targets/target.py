@@ -131,7 +131,7 @@ class Target:
         platforms_file: str | Path | None = None,
         **given: Unpack[TargetFields],
     ) -> Self:
-        """The platform `name` of the table or a TOML file, with what is `given`.
+        """The platform `name` of the table or a TOML file, with the `given` fields.
 
         name: may be anything, or None, with a serial port: a board need not be in the table.
 
@@ -150,7 +150,7 @@ class Target:
 
     @classmethod
     def of(cls, platform: Platform, **given: Unpack[TargetFields]) -> Self:
-        """The platform as minrpc.toml sets its options, with what is `given` over that."""
+        """The platform with its options from minrpc.toml, and the `given` fields over them."""
         target = cls(platform)
         if given.get("serial_port") is not None or given.get("hardware_map") is not None:
             target = target.changed(session_timeout_s=BOARD_SESSION_TIMEOUT_S)

@@ -84,7 +84,7 @@ class Overhead:
 class MemoryUse:
     """Bytes that one call needed at the most; None where the device can't tell.
 
-    stack: of the function and what it calls; what an empty function needs is not in it.
+    stack: of the function and what it calls; without the need of an empty function.
     arena: workspace, above what lay there before. heap: likewise, of the C library's or the kernel's.
     bound: of the stack as the compiler knows it, of the function and what it calls; None where that is not
         known. A measured stack that is larger is an error of the one or the other.
@@ -217,7 +217,7 @@ class Measurement:
         return replace(self, subtracted=True)
 
     def joined(self, more: Measurement) -> Self:
-        """With the samples of `more`, which has the same counters, after its own, and what they tell."""
+        """This measurement with the samples of `more` after its own; both have the same counters."""
         memory = self.memory and more.memory and self.memory.joined(more.memory)
         return replace(
             self,

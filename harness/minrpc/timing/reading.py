@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One look at a device's clocks, and what two looks say about them."""
+"""A reading of a device's clocks, and the facts that two readings tell."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class ClockReading:
     bits: int
 
     def cycles_since(self, start: ClockReading) -> int:
-        """Cycles from `start` to this one. What a narrow counter lost by wrapping, the uptime supplies.
+        """Cycles from `start` to this one. The uptime supplies the wraps of a narrow counter.
 
         Without an uptime the counter must not have wrapped more than once.
         """

@@ -42,9 +42,9 @@ class TimingRecord:
 
     arguments: types and shapes, or values, as the command line takes them.
     firmware: None for a board, whose firmware is its own.
-    code: bytes by symbol of what was loaded for the call, where it was.
+    code: bytes by symbol of the code loaded for the call, if any.
     code_compiler, code_flags: compiler and flags of that code, from its debug information and its caller.
-    function_bytes: of the function itself, without what it calls; 0 where that is not known.
+    function_bytes: of the function itself, without its callees; 0 where that is not known.
     when: ISO 8601, UTC.
     """
 

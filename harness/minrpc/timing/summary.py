@@ -29,7 +29,7 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """Where the median lies with probability `confidence`, which is what the ranks really give."""
+    """The interval of the median; `confidence` is the probability that the ranks really give."""
 
     low: float
     high: float
@@ -111,7 +111,7 @@ def mad(samples: Sequence[float] | Floats, median: float) -> float:
 
 
 def median_interval(samples: Sequence[float] | Floats, confidence: float = CONFIDENCE) -> Interval | None:
-    """Where the median of the distribution lies, whatever its shape, by binomial ranks: between two samples.
+    """Interval of the distribution's median, for any shape, by binomial ranks: between two samples.
 
     None when even the smallest and the largest sample don't give that confidence: below 6 for 95 %.
     """

@@ -35,7 +35,7 @@ _GONE = frozenset({errno.EIO, errno.EPIPE, errno.ECONNRESET, errno.ENXIO, errno.
 def set_raw(fd: int, when: int | None = None) -> None:
     """Make the terminal carry all 256 byte values unchanged both ways: no echo, signals or flow control.
 
-    when: as tcsetattr(3) has it; TCSAFLUSH also drops what came and was not read.
+    when: as tcsetattr(3) has it; TCSAFLUSH also drops unread bytes.
     """
     attributes = termios.tcgetattr(fd)
     iflag, oflag, cflag, lflag = range(4)

@@ -10,7 +10,7 @@ from typing import Final
 
 from minrpc.transport.base import Transport
 
-_LONGEST_CUT: Final = 16  # what a UART's FIFO holds, and loses at once
+_LONGEST_CUT: Final = 16  # the size of a UART's FIFO, which is lost at once
 _NEVER: Final = 1 << 62
 
 

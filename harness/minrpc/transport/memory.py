@@ -69,7 +69,7 @@ class MemoryTransport:
         return self._incoming.get(timeout_s)
 
     def close(self) -> None:
-        """Close both directions; the other end still reads what was written before."""
+        """Close both directions; the other end still reads bytes that were written before."""
         self._incoming.close()
         self._outgoing.close()
 

@@ -62,7 +62,7 @@ class PublicPty:
         return not self._hang_up.poll(0)
 
     def read_news(self) -> bool:
-        """Take what `news` has; `is_open` says what became of it.
+        """Take the events of `news`; `is_open` tells the result.
 
         True when meanwhile nobody had it open, though somebody may have by now.
         """
@@ -79,10 +79,10 @@ class PublicPty:
         return left
 
     def clean(self) -> None:
-        """After a client: drop what it did not read, and undo what it set.
+        """After a client: drop its unread bytes, and undo its settings.
 
-        The master's attributes are the slave's, and to set them can flush what the slave has not read; so the
-        slave need not be opened, which would look like a client.
+        The master's attributes are the slave's, and setting them can flush bytes that the slave has not read;
+        so the slave need not be opened, which would look like a client.
         """
         termios.tcflush(self.master, termios.TCOFLUSH)
         set_raw(self.master, termios.TCSAFLUSH)

@@ -28,7 +28,7 @@ class RemotePort:
         except (serial.SerialException, ValueError, OSError) as error:
             if reset_line or "'control'" not in str(error):
                 raise _not_opened(url, error) from error
-            # A server whose port has no modem lines does not answer what sets them.
+            # A server whose port has no modem lines does not answer requests that set them.
             self._port = _opened(f"{url}{'&' if '?' in url else '?'}ign_set_control", baud, reset_line)
 
     def write(self, data: bytes, timeout_s: float) -> None:

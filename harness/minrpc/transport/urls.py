@@ -147,7 +147,7 @@ class CommandTransport(FdTransport):
             raise self._explained(error) from error.__cause__
 
     def close(self) -> None:
-        """Close its input, and end the command with what it started."""
+        """Close its input, and end the command with its children."""
         if self._open:
             super().close()
             stop_group(self._process)

@@ -37,7 +37,7 @@ def check_applicable(path: Path, function: str) -> None:
 def applied(candidate: Candidate, kernel: Kernel, path: Path) -> str:
     """The text of the file `path` with the candidate's parameters, and its flags where the format has them.
 
-    An entry of minrpc.toml comes behind what the file holds.
+    An entry of minrpc.toml is added at the file's end.
     """
     match path.suffix:
         case ".h":

@@ -49,7 +49,7 @@ def on_devices(firmware: Firmware, *, call_timeout_s: float = CANDIDATE_TIMEOUT_
     made: list[_Backend] = []
 
     class Observer(observers.BenchmarkObserver):  # type: ignore[misc]
-        """Reports what the last benchmark measured."""
+        """Reports the last benchmark's measurement."""
 
         def __init__(self, backend: _Backend) -> None:
             self._backend = backend

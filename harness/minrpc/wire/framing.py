@@ -5,8 +5,7 @@
 
 The length counts the payload before escaping. The CRC (polynomial 0x1021, start 0xffff, most significant
 bit first) covers the bytes as they travel, from `ff fd` to the end of the payload; a nop `ff fe` inside those
-is covered too. An unescaped `ff fd` always starts a frame, whatever came before it: that is how a reader
-recovers.
+is covered too. An unescaped `ff fd` always starts a frame, after any bytes: that is how a reader recovers.
 
 Nothing here reads a clock, a file or a port.
 """
@@ -58,7 +57,7 @@ class Noise(NamedTuple):
 
 
 class CrcMismatch(NamedTuple):
-    """A complete frame whose CRC is wrong; `payload` is what came."""
+    """A complete frame whose CRC is wrong; `payload` holds the received bytes."""
 
     payload: bytes
     computed: int

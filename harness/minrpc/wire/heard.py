@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is at the far end of a link, by the bytes that came in place of an answer. No I/O here."""
+"""The program at the far end of a link, recognized by the bytes that came in place of an answer."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _CONTROLS_OF_TEXT: Final = frozenset(b"\t\n\r\x1b\x08")
 
 
 class Heard(NamedTuple):
-    """What the bytes are, for a message, and what to do."""
+    """A description of the bytes, for a message, and the next step."""
 
     message: str
     next_step: str

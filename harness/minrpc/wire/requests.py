@@ -226,7 +226,7 @@ def decode_request(
 
 
 def split_packet(packet: Buffer) -> tuple[RpcCode, memoryview]:
-    """The request's code and what follows it. Raises MalformedError."""
+    """The request's code and the bytes after it. Raises MalformedError."""
     if len(packet) < HEAD.size:
         raise MalformedError(f"a packet of {len(packet)} bytes holds no code")
     length, code = HEAD.unpack_from(packet)
@@ -259,7 +259,7 @@ def _decode(code: RpcCode, body: memoryview, dialect: Dialect) -> Request:
 
 
 def decode_init(body: memoryview, decode_args: Callable[[memoryview, int], list[Value]]) -> Request:
-    """An InitServer, from what follows its code. Raises MalformedError and struct.error."""
+    """An InitServer, from the bytes after its code. Raises MalformedError and struct.error."""
     (length,) = _U64.unpack_from(body)
     if length > len(body) - _U64.size:
         raise MalformedError(f"{length} bytes announced where {len(body) - _U64.size} are left")
@@ -269,7 +269,7 @@ def decode_init(body: memoryview, decode_args: Callable[[memoryview, int], list[
 
 
 def decode_copy(code: RpcCode, body: memoryview, dialect: Dialect) -> Request:
-    """A copy, from what follows its code. Raises MalformedError and struct.error."""
+    """A copy, from the bytes after its code. Raises MalformedError and struct.error."""
     if dialect is Dialect.V0_8_0:
         tensor, end = decode_tensor(body, 0, dialect)
         (nbytes,) = _U64.unpack_from(body, end)

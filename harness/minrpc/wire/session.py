@@ -92,7 +92,7 @@ class Numbered(NamedTuple):
 
 
 class Resend(NamedTuple):
-    """The device asks for what follows the request `sequence`."""
+    """The device asks for the message after the request `sequence`."""
 
     sequence: int
 
@@ -150,7 +150,7 @@ class ClientSession:
         return goodbye + encode_frame(encode_message(self._nonce, MessageType.START_INIT, _INIT_BODY))
 
     def terminate(self) -> bytes:
-        """Bytes that end the session, whatever its state."""
+        """Bytes that end the session in any state."""
         self.state = SessionState.NO_SESSION
         self.session_id = NO_SESSION_ID
         first, self._fresh = self._fresh, False

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Valid C and C++ names for a model's inputs and outputs, whatever headers the including file has."""
+"""Valid C and C++ names for a model's inputs and outputs, next to the names of any header."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ class ModelPlan:
     called: the model's own name of each input or output that was renamed, by "inputs.NAME" or "outputs.NAME".
     context: the C expression by which `source` knows the argument "self" of its functions, the workspace's
         state; "" if it has no such expression, so that the state is static and one run goes on at a time.
-    origin: what the model is from.
+    origin: the model's origin.
     """
 
     name: str

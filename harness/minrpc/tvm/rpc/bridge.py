@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Answers one TVM client's requests by a device's session.
 
-The device always uses microTVM's packing, whatever the client's. Copies are split to fit the device's
+The device always uses microTVM's packing, for clients of any packing. Copies are split to fit the device's
 packets, lost requests are sent again, and a deadline ends hanging calls, as for the project's own client.
 """
 

@@ -44,7 +44,7 @@ class OwnedDevice:
         self.discard()
 
     def open(self) -> Device:
-        """See `DeviceSource`. Raises what `open_device` raises."""
+        """See `DeviceSource`. Raises as `open_device` does."""
         if self._device is not None:
             try:
                 self._device.rpc.restart()

@@ -1,8 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * What an exported model's operators call while they run. The state is in a structure of the
- * caller's, so that several runs can go on at a time, each in a workspace of its own.
+ * Functions that an exported model's operators call while they run. The state is in a structure of
+ * the caller's, so that several runs can go on at a time, each in a workspace of its own.
  */
 #ifndef TVMGEN_STACK_H_
 #define TVMGEN_STACK_H_
@@ -39,7 +39,7 @@ static inline void *tvmgen_stack_take(struct tvmgen_stack *stack, uint64_t size)
 	return taken;
 }
 
-/* Gives back what was taken at `taken` and after it. */
+/* Gives back the memory taken at `taken` and after it. */
 static inline int tvmgen_stack_give(struct tvmgen_stack *stack, void *taken)
 {
 	if ((uintptr_t)taken > (uintptr_t)stack->top) {

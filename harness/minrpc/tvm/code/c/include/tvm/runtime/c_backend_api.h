@@ -1,8 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * What generated code calls while it runs. Results: 0, or another number for a failure; NULL for no
- * memory.
+ * Functions that generated code calls while it runs. Results: 0, or another number for a failure;
+ * NULL for no memory.
  */
 #ifndef TVM_RUNTIME_C_BACKEND_API_H_
 #define TVM_RUNTIME_C_BACKEND_API_H_
