@@ -67,7 +67,7 @@ set(MINRPC_EXTRA_INCLUDES "" CACHE STRING "Directories of their headers")
 set(MINRPC_EXTRA_DEFINITIONS "" CACHE STRING "Definitions for them: NAME;NAME=VALUE")
 set(MINRPC_EXTRA_LIBRARIES "" CACHE STRING "Further archives and object files to link")
 
-# What the user adds to the program of a port.
+# The user's additions to the program of a port.
 function(minrpc_add_extras target)
   minrpc_add_libraries(${target})
   target_sources(${target} PRIVATE ${MINRPC_EXTRA_SOURCES})
@@ -82,8 +82,8 @@ option(MINRPC_RAW "The link without the protocol in place of the server: the ben
 
 # Libraries of C functions that are linked in and can be called with their own types, MINRPC_LIBRARIES="dsp;lut".
 # Each has MINRPC_LIBRARY_dsp_SOURCES (C, C++, assembler, objects, archives), _INCLUDE, _FLAGS, _DEFINES, _HEADERS,
-# _LIBRARIES, and _FAKES: functions that Python answers. What calls their functions is made from their debug information by MINRPC_PYTHON, which has this project's
-# package; MINRPC_PACKAGE is where that lies.
+# _LIBRARIES, and _FAKES: functions that Python answers. MINRPC_PYTHON, which has this project's package, makes their
+# thunks from their debug information; MINRPC_PACKAGE is the package's directory.
 set(MINRPC_LIBRARIES "" CACHE STRING "Libraries of C functions to link in")
 if(MINRPC_LIBRARIES AND NOT MINRPC_RAW)
   list(APPEND MINRPC_DEFINITIONS MINRPC_LIBRARIES=1)

@@ -20,7 +20,7 @@ static void echo(uint32_t left)
 	}
 }
 
-/* Into `to`, unless that is NULL. */
+/* Copies into `to`, unless it is NULL. */
 static void take(uint8_t *to, uint32_t left)
 {
 	while (left != 0U) {

@@ -1,8 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * The benchmarks' baseline: what a link can do without the protocol. Each port has the link of its
- * own, the one that its server uses, by these names.
+ * The benchmarks' baseline: a link without the protocol. Each port has the link of its own, the one
+ * that its server uses, by these names.
  */
 #ifndef RAW_H_
 #define RAW_H_
@@ -18,12 +18,12 @@ void link_consume(uint32_t size);
 void link_write(const uint8_t *data, uint32_t size);
 
 /**
- * @brief Say one character, then do what comes: a letter and a count, little-endian, 4 bytes.
+ * @brief Send one character, then run commands: a letter and a count, little-endian, 4 bytes.
  *
  * 'e': echo as many bytes as they come. 's': take as many, then answer one character. 'g': give as
  * many. Anything else is not answered. Does not return.
  *
- * @param piece What is given, over and over: as many bytes as it is best to write at once.
+ * @param piece Bytes that are given, over and over: as many bytes as it is best to write at once.
  * @param size Bytes of @p piece.
  */
 void raw_run(const uint8_t *piece, uint32_t size);

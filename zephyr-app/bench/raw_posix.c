@@ -17,7 +17,7 @@
 
 static int link_fd;
 static uint8_t buffer[LINK_BUFFER];
-static uint32_t from, to; /* what of the buffer is not consumed */
+static uint32_t from, to; /* the unconsumed part of the buffer */
 
 /* A pty says EIO when its other end is closed. */
 static void check(ssize_t size)
@@ -67,7 +67,7 @@ int main(int argc, char **argv)
 	static const uint8_t piece[LINK_BUFFER];
 
 	link_fd = -1;
-	/* In pairs; what only the server needs is passed over. */
+	/* In pairs; arguments for the server only are ignored. */
 	for (int i = 1; i + 1 < argc; i += 2) {
 		if (strcmp(argv[i], "--fd") == 0) {
 			link_fd = atoi(argv[i + 1]);

@@ -28,7 +28,7 @@ struct minrpc_library minrpc_system_library(void);
 void minrpc_tvm_bind(struct minrpc_server *server);
 
 #if MINRPC_ASK
-/* As minrpc_ask, for loaded code, which has no server. */
+/* minrpc_ask for loaded code, which has no server. */
 const void *minrpc_ask_client(const void *question, uint32_t size, uint32_t *answer_size);
 #endif
 

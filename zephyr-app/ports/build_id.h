@@ -8,7 +8,7 @@
 
 #include <minrpc/server.h>
 
-/* As the linker writes it. */
+/* The note's layout, as the linker writes it. */
 struct minrpc_build_id_note {
 	uint32_t name_size;
 	uint32_t size;

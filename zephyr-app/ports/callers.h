@@ -1,7 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * Who called what was at fault: what of a stack may be return addresses, for a crash's last words.
+ * Callers of a faulty function: words of a stack that may be return addresses, for a crash's last
+ * words.
  */
 #ifndef CALLERS_H_
 #define CALLERS_H_

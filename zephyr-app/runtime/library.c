@@ -18,8 +18,8 @@ const char *minrpc_packed_names(const TVMFuncRegistry *registry, uint32_t *count
 	names = (const uint8_t *)registry->names;
 	*count = names[0];
 	/*
-	 * The second byte shows the form. In the two-byte form it is the count's upper byte, which
-	 * is below a space. In the one-byte form it is a name's first letter.
+	 * The second byte shows the form. It is the count's upper byte, which is below a space, in
+	 * the two-byte form, and a name's first letter in the one-byte form.
 	 */
 	if (names[1] >= (uint8_t)' ') {
 		return registry->names + 1;

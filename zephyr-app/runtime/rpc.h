@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * What the files of the server share. Ports and applications do not include it.
+ * Declarations that the files of the server share. Ports and applications do not include it.
  */
 #ifndef MINRPC_RPC_H_
 #define MINRPC_RPC_H_
@@ -126,7 +126,7 @@ bool minrpc_bind_tensor(struct minrpc_server *server, DLTensor *tensor, bool wri
 bool minrpc_bind_arguments(struct minrpc_call *call);
 
 /*
- * As minrpc_invoke, within a measurement: it takes nothing but the calls. Who calls it runs under
+ * minrpc_invoke for a measurement: its time is that of the calls. Who calls it runs under
  * minrpc_escapable.
  */
 bool minrpc_invoke_timed(const struct minrpc_callee *callee, uint32_t number,
@@ -237,7 +237,7 @@ void minrpc_layout_restore(struct minrpc_server *server);
 
 /* Makes the arenas of the configuration's memory, without a block. */
 void minrpc_start_memory(struct minrpc_server *server);
-/* Frees all that belongs to the session. */
+/* Frees the session's objects. */
 void minrpc_forget_session(struct minrpc_server *server);
 
 /* ----------------------------------------------------------------- server.c */
@@ -245,7 +245,7 @@ void minrpc_forget_session(struct minrpc_server *server);
 /* True while a numbered request is answered. */
 #define minrpc_is_numbered(server) (MINRPC_NUMBERED && (server)->numbered)
 
-/* The place of the next message: the receive buffer, or what the running request has left of it. */
+/* The place of the next message: the receive buffer, or its part behind the running request. */
 static inline uint8_t *minrpc_inbox(const struct minrpc_server *server)
 {
 #if MINRPC_ASK

@@ -255,7 +255,7 @@ static void drop_frame(struct minrpc_server *server, enum minrpc_link_count coun
 	}
 }
 
-/* What does not fit the receive buffer, and is no long copy, is dropped. */
+/* A message that does not fit the receive buffer, and is no long copy, is dropped. */
 static void overflow(struct minrpc_server *server)
 {
 #if MINRPC_STREAMING

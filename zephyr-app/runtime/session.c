@@ -1,7 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * Decides what a message means: it starts or ends a session, or is a request of the current one.
+ * Decides the meaning of a message: it starts or ends a session, or is a request of the current
+ * one.
  */
 #include <minrpc/minrpc_config.h>
 #include <minrpc/session.h>

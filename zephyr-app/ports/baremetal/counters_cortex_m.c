@@ -1,10 +1,10 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * What a Cortex-M counts: its DWT's cycles and, in 8 bits each, what instructions waited for
- * (ARMv7-M Architecture Reference Manual, C1.8); on ARMv8.1-M the events of its PMU (ARMv8-M
- * Architecture Reference Manual, B14). QEMU has neither: there nothing advances, and the counters
- * say that they can't be had.
+ * Counters of a Cortex-M: its DWT's cycles and, in 8 bits each, the causes of waits (ARMv7-M
+ * Architecture Reference Manual, C1.8); on ARMv8.1-M the events of its PMU (ARMv8-M Architecture
+ * Reference Manual, B14). QEMU has neither: there nothing advances, and the counters say that they
+ * can't be had.
  */
 #include <minrpc/counter.h>
 #include <minrpc/minrpc_config.h>

@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * What a RISC-V processor counts in machine mode: cycles and retired instructions.
+ * Counters of a RISC-V processor in machine mode: cycles and retired instructions.
  */
 #include <minrpc/counter.h>
 #include <minrpc/minrpc_config.h>

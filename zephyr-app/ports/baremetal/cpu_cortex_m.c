@@ -1,9 +1,9 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * Arm Cortex-M: the vector table that picolibc's start-up code installs, what is turned on before
- * main, and what becomes of a fault. The program runs on the process stack, interrupts and faults
- * on the main one: what handles a stack overflow has a stack.
+ * Arm Cortex-M: the vector table that picolibc's start-up code installs, the units turned on before
+ * main, and faults. The program runs on the process stack, interrupts and faults on the main one:
+ * the handler of a stack overflow has a stack.
  */
 #include <stdbool.h>
 
@@ -50,7 +50,7 @@
 #define CFSR_NO_FRAME  (1U << 4 | 1U << 12) /* MSTKERR, STKERR: the registers were not stored */
 #define CFSR_STKOF     (1U << 20)
 #define MPU_CTRL_ON                                                                                \
-	5U /* what no region has is as without the MPU, but not while a fault is handled */
+	5U /* memory in no region is as without the MPU, but not while a fault is handled */
 
 #define EXC_RETURN_PROCESS_STACK (1U << 2)
 #define EXC_RETURN_NO_FPU_FRAME  (1U << 4)
@@ -154,7 +154,7 @@ static uint32_t protect(uint32_t region, uint32_t base, uint32_t size, uint32_t 
 	return region;
 }
 
-/* Of two that overlap the later one is asked. */
+/* Where two overlap the later counts. */
 static void set_regions(void)
 {
 	uint32_t region = 0U;
@@ -167,7 +167,7 @@ static void set_regions(void)
 
 #endif
 
-/* Vectors, code and constants can't be written, nor what lies where nothing is. */
+/* Vectors, code and constants can't be written, nor addresses without memory. */
 static void enable_mpu(void)
 {
 	if ((MPU_TYPE >> 8 & 0xffU) != 0U) {
@@ -226,7 +226,7 @@ void cpu_reset(void)
 
 /* ---------------------------------------------------------------------- faults */
 
-/* What the processor pushed when it took the exception. */
+/* Registers that the processor pushed when it took the exception. */
 struct exception_frame {
 	uint32_t r0, r1, r2, r3, r12, lr, pc, xpsr;
 };

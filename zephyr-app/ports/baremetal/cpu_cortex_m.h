@@ -17,8 +17,8 @@
 #define ICSR_SYSTICK_PENDING (1U << 26)
 
 /*
- * An interrupt is a plain function: the processor saves what a call may change, FPU and vectors
- * too.
+ * An interrupt is a plain function: the processor saves the registers that a call may change, FPU
+ * and vectors too.
  */
 #define CPU_INTERRUPT
 

@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * RISC-V in machine mode: the trap vector, and what becomes of a fault.
+ * RISC-V in machine mode: the trap vector, and faults.
  */
 #include <minrpc/text.h>
 

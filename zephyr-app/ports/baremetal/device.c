@@ -13,7 +13,7 @@
 #include "machine.h"
 #include "port.h"
 
-/* At least: null and what is near it is nobody's memory. */
+/* At least: address 0 and its neighbourhood are no memory. */
 #define VECTORS_SIZE 1024U
 
 static struct minrpc_server server;
@@ -171,7 +171,7 @@ static uint8_t restarts __attribute__((section(".preserve")));
 static _Alignas(8) uint8_t receive_buffer[MACHINE_PACKET_BYTES];
 static uint8_t send_buffer[64];
 
-/* From the linker script: what of the RAM neither data nor stack have. */
+/* From the linker script: the RAM beside data and stack. */
 extern uint8_t __heap_start[], __heap_end[];
 
 static struct minrpc_config config = {
@@ -217,7 +217,7 @@ static void give_arena(void)
 #endif
 }
 
-/* To the console and, as a log, to whoever holds the link. */
+/* Writes to the console and, as a log, to the link. */
 static void say(const char *text)
 {
 	console_write(text);

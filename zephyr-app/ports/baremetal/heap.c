@@ -113,7 +113,7 @@ static uint8_t *limit(void)
 	return end;
 }
 
-/* Behind the last block. NULL when there is no room. */
+/* A block behind the last. NULL when there is no room. */
 static struct block *grown(size_t span)
 {
 	struct block *block;
@@ -216,7 +216,7 @@ static struct block *block_of(void *pointer)
 	return block;
 }
 
-/* Into the list, which is sorted by address, merged with its neighbours. */
+/* Puts the block into the list, which is sorted by address, and merges it with its neighbours. */
 static void give_back(struct block *block)
 {
 	struct block **link = &free_list;

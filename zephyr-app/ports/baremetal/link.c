@@ -64,8 +64,7 @@ void link_write(const uint8_t *data, uint32_t size)
 }
 
 /*
- * There may be nothing to take: an interrupt stays pending when what raised it was taken by the one
- * before.
+ * There may be nothing to take: an interrupt stays pending when the one before has taken its byte.
  */
 CPU_INTERRUPT void link_receive_isr(void)
 {
@@ -124,7 +123,7 @@ uint32_t link_wait(const uint8_t **data)
 	}
 	interrupts_on();
 	size = link_peek(0U, data);
-	/* Never all of the ring: there must be room for what ends a measurement. */
+	/* Never all of the ring: there must be room for the message that ends a measurement. */
 	return size < RING_SIZE / 2U ? size : RING_SIZE / 2U;
 }
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# picolibc's linker script discards notes. A copy of it keeps the linker's build id behind what starts the program:
+# picolibc's linker script discards notes. A copy of it keeps the linker's build id behind the start-up code:
 #   keep_build_id(FILE OPTIONS)      writes FILE; OPTIONS is empty where the script is not as expected
 function(keep_build_id file options)
   # The directories that the compiler's driver names to the linker.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# What a program of the machine that MINRPC_MACHINE names takes from this port: PORT_SOURCES, PORT_INCLUDES,
+# This port's parts of a program for the machine MINRPC_MACHINE: PORT_SOURCES, PORT_INCLUDES,
 # PORT_LINK_OPTIONS.
 include(${CMAKE_CURRENT_LIST_DIR}/machine.cmake)
 set(_machine_include ${CMAKE_CURRENT_BINARY_DIR}/machine)

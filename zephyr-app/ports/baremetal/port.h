@@ -20,7 +20,7 @@
 
 /* Lets the link's receive interrupt through. */
 void cpu_enable_link_interrupt(void);
-/* Instructions were written to these bytes: makes them what is executed next. */
+/* Instructions were written to these bytes: makes them visible to instruction fetches. */
 void cpu_code_ready(void *address, size_t size);
 __attribute__((noreturn)) void cpu_reset(void);
 
@@ -49,7 +49,7 @@ uint32_t link_wait(const uint8_t **data);
 /* The same without waiting, past the first `from` bytes; 0 when there are no more. */
 uint32_t link_peek(uint32_t from, const uint8_t **data);
 void link_consume(uint32_t size);
-/* Drops what a full ring has behind the first `held` bytes; it counts as lost. */
+/* Drops a full ring's bytes behind the first `held`; it counts as lost. */
 void link_make_room(uint32_t held);
 uint32_t link_overruns(void);
 /* The receive interrupt. */
@@ -88,14 +88,13 @@ void heap_moved(uint8_t *top);
 void console_flush(void);
 
 /*
- * counters_*.c: what the processor counts; ended by one without a name. Where MINRPC_COUNTERS is
- * on.
+ * counters_*.c: the processor's counters; the last has no name. Where MINRPC_COUNTERS is on.
  */
 extern const struct minrpc_counter processor_counters[];
 
 /*
- * device.c: says `text` and who called what was at fault, its stack pointer being `pointer`, to
- * whoever listens, and starts the device afresh. At any time, also before main.
+ * device.c: writes `text` and the callers of the faulty function, whose stack pointer is `pointer`,
+ * to console and link, and restarts the device. At any time, also before main.
  */
 __attribute__((noreturn)) void fault_report(const char *text, uintptr_t pointer);
 

@@ -2,8 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * The stack that functions run on. It is the first of the RAM: below it is memory that nobody may
- * write, so that a function that needs more faults. It is painted, and what is not paint any more
- * was used.
+ * write, so that a function that needs more faults. It is painted: a word without paint was used.
  */
 #include <minrpc/stack.h>
 
@@ -19,7 +18,7 @@
 uint32_t minrpc_stack[MACHINE_STACK_BYTES / sizeof(uint32_t)]
 	__attribute__((section(".preserve.0"), aligned(32)));
 
-/* From the linker script: what of the RAM neither data nor stacks have. */
+/* From the linker script: the RAM beside data and stacks. */
 extern uint8_t __heap_start[], __heap_end[];
 
 static uintptr_t bottom(void)
@@ -29,7 +28,7 @@ static uintptr_t bottom(void)
 
 void stack_paint(void)
 {
-	/* What interrupts push over it is paint lost, not damage. */
+	/* Interrupts that push over it cost paint and do no damage. */
 	uint32_t *end = minrpc_stack_pointer();
 
 	for (volatile uint32_t *at = minrpc_stack; at < end; at++) {

@@ -62,8 +62,8 @@ static inline void uart_put(struct uart *uart, uint8_t byte)
 }
 
 /*
- * In the receive interrupt: puts what has come to `at` up to `end` and returns where that ends.
- * What is left raises the interrupt again. *overran is set where a byte was lost.
+ * In the receive interrupt: copies received bytes to `at`, up to `end`, and returns their end.
+ * Bytes that are left raise the interrupt again. *overran is set where a byte was lost.
  */
 static inline uint8_t *uart_take(struct uart *uart, uint8_t *at, const uint8_t *end, bool *overran)
 {

@@ -33,7 +33,7 @@ void ends_are_told(bool told)
 	is_told = told;
 }
 
-/* In place of glibc's, for the line that all ports say. */
+/* Takes the place of glibc's, for the line that all ports write. */
 void __assert_fail(const char *expression, const char *file, unsigned int line,
 		   const char *function)
 {

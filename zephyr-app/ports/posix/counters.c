@@ -82,7 +82,7 @@ const struct minrpc_counter posix_counters[] = {
 	EVENT("perf_cache_misses", "", 4), {.name = NULL},
 };
 
-/* What interrupts a process is a signal. */
+/* A signal interrupts a process. */
 void posix_interrupts_mask(void *context, bool masked)
 {
 	static sigset_t before;

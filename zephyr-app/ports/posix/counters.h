@@ -1,8 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * What the kernel counts for this process, and how much of the stack it uses. Where MINRPC_COUNTERS
- * is on.
+ * The kernel's counters of this process, and its use of the stack. Where MINRPC_COUNTERS is on.
  */
 #ifndef COUNTERS_H_
 #define COUNTERS_H_

@@ -4,8 +4,8 @@
  * A device that is a process. It speaks on a tty that it opens (--link TTY) or on an open
  * descriptor that it inherits (--fd N, a pty's master for instance), and ends when the other end is
  * closed; with --parent PID also when that process, which must have started it, ends. With
- * --memory N@ADDRESS arrays lie in the file behind descriptor N, mapped there: who has the file
- * sees them, too.
+ * --memory N@ADDRESS arrays lie in the file behind descriptor N, mapped there: a process with the
+ * file sees them, too.
  */
 #define _GNU_SOURCE
 
@@ -41,7 +41,7 @@
 struct posix_port {
 	int link;
 	char **arguments;
-	/* What has arrived: the first `taken` bytes are with the server. */
+	/* Received bytes: the first `taken` bytes are with the server. */
 	uint8_t received[LINK_BUFFER];
 	uint32_t taken;
 	uint32_t fill;
@@ -155,8 +155,8 @@ static struct minrpc_library with_port_functions(struct minrpc_library library)
 #endif
 
 /*
- * What more there is without waiting: it is put behind what the server has, and dropped when all of
- * a full buffer has been looked through.
+ * Bytes that came meanwhile, without waiting: they are put behind the server's, and dropped when
+ * all of a full buffer has been looked through.
  */
 static uint32_t port_pending(void *context, uint32_t from, const uint8_t **data)
 {
@@ -177,11 +177,11 @@ static uint32_t port_pending(void *context, uint32_t from, const uint8_t **data)
 	return port->fill - port->taken - from;
 }
 
-/* Reads what there is on the link, to the front of the buffer. Returns 0 when the link is closed.
+/* Reads the link's bytes, to the front of the buffer. Returns 0 when the link is closed.
  */
 static ssize_t read_link(struct posix_port *port)
 {
-	/* Never all of the buffer: there must be room for what ends a measurement. */
+	/* Never all of the buffer: there must be room for the message that ends a measurement. */
 	ssize_t size = read(port->link, port->received, LINK_BUFFER / 2U);
 
 	port->taken = 0U;
@@ -267,7 +267,7 @@ static int inherited_link(const char *text)
 	return fcntl((int)number, F_GETFD) < 0 ? -1 : (int)number;
 }
 
-/* Maps what "N@ADDRESS" names, and makes it the arena. */
+/* Maps the file of "N@ADDRESS", and makes it the arena. */
 static bool share_arena(const char *text, struct minrpc_config *config)
 {
 	char *at;
@@ -314,7 +314,7 @@ static void check(bool well, char **argument)
 	}
 }
 
-/* What the arguments ask for, done; the link's descriptor. Ends the program where that can't be. */
+/* Does what the arguments ask for; the link's descriptor. Ends the program where that can't be. */
 static int link_from(int argc, char **argv, struct minrpc_config *config)
 {
 	int link = -1;
@@ -352,7 +352,7 @@ static void find_build_id(struct minrpc_config *config)
 {
 	const uint8_t *file = (const uint8_t *)&__ehdr_start;
 	/*
-	 * What the addresses in the headers count from: 0 in a program that is not moved when it is
+	 * The base of the addresses in the headers: 0 in a program that is not moved when it is
 	 * loaded.
 	 */
 	const uint8_t *image = __ehdr_start.e_type == ET_DYN ? file : NULL;

@@ -20,7 +20,7 @@
 #define PAGE     4096U
 /* The kernel keeps so much below a stack free of anything else. */
 #define BELOW    (1024U * 1024U)
-/* What a function may use below its stack pointer. */
+/* Bytes that a function may use below its stack pointer. */
 #define RED_ZONE 256U
 #define CALLERS  1024U
 #define OWN_SIZE 65536U
@@ -110,7 +110,7 @@ static bool is_near_end(uintptr_t address)
 	return address < end + BELOW / 16U && address > end - BELOW;
 }
 
-/* The stack pointer is below all that the stack may have, where a frame of that size has it. */
+/* The stack pointer is below the whole stack, as in a function whose frame is larger than it. */
 static bool is_far_below(uintptr_t pointer, uintptr_t address)
 {
 	uintptr_t end = top - limit;

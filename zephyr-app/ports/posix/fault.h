@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * What becomes of a fault in a process: its last words, and then its death by the same signal.
+ * Faults of a process: its last words, and then its death by the same signal.
  */
 #ifndef FAULT_H_
 #define FAULT_H_
@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 /*
- * Signals that somebody else handles already, such as a sanitizer, stay with them.
+ * Signals that have a handler already, such as a sanitizer's, keep it.
  *
  * is_code: whether instructions may be read from an address.
  */

@@ -1,8 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * The program of this project: nothing but the server, with the built-in functions and those that
- * are linked in.
+ * The program of this project: the server, with the built-in functions and the linked-in ones.
  */
 #include <minrpc/posix.h>
 

@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * A program that goes when who started it goes, however that ends.
+ * Ends this program with its parent, however the parent ends.
  */
 #ifndef MINRPC_POSIX_PARENT_H_
 #define MINRPC_POSIX_PARENT_H_

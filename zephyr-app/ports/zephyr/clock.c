@@ -15,8 +15,8 @@
 #include "timer_pin.h"
 
 /*
- * Expires several times per wrap. It always runs, whatever the counter's width: some system timers
- * stop counting while nothing waits for them.
+ * Expires several times per wrap. It runs for counters of any width: some system timers stop
+ * counting while nothing waits for them.
  */
 static struct k_timer wrap_timer;
 static int64_t begin_ticks;
@@ -52,7 +52,7 @@ static uint64_t wide_now(void)
 
 #endif
 
-/* A quarter of what 32 bits hold. */
+/* A quarter of the range of 32 bits. */
 static k_timeout_t wrap_period(void)
 {
 	return K_MSEC(MAX((1ULL << 30) * 1000U / counter_hz(), 1U));

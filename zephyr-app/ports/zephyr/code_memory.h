@@ -14,7 +14,7 @@
  */
 int minrpc_code_memory_init(struct minrpc_config *config);
 
-/* After a block was written: what the caches hold of it is told to the processor. */
+/* After a block was written: the caches are synchronized. */
 int minrpc_code_memory_ready(void *context, void *block, uint32_t size);
 
 #endif /* CODE_MEMORY_H_ */

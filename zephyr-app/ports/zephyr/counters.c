@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * What the kernel counts: interrupts taken and context switches where CONFIG_TRACING_USER lets us
+ * The kernel's counters: interrupts taken and context switches where CONFIG_TRACING_USER lets us
  * see them. And peaks of the thread's stack, which the kernel fills with 0xaa at its start, and of
  * the heaps that it lists.
  */

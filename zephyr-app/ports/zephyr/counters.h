@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * What the kernel counts, and peaks of stack and heap.
+ * The kernel's counters, and peaks of stack and heap.
  */
 #ifndef COUNTERS_H_
 #define COUNTERS_H_

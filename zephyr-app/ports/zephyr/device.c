@@ -34,7 +34,7 @@
 	(IS_ENABLED(CONFIG_INIT_STACKS) && IS_ENABLED(CONFIG_THREAD_STACK_INFO) &&                 \
 	 !IS_ENABLED(CONFIG_ARCH_POSIX))
 
-/* What the board has, of which the image can use no more than it may map. */
+/* The board's memory, of which the image can use no more than it may map. */
 #ifdef CONFIG_MMU
 #define MEMORY_SIZE MIN(DT_REG_SIZE(DT_CHOSEN(zephyr_sram)), CONFIG_KERNEL_VM_SIZE)
 #else
@@ -118,7 +118,7 @@ static uint32_t port_receive_overruns(void *context)
 }
 
 /*
- * Counted here, and not by k_thread_stack_space_get: what that calls has frames where a small
+ * Counted here, and not by k_thread_stack_space_get: its callees have frames where a small
  * function's were.
  */
 static void port_stack_use(void *context, uint32_t *size, uint32_t *peak)
@@ -147,7 +147,7 @@ static const struct minrpc_platform platform = {
 	.clock_end = minrpc_port_clock_end,
 	.sleep_ms = port_sleep_ms,
 	.pending = port_pending,
-	/* Interrupts of a process wait while a function runs: nothing notices what comes in. */
+	/* Interrupts of a process wait while a function runs: nothing notices incoming bytes. */
 	.received = IS_ENABLED(CONFIG_ARCH_POSIX) ? NULL : &minrpc_link_received,
 #if MINRPC_ASK
 	.receive = port_receive,
@@ -168,11 +168,11 @@ static const struct minrpc_platform platform = {
 static uint8_t receive_buffer[CONFIG_MINRPC_RECEIVE_SIZE] __aligned(8);
 static uint8_t send_buffer[CONFIG_MINRPC_SEND_SIZE];
 #if DT_HAS_CHOSEN(minrpc_arena)
-/* Memory of nobody else; what the MPU does not name there may be read, written and executed. */
+/* The MPU lets this memory, which it does not name, be read, written and executed. */
 #define ARENA       ((void *)DT_REG_ADDR(DT_CHOSEN(minrpc_arena)))
 #define ARENA_BYTES DT_REG_SIZE(DT_CHOSEN(minrpc_arena))
 #else
-/* Not cleared at boot: it is large, and the arena sets up what it needs. */
+/* Not cleared at boot: it is large, and the arena initializes the part that it uses. */
 static uint8_t arena[ARENA_SIZE] __noinit __aligned(64);
 #define ARENA       arena
 #define ARENA_BYTES sizeof(arena)

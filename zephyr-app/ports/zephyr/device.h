@@ -15,7 +15,7 @@
  * For the last message before a restart; the link must be polling already.
  */
 void minrpc_device_last_words(const char *text, uint32_t size);
-/* Who called what runs on the current thread, its stack pointer being `pointer`; also printed. */
+/* Callers of the current thread's function with stack pointer `pointer`; also printed. */
 void minrpc_device_callers(uintptr_t pointer);
 /* Whether this runs on the server's thread, where it may send logs. */
 bool minrpc_on_device_thread(void);

@@ -114,7 +114,7 @@ static unsigned int error_code(const struct arch_esf *esf)
 static bool in_interrupt(const struct arch_esf *esf)
 {
 #if defined(CONFIG_CPU_CORTEX_M)
-	/* The fault is itself an exception; what it interrupted is on the stack. */
+	/* An exception itself: the interrupted function's registers are on the stack. */
 	return esf != NULL && (esf->basic.xpsr & IPSR_ISR_Msk) != 0U;
 #else
 	ARG_UNUSED(esf);

@@ -2,8 +2,8 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * The link by interrupt, a ring each way. When the receive ring is full the receive interrupt rests
- * until there is room; what the UART itself loses meanwhile is counted. Bytes are dropped here, and
- * counted, only while a measurement runs, by minrpc_link_peek.
+ * until there is room; bytes that the UART itself loses meanwhile are counted. Bytes are dropped
+ * here, and counted, only while a measurement runs, by minrpc_link_peek.
  */
 #include "link.h"
 
@@ -47,9 +47,9 @@ BUILD_ASSERT(DT_NODE_HAS_STATUS(LINK_NODE, okay),
 volatile uint32_t minrpc_link_received;
 
 /*
- * What has arrived: bytes that came in and that were given back, and where in the ring the next of
- * each lies. The interrupt moves `in`, the server's thread `out`. A ring_buf would not do: what
- * came last can't be taken back from it.
+ * Received bytes: bytes that came in and that were given back, and where in the ring the next of
+ * each lies. The interrupt moves `in`, the server's thread `out`. A ring_buf would not do: its last
+ * bytes can't be taken back.
  */
 static struct {
 	volatile uint32_t in;
@@ -77,7 +77,7 @@ static void count_errors(void)
 	}
 }
 
-/* Takes a part of what the UART has into the ring, which has room. Returns how many bytes. */
+/* Takes some of the UART's bytes into the ring, which has room. Returns how many bytes. */
 static uint32_t take(void)
 {
 	uint32_t room = MIN(RX_SIZE - (rx.in - rx.out), RX_SIZE - rx.in_at);
@@ -96,7 +96,7 @@ static bool is_full(void)
 	return rx.in - rx.out == RX_SIZE;
 }
 
-/* A part of what the UART has. Returns true when there may be more. */
+/* Some of the UART's bytes. Returns true when there may be more. */
 static bool receive(void)
 {
 	bool full = is_full();
@@ -115,7 +115,7 @@ static bool receive(void)
 	return got != 0U;
 }
 
-/* A part of what the ring has. Returns true when there may be more. */
+/* Some of the ring's bytes. Returns true when there may be more. */
 static bool transmit(void)
 {
 	uint8_t *data;
@@ -146,7 +146,7 @@ static bool transmit_if_ready(void)
 	return uart_irq_tx_ready(uart) > 0 && transmit();
 }
 
-/* Goes on while bytes move: what drivers say is pending may stay so with nothing to do. */
+/* Goes on while bytes move: drivers may report an interrupt as pending with nothing to do. */
 static void link_isr(const struct device *device, void *context)
 {
 	bool moved = true;
@@ -173,7 +173,7 @@ static void start_receiving(void)
 }
 
 /*
- * What the UART holds from before: it may have been asked for an interrupt that the reset of the
+ * Bytes in the UART from before: it may have been asked for an interrupt that the reset of the
  * machine forgot, and while its FIFO is full none comes.
  */
 static void take_what_is_there(void)
@@ -201,8 +201,8 @@ static void wake_backend(void)
 
 /*
  * A reset may leave the UART asking for interrupts, as QEMU's PL011 does before version 8. A byte
- * that comes before there is somebody to take it would interrupt for ever. Drivers' interrupts wait
- * until the kernel runs, so here it is not too late.
+ * that comes before the ring is ready would interrupt for ever. Drivers' interrupts wait until the
+ * kernel runs, so here it is not too late.
  */
 static int mask_interrupts(void)
 {
@@ -232,7 +232,7 @@ int minrpc_link_init(void)
 	return 0;
 }
 
-/* What lies behind the first `skip` bytes, in one piece. */
+/* The bytes behind the first `skip`, in one piece. */
 static uint32_t piece_behind(uint32_t skip, const uint8_t **data)
 {
 	uint32_t at = (rx.out_at + skip) % RX_SIZE;
@@ -249,7 +249,7 @@ uint32_t minrpc_link_wait(const uint8_t **data)
 		(void)k_sem_take(&rx_ready, K_FOREVER);
 		size = piece_behind(0U, data);
 	}
-	/* Never all of the ring: there must be room for what ends a measurement. */
+	/* Never all of the ring: there must be room for the message that ends a measurement. */
 	return MIN(size, RX_SIZE / 2U);
 }
 
@@ -262,7 +262,7 @@ uint32_t minrpc_link_peek(uint32_t held, uint32_t from, const uint8_t **data)
 		start_receiving();
 		size = piece_behind(held + from, data);
 	}
-	/* The interrupt rests, so that nobody else moves `in`. */
+	/* The interrupt is off, so that nothing else moves `in`. */
 	if (size == 0U && from != 0U && atomic_get(&rx_resting) != 0) {
 		rx.in -= from;
 		rx.in_at = (rx.out_at + held) % RX_SIZE;

@@ -43,8 +43,8 @@ uint32_t minrpc_link_wait(const uint8_t **data);
 /**
  * @brief Look at bytes behind those that minrpc_link_wait() gave, without waiting.
  *
- * When all of a full ring has been looked through, what was passed over is dropped and counted as
- * lost: who waits for an answer sends less, and a new client's messages could not come in.
+ * When all of a full ring has been looked through, its bytes are dropped and counted as lost: a
+ * client that waits for an answer sends less, and a new client's messages could not come in.
  *
  * @param held How many minrpc_link_wait() gave; they stay valid.
  * @param from So many of those behind are passed over.
@@ -57,16 +57,16 @@ uint32_t minrpc_link_peek(uint32_t held, uint32_t from, const uint8_t **data);
 /** @brief Changes when bytes come in, and when there are some for which there is no room. */
 extern volatile uint32_t minrpc_link_received;
 
-/** @brief Give back the first @p size bytes of what minrpc_link_wait() gave. */
+/** @brief Give back the first @p size bytes of minrpc_link_wait(). */
 void minrpc_link_consume(uint32_t size);
 
-/** @brief Make minrpc_link_wait() return. From any context. */
+/** @brief Make minrpc_link_wait() return. Callable from any context. */
 void minrpc_link_wake(void);
 
 /** @brief Send bytes, waiting until the last of them is in the ring. */
 void minrpc_link_write(const uint8_t *data, uint32_t size);
 
-/** @brief Send what is still in the ring, and from now on everything, without interrupts. */
+/** @brief Send the ring's bytes, and from now on everything, without interrupts. */
 void minrpc_link_poll_only(void);
 
 /** @brief Bytes that the UART lost since boot, as far as it tells. */

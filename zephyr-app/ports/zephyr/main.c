@@ -1,8 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * The application: nothing but the server, with the built-in functions and those that are linked
- * in.
+ * The application: the server, with the built-in functions and the linked-in ones.
  */
 #include <minrpc/zephyr.h>
 

@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * What a simulated board asks of the host. Plain C types only: the two sides have different C
+ * Requests of a simulated board to the host. Plain C types only: the two sides have different C
  * libraries.
  */
 #ifndef NATIVE_HOST_H_

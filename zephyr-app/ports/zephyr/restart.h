@@ -11,7 +11,7 @@
 #include <zephyr/toolchain.h>
 
 /**
- * @brief Restart the device, once what the link still holds is sent. Without CONFIG_REBOOT it
+ * @brief Restart the device after sending the link's remaining bytes. Without CONFIG_REBOOT it
  * halts.
  */
 FUNC_NORETURN void minrpc_restart(void);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Arm MPS2 with the AN385 image: Cortex-M3. What the keys mean: machine.cmake.
+# Arm MPS2 with the AN385 image: Cortex-M3. Meaning of the keys: machine.cmake.
 set(MACHINE_TITLE "MPS2 AN385")
 set(MACHINE_COMPILER arm-none-eabi-gcc)
 set(MACHINE_FLAGS -mcpu=cortex-m3 -mthumb)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Arm MPS2 with the AN386 image: Cortex-M4 with FPU. What the keys mean: machine.cmake.
+# Arm MPS2 with the AN386 image: Cortex-M4 with FPU. Meaning of the keys: machine.cmake.
 set(MACHINE_TITLE "MPS2 AN386")
 set(MACHINE_COMPILER arm-none-eabi-gcc)
 set(MACHINE_FLAGS -mcpu=cortex-m4 -mthumb -mfloat-abi=hard)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Arm MPS2 with the AN500 image: Cortex-M7 with a double-precision FPU. What the keys mean: machine.cmake.
+# Arm MPS2 with the AN500 image: Cortex-M7 with a double-precision FPU. Meaning of the keys: machine.cmake.
 set(MACHINE_TITLE "MPS2 AN500")
 set(MACHINE_COMPILER arm-none-eabi-gcc)
 set(MACHINE_FLAGS -mcpu=cortex-m7 -mthumb -mfloat-abi=hard)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Arm MPS3 with the AN547 image: Cortex-M55 with FPU and vectors (MVE). It starts in the secure state and stays
-# there. What the keys mean: machine.cmake.
+# there. Meaning of the keys: machine.cmake.
 set(MACHINE_TITLE "MPS3 AN547")
 set(MACHINE_COMPILER arm-none-eabi-gcc)
 set(MACHINE_FLAGS -mcpu=cortex-m55 -mthumb -mfloat-abi=hard)

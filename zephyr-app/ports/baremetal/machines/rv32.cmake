@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# QEMU's RISC-V machine `virt` with 32 bits, without FPU. What the keys mean: machine.cmake.
+# QEMU's RISC-V machine `virt` with 32 bits, without FPU. Meaning of the keys: machine.cmake.
 set(MACHINE_TITLE "RV32 virt")
 set(MACHINE_COMPILER riscv64-unknown-elf-gcc)
 set(MACHINE_FLAGS -march=rv32imac -misa-spec=2.2 -mabi=ilp32 -mcmodel=medany)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # QEMU's RISC-V machine `virt` with 64 bits and vectors (RVV 1.0). Debian's gcc 12 makes no vector instructions by
-# itself: its assembler takes them, in .S files and in asm statements. What the keys mean: machine.cmake.
+# itself: its assembler takes them, in .S files and in asm statements. Meaning of the keys: machine.cmake.
 include(${CMAKE_CURRENT_LIST_DIR}/rv64.cmake)
 set(MACHINE_TITLE "RV64 virt with vectors")
 # picolibc is there for rv64gc only, so the compiler is told that, and writes no attribute that forbids the rest.

@@ -5,7 +5,7 @@
  * first fit in address order; neighbours merge when they are freed. Workspace is a stack that grows
  * from the buffer's end; its cost does not depend on the blocks. Each pointer that comes back is
  * looked up, so a foreign pointer or a double free is an error and does no damage. Guards around
- * each payload show who wrote too far.
+ * each payload show writes beyond it.
  */
 #ifndef MINRPC_ARENA_H_
 #define MINRPC_ARENA_H_

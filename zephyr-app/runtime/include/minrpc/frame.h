@@ -89,7 +89,7 @@ struct minrpc_writer {
 	bool failed; /**< the port refused bytes of this frame */
 };
 
-/** For a writer that is all zero. */
+/** Initial value: all zero. */
 static inline void
 minrpc_writer_init(struct minrpc_writer *writer, uint8_t *buffer, uint32_t capacity,
 		   int (*write)(void *context, const uint8_t *data, uint32_t size), void *context)

@@ -40,8 +40,8 @@ struct minrpc_function {
 	 *   t  tensor           w  tensor in memory that can be written
 	 *   m  module, also as a handle
 	 *
-	 * "": none. NULL: any number of any kind. What was checked is checked before the function
-	 * runs, so that a function's time has no part of it.
+	 * "": none. NULL: any number of any kind. Arguments are checked before the function runs,
+	 * so that its time does not include the check.
 	 */
 	const char *arguments;
 

@@ -70,7 +70,7 @@
 #endif
 
 /**
- * minrpc_server_init checks each field of its configuration. Without this a wrong field does damage
+ * minrpc_server_init checks each field of its configuration. Unchecked, a wrong field does damage
  * later.
  */
 #ifndef MINRPC_CONFIG_CHECKS

@@ -121,7 +121,7 @@ struct minrpc_packed {
 	bool moves;      /**< internal to the decoder */
 };
 
-/** Decodes in the dialect whose length fits. The caller checks what a tensor's numbers mean. */
+/** Decodes in the dialect whose length fits. The caller checks a tensor's numbers. */
 enum minrpc_packed_status minrpc_packed_decode(struct minrpc_packed *packed);
 
 /** Returns the name of a type code for texts: "int", "tensor", ... */

@@ -20,7 +20,7 @@ extern "C" {
  * @param buffer    gets the text, cut at its end and always terminated
  * @param capacity  bytes of the buffer, at least 1
  * @param format    %s, %u (unsigned int), %d (int), %x (unsigned int), %lx (unsigned long), no
- * widths. Of any other conversion the letter is copied.
+ * widths. The letter of any other conversion is copied.
  */
 __attribute__((format(printf, 3, 4))) void minrpc_text(char *buffer, uint32_t capacity,
 						       const char *format, ...);

@@ -27,7 +27,7 @@ extern "C" {
  *                    with "--memory N@ADDRESS" arrays lie in the file behind descriptor N, mapped
  * there
  * @param library     the functions that clients can call; must outlive the call
- * @return the exit status of the program; what went wrong has been printed
+ * @return the exit status of the program; the failure has been printed
  */
 int minrpc_posix_main(int argc, char **argv, struct minrpc_library library);
 

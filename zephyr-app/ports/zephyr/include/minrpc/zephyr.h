@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * MinRPC as a module of a Zephyr application: what the application calls.
+ * MinRPC as a module of a Zephyr application: functions for the application.
  */
 #ifndef MINRPC_ZEPHYR_H_
 #define MINRPC_ZEPHYR_H_
@@ -18,7 +18,7 @@
  * CONFIG_MINRPC_PRIORITY and with CONFIG_MINRPC_STACK_SIZE bytes of stack. Call it once, from a
  * thread.
  *
- * @param library The functions that can be called. What it points to must stay.
+ * @param library The functions that can be called. Its pointers must stay valid.
  *
  * @retval 0 if the server runs
  * @retval -EALREADY if it was started before
