@@ -101,6 +101,6 @@ def _is_installed(name: str) -> bool:
 def native_build(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Callable[[str], Path]:
-    """Gives build directories by name. pytest's cache keeps them: a second run builds what changed."""
+    """Gives build directories by name. pytest's cache keeps them: a second run builds changed files only."""
     cache = getattr(request.config, "cache", None)
     return tmp_path_factory.mktemp if cache is None else cache.mkdir

@@ -31,7 +31,7 @@ def compiles(compiler: str, *flags: str) -> bool:
 def build(source: Path, directory: Path, *options: str, env: Mapping[str, str] | None = None) -> Path:
     """Configures and builds a CMake project; returns the directory of its programs.
 
-    What the directory holds of an earlier run is brought up to date. Of two runs at once the second waits.
+    Files of an earlier run in the directory are brought up to date. Of two runs at once the second waits.
     """
     with (directory / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -42,7 +42,7 @@ def build(source: Path, directory: Path, *options: str, env: Mapping[str, str] |
 
 
 def _forget_another_place(cache: Path) -> None:
-    """CMake refuses what was configured before the checkout was moved."""
+    """CMake refuses a tree that was configured before the checkout was moved."""
     here = f"CMAKE_CACHEFILE_DIR:INTERNAL={cache.parent}\n"
     if cache.exists() and here not in cache.read_text():
         cache.unlink()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests on devices share."""
+"""Fixtures of the tests on devices."""
 
 from collections.abc import Callable
 

@@ -41,7 +41,7 @@ class QemuReading(NamedTuple):
 class QemuClock:
     """Reads them, over QEMU's monitor. Readings of one clock compare with each other.
 
-    epoch_s: what the machine's slower counter showed when the fast one stood at zero.
+    epoch_s: the slower counter's value when the fast counter stood at zero.
     """
 
     running: RunningDevice
@@ -73,7 +73,7 @@ class QemuClock:
         return int(self.monitor_text(line).split()[-1], 16)
 
     def monitor_text(self, line: str) -> str:
-        """What a command of the human monitor prints."""
+        """Output of a command of the human monitor."""
         return str(self._execute("human-monitor-command", **{"command-line": line}))
 
     def rtc_s(self) -> int:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A client that says what no client should: any session, any bytes at all, straight over a device's link."""
+"""A client that sends messages which no client should send: any session, any bytes at all, straight over a
+device's link."""
 
 from itertools import count
 
@@ -33,7 +34,7 @@ TIMEOUT_S = 60.0
 
 
 class RawLink:
-    """A session on a running device, and what the device logs.
+    """A session on a running device, and the device's logs.
 
     logs: lines that came since the session was opened.
     """
@@ -56,7 +57,7 @@ class RawLink:
         self.send(self._session.start())
         while self._session.state is not SessionState.ESTABLISHED:
             if any(isinstance(event, Terminated) for event in self._read(deadline)):
-                # It has just booted: what was sent before it did is lost.
+                # It has just booted: bytes sent before are lost.
                 self.send(self._session.start())
 
     def send(self, data: bytes) -> None:
@@ -86,7 +87,7 @@ class RawLink:
         return self.exchange(encode_request(request, Dialect.V0_8_0))
 
     def values(self, request: Request) -> list[object]:
-        """What the answer holds, which must be no exception."""
+        """Values of the answer, which must be no exception."""
         reply = self.request(request)
         assert isinstance(reply, Return), reply
         return list(reply.values)
@@ -102,7 +103,7 @@ class RawLink:
         return handle.value
 
     def call(self, handle: int, *args: Argument) -> object:
-        """What a function returns."""
+        """The value that a function returns."""
         return self.values(CallFunc(handle, args))[1]
 
     def library_function(self, name: str) -> int:

@@ -254,7 +254,7 @@ def test_variables(kinds: LoadedLibrary) -> None:
 
 
 def test_memory_is_zeroed_and_constructors_have_run(load: Load) -> None:
-    """Again, where the one before has left what it had."""
+    """Again, in the memory that the call before has left."""
     for _ in range(2):
         with load("c/kinds.c", linked=False) as kinds:
             assert kinds.was_started() == 42

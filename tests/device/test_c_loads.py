@@ -102,7 +102,7 @@ def test_what_takes_most_of_the_memory(device: Device, tmp_path: Path) -> None:
 
 
 def loads_of_a_session(running: RunningDevice, source: Path, first: int, count: int) -> list[int]:
-    """What each of them has returned."""
+    """The results of the calls."""
     seen = []
     with open_device(running) as device:
         used = device.info().arena_used
@@ -115,7 +115,7 @@ def loads_of_a_session(running: RunningDevice, source: Path, first: int, count: 
 
 
 def spoil(running: RunningDevice, source: Path, function: str) -> None:
-    """Call what never comes back: the error names it."""
+    """Call a function that never returns: the error names it."""
     with open_device(running) as device:
         library: LoadedLibrary = load(device, Sources.of(source, defines={"N": 0}))
         device.call_timeout_s = 0.5 if function == "hang" else device.call_timeout_s

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random prototypes: each function gives on the device what it gives on this machine."""
+"""Random prototypes: each function gives the same on the device as on this machine."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ def test_random_prototypes_give_what_they_give_here(
 
 
 def test_random_values_arrive_as_the_compiler_passes_them(load: Load, tmp_path: Path, amount: Amount) -> None:
-    """Vectors, unions, bit-fields, packed structs, complex numbers, enums: the device's compiler says what is
-    due."""
+    """Vectors, unions, bit-fields, packed structs, complex numbers, enums: the device's compiler gives the
+    expected results."""
     literals = [random_literal(Random(seed), f"n{seed}") for seed in range(amount(40, 1000))]
     (tmp_path / "literals.c").write_text(functions(literals))
     library = load(tmp_path / "literals.c", flags=["-O2"])
@@ -75,7 +75,7 @@ def _made(library: LoadedLibrary | HostLibrary, call: Call, value: Any) -> objec
 
 
 def _shown(call: Call | None, value: object) -> object:
-    """A struct by its members: what lies between them is nobody's."""
+    """A struct by its members: the bytes between them are unused."""
     if isinstance(value, StructValue):
         assert call is not None
         assert call.struct is not None

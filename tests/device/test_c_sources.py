@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can be loaded: C++, assembler, objects, archives; with headers, definitions, libraries."""
+"""Sources that can be loaded: C++, assembler, objects, archives; with headers, definitions, libraries."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ USES = "int seven(void);\nint fourteen(void) { return 2 * seven(); }\n"
 
 @pytest.fixture
 def toolset(device: Device) -> Toolset:
-    """The compiler and linker of what runs."""
+    """The compiler and linker of the running firmware."""
     return toolset_of(firmware_of(device))
 
 
@@ -100,7 +100,7 @@ def test_cxx(many: Callable[[int], LoadedLibrary]) -> None:
 
 
 def test_names_that_several_functions_of_cxx_have(load: Load, toolset: Toolset, tmp_path: Path) -> None:
-    """In one file and in two; what is extern "C" has its name for itself."""
+    """In one file and in two; an extern "C" function has its name for itself."""
     need_tools(toolset.cxx)
     (tmp_path / "one.cpp").write_text(
         "int f(int a) { return a; }\nint f(float a) { return 2 * (int)a; }\nint g(int a) { return a; }\n"
@@ -187,7 +187,7 @@ def test_objects(load: Load, compiled: Callable[[str, str], Path]) -> None:
 def test_archives(
     load: Load, compiled: Callable[[str, str], Path], archived: Callable[..., Path], tmp_path: Path
 ) -> None:
-    """As a source all of it is loaded; as a library what the sources need."""
+    """As a source all of it is loaded; a library of the functions that the sources need."""
     archive = archived(
         "libs.a",
         compiled("seven", "int seven(void) { return 7; }\n"),
@@ -228,7 +228,7 @@ def test_the_same_file_twice(many: Callable[[int], LoadedLibrary]) -> None:
 
 
 def test_the_same_names_in_two(load: Load, tmp_path: Path) -> None:
-    """And the name of a function of the C library, which stays what it is for others."""
+    """And the name of a function of the C library, which stays unchanged for others."""
     (tmp_path / "a.c").write_text(
         "int held = 1;\nint abs(int x) { return -x; }\nint f(int x) { return abs(x) + held; }\n"
     )
@@ -340,7 +340,7 @@ def test_thread_local_variables_are_right_or_refused(load: Load, toolset: Toolse
         path.write_text(THREAD_LOCALS)
     facts = program_facts(toolset.elf)
     if facts.dynamic or facts.machine not in ("EM_ARM", "EM_RISCV"):
-        # Zephyr's errno may need what its firmware has not.
+        # Zephyr's errno may need functions that its firmware lacks.
         with pytest.raises(LinkerError, match=r"first.c: .*five.* thread-local \(__thread\)|errno"):
             load(first)
         return
@@ -379,7 +379,7 @@ def test_what_is_const_is_not_written(device: Device, layouts: LoadedLibrary, di
         layouts.spoil_constant(x, 1)
     with pytest.raises(GuardError, match=r"of t \(struct tagged\), which it may only read"):
         layouts.spoil_struct(layouts.types.tagged(which=1))
-    # Beside what comes back anyway it is looked at without being asked for.
+    # Next to data that comes back anyway it is checked without a request.
     with pytest.raises(GuardError, match=r"spoil_and_write wrote 1 byte of x"):
         layouts.spoil_and_write(x, y, 1)
     assert x.tolist() == [1, 2, 3]
@@ -400,7 +400,7 @@ def test_links_within_structs(layouts: LoadedLibrary) -> None:
 
 
 def test_structs_that_begin_as_another(layouts: LoadedLibrary) -> None:
-    """What C has put behind a pointer need not be of the pointer's type."""
+    """The object that C has put behind a pointer may have another type than the pointer's."""
     head, files = layouts.types.base(), [layouts.types.file() for _ in range(2)]
     for file in files:
         layouts.attach(head, file)

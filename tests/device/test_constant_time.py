@@ -55,7 +55,7 @@ def checked(image: Firmware) -> Iterator[Checked]:
 
 
 def inputs() -> list[Bytes]:
-    """Equal to what is compared, different in the first byte, in the middle, and in the last."""
+    """Equal to the compared value, different in the first byte, in the middle, and in the last."""
     made = [np.arange(SIZE, dtype=np.uint8) for _ in range(4)]
     for item, at in zip(made[1:], (0, SIZE // 2, SIZE - 1), strict=True):
         item[at] ^= 0x55
@@ -109,11 +109,11 @@ def test_a_function_that_is_loaded_is_checked_as_one_of_the_firmware(
     with library_of(checked.device.load(source)) as library:
         assert check_constant_time(checked.device, checked.counters, "whole", given, library)
         early = check_constant_time(checked.device, checked.counters, "early", given, library)
-        # A second call finds it sorted, whatever it was: nothing can be said of the first.
+        # A second call finds the array sorted: nothing can be said of the first.
         unsorted = [[np.array(number, np.uint8), 4] for number in ([1, 2, 3, 4], [4, 3, 2, 1], [1, 3, 2, 4])]
         with pytest.raises(ConfigurationError, match="sort overwrites its input"):
             check_constant_time(checked.device, checked.counters, "sort", unsorted, library)
-        # What is in an array before it is written makes no difference.
+        # The content of an array before it is written makes no difference.
         rng = np.random.default_rng(1)
         random = [[rng.integers(0, 256, SIZE, np.uint8) for _ in range(2)] + [SIZE] for _ in range(3)]
         assert check_constant_time(checked.device, checked.counters, "invert", random, library)
@@ -128,7 +128,7 @@ MESSAGE = np.array([0x11 * number for number in range(16)], np.uint8)
 
 @pytest.mark.slow
 def test_textbook_leaks_are_told_from_code_without(checked: Checked) -> None:
-    """By the inputs that are made: single bits, the whole range, equal to what is compared."""
+    """By the inputs that are made: single bits, the whole range, equal to the compared value."""
     if "code_loading" not in checked.device.info().options:
         pytest.skip("its firmware takes no code")
     out = np.zeros(16, np.uint8)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Laws of what QEMU's plugin counts: it agrees with time and with itself, and costs the guest nothing."""
+"""Laws of the counts of QEMU's plugin: it agrees with time and with itself, and costs the guest nothing."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ class Counting(NamedTuple):
     counters: QemuCounters
 
     def spin(self, rounds: int, number: int = 1, repeat: int = 5) -> Counted:
-        """What timing `number` calls of so many rounds reads and counts."""
+        """Readings and counts of a measurement of `number` calls of so many rounds."""
         measurer = self.lib.measure("spin", number=number, repeat=repeat)
-        _ = measurer(0)  # also measures what measuring costs, in batches of its own
+        _ = measurer(0)  # also measures the cost of measuring, in batches of its own
         windows, before = self.counters.windows, self.counters.in_windows()
         measurement = measurer(rounds)
         return Counted(
@@ -125,7 +125,7 @@ def test_jumps_of_a_loop_are_one_less_than_its_rounds(image: Firmware) -> None:
 
 
 def test_instructions_are_the_time(image: Firmware, own_shift: int) -> None:
-    """What one measurement has more instructions than another, it takes longer: to the tick."""
+    """A measurement takes longer than another by its further instructions: to the tick."""
     with counting(image) as counted:
         (short_ticks, short), (long_ticks, long) = (counted.spin(n).least for n in (0, ROUNDS))
         hz = counted.spin(0).measurement.clock.cycles_hz

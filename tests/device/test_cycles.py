@@ -24,7 +24,7 @@ LOOPS: Final = Path(__file__).parent / "c" / "cycle_loops.c"
 ROUNDS: Final = 100
 Cycles = int | tuple[int, int]
 
-# By core: what a round takes beside its subtraction and its branch back, and what the branch back takes.
+# By core: cycles of a round without its subtraction and its branch back, and cycles of the branch back.
 _M3: Final[dict[str, Cycles]] = {
     "data": 1,
     "mul": 1,

@@ -50,7 +50,7 @@ def doomed(firmware: Firmware | None) -> Iterator[RunningDevice]:
 
 
 def our_files() -> set[tuple[str, str]]:
-    """Our open descriptors and what they lead to."""
+    """Our open descriptors and their files."""
     found = set()
     for name in os.listdir("/proc/self/fd"):
         try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the device tells of itself, and its memory's book-keeping."""
+"""The device's facts about itself, and its memory's book-keeping."""
 
 import numpy as np
 import pytest
@@ -50,7 +50,7 @@ def test_a_clean_link_counts_no_damage(device: Device) -> None:
 
 
 def random_bytes(device: Device, dtype: str, size: int = 256) -> bytes:
-    """What random_fill makes next."""
+    """The next values of random_fill."""
     array = device.empty((size,), dtype)
     device.get_function("tvm.contrib.random.random_fill")(array)
     return array.numpy().tobytes()

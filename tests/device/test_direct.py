@@ -81,7 +81,7 @@ def test_memory_of_an_earlier_session_is_refused(direct: Device) -> None:
 
 
 def test_times_are_equal_to_a_tick(direct: Device, image: Firmware) -> None:
-    """The law: how the arrays came there does not show in what a call takes."""
+    """The law: a call's time does not depend on the way that the arrays came there."""
 
     def cycles() -> int:
         """Of the quickest repeat: an interrupt of the clock falls into one of them at most."""

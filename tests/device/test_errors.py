@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Wrong calls: the text names what was expected and what came, and the next call works."""
+"""Wrong calls: the text names the expected and the given value, and the next call works."""
 
 from collections.abc import Iterator
 

@@ -11,7 +11,7 @@ from minrpc import Device
 
 Float32s = npt.NDArray[np.float32]
 
-# What C libraries promise for expf: glibc and picolibc (newlib) both stay below one ULP.
+# The precision that C libraries promise for expf: glibc and picolibc (newlib) both stay below one ULP.
 MAX_ULPS = 1.0
 NAMES = ["exp", "myexpf"]
 

@@ -188,7 +188,7 @@ def test_a_new_session_ends_the_function(hal: LoadedLibrary, device: Device) -> 
 
 @pytest.mark.once
 def test_over_a_link_that_loses_bytes(load: Load, running_device: RunningDevice) -> None:
-    """Each fake is called once for each call in C, in order, and what it writes arrives."""
+    """Each fake is called once for each call in C, in order, and its writes arrive."""
     transport = LossyTransport(LentTransport(running_device.transport), Faults.spread(0.002), seed=5)
     with connect(
         running_device,

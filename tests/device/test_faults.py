@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What stops TVM's own device runtime must not stop this one: after each fault a good request is answered."""
+"""Input that stops TVM's own device runtime must not stop ours: after each fault a good request is
+answered."""
 
 import re
 import struct

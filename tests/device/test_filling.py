@@ -19,7 +19,7 @@ SEEDS = (0, 1, -1, (1 << 64) - 3, (1 << 62) + 5)
 
 @pytest.fixture
 def direct(device: Device) -> Device:
-    """The device, with what is compared read over its link."""
+    """The device; compared values are read over its link."""
     device.direct = False
     return device
 

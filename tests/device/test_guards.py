@@ -22,7 +22,7 @@ def test_a_byte_beside_an_array_is_told(device: Device, lib: SystemLibrary, at: 
 
 
 def test_damage_beyond_the_guards_ends_the_session_and_says_who_did_it(device: Device) -> None:
-    """The device can't know what else is lost: it starts afresh."""
+    """The device can't know the extent of the damage: it starts afresh."""
     array = device.array(np.zeros(SIZE, np.int8))
     with pytest.raises(RemoteError, match=r"testing\.overrun wrote far beside the array at 0x"):
         device.system_lib()["testing.overrun"](array, -16)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a firmware was built from is in its identity, Zephyr's drivers and modules, too."""
+"""A firmware's identity covers all files that it was built from, Zephyr's drivers and modules, too."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def built(firmware: Firmware | None) -> Firmware:
 
 @pytest.fixture
 def content(built: Firmware) -> Content:
-    """What its build has read."""
+    """Files that its build has read."""
     return Content.from_json(json.loads((built.build_dir / "inputs.json").read_text()))
 
 
@@ -35,7 +35,7 @@ def tail(path: Path) -> tuple[str, ...]:
 def test_each_file_that_was_compiled_counts(built: Firmware, content: Content) -> None:
     known = {tail(Path(file)) for file in content.files}
     commands = json.loads((built.build_dir / "compile_commands.json").read_text())
-    # The build's own directory is gone, and what nobody links was perhaps not compiled.
+    # The build's own directory is gone, and unlinked sources were perhaps not compiled.
     sources = [
         Path(command["file"]) for command in commands if not command["file"].startswith(command["directory"])
     ]

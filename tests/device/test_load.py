@@ -23,7 +23,7 @@ from tests.device.test_session import add_works
 DEVICES = 8
 PAGE = os.sysconf("SC_PAGE_SIZE")
 # Where interrupts use the stack of what they interrupt, one may come at a deeper instant than any before: by
-# 8 bytes in the second half of 100,000 rounds on bare_mps2_an385. What grows with each round is far more.
+# 8 bytes in the second half of 100,000 rounds on bare_mps2_an385. Growth with each round would be far more.
 INTERRUPT_STACK = 256
 
 

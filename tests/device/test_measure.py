@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Times in whole cycles, with what measuring costs. Numbers fail a run only where they are exact."""
+"""Times in whole cycles, with the cost of measuring. Numbers fail a run only where they are exact."""
 
 import numpy as np
 import pytest
@@ -36,7 +36,7 @@ def test_the_overhead_is_that_of_an_empty_call(lib: SystemLibrary, timing_check:
     assert overhead.timer >= 0
     assert overhead.call >= 0
     less = measurement.net().summary.median
-    # Where `inc` takes no more than the empty call, what comes before the loop may decide, once in a batch.
+    # Where `inc` takes no more than the empty call, the code before the loop may decide, once in a batch.
     least = -overhead.timer / 1000
     timing_check.expect(least < less < measurement.summary.median, f"{less} cycles without overhead")
 
@@ -64,7 +64,7 @@ def test_the_board_bounds_hold(device: Device, lib: SystemLibrary, timing_check:
 
 
 def test_the_clock_goes_on(device: Device, lib: SystemLibrary) -> None:
-    """Between two looks at the clock lies at least what was measured between them."""
+    """Two readings of the clock lie apart by at least the time measured between them."""
     before = device.info().clock
     measurement = lib.measure("spin", number=10, repeat=3)(20_000)
     after = device.info().clock

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a call needs of memory, and what a device counts itself beside a time."""
+"""Memory that a call needs, and counters of the device itself."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_an_array_of_n_bytes_needs_n_bytes_of_stack(
     if needed[0] is None:
         pytest.skip("the port does not know its stack")
     assert [item - needed[0] for item in needed] == [0, 256, 768]
-    # What the function has beside the array; on x86-64 its end is below what it says that it uses.
+    # The function's frame beside the array; on x86-64 it ends below its stated frame.
     assert 256 - 8 <= needed[0] < 256 + 160
 
 
@@ -86,7 +86,7 @@ def test_a_stack_that_is_used_up_is_no_figure(counting: Device, load: Callable[.
     if not size:
         pytest.skip("the port does not know its stack")
     timed = load("c/stack.c", flags=["-O1"]).measure("use_stack", memory=True, number=1, repeat=1)
-    # A process has more of a stack than it measures; what has a guard restarts.
+    # A process has more of a stack than it measures; a device with a guard restarts.
     with pytest.raises((RemoteError, SessionTerminatedError)) as caught:
         timed(size)
     assert "stack" in f"{caught.value.message} {caught.value.console_tail}"

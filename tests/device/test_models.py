@@ -92,7 +92,7 @@ def test_an_operator_that_fails_is_told(device: Device, model: Any, can_load: No
 
 
 def test_operators_make_up_the_whole(loaded: Any, model: Any, image: Firmware) -> None:  # noqa: ANN401
-    """The law, where times are exact: what the operators take is what a run takes, to one per cent."""
+    """The law, where times are exact: the operators' times add up to that of a run, to one per cent."""
     assert image
     run = loaded.measure(model.random_inputs(), repeat=2)
     assert len(run.operators) == len(model.plan.operators)
@@ -104,7 +104,7 @@ def test_operators_make_up_the_whole(loaded: Any, model: Any, image: Firmware) -
 def test_operators_make_up_the_whole_of_a_small_model(
     count: int, device: Device, can_load: None, image: Firmware, tmp_path: Path
 ) -> None:
-    """What is none of them is the loop that calls them: so many instructions for each, alone or not."""
+    """The rest is the loop that calls them: so many instructions for each, alone or not."""
     from minrpc.tvm import load_model, model_of
 
     assert image
@@ -217,7 +217,7 @@ def test_the_exported_library_in_a_firmware(
 
 
 def check_sizes(elf: Path, loaded: Any, device: Device) -> None:  # noqa: ANN401
-    """What a model is said to take is what it takes in a program, as that one's own flags compile it."""
+    """A model's stated size is its size in a program that is compiled with the same flags."""
     from minrpc.tvm import load_model
 
     library = [
@@ -235,13 +235,13 @@ def check_sizes(elf: Path, loaded: Any, device: Device) -> None:  # noqa: ANN401
     assert sums("ram", "static_workspace") == loaded.plan.workspace_bytes
     loaded.library.unload()
     again = load_model(device, loaded.plan, flags=[])
-    # The entry with memory of its own is not loaded; what aligns functions is no function's.
+    # The entry with memory of its own is not loaded; padding between functions belongs to none.
     code = (
         sums("flash", "") - sums("flash", "_weight") - sums("flash", "net_run") + sums("flash", "net_run_in")
     )
     # Measured: 0 bytes on a Cortex-M3, 100 on x86-64, where flags of programs and of loaded code differ more.
     assert abs(code - again.sizes.code) < 128, (library, again.sizes)
-    # A process keeps what nobody uses, such as a pointer that TVM declares.
+    # A process keeps unused objects, such as a pointer that TVM declares.
     assert sums("ram", "") - sums("ram", "static_workspace", "_library_ctx") == again.sizes.data
 
 

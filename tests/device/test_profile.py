@@ -96,7 +96,7 @@ def test_loaded_code_is_known_by_its_names(image: Firmware, tmp_path: Path) -> N
     own = {row.name: row.own for row in again.functions}
     assert own["other"] == next(row.own for row in profile.functions if row.name == "helper")
     assert "helper" not in own
-    # Nothing of ours is in what was called, and nothing is lost.
+    # The called functions are the user's only, and nothing is lost.
     called = {row.name: row.own for row in profile.called.rows()}
     assert called.keys() == {"outer", "helper", CALLING}
     assert sum(called.values()) == profile.total

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where arrays and code lie changes while the device runs; what takes a restart keeps the `Device`."""
+"""Where arrays and code lie changes while the device runs; a layout that takes a restart keeps the
+`Device`."""
 
 from __future__ import annotations
 

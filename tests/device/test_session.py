@@ -64,7 +64,7 @@ FLOOD = bytes(20_000)
 def test_a_new_session_ends_a_measurement_that_nobody_waits_for(
     running_device: RunningDevice, options: dict[str, int], before: bytes
 ) -> None:
-    """One of days: whoever comes next does not wait for its end, whatever has been sent `before`."""
+    """One of days: the next client does not wait for its end, after any bytes sent `before`."""
     device = connect(running_device)
     if "abandon" not in device.info().options:
         pytest.skip("built without MINRPC_ABANDON")

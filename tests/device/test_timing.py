@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The time evaluator. What holds on every clock is asserted always; exact numbers only where QEMU counts
+"""The time evaluator. Laws of every clock are asserted always; exact numbers only where QEMU counts
 instructions (`--timing exact`).
 
-The laws for exact times allow for what interrupts cost: the clock's own ones fall into one measurement and
+The laws for exact times allow for the cost of interrupts: the clock's own ones fall into one measurement and
 not into the next. On Zephyr's qemu_x86 one was measured to take about 1,200 instructions.
 """
 
@@ -79,7 +79,7 @@ def test_twice_the_number_takes_twice_the_time(
 def test_twice_the_elements_take_twice_the_time(
     device: Device, lib: SystemLibrary, instruction_s: float
 ) -> None:
-    """Of 256, 512 and 1024 elements: what a call costs beside its elements is the same for each."""
+    """Of 256, 512 and 1024 elements: a call's cost beside its elements is the same for each."""
 
     def seconds(elements: int) -> float:
         a, c = device.array(np.zeros(elements, np.int8)), device.empty((elements,), np.int8)
@@ -93,7 +93,7 @@ def test_twice_the_elements_take_twice_the_time(
 def test_grown_batches_agree_with_fixed_ones(
     lib: SystemLibrary, arguments: tuple[RemoteArray, ...], instruction_s: float
 ) -> None:
-    """`min_repeat_ms` only changes how many calls are in a batch, not what one of them takes."""
+    """`min_repeat_ms` changes the number of calls in a batch, and not the time of a call."""
     fixed = min(lib.time_evaluator("add", number=1000, repeat=3)(*arguments).results)
     grown = lib.time_evaluator("add", number=1, repeat=3, min_repeat_ms=20)(*arguments)
     # A batch of at least 20 ms has so many calls that an interrupt's share of each is small.
@@ -115,7 +115,7 @@ def test_several_evaluators_are_alive_at_once(lib: SystemLibrary, arguments: tup
 def test_an_evaluator_remembers_nothing(
     lib: SystemLibrary, arguments: tuple[RemoteArray, ...], instruction_s: float
 ) -> None:
-    """What was measured before, also by a batch that grew, changes no later result."""
+    """Earlier measurements, also by a batch that grew, change no later result."""
     adding = lib.time_evaluator("add", number=1000, repeat=1)
     before = adding(*arguments).mean * 1000
     lib.time_evaluator("mul", number=1, repeat=1, min_repeat_ms=20)(*arguments)

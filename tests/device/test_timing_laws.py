@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Laws that right times obey, where QEMU counts instructions: nothing here depends on how fast the host is.
 
-What interrupts add is measured, not assumed. A time is right when it agrees, to the tick and to what those
-interrupts cost, with a whole number of instructions that QEMU executes, and when the device's clocks agree
-with QEMU's own over any length.
+The cost of interrupts is measured, not assumed. A time is right when it agrees, to the tick and to the cost
+of those interrupts, with a whole number of QEMU's instructions. The device's clocks agree with QEMU's own
+over any length.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _interrupts: dict[str, Interrupts] = {}
 
 @pytest.fixture
 def interrupts(image: Firmware) -> Interrupts:
-    """What interrupts cost, found once for each firmware."""
+    """The cost of interrupts, found once for each firmware."""
     if image.content_hash not in _interrupts:
         with rig_at(image, FAST) as rig:
             _interrupts[image.content_hash] = rig.interrupts()
@@ -36,7 +36,7 @@ def interrupts(image: Firmware) -> Interrupts:
 
 
 def assert_right(rig: Rig, interrupts: Interrupts, ticks: int, number: int, rounds: int) -> float:
-    """That `ticks` is what so many instructions take and the interrupts that fall into so long a time.
+    """Asserts that `ticks` is the time of so many instructions and of the interrupts that fall into it.
 
     How many those are is known to one in `Interrupts.SECONDS` or so. But whole instructions they are: to the
     tick, where the clock itself loses nothing. Returns how far it is off, in ticks.

@@ -82,7 +82,7 @@ BAD = {3: "crash", 4: "hang", 5: "wrong"}
 
 
 def bad_space(count: int) -> tuple[Space, dict[int, str]]:
-    """Candidates of which one in ten crashes, hangs or is wrong, and what is due of each."""
+    """Candidates of which one in ten crashes, hangs or is wrong, and the outcome due for each."""
     faults = [str(3 + number // 10 % 3) if number % 10 == 6 else "0" for number in range(count)]
     # A macro tells the kernel which one it is: all are different to the compiler and to the device.
     space = Space({"CANDIDATE": [f"{number}" for number in range(count)]})

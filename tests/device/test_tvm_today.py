@@ -55,7 +55,7 @@ def test_add(remote: Any) -> None:  # noqa: ANN401
 
 
 def test_the_devices_own_session_goes_on_afterwards(device: Device) -> None:
-    """Anew: what it had is gone, and said so."""
+    """Anew: its arrays are gone, and an error says so."""
     array = device.array(np.array([1, 2], np.int8))
     sessions = device.sessions
     with session(device) as remote:
@@ -182,7 +182,7 @@ def test_what_was_made_of_a_module_is_given_back_before_it(
     generated: Any,  # noqa: ANN401
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """In whatever order its user drops them, and without a word in the log."""
+    """In any order that its user drops them, and without a word in the log."""
     device.system_lib()
     used = device.info().arena_used
     library = device.load_tvm(generated)

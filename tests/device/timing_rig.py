@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the laws of timing are tested with: devices at an icount shift, and a model of what `spin` takes.
+"""Tools of the tests of timing laws: devices at an icount shift, and a model of the time of `spin`.
 
 Under icount a function takes a whole number of instructions, and each takes 2**shift ns. So the model's
 numbers are whole ones, found in short measurements, and long measurements must agree with them.
@@ -27,7 +27,7 @@ CALLS = 8
 
 @dataclass(frozen=True)
 class Model:
-    """What timing `spin` takes: ticks of timer and batch, instructions of a call and of a round in it."""
+    """The time of `spin`: ticks of timer and batch, instructions of a call and of a round in it."""
 
     timer_ticks: float
     call: int
@@ -47,7 +47,7 @@ class Work(NamedTuple):
 
 @dataclass(frozen=True)
 class Interrupts:
-    """What interrupts add to a measured time, in instructions.
+    """Cost of interrupts in a measured time, in instructions.
 
     per_s: in a second, on average.
     most: in one measurement of `SECONDS`.
@@ -94,7 +94,7 @@ class Rig:
         return self.lib.measure("spin", number=number, repeat=repeat, timeout_s=TIMEOUT_S)(rounds)
 
     def ticks(self, rounds: int, number: int = 1, repeat: int = 1) -> list[int]:
-        """The same; what was counted in each repeat."""
+        """The same; the counts of each repeat."""
         return [sample.cycles for sample in self.measure(rounds, number, repeat).samples]
 
     @cached_property
@@ -113,7 +113,7 @@ class Rig:
         return round(instructions)
 
     def predicted(self, number: int, rounds: int) -> float:
-        """Ticks, without what interrupts add."""
+        """Ticks, without those of interrupts."""
         return self.model.timer_ticks + self.model.instructions(number, rounds) * self.ticks_per_instruction
 
     def excess(self, ticks: int, number: int, rounds: int) -> float:
@@ -128,7 +128,7 @@ class Rig:
     def off_whole(self, ticks: int) -> float:
         """How many ticks a time is off the nearest whole number of instructions, the timer's own included.
 
-        Whatever was executed meanwhile, interrupts too: a busy processor makes nothing else.
+        All instructions executed meanwhile, interrupts' too: a busy processor makes nothing else.
         """
         each = self.ticks_per_instruction
         return ticks - round(ticks / each) * each
@@ -163,7 +163,7 @@ class Rig:
     def _added(self, seconds: float, repeat: int) -> list[float]:
         """Instructions beyond the model, in each repeat of a measurement that lasts so long.
 
-        What the clock's own steps are is nobody's interrupt: it would grow with the time when extrapolated.
+        The clock's own steps are no interrupts: it would grow with the time when extrapolated.
         """
         rounds = self.rounds_for(seconds)
         excess = [self.excess(ticks, CALLS, rounds) for ticks in self.ticks(rounds, CALLS, repeat)]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """`tune_conv2d.py DIR N`: tunes an int8 convolution by N candidates, four of which are made to fail.
 
-The tracker is where TVM's environment variables say. The last line printed is a JSON list: what TVM's runner
-says of each candidate, "" where it was measured.
+The tracker is where TVM's environment variables say. The last line printed is a JSON list: the error of TVM's
+runner for each candidate, "" for a measured candidate.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def convolution() -> Any:  # noqa: ANN401
 
 @derived_object
 class Builder(ms.builder.PyBuilder):  # type: ignore[misc]
-    """Builds in this process; the first candidates become what fails."""
+    """Builds in this process; the first candidates become failing ones."""
 
     def build(self, build_inputs: Any) -> Any:  # noqa: ANN401
         return [
@@ -66,7 +66,7 @@ class Builder(ms.builder.PyBuilder):  # type: ignore[misc]
 
 
 def checked(session: Any, module: Any, device: Any, config: Any, repeated: Any) -> Any:  # noqa: ANN401
-    """As TVM runs a candidate, and then what it computed is compared with numpy."""
+    """Runs a candidate as TVM does, and then compares its result with numpy."""
     import numpy as np
     from tvm.s_tir.meta_schedule.runner.utils import run_evaluator_common
 
@@ -79,7 +79,7 @@ def checked(session: Any, module: Any, device: Any, config: Any, repeated: Any) 
 
 @derived_object
 class Errors(ms.measure_callback.PyMeasureCallback):  # type: ignore[misc]
-    """Keeps what the runner says."""
+    """Keeps the runner's messages."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -6,9 +6,9 @@
     ```toml         minrpc.toml from there on; it must be right
     ```c            a file, named by the comment before it: <!-- negate.c -->
 
-A comment <!-- not run: REASON --> before a block of commands says why it can't be run here: then only what
-`minrpc` is told is checked. All blocks of a page share one directory. Output is compared without its numbers
-and the width of its columns; "..." stands for any lines.
+A comment <!-- not run: REASON --> before a block of commands says why it can't be run here: then only the
+options of `minrpc` are checked. All blocks of a page share one directory. Output is compared without its
+numbers and the width of its columns; "..." stands for any lines.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Block:
 
     @property
     def not_run(self) -> bool:
-        """Whether it needs what a test does not have."""
+        """True if it needs something that a test does not have."""
         return self.note.startswith("not run: ")
 
     def commands(self) -> Iterator[tuple[str, list[str]]]:
@@ -84,7 +84,7 @@ def blocks_of(page: str) -> list[Block]:
 def shell(command: str, directory: Path) -> subprocess.CompletedProcess[str]:
     """Run a command as it is typed in `directory`, with this Python's programs first."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    # What a page shows must not hang on where the tests were started, or on what they set.
+    # A page's output must not depend on the directory or the environment of the tests.
     gone = ("PYTEST_ADDOPTS", "PYTEST_CURRENT_TEST", "PYTEST_XDIST_WORKER", "COLUMNS")
     environment = {name: value for name, value in os.environ.items() if name not in gone}
     return subprocess.run(
@@ -98,7 +98,7 @@ def shell(command: str, directory: Path) -> subprocess.CompletedProcess[str]:
 
 
 def alike(line: str) -> str:
-    """A line without what differs from run to run: numbers, and how wide a table's columns are."""
+    """A line without the parts that differ from run to run: numbers, and how wide a table's columns are."""
     line = line.replace("from the cache", "built")
     line = re.sub(r"/dev/pts/\d+|/(?:tmp|root|home)/[\w./-]+|\b[0-9a-f]{12,}\b", "PLACE", line)
     line = re.sub(r"-{3,}:?|:-+:?", "---", _NUMBER.sub("#", line))

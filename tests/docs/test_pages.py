@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each page's commands and snippets do what it says; see `tests.docs.pages`."""
+"""Each page's commands and snippets do as it says; see `tests.docs.pages`."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def run_commands(block: Block, where: str, directory: Path) -> None:
 
 
 def check_words(command: str, where: str) -> None:
-    """What can't be run is at least a command that there is."""
+    """A command that can't be run exists at least."""
     words = [*takewhile(lambda word: not re.match(r"\d?[|>]", word), shlex.split(command, comments=True))]
     if words[:1] == ["minrpc"]:
         assert words[1] in COMMANDS, f"{where}: {command}"

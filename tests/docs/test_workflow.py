@@ -28,7 +28,7 @@ SLOWER = SOURCE.replace(
     "int32_t sum = a[i] + b[i];\n\t\tc[i] = (int16_t)(sum > 32767 ? 32767 : sum < -32768 ? -32768 : sum);",
 )
 LIMITS = '[limits]\nadd.instructions = "+2%"\nadd.code = 1000\n'
-# What GitHub's machine has: it keeps what it was asked to do.
+# GitHub's machine: it keeps its requests.
 GH = '#!/bin/sh\necho "$@" >> "$ASKED"\n'
 
 
@@ -139,7 +139,7 @@ def test_a_change_that_changes_nothing(checkout: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.extra("zephyr")
 def test_a_change_that_brings_the_function(checkout: Path) -> None:
-    """What it started from has nothing to compare with: the job goes on to its summary and comment."""
+    """The first run has no base to compare with: the job goes on to its summary and comment."""
     named, env = steps()
     git(checkout, "checkout", "--orphan", "first")
     git(checkout, "rm", "--cached", "add.c")

@@ -14,7 +14,7 @@
 
 static uint32_t calls_left;
 
-/* What waits on the link while functions run. */
+/* Bytes that wait on the link while functions run. */
 static struct bytes waiting;
 static uint32_t noticed;
 

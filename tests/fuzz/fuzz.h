@@ -1,8 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * What the fuzz targets share: one device that is reset before each input, and what must hold after
- * it.
+ * Shared parts of the fuzz targets: one device that is reset before each input, and the laws that
+ * hold after it.
  */
 #ifndef FUZZ_H_
 #define FUZZ_H_

@@ -54,7 +54,7 @@ static void substitute_handles(const struct fuzz_session *session, struct bytes 
 	}
 }
 
-/* Remembers what a reply gives: handles of system calls, functions and arrays. */
+/* Remembers a reply's handles: handles of system calls, functions and arrays. */
 static void learn_handles(struct fuzz_session *session, const struct bytes *body)
 {
 	if (session->handle_count < HANDLES_MAX && body->size >= 28U &&
@@ -78,7 +78,7 @@ static void check_reply(const struct bytes *body)
 	}
 }
 
-/* Takes all that the device sent; returns how many replies were among it. */
+/* Takes the device's bytes; returns how many replies were among it. */
 static uint32_t take_replies(struct fuzz_session *session)
 {
 	struct message *message = &session->host->message;
@@ -198,7 +198,7 @@ static void send_probe(struct fuzz_session *session, const struct bytes *body)
 	CHECK(take_replies(session) <= 1U);
 }
 
-/* Longer than the receive buffer, whatever the input's length: its last byte is repeated. */
+/* Longer than the receive buffer, for any length of the input: its last byte is repeated. */
 static void send_checked(struct fuzz_session *session, const struct bytes *body)
 {
 	struct bytes packet = {0};
@@ -272,7 +272,7 @@ static void let_arrive(struct fuzz_session *session)
 	session->sequence = session->host->server.sequence;
 }
 
-/* What went before may have ended the session, or left half a frame. */
+/* The bytes before may have ended the session, or left half a frame. */
 static void settle(struct fuzz_session *session)
 {
 	struct bytes resync = {0};

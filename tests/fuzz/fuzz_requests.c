@@ -1,9 +1,9 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * Sequences of requests, made from the input, against a model of what the device must hold: every
- * request that the model calls right succeeds, every other is an exception, and after each the
- * device's memory is the model's.
+ * Sequences of requests, made from the input, against a model of the device's memory: every request
+ * that the model calls right succeeds, every other is an exception, and after each the device's
+ * memory is the model's.
  */
 #include <string.h>
 
@@ -260,7 +260,7 @@ static void copy_among(struct model *model)
 	}
 }
 
-/* What a function wrote is read back; nothing else may have changed, which the end checks. */
+/* A function's output is read back; nothing else may have changed, which the end checks. */
 static void take_over(struct model *model, const struct tensor *written)
 {
 	struct block *block = (struct block *)live_at(model, written->data);
@@ -395,7 +395,7 @@ static uint64_t pick_place(struct model *model, uint64_t *size)
 	return input_u64(model->input);
 }
 
-/* Whatever comes of it, blocks keep their content, and the next request can be answered. */
+/* In any case blocks keep their content, and the next request can be answered. */
 static void lay_out(struct model *model)
 {
 	struct minrpc_arena *arena = &model->host->server.arena;
@@ -540,7 +540,7 @@ static void load_code(struct model *model)
 	}
 	CHECK(good);
 	module->handle = get_u64(expect_returned(answer, ARG_MODULE));
-	/* What the block has there is no code; the table that is looked up is the object's. */
+	/* The block's bytes there are no code; the table that is looked up is the object's. */
 	for (uint32_t i = 0U; i < module->count; i++) {
 		((TVMBackendPackedCFunc *)(uintptr_t)
 			 model->host->server.objects->module.packed->funcs)[i] = loaded_function;
@@ -734,7 +734,7 @@ static void abandon(struct model *model)
 	forget(model);
 }
 
-/* What counters there are, and what memory is used; with peaks reset or not. */
+/* The counters present, and the memory used; with peaks reset or not. */
 static void ask_memory(struct model *model)
 {
 	struct args args = {0};
@@ -822,7 +822,7 @@ static void disturb_numbered(struct model *model, const struct bytes *good)
 	}
 }
 
-/* Whatever happens to it on the way, it runs once, and its answer comes. */
+/* It runs once, with any damage on the way, and its answer comes. */
 static void numbered(struct model *model)
 {
 	struct bytes body = {0};
@@ -847,7 +847,7 @@ static void numbered(struct model *model)
 	CHECK_EQ(host_functions.calls, calls + (code == RPC_RETURN ? 1U : 0U));
 }
 
-/* An answer that lies in the receive buffer is kept, whatever arrives before it is asked for. */
+/* An answer in the receive buffer is kept, with any bytes that arrive before it is asked for. */
 static void numbered_echo(struct model *model)
 {
 	struct bytes body = {0};
@@ -944,7 +944,7 @@ static void put_end(struct model *model, struct bytes *wire, uint8_t how)
 	}
 }
 
-/* What the port receives while a function waits; the last of an input is an answer. */
+/* Bytes that the port receives while a function waits; the last of an input is an answer. */
 static void meanwhile(struct host *host, uint32_t turn, struct bytes *wire)
 {
 	struct model *model = question.model;

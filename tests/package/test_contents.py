@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the sdist and the wheel that is made from it hold: all that an installed package builds from."""
+"""Contents of the sdist and of the wheel made from it: all sources that an installed package builds from."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-# What a firmware is built from, of any port, and so what an installed package needs of the checkout.
+# Sources of the firmware of any port, which an installed package needs.
 FIRMWARE = ("zephyr-app", "boards", "zephyr", "CMakeLists.txt", "Kconfig", "prj.conf")
 COPIES = "minrpc/firmware/sources"
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the bare-metal port does on each processor that the tests on devices don't see.
+"""The bare-metal port on each processor, where the tests on devices don't see it.
 
 Faults before there is a server, divisions by zero, a wrong machine; and that a vector unit is used.
 """

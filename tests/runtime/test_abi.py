@@ -21,7 +21,7 @@ GENERATED = Path(__file__).parent / "generated"
 APP = Path(__file__).parents[2] / "zephyr-app"
 GENERATIONS = ["v0_7", pytest.param("v0_18", marks=pytest.mark.slow)]
 
-# But for what the generator's own code gives rise to: it names what it does not use, and casts functions.
+# Without the warnings of the generator's own code: it names unused arguments, and casts functions.
 WARNINGS = ["-Wall", "-Wextra", "-Werror", "-Wno-unused", "-Wno-unused-parameter", "-Wno-cast-function-type"]
 LANGUAGES = [["cc", "-std=gnu99"], ["cc", "-std=c11"], ["c++", "-std=c++17", "-x", "c++"]]
 

@@ -159,7 +159,7 @@ TEST(foreign_pointers_are_errors)
 
 	fresh();
 	block = take(64U, 1U, MINRPC_ARENA_DATA);
-	/* What looks like a header inside a block is not one. */
+	/* Bytes like a header's inside a block are no header. */
 	memset(block, 0x10, 64U);
 	for (uintptr_t at = (uintptr_t)buffer - 64U; at < (uintptr_t)buffer + 256U; at++) {
 		if (at != (uintptr_t)block) {
@@ -248,8 +248,8 @@ TEST(an_arena_of_two_granules)
 }
 
 /*
- * An arena of nearly 4 GiB is only its numbers here: what does not fit is refused before memory is
- * touched.
+ * An arena of nearly 4 GiB is only its numbers here: a copy that does not fit is refused before
+ * memory is touched.
  */
 TEST(sizes_near_those_of_a_huge_arena_do_not_wrap)
 {
@@ -335,7 +335,7 @@ TEST(every_alignment_of_workspace)
 	}
 }
 
-/* What alignment leaves free counts, too: else workspace would begin in a block. */
+/* Bytes that alignment leaves free count, too: else workspace would begin in a block. */
 TEST(aligned_workspace_never_reaches_the_blocks)
 {
 	for (uint32_t alignment = 1U; alignment <= 1024U; alignment *= 2U) {
@@ -408,7 +408,7 @@ TEST(a_byte_beside_an_array_is_noticed_and_mended)
 	}
 }
 
-/* Whatever is written over it. */
+/* With any bytes written over it. */
 TEST(a_damaged_header_is_noticed)
 {
 	for (uint32_t byte = 0U; byte < 12U; byte++) {

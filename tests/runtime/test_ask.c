@@ -1,8 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * Questions of a running function: the answer is the next request. Whatever else comes meanwhile,
- * the function goes on or ends, and the device serves what follows.
+ * Questions of a running function: the answer is the next request. After any other message the
+ * function goes on or ends, and the device serves the next requests.
  */
 #include <string.h>
 
@@ -251,7 +251,7 @@ TEST(arguments_that_leave_no_room)
 	host_stop(host);
 }
 
-/* The timer and what the batch counts end as in any function that fails: see host_stop. */
+/* The timer and the batch's counts end as in any function that fails: see host_stop. */
 TEST(a_function_that_is_timed_ends)
 {
 	struct host *host = start_own();

@@ -48,7 +48,7 @@ TEST(writes_beside_workspace_are_told_when_it_is_given_back)
 		CHECK_STR(TVMGetLastError(), beside[i] < 0
 						     ? "the function wrote before its workspace"
 						     : "the function wrote past its workspace");
-		/* What a call leaves is given back when it returns. */
+		/* Workspace that a call leaves is given back when it returns. */
 		host->server.arena.top = top;
 	}
 	CHECK_EQ(TVMBackendFreeWorkspace(1, 0, &host), -1);

@@ -133,7 +133,7 @@ def test_its_arguments_are_checked(program: Path) -> None:
 
 
 def test_a_new_session_ends_what_nobody_waits_for(program: Path) -> None:
-    """A measurement of days: whoever comes next does not wait for its end."""
+    """A measurement of days: the next client does not wait for its end."""
     with running(program, call_timeout_s=0.2) as device:
         data = device.array(np.zeros(10_000, np.int8))
         evaluator = device.system_lib().time_evaluator("adler32", number=1 << 27)

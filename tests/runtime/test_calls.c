@@ -1,8 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * Calls: what functions get and return, handles, workspace, logs, the global functions, the other
- * requests.
+ * Calls: arguments and results, handles, workspace, logs, the global functions, the other requests.
  */
 #include <math.h>
 
@@ -192,7 +191,7 @@ TEST(an_array_is_returned_in_the_clients_dialect)
 	check_array(V8);
 }
 
-/* A client that has sent no tensor yet: it gets what all but v0.7's understand. */
+/* A client that has sent no tensor yet: it gets an answer that all but v0.7's understand. */
 TEST(an_array_for_a_client_of_unknown_dialect_has_a_byte_offset)
 {
 	static int64_t shape[] = {3};
@@ -298,7 +297,7 @@ TEST(workspace_is_given_back)
 
 		(void)expect_returned(host_call(host, workspace, &args), ARG_NULL);
 		CHECK_EQ(host->server.arena.used, 0U);
-		/* What a function leaves behind is freed for it. */
+		/* Objects that a function leaves behind are freed for it. */
 		(void)expect_returned(host_call(host, leak, &args), ARG_INT);
 		CHECK_EQ(host->server.arena.used, 0U);
 	}
@@ -336,7 +335,7 @@ TEST(functions_call_each_other_by_name)
 	CHECK_EQ(get_u64(expect_returned(host_call(host, host_function(host, "call_inc"), &args),
 					 ARG_INT)),
 		 10U);
-	/* One that returns nothing: what is left from an earlier call is not its result. */
+	/* One that returns nothing: the value of an earlier call is not its result. */
 	host_functions.nested = "spin";
 	arg(&args, ARG_INT, 1U);
 	(void)expect_returned(host_call(host, host_function(host, "call_inc"), &args), ARG_NULL);
@@ -627,7 +626,7 @@ TEST(a_link_that_is_gone_does_not_stop_the_device)
 	CHECK_EQ(host_functions.calls, 2U);
 	CHECK_EQ(minrpc_server_log(&host->server, "x", 1U), -1);
 	host->link_gone = false;
-	/* The next frame starts afresh: with a byte that ends what was cut. */
+	/* The next frame starts afresh: with a byte that ends the cut frame. */
 	host_give(host, &wire);
 	CHECK(host->sent.size > 1U && host->sent.data[0] == 0xfeU);
 	CHECK(host_take(host));

@@ -1,8 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * Code that arrives over the link, and what it becomes: a module of the session. What is loaded
- * here is a registry in the shape that a linker makes of it, whose functions lie in the test.
+ * Code that arrives over the link: a module of the session. The loaded block is a registry as a
+ * linker lays it out, whose functions lie in the test.
  */
 #include <stddef.h>
 
@@ -42,7 +42,7 @@ static int answer_42(TVMValue *args, int *codes, int count, TVMValue *value, int
 	return 0;
 }
 
-/* What the client uploads. */
+/* The block that the client uploads. */
 struct image {
 	uint8_t before[16];
 	TVMFuncRegistry registry;
@@ -347,7 +347,7 @@ TEST(functions_get_their_resource)
 	host_stop(host);
 }
 
-/* What was loaded among the arrays is given back when code has had memory of its own since. */
+/* Code loaded among the arrays is given back, also when code has had memory of its own since. */
 TEST(code_from_before_a_layout_is_given_back)
 {
 	struct host *host = start();
@@ -441,7 +441,7 @@ TEST(a_registry_whose_count_is_a_byte)
 	host_stop(host);
 }
 
-/* What is not all in the block is no registry, by a byte too much or by far. */
+/* A registry that ends beyond the block, by a byte or by far, is refused. */
 TEST(a_registry_lies_in_its_block_as_a_whole)
 {
 	struct host *host = start();

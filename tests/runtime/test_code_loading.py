@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Linked code in a running posix device, called: what minrpc.code_alloc and minrpc.code_load are for."""
+"""Linked code in a running posix device, called: the purpose of minrpc.code_alloc and minrpc.code_load."""
 
 from __future__ import annotations
 

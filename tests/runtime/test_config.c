@@ -58,7 +58,7 @@ TEST(receive_buffers)
 			read_whole(host, data, now, size);
 			CHECK_MEM(now, expected, size);
 		}
-		/* Arguments that fill it leave no room for what they are decoded to. */
+		/* Arguments that fill it leave no room for their decoded values. */
 		put_u64(&body, 0x80008000U);
 		put_u32(&body, 1U);
 		put_u32(&body, ARG_STRING);

@@ -110,7 +110,7 @@ TEST(a_device_may_declare_none)
 	host_stop(host);
 }
 
-/* What a function keeps is its own; what it shares is the client's, too. */
+/* A function's own constants are its own; shared ones are the client's, too. */
 TEST(blocks_that_functions_keep)
 {
 	struct host *host = host_start();

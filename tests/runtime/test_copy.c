@@ -256,7 +256,7 @@ TEST(a_checked_copy_in_any_chunking)
 	}
 }
 
-/* Whatever bit of where it goes is damaged: nothing is written, here or elsewhere. */
+/* With any bit of its destination damaged: nothing is written, here or elsewhere. */
 TEST(a_checked_copy_with_a_damaged_front_writes_nothing)
 {
 	enum {

@@ -88,7 +88,7 @@ TEST(events_take_slots_until_there_is_none)
 	CHECK(loads->enable(loads->context, true));
 	CHECK(stores->enable(stores->context, true));
 	CHECK_EQ(pmu[EVENTS], 0x06U);
-	/* CNTENSET reads as all that were set; this memory only as the last. */
+	/* CNTENSET reads as all bits that were set; this memory only as the last. */
 	CHECK_EQ(pmu[SET], 2U);
 	pmu[SET] = 3U;
 	CHECK_EQ(pmu[EVENTS + 1U], 0x07U);

@@ -10,7 +10,7 @@
 #include "host.h"
 
 struct scripted {
-	uint64_t before; /* what it reads before a batch */
+	uint64_t before; /* its value before a batch */
 	uint64_t after;
 	uint32_t reads;
 	uint32_t starts;
@@ -93,7 +93,7 @@ static const struct answer *run(struct host *host, const char *name, const char 
 	return host_call(host, evaluator, &args);
 }
 
-/* What a column counted in the one repeat; there must be so many. */
+/* A column's count in the only repeat; there must be so many. */
 static uint64_t column(const struct answer *answer, uint32_t columns, uint32_t index)
 {
 	const uint8_t *header = expect_returned(answer, ARG_BYTES) + 8;
@@ -180,7 +180,7 @@ TEST(the_32nd_counter_is_not_known)
 	host_stop(host);
 }
 
-/* Names and zeros up to a multiple of 8, whatever the memory held before. */
+/* Names and zeros up to a multiple of 8, over any bytes. */
 TEST(names_are_filled_up_with_zeros)
 {
 	static const char *const columns[] = {"word", "word,full", "narrow", "narrow,later,full"};
@@ -200,7 +200,7 @@ TEST(names_are_filled_up_with_zeros)
 	host_stop(host);
 }
 
-/* What the link took and gave in a batch in which a function logs: frames and all. */
+/* Bytes of the link in a batch in which a function logs: frames and all. */
 TEST(the_links_bytes_are_counted)
 {
 	struct host *host = start();
@@ -327,7 +327,7 @@ TEST(results_with_columns_up_to_the_arenas_end)
 	}
 }
 
-/* And the most that was ever in use stays what it was. */
+/* And the peak of use stays the same. */
 TEST(a_calls_peak_is_above_what_was_in_use)
 {
 	struct host *host = start();

@@ -147,7 +147,7 @@ TEST(batches_grow_until_the_time_is_reached)
 	(void)run(host, evaluator);
 	CHECK(seconds(&host->answer, 2U, 0U) == 1e-5);
 	CHECK(seconds(&host->answer, 2U, 1U) == 1e-5);
-	/* 1, then 101, in each repeat: what one has learnt does not leak into the next. */
+	/* 1, then 101, in each repeat: an evaluator's batch size does not leak into the next. */
 	CHECK_EQ(host_functions.calls, 1U + 2U * 102U);
 	host_functions.calls = 0U;
 	(void)run(host, evaluator);
@@ -256,7 +256,7 @@ TEST(numbers_that_make_no_sense_are_exceptions)
 	host_stop(host);
 }
 
-/* The largest value of each option is taken, one more is refused, whatever the others are. */
+/* The largest value of each option is taken, the next is refused, with any values of the others. */
 TEST(each_option_has_a_limit)
 {
 	static const int64_t limit = 0x08000000;
@@ -285,7 +285,7 @@ TEST(each_option_has_a_limit)
 	host_stop(host);
 }
 
-/* However many results are asked for: what does not fit the arena is an exception. */
+/* However many results are asked for: a result that does not fit the arena is an exception. */
 TEST(results_that_do_not_fit_are_exceptions)
 {
 	static const int64_t repeats[] = {9000,    1 << 20, 1 << 24, (1 << 27) - 1, 1 << 27,
@@ -827,7 +827,7 @@ TEST(calls_between_two_looks_under_a_clock_that_stands_still)
 	host_stop(host);
 }
 
-/* Whatever else waits there, and a start that is damaged, ends nothing. */
+/* Other bytes that wait there, and a damaged start, end nothing. */
 TEST(other_bytes_end_nothing)
 {
 	static const uint8_t messages[][5] = {

@@ -1,8 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * What stops TVM's own device runtime must not stop this one: after each fault the good request is
- * answered.
+ * Input that stops TVM's own device runtime must not stop ours: after each fault the good request
+ * is answered.
  */
 #include <stdio.h>
 
@@ -10,7 +10,7 @@
 #include "functions.h"
 #include "host.h"
 
-/* What `wire` (freed) brings is not answered, and does no harm. */
+/* The bytes of `wire` (freed) get no answer, and do no harm. */
 static void expect_ignored(struct host *host, struct bytes *wire)
 {
 	host_give(host, wire);
@@ -18,7 +18,7 @@ static void expect_ignored(struct host *host, struct bytes *wire)
 	host_still_serves(host);
 }
 
-/* What `wire` (freed) brings is answered by an exception, before anything else. */
+/* The bytes of `wire` (freed) are answered by an exception, before anything else. */
 static void expect_refused(struct host *host, struct bytes *wire)
 {
 	host_give(host, wire);
@@ -171,8 +171,7 @@ TEST(a_nonsense_length_is_skipped_and_said_in_the_log)
 }
 
 /*
- * What looks like a session start at the front of a frame that never ends well must not end the
- * session.
+ * Bytes like a session start at the front of a frame that never ends well must not end the session.
  */
 TEST(an_oversize_session_start_without_a_good_crc_changes_nothing)
 {

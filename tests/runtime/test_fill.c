@@ -1,8 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * Arrays that are filled and compared on the device. What `minrpc.threefry` makes of seed 7 is what
- * numpy made of it in random_values.
+ * Arrays that are filled and compared on the device. The values of `minrpc.threefry` for seed 7 are
+ * those of random_values, in numpy.
  */
 #include "check.h"
 #include "host.h"

@@ -83,8 +83,8 @@ TEST(a_frame_that_fits_goes_out_in_one_write)
 }
 
 /*
- * Wherever the port refuses, the frame fails, and the next starts with the byte that ends what was
- * cut.
+ * At each byte that the port refuses the frame fails, and the next starts with the byte that ends
+ * the cut frame.
  */
 TEST(a_refused_frame_fails_and_the_next_starts_afresh)
 {

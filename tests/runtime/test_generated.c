@@ -8,7 +8,7 @@
 #include "host.h"
 #include "operators.h"
 
-/* The linker's: what a port on this machine declares as read-only. */
+/* The linker's: the memory that a port on this machine declares as read-only. */
 extern const char __executable_start[];
 extern const char edata[];
 
@@ -152,7 +152,7 @@ TEST(linked_parameters_are_tensors_of_calls_but_not_of_copies)
 	host_stop(host);
 }
 
-/* Whatever tensors a client names, it writes to no parameter: those may lie in flash. */
+/* With any tensors of a client, it writes to no parameter: those may lie in flash. */
 TEST(linked_parameters_are_not_written)
 {
 	static const char *const names[] = {"exp", "add", "mul"};

@@ -1,8 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * Functions that write beside what they were given: the call that did it says so, and the device
- * goes on.
+ * Functions that write beside their arrays: the call that did it says so, and the device goes on.
  */
 #include <stdio.h>
 
@@ -46,7 +45,7 @@ TEST(a_byte_beside_an_array_fails_the_call_that_wrote_it)
 	expect_exception(write_at(host, data + 100U), text("past", data));
 	expect_exception(write_at(host, data - 1U), text("before", data));
 	expect_exception(write_at(host, other + 107U), text("past", other));
-	/* Nothing is lost: the array is what it was, and the next call goes well. */
+	/* Nothing is lost: the array is unchanged, and the next call goes well. */
 	host_read(host, data, bytes, sizeof(bytes));
 	CHECK(bytes[0] == 1 && bytes[1] == 2 && bytes[2] == 3 && bytes[99] == 0);
 	(void)expect_returned(write_at(host, data + 99U), ARG_NULL);
@@ -98,7 +97,7 @@ static void expect_last_answer(struct host *host, uint64_t address, const char *
 	host_expect_silence(host);
 }
 
-/* What lies behind the guard is not known any more: the device restarts, or does as if. */
+/* The block behind the guard is not known any more: the device restarts, or does as if. */
 TEST(damage_beyond_the_guards_restarts_the_device)
 {
 	struct host *host = host_start();

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each public header by itself, in C and in C++: it brings what it needs, and C++ finds the functions."""
+"""Each public header by itself, in C and in C++: it includes the headers that it needs, and C++ finds the
+functions."""
 
 from __future__ import annotations
 

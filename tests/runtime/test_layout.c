@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * Where arrays and code lie, changed in a session: what is there stays, or nothing changes.
+ * Where arrays and code lie, changed in a session: live blocks stay, or nothing changes.
  */
 #include <string.h>
 
@@ -113,7 +113,7 @@ TEST(what_lies_behind_a_gap_is_in_the_way)
 	uint64_t behind = host_alloc(host, 16U);
 	struct minrpc_arena before = host->server.arena;
 
-	/* So few bytes are used, and they end beyond what is asked for. */
+	/* So few bytes are used, and they end beyond the requested arena. */
 	host_free_data(host, first);
 	CHECK(host->server.arena.used < 4096U);
 	expect_done(lay_out(host, arena_at(host), 4096U, 0U, 0U), 0U);

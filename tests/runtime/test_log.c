@@ -84,7 +84,7 @@ static int write_until(void *context, const uint8_t *data, uint32_t size)
 	return write_plainly(context, data, size);
 }
 
-/* Whichever of its pieces the link refuses, and though it would take the next. */
+/* With any of its pieces refused by the link, even where it would take the next. */
 TEST(a_log_of_which_a_piece_is_refused_has_failed)
 {
 	static char text[3000];

@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * The built-in functions: what they compute, and what they say to arguments that they do not take.
+ * The built-in functions: their results, and their errors for wrong arguments.
  */
 #include <math.h>
 

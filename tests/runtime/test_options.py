@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each option of the runtime on and off: it compiles without a warning, and what is off is not there."""
+"""Each option of the runtime on and off: it compiles without a warning, and parts that are off are absent."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.native import need_tools
 APP = Path(__file__).parents[2] / "zephyr-app"
 SOURCES = sorted([*(APP / "runtime").glob("*.c"), *(APP / "operators").glob("*.c")])
 
-# Each option of minrpc/minrpc_config.h, and what is there for it alone.
+# Each option of minrpc/minrpc_config.h, and the symbols that are there for it alone.
 OPTIONS = {
     "NUMBERED": "minrpc_resend_accept",
     "STREAMING": "minrpc_stream",
@@ -35,7 +35,7 @@ OPTIONS = {
 
 
 def symbols(directory: Path, **options: int) -> dict[str, str]:
-    """What the runtime built with these options defines (T, R, ...) or needs (U), by name."""
+    """Symbols that the runtime built with these options defines (T, R, ...) or needs (U)."""
     need_tools("cc", "nm")
     definitions = [f"-DMINRPC_{name}={value}" for name, value in options.items()]
     includes = [f"-I{APP / 'runtime/include'}", f"-I{APP / 'operators'}"]
@@ -46,7 +46,7 @@ def symbols(directory: Path, **options: int) -> dict[str, str]:
         command = ["cc", *warnings, *definitions, *includes, "-c", str(source), "-o", objects[-1]]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
-    # One object, so that what one file needs of another is no longer undefined.
+    # One object, so that symbols of its other files are no longer undefined.
     whole = str(directory / "whole.o")
     subprocess.run(["ld", "-r", *objects, "-o", whole], check=True)
     listed = subprocess.run(["nm", whole], capture_output=True, text=True, check=True).stdout

@@ -169,7 +169,7 @@ TEST(every_amount_of_room)
 	for (uint32_t room = bytes.size; room < bytes.size + 600U; room++) {
 		struct decoded decoded = decode(&bytes, room);
 
-		/* What fits once fits in more. */
+		/* A size that fits also fits in a larger buffer. */
 		CHECK(decoded.status == MINRPC_PACKED_OK ||
 		      (decoded.status == MINRPC_PACKED_SCRATCH && !fits));
 		fits = decoded.status == MINRPC_PACKED_OK;

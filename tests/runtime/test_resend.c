@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * Numbered messages: each request runs once however often it arrives, and its reply can be had
- * again, whatever else comes over the link in between.
+ * again, with any bytes on the link in between.
  */
 #include "check.h"
 #include "functions.h"
@@ -222,8 +222,7 @@ TEST(a_damaged_frame_is_asked_for_again)
 }
 
 /*
- * What cuts a frame short is a new one, which is answered itself: to ask would bring that once
- * more.
+ * A frame is cut short by a new frame, which gets an answer: to ask would bring that once more.
  */
 TEST(after_a_frame_that_was_cut_short_nothing_is_asked)
 {
@@ -315,7 +314,8 @@ TEST(a_reply_from_the_receive_buffer_is_kept)
 	host_stop(host);
 }
 
-/* From less to more than is always kept for a reply, and on to what the receive buffer holds. */
+/* From less to more than the bytes that are always kept for a reply, and on to the receive buffer's
+ * size. */
 TEST(a_long_reply_from_the_receive_buffer_is_kept)
 {
 	static const uint32_t sizes[] = {400U, 500U,  505U, 511U,  512U, 513U,
@@ -330,7 +330,7 @@ TEST(a_long_reply_from_the_receive_buffer_is_kept)
 		struct args args = {0};
 
 		memset(text, (int)('a' + i), sizeof(text));
-		/* Behind what is kept for the reply lies an array. */
+		/* An array lies behind the memory that is kept for the reply. */
 		guard = (uint8_t *)(uintptr_t)host_alloc(host, 16U);
 		memset(guard, 0x77, 16U);
 		arg_bytes(&args, text, sizes[i]);
@@ -346,7 +346,7 @@ TEST(a_long_reply_from_the_receive_buffer_is_kept)
 	host_stop(host);
 }
 
-/* Memory for the answer is taken before: what can't be answered does not run. */
+/* Memory for the answer is taken before: a request that can't be answered does not run. */
 TEST(a_call_whose_answer_could_not_be_kept_does_not_run)
 {
 	struct host *host = host_start();
@@ -414,7 +414,7 @@ TEST(exceptions_data_and_evaluators_results_are_kept)
 	put_numbered_request(&wire, host->session, 3U, RPC_COPY_FROM, &body);
 	host_give(host, &wire);
 	check_kept(host, 3U);
-	/* What stays is the memory for answers, which a session takes once. */
+	/* The memory for answers stays, which a session takes once. */
 	CHECK_EQ(host->server.arena.used, used + SPARE);
 	host_stop(host);
 }

@@ -3,7 +3,7 @@
 
 They are built on the host under sanitizers, for 64 and for 32 bits.
 
-Each program runs once; what it prints of a case is that case's report.
+Each program runs once; its output for a case is that case's report.
 """
 
 from __future__ import annotations

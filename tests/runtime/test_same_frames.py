@@ -12,7 +12,7 @@ from minrpc.wire import CrcMismatch, Deframer, Frame, InvalidEscape, ShortPacket
 
 STREAMS = 3000
 NAMES = {Frame: "frame", CrcMismatch: "crc", ShortPacket: "short", InvalidEscape: "escape"}
-# What means something to a reader, and what looks like it.
+# Bytes with a meaning to a reader, and similar ones.
 TELLING = [0xFF, 0xFE, 0xFD, 0x00, 0x01, 0x03, 0x10]
 
 

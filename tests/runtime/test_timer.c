@@ -230,8 +230,8 @@ TEST(the_slack_ends_at_a_cycle)
 				 wrong ? expected : most);
 			CHECK_EQ(fell_back, wrong);
 			/*
-			 * Below zero it is a counter that went back, by no more than the clocks can
-			 * tell.
+			 * A value below zero comes of a counter that went back, by no more than the
+			 * clocks can tell.
 			 */
 			stop.cycles = start.cycles + least;
 			CHECK_EQ(minrpc_clock_elapsed(&clock, &start, &stop, &fell_back),

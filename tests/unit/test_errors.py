@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a user reads when something failed."""
+"""The text that a user reads after a failure."""
 
 from __future__ import annotations
 

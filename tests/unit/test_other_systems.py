@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""On Windows and macOS the package and its plugin are imported, and what can't run there is said.
+"""On Windows and macOS the package and its plugin are imported, and an error names parts that can't run
+there.
 
 Simulated: without the modules and functions that Python has on Linux only, in a process of its own.
 """
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-# What others' packages use of the real system is loaded before.
+# Modules of the real system that other packages use are loaded before.
 SCRIPT = """
 import concurrent.futures, multiprocessing, os, pathlib, select, shutil, signal, subprocess, sys, tempfile
 import capstone, elftools.elf.elffile, numpy, pexpect, pytest, serial, serial.tools.list_ports

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`./run` where it can't install what is missing."""
+"""`./run` where it can't install a missing package."""
 
 from __future__ import annotations
 

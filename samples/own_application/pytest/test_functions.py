@@ -30,7 +30,7 @@ def test_dot_takes_time_for_each_tap(device, running_device, record_property):
         measured = device.system_lib().measure("dot", number=100, repeat=5)(*rows)
         record_property(f"dot of {size}, cycles", measured.typical_cycles)
         times.append(measured.typical_cycles)
-    if running_device.timing != "wall":  # What a busy host does to its own clock is no fault of the device.
+    if running_device.timing != "wall":  # A busy host's own clock is no fault of the device.
         assert times[0] > 0
     if running_device.timing == "exact":  # Instructions are counted, and the time is theirs.
         assert 1.8 < times[1] / times[0] < 2.2

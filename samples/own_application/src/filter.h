@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * What this application is about: it knows nothing of RPC.
+ * This application's own part: it knows nothing of RPC.
  */
 #ifndef FILTER_H_
 #define FILTER_H_

@@ -1,7 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * Textbook leaks, each with its constant-time twin or without one: what a check must tell apart.
+ * Textbook leaks, each with its constant-time twin or without one: the cases that a check must tell
+ * apart.
  */
 #include <stdint.h>
 

@@ -73,7 +73,7 @@ uint32_t storm(uint32_t rounds, uint32_t period)
 	return sum;
 }
 #elif defined(__riscv)
-/* That of QEMU's virt machine, with a handler of its own. */
+/* The timer of QEMU's virt machine, with a handler of its own. */
 #define TIME          (*(volatile uint32_t *)0x0200bff8U)
 #define NEXT          ((volatile uint32_t *)0x02004000U)
 #define TIMER_ENABLED 0x80U

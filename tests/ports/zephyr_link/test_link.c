@@ -3,7 +3,7 @@
  *
  * The Zephyr port's link over a serial driver as several of Zephyr's are: it counts the bytes of
  * one call in a uint8_t. The machine is QEMU's: a byte that is read makes room for the next at
- * once, and what is written is out at once; a reset of the machine leaves the UART as it was.
+ * once, and a written byte is out at once; a reset of the machine leaves the UART as it was.
  */
 #include "check.h"
 #include "link.h"
@@ -267,7 +267,7 @@ TEST(a_long_message_arrives_whole)
 	CHECK_EQ(minrpc_link_overruns(), 0);
 }
 
-/* What lies behind the bytes that are with the server, round the ring's end, too; it comes later.
+/* The bytes behind the server's, round the ring's end, too; it comes later.
  */
 TEST(what_waits_is_looked_at_where_it_lies)
 {
@@ -325,7 +325,7 @@ static uint32_t look(uint32_t held, uint8_t *last)
 	return from;
 }
 
-/* Each look makes room for what comes next; what is with the server stays, and all else is told. */
+/* Each look makes room for the next bytes; the server's bytes stay, and the others are told. */
 TEST(behind_a_full_ring_is_looked_at_too)
 {
 	const uint8_t *data;
@@ -343,7 +343,7 @@ TEST(behind_a_full_ring_is_looked_at_too)
 	while (held + seen < LONG) {
 		uint32_t more;
 
-		/* What says that another look is due. */
+		/* Tells that another look is due. */
 		before = minrpc_link_received;
 		more = look(held, &last);
 		CHECK(more != 0U);

@@ -1,8 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * What the Zephyr port's link uses of Zephyr, on one thread of the host: where it would wait,
- * interrupts come.
+ * The functions of Zephyr that its port's link uses, on one thread of the host: where it would
+ * wait, interrupts come.
  */
 #ifndef ZEPHYR_API_H_
 #define ZEPHYR_API_H_

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * Functions in the form in which TVM's C generator writes them, by hand: void pointers, no checks
- * of arguments, shapes that are compiled in, workspace for what is large, -1 without a text on
+ * of arguments, shapes that are compiled in, workspace for large arrays, -1 without a text on
  * failure. It must compile and link as it stands.
  */
 #define TVM_EXPORTS

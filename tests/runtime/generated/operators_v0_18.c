@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * By hand, with what TVM's C generator wrote at v0.18: declarations in front, constants in a
+ * By hand, in the form that TVM's C generator wrote at v0.18: declarations in front, constants in a
  * section of their own, a direct call of another packed function, an entry function.
  */
 #define TVM_EXPORTS

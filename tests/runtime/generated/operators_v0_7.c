@@ -1,8 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * By hand, with what TVM's C generator wrote until v0.7: `ctx` for the device, bool without its
- * header, a module context of external linkage, packed functions of the environment, linked
+ * By hand, in the form that TVM's C generator wrote until v0.7: `ctx` for the device, bool without
+ * its header, a module context of external linkage, packed functions of the environment, linked
  * parameters.
  */
 #include "tvm/runtime/c_runtime_api.h"

@@ -16,7 +16,7 @@
 static jmp_buf end_of_case;
 static bool in_case;
 
-/* The runtime takes no memory from the heap; what a failed case leaves there is of no interest. */
+/* The runtime takes no memory from the heap; the rest of a failed case is of no interest. */
 const char *__asan_default_options(void);
 const char *__asan_default_options(void)
 {

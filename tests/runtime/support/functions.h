@@ -42,7 +42,7 @@ extern struct host_functions {
 
 void host_functions_reset(void);
 
-/* What the functions of host_registry get as their resource. */
+/* The resource of the functions of host_registry. */
 extern char host_resource;
 
 /* The memory that the device declares as read-only. */

@@ -215,7 +215,7 @@ bool host_take(struct host *host)
 	bool taken = host->sent.size != 0U && take_frame(&at, end, &payload);
 
 	if (taken) {
-		/* After an empty log, or a longer one, clients lose all that follows. */
+		/* After an empty log, or a longer one, clients lose all later messages. */
 		CHECK(payload.size >= 3U);
 		CHECK(payload.data[2] != TYPE_LOG || (payload.size > 3U && payload.size <= 1026U));
 		host->message.session = (uint16_t)(payload.data[0] | payload.data[1] << 8);
@@ -589,8 +589,8 @@ void host_still_serves(struct host *host)
 uint32_t arena_check(const struct minrpc_arena *arena)
 {
 	/*
-	 * The block header as arena.c lays it out; a guard of 8 bytes lies behind what was asked
-	 * for.
+	 * The block header as arena.c lays it out; a guard of 8 bytes lies behind the requested
+	 * bytes.
 	 */
 	struct header {
 		uint32_t span;
@@ -617,7 +617,7 @@ uint32_t arena_check(const struct minrpc_arena *arena)
 		free_before = is_free;
 		offset += block->span;
 	}
-	/* What is free at the end is no block. */
+	/* Free memory at the end is no block. */
 	CHECK(!free_before);
 	CHECK(arena->end <= arena->top && arena->top <= arena->size);
 	CHECK_EQ(arena->used, used);

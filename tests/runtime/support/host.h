@@ -66,7 +66,7 @@ struct answer {
 	char text[1024]; /* of an exception, terminated */
 };
 
-/* A clock that stands still but for what is added to `now`. */
+/* A clock that moves only by additions to `now`. */
 struct scripted_clock {
 	struct minrpc_clock is;
 	uint64_t now;
@@ -76,7 +76,7 @@ struct scripted_clock {
 	uint64_t coarse_per_sample;
 	uint32_t begun;
 	uint32_t ended;
-	int begin_result; /* what clock_begin answers */
+	int begin_result; /* the result of clock_begin */
 };
 
 struct host {
@@ -90,7 +90,7 @@ struct host {
 	uint32_t resets;
 	uint32_t sleeps;
 	uint64_t slept_ms;
-	/* Appends what the client sends while a function waits, turn by turn from 0; or NULL. */
+	/* Appends the client's messages for a waiting function, turn by turn from 0; or NULL. */
 	void (*waiting)(struct host *host, uint32_t turn, struct bytes *wire);
 	uint32_t turns;
 	struct bytes arrived; /* for the waiting function */
@@ -106,8 +106,8 @@ struct host_sizes {
 };
 
 /*
- * A device that has booted; what it said so far is waiting to be taken. The library has
- * host_registry and the operators.
+ * A device that has booted; its messages so far wait to be taken. The library has host_registry and
+ * the operators.
  */
 struct host *host_boot(struct host_sizes sizes);
 /* The same device after a reset, in the same memory. */
@@ -124,7 +124,7 @@ void host_receive(struct host *host, const struct bytes *wire);
 void host_give(struct host *host, struct bytes *wire);
 
 /*
- * The next message that the device sent; false when there is none. What it sent must be
+ * The next message that the device sent; false when there is none. Its messages must be
  * well-formed.
  */
 bool host_take(struct host *host);
@@ -171,14 +171,14 @@ void expect_exception(const struct answer *answer, const char *part);
 /* Of a call: its type code must be `type`; returns where the value is. */
 const uint8_t *expect_returned(const struct answer *answer, uint32_t type);
 
-/* What every client does, each expected to succeed. */
+/* Requests of every client, each expected to succeed. */
 uint64_t host_global(struct host *host, const char *name);
 uint64_t host_function(struct host *host, const char *name);
 uint64_t host_alloc(struct host *host, uint32_t size);
 void host_free_data(struct host *host, uint64_t data);
 void host_write(struct host *host, uint64_t data, const void *from, uint32_t size);
 void host_read(struct host *host, uint64_t data, void *to, uint32_t size);
-/* inc(41) gives 42: the good request that must be answered whatever came before. */
+/* inc(41) gives 42: the good request that must be answered after any input. */
 void host_still_serves(struct host *host);
 
 /* Bodies of copies: header only; the data follows for RPC_COPY_TO. */

@@ -8,7 +8,7 @@
 
 #include "check.h"
 
-/* Most of what is put together is smaller. */
+/* Most messages are smaller. */
 #define FIRST_CAPACITY 256U
 
 void bytes_free(struct bytes *bytes)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of the command line share."""
+"""Fixtures of the tests of the command line."""
 
 from collections.abc import Callable
 from pathlib import Path

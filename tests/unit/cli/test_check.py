@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`minrpc check`, on the posix device, and what it makes of wrong results."""
+"""`minrpc check`, on the posix device, and its report of wrong results."""
 
 import dataclasses
 import json
@@ -21,7 +21,7 @@ Minrpc = Callable[..., tuple[int, str, str]]
 
 @pytest.fixture
 def one_case(monkeypatch: pytest.MonkeyPatch) -> None:
-    """For what is not about the cases: each takes a tenth of a second."""
+    """For tests that are not about the cases: each takes a tenth of a second."""
     monkeypatch.setattr("minrpc.cli.check.cases", lambda: cases()[:1])
 
 

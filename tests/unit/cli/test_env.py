@@ -27,7 +27,7 @@ COMPILERS = {
 
 
 def apply(monkeypatch: pytest.MonkeyPatch, script: str) -> None:
-    """What a shell does with the lines."""
+    """The result of the lines in a shell."""
     for line in script.splitlines():
         words = shlex.split(line)
         if words[0] == "unset":

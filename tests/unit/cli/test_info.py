@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`minrpc info`: what it shows of a device."""
+"""`minrpc info`: the facts that it shows of a device."""
 
 from __future__ import annotations
 

@@ -71,7 +71,8 @@ def test_a_file_with_open_shapes_and_a_branch(tmp_path: Path, capsys: pytest.Cap
 
 @pytest.mark.parametrize("operator", ["Abs", "Softsign", "Softplus"])
 def test_operators_with_the_absolute_value_of_a_float(operator: str, tmp_path: Path) -> None:
-    """TVM has no C for it. It is compared with TVM's code for this machine, which LLVM makes."""
+    """TVM has no C for it. The result is compared with that of TVM's code for this machine, which LLVM
+    makes."""
     path = write_nodes(tmp_path / "net.onnx", (operator, [("a", "float32", [20])]))
     assert main(["model", str(path), "--platform", "posix", "--repeat", "1"]) == 0
 

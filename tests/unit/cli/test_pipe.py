@@ -20,7 +20,7 @@ from tests.device.tvm_client import LIMIT_S, RefusedError, TvmClient
 
 @contextmanager
 def running(program: Path) -> Iterator[tuple[subprocess.Popen[str], socket.socket]]:
-    """It, and our end of what is to it one descriptor for both directions."""
+    """The process, and our end of its only descriptor, which carries both directions."""
     ours, its = socket.socketpair()
     ours.settimeout(LIMIT_S)
     with ours, its:

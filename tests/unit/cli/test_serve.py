@@ -76,7 +76,8 @@ def children_of(pid: int) -> list[int]:
     return [int(child) for text in lists for child in text.split()]
 
 
-# What a session with numbered requests keeps for its replies (minrpc_resend_reserve); nothing else is left.
+# Memory that a session with numbered requests keeps for its replies (minrpc_resend_reserve); nothing else is
+# left.
 RESERVE = 544
 
 
@@ -108,7 +109,7 @@ def test_device_outlives_a_reset_and_a_client_that_just_goes(link: Path) -> None
 
 
 class RawClient:
-    """A client that sees each message which comes, of whatever session, and need not wait for an answer.
+    """A client that sees each message, of any session, and need not wait for an answer.
 
     The device has booted: a start is sent once.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`minrpc serve --tvm-port`: by itself, in a tracker, and what it refuses."""
+"""`minrpc serve --tvm-port`: by itself, in a tracker, and its refusals."""
 
 from __future__ import annotations
 
@@ -91,7 +91,8 @@ class NoDevice:
 
 @pytest.mark.parametrize("today", [True, False])
 def test_a_device_that_does_not_start_is_told_in_the_clients_own_packing(today: bool) -> None:
-    """TVM's client asks for nothing before it has begun; what it can't decode would end its process."""
+    """TVM's client asks for nothing before it has begun; a message that it can't decode would end its
+    process."""
     source = NoDevice()
     with serving_here(source) as port, TvmClient(port, today) as client:
         client.send(InitServer(Dialect.V0_8_0.value, ()))
@@ -111,7 +112,7 @@ def test_over_ipv6() -> None:
 
 
 class TrackerModel:
-    """The tracker's side: remembers what is put, gives it to nobody."""
+    """The tracker's side: remembers each put, gives nothing away."""
 
     def __init__(self, port: int = 0) -> None:
         self.put: list[tuple[str, list[object]]] = []

@@ -11,7 +11,7 @@ from minrpc import Device
 from tests.unit.client.device_model import OURS, DeviceModel, Traits
 from tests.unit.client.model_transport import ModelTransport
 
-# A model answers at once, and what never answers is waited for by its own clock.
+# A model answers at once, and a missing answer is waited for by the model's own clock.
 TIMEOUT_S = 1.0
 
 

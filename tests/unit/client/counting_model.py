@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a `DeviceModel` with MINRPC_COUNTERS has beside one without: counters and their evaluator."""
+"""Additions of a `DeviceModel` with MINRPC_COUNTERS: counters and their evaluator."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FUNCTION = 50
 
 @dataclass
 class Timed:
-    """An evaluator that was asked for: of which function, how often, and what beside."""
+    """An evaluator that was asked for: of which function, how often, and with which options."""
 
     name: str
     number: int
@@ -29,7 +29,7 @@ class Timed:
 
 
 class CountingModel:
-    """Gives `model` counters, each with its width; what it can't count has 0.
+    """Gives `model` counters, each with its width; a counter that it lacks is 0.
 
     A batch takes TIMER cycles, and EMPTY for each call of the empty function or FUNCTION of another.
     batches: how many each repeat of a function takes, the last of them long enough.

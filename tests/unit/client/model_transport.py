@@ -34,7 +34,7 @@ class ModelTransport:
 
     owner: for the client, so that its deadlines go by `clock`.
     chunk: how many bytes a read returns at the most.
-    spoil: what becomes of what is written on its way.
+    spoil: changes written bytes on their way.
     """
 
     name = "model"

@@ -25,7 +25,7 @@ class NumberedModel:
         return kind in (MessageType.NUMBERED, MessageType.PROBE)
 
     def receive(self, message: bytes) -> bytes:
-        """What it sends for a message of the running session."""
+        """The bytes that it sends for a message of the running session."""
         session_id, kind = HEADER.unpack_from(message)
         if kind == MessageType.PROBE:
             known = message[HEADER.size :] == bytes([self._sequence]) and self._kept is not None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `device.console` finds, by where the text comes from and when."""
+"""The text of `device.console`, by its origin and time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.unit.client.model_transport import ModelTransport
 
 @pytest.fixture
 def beside() -> Iterator[tuple[TextTail, Callable[[bytes], object]]]:
-    """A console beside the link, and what prints there."""
+    """A console beside the link, and the function that prints there."""
     reading, writing = os.pipe()
     with os.fdopen(reading, "rb", buffering=0) as pipe:
         tail = TextTail(pipe, "console")
@@ -52,7 +52,7 @@ def test_text_over_the_link_is_found_from_the_first_character_on(bench: Bench) -
 
 
 def test_who_waits_for_text_hears_the_link(bench: Bench) -> None:
-    """Without any request: what a device logs by itself, between its boot and its first session too."""
+    """Without any request: logs that a device sends by itself, between its boot and its first session too."""
     bench.transport.say(encode_frame(encode_message(0, MessageType.LOG, b"warm")) + b"banner\r\n")
     bench.device.console.expect(r"(w\w+)\n", timeout=0)
     assert bench.device.console.match[1] == "warm"

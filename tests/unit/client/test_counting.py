@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measuring in whole cycles: which counters are asked for, of whom, and what is made of the answers."""
+"""Measuring in whole cycles: the counters that are asked for, of which source, and the values made of the
+answers."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The client on a device of this project: arrays, functions, and what it refuses."""
+"""The client on a device of this project: arrays, functions, and refusals."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_lanes_are_the_last_dimension(bench: Bench) -> None:
 
 
 def test_types_without_one_in_numpy_travel_as_bits(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever imports ml_dtypes, as TVM does, has a bfloat16."""
+    """A program that imports ml_dtypes, as TVM does, has a bfloat16."""
     monkeypatch.setattr(dtypes, "_numpy_knows", lambda _: False)
     bits = np.array([0x3F80, 0x4000], np.uint16)
     array = bench.device.array(bits, dtype="bfloat16")

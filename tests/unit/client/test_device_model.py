@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The golden table against the Python device, so that what the client is tested with speaks the protocol."""
+"""The golden table against the Python device, so that the client's tests use a device that speaks the
+protocol."""
 
 from __future__ import annotations
 
@@ -10,7 +11,8 @@ from tests.unit.client.device_model import DeviceModel
 from tests.vectors import Row, rows, to_bytes
 from tests.vectors.replay import replay
 
-# What the Python device leaves to the real ones: it has no arena, no streams and no strict checks of lengths.
+# Cases that the Python device leaves to the real ones: it has no arena, no streams and no strict checks of
+# lengths.
 _MODELLED = {
     "unknown_global_function_is_handle_0",
     "system_library",

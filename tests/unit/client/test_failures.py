@@ -259,7 +259,7 @@ class Damaged(Unowned):
 
 
 def test_a_crash_in_the_devices_own_code_names_the_call_before() -> None:
-    """That call, or the one that failed, may have damaged its memory."""
+    """This call, or the failed one, may have damaged its memory."""
     model = DeviceModel()
     transport = ModelTransport(model)
     owner = Damaged(clock=transport.clock)
@@ -397,7 +397,7 @@ def test_the_end_of_a_session_closes_a_link_of_its_own_only(keep_open: bool) -> 
 
 
 def test_sessions_on_another_link_are_counted_on(bench: Bench, make_bench: Callable[..., Bench]) -> None:
-    """Else what belonged to the first session there would pass for the second's."""
+    """Else objects of the first session there would pass for the second's."""
     rpc = bench.device.rpc
     rpc.restart()
     rpc.restart()

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random elements against the generator as it is documented, in whole numbers; what is compared, and how."""
+"""Random elements against the generator as it is documented, in whole numbers; the compared values, and the
+rules."""
 
 from __future__ import annotations
 
@@ -171,7 +172,7 @@ def test_a_device_that_has_them_gets_the_seed_as_64_signed_bits(bench: Bench) ->
 
 
 def test_arrays_are_equal_when_all_their_bytes_are(bench: Bench) -> None:
-    """Whichever of two different checksums is the larger."""
+    """With either of two different checksums the larger."""
     item, other = np.array([1, 2, 3], np.int8), np.array([1, 2, 4], np.int8)
     for there, expected in ((item, other), (other, item)):
         array = bench.device.array(there)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which addresses a wished layout means, from what a device tells of its memory."""
+"""Addresses of a requested layout, from a device's facts about its memory."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a failed test shows of its link."""
+"""The link's part of a failed test's report."""
 
 from __future__ import annotations
 

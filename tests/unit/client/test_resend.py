@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Numbered requests without a link: a scripted one says what comes, the test sees what is sent."""
+"""Numbered requests without a link: a script gives the received bytes, the test sees the sent ones."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Link:
 
 
 def sent_for(*steps: Step) -> list[str]:
-    """What the first request of a session sends until its answer is there."""
+    """The bytes that the first request of a session sends until its answer is there."""
     link = Link(deque(steps))
     assert link.run(NumberedRequests()) == b"ok"
     return link.sent
@@ -174,7 +174,7 @@ def test_half_a_piece_is_long_enough_to_tell(size: int, piece: int) -> None:
 
 @pytest.mark.parametrize("damage", [[None], [[Resend(0)]], [[DAMAGED]], [None, []], [[Resend(0)], []]])
 def test_any_repetition_is_damage_until_the_next_request(damage: list[Step]) -> None:
-    """Also when what comes between it and the answer is nothing to react to."""
+    """Also when the bytes between it and the answer need no reaction."""
     requests = NumberedRequests()
     Link(deque([*damage, [copy(1, FIRST_PIECE)]])).run(requests)
     assert requests.piece == FIRST_PIECE // 2

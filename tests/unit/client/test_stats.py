@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `device.stats` makes of the device's answers."""
+"""Values of `device.stats`, from the device's answers."""
 
 from __future__ import annotations
 

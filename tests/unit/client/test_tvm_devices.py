@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TVM's own devices: each knows one dialect and one evaluator, and stops at what it can't read."""
+"""TVM's own devices: each knows one dialect and one evaluator, and stops at a message that it can't read."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def test_everything_is_given_back_at_the_end(make_bench: Callable[..., Bench], t
     with bench.device as device:
         kept = device.array(np.zeros(10, np.int8))
         device.system_lib()["inc"](1)
-    # The session's end frees all on our device; TVM's keep what nobody frees.
+    # The session's end frees all on our device; TVM's keep objects that nobody frees.
     assert bool(bench.model.memory) == traits.ours
     assert kept.freed != traits.ours
 

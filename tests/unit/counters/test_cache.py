@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cache whose misses are counted: what it may be."""
+"""The cache whose misses are counted: its permitted shapes."""
 
 from __future__ import annotations
 

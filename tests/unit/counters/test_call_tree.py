@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trees of calls: what they sum up to, whoever called whom."""
+"""Trees of calls: their sums, for any callers."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The plugin: which interface is asked for, that it builds once, and what is said where it can't."""
+"""The plugin: the interface asked for, a single build, and the error where there is none."""
 
 from __future__ import annotations
 

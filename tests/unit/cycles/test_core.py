@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cores as files: what they give, what is refused, and one that extends another."""
+"""Cores as files: their cycles, refusals, and a table that extends another."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is quoted of a failed build's log, from what Zephyr's tools really print."""
+"""Quotes of a failed build's log, from the real output of Zephyr's tools."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Flashing: what is said when it fails."""
+"""Flashing: the error when it fails."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def bare_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def make_compiler(
     bin_dir: Path, name: str, *, fixed_header: bool = True, picolibc: bool = True, libgcc_class: int = 1
 ) -> None:
-    """A program that answers what is asked of GCC. libgcc_class: 1 for 32 bits, 2 for 64, as ELF has it."""
+    """A program that answers questions to GCC. libgcc_class: 1 for 32 bits, 2 for 64, as ELF has it."""
     libgcc = bin_dir / f"{name}-libgcc.a"
     libgcc.write_bytes(b"!<arch>\nmember  \x7fELF" + bytes([libgcc_class]))
     fixed = "/gcc/include-fixed/limits.h" if fixed_header else "include-fixed/limits.h"

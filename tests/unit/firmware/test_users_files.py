@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A user's own C in a firmware, from a minrpc.toml: what it includes counts, where it lies does not."""
+"""A user's own C in a firmware, from a minrpc.toml: included files count, the directory does not."""
 
 from __future__ import annotations
 

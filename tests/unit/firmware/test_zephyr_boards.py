@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Boards by their name alone: what is made of a board's facts, and the facts of each Zephyr that is here."""
+"""Boards by their name alone: platforms made of a board's facts, and the facts of each Zephyr that is
+here."""
 
 from __future__ import annotations
 

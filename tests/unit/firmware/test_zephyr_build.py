@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A build of somebody else's: how what lies in it is started."""
+"""A build of somebody else's: the start of the firmware in it."""
 
 from __future__ import annotations
 

@@ -106,11 +106,11 @@ def test_charge(start: ClockSample, end: ClockSample, charged: float) -> None:
 Doing = Literal["runs", "queues", "sleeps"]
 _DOING = st.sampled_from(get_args(Doing))
 SCHEDULES = st.lists(st.tuples(st.integers(1, 1000), _DOING, _DOING), max_size=50)
-"""Milliseconds, what the device does in them, and what this process does."""
+"""Milliseconds, and the states of the device and of this process in them."""
 
 
 def _after(schedule: list[tuple[int, Doing, Doing]]) -> ClockSample:
-    """What the kernel has counted when `schedule` is over."""
+    """The kernel's counts when `schedule` is over."""
     device = [(length, doing) for length, doing, _ in schedule]
     ours = [(length, doing) for length, _, doing in schedule]
     return ClockSample(

@@ -26,7 +26,7 @@ child.wait()
 
 
 def test_the_whole_group_ends() -> None:
-    """Not its leader alone: what that has started would go on, with its memory and ports."""
+    """Not its leader alone: its children would go on, with their memory and ports."""
     process = subprocess.Popen([sys.executable, "-c", PARENT], stdout=subprocess.PIPE, start_new_session=True)
     assert process.stdout is not None
     child = os.pidfd_open(int(process.stdout.readline()))
@@ -63,7 +63,7 @@ def test_what_a_command_prints_is_in_the_log(log: Path) -> None:
     assert log.read_text().splitlines()[1:] == ["one", "two"]
 
 
-# As ninja does: what it starts has a process group of its own.
+# As ninja does: its child has a process group of its own.
 BUILD = """
 import subprocess, sys
 children = [subprocess.Popen(["sleep", "1000"], process_group=0) for _ in range(2)]
@@ -81,7 +81,7 @@ signal.pause()
 
 
 def test_a_killed_harness_takes_all_of_its_build_along(log: Path) -> None:
-    """Also what the build has started in groups of its own, of which the kernel tells nobody."""
+    """Also children of the build in groups of their own, of which the kernel tells nobody."""
     with contextlib.ExitStack() as undo:
         harness = undo.enter_context(
             subprocess.Popen([sys.executable, "-c", HARNESS], cwd=log.parent, stdout=subprocess.PIPE)
@@ -99,7 +99,7 @@ def test_a_killed_harness_takes_all_of_its_build_along(log: Path) -> None:
             assert select.select([end], [], [], WAIT_S)[0], "a process of the build goes on"
 
 
-# PR_SET_NAME: anything of 15 characters, which /proc/PID/stat has in front of what is looked for.
+# PR_SET_NAME: any text of 15 characters, which /proc/PID/stat has in front of the fields that are read.
 NAMED = """
 import ctypes, os, signal
 os.setpgid(0, 0)

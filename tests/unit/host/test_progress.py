@@ -13,7 +13,7 @@ from minrpc.host.progress import shown_on, task
 
 
 def on_a_terminal() -> str:
-    """What a task with two steps writes to a terminal of 40 columns."""
+    """Output of a task with two steps on a terminal of 40 columns."""
     controller, terminal = pty.openpty()
     with os.fdopen(terminal, "w") as stream, shown_on(stream), task("posix: compiling") as step:
         if step is not None:

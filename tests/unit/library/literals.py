@@ -2,7 +2,8 @@
 """Random C types with a value each, as a literal in C and as a value in Python.
 
 For each there are three functions: `make` returns the literal, `fold` hashes all members of its argument, and
-`expect` calls `fold` with the literal. The C compiler itself so says what a call from Python must give.
+`expect` calls `fold` with the literal. So the C compiler itself gives the expected result of a call from
+Python.
 """
 
 from __future__ import annotations
@@ -197,7 +198,7 @@ def _functions(index: int, literal: Literal) -> Iterator[str]:
 
 
 def same(found: Any, value: Any) -> bool:  # noqa: ANN401 - of any type
-    """Whether what came back is the value: of a struct, each member that was set."""
+    """True if the result is the value: of a struct, each member that was set."""
     if isinstance(value, dict):
         return all(same(getattr(found, name), item) for name, item in value.items())
     if value is None:

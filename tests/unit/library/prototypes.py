@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random C functions: their source, and random arguments for them.
 
-What a function returns and writes depends on each byte that it was given, so an argument that arrives wrong
-shows. Types have the same size everywhere: a function gives the same on this machine and on a target.
+A function's result and writes depend on each byte of its arguments, so an argument that arrives wrong shows.
+Types have the same size everywhere: a function gives the same on this machine and on a target.
 """
 
 from __future__ import annotations
@@ -192,7 +192,7 @@ def _struct(random: Random, name: str) -> Struct:
     members = []
     bit_fields = random.random() < 0.2
     for index in range(random.randint(1, 6)):
-        # Bit fields among themselves: ctypes' layout of what follows one is not C's.
+        # Bit fields among themselves: ctypes' layout of the members after a bit-field is not C's.
         ctype = random.choice(["int32_t", "uint32_t"] if bit_fields else list(_SCALARS))
         bits = random.randint(2, 20) if bit_fields else 0
         count = random.randint(1, 5) if not bits and random.random() < 0.2 else 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What loaded code is linked with."""
+"""Symbols that loaded code is linked with."""
 
 from pathlib import Path
 

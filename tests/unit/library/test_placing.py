@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a call's arrays and numbers go, and what is told of a write beside them."""
+"""Places of a call's arrays and numbers, and the error for a write beside them."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def test_random_prototypes_agree_with_calls_in_c(seed: int, flags: tuple[str, ..
 
 
 def check_call(program: Program, function: Prototype, library: HostLibrary, random: Random) -> None:
-    """One call both ways: the result, and all that was written."""
+    """One call both ways: the result, and all written bytes."""
     ours: list[Any] = []
     theirs: list[Any] = []
     for parameter in function.parameters:

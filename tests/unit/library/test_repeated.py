@@ -77,7 +77,7 @@ def test_what_came_back_is_checked_and_handed_back(library: HostLibrary) -> None
         damaged = bytearray(found)
         damaged[at] ^= 1
         assert not layout.is_whole(sent, bytes(damaged))
-        # What the damage is, the plan says.
+        # The plan describes the damage.
         with pytest.raises(GuardError, match="scale wrote"):
             plan_of(library, "scale", args).frame.take(memoryview(damaged), 0, 0x1000, "scale")
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a person writes of sources: lists, and texts where lists would be one word."""
+"""Sources as a person writes them: lists, and texts where lists would be one word."""
 
 from __future__ import annotations
 

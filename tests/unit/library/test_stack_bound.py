@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The compiler's bound of the stack, from what GCC writes of a program's call graph."""
+"""The bound of the stack, from GCC's file of a program's call graph."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Structs as Python values: what is written replaces what was there, and no more than that."""
+"""Structs as Python values: a written member is replaced, and no other byte."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def pointed() -> tuple[StructValue, np.ndarray, np.ndarray]:
 
 
 def target(value: StructValue, member: str) -> object:
-    """What the pointer in that member points to."""
+    """The object behind the pointer in that member."""
     found: object = getattr(value, member).p
     return found
 

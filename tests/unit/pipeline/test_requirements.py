@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a platform lacks on a machine, told from programs that only say their version."""
+"""Missing requirements of a platform, found with programs that only print their version."""
 
 from pathlib import Path
 
@@ -19,7 +19,7 @@ def programs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 
 def add(directory: Path, name: str, says: str) -> None:
-    """Put a program there that prints `says`, whatever it is asked."""
+    """Write a program that prints `says`, with any arguments."""
     script = directory / name
     script.write_text(f"#!/bin/sh\necho '{says}'\n")
     script.chmod(0o755)

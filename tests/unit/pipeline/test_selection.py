@@ -31,7 +31,7 @@ def _no_user_files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def names(selection: Selection) -> list[str]:
-    """Of what is tested."""
+    """The tests' own."""
     return [target.name for target in selection.targets]
 
 

@@ -51,7 +51,7 @@ def main(elf: str, path: Path) -> None:
     signal.signal(signal.SIGUSR1, lambda *_: None)
     signal.set_wakeup_fd(pressed)
     print(os.getpid(), flush=True)
-    dead = False  # The firmware has crashed: what is sent to it is lost.
+    dead = False  # The firmware has crashed: bytes that are sent to it are lost.
     while True:
         heard = [] if dead else [board.link]
         ready, _, _ = select.select([master, *heard, button, sys.stdin], [], [])

@@ -49,7 +49,8 @@ def port(tmp_path: Path) -> Iterator[tuple[Path, int]]:
 
 
 def test_the_program_of_a_board_is_named(port: tuple[Path, int], tmp_path: Path) -> None:
-    """Its build id must be that of what runs; then C is loaded into it, and its functions have names."""
+    """Its build id must be that of the running firmware; then C is loaded into it, and its functions have
+    names."""
     program = build(Target.named("posix")).elf
     (tmp_path / "f.c").write_text("int f(int x) { return x + 1; }\n")
     with open_device(serial_port=str(port[0]), elf=program) as device:
@@ -102,7 +103,7 @@ def test_a_hang_where_it_can_not_be_reset_says_what_would_help(
 
 
 def hang_and_reset(running: RunningDevice) -> None:
-    """It hangs, is reset, and answers again, having forgotten what it counted."""
+    """It hangs, is reset, and answers again, with its counts forgotten."""
     device = open_device(running)
     assert device.system_lib()["testing.count"]() == 1
     with pytest.raises(DeadlineError):
@@ -152,7 +153,7 @@ def test_a_terminal_has_no_modem_lines(terminal: str) -> None:
 
 
 class LinedSerial(serial.Serial):  # type: ignore[misc]  # pyserial has no types
-    """A serial port with modem lines, which a pseudo-terminal has not: what pyserial would set, in order."""
+    """A serial port with modem lines, which a pseudo-terminal has not: the settings of pyserial, in order."""
 
     lines: ClassVar[list[tuple[str, bool]]] = []
     pressed: ClassVar[list[Callable[[], object]]] = []

@@ -32,7 +32,7 @@ def test_without():
 
 @pytest.fixture(scope="session")
 def environment(native_build: Callable[[str], Path]) -> Callable[..., Path]:
-    """Makes virtual environments that have all of this one, and what is installed besides: their Python."""
+    """Makes virtual environments that have all of this environment, and further packages: their Python."""
 
     def make(name: str, *packages: str) -> Path:
         directory = native_build(f"plugins-{name}-{sys.version_info.major}.{sys.version_info.minor}")
@@ -42,7 +42,7 @@ def environment(native_build: Callable[[str], Path]) -> Callable[..., Path]:
             run_or_skip([sys.executable, "-m", "venv", str(directory)])
             run_or_skip([str(python), "-m", "pip", "install", "-q", *packages])
             whole.touch()
-        # Ours is found through this environment's own directory, after what was installed.
+        # Ours is found through this environment's own directory, after the installed packages.
         here = sysconfig.get_path("purelib")
         there = directory / Path(sysconfig.get_path("purelib")).relative_to(sys.prefix)
         (there / "ours.pth").write_text(f"import site; site.addsitedir({here!r})\n")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a wrong time means, by clock and by option."""
+"""Meaning of a wrong time, by clock and by option."""
 
 import dataclasses
 

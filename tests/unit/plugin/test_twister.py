@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What twister's own options say to the fixture `device`, and a board that is behind a program's terminal."""
+"""twister's own options as the fixture `device` takes them, and a board behind a program's terminal."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a program says of how it was compiled, told from programs that are compiled here."""
+"""Compiler and flags of a program, for programs that are compiled here."""
 
 from __future__ import annotations
 

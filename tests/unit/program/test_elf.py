@@ -54,7 +54,7 @@ def test_symbols_are_those_of_readelf(program: Path) -> None:
         (symbol.value, symbol.size, symbol.bind, symbol.name) for symbol in read_program(program).elf.symbols
     ]
     assert len(told) > 20
-    # readelf adds the version of what comes from a shared library.
+    # readelf adds the version of symbols from a shared library.
     assert [(*item, name.partition("@")[0]) for *item, name in told] == [
         (*item, name.partition("@")[0]) for *item, name in found if name
     ]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run with a bit of everything, for tests of what is made of it."""
+"""A run with a bit of everything, for tests of pages and exports."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The HTML page in a browser: it loads nothing, sorts, names what is clicked, fits a phone and the dark."""
+"""The HTML page in a browser: it loads nothing, sorts, names a clicked function, fits a phone and the
+dark."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from minrpc.publish.run_record import RunRecord
 from tests.unit.publish.runs import failing, one_test, whole
 
 RUNS = {"whole": whole(), "300 failures": failing(300), "one test": one_test()}
-# What is seen with all folds open, and wider than the page, or must be scrolled sideways.
+# Elements seen with all folds open that are wider than the page, or must be scrolled sideways.
 TOO_WIDE = """
 for (const one of document.querySelectorAll("details")) { one.open = true; }
 const done = arguments[0], wide = document.documentElement.clientWidth;
@@ -28,7 +29,7 @@ requestAnimationFrame(() => requestAnimationFrame(() => requestAnimationFrame(()
                      (one.clientWidth && one.scrollWidth > one.clientWidth + 1))
     .map((one) => one.outerHTML.slice(0, 80))))));
 """
-# The contrast of each text with what is behind it, as WCAG 2 has it; 4.5 is the least for a page.
+# The contrast of each text with its background, as WCAG 2 has it; 4.5 is the least for a page.
 FAINT = """
 function light(color) {
   const parts = color.match(/[\\d.]+/g).slice(0, 3).map((one) => one / 255)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run beside an earlier one: what the page says first."""
+"""A run beside an earlier one: the page's first part."""
 
 from __future__ import annotations
 

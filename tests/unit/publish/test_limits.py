@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""[limits] of minrpc.toml: what is a limit, what breaks one, and how that is told."""
+"""[limits] of minrpc.toml: limits, broken limits, and their messages."""
 
 from __future__ import annotations
 
@@ -207,7 +207,7 @@ def test_a_difference_of_one_is_told_where_batches_are_equal() -> None:
     (change,) = compare([small(10)], [small(10, 1001)]).changes
     assert [counter.name for counter in change.counters] == ["instructions"]
     assert broken_limits(limits(add={"instructions": "+0"}), [small(10, 1001)], [small(10)])
-    # Counted, or from the time: the same but for what a batch has once.
+    # Counted, or from the time: the same without the counts that a batch has once.
     counted_, timed = (
         broken_limits(limits(add={"instructions": 1}), [small(10, count=count)]) for count in (True, False)
     )

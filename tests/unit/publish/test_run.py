@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run is kept whole, shown as Markdown, and exported to what other programs read."""
+"""A run is kept whole, shown as Markdown, and exported for other programs."""
 
 from __future__ import annotations
 

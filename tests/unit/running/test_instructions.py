@@ -32,7 +32,7 @@ COMPILERS = {
     "rv64": ("riscv64-unknown-elf-", ["-march=rv64gc", "-mabi=lp64d", "-mcmodel=medany", "-mno-relax"]),
     "x86-64": ("", ["-fcf-protection=none"]),
 }
-# A pair of auipc and jalr calls what the disassembler adds as a comment.
+# A pair of auipc and jalr calls the function that the disassembler adds as a comment.
 DIRECT = re.compile(r"^(?:(?:bl|jal|call)\s+(?:ra,)?|jalr\s+ra,.*# )([0-9a-f]+)")
 INDIRECT = re.compile(r"^(?:blx|jalr)\s+\S+$|^call\s+\*")
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What ports say when they crash, in words. The lines are those that devices printed."""
+"""Ports' last words at a crash, explained. The lines are those that devices printed."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Memory in a file without a name, and what QEMU's command line says of it."""
+"""Memory in a file without a name, and QEMU's options for it."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ from minrpc.host.deadline import Deadline, read_before
 from minrpc.host.process import describe_status
 from minrpc.targets import Link, StartFields
 
-# What every port says when it boots, that no session runs (without the lone fe before it).
+# The message of every port at its boot: no session runs (without the lone fe before it).
 TERMINATE = bytes.fromhex("ff fd 03 00 00 00 00 00 02 66 77")
 PATIENCE_S = 120.0
 
@@ -84,14 +84,14 @@ def held() -> tuple[set[str], set[str], int]:
 
 
 def hear(device: RunningDevice, expected: bytes = TERMINATE) -> None:
-    """Wait for what a device says when it boots."""
+    """Wait for a device's message at its boot."""
     heard, deadline = b"", Deadline("boot", PATIENCE_S, device.clock)
     while expected not in heard:
         heard += read_before(device.transport, deadline, "the boot message")
 
 
 def lost(device: RunningDevice) -> HarnessError:
-    """What a client raises when the link closes."""
+    """The error of a client when the link closes."""
     deadline = Deadline("call", PATIENCE_S, device.clock)
     try:
         while True:

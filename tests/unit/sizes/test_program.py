@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every byte of a program is in one piece: whatever variables it has, on each processor's linker."""
+"""Every byte of a program is in one piece: with any variables, on each processor's linker."""
 
 from __future__ import annotations
 

@@ -52,7 +52,8 @@ def test_the_tree_adds_up() -> None:
 
 @pytest.mark.extra("zephyr")
 def test_zephyrs_own_tool_reads_it(tmp_path: Path) -> None:
-    """Since anytree 2.9 a node's `size` is how many nodes it has, so this tool tells what is new and gone."""
+    """Since anytree 2.9 a node's `size` is its number of nodes, so this tool tells new and removed
+    symbols."""
     script = Path(os.environ.get("ZEPHYR_BASE", "")) / "scripts/footprint/fpdiff.py"
     if not os.environ.get("ZEPHYR_BASE") or not script.is_file():
         pytest.skip("ZEPHYR_BASE names no Zephyr with scripts/footprint/fpdiff.py")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""[libraries.NAME] in minrpc.toml: what is taken, and what is told of the rest."""
+"""[libraries.NAME] in minrpc.toml: keys that are taken, and errors for others."""
 
 from __future__ import annotations
 

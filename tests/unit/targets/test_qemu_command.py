@@ -11,7 +11,7 @@ from minrpc.firmware.recipes import configured_shift, files_in
 from minrpc.targets import Icount
 from minrpc.targets.qemu_command import Wiring, find_qemu, strip, wire
 
-# What `ninja -t commands run_qemu` ends with for qemu_x86 in Zephyr 4.2.
+# The end of `ninja -t commands run_qemu` for qemu_x86 in Zephyr 4.2.
 X86 = (
     "cd /b/zephyr && /usr/bin/cmake -E true\n"
     "cd /b && /usr/bin/qemu-system-i386 -m 32 -cpu qemu32,+nx,+pae -machine q35 "

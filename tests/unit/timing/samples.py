@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measurements for the tests of what is made of them."""
+"""Measurements for the tests of statistics and pages."""
 
 from collections.abc import Sequence
 from dataclasses import replace

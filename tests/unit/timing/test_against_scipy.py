@@ -24,7 +24,7 @@ SAMPLES = st.one_of(
 
 
 def noise(seed: int, count: int, step: float = 0.0) -> list[float]:
-    """Skewed, as times are; in multiples of `step` when it is given, so that many are equal."""
+    """Skewed, as times are; in multiples of a given `step`, so that many are equal."""
     values = 1000 + np.random.default_rng(seed).exponential(10, count)
     return [float(value) for value in (np.round(values / step) * step if step else values)]
 

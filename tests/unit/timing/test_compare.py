@@ -223,7 +223,7 @@ def test_a_byte_more_is_bigger() -> None:
 
 
 def test_symbols_are_kept_once_for_each_firmware_that_has_them() -> None:
-    """What was timed on a board has no firmware that is known."""
+    """A time of a board has no known firmware."""
     first, board = recorded([10, 20]), dataclasses.replace(recorded([10, 20]), firmware=None)
     assert first.firmware is not None
     known = dataclasses.replace(first.firmware, symbols={"add": (40, 0)})

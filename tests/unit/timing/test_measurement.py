@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the device counted, and the clock it counted by."""
+"""The device's counts, and their clock."""
 
 import struct
 from dataclasses import replace
@@ -183,7 +183,7 @@ def test_counts_and_percentages() -> None:
 
 
 def test_the_slower_clock_says_how_fine_it_is() -> None:
-    """40 ns is what the counter would be good for, if it went."""
+    """40 ns would be the counter's resolution, if it went."""
     clock = replace(EXACT, coarse_hz=100)
     assert clock.resolution_s == pytest.approx(0.01)
     assert "resolution 10 ms by the device's slower clock of 100 Hz" in str(clock)

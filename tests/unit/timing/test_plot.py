@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is drawn of measurements: read from the figure itself, before it becomes a file."""
+"""Pictures of measurements: read from the figure itself, before it becomes a file."""
 
 import dataclasses
 from pathlib import Path

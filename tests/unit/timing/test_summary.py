@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statistics: against values from elsewhere, and against what must hold of any samples."""
+"""Statistics: against values from elsewhere, and against laws of any samples."""
 
 import math
 import random

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The lossy transport does to bytes what it says, and the same each time."""
+"""The lossy transport damages bytes as its docstring says, and the same each time."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_a_rate_is_per_byte_and_spread_over_all_kinds() -> None:
     came, counts = sent_through(Faults.spread(0.02))
     assert Faults.spread(0.02).total() == pytest.approx(0.02)
     assert all(counts[kind] > 10 for kind in KINDS)
-    # Of 10,240 bytes one in fifty, less what cuts took along: within five standard deviations.
+    # Of 10,240 bytes one in fifty, less the bytes in cuts: within five standard deviations.
     assert 90 < sum(counts.values()) < 275
     assert came != SENT
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The terminal that clients come to and leave, and what is carried between it and a device."""
+"""The terminal that clients open and close, and the bytes carried between it and a device."""
 
 import os
 import socket
@@ -36,7 +36,7 @@ class Link(SocketTransport):
 
     @contextmanager
     def held(self, device: FdTransport) -> Iterator[None]:
-        """While the relay waits in a read of what `device` says now."""
+        """While the relay waits in a read of the device's current bytes."""
         with self._free:
             self._reading.clear()
             device.write(b"x", WAIT_S)
@@ -50,7 +50,7 @@ class Served:
 
     device: the device's end of its link, ours to play the device on.
     link: the relay's end of it.
-    said: what the relay tells, one text at a time.
+    said: the relay's messages, one text at a time.
     """
 
     device: SocketTransport
@@ -89,12 +89,12 @@ class Served:
 
 
 def init(nonce: int) -> bytes:
-    """What starts a session."""
+    """The bytes that start a session."""
     return encode_frame(encode_message(nonce, MessageType.START_INIT, b"\x01"))
 
 
 def reply(session_id: int) -> bytes:
-    """What answers it."""
+    """The answer to them."""
     return encode_frame(encode_message(session_id, MessageType.START_REPLY, b"\x01"))
 
 
@@ -167,7 +167,7 @@ def test_what_a_client_sent_last_arrives(served: Served) -> None:
 
 
 def test_a_client_finds_nothing_of_the_one_before(served: Served) -> None:
-    """Neither what that one left unread, nor what the device says later to it, or to nobody."""
+    """Neither that client's unread bytes, nor the device's later ones to it, or to nobody."""
     first, session_id = served.session()
     late = encode_frame(encode_message(session_id, MessageType.NORMAL, b"for the first"))
     served.device.write(late, WAIT_S)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every transport promises, over real ptys and sockets."""
+"""Guarantees of every transport, over real ptys and sockets."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ ALL = (pty_pair, reversed_pty_pair, socket_pair, memory_pair)
 
 
 def over(*kinds: Callable[[], Pair]) -> pytest.MarkDecorator:
-    """Run the test over these kinds of link only, where the others can't do what it asks for."""
+    """Run the test over these kinds of link only: the others lack a needed property."""
     return pytest.mark.parametrize("ends", kinds, indirect=True)
 
 
@@ -82,7 +82,7 @@ def test_read_returns_nothing_when_nothing_came(ends: Pair) -> None:
     assert ends[0].read(0.001) == b""
 
 
-# The kernel drops what a pty's slave has not read when its master is closed.
+# The kernel drops bytes that a pty's slave has not read when its master is closed.
 @over(pty_pair, socket_pair, memory_pair)
 def test_what_arrived_before_the_end_is_read_then_the_end_shows(ends: Pair) -> None:
     host, device = ends
@@ -122,7 +122,7 @@ def test_a_full_link_times_out_and_says_what_went_out(ends: Pair) -> None:
     assert read_exactly(device, written) == bytes(written)
 
 
-# A memory link is given room for what a test needs.
+# A memory link gets the room that a test needs.
 @over(pty_pair, reversed_pty_pair, socket_pair)
 def test_two_that_write_first_and_read_later_do_not_block(ends: Pair) -> None:
     """Each side fills the other's buffers many times before it reads a byte: in mid-copy this must go on."""
@@ -329,7 +329,7 @@ def test_what_is_kept_while_we_write_is_bounded(monkeypatch: pytest.MonkeyPatch)
 def test_what_is_kept_while_it_writes_has_a_limit_and_is_counted_down(
     ends: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """At the limit it listens no more: what comes stays in the kernel, until something was taken."""
+    """At the limit it listens no more: further bytes stay in the kernel, until some were taken."""
     host, _ = ends
     assert isinstance(host, FdTransport)
     monkeypatch.setattr(fd, "_MAX_KEPT", 100)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Boards at serial ports share one queue of candidates: results are those of one device, whatever dies."""
+"""Boards at serial ports share one queue of candidates: results are those of one device, whichever board
+dies."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ def test_the_best() -> None:
 
 @given(st.lists(st.tuples(st.integers(1, 5), st.integers(1, 5), st.integers(1, 5)), max_size=12))
 def test_the_front(figures: list[tuple[int, int, int]]) -> None:
-    """Whoever is not in it is beaten by one that is; in it nobody beats another."""
+    """A candidate outside the front is beaten by a member; in it nobody beats another."""
     results = [result(number, *figure) for number, figure in enumerate(figures)]
     front = [(item.cycles, item.code_bytes, item.stack_bytes) for item in pareto(results)]
     for figure in figures:

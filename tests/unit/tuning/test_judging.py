@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a device's failure says of the candidate that ran there."""
+"""Verdicts on the candidate that ran on a failed device."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ BUILT = Built(0.0, Compiled("k", (), (), {}, UNUSED, start=False, key=""))
     [
         (EmulatorExitedError("it ended", status=1), "crash"),
         (SessionTerminatedError("it restarted"), "crash"),
-        # What it wrote over the runtime's memory, or sent over the link, before it hung or died.
+        # Damage in the runtime's memory or on the link, done before it hung or died.
         (LinkError("no answer came, but damaged frames did"), "crash"),
         (DialectError("the answer can't be read"), "crash"),
         (SessionError("bytes came, but no answer"), "crash"),
@@ -65,7 +65,7 @@ def test_what_a_candidate_does_to_its_device_ends_no_run(
     assert (result.outcome, result.reason) == (outcome, error.message)
     # It was tried once more, alone on a fresh one.
     assert len(opened) == 2
-    # What another device has tried before is not.
+    # A candidate that another device has tried before is not.
     assert bench.judge(Candidate(0), BUILT, again=True).outcome == outcome
     assert len(opened) == 3
 
@@ -74,7 +74,7 @@ def test_what_a_candidate_does_to_its_device_ends_no_run(
     ("calibrations", "outcomes", "opened"),
     [
         ([100, 100, 101], ["correct", "correct"], 1),
-        # The first device is spoiled by whatever: the candidate is tried again, and is right.
+        # The first device is spoiled by any fault: the candidate is tried again, and is right.
         ([100, 0, 100, 100, 100], ["correct", "correct"], 2),
         ([100, 120, 100, 100, 100], ["correct", "correct"], 2),
         # It is the candidate's doing; the next one gets a fresh device.

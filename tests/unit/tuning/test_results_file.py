@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Results in a file: what is there survives any end of the program."""
+"""Results in a file: written results survive any end of the program."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which candidates are tried, how many, and what of their results is looked at: without a device."""
+"""The candidates that are tried, their number, and the results that decide: without a device."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_each_so_many_th_is_checked(every: int, checked: list[int]) -> None:
 
 
 def test_a_check_leaves_the_kernels_arguments() -> None:
-    """Each candidate is called with what the first was."""
+    """Each candidate is called with the first one's arguments."""
 
     def kernel(x: np.ndarray) -> None:
         x += 1

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What strategies propose, learn and take up again."""
+"""Strategies: proposals, learning, going on."""
 
 from __future__ import annotations
 

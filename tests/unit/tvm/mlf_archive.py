@@ -176,7 +176,7 @@ TVM_DLL int32_t tvmgen_default_last(ARGUMENTS) {
 def write_split(path: Path) -> Path:
     """2 * (2 * x - x) + 5, by a node with two outputs, of which the second is reshaped.
 
-    What comes of them lies where the first was.
+    The result lies where the first was.
     """
 
     def call(name: str, *inputs: tuple[int, int], outputs: int = 1) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A network of the kind of MobileNet, with random weights: depthwise and pointwise convolutions in turn.
 
-Float as an ONNX file, int8 as a Relax module, and what numpy says of either.
+Float as an ONNX file, int8 as a Relax module, and numpy's results for both.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def convolved(x: Array, layer: Layer) -> Array:
 
 
 def expected(x: Array, net: list[Layer]) -> Array:
-    """What the whole network says of one input of eight channels."""
+    """The network's output for an input of eight channels."""
     for layer in net:
         x = convolved(x, layer)
         x = np.maximum(x, 0) if x.dtype.kind == "f" else np.clip(x >> SHIFT, 0, 127).astype(np.int8)

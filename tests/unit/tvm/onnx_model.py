@@ -66,9 +66,10 @@ def write_nodes(
     constants: dict[str, Any] | None = None,
     **attributes: Any,  # noqa: ANN401 - of the last operator
 ) -> Path:
-    """Operators in a row: each takes what it names, (name, dtype, shape), after the output of the one before.
+    """Operators in a row: each takes its named inputs, (name, dtype, shape), after the previous node's
+    output.
 
-    What is in `constants` is no input. The output is "y".
+    Names in `constants` are no inputs. The output is "y".
     """
     import onnx
     from onnx import TensorProto, helper, numpy_helper

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a bridge makes of a client's requests, on a device in Python."""
+"""A bridge's requests to a device in Python, for those of a client."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ ARRAY = ReturnedArray(DLTensor(0x100, DataType(0, 8), (2,)), 0x140)
 
 
 class Client:
-    """One of today's, and what the device behind the bridge was asked to free."""
+    """A client of today's TVM, and the handles that the bridge asked the device to free."""
 
     def __init__(self, traits: Traits = OURS) -> None:
         self.bench = Bench(traits)
@@ -132,7 +132,7 @@ def test_all_files_are_removed_by_the_empty_name(client: Client) -> None:
 
 @pytest.mark.parametrize("dies", [True, False])
 def test_a_device_that_dies_of_a_module(client: Client, dies: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Is told upwards, which gets another device; what is wrong with the module only to the client."""
+    """Is told upwards, which gets another device; the module's fault only to the client."""
 
     def load(*_: object, **__: object) -> Result:
         if dies:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is right: rounding, and nan or infinity where TVM has them, too."""
+"""Right outputs: rounding, and nan or infinity where TVM has them, too."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inputs that are indices are found, and what they choose among."""
+"""Inputs that are indices are found, with their bounds."""
 
 from __future__ import annotations
 

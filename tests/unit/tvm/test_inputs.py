@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inputs out of a file of numpy's: what is wrong with it is one error."""
+"""Inputs out of a file of numpy's: all its faults are one error."""
 
 from __future__ import annotations
 

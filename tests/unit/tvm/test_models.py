@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a model has room on a device, and what a picture of its run says: no device needed."""
+"""A model's room on a device, and the picture of its run: no device needed."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_weights_that_do_not_fit_are_told_before_there_is_code() -> None:
     [(1, "--weights image builds"), (16, "--weights image builds"), (17, "take a smaller model")],
 )
 def test_what_helps_where_there_is_no_room(missing: int, advice: str) -> None:
-    """Weights in the image only where they are what is too much."""
+    """Weights in the image only where they are too large."""
     with pytest.raises(DeviceMemoryError, match=f"{missing} are missing") as caught:
         _check_room(device(ALL - missing), make_plan("net"), CODE, "loaded")
     assert advice in str(caught.value)

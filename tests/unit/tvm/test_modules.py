@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What of a file is a module: both calling conventions, archives, and what is refused."""
+"""Modules in a file: both calling conventions, archives, and refusals."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ int main(void)
 
 
 def test_arguments_results_and_errors_on_their_way(tmp_path: Path) -> None:
-    """Each kind of value there and back; what is too much or unknown is refused; a long text is cut."""
+    """Each kind of value there and back; an unknown or surplus symbol is refused; a long text is cut."""
     _, text = adapter_source(["__tvm_ffi_same", "__tvm_ffi_fails"])
     (tmp_path / "a.c").write_text(text + _CALLS)
     command = ["gcc", "-std=gnu11", "-w", "a.c", "-o", "a"]

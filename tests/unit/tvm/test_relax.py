@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Models of today's TVM become plans, and give what TVM gives on the host."""
+"""Models of today's TVM become plans, and give the results of TVM on the host."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_a_network_gives_what_tvm_gives(tmp_path: Path) -> None:
 
 
 def test_outputs_between_other_tensors(tmp_path: Path) -> None:
-    """The first output is made before what lies in between: each of all those has memory of its own."""
+    """The first output is made before the operators in between: each of all those has memory of its own."""
     from tvm import relax
 
     rng = np.random.default_rng(2)

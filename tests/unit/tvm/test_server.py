@@ -25,7 +25,7 @@ def source() -> LentDevice:
 
 
 class Said:
-    """What the server says; each line can be waited for."""
+    """The server's messages; each line can be waited for."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -70,7 +70,7 @@ def test_a_client_may_be_silent_as_long_as_it_likes(
 
 
 def test_a_device_that_failed_is_not_given_to_the_next_client(source: LentDevice) -> None:
-    """The client is told what the device said, and its connection ends."""
+    """The client gets the device's message, and its connection ends."""
 
     def fail(_: Sequence[Argument]) -> None:
         raise EmulatorExitedError("it has gone")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What LLVM is told of a core, and what of its code would not fit there."""
+"""LLVM's target for a core, and code that would not fit there."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def toolset(tmp_path: Path) -> MakeToolset:
     ],
 )
 def test_an_arm_core(toolset: MakeToolset, flags: tuple[str, ...], told: dict[str, Any]) -> None:
-    """With three words LLVM would read no EABI. It takes a core to have all that it is sold with."""
+    """With three words LLVM would read no EABI. A core is taken to have all its optional units."""
     found = description(toolset(ARM, *flags))
     core = flags[0].removeprefix("-mcpu=").partition("+")[0]
     assert found == {"kind": "llvm", "num-cores": 1, "mcpu": core, "mtriple": found["mtriple"]} | told

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a device says to TVM's tracker, and when."""
+"""A device's messages to TVM's tracker, and their times."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What ends a client's session from outside."""
+"""Causes outside that end a client's session."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LIMIT_S = 60.0
 
 
 class Side:
-    """Ours of a client's connection, the client's, and whether what runs was to end."""
+    """Our end of a client's connection, the client's end, and whether the running call was to end."""
 
     def __init__(self) -> None:
         self.ours, self.its = socket.socketpair()

@@ -15,7 +15,7 @@ Floats = npt.NDArray[np.float32]
 
 
 def waveforms(count: int, seed: int) -> tuple[Floats, npt.NDArray[np.int64]]:
-    """`count` signals of one period each, and what they are."""
+    """`count` signals of one period each, and their kinds."""
     rng = np.random.default_rng(seed)
     kinds = rng.integers(0, CLASSES, count)
     phase = (np.arange(SAMPLES) / SAMPLES + rng.random((count, 1))) % 1.0
@@ -74,7 +74,7 @@ class Int8Network:
     shift: int
 
     def scores(self, x: npt.NDArray[np.int8]) -> npt.NDArray[np.int32]:
-        """Exactly what the network says."""
+        """The network's output, exactly."""
         hidden = x.astype(np.int32) @ self.w1.astype(np.int32) + self.b1
         taken = np.clip(hidden >> self.shift, 0, 127).astype(np.int8)
         scores: npt.NDArray[np.int32] = taken.astype(np.int32) @ self.w2.astype(np.int32) + self.b2
@@ -82,7 +82,7 @@ class Int8Network:
 
 
 def quantized(network: Network) -> Int8Network:
-    """Inputs are 127ths; each layer has a scale of its own; the shift is what hidden values need."""
+    """Inputs are 127ths; each layer has a scale of its own; the shift is that of hidden values."""
     s1, s2 = (127 / np.abs(item).max() for item in (network.w1, network.w2))
     w1, b1 = np.round(network.w1 * s1).astype(np.int8), np.round(network.b1 * 127 * s1).astype(np.int32)
     largest = (as_int8(waveforms(1000, 3)[0]).astype(np.int32) @ w1.astype(np.int32) + b1).max()

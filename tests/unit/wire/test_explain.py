@@ -30,7 +30,7 @@ TENSOR = DLTensor(0x2000, to_dtype("int8"), (2, 3))
 
 
 def sent(kind: MessageType, body: bytes, mark: str) -> list[str]:
-    """What is said of one message."""
+    """The explanation of a message."""
     return explain([(mark, encode_frame(encode_message(0x2183, kind, body)))])
 
 

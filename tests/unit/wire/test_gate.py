@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a client may have of what the device says, however the bytes fall into reads."""
+"""The device's bytes that a client may have, however they fall into reads."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -22,7 +22,7 @@ def reply(session_id: int) -> bytes:
 
 
 def passed(gate: SessionGate, data: bytes, cuts: list[int]) -> bytes:
-    """What passes of the device's `data`, given in pieces of these sizes and the rest."""
+    """The part of the device's `data` that passes, given in pieces of these sizes and the rest."""
     parts = []
     for size in cuts:
         parts.append(gate.from_device(data[:size]))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is at the far end, by what came from it."""
+"""The program at the far end, by its bytes."""
 
 from __future__ import annotations
 
