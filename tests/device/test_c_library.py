@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from errno import ENOMEM
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -29,7 +31,7 @@ def test_all_libraries_have_the_same_heap(load: Load) -> None:
     kept = [lib.keep("mine"), other.keep("yours"), lib.keep("a longer text of mine")]
     other.unload()
     assert [lib.drop(text) for text in kept] == [4, 5, 21]
-    assert lib.too_large()
+    assert lib.too_large() == ENOMEM
 
 
 def test_the_heap_keeps_what_is_in_it(load: Load) -> None:
@@ -39,11 +41,23 @@ def test_the_heap_keeps_what_is_in_it(load: Load) -> None:
 
 
 def test_numbers_words_and_jumps(load: Load) -> None:
-    """errno is the firmware's where that has it: its strtol sets it for loaded code, too."""
+    """errno is the firmware's, so that its functions set it for loaded code, too."""
     for lib in (load("c/library.c"), load("c/library.c", defines=["OTHER"])):
         numbers = np.zeros(4, np.int32)
         assert lib.sum_of_words(bytearray(b"30 99999999999999999999 -7 12\0"), numbers, 4) == 3
         assert numbers.tolist()[:3] == [-7, 12, 30]
+
+
+def test_functions_for_the_end_of_loaded_code_are_refused(load: Load, tmp_path: Path) -> None:
+    source = tmp_path / "end.c"
+    source.write_text(
+        "#include <stdlib.h>\nstatic void bye(void) {}\n"
+        "int last(void) { return atexit(bye); }\nint first(void) { return 1; }\n"
+    )
+    lib = load(source)
+    assert lib.first() == 1
+    with pytest.raises(TypeError, match=r"last can't be called: it needs atexit, .* starts afresh"):
+        lib.last()
 
 
 def test_time_passes(load: Load) -> None:

@@ -10,9 +10,13 @@ from typing import Final
 _FILES: Final = "the device has no files"
 _PROCESSES: Final = "the device has neither processes nor signals"
 _CLOCK: Final = "the firmware has no clock for the C library"
+_END: Final = "exit ends the call, and the device starts afresh"
+ENDINGS: Final = frozenset(("atexit", "at_quick_exit", "on_exit"))
+"""Functions of a C library that do nothing in loaded code, which has no end."""
 _REASONS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("open", "close", "read", "write", "lseek", "unlink", "stat", "fstat", "isatty"), _FILES),
     **dict.fromkeys(("kill", "getpid", "fork", "execve", "wait"), _PROCESSES),
+    **dict.fromkeys(ENDINGS, _END),
     **dict.fromkeys(("times", "gettimeofday", "clock_gettime", "nanosleep"), _CLOCK),
 }
 _SHOWN: Final = 6

@@ -20,7 +20,7 @@ from typing import Final, TypeAlias
 
 from minrpc.errors import CompileError, ConfigurationError, ToolchainMissingError
 from minrpc.firmware.cache import cache_home, kept, mark_used, scratch
-from minrpc.library.absent import nowhere
+from minrpc.library.absent import ENDINGS, nowhere
 from minrpc.library.reachable import needing
 from minrpc.library.stack_bound import FLAG, parse_graphs, stack_frames
 from minrpc.library.statics import KEEP_STATICS, callable_statics, static_functions, with_global_symbols
@@ -267,6 +267,7 @@ def _with_thunks(
         declarations = _with_prototypes(declarations, sources, toolset)
     functions = callable_functions(declarations.functions.values(), facts.limits)
     kept_data: tuple[str, ...] | None = None
+    missing += _endings(contents)
     if missing:
         paths = [*(item.path for item in objects), *sources.libraries]
         lacking = needing([item.symbol for item in functions], missing, paths, toolset)
@@ -330,6 +331,14 @@ def _with_statics(
         )
         for item, content, own, called in zip(objects, contents, functions, named, strict=True)
     ), {function.name: function for called in named for function in called}
+
+
+def _endings(contents: Sequence[bytes]) -> tuple[str, ...]:
+    """Functions of the C library that the objects need, and that would do nothing."""
+    elves = [Elf(content) for content in contents if content[:4] == b"\x7fELF"]
+    symbols = [symbol for elf in elves for symbol in elf.symbols if symbol.name in ENDINGS]
+    defined = {symbol.name for symbol in symbols if symbol.section != UNDEFINED}
+    return tuple(sorted({symbol.name for symbol in symbols} - defined))
 
 
 def _without(

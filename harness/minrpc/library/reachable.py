@@ -8,7 +8,7 @@ need a missing one.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -32,13 +32,13 @@ class Objects:
     defined: Mapping[str, tuple[Elf, int]] = field(repr=False)
 
     @classmethod
-    def of(cls, paths: Iterable[Path]) -> Objects:
-        """The objects and archives at `paths`."""
+    def of(cls, paths: Iterable[Path], absent: Collection[str]) -> Objects:
+        """The objects and archives at `paths`, without the definitions of `absent`."""
         defined: dict[str, tuple[Elf, int]] = {}
         for path in paths:
             for name, place in _defined(path).items():
                 defined.setdefault(name, place)
-        return cls(defined)
+        return cls({name: place for name, place in defined.items() if name not in absent})
 
     def targets(self, node: tuple[Elf, int]) -> Iterable[Node]:
         """Sections that the section refers to, and names of symbols that no object has."""
@@ -70,13 +70,13 @@ class Needing(NamedTuple):
 
 
 def needing(
-    functions: Sequence[str], missing: Iterable[str], objects: Sequence[Path], toolset: Toolset
+    functions: Sequence[str], missing: Collection[str], objects: Sequence[Path], toolset: Toolset
 ) -> Needing:
     """Of `functions`, and of all data, those that need a symbol of `missing`.
 
     objects: the objects and archives that have the functions, and the libraries behind them.
     """
-    known = Objects.of((*objects, *toolset.library_files()))
+    known = Objects.of((*objects, *toolset.library_files()), absent=set(missing))
     data = [(elf, index) for path in objects for elf in _elves(path) for index in _written(elf)]
     users = _users(known, [*(known.defined[name] for name in functions if name in known.defined), *data])
     found: dict[str, list[str]] = defaultdict(list)

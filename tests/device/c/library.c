@@ -43,7 +43,8 @@ void write_at(char *text, int offset)
 
 int too_large(void)
 {
-	return malloc(SIZE_MAX / 2U) == NULL && calloc(SIZE_MAX, 2U) == NULL;
+	errno = 0;
+	return malloc(SIZE_MAX / 2U) == NULL && calloc(SIZE_MAX, 2U) == NULL ? errno : 0;
 }
 
 #define LIVE 24U

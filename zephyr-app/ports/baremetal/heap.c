@@ -5,6 +5,7 @@
  * the end of the data up to where arrays or code lie. Without room there a block is taken from the
  * memory for arrays. Guards surround each block; a header tells a live block from a free one.
  */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -159,6 +160,12 @@ static struct block *reused(size_t span)
 	return block;
 }
 
+static void *none(void)
+{
+	errno = ENOMEM;
+	return NULL;
+}
+
 static void *take(size_t size)
 {
 	size_t span = (size + OVERHEAD + GRANULE - 1U) & ~(size_t)(GRANULE - 1U);
@@ -176,7 +183,7 @@ static void *take(size_t size)
 				  : minrpc_arena_alloc(&minrpc_device()->arena, (uint32_t)size,
 						       GRANULE, MINRPC_ARENA_LIBRARY);
 	count(array == NULL ? 0U : size);
-	return array;
+	return array == NULL ? none() : array;
 }
 
 static __attribute__((noreturn)) void damaged(const void *pointer, const char *what)
@@ -295,7 +302,7 @@ void free(void *pointer)
 void *calloc(size_t number, size_t size)
 {
 	size_t all;
-	void *pointer = __builtin_mul_overflow(number, size, &all) ? NULL : take(all);
+	void *pointer = __builtin_mul_overflow(number, size, &all) ? none() : take(all);
 
 	return pointer == NULL ? NULL : memset(pointer, 0, all);
 }
@@ -333,7 +340,7 @@ size_t malloc_usable_size(void *pointer)
 /* For over-aligned types of C11, up to the alignment that each block has. */
 void *aligned_alloc(size_t alignment, size_t size)
 {
-	return alignment <= GRANULE ? take(size) : NULL;
+	return alignment <= GRANULE ? take(size) : none();
 }
 
 #if MINRPC_GUARDS
