@@ -71,6 +71,7 @@ if TYPE_CHECKING:
     )
     from minrpc.firmware import Firmware, build
     from minrpc.library import (
+        Address,
         CFunction,
         CFunctions,
         CLibrary,
@@ -99,6 +100,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "PLATFORMS",
+    "Address",
     "AmbiguousBoardError",
     "BoardBusyError",
     "BoardLostError",
@@ -206,6 +208,7 @@ _EXPORTS: Final[Mapping[str, tuple[str, ...]]] = {
         "build",
     ),
     "minrpc.library": (
+        "Address",
         "CFunction",
         "CFunctions",
         "CLibrary",

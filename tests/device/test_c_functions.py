@@ -545,6 +545,7 @@ def test_names_of_c_win(load: Load, device: Device, tmp_path: Path) -> None:
         assert set(dir(lib)) == set(lib) == set(NAMES)
         assert minrpc.variables(lib).count == 7
         assert minrpc.read(lib, minrpc.variables(lib)["count"].address, 4) == bytes([7, 0, 0, 0])
+        assert minrpc.read(lib, minrpc.variables(lib)["count"], 1) == b"\7"  # type: ignore[arg-type]
         assert minrpc.measure(lib, "measure", number=1)(1).summary.median > 0
         with pytest.raises(AttributeError, match=r"is minrpc\.time_evaluator\(lib, NAME\)"):
             _ = lib.time_evaluator
@@ -553,5 +554,16 @@ def test_names_of_c_win(load: Load, device: Device, tmp_path: Path) -> None:
         with pytest.raises(AttributeError, match="has no function 'nam'"):
             _ = lib.nam
         run = lib.run
+        beyond = minrpc.Address(1 << 8 * minrpc.library_of(lib).facts.pointer_size)
+        for given, error, text in (
+            (lambda: minrpc.read(lib, beyond, 4), ValueError, "an address of the device has"),
+            (lambda: minrpc.read(lib, 0x1000, 1.5), TypeError, "a size is a number of bytes, not 1.5"),  # type: ignore[arg-type]
+            (lambda: minrpc.read(lib, "x", 4), TypeError, "an address is a whole number"),  # type: ignore[arg-type]
+            (lambda: minrpc.write(lib, beyond, b"1"), ValueError, "an address of the device has"),
+            (lambda: minrpc.write(lib, 0x1000, "x"), TypeError, "write takes bytes or an array"),  # type: ignore[arg-type]
+            (lambda: minrpc.read(device, 0x1000, 4), TypeError, "a library is expected"),  # type: ignore[arg-type]
+        ):
+            with pytest.raises(error, match=text):
+                given()
     with pytest.raises(ValueError, match="freed"):
         run(1)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from minrpc import (
     ConfigurationError,
     Device,
     DialectError,
+    HarnessError,
     LoadedLibrary,
     RunningDevice,
     UndefinedSymbolsError,
@@ -23,6 +25,7 @@ from minrpc import (
 )
 from minrpc.client.lent import LentTransport
 from minrpc.library import FakeFunction
+from minrpc.plugin.shared import SharedDevice
 from minrpc.transport.lossy import Faults, LossyTransport
 
 Load = Callable[..., LoadedLibrary]
@@ -276,3 +279,38 @@ def test_what_can_not_be_a_fake(load: Load) -> None:
     ):
         with pytest.raises(error, match=text):
             load(HAL, fakes={**fakes, "*": "zero"})
+    with pytest.raises(TypeError, match=r'fakes= takes \{"name": function\} or "zero", not a list'):
+        load(HAL, fakes=["hal_write"])
+
+
+FILLED = """
+void fill(unsigned char *data, int n);
+int *where(void);
+void filled(int n) { unsigned char data[4]; fill(data, n); }
+int there(void) { return *where(); }
+"""
+
+
+def test_memory_that_is_not_there(load: Load, tmp_path: Path, minrpc_shared: SharedDevice) -> None:
+    """A length or an index beyond it is told with the function in Python, not as a fault of the device."""
+    (tmp_path / "filled.c").write_text(FILLED)
+    lib = load(
+        tmp_path / "filled.c",
+        fakes={
+            "fill": fake(lambda data, n: data[0], "data[n], n"),
+            "where": lambda: minrpc.Address(1 << 64),
+        },
+    )
+    with pytest.raises(ValueError, match="fill: C gave -1 as the length of an array"):
+        lib.filled(-1)
+    with pytest.raises(ValueError, match=r"the result of where: .* an address of the device has"):
+        lib.there()
+    lib = load(tmp_path / "filled.c", fakes={"fill": lambda data, n: data[n], "where": "zero"})
+    of(lib, "fill").answer = lambda data, _: data[-(1 << 63)]
+    with pytest.raises(ValueError, match=r"fill: 1 bytes at -0x.*: an address of the device has"):
+        lib.filled(4)
+    of(lib, "fill").answer = lambda data, n: data[n]
+    with pytest.raises(HarnessError) as caught:
+        lib.filled(3 << 29)
+    assert re.search("1 bytes at 0x[0-9a-f]+ were being read for fill", str(caught.value))
+    minrpc_shared.discard()

@@ -24,6 +24,9 @@ _RETURN: Final = 1
 _PEEK: Final = 2
 _POKE: Final = 3
 
+# Bytes of one question for memory: when C gave a wrong length, not much is still on the link at the deadline.
+_PIECE: Final = 1 << 16
+
 # Seconds for an answer when the call's own time is up: the device gives up the call.
 _END_S: Final = 1.0
 
@@ -85,10 +88,14 @@ class Conversation:
     def read(self, address: int, size: int) -> bytes:
         """Bytes of the device's memory, at any address. Raises ValueError when the function has returned."""
         self._require_open(address, size)
-        if not size:
-            return b""
-        question = self._question(self._send(_COMMAND.pack(_PEEK, size, address)))
-        return bytes(question.data)
+        try:
+            return b"".join(
+                self._question(self._send(_COMMAND.pack(_PEEK, min(_PIECE, size - at), address + at))).data
+                for at in range(0, size, _PIECE)
+            )
+        except HarnessError as error:
+            error.details += (f"{size:,} bytes at 0x{address:x} were being read for {self.name}",)
+            raise
 
     def write(self, address: int, data: bytes) -> None:
         """Overwrite bytes of the device's memory, at the latest with the answer. Raises as `read` does."""

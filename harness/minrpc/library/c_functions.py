@@ -15,6 +15,7 @@ from minrpc.library.c_library import CFunction, CLibrary
 from minrpc.library.fake_functions import Fakes
 from minrpc.library.firmware_functions import FirmwareFunctions
 from minrpc.library.namespaces import Types, Variables
+from minrpc.library.scalars import describe
 
 AnyLibrary: TypeAlias = CLibrary | FirmwareFunctions
 
@@ -92,23 +93,32 @@ def _moved(library: AnyLibrary, name: str) -> str:
 
 
 def library_of(lib: CFunctions) -> Any:  # noqa: ANN401 - any of AnyLibrary, such as LoadedLibrary
-    """The library behind the functions, such as a `LoadedLibrary`: its module, symbols, sizes."""
+    """The library behind the functions, such as a `LoadedLibrary`: its module, symbols, sizes.
+
+    Raises TypeError for what is no library.
+    """
+    return _library(lib)
+
+
+def _library(lib: CFunctions) -> AnyLibrary:
+    if not isinstance(lib, CFunctions):
+        raise TypeError(f"a library is expected, as device.load gives, not {describe(lib)}")
     return lib._minrpc_library
 
 
 def types(lib: CFunctions) -> Types:
     """The structs and enums of a library: `types(lib).point(1, 2)`."""
-    return lib._minrpc_library.types
+    return _library(lib).types
 
 
 def variables(lib: CFunctions) -> Variables:
     """The variables of a library: `variables(lib).n = 0` sets one, `variables(lib)["n"]` is itself."""
-    return lib._minrpc_library.variables
+    return _library(lib).variables
 
 
 def measure(lib: CFunctions, name: str, **options: Any) -> Callable[..., Any]:  # noqa: ANN401 - see RemoteModule
     """Measures a function in whole cycles as `RemoteModule.measure` does, with the C function's arguments."""
-    return lib._minrpc_library.measure(name, **options)
+    return _library(lib).measure(name, **options)
 
 
 def time_evaluator(lib: CFunctions, name: str, **options: Any) -> Callable[..., Any]:  # noqa: ANN401 - see RemoteModule
@@ -116,27 +126,27 @@ def time_evaluator(lib: CFunctions, name: str, **options: Any) -> Callable[..., 
 
     Arrays are sent once, before the first call, and are not read back.
     """
-    return lib._minrpc_library.time_evaluator(name, **options)
+    return _library(lib).time_evaluator(name, **options)
 
 
 def read(lib: CFunctions, address: int, size: int | None = None) -> Any:  # noqa: ANN401 - a memoryview, or a value
     """Memory of the device, at any address: see `CLibrary.read`."""
-    return lib._minrpc_library.read(address, size)
+    return _library(lib).read(address, size)
 
 
 def write(lib: CFunctions, address: int, data: bytes) -> None:
     """Overwrite bytes of the device's memory; aligned words are written by word accesses."""
-    lib._minrpc_library.write(address, data)
+    _library(lib).write(address, data)
 
 
 def unload(lib: CFunctions) -> None:
     """Free a library's memory on the device. A second call does nothing."""
-    library = lib._minrpc_library
+    library = _library(lib)
     if isinstance(library, CLibrary):
         library.unload()
 
 
 def fakes(lib: CFunctions) -> Fakes:
     """The functions in Python behind C ones: `fakes(lib).hal_write.calls`."""
-    library = lib._minrpc_library
+    library = _library(lib)
     return library.fakes if isinstance(library, CLibrary) else Fakes(library.name, {})

@@ -10,6 +10,8 @@ from inspect import Parameter as SignatureParameter
 from inspect import Signature
 from typing import Any, Self, TypeAlias
 
+import numpy as np
+
 from minrpc.client.array import RemoteArray
 from minrpc.client.counting import Measurer
 from minrpc.client.function import RemoteFunction, RemoteModule
@@ -21,9 +23,10 @@ from minrpc.library.arguments import CallPlan, plan_call
 from minrpc.library.call_memory import CallMemory
 from minrpc.library.fake_functions import Fakes
 from minrpc.library.namespaces import Types, Variables
+from minrpc.library.pointer_types import InMemory, require_fits
 from minrpc.library.quick import quick_call
 from minrpc.library.repeated import repeated_calls
-from minrpc.library.scalars import Address
+from minrpc.library.scalars import Address, describe
 from minrpc.library.structs import load_value
 from minrpc.library.thunks import COPY
 from minrpc.library.toolset import ProgramFacts
@@ -344,20 +347,37 @@ class CLibrary:
         if size is None:
             pointee = _pointee_of(address)
             return load_value(pointee, self._read(address, size_of(pointee)))
+        if not isinstance(size, int | np.integer) or isinstance(size, bool):
+            raise TypeError(f"a size is a number of bytes, not {describe(size)}")
         if size < 0:
             raise ValueError(f"a size is not negative: {size}")
-        return self._read(address, size) if size else memoryview(b"")
+        return self._read(self._address(address, size), int(size)) if size else memoryview(b"")
 
     def write(self, address: int, data: bytes) -> None:
         """Overwrite bytes of the device's memory; aligned words are written by word accesses."""
-        if len(data):
-            self._write(address, bytes(data))
+        try:
+            content = bytes(memoryview(data))
+        except TypeError:
+            raise TypeError(
+                f"{self.name}: write takes bytes or an array, not {describe(data)}; "
+                "variables(lib).NAME = value sets a variable"
+            ) from None
+        if content:
+            self._write(self._address(address, len(content)), content)
 
     def _read(self, address: int, size: int) -> memoryview:
         return self._memory.peek(self._copier(), address, size)
 
     def _write(self, address: int, data: bytes) -> None:
         self._memory.poke(self._copier(), address, data)
+
+    def _address(self, address: int, size: int) -> int:
+        """The address of `size` bytes of the device. Raises TypeError and ValueError for no address."""
+        if isinstance(address, InMemory):
+            address = address.address
+        number = int(Address(address))
+        require_fits(self.name, self.facts.pointer_size, number, size)
+        return number
 
     def _copier(self) -> RemoteFunction:
         """The function that copies bytes between any addresses of the device."""

@@ -13,7 +13,7 @@ import numpy as np
 
 from minrpc.client.array import RemoteArray
 from minrpc.client.conversation import Conversation
-from minrpc.library.pointer_types import InMemory, array_address, check_address, check_pointee
+from minrpc.library.pointer_types import InMemory, array_address, check_address, check_pointee, require_fits
 from minrpc.library.scalars import Address, int_value, is_float, is_number, to_float, to_int, wrong
 from minrpc.library.structs import load_value, store_value
 from minrpc.library.stubs import in_memory
@@ -80,8 +80,7 @@ class PointerArgument(Address):
     def __getitem__(self, index: int | slice) -> Any:  # noqa: ANN401 - number, struct, numpy array, list
         """An element, or the elements of a slice with an end. Raises ValueError when the call is over."""
         at, count = _span(index)
-        size = self._size()
-        data = self._conversation.read(self + at * size, count * size)
+        data = self._conversation.read(*self._place(at, count))
         if isinstance(index, slice):
             return _array(self._element, data)
         return load_value(self._element, data)
@@ -96,17 +95,20 @@ class PointerArgument(Address):
         if len(values) != count:
             raise ValueError(f"{where}: {count} elements are written, {len(values)} are given")
         data = b"".join(store_value(self._element, where, item) for item in values)
-        self._conversation.write(self + at * self._size(), data)
+        self._conversation.write(self._place(at, count)[0], data)
 
     def text(self) -> str:
         """The text up to a zero byte. Raises ValueError if there is none in 65,536 bytes."""
         return _text(self._conversation, self).decode("utf-8", "surrogateescape")
 
-    def _size(self) -> int:
+    def _place(self, index: int, count: int) -> tuple[int, int]:
+        """Address and size of `count` elements from the index on, in bytes."""
         size = size_of(self._element)
         if not size:
             raise TypeError(f"{self._conversation.name}: {self!r} points to a type of unknown size")
-        return size
+        address = self + index * size
+        require_fits(self._conversation.name, size_of(self.ctype) or 0, address, count * size)
+        return address, count * size
 
 
 def _span(index: int | slice) -> tuple[int, int]:
@@ -252,7 +254,9 @@ class _Arguments:
                 return made
             return self._kept(address, pointer.target, made[0])
         count = length if isinstance(length, int) else self._numbers[int(length)]
-        value = made[: max(0, count)]
+        if count < 0:
+            raise ValueError(f"{self._conversation.name}: C gave {count} as the length of an array")
+        value = made[:count]
         if not is_const(pointer.target):
             return self._kept(address, made._element, value)
         if isinstance(value, np.ndarray):

@@ -12,6 +12,7 @@ from typing import Final, Literal, TypeAlias
 from minrpc.errors import ConfigurationError, LoadError, UndefinedSymbolsError
 from minrpc.library.compiling import Compiled, compile_text
 from minrpc.library.fake_functions import Answer, Fake, FakeFunction
+from minrpc.library.scalars import describe
 from minrpc.library.stubs import ASK, declared_fake, stub_source
 from minrpc.library.thunks import LayoutError
 from minrpc.library.toolset import Toolset, program_facts
@@ -24,6 +25,9 @@ from minrpc.program.objects import members
 FakesGiven: TypeAlias = Mapping[str, Answer | Fake] | Literal["zero"]
 
 ReplacementsGiven: TypeAlias = Mapping[str, Answer | Fake]
+
+# The linker makes this symbol of position-independent code.
+_TABLE: Final = "_GLOBAL_OFFSET_TABLE_"
 
 ALL_OTHERS: Final = "*"
 """The name that stands for every function which is missing and not named."""
@@ -44,6 +48,8 @@ def with_fakes(
     Raises LoadError for firmware that can't ask, ConfigurationError for a function that can't be a fake.
     """
     given: Mapping[str, Answer | Fake] = {ALL_OTHERS: fakes} if isinstance(fakes, str) else fakes
+    if not isinstance(given, Mapping):
+        raise TypeError(f'fakes= takes {{"name": function}} or "zero", not {describe(fakes)}')
     require_asking(toolset)
     named = {name: answer for name, answer in given.items() if name != ALL_OTHERS}
     lacking = _undefined(compiled)
@@ -112,7 +118,7 @@ def tell_prototypes(compiled: Compiled, error: UndefinedSymbolsError) -> None:
 def _undefined(compiled: Compiled) -> set[str]:
     """Symbols that an object refers to, and none of them defines."""
     objects = [Elf(member) for path in compiled.own_objects for member in members(path, path.read_bytes())]
-    symbols = [symbol for elf in objects for symbol in elf.symbols if symbol.name]
+    symbols = [symbol for elf in objects for symbol in elf.symbols if symbol.name and symbol.name != _TABLE]
     defined = {symbol.name for symbol in symbols if symbol.section != UNDEFINED}
     return {symbol.name for symbol in symbols if symbol.section == UNDEFINED} - defined
 

@@ -17,6 +17,7 @@ from minrpc.library.pointer_types import (
     check_address,
     check_dtype,
     check_pointee,
+    require_fits,
     same_record,
 )
 from minrpc.library.scalars import (
@@ -42,6 +43,7 @@ from minrpc.library.structs import (
 from minrpc.program.c_types import (
     ArrayType,
     CType,
+    FunctionType,
     Parameter,
     Pointer,
     RecordType,
@@ -155,12 +157,12 @@ class Placer:
             return Handle(value.address)
         if isinstance(value, Address):
             check_address(where, ctype, pointer, value)
-            if value >> 8 * pointer.size:
-                raise ValueError(f"{where}: {value!r} is no address of {8 * pointer.size} bits")
             return Handle(int(value))
         if type(value) is int and isinstance(strip(pointer.target), Void):
+            require_fits(where, pointer.size, value)
             return Handle(value)
-        raise wrong(where, ctype, value, _HINT if isinstance(value, int | float | np.generic) else "")
+        hint = _FUNCTION_HINT if isinstance(strip(pointer.target), FunctionType) else _HINT
+        raise wrong(where, ctype, value, hint if isinstance(value, int | float | np.generic) else "")
 
     def _array(
         self, where: str, name: str, ctype: CType, pointer: Pointer, value: np.ndarray[Any, Any]
@@ -423,6 +425,7 @@ class Placer:
 
 
 _HINT = "pass a numpy array or an array of the device"
+_FUNCTION_HINT = "pass a function of the library, or of Python"
 
 
 def _nothing(_data: memoryview, _frame: CallFrame, _base: int) -> None:

@@ -132,13 +132,22 @@ def check_pointee(where: str, ctype: CType, pointer: Pointer, value: InMemory) -
 
 
 def check_address(where: str, ctype: CType, pointer: Pointer, value: Address) -> None:
-    """Raise TypeError if an address is of another type than the pointer's target."""
+    """Raise TypeError if an address is of another type than the pointer's target, ValueError if it is no
+    address of the device."""
+    require_fits(where, pointer.size, value)
     given = strip(value.ctype)
     assert isinstance(given, Pointer)
     if Void() in (strip(pointer.target), strip(given.target)):
         return
     if _shape(strip(given.target)) != _shape(strip(pointer.target)):
         raise TypeError(f"{where}: expected {declaration(ctype)}, got {value!r}")
+
+
+def require_fits(where: str, pointer_size: int, address: int, size: int = 0) -> None:
+    """Raise ValueError unless pointers of `pointer_size` bytes reach the `size` bytes at the address."""
+    if not 0 <= address <= (1 << 8 * pointer_size) - max(size, 1):
+        shown = f"{size:,} bytes at {address:#x}: " if size else f"{address:#x}: "
+        raise ValueError(f"{where}: {shown}an address of the device has {8 * pointer_size} bits")
 
 
 def _same_shape(first: FunctionType, other: FunctionType) -> bool:

@@ -129,12 +129,13 @@ def to_float(where: str, ctype: CType, value: object) -> float:
     """A floating-point number. Raises TypeError, and ValueError for a finite number that is too large."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.integer | np.floating):
         raise wrong(where, ctype, value)
-    number = float(value)
     try:
+        number = float(value)
         struct.pack(_FLOATS[size_of(ctype)], number)
     except OverflowError:
+        shown = f"an integer of {value.bit_length()} bits" if isinstance(value, int) else f"{value:g}"
         raise ValueError(
-            f"{where}: expected {declaration(ctype)}, got {number:g}, which is out of its range"
+            f"{where}: expected {declaration(ctype)}, got {shown}, which is out of its range"
         ) from None
     return number
 

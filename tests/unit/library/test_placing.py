@@ -13,6 +13,8 @@ from minrpc.client.rpc import RpcClient
 from minrpc.library import Address
 from minrpc.library.arguments import plan_call
 from minrpc.library.quick import quick_call
+from minrpc.library.scalars import to_float
+from minrpc.program.c_types import Scalar
 
 from tests.unit.library.host_library import HostLibrary
 
@@ -129,7 +131,7 @@ def test_bit_fields_are_not_lost_in_a_returned_array(library: HostLibrary) -> No
 def test_an_address_without_a_type_fits_any_pointer_and_no_smaller_one(library: HostLibrary) -> None:
     handle = library.call("create", out(), 7)[1]
     assert library.call("look", Address(int(handle))) == 7
-    with pytest.raises(ValueError, match="is no address of 64 bits"):
+    with pytest.raises(ValueError, match="an address of the device has 64 bits"):
         library.call("look", Address(1 << 64))
     with pytest.raises(ValueError, match="an address is not negative"):
         Address(-1)
@@ -143,6 +145,12 @@ def test_integers_of_128_bits(library: HostLibrary, number: int) -> None:
     assert -(1 << 127) <= got < 1 << 127
     with pytest.raises(ValueError, match="out of its range"):
         library.call("wide", 1 << 127, 0)
+
+
+@pytest.mark.parametrize("number", [10**400, -(1 << 2000), 1e39])
+def test_numbers_beyond_a_float_are_refused(number: float) -> None:
+    with pytest.raises(ValueError, match=r"gain: expected float, got .*, which is out of its range"):
+        to_float("gain", Scalar("float", 4, "float", True), number)
 
 
 def test_long_double_is_refused_with_the_reason(library: HostLibrary) -> None:
