@@ -10,6 +10,10 @@ from typing import Final
 
 import pytest
 from minrpc import Target
+from minrpc.library import Sources
+from minrpc.library.toolset import Toolset
+from minrpc.tuning import compilers
+from minrpc.tuning.compilers import Built, built
 from packaging.requirements import Requirement
 
 pytest_plugins = ["pytester"]
@@ -31,7 +35,7 @@ def pytest_configure(config: pytest.Config) -> None:
     for line in (
         "extra(name): skipped unless all packages of this extra of minrpc-harness are installed",
         "slow: left out without --all, unless its file is named on the command line",
-        "once: as slow, on all platforms of the run but the first",
+        "once: as slow, on all default platforms but the first",
     ):
         config.addinivalue_line("markers", line)
 
@@ -41,14 +45,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if config.getoption("--all"):
         return
     named = [Path(config.invocation_params.dir, argument.partition("::")[0]) for argument in config.args]
-    platforms = [*dict.fromkeys(filter(None, map(_platform, items)))]
+    named_platforms = config.getoption("--minrpc-platform", None)
+    platforms = [] if named_platforms else [*dict.fromkeys(filter(None, map(_platform, items)))]
     left_out = {
         item
         for item in items
         if item.path not in named
         and (
             item.get_closest_marker("slow")
-            or (item.get_closest_marker("once") and _platform(item) not in platforms[:1])
+            or (item.get_closest_marker("once") and _platform(item) in platforms[1:])
         )
     }
     if left_out:
@@ -95,6 +100,26 @@ def _is_installed(name: str) -> bool:
     except PackageNotFoundError:
         return False
     return True
+
+
+class _CompilerHere:
+    """As minrpc.tuning's compiler process, in a thread of this process."""
+
+    def build(self, sources: Sources, toolset: Toolset, base: int | None, timeout_s: float) -> Built:
+        return built(sources, toolset, base)
+
+    def end(self) -> str:
+        return ""
+
+
+@pytest.fixture
+def compiler_here(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Candidates are compiled in this process, in processes of their own with --all.
+
+    Each such process is a Python that imports the package; tests/unit/tuning/test_compilers.py has them.
+    """
+    if not request.config.getoption("--all"):
+        monkeypatch.setattr(compilers, "_Compiler", _CompilerHere)
 
 
 @pytest.fixture(scope="session")

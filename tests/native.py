@@ -11,6 +11,7 @@ from os import environ
 from pathlib import Path
 
 import pytest
+from minrpc.program import read_program
 
 
 def need_tools(*tools: str) -> None:
@@ -39,6 +40,16 @@ def build(source: Path, directory: Path, *options: str, env: Mapping[str, str] |
         _run(["cmake", "-G", "Ninja", "-S", str(source), "-B", str(directory), *options], env)
         _run(["cmake", "--build", str(directory), "--parallel", "2"], env)
     return directory / "bin"
+
+
+def of_another_build(elf: Path, copy: Path) -> Path:
+    """A copy of the program with another build ID: all else that runs is the same."""
+    content = elf.read_bytes()
+    build_id = bytes.fromhex(read_program(elf).build_id)
+    assert content.count(build_id) == 1
+    copy.write_bytes(content.replace(build_id, bytes(byte ^ 0xFF for byte in build_id)))
+    copy.chmod(0o755)
+    return copy
 
 
 def _forget_another_place(cache: Path) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import gc
 import weakref
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import minrpc
@@ -23,11 +24,12 @@ from minrpc import (
     LoadError,
     RunningDevice,
     UndefinedSymbolsError,
-    build,
     open_device,
     out,
 )
 from minrpc.library import Address
+
+from tests.native import of_another_build
 
 Load = Callable[..., LoadedLibrary]
 
@@ -481,10 +483,12 @@ def test_a_device_whose_firmware_is_not_known(running_device: RunningDevice) -> 
 
 
 @pytest.mark.once
-def test_another_build_than_the_one_that_runs(device: Device, firmware: Firmware | None) -> None:
+def test_another_build_than_the_one_that_runs(
+    device: Device, firmware: Firmware | None, tmp_path: Path
+) -> None:
     if firmware is None or not device.info().build_id:
         pytest.skip("the device does not know its build")
-    other = build(firmware.target.changed(cmake_options=["-DMINRPC_RANDOM_FILL=OFF"]))
+    other = replace(firmware, elf=of_another_build(firmware.elf, tmp_path / "other.elf"))
     source = Path(__file__).parent / "c/kinds.c"
     with pytest.raises(LoadError, match=r"runs build [0-9a-f]{16}, .* is build [0-9a-f]{16}"):
         device.load(source, firmware=other)

@@ -19,8 +19,10 @@ from tests.unit.library.prototypes import Call, random_array, random_members, ra
 
 Load = Callable[..., LoadedLibrary]
 
+# How the host compiles, links and passes; test_c_functions.py has the same of each device.
+pytestmark = pytest.mark.once
 
-@pytest.mark.once
+
 @pytest.mark.parametrize("seed", [0, *(pytest.param(index, marks=pytest.mark.slow) for index in range(1, 6))])
 def test_random_prototypes_give_what_they_give_here(
     seed: int, load: Load, tmp_path: Path, amount: Amount

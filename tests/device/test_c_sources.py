@@ -25,6 +25,9 @@ from tests.native import need_tools
 
 Load = Callable[..., LoadedLibrary]
 
+# How the host compiles, links and passes; test_c_functions.py has the same of each device.
+pytestmark = pytest.mark.once
+
 # The same function for each processor that has a port.
 ASSEMBLER = """\
 	.text
@@ -271,7 +274,6 @@ def test_variables_that_are_too_far(load: Load, toolset: Toolset, tmp_path: Path
     assert "compile it with -fPIC" in str(caught.value)
 
 
-@pytest.mark.once
 def test_a_header_that_comes_to_stand_in_front(load: Load, tmp_path: Path) -> None:
     """Nothing that the compiler read has changed."""
     for name in ("first", "second"):

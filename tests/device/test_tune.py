@@ -24,7 +24,7 @@ def right(a: np.ndarray, b: np.ndarray, n: int) -> int:
 
 
 @pytest.fixture
-def kernel(device: Device, firmware: Firmware | None) -> Kernel:
+def kernel(compiler_here: None, device: Device, firmware: Firmware | None) -> Kernel:
     if firmware is None or not device.rpc.global_function("minrpc.code_load"):
         pytest.skip("its firmware is not known, or can't load code")
     rng = np.random.default_rng(1)

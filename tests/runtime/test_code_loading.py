@@ -5,16 +5,16 @@ from __future__ import annotations
 
 import socket
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from minrpc import Device, RemoteError
+from minrpc import Device, RemoteError, Target, build
 from minrpc.client.rpc import RpcClient
 from minrpc.transport import SocketTransport
 from minrpc.wire import CopyToRemote, DLTensor, Function, Handle, Module, TypeCode, free_handle, parse_dtype
 
-from tests.native import build, need_tools
+from tests.native import need_tools
 
 APP = Path(__file__).parents[2] / "zephyr-app"
 
@@ -73,12 +73,10 @@ def linked_at(address: int, directory: Path) -> bytes:
 
 
 @pytest.fixture(scope="module")
-def program(native_build: Callable[[str], Path]) -> Path:
-    """A posix device that loads code."""
+def program() -> Path:
+    """A posix device, which loads code."""
     need_tools("cmake", "ninja", "cc")
-    directory = native_build("code_loading")
-    build(APP / "ports/posix", directory, "-DMINRPC_CODE_LOADING=ON")
-    return directory / "minrpc_posix"
+    return build(Target.named("posix")).elf
 
 
 @pytest.fixture

@@ -256,7 +256,7 @@ TEST(a_checked_copy_in_any_chunking)
 	}
 }
 
-/* With any bit of its destination damaged: nothing is written, here or elsewhere. */
+/* With any byte of its destination damaged: nothing is written, here or elsewhere. */
 TEST(a_checked_copy_with_a_damaged_front_writes_nothing)
 {
 	enum {
@@ -267,7 +267,7 @@ TEST(a_checked_copy_with_a_damaged_front_writes_nothing)
 	static uint8_t now[SIZE];
 	static const uint8_t zeros[SIZE];
 
-	for (uint32_t bit = 6U * 8U; bit < FRONT * 8U; bit++) {
+	for (uint32_t at = 6U; at < FRONT; at++) {
 		struct host *host = host_start();
 		uint64_t arrays[] = {host_alloc(host, SIZE), host_alloc(host, SIZE),
 				     host_alloc(host, SIZE)};
@@ -280,7 +280,7 @@ TEST(a_checked_copy_with_a_damaged_front_writes_nothing)
 		}
 		fill(&data, SIZE);
 		put_checked_copy(&wire, host, &tensor, &data);
-		wire.data[bit / 8U] ^= (uint8_t)(1U << bit % 8U);
+		wire.data[at] ^= (uint8_t)(1U << at % 8U);
 		host_give(host, &wire);
 		bytes_free(&data);
 		for (size_t i = 0U; i < 3U; i++) {

@@ -302,7 +302,7 @@ TEST(results_with_columns_up_to_the_arenas_end)
 	for (uint32_t count = 0U; count < 3U; count++) {
 		struct host *host = start();
 		uint32_t row = 16U + 8U * count;
-		uint32_t repeat = 60000U / row;
+		uint32_t repeat = 64000U / row;
 		const struct answer *answer;
 
 		for (;; repeat++) {

@@ -39,13 +39,14 @@ def symbols(directory: Path, **options: int) -> dict[str, str]:
     need_tools("cc", "nm")
     definitions = [f"-DMINRPC_{name}={value}" for name, value in options.items()]
     includes = [f"-I{APP / 'runtime/include'}", f"-I{APP / 'operators'}"]
-    warnings = ["-std=c11", "-Wall", "-Wextra", "-Werror", "-Os", "-ffunction-sections", "-fdata-sections"]
-    objects = []
-    for source in SOURCES:
-        objects.append(str(directory / f"{source.parent.name}_{source.stem}.o"))
-        command = ["cc", *warnings, *definitions, *includes, "-c", str(source), "-o", objects[-1]]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    warnings = ["-std=c11", "-Wall", "-Wextra", "-Werror", "-ffunction-sections", "-fdata-sections"]
+    for part in ("runtime", "operators"):
+        (directory / part).mkdir()
+        sources = [str(source) for source in SOURCES if source.parent.name == part]
+        command = ["cc", *warnings, *definitions, *includes, "-c", *sources]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=directory / part)
         assert done.returncode == 0, done.stderr
+    objects = [str(path) for path in sorted(directory.glob("*/*.o"))]
     # One object, so that symbols of its other files are no longer undefined.
     whole = str(directory / "whole.o")
     subprocess.run(["ld", "-r", *objects, "-o", whole], check=True)

@@ -54,6 +54,7 @@ class Program:
         self.elf = Elf(content)
         self.machine = self.elf.machine
         self._units: dict[int, Declarations] = {}
+        self._returns: dict[str, list[int]] = {}
         # pyelftools seeks and reads in two steps, and threads share a program.
         self._reading = RLock()
 
@@ -155,6 +156,11 @@ class Program:
 
     def returns_from(self, name: str) -> list[int]:
         """Return addresses of the calls of function `name`, from GCC's and clang's call-site information."""
+        if name not in self._returns:
+            self._returns[name] = self._read_returns_from(name)
+        return self._returns[name]
+
+    def _read_returns_from(self, name: str) -> list[int]:
         return sorted(
             at
             for unit in self.units()

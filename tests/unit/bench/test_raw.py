@@ -87,6 +87,7 @@ def test_streams_leave_nothing_on_the_link(raw: Raw) -> None:
     assert answer(raw.running, 2) == b"ok"
 
 
+@pytest.mark.slow
 def test_an_endless_echo_is_for_pings() -> None:
     with running_raw(built("posix", *RAW_OPTIONS)) as raw:
         raw.echo_all()

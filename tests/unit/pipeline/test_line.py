@@ -159,7 +159,8 @@ def test_one_word_where_a_list_is_due() -> None:
     assert caught.value.next_step == "write sources=['kernel.c']"
 
 
-@pytest.mark.parametrize("platform", ["posix", pytest.param("bare_mps2_an385", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("platform", ["posix", "bare_mps2_an385"])
 def test_sources_headers_definitions_and_libraries_of_the_users(tmp_path: Path, platform: str) -> None:
     (tmp_path / "include").mkdir()
     (tmp_path / "include" / "scale.h").write_text("#define OFFSET_MACRO(x) ((x) + 1)\n")

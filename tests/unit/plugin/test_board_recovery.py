@@ -14,12 +14,16 @@ from minrpc import DeadlineError, FlashError, HarnessError, Target, build, conne
 from minrpc.host.deadline import Deadline
 from minrpc.host.owned_lock import DIRECTORY_VARIABLE
 from minrpc.plugin.board_pool import PooledBoard
+from minrpc.program import read_program
 from minrpc.running.lease import quarantine_of
 from minrpc.targets.hardware_map import load_hardware_map
 
+from tests.native import of_another_build
+
 BOARD = Path(__file__).with_name("board.py")
 PRESSED = "rm -f $0.reset; kill -USR1 $(cat $0.pid); until [ -e $0.reset ]; do sleep 0.05; done"
-FLASH = f"echo flashed >> $0.log; cp $1 $0.new; mv $0.new $0.elf; {PRESSED}"
+INSTALL = f"cp $1 $0.new; mv $0.new $0.elf; {PRESSED}"
+FLASH = f"echo flashed >> $0.log; {INSTALL}"
 TOTAL_S = 120.0
 
 
@@ -51,17 +55,24 @@ def flashed(port: Path) -> int:
     return len(log.read_text().splitlines()) if log.exists() else 0
 
 
-OTHER = ["-DMINRPC_RANDOM_FILL=OFF"]
+@pytest.fixture
+def other(port: Path) -> Path:
+    """The board, with another build of the firmware in its flash."""
+    elf = of_another_build(build(Target.named("posix")).elf, port.parent / "other")
+    subprocess.run(["sh", "-c", INSTALL, port, elf], check=True)
+    return port
 
 
-def test_a_board_that_runs_another_build_is_flashed_once(port: Path) -> None:
+def test_a_board_that_runs_another_build_is_flashed_once(other: Path) -> None:
+    port = other
     entry = f"flash_command = \"sh -c '{FLASH}' {{port}} {{elf}}\""
     (port.parent / "f.c").write_text("int f(int x) { return x + 1; }\n")
-    desk = target(port, entry, hardware_map=port.parent / "map.yml", flash="auto", cmake_options=OTHER)
+    desk = target(port, entry, hardware_map=port.parent / "map.yml", flash="auto")
+    wanted = read_program(build(desk).elf).build_id
     for _ in range(2):
         with open_device(desk) as device:
             assert device.load(port.parent / "f.c").f(2) == 3
-            assert "random_fill" not in device.info().options
+            assert device.info().build_id == wanted
         assert flashed(port) == 1
     with start(desk.changed(flash="always")):
         assert flashed(port) == 2
@@ -75,11 +86,10 @@ def test_a_board_that_runs_another_build_is_flashed_once(port: Path) -> None:
     ],
 )
 def test_a_flash_that_fails_says_why_and_the_command(
-    port: Path, command: str, message: str, detail: str
+    other: Path, command: str, message: str, detail: str
 ) -> None:
-    desk = target(
-        port, f'flash_command = "{command}"', serial_port=str(port), flash="auto", cmake_options=OTHER
-    )
+    port = other
+    desk = target(port, f'flash_command = "{command}"', serial_port=str(port), flash="auto")
     with pytest.raises(FlashError, match=message) as caught:
         open_device(desk)
     assert detail in str(caught.value)

@@ -48,6 +48,10 @@ return Array.from(document.querySelectorAll("body *"))
 """
 
 
+# tests/unit/publish/test_run.py has the same pages without a browser.
+pytestmark = pytest.mark.slow
+
+
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
     """Debian's Chromium, without a window."""

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Statistics against scipy's, for any samples; and that a million of them are no matter of patience."""
 
+import importlib
 import itertools
 import math
 import random
 import statistics
+from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,13 +17,18 @@ from minrpc.timing import summarize
 from minrpc.timing.significance import least_p, mann_whitney, shift
 from minrpc.timing.summary import MAD_TO_STD, outliers
 from minrpc.timing.trend import ALL_PAIRS, falling, kendall_score, mann_kendall, theil_slope
-from scipy import stats
 
 # With ties, and without.
 SAMPLES = st.one_of(
     st.lists(st.integers(1, 8).map(float), min_size=1, max_size=60),
     st.lists(st.floats(1, 1e9), min_size=1, max_size=60),
 )
+
+
+@cache
+def stats() -> Any:  # noqa: ANN401 - a module without types
+    """scipy.stats, on first use: to import it takes a second, and each worker collects this file."""
+    return importlib.import_module("scipy.stats")
 
 
 def noise(seed: int, count: int, step: float = 0.0) -> list[float]:
@@ -33,7 +41,7 @@ def noise(seed: int, count: int, step: float = 0.0) -> list[float]:
 def test_location_and_spread(samples: list[float]) -> None:
     summary = summarize(samples)
     assert summary.median == statistics.median(samples)
-    assert summary.mad == stats.median_abs_deviation(samples)
+    assert summary.mad == stats().median_abs_deviation(samples)
     assert summary.mean == pytest.approx(statistics.fmean(samples), rel=1e-14)
     expected = statistics.stdev(samples) if len(samples) > 1 else 0.0
     assert summary.std == pytest.approx(expected, rel=1e-9, abs=1e-9)
@@ -44,26 +52,26 @@ def test_location_and_spread(samples: list[float]) -> None:
 def test_the_interval_is_that_of_the_binomial_distribution(samples: list[float]) -> None:
     """Its ranks are the largest that scipy's distribution allows."""
     interval, count, ordered = summarize(samples).interval, len(samples), sorted(samples)
-    ranks = [rank for rank in range(count // 2) if 1 - 2 * stats.binom.cdf(rank, count, 0.5) >= 0.95]
+    ranks = [rank for rank in range(count // 2) if 1 - 2 * stats().binom.cdf(rank, count, 0.5) >= 0.95]
     if not ranks:
         assert interval is None
         return
     assert interval is not None
     assert (interval.low, interval.high) == (ordered[ranks[-1]], ordered[count - 1 - ranks[-1]])
-    assert interval.confidence == pytest.approx(1 - 2 * stats.binom.cdf(ranks[-1], count, 0.5), abs=1e-9)
+    assert interval.confidence == pytest.approx(1 - 2 * stats().binom.cdf(ranks[-1], count, 0.5), abs=1e-9)
 
 
 @pytest.mark.parametrize("count", [100, 5_000, 200_000])
 def test_the_interval_of_many(count: int) -> None:
     interval = summarize([float(rank) for rank in range(count)]).interval
     assert interval is not None
-    low = int(stats.binom.ppf(0.025, count, 0.5)) - 1
+    low = int(stats().binom.ppf(0.025, count, 0.5)) - 1
     assert (interval.low, interval.high) == (low, count - 1 - low)
 
 
 @given(SAMPLES, st.floats(0, 10))
 def test_outliers_by_the_modified_z_score(samples: list[float], resolution: float) -> None:
-    middle, mad = np.median(samples), stats.median_abs_deviation(samples)
+    middle, mad = np.median(samples), stats().median_abs_deviation(samples)
     limit = max(3.5 * MAD_TO_STD * mad, resolution) + middle * 1e-12
     expected = [at for at, sample in enumerate(samples) if abs(sample - middle) > limit]
     assert list(outliers(samples, resolution)) == expected
@@ -83,10 +91,10 @@ def test_mann_and_kendall(samples: list[float]) -> None:
     count = len(samples)
     if count < 4 or len(set(samples)) == 1:
         return
-    scipy = stats.kendalltau(range(count), samples, method="asymptotic")
-    z = stats.norm.isf(scipy.pvalue / 2)
+    scipy = stats().kendalltau(range(count), samples, method="asymptotic")
+    z = stats().norm.isf(scipy.pvalue / 2)
     score = abs(kendall_score(np.array(samples)))
-    expected = 2 * stats.norm.sf(z * (score - 1) / score) if score else 1.0
+    expected = 2 * stats().norm.sf(z * (score - 1) / score) if score else 1.0
     assert mann_kendall(np.array(samples)) == pytest.approx(min(1.0, expected), rel=1e-6)
 
 
@@ -94,20 +102,20 @@ def test_mann_and_kendall(samples: list[float]) -> None:
 def test_mann_and_kendall_beside_the_exact_probability(seed: int) -> None:
     """With the correction for continuity the approximation is within 0.015 even for 10 samples."""
     samples = noise(seed, 10)
-    exact = stats.kendalltau(range(10), samples, method="exact").pvalue
+    exact = stats().kendalltau(range(10), samples, method="exact").pvalue
     assert mann_kendall(np.array(samples)) == pytest.approx(exact, abs=0.015)
 
 
 @given(SAMPLES.filter(lambda samples: len(samples) > 1))
 def test_the_slope_of_all_pairs(samples: list[float]) -> None:
-    expected = stats.theilslopes(samples, range(len(samples))).slope
+    expected = stats().theilslopes(samples, range(len(samples))).slope
     assert theil_slope(np.array(samples)) == pytest.approx(expected, rel=1e-12, abs=1e-9)
 
 
 @pytest.mark.parametrize("count", [ALL_PAIRS, ALL_PAIRS + 1, ALL_PAIRS + 2])
 def test_the_slope_of_many_lies_where_that_of_all_pairs_does(count: int) -> None:
     samples = [value + index / 10 for index, value in enumerate(noise(3, count))]
-    all_pairs = stats.theilslopes(samples, range(count), 0.99)
+    all_pairs = stats().theilslopes(samples, range(count), 0.99)
     assert all_pairs.low_slope < theil_slope(np.array(samples)) < all_pairs.high_slope
     assert theil_slope(np.arange(0.0, 2.0 * count, 2.0)) == 2.0
 
@@ -118,7 +126,7 @@ def test_mann_and_whitney(base: list[float], head: list[float]) -> None:
     if len(set(base) | set(head)) == 1:
         assert mann_whitney(base, head) == 1.0
         return
-    scipy = stats.mannwhitneyu(base, head, method="exact" if exact else "asymptotic")
+    scipy = stats().mannwhitneyu(base, head, method="exact" if exact else "asymptotic")
     assert mann_whitney(base, head) == pytest.approx(scipy.pvalue, rel=1e-6)
 
 
@@ -157,4 +165,4 @@ def test_a_million_samples() -> None:
 
 def test_the_deviation_of_normal_samples_comes_out_of_their_median_one() -> None:
     """Half of them are nearer to the median than so much of a standard deviation."""
-    assert pytest.approx(1 / stats.norm.ppf(0.75), abs=5e-5) == MAD_TO_STD
+    assert pytest.approx(1 / stats().norm.ppf(0.75), abs=5e-5) == MAD_TO_STD

@@ -28,7 +28,7 @@ Board = tuple[str, "subprocess.Popen[str]"]
 
 
 @pytest.fixture
-def boards(tmp_path: Path) -> Iterator[list[Board]]:
+def boards(compiler_here: None, tmp_path: Path) -> Iterator[list[Board]]:
     """Two: their ports, and the processes that they are."""
     elf = str(build(TARGET).elf)
     started: list[Board] = []
