@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """For all tests: what a run leaves out, and where C is built."""
 
+import json
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from importlib.metadata import PackageNotFoundError, distribution, requires
 from pathlib import Path
@@ -18,12 +19,19 @@ from packaging.requirements import Requirement
 
 pytest_plugins = ["pytester"]
 
+_PASSED: Final = "tests/passed"
 # Distributions that some tests need, and that no extra has.
 _NO_EXTRA: Final = {"torch"}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--all", action="store_true", help="slow tests, too: see DESIGN.md, Tests")
+    parser.addoption(
+        "--not-passed-in",
+        type=Path,
+        metavar="DIRECTORY",
+        help="leaves out what has passed in the last run of another checkout of the same commit",
+    )
     parser.addoption(
         "--load", action="store_true", help="the whole of what tests/device does to load the link, not a part"
     )
@@ -41,7 +49,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselects slow tests of files that the command line does not name."""
+    """Deselects slow tests of files that the command line does not name, and what has passed elsewhere."""
+    if elsewhere := config.getoption("--not-passed-in"):
+        passed = set(json.loads((elsewhere / ".pytest_cache/v" / _PASSED).read_text()))
+        _deselect(config, items, {item for item in items if item.nodeid in passed})
     if config.getoption("--all"):
         return
     named = [Path(config.invocation_params.dir, argument.partition("::")[0]) for argument in config.args]
@@ -56,9 +67,24 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             or (item.get_closest_marker("once") and _platform(item) in platforms[1:])
         )
     }
+    _deselect(config, items, left_out)
+
+
+def _deselect(config: pytest.Config, items: list[pytest.Item], left_out: set[pytest.Item]) -> None:
     if left_out:
         config.hook.pytest_deselected(items=list(left_out))
         items[:] = [item for item in items if item not in left_out]
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, exitstatus: int, config: pytest.Config
+) -> None:
+    """Keeps the names of what has passed, for --not-passed-in."""
+    cache = getattr(config, "cache", None)
+    if cache is not None:
+        failed = {report.nodeid for report in terminalreporter.getreports("error")}
+        passed = {report.nodeid for report in terminalreporter.getreports("passed")}
+        cache.set(_PASSED, sorted(passed - failed))
 
 
 def _platform(item: pytest.Item) -> str:
@@ -112,14 +138,16 @@ class _CompilerHere:
         return ""
 
 
-@pytest.fixture
-def compiler_here(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(scope="module")
+def compiler_here(request: pytest.FixtureRequest) -> Iterator[None]:
     """Candidates are compiled in this process, in processes of their own with --all.
 
     Each such process is a Python that imports the package; tests/unit/tuning/test_compilers.py has them.
     """
-    if not request.config.getoption("--all"):
-        monkeypatch.setattr(compilers, "_Compiler", _CompilerHere)
+    with pytest.MonkeyPatch.context() as patch:
+        if not request.config.getoption("--all"):
+            patch.setattr(compilers, "_Compiler", _CompilerHere)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -24,6 +24,7 @@ def test_int8_two_elements_and_one(device: Device) -> None:
     assert result.tolist() == [6, 7]
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_int8_of_any_size(

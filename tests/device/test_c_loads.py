@@ -131,6 +131,7 @@ def resident_kib() -> int:
 
 
 @pytest.mark.usefixtures("load")
+@pytest.mark.once
 def test_code_that_is_copied_in_pieces(
     device: Device, need_memory: Callable[[int], None], tmp_path: Path
 ) -> None:

@@ -28,7 +28,7 @@ def test_random_prototypes_give_what_they_give_here(
     seed: int, load: Load, tmp_path: Path, amount: Amount
 ) -> None:
     random = Random(seed)
-    program = random_program(random, amount(50, 200))
+    program = random_program(random, amount(30, 200))
     (tmp_path / "random.c").write_text(program.source())
     theirs = HostLibrary(program.source(), tmp_path)
     ours = load(tmp_path / "random.c", flags=[random.choice(["-O0", "-O2", "-Os"])])

@@ -38,12 +38,14 @@ def test_bytes_that_are_all_escaped(device: Device) -> None:
     np.testing.assert_array_equal(device.array(data).numpy(), data)
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("nbytes", [*range(4085, 4105, 6), *range(8080, 8200, 18)])
 def test_sizes_around_the_packet_size(device: Device, nbytes: int) -> None:
     data = np.arange(nbytes, dtype=np.uint32).astype(np.uint8)
     np.testing.assert_array_equal(device.array(data).numpy(), data)
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_every_dtype(device: Device, dtype: str) -> None:
     data = np.array([[0, 1, 2], [3, 4, 100]]).astype(dtype)

@@ -47,6 +47,7 @@ def test_a_name_that_is_not_there(device: Device) -> None:
         _ = device.firmware["minrpc_crc"]
 
 
+@pytest.mark.once
 def test_its_types_and_variables(device: Device) -> None:
     config = minrpc.types(device.firmware).minrpc_config
     assert config(receive_size=5).receive_size == 5

@@ -85,6 +85,7 @@ def test_sessions_one_after_another(running_device: RunningDevice, amount: Amoun
     assert link_errors(after) == link_errors(before)
 
 
+@pytest.mark.once
 def test_eight_devices_at_once(firmware: Firmware | None) -> None:
     """From one process, each from a thread of its own, all alive together."""
     if firmware is None:

@@ -130,6 +130,7 @@ def test_numbered_answers_of_every_kind_come_whole(lossy: MakeLossy) -> None:
     device.close()
 
 
+@pytest.mark.once
 def test_on_a_clean_link_nothing_is_sent_again(lossy: MakeLossy) -> None:
     """Pieces grow until they fill the device's receive buffer, and no further."""
     device, _ = lossy(Faults(), 0, resend=True, timeout_s=60.0)

@@ -11,7 +11,7 @@ from minrpc.publish.run_record import OUTCOMES, RunRecord, Tested
 from minrpc.publish.tables import Table, first, own_code, why
 from minrpc.sizes.growth import growth
 from minrpc.timing.compare import Comparison, Growth, compare, comparison_json
-from minrpc.timing.markdown import counter_text, difference_text, headline, value_text
+from minrpc.timing.markdown import counter_text, counter_title, difference_text, headline, value_text
 from minrpc.timing.units import count
 
 _SYMBOLS: Final = 40
@@ -155,7 +155,7 @@ def _counters(found: Differences) -> Table:
         [
             change.call.removesuffix("()"),
             change.platform,
-            counter.name.replace("_", " "),
+            counter_title(counter.name),
             count(counter.base),
             count(counter.head),
             counter_text(counter),

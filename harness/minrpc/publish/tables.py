@@ -10,7 +10,8 @@ from typing import Final, NamedTuple
 from minrpc.counters.call_tree import CallTree, Row
 from minrpc.counters.profile import CALLING
 from minrpc.publish.run_record import CallProfile, PlatformPart, RunRecord, Tested
-from minrpc.timing.measurement import MOST, MemoryUse
+from minrpc.timing.markdown import counter_title
+from minrpc.timing.measurement import MemoryUse
 from minrpc.timing.record import TimingRecord
 from minrpc.timing.units import count, quantity
 
@@ -65,7 +66,7 @@ def measurements(run: RunRecord) -> Table:
     """A line for each call on each platform: times, counters, memory."""
     found: set[str] = {name for record in run.records for name in record.measurement.counters}
     names = [name for name in _COUNTERS if name in found]
-    head = ["call", "platform", "time", "cycles", "instructions", *(_column_title(name) for name in names)]
+    head = ["call", "platform", "time", "cycles", "instructions", *(counter_title(name) for name in names)]
     head += ["stack", "heap"]
     rows = [_measured(record, names) for record in run.records]
     notes = dict.fromkeys(f"Core cycles are an {record}" for record in map(_estimate, run.records) if record)
@@ -74,12 +75,6 @@ def measurements(run: RunRecord) -> Table:
 
 def _estimate(record: TimingRecord) -> str:
     return record.measurement.estimate
-
-
-def _column_title(counter: str) -> str:
-    """The title of a counter's column: estimated cycles are "core cycles", apart from the clock's cycles."""
-    core = "core " if counter in ("cycles", MOST) else ""
-    return core + counter.replace("_", " ")
 
 
 def _measured(record: TimingRecord, names: Sequence[str]) -> list[str]:
@@ -130,7 +125,7 @@ def counters(run: RunRecord) -> Table:
         for item in (record.measurement,)
         if item.counters
     ]
-    head = ["call", "platform", *(_column_title(name) for name in names)]
+    head = ["call", "platform", *(counter_title(name) for name in names)]
     return Table("Counters, a call", head, rows, range(2, len(head)))
 
 

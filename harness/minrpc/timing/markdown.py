@@ -124,7 +124,7 @@ def _counters(changes: Sequence[Change]) -> str:
         [
             f"`{change.call}`",
             change.platform,
-            counter.name.replace("_", " "),
+            counter_title(counter.name),
             count(counter.base),
             count(counter.head),
             counter_text(counter),
@@ -139,7 +139,13 @@ def _counters(changes: Sequence[Change]) -> str:
         for counter in change.counters
         if change.head is not None and counter.name in ("cycles", MOST)
     }
-    return "\n\n".join([known, *(f"Cycles: {estimate}." for estimate in estimates if estimate)])
+    return "\n\n".join([known, *(f"Core cycles: {estimate}." for estimate in estimates if estimate)])
+
+
+def counter_title(name: str) -> str:
+    """The name of a counter in a table: estimated cycles are "core cycles", apart from the clock's cycles."""
+    core = "core " if name in ("cycles", MOST) else ""
+    return core + name.replace("_", " ")
 
 
 def counter_text(counter: CounterChange) -> str:

@@ -138,6 +138,7 @@ def test_the_name_of_a_copy_tells_its_size(platform: str) -> None:
             assert 1 < meter.during(back.run).received / back.nbytes < 1.02
 
 
+@pytest.mark.slow
 def test_rows_of_copies() -> None:
     rows = measure(Peers(built("posix"), built("posix", *RAW_OPTIONS)), rounds=1)
     assert [row.name for row in rows] == ["512x512 int8 to the device", "512x512 int8 back"]

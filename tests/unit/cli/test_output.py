@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from minrpc import BuildError, Firmware, Target
 from minrpc.cli import main
 from minrpc.cli.timing_files import read_records
 from minrpc.reports.document import UNITS, VERSION
@@ -90,6 +91,11 @@ def test_a_failure_has_its_class_and_stage(
     assert "did not build" in failure["message"]
     assert any("bad.c:1" in line for line in failure["details"])
     assert Path(failure["log"]).is_file()
+
+    def failing(target: Target) -> Firmware:
+        raise BuildError(f"{target.name} did not build")
+
+    monkeypatch.setattr("minrpc.check.checking.build", failing)
     minrpc("check", "--platform", "posix", "--json", "out.json")
     found = json.loads((tmp_path / "out.json").read_text())
     assert found["passed"] is False

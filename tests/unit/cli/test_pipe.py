@@ -42,7 +42,7 @@ def program(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
     return file
 
 
-@pytest.mark.parametrize("today", [True, False])
+@pytest.mark.parametrize("today", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_it_serves_one_client(program: Path, today: bool) -> None:
     with running(program) as (process, pipe):
         with TvmClient(0, today, pipe=pipe) as client:

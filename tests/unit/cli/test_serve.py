@@ -218,7 +218,10 @@ def test_a_client_that_is_killed_in_mid_copy_leaves_board_and_port_free(
         assert device.system_lib()["inc"](1) == 2
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize(
+    "number",
+    [signal.SIGTERM, *(pytest.param(one, marks=pytest.mark.slow) for one in (signal.SIGINT, signal.SIGHUP))],
+)
 def test_a_signal_ends_it_and_leaves_nothing(
     server: subprocess.Popen[str], platform: str, link: Path, number: signal.Signals
 ) -> None:

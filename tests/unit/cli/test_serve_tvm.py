@@ -48,7 +48,7 @@ def add(client: TvmClient) -> bytes:
     return client.read(arrays[2])
 
 
-@pytest.mark.parametrize("today", [True, False])
+@pytest.mark.parametrize("today", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_it_serves(today: bool) -> None:
     with serving() as (_, port):
         for _ in range(2):

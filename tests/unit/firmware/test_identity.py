@@ -27,7 +27,12 @@ from minrpc.firmware.recipes import recipe_for
 from minrpc.host import session
 
 POSIX = PLATFORMS["posix"]
+# CMake need not find out what the compiler is, which takes longer than all else.
 CMAKE = """cmake_minimum_required(VERSION 3.20)
+set(CMAKE_C_COMPILER_FORCED TRUE)
+set(CMAKE_C_COMPILER_ID_RUN TRUE)
+set(CMAKE_C_COMPILER_ID GNU)
+set(CMAKE_C_COMPILER_VERSION 12)
 project(tiny C)
 include(more.cmake)
 configure_file(version.h.in version.h)

@@ -239,4 +239,4 @@ def test_cycles_of_two_cores_are_not_compared() -> None:
 
 def test_a_comparison_tells_whose_cycles_have_changed() -> None:
     text = comparison_markdown(compare([estimated(1000)], [estimated(5000)]))
-    assert "Cycles: estimate: a core's table." in text
+    assert "Core cycles: estimate: a core's table." in text

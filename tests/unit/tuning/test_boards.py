@@ -7,6 +7,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from minrpc import BoardLostError, LoadError, Target, build
 from minrpc.cli import main
 from minrpc.tuning import Kernel, Space, tune
 
+from tests.native import of_another_build
 from tests.unit.plugin import board as board_program
 
 SOURCE = Path(__file__).parents[2] / "device/c/tuned.c"
@@ -126,10 +128,10 @@ def test_from_the_command_line(
     assert main([*tuned, *given[:-2], *at, "--elf", str(build(TARGET).elf)]) == 0
 
 
-def test_another_firmware_is_refused(boards: list[Board]) -> None:
-    touch = "touch {port}.reset"
-    other = build(TARGET.changed(cmake_options=["-DMINRPC_RANDOM_FILL=OFF"], reset_command=touch))
-    with pytest.raises(LoadError, match=r"runs build \w{16}, minrpc_posix is build"):
+def test_another_firmware_is_refused(boards: list[Board], tmp_path: Path) -> None:
+    firmware = build(TARGET.changed(reset_command="touch {port}.reset"))
+    other = replace(firmware, elf=of_another_build(firmware.elf, tmp_path / "other"))
+    with pytest.raises(LoadError, match=r"runs build \w{16}, other is build"):
         list(tune(KERNEL, Space({"UNROLL": ["1"]}), other, ports=ports(boards)))
     # Nor is a board reset that nothing has spoiled.
     assert not any(Path(f"{port}.reset").exists() for port in ports(boards))

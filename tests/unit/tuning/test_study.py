@@ -38,7 +38,7 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def found(directory: Path) -> Study:
+def found(compiler_here: None, directory: Path) -> Study:
     def of_size(n: int) -> Kernel:
         return Kernel(directory / "sum.c", "sum", (np.ones(n, np.int32), n))
 
