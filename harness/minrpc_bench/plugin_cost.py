@@ -30,7 +30,7 @@ def measure(peers: Peers) -> list[Row]:
     """A row for each kind of counting, on a platform that QEMU runs: the least of a few rounds, in turns."""
     if peers.platform.starts != "qemu":
         return []
-    core, _ = core_or_reason(peers.platform.core)
+    core, _ = core_or_reason(peers.platform)
     kinds = {**_KINDS, **({_CYCLES: {"core": core}} if core else {})}
     seconds: dict[str, list[float]] = {name: [] for name in ("", *kinds)}
     for _ in range(_ROUNDS):

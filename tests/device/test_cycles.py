@@ -35,6 +35,8 @@ _M3: Final[dict[str, Cycles]] = {
     "load": 2,
     "load_load": 2 + 1,
     "load_to_address": 2 + 2,
+    "load_replaces_index": 1 + 2 + 1,
+    "store_load": 1 + (2 + 1),
     "store": 1,
     "store_register": 2 + 1,
     "load_store_register": 2 + 1,
@@ -71,6 +73,8 @@ _M0: Final[dict[str, Cycles]] = {
     "load": 2,
     "load_load": 2 + 2,
     "load_to_address": 2 + 2,
+    "load_replaces_index": 1 + 2 + 2,
+    "store_load": 2 + 2,
     "store": 2,
     "store_register": 2 + 2,
     "load_store_register": 2 + 2,
@@ -187,6 +191,49 @@ def test_taken_branches_are_counted_where_code_lies_across_a_page(image: Firmwar
         some, more = (measurer(rounds).counters for rounds in (ROUNDS, 2 * ROUNDS))
     # Into the page, the call, its return, around the called code, and back.
     assert min(more["branches"]) - min(some["branches"]) == 5 * ROUNDS
+
+
+# What a round waits for flash, by hand. A line of 64 bits has four short instructions. The end of the round
+# jumps back to its first line, which waits, unless the whole round is in it. The jump over the constant takes
+# the Cortex-M0 a cycle more than the others, so that it waits less behind it.
+_WAITS: Final[dict[tuple[int, int], dict[str, int]]] = {
+    (2, 64): {"data": 0, "straight": 2, "constant": 2 + 2},
+    (5, 64): {"data": 0, "straight": 5 + 2 + 2, "constant": 5 + 5 + 2},
+    (5, 128): {"data": 0, "straight": 5, "constant": 5},
+}
+
+
+def rounds_of(image: Firmware, states: int, width: int) -> dict[str, int]:
+    """The least cycles of a round of each of the loops that wait."""
+    loops = ["data", "straight", *(["constant"] if image.target.platform.arch == "arm" else [])]
+    with open_device(image.changed(counters=True, flash_wait_states=states, flash_width=width)) as device:
+        library = library_of(device.load(LOOPS, flags=["-O1"]))
+        return {name: a_round(library, name)[0] for name in loops}
+
+
+def test_a_loop_in_flash_waits_as_by_hand(image: Firmware) -> None:
+    due = _WAITS
+    if modelled(image) == "cortex-m0":
+        due = {**due, (5, 64): {**due[5, 64], "constant": 5 + 5 + 1}}
+    at_once = rounds_of(image, 0, 64)
+    for (states, width), waits in due.items():
+        found = rounds_of(image, states, width)
+        assert found == {name: cycles + waits[name] for name, cycles in at_once.items()}
+
+
+def test_sums_are_equal_with_wait_states(image: Firmware) -> None:
+    modelled(image)
+    slow = image.changed(flash_wait_states=3)
+    counters = all_counters(slow)
+    with start(slow, counters=counters) as running, connect(running) as device:
+        library = library_of(device.load(LOOPS, flags=["-O1"]))
+        profile = profile_call(library, counters, "call", [5], by="cycles")
+        measured = counters.of_batches(counters.windows - 1)[-1]
+        # Of the firmware's own code and constants, too.
+        own = profile_call(device.system_lib(), counters, "inc", [5], by="cycles")
+        last = counters.of_batches(counters.windows - 1)[-1]
+    assert (profile.total, own.total) == (measured["cycles"], last["cycles"])
+    assert "3 wait states of flash" in own.estimate
 
 
 def test_a_core_that_is_not_modelled_gives_no_number(image: Firmware) -> None:

@@ -71,7 +71,7 @@ def main(arguments: argparse.Namespace) -> int:
     firmware = build(target)
     total = Deadline("profile", options.total_timeout_s)
     with ExitStack() as stack:
-        core, reason = core_or_reason(target.platform.core) if arguments.by == "cycles" else (None, "")
+        core, reason = core_or_reason(target.platform) if arguments.by == "cycles" else (None, "")
         counters = counters_for(firmware.elf, flow=True, core=core, no_cycles=reason)
         running = stack.enter_context(start(firmware, counters=counters, total=total))
         device = stack.enter_context(connect(running, total=total))

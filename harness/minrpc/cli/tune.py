@@ -301,7 +301,7 @@ def _tune(
     if arguments.apply is not None and leader is not None:
         write_whole(arguments.apply, applied(leader.candidate, kernel, arguments.apply))
         print(f"\n{leader.candidate}: written to {arguments.apply}")
-    core, _ = core_or_reason(target.platform.core)
+    core, _ = core_or_reason(target.platform)
     if core and kernel.objective == "cycles":
         print(f"\nCycles are an {core.about}")
     return _STOPPED if stopped else status

@@ -16,6 +16,9 @@ from minrpc.program.lines import Line
 TIMER_START: Final = "minrpc_timer_start"
 TIMER_STOP: Final = "minrpc_timer_stop"
 
+CONSTANTS_END: Final = "minrpc_constructors"
+"""The symbol behind the code and constants of loaded code."""
+
 # Machines whose instructions start only on even addresses; on others, at any address.
 _EVEN: Final = frozenset({"EM_ARM", "EM_AARCH64", "EM_RISCV"})
 
@@ -57,6 +60,12 @@ class LoadedCode:
         program = self.program
         named = (item._replace(name=program.name_of(item)) for item in program.functions)
         return CodeRange(self.base, self.base + self.size, f"({self.name})"), *named
+
+    @cached_property
+    def flash_size(self) -> int:
+        """Bytes at its begin that a firmware has in flash: code and constants, without variables."""
+        ends = [symbol.value for symbol in self.program.elf.symbols if symbol.name == CONSTANTS_END]
+        return ends[0] - self.base if ends else self.size
 
     def function_at(self, address: int) -> CodeRange | None:
         """The function at `address`, or the range of all code; None outside."""
@@ -171,6 +180,15 @@ class Image:
     def function_at(self, address: int) -> CodeRange | None:
         """The function whose code is at `address`, also in loaded code."""
         return (self._loaded_at(address) or self.program).function_at(address)
+
+    def in_flash(self, address: int) -> bool:
+        """True if the code at `address` lies in flash, or is loaded, as a firmware's code in flash would."""
+        loaded = self._loaded_at(address)
+        if loaded is not None:
+            return address - loaded.base < loaded.flash_size
+        return any(
+            region.kind == "flash" and 0 <= address - region.base < region.size for region in self.regions
+        )
 
     def name_of(self, function: CodeRange) -> str:
         """The function's name; "name (file.c)" for a static function whose name others have, too."""

@@ -136,5 +136,5 @@ def profile_call(
 def _so_far(counters: QemuCounters, by: Unit) -> tuple[CallTree, Counts, int]:
     if by == "instructions":
         return counters.call_tree(), counters.in_windows(), 0
-    by_address, spread = counters.cycles_in_windows()
-    return counters.cycle_tree(), Counts(by_address), spread
+    cycles, spread = counters.cycles_in_windows()
+    return counters.cycle_tree(), cycles, spread

@@ -27,7 +27,7 @@ from minrpc.cycles.core import NOTHING, Core, Span
 from minrpc.cycles.estimate import CodeBlock, CycleModel, Edge, Passage
 from minrpc.errors import ConfigurationError, HarnessError
 
-_LAYOUT: Final = 7
+_LAYOUT: Final = 8
 _MAX_EDGES: Final = 16
 _MAX_REGIONS: Final = 16
 _WINDOWS: Final = 65536
@@ -47,13 +47,13 @@ _LOADED_RANGES: Final = 8192
 _LOADED: Final = 65536
 _LOADED_SLOTS: Final = 1 << 22
 
-_RANGE: Final = np.dtype([(name, "<u8") for name in ("base", "size", "shift", "first")])
+_RANGE: Final = np.dtype([(name, "<u8") for name in ("base", "size", "shift", "first", "flash")])
 _REGION: Final = np.dtype([(name, "<u8") for name in ("base", "size", "kind")])
 _FUNCTION: Final = np.dtype([(name, "<u8") for name in ("start", "end")])
 _NODE: Final = np.dtype(
     [
         *((name, "<u4") for name in ("parent", "function", "child", "sibling")),
-        *((name, "<u8") for name in ("interrupt", "instructions", "calls")),
+        *((name, "<u8") for name in ("interrupt", "instructions", "calls", "flash_loads")),
     ]
 )
 _BLOCK: Final = np.dtype(
@@ -84,7 +84,7 @@ _CONTROL: Final = np.dtype(
         ("region", _REGION, _MAX_REGIONS),
         *((name, "<u8") for name in ("cache_line", "cache_sets", "cache_ways", "stack_low", "stack_high")),
         *((name, "<u8") for name in ("loaded", "code_at", "code_max", "edges_at", "edges_max")),
-        *((name, "<u8") for name in ("taken_at", "taken_max")),
+        *((name, "<u8") for name in ("taken_at", "taken_max", "flash_loads_at")),
         *((name, "<u8") for name in ("trace_at", "trace_max", "checkpoints_at", "checkpoints_max")),
         *((name, "<u8") for name in ("trace_from", "traced", "trace_hash", "nodes", "blocks", "members")),
         *((name, "<u8") for name in ("code", "edges", "taken", "full", "windows")),
@@ -104,6 +104,7 @@ _WINDOW: Final = np.dtype(
         *((name, "<u8") for name in ("store_bytes", "unaligned", *(f"{kind}_accesses" for kind in _KINDS))),
         ("cache_misses", "<u8"),
         *((name, "<u8") for name in ("stack_first", "stack_lowest", "first_taken", "edges_taken")),
+        ("flash_loads", "<u8"),
     ]
 )
 _MEMORY_COUNTERS: Final = {
@@ -118,7 +119,7 @@ _SIZES: Final = [
     structure.itemsize
     for structure in (_CONTROL, _RANGE, _FUNCTION, _NODE, STEP, _WINDOW, _BLOCK, _EDGE, _TIMES)
 ]
-_LOOK_AT_FLOW, _LOOK_AT_MEMORY, _LOOK_AT_EDGES = 1, 2, 4
+_LOOK_AT_FLOW, _LOOK_AT_MEMORY, _LOOK_AT_EDGES, _LOOK_AT_FLASH = 1, 2, 4, 8
 _MACHINES: Final = {"EM_ARM": 1, "EM_RISCV": 2, "EM_386": 3, "EM_X86_64": 3}
 _INSTRUCTION_SETS: Final = {"thumb": ("EM_ARM", False), "riscv32": ("EM_RISCV", False)}
 _PAGE: Final = 4096
@@ -258,7 +259,8 @@ class QemuCounters:
                 f"{core.title} has another instruction set than the program", next_step="name another core"
             )
         self.core, self._no_cycles = core, no_cycles
-        self._cycles = CycleModel(core) if core else None
+        self._cycles = CycleModel(core, image.in_flash) if core else None
+        self._wait_states = core.flash.wait_states if core else 0
         self._slow = self._range_of(slow) if slow else (0, 0)
         self._fd = os.memfd_create("minrpc-counters")
         try:
@@ -381,22 +383,30 @@ class QemuCounters:
         """Keep the steps of the next timed batches from number `step` on."""
         self._control["trace_from"] = step
 
-    def cycles_in_windows(self) -> tuple[dict[int, int], int]:
-        """Estimated cycles of timed batches since QEMU's start: the least by instruction address, and the
-        possible excess of their sum.
+    def cycles_in_windows(self) -> tuple[Counts, int]:
+        """Estimated cycles of timed batches since QEMU's start: the least by instruction, and the possible
+        excess of their sum.
 
         Raises as `of_batches` does.
         """
         times = self._edge_times()
         model = self._learned()
-        return model.by_address(times), model.spread(times)
+        found = model.by_address(times)
+        if self._wait_states:
+            for _, loads in self._by_code(self._flash_loads):
+                for address, count in loads.items():
+                    found[address] = found.get(address, 0) + count * self._wait_states
+        elsewhere = int(self._flash_loads[_ELSEWHERE]) * self._wait_states if self._wait_states else 0
+        return Counts(found, elsewhere), model.spread(times)
 
     def cycle_tree(self) -> CallTree:
         """As `call_tree`, with the least estimated cycles in place of instructions. Raises as `of_batches`
         does."""
         times = self._edge_times()
-        own = self._learned().by_node(times, int(self._control["nodes"]))
-        return replace(self.call_tree(), own=own)
+        nodes = int(self._control["nodes"])
+        waits = self._nodes["flash_loads"][:nodes].astype(np.int64) * self._wait_states
+        own = np.array(self._learned().by_node(times, nodes), np.int64) + waits
+        return replace(self.call_tree(), own=own.tolist())
 
     def _edge_times(self) -> npt.NDArray[np.int64]:
         self._check_room()
@@ -413,7 +423,11 @@ class QemuCounters:
         rows = windows[["first_taken", "edges_taken"]].tolist()
         model = self._learned()
         taken = (self._taken[np.arange(first, first + count) % _TAKEN] for first, count in rows)
-        return [model.total(part["edge"].astype(np.int64), part["times"].astype(np.int64)) for part in taken]
+        waits = (windows["flash_loads"].astype(np.int64) * self._wait_states).tolist()
+        return [
+            model.total(part["edge"].astype(np.int64), part["times"].astype(np.int64)) + Span(wait, wait)
+            for part, wait in zip(taken, waits, strict=True)
+        ]
 
     def _learned(self) -> CycleModel:
         """The model, after learning all recorded edges."""
@@ -491,6 +505,7 @@ class QemuCounters:
             "code": (_CODE * (self.core is not None), np.dtype("u1")),
             "edges": (_EDGES * (self.core is not None), _EDGE),
             "taken": (_TAKEN * (self.core is not None), _TIMES),
+            "flash_loads": (counters * bool(self._wait_states), np.dtype("<u8")),
         }
         sizes = [_rounded(count * dtype.itemsize) for count, dtype in layout.values()]
         *places, size = accumulate(sizes, initial=_PAGE)
@@ -509,8 +524,9 @@ class QemuCounters:
         self._functions = arrays["functions"]
         self._steps, self._checkpoints = arrays["trace"], arrays["checkpoints"]
         self._code, self._edges, self._taken = arrays["code"], arrays["edges"], arrays["taken"]
+        self._flash_loads = arrays["flash_loads"]
         self._ranges[: len(code)] = [
-            (item.base, item.size, self.image.shift, first)
+            (item.base, item.size, self.image.shift, first, 0)
             for item, first in zip(code, self._first_slots, strict=False)
         ]
         self._functions[: len(functions)] = [(function.start, function.end) for function in functions]
@@ -524,8 +540,9 @@ class QemuCounters:
         control["stack_low"], control["stack_high"] = self.image.stack
         control["look_at"] = (
             _LOOK_AT_FLOW * self._flow
-            + _LOOK_AT_MEMORY * self._memory
+            + _LOOK_AT_MEMORY * (self._memory or bool(self._wait_states))
             + _LOOK_AT_EDGES * (self.core is not None)
+            + _LOOK_AT_FLASH * bool(self._wait_states)
         )
         control["machine"], control["wide"] = _MACHINES.get(self.image.machine, 0), self.image.wide
         control["regions"] = len(regions)
@@ -557,7 +574,8 @@ class QemuCounters:
         for place, function in enumerate(found, known):
             self._functions[place] = (function.start, function.end)
         self._loaded_names += [function.name for function in found]
-        self._ranges[ranges] = (base, size, self.image.shift, first)
+        flash = code.flash_size if self._wait_states else 0
+        self._ranges[ranges] = (base, size, self.image.shift, first, flash)
         self.image.loaded.append(before or code)
         self._loaded.setdefault(before or code, first)
         self._free_slots = end

@@ -90,7 +90,7 @@ __attribute__((visibility("default"))) int qemu_plugin_version = PLUGIN_API;
 
 /* ------------------------------------------------------------- shared memory */
 
-#define LAYOUT      7U
+#define LAYOUT      8U
 #define MAX_EDGES   16U
 #define MAX_REGIONS 16U
 #define NO_FUNCTION UINT32_MAX
@@ -100,6 +100,7 @@ __attribute__((visibility("default"))) int qemu_plugin_version = PLUGIN_API;
 #define LOOK_AT_FLOW   1U /* branches, and who calls whom */
 #define LOOK_AT_MEMORY 2U
 #define LOOK_AT_EDGES  4U /* how often each block was left for each other, and the code of both */
+#define LOOK_AT_FLASH  8U /* with LOOK_AT_MEMORY: loads from flash, by instruction */
 
 /* Guest addresses whose instructions are counted one by one. */
 struct range {
@@ -107,6 +108,7 @@ struct range {
 	uint64_t size;
 	uint64_t shift; /* an instruction starts on a multiple of 1 << shift bytes */
 	uint64_t first; /* number of its first counter */
+	uint64_t flash; /* with loaded code: bytes at its begin that count as flash */
 };
 
 /* The counter that is no single instruction's comes first. */
@@ -155,6 +157,7 @@ struct node {
 	uint64_t interrupt; /* 1: it was entered by an exception, not called */
 	uint64_t instructions;
 	uint64_t calls;
+	uint64_t flash_loads;
 };
 
 /*
@@ -245,6 +248,7 @@ struct control {
 	uint64_t edges_max;
 	uint64_t taken_at; /* the edges that each window took: a ring */
 	uint64_t taken_max;
+	uint64_t flash_loads_at; /* loads from flash in windows, by the instruction's counter */
 
 	uint64_t trace_at; /* steps of the last window, in their order */
 	uint64_t trace_max;
@@ -293,6 +297,7 @@ struct window {
 	uint64_t first_taken; /* of the ring: the number of its first entry, and how many are its
 				 own */
 	uint64_t edges_taken;
+	uint64_t flash_loads;
 };
 
 static struct control *control;
@@ -896,6 +901,7 @@ struct access {
 	uint32_t info;
 	uint8_t kind;
 	bool stores;
+	size_t counter; /* with LOOK_AT_FLASH */
 };
 
 /* Kinds do not change within a page that no region reaches into; nor do regions while QEMU runs. */
@@ -964,6 +970,28 @@ static void note_stack(uint64_t address)
 	}
 }
 
+/* Code that was loaded counts as flash up to the end of its constants. */
+static bool is_loaded_flash(uint64_t address)
+{
+	const struct range *ranges = (const struct range *)(shared + control->ranges_at);
+
+	for (uint64_t i = control->ranges; i-- > 0U;) {
+		if (address - ranges[i].base < ranges[i].size) {
+			return address - ranges[i].base < ranges[i].flash;
+		}
+	}
+	return false;
+}
+
+static __attribute__((noinline)) void note_flash(const struct access *access, uint64_t address)
+{
+	if (access->kind == FLASH || is_loaded_flash(address)) {
+		now.flash_loads++;
+		active->node->flash_loads++;
+		((uint64_t *)(shared + control->flash_loads_at))[access->counter]++;
+	}
+}
+
 static inline void note_access(struct access *access, qemu_plugin_meminfo_t info, uint64_t address,
 			       bool traced)
 {
@@ -988,6 +1016,9 @@ static inline void note_access(struct access *access, qemu_plugin_meminfo_t info
 		note_stack(address);
 	} else {
 		now.load_bytes += access->bytes;
+		if (looks_at(LOOK_AT_FLASH)) {
+			note_flash(access, address);
+		}
 	}
 	/* A device's registers are never cached. */
 	if (access->kind != DEVICE) {
@@ -1531,6 +1562,7 @@ static void follow_memory(struct qemu_plugin_insn *insn)
 	access->at = qemu_plugin_insn_vaddr(insn);
 	access->way = ways;
 	access->info = UINT32_MAX;
+	access->counter = looks_at(LOOK_AT_FLASH) ? counter_of(access->at) : ELSEWHERE;
 	qemu_plugin_register_vcpu_mem_cb(insn,
 					 !looks_at(LOOK_AT_MEMORY) ? noted
 					 : tracing                 ? accessed_traced

@@ -4,7 +4,7 @@
 title = "Cortex-M4"             # name for messages
 instruction_set = "thumb"       # or "riscv32"
 against = "..."                 # error against hardware, and the measured programs
-ignores = "without ..."         # effects that the table leaves out
+ignores = "without ..."         # effects that the table leaves out, beside wait states; may be left out
 extends = "cortex-m4"           # starts with that core's rows; pairs here replace its pairs
 wide = ["call"]                 # classes of instructions that may be 4 bytes long; without it, all
 
@@ -37,13 +37,15 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, Self, get_args
 
+from minrpc.cycles.flash import AT_ONCE, Flash
 from minrpc.cycles.instructions import KINDS, Instruction, InstructionSet
 from minrpc.errors import ConfigurationError
+from minrpc.targets.table import Platform
 
 When = Literal["", "address", "uses", "updates", "straddles"]
 
@@ -80,8 +82,8 @@ class Pair:
     """Additional cycles of an instruction that directly follows another.
 
     when, unless: conditions. "address": the second instruction's address uses a register that the first
-        writes. "uses": the second reads such a register. "updates": the second writes a register of its own
-        address. "straddles": the second is 4 bytes long and not word aligned. "": no condition.
+        writes. "uses": the second reads such a register. "updates": the second writes its new address to the
+        base register. "straddles": the second is 4 bytes long and not word aligned. "": no condition.
     """
 
     first: frozenset[str]
@@ -104,7 +106,7 @@ def _depends(how: When, first: Instruction, then: Instruction) -> bool:
         case "address":
             return bool(first.writes & then.address)
         case "updates":
-            return bool(then.writes & then.address)
+            return then.updates
         case "straddles":
             return _straddles(then)
     return bool(first.writes & then.reads)
@@ -122,7 +124,8 @@ class Core:
     name: "cortex-m4"; title: "Cortex-M4".
     wide: classes of instructions that may be 4 bytes long; None for all.
     against: error of its cycles against hardware, and the measured programs; one line.
-    ignores: effects that the table leaves out: "without ...".
+    ignores: effects that the table leaves out, beside wait states; "" for none.
+    flash: the wait states of its code and constants.
     """
 
     name: str
@@ -137,6 +140,7 @@ class Core:
     pairs: Sequence[Pair]
     entry: Span
     exit: Span
+    flash: Flash = AT_ONCE
 
     @classmethod
     def read(cls, name: str, text: str) -> Self:
@@ -165,7 +169,7 @@ class Core:
             table["instruction_set"],
             frozenset(_named(table["wide"], kinds)) if "wide" in table else None,
             table["against"],
-            table["ignores"],
+            table.get("ignores", ""),
             costs,
             each,
             refills,
@@ -212,7 +216,9 @@ class Core:
     @property
     def about(self) -> str:
         """The source of its cycles and their error against hardware, in a line."""
-        return f"estimate: {self.title}'s table, {self.ignores}; {self.against}"
+        parts = [f"{self.title}'s table", *filter(None, [self.ignores]), self.flash.about]
+        against = f"at 0 wait states {self.against}" if self.flash.wait_states else self.against
+        return f"estimate: {', '.join(parts)}; {against}"
 
 
 def _whole(table: dict[str, Any]) -> dict[str, Any]:
@@ -281,13 +287,17 @@ def _text(name: str) -> str:
     return resources.files("minrpc.cycles").joinpath("cores", f"{name}.toml").read_text(encoding="utf-8")
 
 
-def core_or_reason(name: str) -> tuple[Core | None, str]:
-    """The core `name`, or the reason why it has no table. Raises as `load_core` does for unknown names."""
+def core_or_reason(platform: Platform) -> tuple[Core | None, str]:
+    """The platform's core with its flash, or the reason why it has no table.
+
+    Raises ConfigurationError for an unknown core, and flash that there is not.
+    """
+    flash, name = Flash(platform.flash_wait_states, platform.flash_width), platform.core
     if not name:
         return None, "no core with a timing table stands for this platform: name one, with --core"
     if name in NOT_MODELLED:
         return None, f"{name} is not modelled: {NOT_MODELLED[name]}"
-    return load_core(name), ""
+    return replace(load_core(name), flash=flash), ""
 
 
 _NO_TABLE: Final = "its maker publishes no timing table, so a number would be a guess"

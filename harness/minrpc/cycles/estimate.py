@@ -41,16 +41,40 @@ class Edge(NamedTuple):
     node: int
 
 
+class Timed(NamedTuple):
+    """Straight code with the cycles of each of its instructions."""
+
+    code: Sequence[Instruction]
+    spans: Sequence[Span]
+    in_flash: bool
+
+    def before(self, end: int) -> Timed:
+        """The code before the address `end`."""
+        size = sum(item.end <= end for item in self.code)
+        return Timed(self.code[:size], self.spans[:size], self.in_flash)
+
+    def behind(self, size: int) -> Timed:
+        """The code behind the first `size` instructions."""
+        return Timed(self.code[size:], self.spans[size:], self.in_flash)
+
+    def cycles(self, end: int) -> list[int]:
+        """The least cycles of each instruction, at `end` 0, or the most, at 1."""
+        return [span[end] for span in self.spans]
+
+
 class CycleModel:
     """Cycles that `core` takes for edges, which are numbered as they are learned.
 
     An edge has the cycles of the code that was left, and of the way to the code that was entered. All are
     whole numbers: sums over parts are equal to the whole, in any order.
+
+    in_flash: True for the address of code that lies in flash, whose wait states the core's `flash` has.
     """
 
-    def __init__(self, core: Core) -> None:
+    def __init__(self, core: Core, in_flash: Callable[[int], bool] = lambda _: True) -> None:
         self.core = core
-        self._code: dict[int, Sequence[Instruction]] = {}
+        self._in_flash = in_flash
+        self._code: dict[int, Timed] = {}
         self._costs = np.zeros((0, 2), np.int64)
         # Each row is an edge's number, an address, and the least cycles there.
         self._places = np.zeros((0, 3), np.int64)
@@ -100,11 +124,15 @@ class CycleModel:
 
     def _spans(self, edge: Edge, block: Callable[[int], CodeBlock]) -> list[tuple[int, Span]]:
         """Addresses and cycles of the edge's instructions."""
-        left = self._decoded(edge.left, block)
-        executed = [item for item in left if item.end <= left[0].start + edge.size]
-        last, first = executed[-1], self._decoded(edge.entered, block)[0]
-        spans = zip(executed, self.core.costs_of(executed), strict=True)
-        return [*((item.start, span) for item, span in spans), (last.start, self._passage(edge, last, first))]
+        left, entered = self._timed(edge.left, block), self._timed(edge.entered, block)
+        executed = left.before(left.code[0].start + edge.size)
+        last, first = executed.code[-1], entered.code[0]
+        way = self._passage(edge, last, first)
+        spans = [
+            *zip((item.start for item in executed.code), executed.spans, strict=True),
+            (last.start, way),
+        ]
+        return [*spans, *self._waits(executed, entered, way)] if self.core.flash.wait_states else spans
 
     def _passage(self, edge: Edge, last: Instruction, first: Instruction) -> Span:
         match edge.passage:
@@ -114,8 +142,41 @@ class CycleModel:
                 return self.core.exit
         return self.core.passage(last, first)
 
-    def _decoded(self, number: int, block: Callable[[int], CodeBlock]) -> Sequence[Instruction]:
+    def _waits(self, executed: Timed, entered: Timed, way: Span) -> list[tuple[int, Span]]:
+        """Addresses and cycles of an edge that wait for flash. way: cycles from one block to the other.
+
+        The entered block's first two lines are waited for by the edge, since the way into the block decides;
+        the other lines of a block by the edges that leave it.
+        """
+        least, most = (self._waits_of(executed, entered, way[end], end) for end in (0, 1))
+        return [(address, Span(some, more)) for (address, some), (_, more) in zip(least, most, strict=True)]
+
+    def _waits_of(self, executed: Timed, entered: Timed, way: int, end: int) -> list[tuple[int, int]]:
+        flash, waits = self.core.flash, []
+        if executed.in_flash:
+            rest = executed.behind(flash.head(executed.code))
+            starts = (item.start for item in rest.code)
+            waits = list(zip(starts, flash.crossings(rest.code, rest.cycles(end)), strict=True))
+        last = executed.code[-1]
+        return [*waits, (last.start, self._arrival(executed, entered, way, end))]
+
+    def _arrival(self, executed: Timed, entered: Timed, way: int, end: int) -> int:
+        """Cycles that wait for the first two lines of the entered block."""
+        flash = self.core.flash
+        if not entered.in_flash:
+            return 0
+        waited, spent = flash.wait_states, 0
+        if executed.in_flash:
+            since = flash.spent(executed.code, executed.cycles(end)) + way
+            waited, spent = flash.arrival(executed.code[-1], since, entered.code[0])
+        head = flash.head(entered.code)
+        if head < len(entered.code):
+            waited += flash.left(spent + sum(entered.cycles(end)[:head]))
+        return waited
+
+    def _timed(self, number: int, block: Callable[[int], CodeBlock]) -> Timed:
         if number not in self._code:
             start, code = block(number)
-            self._code[number] = decode(code, start, self.core.instruction_set)
+            decoded = decode(code, start, self.core.instruction_set)
+            self._code[number] = Timed(decoded, list(self.core.costs_of(decoded)), self._in_flash(start))
         return self._code[number]

@@ -24,6 +24,7 @@ class Instruction(NamedTuple):
     registers: how many registers a multiple load or store moves, in words; 0 for other instructions.
     reads, writes: registers by name.
     address: the registers among `reads` that an address is made of.
+    updates: True for a load or store that also writes its new address to the base register.
     """
 
     start: int
@@ -34,6 +35,7 @@ class Instruction(NamedTuple):
     reads: frozenset[str]
     writes: frozenset[str]
     address: frozenset[str]
+    updates: bool
 
     @property
     def end(self) -> int:
@@ -164,7 +166,9 @@ def _thumb(decoder: capstone.Cs, found: capstone.CsInsn) -> Instruction:
     if "pc" in writes:
         kind = _WITH_PC.get(kind, kind)
     words = _words(decoder, found) if kind.endswith(("multiple", "multiple_pc")) else 0
-    return Instruction(found.address, found.mnemonic, kind, found.size, words, reads, writes, address)
+    return Instruction(
+        found.address, found.mnemonic, kind, found.size, words, reads, writes, address, found.writeback
+    )
 
 
 def _kind(table: Sequence[tuple[re.Pattern[str], str]], name: str) -> str:
@@ -201,4 +205,6 @@ def _riscv(decoder: capstone.Cs, found: capstone.CsInsn) -> Instruction:
     reads = frozenset(names if reads_all else names[1:])
     writes = frozenset(() if reads_all else names[:1])
     address = frozenset(decoder.reg_name(place.base) for place in memory)
-    return Instruction(found.address, found.mnemonic, kind, found.size, 0, reads | address, writes, address)
+    return Instruction(
+        found.address, found.mnemonic, kind, found.size, 0, reads | address, writes, address, updates=False
+    )

@@ -52,7 +52,7 @@ def start(
 def _launch(firmware: Firmware, counters: QemuCounters | None, total: Deadline | None) -> RunningDevice:
     target = firmware.target
     platform = target.platform
-    core_or_reason(platform.core)  # A wrong name is refused, also where nothing is counted.
+    core_or_reason(platform)  # A wrong name is refused, also where nothing is counted.
     if platform.starts == "qemu":
         if counters is None and target.counters:
             counters = all_counters(firmware)
@@ -77,7 +77,7 @@ def all_counters(firmware: Firmware) -> QemuCounters:
 
     Raises ConfigurationError for a core that there is not.
     """
-    core, reason = core_or_reason(firmware.target.platform.core)
+    core, reason = core_or_reason(firmware.target.platform)
     return counters_for(firmware.elf, flow=True, memory=True, core=core, no_cycles=reason)
 
 

@@ -146,6 +146,20 @@ _OPTIONS: Final = (
         metavar="NAME",
     ),
     Option(
+        "flash-wait-states",
+        "flash_wait_states",
+        "estimate cycles with flash that answers so much later, for code and constants (default 0)",
+        int,
+        "N",
+    ),
+    Option(
+        "flash-width",
+        "flash_width",
+        "with --flash-wait-states: bits of flash that are read at once, and ahead (default 64)",
+        int,
+        "BITS",
+    ),
+    Option(
         "link",
         "link",
         "what carries RPC to a device started here (default pty)",

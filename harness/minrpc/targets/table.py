@@ -72,6 +72,7 @@ class Platform:
     flash_command: words of a shell that flash the board, in place of `west flash`; "{elf}" and "{build}" in
         them stand for the firmware and its directory.
     core: the core whose cycles are estimated, as `minrpc.cycles` names it, or a file NAME.toml of the user's.
+    flash_wait_states, flash_width: cycles that the core waits for flash, and bits that are read at once.
     clock: the counter behind the platform timer, for reports.
     clock_counts: its unit; "ticks" if neither the core's cycles nor instructions.
     device_options: the options of devices that minrpc.toml sets, by `Target`'s field.
@@ -107,6 +108,8 @@ class Platform:
     power_command: str = ""
     flash_command: str = ""
     core: str = ""
+    flash_wait_states: int = 0
+    flash_width: int = 64
     clock: str = ""
     clock_counts: Counts = "ticks"
     time_bounds: tuple[TimeBound, ...] = ()

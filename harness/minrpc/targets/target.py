@@ -47,6 +47,8 @@ class StartFields(SessionFields, total=False):
     timing: Timing | None
     total_timeout_s: float | None
     core: str
+    flash_wait_states: int
+    flash_width: int
     counters: bool
 
 

@@ -10,7 +10,7 @@
 	__attribute__((naked)) void name(uint32_t rounds)                                          \
 	{                                                                                          \
 		(void)rounds;                                                                      \
-		__asm__ volatile(BEGIN ".balign 4\n1:\n" body "\n" END);                           \
+		__asm__ volatile(BEGIN ".balign 16\n1:\n" body "\n" END);                          \
 	}
 
 #ifdef __arm__
@@ -26,6 +26,8 @@ LOOP(mul, "muls r2, r3, r2")
 LOOP(load, "ldr r2, [r1]")
 LOOP(load_load, "ldr r2, [r1]\nldr r3, [r1, #4]")
 LOOP(load_to_address, "ldr r2, [r1]\nldr r3, [r2, #4]")
+LOOP(load_replaces_index, "movs r3, #0\nldr r2, [r1]\nldr r3, [r1, r3]")
+LOOP(store_load, "str r2, [r1, #4]\nldr r3, [r1]")
 LOOP(store, "str r2, [r1, #4]")
 LOOP(store_register, "str r2, [r1, r5]\nstr r1, [r1]")
 LOOP(load_store_register, "ldr r2, [r1]\nstr r2, [r1, r5]")
@@ -34,6 +36,9 @@ LOOP(load_multiple, "mov r6, r1\nldmia r6!, {r2, r3}")
 LOOP(branch, "b 2f\nnop\n2:")
 LOOP(branch_not_taken, "cmp r5, #1\nbeq 2f\nnop\n2:")
 LOOP(call, "bl 3f\nb 4f\n3: bx lr\n4:")
+/* 16 bytes, and 4 of the round's end; 8 of which 4 are a constant, and 4 of the end. */
+LOOP(straight, ".rept 8\nadds r2, #1\n.endr")
+LOOP(constant, "ldr r2, 5f\nb 6f\n5: .word 7\n6:")
 LOOP(pop_pc, "mov r3, pc\nadds r3, #7\npush {r3}\npop {pc}\nnop\n2:")
 
 #if __ARM_ARCH >= 7
@@ -86,4 +91,5 @@ LOOP(branch, "beqz zero, 2f\nnop\n.balign 4\n2:")
 LOOP(branch_not_taken, "bnez zero, 2f\nnop\n2:")
 LOOP(call, "jal 3f\nj 4f\n.balign 4\n3: ret\n.balign 4\n4:")
 LOOP(csr, "csrr a2, mscratch")
+LOOP(straight, ".option rvc\n.rept 8\nc.addi a2, 1\n.endr")
 #endif
