@@ -281,6 +281,15 @@ def test_writing_outside_of_an_array_is_found(
     assert y.all()
 
 
+def test_writing_far_behind_an_array_is_found(kinds: LoadedLibrary, device: Device) -> None:
+    """As far as the guard reaches: further where more bytes cost nothing."""
+    if not device.rpc.facts.direct.usable:
+        pytest.skip("the guards are of 8 bytes over a link")
+    y = np.zeros(64, np.int8)
+    with pytest.raises(GuardError, match=r"poke wrote 1 byte 40 bytes behind y \(int8\[64\]\)"):
+        kinds.poke(y, 64 + 40)
+
+
 def test_calls_can_be_timed(kinds: LoadedLibrary) -> None:
     x, y = np.zeros(64, np.int16), np.zeros(64, np.int16)
     few, many = (kinds.measure("scale", number=5, repeat=3)(x, y, n, 2) for n in (1, 64))

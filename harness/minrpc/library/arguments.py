@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from minrpc.library.frame import Block, CallFrame
+from minrpc.library.frame import GUARD, Block, CallFrame
 from minrpc.library.placing import Out, Placer, Sent
 from minrpc.library.scalars import (
     Address,
@@ -57,9 +57,9 @@ class CallPlan:
 
 
 def plan_call(
-    function: FunctionDeclaration, given: Sequence[object], pointer_size: int, *, guards: bool = True
+    function: FunctionDeclaration, given: Sequence[object], pointer_size: int, *, guard: int = GUARD
 ) -> CallPlan:
-    """The call of `function` with Python's arguments.
+    """The call of `function` with Python's arguments. guard: as for `CallFrame`.
 
     Raises TypeError and ValueError, which name the function, the parameter, the expected type and the value.
     """
@@ -71,7 +71,7 @@ def plan_call(
             f"{function.name}: expected {len(parameters)} argument{'s' * (len(parameters) != 1)}, "
             f"got {len(given)}: {function.prototype}"
         )
-    frame = CallFrame(pointer_size, guards=guards)
+    frame = CallFrame(pointer_size, guard=guard)
     placer = Placer(frame, function.name)
     sent = [
         placer.argument(f"{function.name}: {parameter.name or f'argument {index}'}", parameter, value)

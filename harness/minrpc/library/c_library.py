@@ -22,6 +22,7 @@ from minrpc.errors import EmulatorExitedError, SessionTerminatedError
 from minrpc.library.arguments import CallPlan, plan_call
 from minrpc.library.call_memory import CallMemory
 from minrpc.library.fake_functions import Fakes
+from minrpc.library.frame import GUARD, WIDE_GUARD
 from minrpc.library.namespaces import Types, Variables
 from minrpc.library.pointer_types import InMemory, require_fits
 from minrpc.library.quick import quick_call
@@ -152,8 +153,9 @@ class CFunction:
         if self._takes_functions:
             args = self._with_callbacks(args)
         if guards and self._repeated is not None:
-            planned = partial(self._plan, args, guards=True)
-            layout = self._repeated.layout(args, planned)
+            guard = _guard(rpc)
+            planned = partial(self._plan, args, guard)
+            layout = self._repeated.layout(args, planned, guard)
             if layout is not None:
                 return self._memory.run_again(self.packed, layout, args, planned)
         sent = self._quick(args, rpc) if self._quick is not None else None
@@ -164,11 +166,11 @@ class CFunction:
                 argument.check(rpc)
             elif isinstance(argument, CFunction):
                 argument._module.check(rpc)
-        plan = self._plan(args, guards=guards)
+        plan = self._plan(args, _guard(rpc) if guards else 0)
         return self._memory.run(self.packed, plan)
 
-    def _plan(self, args: Sequence[object], *, guards: bool) -> CallPlan:
-        return plan_call(self.function, args, self._pointer_size, guards=guards)
+    def _plan(self, args: Sequence[object], guard: int) -> CallPlan:
+        return plan_call(self.function, args, self._pointer_size, guard=guard)
 
     @property
     def packed(self) -> RemoteFunction:
@@ -325,7 +327,7 @@ class CLibrary:
         function = self[name].function
 
         def timed(*args: object) -> Any:  # noqa: ANN401 - TimingResult or Measurement
-            plan = plan_call(function, args, self.facts.pointer_size, guards=False)
+            plan = plan_call(function, args, self.facts.pointer_size, guard=0)
             try:
                 return self._memory.time(timer, plan)
             except (SessionTerminatedError, EmulatorExitedError) as error:
@@ -398,6 +400,11 @@ class CLibrary:
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name}: {listed(list(self._declared), 12)}>"
+
+
+def _guard(rpc: RpcClient) -> int:
+    """Size of the guards of a call, in bytes."""
+    return WIDE_GUARD if rpc.facts.direct.usable else GUARD
 
 
 def _pointee_of(address: int) -> CType:

@@ -14,7 +14,10 @@ from typing import Final
 from minrpc.errors import GuardError
 
 GUARD: Final = 8
-"""Smallest size of a guard word, in bytes: padding before the next block is guard, too."""
+"""Smallest size of a guard, in bytes: padding before the next block is guard, too."""
+
+WIDE_GUARD: Final = 64
+"""The same where the device shares its memory, so that more bytes cost next to nothing."""
 
 _PATTERN: Final = bytes.fromhex("a65b93c74e1d68f2")
 # A hole of this many bytes in an upload costs more than a second message.
@@ -51,12 +54,15 @@ class Block:
 
 
 class CallFrame:
-    """The blocks of one call. pointer_size: size of a pointer on the target, in bytes."""
+    """The blocks of one call.
 
-    def __init__(self, pointer_size: int, *, guards: bool = True) -> None:
+    pointer_size: size of a pointer on the target, in bytes. guard: size of a guard, in bytes; 0 for none.
+    """
+
+    def __init__(self, pointer_size: int, *, guard: int = GUARD) -> None:
         self.blocks: list[Block] = []
         self.pointer_size = pointer_size
-        self._guard = GUARD if guards else 0
+        self._guard = guard
         self.size = 0
         self._back = 0
 
@@ -186,11 +192,13 @@ def _damage(
     ]
     first, last = changed[0], changed[-1]
     if before is not None and (behind is None or first <= len(found) - 1 - last):
-        count, place, block = last + 1, "behind", before
+        count, gap, place, block = last + 1, first, "behind", before
     else:
         assert behind is not None
-        count, place, block = len(found) - first, "before", behind
+        count, gap, place, block = len(found) - first, len(found) - 1 - last, "before", behind
     least = "at least " if count == len(found) else ""
+    if gap >= GUARD:  # Nearer bytes may have been written with the guard's own values.
+        count, place = count - gap, f"{_bytes_text(gap)} {place}"
     return GuardError(
         f"{function} wrote {least}{_bytes_text(count)} {place} {block.name}",
         stage=f"call {function}",

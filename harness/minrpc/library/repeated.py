@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from minrpc.library.arguments import CallPlan
-from minrpc.library.frame import Block
+from minrpc.library.frame import GUARD, Block
 from minrpc.library.quick import has_plain_result, largest_float
 from minrpc.library.scalars import is_float, is_number
 from minrpc.program.c_types import (
@@ -81,24 +81,29 @@ class FrameLayout:
 
 
 class Repeated:
-    """The layouts of one function's calls, by the sizes of their arrays in bytes."""
+    """The layouts of one function's calls, by the sizes of their guards and arrays in bytes."""
 
     def __init__(self, accepts: Sequence[_Accepts]) -> None:
         self._accepts = accepts
-        self._layouts: dict[tuple[int, ...], FrameLayout] = {}
+        self._layouts: dict[tuple[int, tuple[int, ...]], FrameLayout] = {}
 
-    def layout(self, args: Sequence[Any], plan: Callable[[], CallPlan]) -> FrameLayout | None:
-        """The layout of a call with these arguments; None if the call needs its own plan."""
+    def layout(
+        self, args: Sequence[Any], plan: Callable[[], CallPlan], guard: int = GUARD
+    ) -> FrameLayout | None:
+        """The layout of a call with these arguments; None if the call needs its own plan.
+
+        guard: size of its guards, in bytes.
+        """
         sizes = self._sizes(args)
         if sizes is None:
             return None
-        known = self._layouts.get(sizes)
+        known = self._layouts.get((guard, sizes))
         if known is None:
             if sum(sizes) > _LARGEST:
                 return None
             if len(self._layouts) >= _LAYOUTS:
                 self._layouts.clear()
-            known = self._layouts[sizes] = _layout(plan())
+            known = self._layouts[guard, sizes] = _layout(plan())
         return known
 
     def _sizes(self, args: Sequence[Any]) -> tuple[int, ...] | None:

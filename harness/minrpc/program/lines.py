@@ -66,7 +66,8 @@ def _rows(unit: CompileUnit) -> Iterator[tuple[int, bool, Line | None]]:
         if state.end_sequence:
             # A sequence at 0 belongs to code that the linker dropped: address 0 has a vector table, no code.
             if sequence and sequence[0][0] != 0:
-                yield from sequence
+                # A row at the end has no code; behind the last sequence it would count for all that follows.
+                yield from (row for row in sequence if row[0] < state.address)
                 yield state.address, False, None
             sequence = []
         elif state.line:

@@ -273,7 +273,7 @@ def _require_callable(library: LoadedLibrary, kernel: Kernel) -> None:
     """Raise ConfigurationError if the function is missing, or takes other arguments."""
     try:
         function = library[kernel.function].function
-        plan_call(function, kernel.arguments, library.facts.pointer_size, guards=False)
+        plan_call(function, kernel.arguments, library.facts.pointer_size, guard=0)
     except (KeyError, TypeError, ValueError) as error:
         raise ConfigurationError(
             str(error.args[0]), stage=f"call {kernel.function}", next_step="correct the function or --arg"

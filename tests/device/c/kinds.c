@@ -186,6 +186,11 @@ void overrun(int16_t *y, int n, int before, int behind)
 	}
 }
 
+void poke(int8_t *y, int at)
+{
+	y[at] = 1;
+}
+
 int sum_of(int count, ...)
 {
 	return count;

@@ -83,6 +83,24 @@ def test_a_line_is_addr2lines_by_either_way(program: Path) -> None:
     assert known.function_at(function.end - 1) == function
 
 
+def test_behind_a_table_of_lines_is_no_line(tmp_path: Path) -> None:
+    """Also where the last row of a sequence has no code, as behind a function that never returns."""
+    (tmp_path / "end.s").write_text(
+        '.file 1 "end.c"\n.text\n.globl end\nend:\n.loc 1 3\nnop\n.loc 1 4\n.loc 1 5\n'
+        ".section .debug_abbrev\n.byte 1,0x11,0,0x10,0x17,0,0,0\n"
+        ".section .debug_info\n.long 2f-1f\n1: .short 4\n.long .debug_abbrev\n.byte 8,1\n"
+        ".long .debug_line\n2:\n.section .debug_line\n"
+    )
+    run("gcc", "-nostdlib", "-static", "-Wl,-e,end", "-o", "end", "end.s", cwd=tmp_path)
+    table = read_program(tmp_path / "end").lines
+    start = table.starts[0][0]
+    assert [line and line.number for line in map(table.at, (start, start + 1, start + 0x10000))] == [
+        3,
+        None,
+        None,
+    ]
+
+
 def test_code_that_the_linker_dropped_has_no_lines(tmp_path: Path) -> None:
     """Its line table begins at 0, and covers low addresses where other code is."""
     dropped = "volatile int held;\nvoid dropped(void)\n{\n" + "held++;\n" * 3000 + "}\n"
