@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from minrpc import RunningDevice
-from minrpc.host.deadline import Deadline
+from minrpc.host import Deadline
 from minrpc.running.qmp import Qmp
 
 _MONITOR_S = 60.0

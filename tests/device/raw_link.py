@@ -5,7 +5,7 @@ device's link."""
 from itertools import count
 
 from minrpc import DeviceInfo, RunningDevice
-from minrpc.host.deadline import Deadline, read_before, write_before
+from minrpc.host import Deadline, read_before, write_before
 from minrpc.wire import (
     Argument,
     CallFunc,

@@ -18,8 +18,7 @@ from minrpc import (
     UndefinedSymbolsError,
     out,
 )
-from minrpc.library import Address, Toolset, firmware_of, toolset_of
-from minrpc.library.toolset import program_facts
+from minrpc.library import Address, Toolset, firmware_of, program_facts, toolset_of
 
 from tests.native import need_tools
 

@@ -26,7 +26,7 @@ from minrpc import (
     connect,
     start,
 )
-from minrpc.host.deadline import Deadline
+from minrpc.host import Deadline
 
 from tests.device.test_session import add_works
 

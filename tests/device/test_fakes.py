@@ -23,10 +23,10 @@ from minrpc import (
     connect,
     fake,
 )
-from minrpc.client.lent import LentTransport
+from minrpc.client import LentTransport
 from minrpc.library import FakeFunction
 from minrpc.plugin.shared import SharedDevice
-from minrpc.transport.lossy import Faults, LossyTransport
+from minrpc.transport import Faults, LossyTransport
 
 Load = Callable[..., LoadedLibrary]
 HAL = Path(__file__).with_name("c") / "hal.c"

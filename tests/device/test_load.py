@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from minrpc import Device, DeviceInfo, Firmware, RunningDevice, connect, start
-from minrpc.client.lent import LentTransport
+from minrpc.client import LentTransport
 
 from tests.device.conftest import Amount
 from tests.device.test_session import add_works

@@ -12,8 +12,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from minrpc import DeadlineError, Device, LinkError, RemoteError, RunningDevice, SessionError, connect
-from minrpc.client.lent import LentTransport
-from minrpc.transport.lossy import Faults, LossyTransport
+from minrpc.client import LentTransport
+from minrpc.transport import Faults, LossyTransport
 
 from tests.device.conftest import Amount
 from tests.device.test_session import add_works

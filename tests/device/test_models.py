@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from minrpc import ConfigurationError, Device, DeviceMemoryError, Firmware, RemoteError, build, open_device
-from minrpc.library import firmware_of
-from minrpc.library.toolset import program_facts
+from minrpc.library import firmware_of, program_facts
 from minrpc.sizes import program_sizes
 from minrpc.tvm.code import export
 

@@ -4,7 +4,7 @@
 import numpy as np
 import pytest
 from minrpc import DeadlineError, Device, RunningDevice, SessionTerminatedError, connect
-from minrpc.host.deadline import Deadline, write_before
+from minrpc.host import Deadline, write_before
 
 
 def add_works(device: Device) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import pytest
 from minrpc import Firmware
-from minrpc.timing.reading import ClockReading
+from minrpc.timing import ClockReading
 
 from tests.device.qemu_clock import QemuReading
 from tests.device.timing_rig import CALLS, TICKS, Interrupts, Rig, rig_at, spread

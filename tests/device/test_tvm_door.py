@@ -13,8 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from minrpc import Device
-from minrpc.library import firmware_of, toolset_of
-from minrpc.library.toolset import program_facts
+from minrpc.library import firmware_of, program_facts, toolset_of
 from minrpc.wire import (
     CallFunc,
     CopyToRemote,

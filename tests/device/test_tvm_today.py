@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 from minrpc import ConfigurationError, Device, Firmware, ModuleError, RemoteError
-from minrpc.library import firmware_of, toolset_of
+from minrpc.library import firmware_of, program_facts, toolset_of
 from minrpc.library.linking import firmware_symbols
-from minrpc.library.toolset import program_facts
 from minrpc.tvm import llvm_target, pipe_program, session
 from minrpc.tvm.code.targets import description
 

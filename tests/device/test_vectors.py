@@ -3,7 +3,7 @@
 
 import pytest
 from minrpc import RunningDevice
-from minrpc.client.link import SessionLink
+from minrpc.client import SessionLink
 
 from tests.vectors import Row, rows
 from tests.vectors.replay import replay

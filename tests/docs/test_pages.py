@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 from minrpc.cli import COMMANDS, _joined, make_parser
 from minrpc.plugin import hooks
-from minrpc.targets import load_platforms
+from minrpc.targets import load_limits, load_platforms
 from minrpc.targets.config import _FIELDS
-from minrpc.targets.limits import load_limits
 
 from tests.docs.pages import PAGES, ROOT, Block, alike, blocks_of, differs, shell
 

@@ -24,7 +24,7 @@ from minrpc import (
     open_device,
     start,
 )
-from minrpc.host.deadline import Deadline
+from minrpc.host import Deadline
 from minrpc.wire import Handle
 
 SPEAK_S = 30.0

@@ -10,7 +10,7 @@ from fractions import Fraction
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from minrpc.firmware.sources import firmware_root
+from minrpc.firmware import firmware_root
 
 from tests.native import need_tools
 

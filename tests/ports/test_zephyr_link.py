@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from minrpc.firmware.sources import firmware_root
+from minrpc.firmware import firmware_root
 
 from tests.native import compiles, need_tools
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from minrpc import Device, RemoteError, Target, build
-from minrpc.client.rpc import RpcClient
+from minrpc.client import RpcClient
 from minrpc.transport import SocketTransport
 from minrpc.wire import CopyToRemote, DLTensor, Function, Handle, Module, TypeCode, free_handle, parse_dtype
 

@@ -4,21 +4,31 @@
 from minrpc.client.array import RemoteArray
 from minrpc.client.counting import Measurer
 from minrpc.client.function import RemoteFunction, RemoteModule, SystemLibrary
-from minrpc.client.info import DeviceInfo
+from minrpc.client.info import DeviceCounter, DeviceInfo, MemoryRegion
+from minrpc.client.lent import LentTransport
+from minrpc.client.link import RandomNonces, SessionLink
 from minrpc.client.owner import Owner, Unowned
+from minrpc.client.rpc import RpcClient
 from minrpc.client.session import Session
 from minrpc.client.stats import DeviceStats
-from minrpc.client.timing import TimeEvaluator, TimingResult
+from minrpc.client.timing import EvaluatorOptions, TimeEvaluator, TimingResult
 
 __all__ = [
+    "DeviceCounter",
     "DeviceInfo",
     "DeviceStats",
+    "EvaluatorOptions",
+    "LentTransport",
     "Measurer",
+    "MemoryRegion",
     "Owner",
+    "RandomNonces",
     "RemoteArray",
     "RemoteFunction",
     "RemoteModule",
+    "RpcClient",
     "Session",
+    "SessionLink",
     "SystemLibrary",
     "TimeEvaluator",
     "TimingResult",

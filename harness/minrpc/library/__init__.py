@@ -27,7 +27,7 @@ from minrpc.library.loading import firmware_of, load, load_compiled
 from minrpc.library.placing import out
 from minrpc.library.scalars import Address
 from minrpc.library.structs import StructValue
-from minrpc.library.toolset import Toolset, toolset_of
+from minrpc.library.toolset import Toolset, program_facts, toolset_of
 from minrpc.program.objects import function_sizes
 
 __all__ = [
@@ -68,6 +68,7 @@ __all__ = [
     "measure",
     "named",
     "out",
+    "program_facts",
     "read",
     "sources_of",
     "time_evaluator",

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from minrpc.targets.config import find_platform, load_platforms
+    from minrpc.targets.hardware_map import load_hardware_map
+    from minrpc.targets.limits import load_limits
+    from minrpc.targets.options import Options, options_from
     from minrpc.targets.qemu_command import Icount
     from minrpc.targets.table import PLATFORMS, Platform
     from minrpc.targets.target import Link, SessionFields, StartFields, Target, TargetFields, Timing
@@ -17,6 +20,7 @@ __all__ = [
     "PLATFORMS",
     "Icount",
     "Link",
+    "Options",
     "Platform",
     "SessionFields",
     "StartFields",
@@ -24,14 +28,20 @@ __all__ = [
     "TargetFields",
     "Timing",
     "find_platform",
+    "load_hardware_map",
+    "load_limits",
     "load_platforms",
+    "options_from",
 ]
 
 _HOMES = {
     **dict.fromkeys(__all__, "target"),
     **dict.fromkeys(("find_platform", "load_platforms"), "config"),
     **dict.fromkeys(("PLATFORMS", "Platform"), "table"),
+    **dict.fromkeys(("Options", "options_from"), "options"),
     "Icount": "qemu_command",
+    "load_hardware_map": "hardware_map",
+    "load_limits": "limits",
 }
 
 

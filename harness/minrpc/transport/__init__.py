@@ -8,6 +8,7 @@ file descriptor (terminal, pseudo-terminal, Unix socket), `serial_port` and `rem
 
 from minrpc.transport.base import MAX_READ, Transport
 from minrpc.transport.fd import FdTransport, SocketTransport, open_terminal, set_raw
+from minrpc.transport.lossy import Faults, LossyTransport
 from minrpc.transport.memory import MemoryTransport, memory_pair
 from minrpc.transport.ports import find_port
 from minrpc.transport.remote_port import RemotePort
@@ -17,7 +18,9 @@ from minrpc.transport.urls import BoardLink, open_url, port_of
 __all__ = [
     "MAX_READ",
     "BoardLink",
+    "Faults",
     "FdTransport",
+    "LossyTransport",
     "MemoryTransport",
     "RemotePort",
     "SerialTransport",

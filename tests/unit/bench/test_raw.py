@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 from minrpc import PLATFORMS, Firmware, HarnessError, RunningDevice, Target, build, connect, lacking, start
-from minrpc.host.deadline import Deadline, read_before
+from minrpc.host import Deadline, read_before
 from minrpc_bench import loads, peers, starts
 from minrpc_bench.copies import copies_of, measure
 from minrpc_bench.meter import MeteredTransport

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from minrpc.firmware.sources import firmware_root
+from minrpc.firmware import firmware_root
 from minrpc_bench import sizes
 from minrpc_bench.rows import SourceSize
 

@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 from minrpc import ConfigurationError
+from minrpc.firmware import Workspace, firmware_root, workspaces
 from minrpc.firmware.board_entry import entry_text, overlay_text, uart_named
-from minrpc.firmware.sources import firmware_root
 from minrpc.firmware.zephyr_boards import Board, Uart, missing_module, resolved
-from minrpc.firmware.zephyr_workspace import Workspace, workspaces
 from minrpc.targets import load_platforms
 
 Minrpc = Callable[..., tuple[int, str, str]]

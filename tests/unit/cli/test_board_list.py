@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from minrpc.host.owned_lock import DIRECTORY_VARIABLE, take
 from minrpc.running.lease import key_of, put_into_quarantine
-from minrpc.targets.hardware_map import load_hardware_map
+from minrpc.targets import load_hardware_map
 from minrpc.transport import ports
 from serial.tools import list_ports
 from serial.tools.list_ports_common import ListPortInfo

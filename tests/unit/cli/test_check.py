@@ -11,9 +11,8 @@ import pytest
 from minrpc import PLATFORMS, Platform, Target, build
 from minrpc.check.cases import Case, cases, ulps
 from minrpc.check.checking import check, clock_hint
-from minrpc.firmware import toolchain
-from minrpc.firmware.cache import cache_home
-from minrpc.host.deadline import Deadline
+from minrpc.firmware import cache_home, toolchain
+from minrpc.host import Deadline
 from minrpc.timing import Timebase
 
 Minrpc = Callable[..., tuple[int, str, str]]

@@ -11,9 +11,8 @@ from pathlib import Path
 
 import pytest
 from minrpc.cli import env
-from minrpc.firmware import toolchain
+from minrpc.firmware import Workspace, toolchain
 from minrpc.firmware.toolchain import Toolchain, users_environment, zephyr_toolchain
-from minrpc.firmware.zephyr_workspace import Workspace
 
 Minrpc = Callable[..., tuple[int, str, str]]
 COMPILERS = {

@@ -9,7 +9,8 @@ import pytest
 from minrpc import ConfigurationError
 from minrpc.cli import main
 from minrpc.cli.call_arguments import Array, call_arguments, parse_argument
-from minrpc.timing.record import TimingRecord, dump, parse
+from minrpc.timing import TimingRecord
+from minrpc.timing.record import dump, parse
 
 from tests.unit.timing.samples import WALL, recorded
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from minrpc import DeadlineError, LinkClosedError
 from minrpc.client import Unowned
-from minrpc.host.deadline import ClockSample
+from minrpc.host import ClockSample
 
 from tests.unit.client.device_model import DeviceModel
 

@@ -8,9 +8,8 @@ from dataclasses import replace
 
 import pytest
 from minrpc import DeviceInfo, Target, WrongBoardError, build, open_device, start
-from minrpc.client.rpc import RpcClient
-from minrpc.firmware.sources import firmware_root
-from minrpc.firmware.zephyr_workspace import Workspace, workspaces
+from minrpc.client import RpcClient
+from minrpc.firmware import Workspace, firmware_root, workspaces
 from minrpc.names import same_board
 from minrpc.targets.qemu_command import strip
 

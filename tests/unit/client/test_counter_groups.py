@@ -10,11 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from minrpc import DeviceClock, HarnessError, Measurement, Measurer, RemoteError
+from minrpc.client import DeviceCounter, EvaluatorOptions
 from minrpc.client.counting import Counted
 from minrpc.client.device_counters import _parsed
-from minrpc.client.info import DeviceCounter
-from minrpc.client.timing import EvaluatorOptions
-from minrpc.timing.record import TimingRecord
+from minrpc.timing import TimingRecord
 
 from tests.unit.timing.samples import EXACT, measured
 

@@ -21,8 +21,7 @@ from minrpc import (
     SessionError,
     SessionTerminatedError,
 )
-from minrpc.client import Unowned
-from minrpc.client.link import SessionLink
+from minrpc.client import SessionLink, Unowned
 from minrpc.transport import memory_pair
 from minrpc.wire import START, CrcMismatch, Deframer, MessageType, encode_frame, encode_message
 

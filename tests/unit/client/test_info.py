@@ -5,8 +5,8 @@ import struct
 
 import pytest
 from minrpc import DeviceInfo, DialectError
-from minrpc.client.info import MemoryRegion
-from minrpc.timing.reading import ClockReading
+from minrpc.client import MemoryRegion
+from minrpc.timing import ClockReading
 
 from tests.unit.client.device_model import info_answer
 

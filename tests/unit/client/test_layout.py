@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 from minrpc import ConfigurationError, DeviceInfo
-from minrpc.client.info import MemoryRegion
+from minrpc.client import MemoryRegion
 from minrpc.client.layout import Layout, LayoutRequest, Where, places_of, told_memory
 
 from tests.unit.client.device_model import info_answer

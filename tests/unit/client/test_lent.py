@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from minrpc.client.lent import LentTransport
+from minrpc.client import LentTransport
 from minrpc.transport import memory_pair
 from minrpc.wire import MessageType, encode_frame, encode_message
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 import numpy as np
 import pytest
 from minrpc import DeadlineError, Device, HarnessError, SessionTerminatedError
-from minrpc.transport.lossy import Faults, LossyTransport
+from minrpc.transport import Faults, LossyTransport
 from minrpc.wire import HEADER, CallFunc, Deframer, Frame, MessageType
 
 from tests.unit.client.conftest import Bench

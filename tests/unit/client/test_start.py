@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import pytest
 from minrpc import NothingHeardError
-from minrpc.client.link import RandomNonces
+from minrpc.client import RandomNonces
 from minrpc.wire import MessageType, encode_frame, encode_message
 
 from tests.unit.client.conftest import Bench

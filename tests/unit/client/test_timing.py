@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from minrpc import DialectError, RemoteError, TimeEvaluator, TimerError, TimingResult
-from minrpc.client.timing import EvaluatorOptions
+from minrpc.client import EvaluatorOptions
 from minrpc.wire import CallFunc, Dialect, Module, encode_request
 
 from tests.unit.client.conftest import Bench

@@ -10,11 +10,9 @@ from pathlib import Path
 
 import pytest
 from minrpc import ConfigurationError, NoSuchBoardError
-from minrpc.firmware import board_names
+from minrpc.firmware import Workspace, board_names, firmware_root, workspaces
 from minrpc.firmware.board_names import BoardTarget, ListedBoard, Roots, find_board, find_roots, list_boards
-from minrpc.firmware.sources import firmware_root
 from minrpc.firmware.zephyr_boards import read_target
-from minrpc.firmware.zephyr_workspace import Workspace, workspaces
 
 ONE_SOC = ListedBoard(
     name="acme",

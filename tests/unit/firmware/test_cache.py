@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 from minrpc import ConfigurationError
-from minrpc.firmware.cache import cache_home, in_the_cache, kept, scratch
+from minrpc.firmware import cache_home
+from minrpc.firmware.cache import in_the_cache, kept, scratch
 
 
 @pytest.fixture(autouse=True)

@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 from elftools.elf.elffile import ELFFile
 from minrpc import Firmware, Target, build
-from minrpc.firmware import store
+from minrpc.firmware import firmware_root, store
 from minrpc.firmware.recipes import recipe_for
-from minrpc.firmware.sources import firmware_root
 
 TOML = '[firmware]\nsources = ["k.c"]\ninclude_dirs = ["include"]\ndefines = { STEP = 2 }\n'
 

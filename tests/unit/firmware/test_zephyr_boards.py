@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from minrpc import PLATFORMS, ConfigurationError, NoSuchBoardError, Platform, ZephyrMissingError
-from minrpc.firmware.sources import firmware_root
+from minrpc.firmware import Workspace, firmware_root, workspaces
 from minrpc.firmware.zephyr_boards import (
     Board,
     Uart,
@@ -19,7 +19,6 @@ from minrpc.firmware.zephyr_boards import (
     read_board,
     resolved,
 )
-from minrpc.firmware.zephyr_workspace import Workspace, workspaces
 from minrpc.targets import find_platform
 
 UART0 = Uart("uart0", "/soc/uart@40004000", 0, 115200)

@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 from minrpc import ConfigurationError, Platform, Target
+from minrpc.firmware import firmware_root, workspaces
 from minrpc.firmware.flash import check_flashable
-from minrpc.firmware.sources import firmware_root
 from minrpc.firmware.zephyr_build import board_of, firmware_in
-from minrpc.firmware.zephyr_workspace import workspaces
 
 from tests.native import need_tools
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 from minrpc import ZephyrMissingError
-from minrpc.firmware.zephyr_workspace import find_workspace, read_version
+from minrpc.firmware import find_workspace
+from minrpc.firmware.zephyr_workspace import read_version
 
 
 @pytest.fixture(autouse=True)

@@ -15,19 +15,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from minrpc import DeadlineError
+from minrpc.host import ClockSample, Deadline, read_before, write_before
 from minrpc.host import deadline as module
 from minrpc.host.deadline import (
-    ClockSample,
-    Deadline,
     ProcessClock,
     ThreadTimes,
     WallClock,
     charged_between,
     parse_schedstat,
     parse_stat,
-    read_before,
     read_threads,
-    write_before,
 )
 from minrpc.transport import memory_pair
 

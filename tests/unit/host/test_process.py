@@ -13,7 +13,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from minrpc.host.process import describe_status, output_tail, spawn, spawn_logged, stop_group, stop_session
+from minrpc.host import describe_status
+from minrpc.host.process import output_tail, spawn, spawn_logged, stop_group, stop_session
 
 WAIT_S = 60.0
 

@@ -8,7 +8,7 @@ import threading
 import pexpect
 import pytest
 from minrpc import PLATFORMS, Device, RunningDevice, Target, build, lacking, open_device, start
-from minrpc.host.deadline import Deadline
+from minrpc.host import Deadline
 from minrpc.transport import MemoryTransport, memory_pair
 from minrpc.wire import MessageType, encode_frame, encode_message
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from minrpc import PLATFORMS, ConfigurationError, Platform
 from minrpc.pipeline import Requirement, Selection, select
-from minrpc.targets.options import Options
+from minrpc.targets import Options
 
 GCC = Requirement(
     "compiler", problem="arm-none-eabi-gcc is not installed", command="sudo apt-get install gcc-arm"

@@ -15,7 +15,7 @@ import pytest
 from minrpc import BoardBusyError, HarnessError, Target, build, open_device, start
 from minrpc.host.owned_lock import DIRECTORY_VARIABLE
 from minrpc.running.lease import end_quarantine, lease, put_into_quarantine, quarantine_of
-from minrpc.targets.hardware_map import load_hardware_map
+from minrpc.targets import load_hardware_map
 
 BOARD = Path(__file__).with_name("board.py")
 RUN_S = 400

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 from minrpc import DeadlineError, FlashError, HarnessError, Target, build, connect, open_device, start
-from minrpc.host.deadline import Deadline
+from minrpc.host import Deadline
 from minrpc.host.owned_lock import DIRECTORY_VARIABLE
 from minrpc.plugin.board_pool import PooledBoard
 from minrpc.program import read_program
 from minrpc.running.lease import quarantine_of
-from minrpc.targets.hardware_map import load_hardware_map
+from minrpc.targets import load_hardware_map
 
 from tests.native import of_another_build
 

@@ -15,7 +15,7 @@ from typing import ClassVar, Literal
 import pytest
 import serial
 from minrpc import DeadlineError, LoadError, ResetError, RunningDevice, Target, build, open_device, start
-from minrpc.host.deadline import Deadline
+from minrpc.host import Deadline
 
 from tests.native import of_another_build
 

@@ -13,8 +13,7 @@ from pathlib import Path
 
 import pytest
 from minrpc import MissingError
-from minrpc.firmware.sources import firmware_root
-from minrpc.firmware.zephyr_workspace import find_workspace
+from minrpc.firmware import find_workspace, firmware_root
 
 # Environments are made, from the network.
 pytestmark = pytest.mark.slow

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from minrpc.publish.run_record import RunRecord, run_of
+from minrpc.publish import RunRecord, run_of
 
 TESTS = """
 import pytest

@@ -12,7 +12,7 @@ from typing import Any, cast
 import pytest
 from minrpc import ConfigurationError, Target, build, open_device
 from minrpc.plugin.twister import as_twister_says, runs_here
-from minrpc.targets.options import Options
+from minrpc.targets import Options
 
 BUILD = Path("/out/mps2_an385/sample")
 BOARD = {"--twister-harness": True, "--build-dir": str(BUILD), "--device-type": "hardware"}

@@ -7,8 +7,9 @@ from dataclasses import replace
 
 from minrpc import Sample
 from minrpc.counters import CallTree
-from minrpc.publish.run_record import CallProfile, PlatformPart, RunRecord, Tested
-from minrpc.timing.record import TimingRecord
+from minrpc.publish import RunRecord
+from minrpc.publish.run_record import CallProfile, PlatformPart, Tested
+from minrpc.timing import TimingRecord
 
 from tests.unit.timing.samples import WALL, recorded
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from minrpc.publish import RunRecord
 from minrpc.publish.html_page import html_page
-from minrpc.publish.run_record import RunRecord
 
 from tests.unit.publish.runs import failing, one_test, whole
 

@@ -9,11 +9,10 @@ from pathlib import Path
 
 import pytest
 from minrpc.cli import main
-from minrpc.publish import run_record
+from minrpc.publish import RunRecord, run_record
 from minrpc.publish.differences import differences, folded, shown
 from minrpc.publish.html_page import html_page
 from minrpc.publish.markdown_page import markdown_page
-from minrpc.publish.run_record import RunRecord
 from minrpc.publish.tables import Table
 from minrpc.timing.compare import compare, comparison_json
 

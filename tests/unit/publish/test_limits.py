@@ -10,11 +10,13 @@ import pytest
 from minrpc import ConfigurationError, Sample
 from minrpc.cli import main
 from minrpc.publish.limits import broken_limits, idle_limits, unchecked_limits
+from minrpc.targets import load_limits
 from minrpc.targets.config import merge
-from minrpc.targets.limits import Limit, limits_of, load_limits
+from minrpc.targets.limits import Limit, limits_of
+from minrpc.timing import TimingRecord
 from minrpc.timing.compare import compare
 from minrpc.timing.markdown import comparison_markdown
-from minrpc.timing.record import TimingRecord, dump
+from minrpc.timing.record import dump
 
 from tests.unit.publish.runs import counted
 from tests.unit.timing.samples import EXACT, FIRMWARE, recorded

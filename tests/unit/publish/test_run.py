@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 from minrpc.cli import main
+from minrpc.publish import RunRecord, run_of
 from minrpc.publish.dots import dots
 from minrpc.publish.exports import action_benchmark, bencher, tvm_report
 from minrpc.publish.html_page import html_page
 from minrpc.publish.markdown_page import markdown_page
-from minrpc.publish.run_record import RunRecord, run_of
 from minrpc.publish.tables import histogram, own_sizes, profile_tables, why
 from minrpc.timing.compare import compare
 from minrpc.timing.markdown import comparison_markdown

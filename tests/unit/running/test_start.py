@@ -33,8 +33,7 @@ from minrpc import (
     lacking,
     start,
 )
-from minrpc.host.deadline import Deadline, read_before
-from minrpc.host.process import describe_status
+from minrpc.host import Deadline, describe_status, read_before
 from minrpc.targets import Link, StartFields
 
 # The message of every port at its boot: no session runs (without the lone fe before it).

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 from minrpc import ConfigurationError
-from minrpc.firmware.sources import firmware_root
-from minrpc.firmware.zephyr_workspace import Workspace, workspaces
-from minrpc.targets.hardware_map import HardwareBoard, boards_for, load_hardware_map
+from minrpc.firmware import Workspace, firmware_root, workspaces
+from minrpc.targets import load_hardware_map
+from minrpc.targets.hardware_map import HardwareBoard, boards_for
 
 MAP = """
 - connected: true

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 from minrpc import PLATFORMS, ConfigurationError
+from minrpc.targets import options_from
 from minrpc.targets.config import merge
 from minrpc.targets.libraries import NamedLibrary
-from minrpc.targets.options import options_from
 
 
 def libraries(text: str, directory: Path) -> tuple[NamedLibrary, ...]:

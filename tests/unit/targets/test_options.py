@@ -8,10 +8,10 @@ from typing import Any, get_type_hints
 
 import pytest
 from minrpc import PLATFORMS, ConfigurationError, Platform, Target
-from minrpc.targets import TargetFields
+from minrpc.targets import Options, TargetFields, options_from
 from minrpc.targets.config import merge
 from minrpc.targets.option_table import DEVICE_OPTIONS
-from minrpc.targets.options import Options, add_device_options, options_from, split_names
+from minrpc.targets.options import add_device_options, split_names
 
 
 def parse(*argv: str) -> Options:

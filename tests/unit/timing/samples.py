@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from minrpc import DeviceClock, Measurement, Sample
-from minrpc.timing import Overhead, Timebase
-from minrpc.timing.record import FirmwareRecord, TimingRecord
+from minrpc.timing import FirmwareRecord, Overhead, Timebase, TimingRecord
 
 EXACT = Timebase(mode="exact", source="SysTick", icount_shift=7).clock(25_000_000)
 WALL = Timebase(mode="wall", source="CLOCK_MONOTONIC").clock(1_000_000_000)

@@ -8,10 +8,10 @@ import random
 
 import pytest
 from minrpc import Sample
+from minrpc.timing import MemoryUse, TimingRecord
 from minrpc.timing.compare import compare, tolerance
 from minrpc.timing.markdown import comparison_markdown, headline
-from minrpc.timing.measurement import MemoryUse
-from minrpc.timing.record import TimingRecord, content, dump, merged, parse
+from minrpc.timing.record import content, dump, merged, parse
 from minrpc.timing.text import record_text
 
 from tests.unit.timing.samples import EXACT, WALL, recorded

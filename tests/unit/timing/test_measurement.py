@@ -6,10 +6,9 @@ from dataclasses import replace
 
 import pytest
 from minrpc import DeviceClock, Sample
-from minrpc.timing import Overhead, Timebase
+from minrpc.timing import ClockReading, MemoryUse, Overhead, Timebase
 from minrpc.timing.drift import Enclosed, clock_drift
-from minrpc.timing.measurement import MemoryUse, parse_samples
-from minrpc.timing.reading import ClockReading
+from minrpc.timing.measurement import parse_samples
 from minrpc.timing.units import count, parse_percent, percent, quantity
 
 from tests.unit.timing.samples import EXACT, WALL, measured

@@ -4,8 +4,7 @@
 from __future__ import annotations
 
 import pytest
-from minrpc.transport import MemoryTransport, memory_pair
-from minrpc.transport.lossy import Faults, LossyTransport
+from minrpc.transport import Faults, LossyTransport, MemoryTransport, memory_pair
 
 SENT = bytes(range(256)) * 40
 KINDS = ("drop", "flip", "duplicate", "cut", "delay")

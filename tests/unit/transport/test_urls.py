@@ -26,7 +26,7 @@ from minrpc import (
     open_device,
     start,
 )
-from minrpc.host.deadline import Deadline
+from minrpc.host import Deadline
 from minrpc.transport import open_url, ports, set_raw
 from serial.tools import list_ports
 from serial.tools.list_ports_common import ListPortInfo
