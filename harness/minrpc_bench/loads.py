@@ -85,7 +85,7 @@ def measure(peers: Peers, rounds: int) -> list[Row]:
 
 def _calls(peers: Peers, device: Device, source: Path, rounds: int) -> list[Row]:
     loaded = load(device, Sources.of(source), fakes={"hal_read": lambda channel: channel + 1})
-    add, ours = device.system_lib()["add"], loaded.add_int8
+    add, ours = device.system_lib()["add"], loaded["add_int8"]
     a, b, c = np.array([2, 3], np.int8), np.array([4], np.int8), np.zeros(2, np.int8)
     arrays = device.array(a), device.array(b), device.empty((2,), np.int8)
 
@@ -94,7 +94,7 @@ def _calls(peers: Peers, device: Device, source: Path, rounds: int) -> list[Row]
 
     def calls() -> None:
         for number in range(_ASKED + 1):
-            loaded.plain(number)
+            loaded["plain"](number)
 
     def row(
         name: str, call: Callable[[], object], baseline: Callable[[], None], goal: Goal, note: str
@@ -106,7 +106,9 @@ def _calls(peers: Peers, device: Device, source: Path, rounds: int) -> list[Row]
     return [
         row("a call of a loaded function", lambda: ours(*arrays), packed, _NO_MORE, 'lib["add"]'),
         row("the same with numpy arrays", lambda: ours(a, b, c), packed, _NUMPY, 'lib["add"]'),
-        row(f"a call with {_ASKED} fakes", lambda: loaded.asks(_ASKED), calls, _FAKE, f"{_ASKED + 1} calls"),
+        row(
+            f"a call with {_ASKED} fakes", lambda: loaded["asks"](_ASKED), calls, _FAKE, f"{_ASKED + 1} calls"
+        ),
     ]
 
 
@@ -115,7 +117,7 @@ def _loads(peers: Peers, device: Device, source: Path) -> Row:
     begin = time.perf_counter()
     for _ in range(_LOADS):
         with load(device, Sources.of(source, defines={"N": next(numbers)})) as library:
-            library.f1(None, None, 0)
+            library["f1"](None, None, 0)
     a_minute = 60.0 * _LOADS / (time.perf_counter() - begin)
     goal = _A_MINUTE if peers.platform.starts == "qemu" else None
     note = f"{_FUNCTIONS} functions, each time compiled anew"

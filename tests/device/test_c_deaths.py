@@ -39,7 +39,7 @@ def lines_of(source: str, text: str) -> int:
 
 def test_a_fault(kinds: LoadedLibrary, minrpc_shared: SharedDevice) -> None:
     with pytest.raises(HarnessError) as caught:
-        kinds.fault()
+        kinds["fault"]()
     assert caught.value.stage == "call fault"
     if "fatal: " in (caught.value.console_tail or ""):
         line = lines_of("kinds.c", "__builtin_trap")
@@ -62,7 +62,7 @@ def test_a_stack_that_runs_out(
 ) -> None:
     device.call_timeout_s = 5.0
     with pytest.raises(end_of(running_device)) as caught:
-        kinds.recurse(0)
+        kinds["recurse"](0)
     assert caught.value.stage == "call recurse"
     if tells(minrpc_shared):
         assert re.match(r"the stack ran out in recurse\b.*\([\d,]+ bytes", caught.value.message)
@@ -70,7 +70,7 @@ def test_a_stack_that_runs_out(
         assert re.search(rf"recurse, at \S*kinds\.c:{lines_of('kinds.c', 'return recurse(n + 1)')}", caller)
     if isinstance(caught.value, EmulatorExitedError):
         with pytest.raises(EmulatorExitedError) as again:
-            kinds.product(1, 2)
+            kinds["product"](1, 2)
         assert "that was in an earlier request: call recurse" in again.value.details
     minrpc_shared.discard()
 
@@ -81,9 +81,9 @@ def test_a_frame_far_larger_than_the_stack(
     """A guard of some bytes is jumped over: the write goes to memory far below the stack."""
     if not tells(minrpc_shared):
         pytest.skip("its functions run on a stack of the host's, with memory of others below it")
-    assert kinds.write_below(100) == 1
+    assert kinds["write_below"](100) == 1
     with pytest.raises(end_of(running_device)) as caught:
-        kinds.write_below(16_000_000)
+        kinds["write_below"](16_000_000)
     assert caught.value.stage == "call write_below"
     assert caught.value.message.startswith("the stack ran out")
     minrpc_shared.discard()
@@ -94,7 +94,7 @@ def test_null_can_not_be_written(
 ) -> None:
     """Where the core protects it, or nothing is there: vectors and code are as they were."""
     with pytest.raises(end_of(running_device)) as caught:
-        kinds.call_set_null()
+        kinds["call_set_null"]()
     assert caught.value.stage == "call call_set_null"
     if tells(minrpc_shared):
         line = lines_of("kinds.c", "*nowhere = 1")
@@ -110,7 +110,7 @@ def test_a_loop_without_end(
 ) -> None:
     device.call_timeout_s = 0.5
     with pytest.raises(DeadlineError) as caught:
-        kinds.hang()
+        kinds["hang"]()
     assert caught.value.stage == "call hang"
     if running_device.qmp is not None or running_device.platform.port == "posix":
         place = rf"it was in hang, at \S*kinds\.c:{lines_of('kinds.c', 'for (volatile int i = 0;;')}"

@@ -108,7 +108,7 @@ def loads_of_a_session(running: RunningDevice, source: Path, first: int, count: 
         used = device.info().arena_used
         for number in range(first, first + count):
             with load(device, Sources.of(source, defines={"N": number % 100})) as library:
-                seen.append(number - number % 100 + library.number())
+                seen.append(number - number % 100 + library["number"]())
         gc.collect()
         assert device.info().arena_used == used
     return seen

@@ -44,11 +44,11 @@ def of(library: LoadedLibrary, name: str) -> FakeFunction:
 
 def test_values(hal: LoadedLibrary) -> None:
     of(hal, "hal_millis").answer = lambda: 0xFFFFFFFF
-    assert hal.elapsed(0xFFFFFFFE) == 1
+    assert hal["elapsed"](0xFFFFFFFE) == 1
     of(hal, "hal_gain").answer = lambda f, d: f * d
-    assert hal.scaled(1.5, 2.25) == 4.375
+    assert hal["scaled"](1.5, 2.25) == 4.375
     of(hal, "hal_port").answer = lambda port, mask, bias: mask - (1 << 63) - bias
-    assert hal.summed(3) == 6
+    assert hal["summed"](3) == 6
     assert of(hal, "hal_port").calls == [(0, 1 << 63, 0), (1, 1 << 63 | 1, -1), (2, 1 << 63 | 2, -2)]
 
 
@@ -62,7 +62,7 @@ def test_structs(hal: LoadedLibrary) -> None:
 
     of(hal, "hal_turn").answer = turn
     of(hal, "hal_adjust").answer = adjust
-    assert hal.turned(3, 4) == (-4 + 1) * 1000 + 30 + 5
+    assert hal["turned"](3, 4) == (-4 + 1) * 1000 + 30 + 5
 
 
 def test_pointers(hal: LoadedLibrary) -> None:
@@ -77,9 +77,9 @@ def test_pointers(hal: LoadedLibrary) -> None:
     of(hal, "hal_read").answer = read
     of(hal, "hal_log").answer = lambda text: texts.append(text.text())
     data = np.zeros(60, np.uint8)
-    assert hal.receive(data, 50) == 50
+    assert hal["receive"](data, 50) == 50
     assert data.tolist() == [7, *range(1, 50), *[0] * 10]
-    hal.noted("überall, " * 9)
+    hal["noted"]("überall, " * 9)
     assert texts == ["überall, " * 9]
     with pytest.raises(ValueError, match="hal_read has returned"):
         _ = of(hal, "hal_read").calls[0][0][0]  # type: ignore[index]
@@ -96,14 +96,14 @@ def test_mocks_and_arrays(load: Load) -> None:
             "*": "zero",
         },
     )
-    assert [hal.send(4), hal.send(0)] == [3, -1]
+    assert [hal["send"](4), hal["send"](0)] == [3, -1]
     write.assert_has_calls([call(7, b"\0\1\4\x09", 4), call(7, b"", 0)])
     data = np.zeros(4, np.uint8)
-    assert hal.receive(data, 3) == 2
+    assert hal["receive"](data, 3) == 2
     assert data.tolist() == [9, 9, 0, 0]
-    hal.noted("ready")
+    hal["noted"]("ready")
     log.assert_called_once_with("ready")
-    assert hal.elapsed(0) == 0
+    assert hal["elapsed"](0) == 0
     hal.fakes.hal_write.reset()
     assert hal.fakes.hal_write.calls == []
 
@@ -118,11 +118,11 @@ def test_an_exception_is_the_caller_s(hal: LoadedLibrary) -> None:
 
     of(hal, "hal_is_ready").answer = fails
     with pytest.raises(LookupError, match="no such pin") as caught:
-        hal.polled(1000)
+        hal["polled"](1000)
     assert "fails" in [entry.name for entry in caught.traceback]
     assert len(of(hal, "hal_is_ready").calls) == 3
     of(hal, "hal_is_ready").answer = lambda: True
-    assert hal.polled(1000) == 0
+    assert hal["polled"](1000) == 0
 
 
 @pytest.mark.parametrize(
@@ -136,23 +136,23 @@ def test_an_exception_is_the_caller_s(hal: LoadedLibrary) -> None:
 def test_results_that_do_not_fit(hal: LoadedLibrary, given: Callable[[], object], text: str) -> None:
     of(hal, "hal_millis").answer = given
     with pytest.raises((TypeError, ValueError), match=text):
-        hal.elapsed(0)
+        hal["elapsed"](0)
     of(hal, "hal_millis").answer = lambda: 1
-    assert hal.elapsed(0) == 1
+    assert hal["elapsed"](0) == 1
 
 
 def test_the_device_waits_meanwhile(hal: LoadedLibrary, device: Device) -> None:
     """It is asked nothing else; memory can be read and written."""
-    of(hal, "hal_millis").answer = lambda: hal.polled(1)
+    of(hal, "hal_millis").answer = lambda: hal["polled"](1)
     with pytest.raises(ConfigurationError, match="hal_millis runs in Python, and the device waits"):
-        hal.elapsed(0)
+        hal["elapsed"](0)
     of(hal, "hal_millis").answer = lambda: device.info().timer_hz
     with pytest.raises(ConfigurationError, match="can't serve another request"):
-        hal.elapsed(0)
+        hal["elapsed"](0)
     of(hal, "hal_millis").answer = lambda: 5
     with pytest.raises(ConfigurationError, match="elapsed is not timed: it calls hal_millis"):
         hal.measure("elapsed")(0)
-    assert hal.elapsed(0) == 5
+    assert hal["elapsed"](0) == 5
 
 
 def test_callbacks(load: Load) -> None:
@@ -166,11 +166,11 @@ def test_callbacks(load: Load) -> None:
         return right - left
 
     for _ in range(2):
-        kinds.sort(values, size, order)
+        kinds["sort"](values, size, order)
         assert values.tolist() == [3, 2, -1]
     with pytest.raises(ZeroDivisionError):
-        kinds.sort(values, size, lambda a, b: 1 // 0)
-    kinds.sort(values, size, kinds.ascending)
+        kinds["sort"](values, size, lambda a, b: 1 // 0)
+    kinds["sort"](values, size, kinds["ascending"])
     assert values.tolist() == [-1, 2, 3]
 
 
@@ -183,7 +183,7 @@ def test_a_new_session_ends_the_function(hal: LoadedLibrary, device: Device) -> 
 
     of(hal, "hal_is_ready").answer = taken_over
     with pytest.raises(DialectError, match="hal_is_ready: the session in which it was called has ended"):
-        hal.polled(1000)
+        hal["polled"](1000)
     assert len(of(hal, "hal_is_ready").calls) == 1
     device.rpc.restart()
     assert device.system_lib()["inc"](1) == 2
@@ -223,14 +223,14 @@ def test_replaced(load: Load, flags: str) -> None:
     crc = Mock(side_effect=range(10, 20))
     replace = {"crc_hw": fake(crc, "data[n], n"), "range": lambda value: 2 * value}
     lib = load(SENSOR, FRAME, flags=flags, replace=replace)
-    assert lib.sealed(b"abc", 3) == 10 + 11
-    assert lib.framed(b"d", 1) == 12 + 1 + 4
-    assert lib.checked(b"", 0) == 13
-    assert lib.crc_hw(b"ef", 2) == 14
+    assert lib["sealed"](b"abc", 3) == 10 + 11
+    assert lib["framed"](b"d", 1) == 12 + 1 + 4
+    assert lib["checked"](b"", 0) == 13
+    assert lib["crc_hw"](b"ef", 2) == 14
     crc.assert_has_calls([call(b"abc", 3), call(b"abc", 3), call(b"d", 1), call(b"", 0), call(b"ef", 2)])
-    assert [lib.limited(50), lib.limited(-50)] == [20, -20]
+    assert [lib["limited"](50), lib["limited"](-50)] == [20, -20]
     assert len(of(lib, "range").calls) == 4
-    assert load(SENSOR, FRAME, flags=flags).sealed(b"a", 1) == 2 * ord("a")
+    assert load(SENSOR, FRAME, flags=flags)["sealed"](b"a", 1) == 2 * ord("a")
 
 
 @pytest.mark.once
@@ -253,15 +253,15 @@ def test_what_can_not_be_replaced(load: Load, tmp_path: Path) -> None:
 @pytest.mark.parametrize("flags", ["-O3", *(pytest.param(f, marks=pytest.mark.slow) for f in ("-O0", "-Os"))])
 def test_static_functions(load: Load, flags: str) -> None:
     lib = load(SENSOR, FRAME, flags=flags, statics=True)
-    assert [lib.unused((3, 9)), lib.twice(-4), lib.limited(99), lib.doubled(3)] == [6, -8, 10, 6]
+    assert [lib["unused"]((3, 9)), lib["twice"](-4), lib["limited"](99), lib["doubled"](3)] == [6, -8, 10, 6]
     assert [lib["sensor.c:clamp"](5, 1, 3), lib["frame.c:clamp"](-5)] == [3, 0]
-    assert lib.unused.size > 0 < lib["frame.c:clamp"].size
-    with pytest.raises(AttributeError, match=r"lib\[\"sensor.c:clamp\"\], or frame.c:clamp"):
-        _ = lib.clamp
-    with pytest.raises(AttributeError, match=r"'middle' .* statics=True .* not those of headers"):
-        _ = lib.middle
-    with pytest.raises(AttributeError, match=r"'clamp' .* it is static: statics=True"):
-        _ = load(SENSOR, flags=flags).clamp
+    assert lib["unused"].size > 0 < lib["frame.c:clamp"].size
+    with pytest.raises(KeyError, match=r"lib\[\"sensor.c:clamp\"\], or frame.c:clamp"):
+        _ = lib["clamp"]
+    with pytest.raises(KeyError, match=r"'middle' .* statics=True .* not those of headers"):
+        _ = lib["middle"]
+    with pytest.raises(KeyError, match=r"'clamp' .* it is static: statics=True"):
+        _ = load(SENSOR, flags=flags)["clamp"]
 
 
 @pytest.mark.once
@@ -302,15 +302,15 @@ def test_memory_that_is_not_there(load: Load, tmp_path: Path, minrpc_shared: Sha
         },
     )
     with pytest.raises(ValueError, match="fill: C gave -1 as the length of an array"):
-        lib.filled(-1)
+        lib["filled"](-1)
     with pytest.raises(ValueError, match=r"the result of where: .* an address of the device has"):
-        lib.there()
+        lib["there"]()
     lib = load(tmp_path / "filled.c", fakes={"fill": lambda data, n: data[n], "where": "zero"})
     of(lib, "fill").answer = lambda data, _: data[-(1 << 63)]
     with pytest.raises(ValueError, match=r"fill: 1 bytes at -0x.*: an address of the device has"):
-        lib.filled(4)
+        lib["filled"](4)
     of(lib, "fill").answer = lambda data, n: data[n]
     with pytest.raises(HarnessError) as caught:
-        lib.filled(3 << 29)
+        lib["filled"](3 << 29)
     assert re.search("1 bytes at 0x[0-9a-f]+ were being read for fill", str(caught.value))
     minrpc_shared.discard()

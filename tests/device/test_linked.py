@@ -59,7 +59,9 @@ def test_either_way_by_name(platform: str) -> None:
         assert [repr(function) for function in linked.functions.values()] == [
             repr(function) for function in loaded.functions.values()
         ]
-        assert linked.product(3, 5) == loaded.product(3, 5) == device.system_lib()["kinds.product"](3, 5)
+        assert (
+            linked["product"](3, 5) == loaded["product"](3, 5) == device.system_lib()["kinds.product"](3, 5)
+        )
         with pytest.raises(ConfigurationError, match="there is no library 'kind'") as caught:
             device.library("kind")
         assert "known are kinds" in str(caught.value)
@@ -71,18 +73,18 @@ def test_fakes_of_a_part_of_the_firmware(platform: str) -> None:
         hal = library_of(device.library("hal"))
         assert type(hal) is LinkedLibrary
         with pytest.raises(ConfigurationError, match=r'(?s)hal called hal_millis.*fakes=\{"hal_millis"'):
-            hal.elapsed(0)
+            hal["elapsed"](0)
         hal = library_of(device.library("hal", fakes={"hal_millis": lambda: 44, "*": "zero"}))
-        assert [hal.elapsed(2), hal.polled(3)] == [42, 3]
+        assert [hal["elapsed"](2), hal["polled"](3)] == [42, 3]
         assert len(hal.fakes.hal_is_ready.calls) == 3
         with pytest.raises(
             ConfigurationError, match="hal is linked into the firmware without a fake of hal_x"
         ):
             device.library("hal", fakes={"hal_x": "zero"})
         loaded = library_of(device.library("hal", linked=False, fakes={"hal_millis": lambda: 5}))
-        assert [loaded.elapsed(1), hal.elapsed(2)] == [4, 42]
+        assert [loaded["elapsed"](1), hal["elapsed"](2)] == [4, 42]
         with pytest.raises(ConfigurationError, match="hal called hal_is_ready, which has no answer"):
-            loaded.polled(1)
+            loaded["polled"](1)
 
 
 @pytest.mark.once

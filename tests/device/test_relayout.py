@@ -154,7 +154,7 @@ def test_a_restart_keeps_the_device_and_tells_the_rest_that_it_is_gone(
     device, before = restartable, restartable.owner
     array = device.array([1, 2, 3])
     library = library_of(device.load(["tests/device/c/twice.c"]))
-    assert library.twice(1) == 2
+    assert library["twice"](1) == 2
     device.call_timeout_s = 7.0
     with caplog.at_level(logging.INFO, "minrpc.layout"):
         layout = device.relayout(link="socket")
@@ -162,7 +162,7 @@ def test_a_restart_keeps_the_device_and_tells_the_rest_that_it_is_gone(
     assert "built or started otherwise" in layout.why
     assert "are gone" in caplog.text
     assert device.owner is not before
-    for use in (array.numpy, lambda: library.twice(1)):
+    for use in (array.numpy, lambda: library["twice"](1)):
         with pytest.raises(ValueError, match="of a session that has ended"):
             use()
     assert device.call_timeout_s == 7.0

@@ -129,7 +129,7 @@ def as_c(device: Device, exported: Path, a: Any, b: Any) -> Any:  # noqa: ANN401
     c = np.zeros((32, 32), np.int32)
     inputs = library.types["tvmgen_matmul_inputs"](a=device.array(a), b=device.array(b))
     outputs = library.types["tvmgen_matmul_outputs"](c=device.array(c))
-    assert library.tvmgen_matmul_run(inputs, outputs) == 0
+    assert library["tvmgen_matmul_run"](inputs, outputs) == 0
     return outputs.c.numpy()
 
 

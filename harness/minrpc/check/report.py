@@ -33,7 +33,7 @@ def to_json(checked: Sequence[Checked]) -> dict[str, Any]:
 
 
 def error_text(outcome: CheckOutcome) -> str:
-    """With its unit."""
+    """The value with its unit."""
     unit = " ULP" if outcome.case.dtype.kind == "f" else ""
     verdict = "" if outcome.case.passes(outcome.error) else " WRONG"
     return f"{outcome.error:.3g}{unit}{verdict}"

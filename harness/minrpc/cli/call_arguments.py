@@ -143,7 +143,7 @@ def to_host(arguments: Sequence[Argument]) -> list[npt.NDArray[Any] | int | floa
 
 
 def to_device(device: Device, arguments: Sequence[Argument]) -> list[object]:
-    """As `to_host`, the arrays on the device."""
+    """The values of `to_host`, with the arrays on the device."""
     return [
         device.array(host, argument.dtype) if isinstance(argument, Array) else host
         for argument, host in zip(arguments, to_host(arguments), strict=True)

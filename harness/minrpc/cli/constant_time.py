@@ -70,7 +70,7 @@ def add_arguments(add: Callable[..., Any]) -> None:
 
 
 def trials_from(secret: Sequence[str], values: Path | None, tries: int) -> Trials:
-    """From the command line. Raises ConfigurationError."""
+    """The check as the command line describes it. Raises ConfigurationError."""
     names = split_names(list(secret))
     if not names:
         message = "--constant-time compares calls that differ in secrets, and none is named"

@@ -289,7 +289,7 @@ class Run:
 
 
 def counter_names(counters: str | None) -> Sequence[str] | Literal["all"]:
-    """Of the option `--counters`."""
+    """The names in the option `--counters`."""
     return "all" if counters == "all" else split_names([counters or ""])
 
 

@@ -143,7 +143,7 @@ def main(arguments: argparse.Namespace) -> int:
 
 
 def _params(given: Sequence[str], source: Path) -> dict[str, list[str]]:
-    """By name, from each --param. Raises ConfigurationError."""
+    """The values by name, from each --param. Raises ConfigurationError."""
     params: dict[str, list[str]] = {}
     text = source.read_text(errors="replace") if source.is_file() else None
     for name, values in map(parse_param, given):
@@ -243,7 +243,7 @@ def _kernel(arguments: argparse.Namespace) -> Kernel:
 
 
 def _check_every(text: str | None) -> int:
-    """From --check-only. Raises ConfigurationError."""
+    """The numbers of --check-only. Raises ConfigurationError."""
     if text in (None, "best"):
         return 1 if text is None else 0
     if not text.isdecimal() or int(text) < 1:
@@ -254,7 +254,7 @@ def _check_every(text: str | None) -> int:
 
 
 def _check_of(text: str) -> Check | None:
-    """From "ref.py:dot". Raises ConfigurationError."""
+    """The function of "ref.py:dot". Raises ConfigurationError."""
     if text == "none":
         return None
     name, colon, function = text.rpartition(":")

@@ -43,7 +43,7 @@ class Console(SpawnBase):  # type: ignore[misc]
         self._listen = listen
 
     def read_nonblocking(self, size: int = 1, timeout: float | None = -1) -> str:
-        """Waits for output and returns all that has arrived. `size` is pexpect's and is ignored."""
+        """Waits for output and returns all of it. `size` is pexpect's and is ignored."""
         seconds = self.timeout if timeout == -1 else timeout
         text = self._arrived(None)
         if not text:

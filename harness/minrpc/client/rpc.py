@@ -356,7 +356,7 @@ class RpcClient:
             return self.facts.functions[name]
 
     def find_global(self, name: str, timeout_s: float | None = None) -> int:
-        """As `global_function`, but asks each time: the caller owns the handle and frees it."""
+        """`global_function` without the cache: the caller owns the handle and frees it."""
         try:
             found = self.syscall(get_global_func(name), f"look up {name}", timeout_s)
         except RemoteError:

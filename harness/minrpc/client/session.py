@@ -151,7 +151,8 @@ class Session:
 
     @property
     def sessions(self) -> int:
-        """The number of sessions started, with this one; objects of earlier sessions are invalid."""
+        """The number of sessions started, including the present one; objects of earlier sessions are
+        invalid."""
         return self._link.generation
 
     @property

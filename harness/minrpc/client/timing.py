@@ -52,7 +52,7 @@ class EvaluatorOptions:
 
     @classmethod
     def of(cls, given: Mapping[str, int]) -> Self:
-        """From keywords. Raises TypeError for an unknown name, ValueError for an invalid value."""
+        """Options from keywords. Raises TypeError for an unknown name, ValueError for an invalid value."""
         known = [field.name for field in fields(cls)]
         for name in given:
             if name not in known:

@@ -167,7 +167,7 @@ class Image:
 
     @cached_property
     def window(self) -> Window:
-        """From the return of `minrpc_timer_start` to the call of `minrpc_timer_stop`.
+        """The instructions from the return of `minrpc_timer_start` to the call of `minrpc_timer_stop`.
 
         Without debug information, it begins at the start of `minrpc_timer_start`, so that it includes the
         timer's own cost.

@@ -77,7 +77,7 @@ def _found_by_content(recipe: Recipe) -> StoredBuild | None:
             continue
         look = Look.at(stored.name, content.inputs(recipe.places))
         if content.holds(recipe.places, read):
-            with suppress(OSError):  # A user who can only read the cache reads all inputs each time.
+            with suppress(OSError):  # With a read-only cache all inputs are read each time.
                 write_whole(_look_file(recipe), look.to_text())
                 os.utime(entry)
             return stored

@@ -152,7 +152,7 @@ def note_of(environ: Mapping[str, str], wanted: Mapping[str, str]) -> str:
 def users_environment(environ: Mapping[str, str]) -> dict[str, str]:
     """`environ` as it was before `minrpc env`: its compiler's variables would fail another's builds.
 
-    A variable that somebody has changed since stays.
+    A variable that has changed since stays.
     """
     try:
         noted: dict[str, tuple[str, str | None]] = json.loads(environ.get(OWN_VARIABLES, "{}"))

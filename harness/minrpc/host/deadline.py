@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Deadlines that a busy host can't break.
 
-A deadline charges the time that the device could use: the time the emulator ran plus the time it slept.
-The time in which the emulator wanted to run and the host gave it no processor is not charged, nor is the
-time this process itself stood in the queue; the emulator's own time is charged, also when other processes
-wait. On a board every second counts. Above all stages stands one total deadline in plain wall time, so that
-nothing waits for ever.
+A deadline charges the time that the device could use: the emulator's running time plus its sleeping time. It
+does not charge the time that the emulator or this process waits for a processor. On a board every second
+counts. Above all stages stands one total deadline in plain wall time, so that nothing waits for ever.
 
 Reading the kernel's counters (`ProcessClock`, `WallClock`) is apart from the arithmetic (`charged_between`).
 """
@@ -22,7 +20,7 @@ from minrpc.errors import DeadlineError
 
 _CLOCK_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
-# A deadline may start from a sample this old: calls in quick succession then cost no reading of /proc each.
+# A deadline may start from a sample of this age, so that calls in quick succession do not each read /proc.
 _SAMPLE_AGE_S = 0.25
 _LINE_BYTES = 4096
 # Seconds that a read may wait before it checks its deadline.
@@ -35,8 +33,8 @@ class ClockSample:
 
     wall_s: monotonic host time.
     cpu_s: CPU time that the device's process has used, all threads together.
-    queued_s: time it wanted to run and had no processor; None where the kernel does not count that.
-    runnable: True when one of its threads was running or wanted to.
+    queued_s: time that it waited for a processor; None where the kernel does not count that.
+    runnable: True when one of its threads was running or waited for a processor.
     """
 
     wall_s: float
@@ -48,11 +46,12 @@ class ClockSample:
 def charged_between(start: ClockSample, end: ClockSample) -> float:
     """Seconds to charge from `start` to `end`: never more than the wall time between them.
 
-    Never less than the device ran, either: its queue and ours overlap, and may add up to more than all time.
+    Never less than the device's running time, either: the device's waits and ours overlap, and may add up to
+    more than the wall time.
     """
     wall = max(0.0, end.wall_s - start.wall_s)
     ran = min(wall, max(0.0, end.cpu_s - start.cpu_s))
-    if end.runnable:  # It may stand in the queue now, and the kernel counts that only when it is over.
+    if end.runnable:  # The kernel counts a wait only when it is over, and the device may wait now.
         return ran
     if start.queued_s is None or end.queued_s is None:
         return wall
@@ -63,10 +62,10 @@ class Clock(Protocol):
     """Reads the time that a deadline charges."""
 
     def now(self) -> float:
-        """Seconds since some instant, as they pass for who waits."""
+        """Seconds since some instant, of the time that passes for the caller."""
 
     def sample(self, max_age_s: float = 0.0) -> ClockSample:
-        """Read it; an earlier reading not older than `max_age_s` will do."""
+        """A reading, or an earlier one that is not older than `max_age_s`."""
 
 
 class WallClock:
@@ -89,14 +88,14 @@ class ThreadTimes:
 
 
 def parse_stat(stat: bytes) -> ThreadTimes:
-    """From the text of /proc/PID/task/TID/stat: fields 3, 14 and 15 of proc(5)."""
+    """Parses /proc/PID/task/TID/stat: fields 3, 14 and 15 of proc(5)."""
     fields = stat[stat.rindex(b")") + 2 :].split()
     ticks = int(fields[11]) + int(fields[12])
     return ThreadTimes(ticks / _CLOCK_TICKS_PER_S, None, fields[0] in (b"R", b"D"))
 
 
 def parse_schedstat(schedstat: bytes) -> ThreadTimes:
-    """From the text of /proc/PID/task/TID/schedstat: nanoseconds run, nanoseconds queued, time slices."""
+    """Parses /proc/PID/task/TID/schedstat: nanoseconds run, nanoseconds queued, time slices."""
     run, queued, *_ = schedstat.split()
     return ThreadTimes(int(run) / 1e9, int(queued) / 1e9)
 
@@ -199,7 +198,7 @@ class Deadline:
 
     @property
     def _start(self) -> ClockSample:
-        """Made when it is needed, which is only after the budget's wall time."""
+        """Made at its first use, which comes only after the budget's wall time."""
         return replace(self._sample, wall_s=self._begin_s)
 
     @property
@@ -213,7 +212,7 @@ class Deadline:
         return max(0.0, self._clock.sample().cpu_s - self._start.cpu_s)
 
     def remaining(self) -> float:
-        """Seconds that may pass before it is worth looking again; 0.0 when the time is up.
+        """Seconds until the next check makes sense; 0.0 when the time is up.
 
         While plain wall time is left the clock is not read: the charge is never more than that.
         """
@@ -259,7 +258,7 @@ def read_before(link: ByteLink, deadline: Deadline, waited_for: str) -> bytes:
 
     Raises DeadlineError, and what the link raises.
     """
-    data = link.read(_SOON_S)  # Nearly always it is there by then, and no clock need be asked.
+    data = link.read(_SOON_S)  # Nearly always a byte is there by then, and no clock need be read.
     while not data:
         left = deadline.remaining()
         data = link.read(left)
@@ -274,7 +273,7 @@ def write_before(link: ByteLink, data: bytes, deadline: Deadline) -> None:
     Raises DeadlineError, and what the link raises.
     """
     try:
-        link.write(data, 0.0)  # Nearly always there is room, and no need to know how long it may take.
+        link.write(data, 0.0)  # Nearly always there is room, and the limit need not be computed.
     except DeadlineError as error:
         _write_rest(link, data, error.written, deadline)
 

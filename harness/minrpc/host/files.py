@@ -41,7 +41,8 @@ def write_whole(path: Path, text: str) -> None:
 def change_whole(path: Path, change: Callable[[str | None], str]) -> None:
     """Put `change(text)` in the place of the file's text, None where there is no file.
 
-    Others that do the same wait meanwhile, so no change is lost. Raises OSError, and what `change` raises.
+    Other processes that change the file wait meanwhile, so no change is lost. Raises OSError, and what
+    `change` raises.
     """
     with _directory_locked(path.resolve().parent):
         try:
@@ -52,7 +53,7 @@ def change_whole(path: Path, change: Callable[[str | None], str]) -> None:
 
 
 def check_writable(path: Path) -> None:
-    """Raise ConfigurationError when `path` can't be written: better before the work than after."""
+    """Raise ConfigurationError when `path` can't be written, before work is done for it."""
     try:
         if path.is_dir():
             raise IsADirectoryError(None, "it is a directory")
@@ -91,7 +92,7 @@ def _is_special(path: Path) -> bool:
 
 
 def _mode_of(path: Path) -> int:
-    """As the file has it, or as a new one would."""
+    """The file's mode, or that of a new file."""
     try:
         return path.stat().st_mode & 0o777
     except FileNotFoundError:

@@ -4,13 +4,13 @@
 from typing import Final
 
 SESSION_TIMEOUT_S: Final = 30.0
-"""A session is there, of the time that the device could run."""
+"""Limit for the start of a session, in the device's running time."""
 
 BOARD_SESSION_TIMEOUT_S: Final = 5.0
-"""The same for a device that runs already: it answers at once, or something is wrong."""
+"""The same for a device that runs already, which answers at once."""
 
 CALL_TIMEOUT_S: Final = 60.0
-"""Each call, of the time that the device could run."""
+"""Limit for each call, in the device's running time."""
 
 TOTAL_TIMEOUT_S: Final = 3600.0
-"""A whole command or test run, of plain time."""
+"""Limit for a whole command or test run, in plain time."""

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Locks across processes and users of this machine, which say who holds them and end with their process.
+"""Locks across processes and users of this machine, which name their holder and end with its process.
 
 A lock is flock(2) on a file of a directory that all users share; the file holds the owner's process id, user,
-command and time. This process can take a lock that it holds once more.
+command and time. A process can take its own lock again.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _guard: Final = threading.Lock()
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """Who holds a lock. since: Unix time in seconds."""
+    """The holder of a lock. since: Unix time in seconds."""
 
     pid: int
     user: str
@@ -120,7 +120,7 @@ def take(name: str) -> OwnedLock | None:
 
 
 def holder_of(name: str) -> Holder | None:
-    """Who holds the lock `name` now; None if nobody does."""
+    """The present holder of the lock `name`; None without a holder."""
     path = file_of(name)
     if sys.platform == "win32":
         return None
@@ -145,7 +145,7 @@ def holder_of(name: str) -> Holder | None:
 
 
 def _opened(path: Path) -> int:
-    """The file, made where there is none; also one of another user, in a directory that all may write to."""
+    """The file, made if missing; also another user's, in a directory that all may write to."""
     try:
         return os.open(path, os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:

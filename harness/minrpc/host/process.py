@@ -3,8 +3,8 @@
 
 A child has a process group of its own, so that it is stopped with all its children, and it gets SIGKILL from
 the kernel when the thread that started it ends (PR_SET_PDEATHSIG): a harness that is killed leaves nothing
-behind. That thread is therefore one that lives as long as this process. Output goes through a pipe into a
-bounded buffer in memory; there is no file to remove.
+behind. That thread therefore lives as long as this process. Output goes through a pipe into a bounded buffer
+in memory; there is no file to remove.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _AFTER_END_S: Final = 2.0
 _PR_SET_PDEATHSIG: Final = 1
 _TAIL_BYTES: Final = 256 * 1024
 _PIPE_BYTES: Final = 64 * 1024  # the default capacity of a pipe on Linux; pipe(7)
-# Devices are started on Linux only; elsewhere this package is imported, and says so.
+# Devices are started on Linux only; elsewhere this package can be imported, and an error says so.
 if sys.platform == "linux":
     _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -53,7 +53,7 @@ class _Launcher:
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="minrpc-launcher")
 
     def run(self, start: Callable[[], subprocess.Popen[bytes]]) -> subprocess.Popen[bytes]:
-        """The first thread of a process lives as long as that, too."""
+        """The first thread of a process also lives as long as the process."""
         if threading.get_native_id() == os.getpid():
             return start()
         return self._thread.submit(start).result()
@@ -83,7 +83,7 @@ class TextTail:
 
     @property
     def position(self) -> int:
-        """How many bytes have come."""
+        """Number of received bytes."""
         with self._lock:
             self._take()
             return self._total
@@ -96,7 +96,7 @@ class TextTail:
     def since(self, position: int, wait_s: float) -> tuple[bytes, int]:
         """The output after `position`, as far as it is kept, and the position behind it.
 
-        Waits for the first of it, at most `wait_s` seconds, and not beyond the end.
+        Waits for its first byte, at most `wait_s` seconds, and not beyond the end.
         """
         with self._lock:
             self._take()
@@ -123,8 +123,7 @@ class TextTail:
                 self._take()
 
     def _take(self) -> None:
-        """Take the bytes that are in the pipe now: one read, since it takes all that fits. Only with the lock
-        held."""
+        """Take the pipe's bytes by a single read. Only with the lock held."""
         if self._ended:
             return
         try:
@@ -139,7 +138,7 @@ class TextTail:
 
 
 def output_tail(process: subprocess.Popen[bytes], name: str) -> TextTail:
-    """The output of a process that `spawn` started; of one that `spawn_linked` did its errors."""
+    """The output of a process that `spawn` started, or the errors of one that `spawn_linked` started."""
     pipe = process.stdout or process.stderr
     assert pipe is not None
     return TextTail(pipe, name)
@@ -156,8 +155,8 @@ def spawn(
 
     It has no input; its standard output and error both go to its `stdout` pipe.
     on_one_cpu: all its threads share one of the CPUs that we may use, the next one for each process.
-    ends_itself: the program itself has the kernel kill it when this process ends. Nothing of ours need run in
-        the child then, so this process is not copied first, which takes milliseconds.
+    ends_itself: the program itself has the kernel kill it when this process ends. The child then runs no code
+        of ours, so this process is not copied first, which takes milliseconds.
     """
     cpu = _next_cpu() if on_one_cpu else None
     return _start(argv, output=subprocess.PIPE, pass_fds=pass_fds, cpu=cpu, ends_itself=ends_itself)
@@ -200,7 +199,7 @@ def spawn_logged(
 
 
 def spawn_on(argv: Sequence[str], terminal: int) -> subprocess.Popen[bytes]:
-    """As `spawn`, with the open file `terminal` as its input and for all that it prints."""
+    """As `spawn`, with the open file `terminal` as its input, output and errors."""
     return _start(argv, input_from=terminal, output=terminal, pass_fds=())
 
 

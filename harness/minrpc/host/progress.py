@@ -15,7 +15,7 @@ Step = Callable[[str], None]
 _CLEAR: Final = "\r\x1b[K"
 
 _streams: list[TextIO] = []
-"""Where progress is shown: the last; nowhere while it is empty."""
+"""Progress is shown on the last; nowhere while the list is empty."""
 
 
 @contextmanager

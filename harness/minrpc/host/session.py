@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sessions of processes: all processes of a build stay in its session, in whichever process groups.
 
-As a program, `python session.py PARENT COMMAND...`, this is the leader of one. It runs the command to its end
-and ends as that does. When the process PARENT, which started it, is gone, however that ended, all the session
-is killed: the kernel would tell the command itself, but not its children. It imports nothing of the package,
-so that it starts at once.
+As a program, `python session.py PARENT COMMAND...`, this is a session's leader. It runs the command to its
+end and ends with the command's status. When its parent, the process PARENT, has ended in any way, the whole
+session is killed: the kernel would tell the command itself, but not its children. It imports nothing of the
+package, so that it starts at once.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ import sys
 from collections.abc import Iterator
 
 _PR_SET_PDEATHSIG = 1
-_NOT_RUN = 127  # as shells end that can't run a command
+_NOT_RUN = 127  # a shell's status for a command that can't be run
 
 
 def kill_session(session: int) -> None:
-    """Kill all processes of `session` but its leader, and this one; again until none is left that runs."""
+    """Kill all processes of `session` except its leader and this process, until none runs."""
     spared = {session, os.getpid()}
     while True:
         left = [pid for pid in _of_session(session) if pid not in spared]

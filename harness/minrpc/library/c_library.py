@@ -199,7 +199,7 @@ class CFunction:
 
 
 class CLibrary:
-    """C functions, variables and types of a device: each function is an attribute.
+    """C functions, variables and types of a device; `CFunctions` has the functions as attributes.
 
     `types` has constructors of its structs and its enums, `variables` its variables.
 
@@ -248,15 +248,8 @@ class CLibrary:
         """All functions by name."""
         return {name: self[name] for name in self._declared}
 
-    def __getattr__(self, name: str) -> CFunction:
-        if name.startswith("__") or "_functions" not in self.__dict__:
-            raise AttributeError(name)
-        if name not in self._declared:
-            raise AttributeError(self._missing(name))
-        return self[name]
-
     def __getitem__(self, name: str) -> CFunction:
-        """The function `name`, also if this class has an attribute of that name. Raises KeyError."""
+        """The function `name`. Raises KeyError."""
         found = self._functions.get(text_name(name, "function"))
         if found is None:
             if name not in self._declared:
@@ -275,10 +268,6 @@ class CLibrary:
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._declared)
-
-    def __dir__(self) -> list[str]:
-        public = (name for name in super().__dir__() if not name.startswith("_"))
-        return [*sorted(self._declared), *sorted(public)]
 
     def _missing(self, name: str) -> str:
         near = did_you_mean(name, self._declared)

@@ -483,7 +483,7 @@ def _compiled(command: Sequence[str], source: Path, places: Sequence[Path] = ())
     known = _read_list(listed)
     if known is not None:
         directory = objects / _name(key, known)
-        if directory.is_dir() and all(_hash(path) == digest for path, digest in known.items()):
+        if directory.is_dir() and known == {path: _hash(path) for path in known}:
             mark_used(directory)
             return directory
     with scratch() as work:

@@ -23,7 +23,7 @@ Item = TypeVar("Item")
 
 
 class FirmwareFunctions:
-    """Every function of the firmware that runs, with external linkage, as an attribute.
+    """The functions of the running firmware that have external linkage.
 
     `types` has its structs and enums, `variables` its variables. A function's thunk is compiled and loaded at
     first use: it takes a few hundred bytes of the device's memory for code, until the session ends.
@@ -43,11 +43,6 @@ class FirmwareFunctions:
         """Addresses of its functions and variables."""
         return self._program.symbols
 
-    def __getattr__(self, name: str) -> CFunction:
-        if name.startswith("__") or "_program" not in self.__dict__:
-            raise AttributeError(name)
-        return self._library(name)[name]
-
     def __getitem__(self, name: str) -> CFunction:
         """The function `name`. Raises KeyError, and as `load` does."""
         try:
@@ -57,9 +52,6 @@ class FirmwareFunctions:
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._program.function_names)
-
-    def __dir__(self) -> list[str]:
-        return [*self._program.function_names, "types", "variables"]
 
     def __repr__(self) -> str:
         return f"<{len(self._program.function_names)} functions of {self.name}>"

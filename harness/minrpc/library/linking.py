@@ -71,7 +71,7 @@ SECTIONS
 """
 
 # The linker counts a thread-local variable's offset from the first section of such variables. With the
-# firmware's thread pointer this has to be the firmware's section, of which nothing is stored here.
+# firmware's thread pointer this must be the firmware's section, and no byte of it is stored here.
 _FIRMWARE_THREAD_LOCALS: Final = """\
 .firmware_thread_locals {address:#x} (NOLOAD) : {{
 		KEEP(*(.tbss.minrpc_firmware))
@@ -246,7 +246,8 @@ def _require_thread_locals(compiled: Compiled, linked: Elf, firmware: Path) -> N
 
 def _image(file: Elf, base: int) -> LinkedImage:
     # File-local symbols are found, too, unless a global has the same name.
-    found = {item.name: item for item in sorted(file.symbols, key=lambda symbol: symbol.bind != LOCAL)}
+    found = {item.name: item for item in file.symbols if item.bind == LOCAL}
+    found |= {item.name: item for item in file.symbols if item.bind != LOCAL}
     symbols = {name: symbol.value for name, symbol in found.items()}
     sizes = {name: symbol.size for name, symbol in found.items()}
     sections = file.loaded()

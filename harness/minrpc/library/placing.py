@@ -84,7 +84,7 @@ def out(shape: int | tuple[int, ...] = 1) -> Out:
 
     For `int16_t a[3][3]` both out(3), of rows, and out((3, 3)) give an array of 3 by 3.
 
-    For `x **handle` out() gives the pointer that was written, an `Address`, which other functions take.
+    For `x **handle` out() gives the written pointer as an `Address`, which other functions take.
 
     The call returns the array: by itself when the function has no result, else behind it in a tuple.
     """

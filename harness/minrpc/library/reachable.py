@@ -72,7 +72,7 @@ class Needing(NamedTuple):
 def needing(
     functions: Sequence[str], missing: Collection[str], objects: Sequence[Path], toolset: Toolset
 ) -> Needing:
-    """Of `functions`, and of all data, those that need a symbol of `missing`.
+    """The functions among `functions`, and the data, that need a symbol of `missing`.
 
     objects: the objects and archives that have the functions, and the libraries behind them.
     """
@@ -97,7 +97,7 @@ def _written(elf: Elf) -> Sequence[int]:
 
 
 def _users(known: Objects, roots: Sequence[tuple[Elf, int]]) -> Mapping[Node, set[Node]]:
-    """Of each section and name that the roots lead to, the sections that refer to it."""
+    """For each section and name that the roots lead to, the sections that refer to it."""
     users: dict[Node, set[Node]] = defaultdict(set)
     waiting = list(roots)
     seen = set(waiting)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """C source of functions whose bodies are in Python.
 
-Each asks the client for its result by `minrpc_ask_client` of the firmware, in the form of
-`minrpc.client.conversation`: the address of the function, and its arguments of 8 bytes each. Of a struct, and
-of any other value that is no number, the address is sent; one more argument is the place of such a result.
+Each function asks the client for its result by the firmware's `minrpc_ask_client`, in the form of
+`minrpc.client.conversation`: the function's address, and its arguments of 8 bytes each. Structs, and other
+values that are no numbers, are sent by their address; the place of such a result is an additional argument.
 """
 
 from __future__ import annotations

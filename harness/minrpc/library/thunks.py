@@ -2,10 +2,9 @@
 """C source that makes functions callable by TVM's packed-function ABI.
 
 Each function gets a thunk, compiled by the function's own compiler with the function's flags: so the compiler
-applies the calling convention, and this module need not know it. Numbers are passed as int64 or double;
-pointers as a handle, or as a tensor whose data they point to; other values (structs, complex numbers) lie in
-memory, and a pointer to them is passed. A result of that kind is written to the address in an additional last
-argument.
+applies the calling convention, and this module need not know it. Numbers are passed as int64 or double,
+pointers as a handle or as a tensor. Other values (structs, complex numbers) lie in memory, and a pointer to
+them is passed. A result of that kind is written to the address in an additional last argument.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ _PRELUDE: Final = """\
 typedef union { long long i; double f; void *p; } value;
 typedef int packed(value *a, int *c, int n, value *r, int *rc, void *resource);
 
-/* An application may have none: its client is then told the number alone. */
+/* Without it, as in some applications, the client gets the number alone. */
 __attribute__((weak)) extern void TVMAPISetLastError(const char *);
 
 static char *copied(char *to, const char *from, char *end)
@@ -78,7 +77,7 @@ static __attribute__((noinline)) int refused(const char *name, const char *form)
 	return 0;
 }
 
-/* Whether there are as many arguments as `form` has letters, each of its kind: i, f, p. */
+/* True if the arguments match the letters of `form` in number and kind: i, f, p. */
 static int fits(const char *name, const char *form, const int *codes, int count)
 {
 	int i = 0;
@@ -102,7 +101,8 @@ static void *pointer(const value *a, int code)
 }
 """
 
-# Code from Arm's compiler calls this function for the thread pointer. It may change no other register.
+# Code from Arm's compiler calls this function to get the thread pointer. The function may change no other
+# register.
 _ARM_THREAD_POINTER: Final = """
 #ifdef __arm__
 __attribute__((naked, used, section(".text.__aeabi_read_tp"))) void *__aeabi_read_tp(void)
@@ -112,7 +112,7 @@ __attribute__((naked, used, section(".text.__aeabi_read_tp"))) void *__aeabi_rea
 #endif
 """
 
-# RISC-V has the thread pointer in a register, which belongs to the firmware between calls.
+# On RISC-V the thread pointer is a register, which belongs to the firmware between calls.
 _OWN_THREAD_POINTER: Final = """
 static void *enter(void)
 {
@@ -155,7 +155,7 @@ static int start(value *a, int *c, int n, value *r, int *rc, void *resource)
 	return 0;
 }
 
-/* What destroys objects at the end of a program: loaded code has no such end. */
+/* Destructors run at the end of a program, and loaded code has no such end. */
 __attribute__((weak, visibility("hidden"))) void *__dso_handle;
 __attribute__((weak)) int __cxa_atexit(void (*f)(void *), void *a, void *d)
 {
@@ -209,7 +209,7 @@ class LayoutError(TypeError):
 def callable_functions(
     functions: Iterable[FunctionDeclaration], limits: AlignmentLimits
 ) -> list[FunctionDeclaration]:
-    """The functions; those that can have no thunk get the reason.
+    """The functions, with the reason for those that can have no thunk.
 
     limits: the target compiler's alignment limits for members of structs.
     """
@@ -320,7 +320,7 @@ def _thunk(index: int, function: FunctionDeclaration, names: TypeNames) -> str:
 
 
 def letter(ctype: CType) -> str:
-    """How a value is passed: "i" as int64, "f" as double, "p" by an address."""
+    """The way a value is passed: "i" as int64, "f" as double, "p" by an address."""
     stripped = strip(ctype)
     if isinstance(stripped, Enumeration):
         return "i"

@@ -115,7 +115,7 @@ class Relayout:
         return _layout(self._session.info(), how, why)
 
     def _restart(self, target: Target, arena: Where | None, code: Where | None, why: str) -> Layout:
-        """Starts another device, and ends this one only when the other answers and has the memory."""
+        """Starts another device, and ends the present one only when the other answers and has the memory."""
         _require_startable(self._opened)
         running = self._started(target)
         try:

@@ -19,7 +19,7 @@ _NARROWEST: Final = 0.01
 
 
 def dots(records: Sequence[TimingRecord]) -> str:
-    """The strips, with the times of their ends. Of many repeats, every n-th is shown."""
+    """The strips, with the times of their ends. Every n-th of many repeats is shown."""
     return f"<figure>{''.join(map(_strip, records))}<figcaption></figcaption></figure>"
 
 

@@ -77,7 +77,7 @@ def failure_json(error: HarnessError) -> dict[str, Any]:
 
 
 def to_text(content: Mapping[str, Any]) -> str:
-    """As the text of a file."""
+    """The document as the text of a file."""
     return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
 
 

@@ -21,7 +21,7 @@ from minrpc.targets import Target
 from minrpc.targets.hardware_map import HardwareBoard, boards_for, load_hardware_map
 from minrpc.transport import port_of
 
-# The kernel tells nobody when one of several locks is free.
+# The kernel gives no notice when one of several locks is free.
 _LOOK_AGAIN_S: Final = 0.2
 _QUARANTINE_S: Final = 3600.0
 _OUTPUT_LINES: Final = 6

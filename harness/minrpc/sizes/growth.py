@@ -30,7 +30,7 @@ def growth(base: Mapping[str, int], head: Mapping[str, int]) -> list[SymbolGrowt
 
 
 def growth_text(base: Mapping[str, int], head: Mapping[str, int]) -> str:
-    """As `scripts/bloat-o-meter OLD NEW` prints it."""
+    """The text that `scripts/bloat-o-meter OLD NEW` prints."""
     return "\n".join(_lines(growth(base, head), sum(base.values()), sum(head.values())))
 
 

@@ -170,7 +170,7 @@ def cut(
 ) -> Iterator[tuple[int, int, SizedSymbol | None]]:
     """Divides `start` to `end` into the parts of each symbol; parts between symbols have None.
 
-    symbols: sorted by address. Of two overlapping symbols, the first gets the common bytes.
+    symbols: sorted by address. The first of two overlapping symbols gets the common bytes.
     """
     at = start
     inside = [symbol for symbol in symbols if start <= symbol.start < end]

@@ -54,7 +54,7 @@ class HardwareBoard:
 
     @property
     def link(self) -> str:
-        """As `Target.serial_port` has it."""
+        """The link, as a value of `Target.serial_port`."""
         return self.serial or f"exec:{self.serial_pty}"
 
     @property

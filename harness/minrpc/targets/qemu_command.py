@@ -32,7 +32,7 @@ class Icount:
     sleep: bool = True
 
     def argument(self) -> str:
-        """As `-icount` takes it."""
+        """The value of QEMU's `-icount`."""
         return f"shift={self.shift},align=off,sleep={'on' if self.sleep else 'off'}"
 
 

@@ -184,7 +184,7 @@ def _judge_exact(platform: str, call: str, base: Measurement, head: Measurement)
 def tolerance(base: Measurement, head: Measurement) -> float:
     """The difference in cycles per call that the same firmware can show in exact times.
 
-    It is the clock's rounding, and the timer's own share, which depends on the number of calls.
+    The tolerance is the clock's rounding, and the timer's own share, which depends on the number of calls.
     """
     return base.resolution_cycles + head.resolution_cycles + timer_share(base, head)
 

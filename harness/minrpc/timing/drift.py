@@ -37,10 +37,10 @@ class ClockDrift:
 
 
 def clock_drift(readings: Sequence[Enclosed]) -> ClockDrift:
-    """From at least two readings in order.
+    """The drift, from at least two readings in order.
 
-    Any rate by which all of them fit between their host times is possible; first and last bound it. Of the
-    readings at either end the ones that were enclosed most tightly are used.
+    Any rate by which all of them fit between their host times is possible; first and last bound it. The
+    readings at either end with the tightest bounds are used.
     """
     half = max(1, len(readings) // 2)
     start = min(readings[:half], key=_width)

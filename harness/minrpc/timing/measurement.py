@@ -49,7 +49,7 @@ class Sample:
 
     @property
     def cycles_per_call(self) -> float:
-        """Of one call, with its share of the overhead; of a batch without calls, the whole."""
+        """Cycles of one call, with its share of the overhead; of a batch without calls, the whole."""
         return self.cycles / (self.number or 1)
 
 
@@ -69,7 +69,7 @@ class Overhead:
 
     @classmethod
     def measured(cls, no_calls: Sequence[Sample], empty_calls: Sequence[Sample]) -> Self:
-        """From samples of number 0, and of an empty function."""
+        """The overhead, from samples of number 0, and of an empty function."""
         timer = statistics.median(sample.cycles for sample in no_calls)
         calls = ((sample.cycles - timer) / sample.number for sample in empty_calls)
         step = clock_step([sample.cycles for sample in (*no_calls, *empty_calls)])
@@ -110,7 +110,7 @@ class MemoryUse:
         return self.stack is not None and self.bound is not None and self.stack + _ALIGNMENT < self.bound
 
     def joined(self, more: MemoryUse) -> MemoryUse:
-        """Of the repeats of both: the least stack, as interrupts come on top, and the most of the rest."""
+        """The repeats of both: the least stack, as interrupts come on top, and the most of the rest."""
         return replace(
             self,
             stack=_of_known(min, self.stack, more.stack),
@@ -193,7 +193,7 @@ class Measurement:
 
     @cached_property
     def summary(self) -> Summary:
-        """Of the cycles per call."""
+        """Statistics of the cycles per call."""
         return summarize(self.cycles_per_call, self.resolution_cycles)
 
     @property
@@ -230,7 +230,7 @@ class Measurement:
 
 
 def clock_step(cycles: Sequence[int]) -> int:
-    """By how many counts the clock advances at once: what divides all of many different readings.
+    """The clock's step, in counts: what divides all of many different readings.
 
     A few different ones may have a divisor in common by chance: 1 then.
     """

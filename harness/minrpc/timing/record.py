@@ -60,7 +60,7 @@ class TimingRecord:
 
     @property
     def call(self) -> str:
-        """As it is written in reports: "add(float32[1024], float32[1024])"."""
+        """The call as reports write it: "add(float32[1024], float32[1024])"."""
         return f"{self.measurement.name}({', '.join(self.arguments)})"
 
     @property
@@ -69,7 +69,7 @@ class TimingRecord:
         return self.platform, self.call
 
     def to_json(self) -> dict[str, Any]:
-        """For a file."""
+        """The record's content for a file."""
         item = self.measurement
         return {
             "function": item.name,
@@ -156,7 +156,7 @@ def _firmware(firmware_record: FirmwareRecord) -> dict[str, Any]:
 
 
 def _sample(sample: Sample) -> dict[str, Any]:
-    """As `asdict` has it, in a tenth of the time: there may be a million."""
+    """The result of `asdict` in a tenth of its time: there may be a million."""
     fields = {
         "cycles": sample.cycles,
         "number": sample.number,
@@ -175,7 +175,7 @@ def content(records: Iterable[TimingRecord]) -> dict[str, Any]:
 
 
 def dump(records: Iterable[TimingRecord]) -> str:
-    """As the text of a file."""
+    """The records as the text of a file."""
     return to_text(document(COMMAND, content(records)))
 
 

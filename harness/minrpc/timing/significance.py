@@ -51,7 +51,7 @@ def least_p(base: int, head: int) -> float:
 
 
 def shift(base: Sequence[float], head: Sequence[float]) -> float:
-    """By how much `head` is above `base`: the median of all differences (Hodges, Lehmann).
+    """The amount by which `head` is above `base`: the median of all differences (Hodges, Lehmann).
 
     Found without making them all: the differences of two sorted lists are counted by binary search.
     """
@@ -62,7 +62,7 @@ def shift(base: Sequence[float], head: Sequence[float]) -> float:
 
 
 class _Differences:
-    """Of each of `head` and each of `base`, in order, without making them all."""
+    """The differences of each of `head` and each of `base`, in order, without making them all."""
 
     def __init__(self, base: Floats, head: Floats) -> None:
         self._base, self._head = np.sort(base), np.sort(head)
@@ -101,7 +101,8 @@ class _Differences:
         return differences
 
     def _below(self, value: float, side: Literal["left", "right"]) -> Integers:
-        """For each of base, how many of head are less above it than `value`; "right": at most so much."""
+        """For each of base the number of head that are less above it than `value`; "right": at most so
+        much."""
         return np.searchsorted(self._head, self._base + value, side)
 
 
@@ -113,7 +114,8 @@ def _exact_p(below: int, base: int, head: int) -> float:
 
 @cache
 def _arrangements(base: int, head: int, u: int) -> int:
-    """In how many orders of base + head samples exactly `u` pairs have the head's above the base's."""
+    """The number of orders of base + head samples in which exactly `u` pairs have the head's above the
+    base's."""
     if u < 0 or u > base * head:
         return 0
     if base == 0 or head == 0:

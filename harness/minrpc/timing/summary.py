@@ -43,7 +43,7 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """Of samples in one unit; all fields in that unit.
+    """Statistics of samples in one unit; all fields in that unit.
 
     mad: the median of the distances from the median.
     std: the sample standard deviation (ddof=1); 0 for one sample.
@@ -80,7 +80,7 @@ class Summary:
 
 
 def summarize(samples: Sequence[float], resolution: float = 0.0) -> Summary:
-    """Of at least one sample, in the time that it takes to sort them.
+    """The summary of at least one sample, in the time that it takes to sort them.
 
     resolution: the error of a sample that the clock's step causes; no outlier is closer than this.
     """

@@ -46,8 +46,9 @@ def drift(samples: Sequence[float] | Floats) -> Drift | None:
 def theil_slope(values: Floats) -> float:
     """The median of the slopes between samples, from one to the next.
 
-    Of all pairs for up to `ALL_PAIRS` samples (Theil, Sen). Of more, where all pairs would take quadratic
-    time, of each sample of the first half with the one as far into the second (Theil's incomplete method).
+    All pairs are used for up to `ALL_PAIRS` samples (Theil, Sen). Above that, where all pairs would take
+    quadratic time, each sample of the first half is paired with the one as far into the second (Theil's
+    incomplete method).
     """
     count = len(values)
     if count > ALL_PAIRS:

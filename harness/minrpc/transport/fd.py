@@ -241,7 +241,7 @@ class SocketTransport(FdTransport):
 
     @classmethod
     def connect(cls, path: str | Path, timeout_s: float) -> SocketTransport:
-        """Connect to the Unix socket at `path`. Raises LinkClosedError when nobody listens there."""
+        """Connect to the Unix socket at `path`. Raises LinkClosedError when there is no listener."""
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             connection.settimeout(timeout_s)

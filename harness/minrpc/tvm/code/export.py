@@ -188,7 +188,7 @@ def _about_model(plan: ModelPlan) -> str:
 
 
 def _size_macros(plan: ModelPlan) -> list[tuple[str, str, Tensor]]:
-    """For each input and output: the name of its size macro without _SIZE, its member, its tensor."""
+    """For each input and output its size macro's name without _SIZE, its member, and its tensor."""
     upper = f"TVMGEN_{plan.name.upper()}"
     taken = [f"{upper}_WORKSPACE", f"{upper}_CONSTANT"]
     found = []

@@ -91,6 +91,6 @@ def _array(output: Any, labels: Sequence[Any]) -> Any:  # noqa: ANN401
 
 
 def _first_line(error: Exception) -> str:
-    """Of an error's text, without the places in onnxruntime's sources that follow."""
+    """An error's text without the places in onnxruntime's sources at its end."""
     lines = str(error).partition(" /onnxruntime_src/")[0].strip().splitlines()
     return lines[0] if lines else type(error).__name__
