@@ -292,7 +292,7 @@ def test_writing_far_behind_an_array_is_found(kinds: LoadedLibrary, device: Devi
         pytest.skip("the guards are of 8 bytes over a link")
     y = np.zeros(64, np.int8)
     with pytest.raises(GuardError, match=r"poke wrote 1 byte 40 bytes behind y \(int8\[64\]\)"):
-        kinds.poke(y, 64 + 40)
+        kinds["poke"](y, 64 + 40)
 
 
 def test_calls_can_be_timed(kinds: LoadedLibrary) -> None:
