@@ -199,7 +199,9 @@ def _describe(model: Model) -> None:
         for name, tensor in tensors:
             own = plan.called.get(f"{kind}s.{name}")
             called = f', the model\'s "{own}"' if own else ""
-            print(f"  {kind:<6} {name}: {tensor.dtype}[{', '.join(map(str, tensor.shape))}]{called}")
+            output, first = plan.states.get(name, ("", 0.0)) if kind == "input" else ("", 0.0)
+            kept = f": {first:g}, then {output} of the run before" if output else ""
+            print(f"  {kind:<6} {name}: {tensor.dtype}[{', '.join(map(str, tensor.shape))}]{called}{kept}")
 
 
 def _export(model: Model, directory: Path) -> None:

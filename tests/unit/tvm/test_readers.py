@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from minrpc import ConfigurationError
+from minrpc import ConfigurationError, ModelError
 
 from tests.unit.tvm import waveforms
-from tests.unit.tvm.tflite_model import write_tflite
+from tests.unit.tvm.tflite_model import write_sum, write_tflite
 
 pytestmark = pytest.mark.extra("tvm")
 
@@ -36,6 +36,37 @@ def check(path: Path, network: waveforms.Network) -> None:
 
 def test_tflite(network: waveforms.Network, tmp_path: Path) -> None:
     check(write_tflite(tmp_path / "net.tflite", network), network)
+
+
+def test_variables_of_tflite_are_inputs_and_outputs(tmp_path: Path) -> None:
+    """Their names are C's, and the header says what they are at first."""
+    from minrpc.tvm import model_of
+    from minrpc.tvm.code import export
+
+    model = model_of(write_sum(tmp_path / "sum.tflite", [0.5] * 4))
+    assert [name for name, _ in model.plan.inputs] == ["in_a_0", "in_b_0"]
+    assert model.plan.states == {"in_b_0": ("output1", 0.5)}
+    x, held = np.arange(4, dtype=np.float32).reshape(1, 4), np.full((1, 4), 0.5, np.float32)
+    for _ in range(3):
+        found = model.on_host({"in_a_0": x, "in_b_0": held})
+        np.testing.assert_array_equal(found["output0"], x + held)
+        held = found["output1"]
+    assert 'the model\'s "in/b:0": 0.5 in each element, then outputs.output1 of the run before' in (
+        export.header(model.plan)
+    )
+
+
+@pytest.mark.parametrize(
+    ("first", "times_read", "text"),
+    [([1.0, 2.0, 1.0, 1.0], 1, "same known number"), ([0.5] * 4, 2, "read twice")],
+)
+def test_variables_that_can_not_be_inputs(
+    first: list[float], times_read: int, text: str, tmp_path: Path
+) -> None:
+    from minrpc.tvm import model_of
+
+    with pytest.raises(ModelError, match=f"the variable net/sum .*{text}"):
+        model_of(write_sum(tmp_path / "sum.tflite", first, times_read))
 
 
 @pytest.mark.extra("torch")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A network as a TFLite file: two fully connected layers, the first with relu. Written with flatbuffers."""
+"""Networks as TFLite files, written with flatbuffers: two layers, the first with relu; a sum over runs."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from tests.unit.tvm.waveforms import CLASSES, HIDDEN, SAMPLES, Network
 
 # Of TFLite's schema.
 _FLOAT32 = 0
+_RESOURCE = 13
 _FULLY_CONNECTED = 9
 _RELU = 1
 
@@ -24,7 +25,10 @@ def write_tflite(path: Path, network: Network) -> Path:
     data = [b"", *(np.ascontiguousarray(array).tobytes() for array in arrays)]
     buffers = _vector(builder, "Model", "Buffers", [_buffer(builder, piece) for piece in data])
     shapes = [(1, SAMPLES), (1, HIDDEN), (1, CLASSES), *(array.shape for array in arrays)]
-    made = [_tensor(builder, f"t{number}", shape, max(0, number - 2)) for number, shape in enumerate(shapes)]
+    made = [
+        _tensor(builder, f"t{number}", shape, _FLOAT32, max(0, number - 2))
+        for number, shape in enumerate(shapes)
+    ]
     tensors = _vector(builder, "SubGraph", "Tensors", made)
     calls = [_layer(builder, (0, 3, 4), 1, _RELU), _layer(builder, (1, 5, 6), 2, 0)]
     operators = _vector(builder, "SubGraph", "Operators", calls)
@@ -42,6 +46,65 @@ def write_tflite(path: Path, network: Network) -> Path:
     builder.Finish(model, b"TFL3")
     path.write_bytes(bytes(builder.Output()))
     return path
+
+
+def write_sum(path: Path, first: list[float], times_read: int = 1) -> Path:
+    """y = x + sum, and sum = y for the next run; `first` is what it holds before. All are float32[1, 4]."""
+    import flatbuffers
+    import tflite
+
+    builder = flatbuffers.Builder(1 << 12)
+    kinds = ("CALL_ONCE", "VAR_HANDLE", "READ_VARIABLE", "ADD", "ASSIGN_VARIABLE")
+    numbers = [getattr(tflite.BuiltinOperator, kind) for kind in kinds]
+    made = [_table(builder, "OperatorCode", DeprecatedBuiltinCode=0, BuiltinCode=code) for code in numbers]
+    codes = _vector(builder, "Model", "OperatorCodes", made)
+    data = [b"", np.array(first, np.float32).tobytes()]
+    buffers = _vector(builder, "Model", "Buffers", [_buffer(builder, piece) for piece in data])
+    name = builder.CreateString("net/sum")
+    handle = (1, (), (0,), "VarHandleOptions", _table(builder, "VarHandleOptions", SharedName=name))
+    once = (0, (), (), "CallOnceOptions", _table(builder, "CallOnceOptions", InitSubgraphIndex=1))
+    plus = (3, (1, 2), (3,), "AddOptions", _table(builder, "AddOptions", FusedActivationFunction=0))
+    reads = [(2, (0,), (2 + 2 * number,), "ReadVariableOptions", 0) for number in range(times_read)]
+    assign = (4, (0, 3), (), "AssignVariableOptions", 0)
+    tensors = [("handle", (), _RESOURCE, 0), *((f"in/{n}:0", (1, 4), _FLOAT32, 0) for n in "abcd")]
+    main = _graph(builder, tensors, [1], [3], [once, handle, *reads, plus, assign])
+    tensors = [("handle", (), _RESOURCE, 0), ("first", (1, 4), _FLOAT32, 1)]
+    start = _graph(builder, tensors, [], [], [handle, (4, (0, 1), (), "AssignVariableOptions", 0)])
+    graphs = _vector(builder, "Model", "Subgraphs", [main, start])
+    model = _table(builder, "Model", Version=3, OperatorCodes=codes, Subgraphs=graphs, Buffers=buffers)
+    builder.Finish(model, b"TFL3")
+    path.write_bytes(bytes(builder.Output()))
+    return path
+
+
+def _graph(
+    builder: Any,  # noqa: ANN401
+    tensors: list[tuple[str, tuple[int, ...], int, int]],
+    inputs: list[int],
+    outputs: list[int],
+    operators: list[tuple[int, tuple[int, ...], tuple[int, ...], str, int]],
+) -> int:
+    """tensors: name, shape, type, buffer. operators: code's number, inputs, outputs, options."""
+    import tflite
+
+    made = _vector(builder, "SubGraph", "Tensors", [_tensor(builder, *tensor) for tensor in tensors])
+    calls = []
+    for code, given, gives, kind, options in operators:
+        fields = {
+            "Inputs": _numbers(builder, "Operator", "Inputs", given),
+            "Outputs": _numbers(builder, "Operator", "Outputs", gives),
+        }
+        if options:
+            fields |= {"BuiltinOptionsType": getattr(tflite.BuiltinOptions, kind), "BuiltinOptions": options}
+        calls.append(_table(builder, "Operator", OpcodeIndex=code, **fields))
+    return _table(
+        builder,
+        "SubGraph",
+        Tensors=made,
+        Inputs=_numbers(builder, "SubGraph", "Inputs", inputs),
+        Outputs=_numbers(builder, "SubGraph", "Outputs", outputs),
+        Operators=_vector(builder, "SubGraph", "Operators", calls),
+    )
 
 
 def _table(builder: Any, name: str, **fields: int) -> int:  # noqa: ANN401
@@ -79,9 +142,9 @@ def _buffer(builder: Any, data: bytes) -> int:  # noqa: ANN401
     return _table(builder, "Buffer", **({"Data": builder.CreateByteVector(data)} if data else {}))
 
 
-def _tensor(builder: Any, name: str, shape: tuple[int, ...], buffer: int) -> int:  # noqa: ANN401
+def _tensor(builder: Any, name: str, shape: tuple[int, ...], kind: int, buffer: int) -> int:  # noqa: ANN401
     extents, text = _numbers(builder, "Tensor", "Shape", shape), builder.CreateString(name)
-    return _table(builder, "Tensor", Shape=extents, Type=_FLOAT32, Buffer=buffer, Name=text)
+    return _table(builder, "Tensor", Shape=extents, Type=kind, Buffer=buffer, Name=text)
 
 
 def _layer(builder: Any, inputs: tuple[int, ...], output: int, activation: int) -> int:  # noqa: ANN401

@@ -202,9 +202,11 @@ def _size_macros(plan: ModelPlan) -> list[tuple[str, str, Tensor]]:
 def _about(plan: ModelPlan, kind: str, field: str, tensor: Tensor) -> str:
     """Text for a comment: the type, and the model's name if it differs."""
     name = plan.called.get(f"{kind}.{field}")
-    if name is None:
-        return _type_of(tensor)
-    return f'{_type_of(tensor)}, the model\'s "{_comment(name)}"'
+    about = _type_of(tensor) if name is None else f'{_type_of(tensor)}, the model\'s "{_comment(name)}"'
+    if kind == "inputs" and field in plan.states:
+        output, first = plan.states[field]
+        about += f": {first:g} in each element, then outputs.{output} of the run before"
+    return about
 
 
 def _comment(text: str) -> str:

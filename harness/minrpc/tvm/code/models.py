@@ -26,7 +26,7 @@ from minrpc.targets import Target
 from minrpc.timing import Measurement
 from minrpc.tvm.code import export
 from minrpc.tvm.code import relax as importer
-from minrpc.tvm.code.c_names import identifier
+from minrpc.tvm.code.c_names import identifier, renamed
 from minrpc.tvm.code.indices import index_bounds
 from minrpc.tvm.code.inputs import Arrays, check_inputs, random_inputs
 from minrpc.tvm.code.mlf import read_mlf
@@ -365,15 +365,20 @@ def model_of(
     if isinstance(what, str | Path):
         path = Path(what)
         if path.suffix == ".tar":
-            called = identifier(name or path.stem)
-            return Model(None, _from_file(read_mlf(existing(path), called), path))
+            return Model(None, _from_file(read_mlf(existing(path), identifier(name or path.stem)), path))
         read = read_model(path, shapes, constants)
         try:
             model = _model(read.module, identifier(name or path.stem))
         except ModelError as error:
             error.next_step = read.way_round or error.next_step
             raise
-        return replace(model, plan=_from_file(model.plan, path), onnx=read.onnx)
+        plan: ModelPlan = model.plan
+        states = {plan.inputs[i][0]: (plan.outputs[o][0], first) for i, o, first in read.states}
+        called = (
+            renamed("inputs", [name for name, _ in plan.inputs], read.names) if read.names else plan.called
+        )
+        plan = replace(plan, states=states, called=called)
+        return replace(model, plan=_from_file(plan, path), onnx=read.onnx)
     return _model(what, identifier(name or "model"))
 
 

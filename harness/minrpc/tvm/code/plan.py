@@ -81,6 +81,7 @@ class ModelPlan:
     context: the C expression by which `source` knows the argument "self" of its functions, the workspace's
         state; "" if it has no such expression, so that the state is static and one run goes on at a time.
     origin: the model's origin.
+    states: by input: the output of the run before that it takes, and what its elements are in the first run.
     """
 
     name: str
@@ -93,6 +94,7 @@ class ModelPlan:
     called: Mapping[str, str] = field(default_factory=dict)
     context: str = "self_handle"
     origin: Origin = field(default_factory=lambda: Origin())
+    states: Mapping[str, tuple[str, float]] = field(default_factory=dict)
 
     @property
     def digest(self) -> str:

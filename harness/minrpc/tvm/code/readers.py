@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -11,11 +11,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy.typing as npt
 
-from minrpc.errors import ConfigurationError, ModelError
+from minrpc.errors import ConfigurationError, HarnessError, ModelError
 from minrpc.tvm.code import relax as importer
+from minrpc.tvm.code.c_names import field_names
 
 if TYPE_CHECKING:
     from minrpc.tvm.formats.onnx_files import Shapes
+
+# TFLite's operators that take a quantized tensor's elements elsewhere.
+_MOVING: Final = ("GATHER", "REVERSE_V2", "SPLIT", "SPLIT_V", "STRIDED_SLICE", "TILE", "UNPACK")
+_TFLITE_WAY: Final = "convert with full integer quantization, or without any: TVM's importer has both"
 
 _CAN_NOT_READ: Final = "TVM's importer can't read {}"
 
@@ -27,12 +32,16 @@ Constants = Mapping[str, npt.NDArray[Any]]
 class Imported:
     """module: Relax, with the model's weights bound. onnx: the ONNX model that it is from, else None.
 
-    way_round: what to do if TVM can't lower it, "" if nothing is known.
+    way_round: what to do if TVM can't lower it, "" if nothing is known. states: tensors that the file keeps
+        between runs: the number of the input, of the output that it takes next, and the first value.
+        names: the file's names of the inputs, where the module has others.
     """
 
     module: Any
     onnx: Any = None
     way_round: str = ""
+    states: tuple[tuple[int, int, float], ...] = ()
+    names: Sequence[str] = ()
 
 
 def read_model(path: Path, shapes: Shapes | None = None, constants: Constants | None = None) -> Imported:
@@ -57,7 +66,8 @@ def read_model(path: Path, shapes: Shapes | None = None, constants: Constants | 
             next_step="fix shapes and constants where the file is written",
         )
     with importer.told_by_tvm(_CAN_NOT_READ.format(path.name)):
-        return Imported(read(path))
+        imported: Imported = read(path)
+        return imported
 
 
 def existing(path: Path) -> Path:
@@ -87,25 +97,36 @@ def _onnx(path: Path, shapes: Shapes, constants: Constants) -> Imported:
     return Imported(module, given, way_round)
 
 
-def _tflite(path: Path) -> Any:  # noqa: ANN401
-    tflite = _package("tflite", path)
-    from tvm.relax.frontend.tflite import from_tflite
+def _tflite(path: Path) -> Imported:
+    _package("tflite", path)
+    from tvm.relax.frontend.tflite import tflite_frontend
+
+    from minrpc.tvm.formats.tflite_files import Stateless
+
+    class Converter(tflite_frontend.OperatorConverter):  # type: ignore[misc]
+        """Of quantized tensors TVM's refuses also operators that only move elements, which it has."""
+
+        _SUPPORTED_QUANTIZED_OPS = getattr(
+            tflite_frontend.OperatorConverter, "_SUPPORTED_QUANTIZED_OPS", frozenset()
+        ).union(_MOVING)
 
     def load(name: str) -> Any:  # noqa: ANN401
         data = Path(name).read_bytes()
         if data[4:8] != b"TFL3":
             raise ValueError("it does not begin as one")
-        return tflite.Model.GetRootAsModel(data, 0)
+        return Stateless(data, field_names)
 
-    return from_tflite(_loaded(path, "TFLite", load))
+    model = _loaded(path, "TFLite", load)
+    module = tflite_frontend.from_tflite(model, op_converter=Converter)
+    return Imported(module, states=tuple(model.states), way_round=_TFLITE_WAY, names=model.names)
 
 
-def _torch(path: Path) -> Any:  # noqa: ANN401
+def _torch(path: Path) -> Imported:
     torch = _package("torch", path)
     from tvm.relax.frontend.torch import from_exported_program
 
     program = _loaded(path, "PyTorch", torch.export.load)
-    return from_exported_program(program, unwrap_unit_return_tuple=True)
+    return Imported(from_exported_program(program, unwrap_unit_return_tuple=True))
 
 
 def _package(name: str, path: Path) -> Any:  # noqa: ANN401
@@ -121,6 +142,8 @@ def _package(name: str, path: Path) -> Any:  # noqa: ANN401
 def _loaded(path: Path, kind: str, load: Callable[[str], Any]) -> Any:  # noqa: ANN401
     try:
         return load(str(path))
+    except HarnessError:
+        raise
     except Exception as error:  # each reader passes on its library's errors, which have no common class
         text = importer.first_line(error)
         raise ConfigurationError(
