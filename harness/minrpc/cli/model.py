@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,7 @@ import numpy.typing as npt
 from minrpc.cli.json_output import add_json_option, write_json
 from minrpc.cli.selected import selected
 from minrpc.cli.time import counter_names
-from minrpc.errors import ConfigurationError, HarnessError
+from minrpc.errors import ConfigurationError, DeviceMemoryError, HarnessError
 from minrpc.host.deadline import Deadline
 from minrpc.pipeline import connect
 from minrpc.reports.document import failure_json
@@ -22,11 +22,14 @@ from minrpc.reports.figures import check_target
 from minrpc.reports.markdown import table
 from minrpc.running import start
 from minrpc.targets import Target
-from minrpc.targets.options import add_device_options, options_from
+from minrpc.targets.options import Options, add_device_options, options_from
 from minrpc.timing.units import count, quantity
 
 if TYPE_CHECKING:
     from minrpc.tvm.code.models import Model, ModelRun
+
+_LONG_TO_COMPILE: Final = 1 << 20
+"""Bytes of weights from which TVM takes so long that the devices are asked before whether they fit."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -89,13 +92,27 @@ def main(arguments: argparse.Namespace) -> int:
         raise ConfigurationError(f"--repeat is at least 1, not {arguments.repeat}", next_step="leave it out")
     if arguments.plot:
         check_target(arguments.plot)
+    refused: dict[str, dict[str, Any]] = {}
+
+    def weigh(name: str, size: int) -> None:
+        if size >= _LONG_TO_COMPILE and arguments.weights == "loaded" and not arguments.export:
+            _weigh(arguments, options, name, size, refused)
+
     _begins("import", arguments.model.name)
-    model = model_of(
-        arguments.model,
-        arguments.name,
-        shapes={name: _extents(name, text) for name, text in _named("--shape", arguments.shape)},
-        constants={name: _numbers(name, text) for name, text in _named("--constant", arguments.constant)},
-    )
+    try:
+        model = model_of(
+            arguments.model,
+            arguments.name,
+            shapes={name: _extents(name, text) for name, text in _named("--shape", arguments.shape)},
+            constants={name: _numbers(name, text) for name, text in _named("--constant", arguments.constant)},
+            weighed=weigh,
+        )
+    except DeviceMemoryError:
+        if len(refused) < 2:
+            raise
+        _list_failures([*refused.values()])
+        write_json(arguments, {"models": [*refused.values()]}, passed=False)
+        return 1
     _describe(model)
     if arguments.export:
         _export(model, arguments.export)
@@ -109,12 +126,15 @@ def main(arguments: argparse.Namespace) -> int:
     expected = {"TVM": model.on_host(inputs), "onnxruntime": model.by_onnxruntime(inputs)}
     ran, rows = [], []
     for target in selection.targets:
+        if target.name in refused:
+            rows.append(refused[target.name])
+            continue
         try:
             run, row = _run(model, target, arguments, total, inputs, expected)
         except HarnessError as error:
             if len(selection.targets) == 1:
                 raise
-            rows.append(_failed(model, target, error))
+            rows.append(_failed(model.name, target, error))
         else:
             ran.append((run, row))
             rows.append({**row, "failure": None})
@@ -169,13 +189,37 @@ def _numbers(name: str, text: str) -> npt.NDArray[Any]:
     return found if len(words) > 1 else found.reshape(())
 
 
-def _failed(model: Model, target: Target, error: HarnessError) -> dict[str, Any]:
+def _weigh(
+    arguments: argparse.Namespace,
+    options: Options,
+    name: str,
+    size: int,
+    refused: dict[str, dict[str, Any]],
+) -> None:
+    """Ask each device whether the weights may fit, before TVM compiles. Raises if they fit none of them."""
+    from minrpc.tvm.code.models import check_weights
+
+    targets = selected(arguments).targets
+    total = Deadline("model", options.total_timeout_s)
+    for target in targets:
+        try:
+            with start(target, total=total) as running, connect(running, total=total) as device:
+                check_weights(device, name, size)
+        except DeviceMemoryError as error:
+            if len(targets) == 1:
+                raise
+            refused[target.name] = _failed(name, target, error)
+            if len(refused) == len(targets):
+                raise
+
+
+def _failed(name: str, target: Target, error: HarnessError) -> dict[str, Any]:
     """The row of a platform that came to no result; the others go on."""
     print(f"minrpc: {target.name}: {error}", file=sys.stderr)
     print(f"  FAILED   {error.message}", flush=True)
     return {
         "platform": target.name,
-        "model": model.name,
+        "model": name,
         "passed": False,
         "failure": failure_json(error),
     }

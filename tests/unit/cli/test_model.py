@@ -117,6 +117,29 @@ def test_a_platform_that_fails_leaves_the_others(tmp_path: Path, capsys: pytest.
     assert "output0  right" in written.out
 
 
+def test_weights_that_fit_nowhere_are_refused_before_tvm_compiles(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A megabyte, and RAM of 16 KB: the flash is too small, too."""
+    weights = {"w": np.ones((512, 512), np.float32)}
+    tensors = [("x", "float32", [1, 512]), ("w", "float32", [512, 512])]
+    path, result = (
+        write_nodes(tmp_path / "big.onnx", ("MatMul", tensors), constants=weights),
+        tmp_path / "r.json",
+    )
+    words = ["model", str(path), "--repeat", "1", "--json", str(result), "--platform"]
+    assert main([*words, "bare_microbit"]) == 1
+    written = capsys.readouterr()
+    assert "weights: 1,048,576 bytes" in written.err
+    assert "next: take a smaller model" in written.err
+    assert "operators" not in written.out
+    assert main([*words, "bare_microbit,posix"]) == 1
+    assert capsys.readouterr().out.index("FAILED") < 100
+    refused, found = json.loads(result.read_text())["models"]
+    assert refused["failure"]["class"] == "DeviceMemoryError"
+    assert found["passed"]
+
+
 def test_counters_of_each_operator(tmp_path: Path) -> None:
     """Under icount an instruction is a cycle's worth, to those of the measuring itself."""
     path, result = write_onnx(tmp_path / "net.onnx"), tmp_path / "r.json"

@@ -260,12 +260,30 @@ def with_weights(target: Target, plan: ModelPlan) -> Target:
     return target.changed(sources=[directory / name])
 
 
+def check_weights(session: Session, name: str, size: int) -> None:
+    """Raise DeviceMemoryError if a model's constants of `size` bytes can't fit, whatever TVM makes of them.
+
+    TVM may fold some into smaller ones: up to twice the device's memory is decided when the code is known.
+    """
+    room, memory, state = _room_for_code(session)
+    if size > 2 * room:
+        _require_room(session, name, {"weights": size}, room, memory, state)
+
+
+def _room_for_code(session: Session) -> tuple[int, str, str]:
+    """Bytes, the memory's name, and whether they are free or all that there is."""
+    info = session.info()
+    for_code = max((region.size for region in info.regions if region.kind == "code"), default=None)
+    if for_code is None:
+        return info.arena_largest_free, "memory", "free"
+    return for_code, "memory for code", "there"  # The device does not report how much of it is free.
+
+
 def _check_room(session: Session, plan: ModelPlan, code: int, weights: Weights) -> None:
     """Raise DeviceMemoryError if the device has too little memory for the model.
 
     code: size without the weights, in bytes; 0 before compilation, to refuse a model that can't fit anyway.
     """
-    info = session.info()
     loaded = {"code": code} if code else {}
     if weights == "loaded":
         loaded["weights"] = plan.constant_bytes
@@ -273,25 +291,27 @@ def _check_room(session: Session, plan: ModelPlan, code: int, weights: Weights) 
         "workspace": plan.workspace_bytes,
         "inputs and outputs": sum(tensor.nbytes for _, tensor in (*plan.inputs, *plan.outputs)),
     }
-    for_code = max((region.size for region in info.regions if region.kind == "code"), default=None)
-    if for_code is None:
-        _require_room(session, plan, loaded | arrays, info.arena_largest_free, "memory", "free")
-    else:  # The device does not report how much of this memory is free.
-        _require_room(session, plan, loaded, for_code, "memory for code", "there")
-        _require_room(session, plan, arrays, info.arena_largest_free, "memory", "free")
+    room, memory, state = _room_for_code(session)
+    if state == "free":
+        _require_room(session, plan.name, loaded | arrays, room, memory, state)
+    else:
+        _require_room(session, plan.name, loaded, room, memory, state)
+        free = session.info().arena_largest_free
+        _require_room(session, plan.name, arrays, free, "memory", "free")
 
 
 def _require_room(
-    session: Session, plan: ModelPlan, parts: Mapping[str, int], room: int, memory: str, state: str
+    session: Session, name: str, parts: Mapping[str, int], room: int, memory: str, state: str
 ) -> None:
     missing = sum(parts.values()) - room
     if missing <= 0:
         return
-    image = missing <= parts.get("weights", 0)
+    weights = parts.get("weights", 0)
+    image = missing <= weights and _fits_image(session, weights)
     target = session.owner.target
     device = target.name if target is not None else session.name
     raise DeviceMemoryError(
-        f"{plan.name} takes {sum(parts.values()):,} bytes of {device}'s {memory}, of which "
+        f"{name} takes {sum(parts.values()):,} bytes of {device}'s {memory}, of which "
         f"{room:,} are {state}: {missing:,} are missing",
         stage="load",
         details=[f"{name}: {size:,} bytes" for name, size in parts.items()],
@@ -299,6 +319,15 @@ def _require_room(
         if image
         else "take a smaller model, or a platform with more memory",
     )
+
+
+def _fits_image(session: Session, size: int) -> bool:
+    """True if the firmware's image may have so many bytes more, by the size of its flash."""
+    target = session.owner.target
+    if target is None or target.platform.starts == "process":
+        return True
+    regions = [region for region in session.info().regions if region.kind == "read_only"]
+    return any(size <= region.size for region in regions) or not regions
 
 
 @dataclass(frozen=True)
@@ -354,6 +383,7 @@ def model_of(
     *,
     shapes: Mapping[str, Sequence[int]] | None = None,
     constants: Arrays | None = None,
+    weighed: Callable[[str, int], None] = lambda name, size: None,
 ) -> Model:
     """A model from a file (of `READERS`, or .tar in Model Library Format), or Relax with its weights bound.
 
@@ -366,18 +396,19 @@ def model_of(
         path = Path(what)
         if path.suffix == ".tar":
             return Model(None, _from_file(read_mlf(existing(path), identifier(name or path.stem)), path))
-        read = read_model(path, shapes, constants)
+        read, called = read_model(path, shapes, constants), identifier(name or path.stem)
+        weighed(called, importer.constant_bytes(read.module))
         try:
-            model = _model(read.module, identifier(name or path.stem))
+            model = _model(read.module, called)
         except ModelError as error:
             error.next_step = read.way_round or error.next_step
             raise
         plan: ModelPlan = model.plan
         states = {plan.inputs[i][0]: (plan.outputs[o][0], first) for i, o, first in read.states}
-        called = (
-            renamed("inputs", [name for name, _ in plan.inputs], read.names) if read.names else plan.called
-        )
-        plan = replace(plan, states=states, called=called)
+        if read.names:
+            fields = [field for field, _ in plan.inputs]
+            plan = replace(plan, called=renamed("inputs", fields, read.names))
+        plan = replace(plan, states=states)
         return replace(model, plan=_from_file(plan, path), onnx=read.onnx)
     return _model(what, identifier(name or "model"))
 

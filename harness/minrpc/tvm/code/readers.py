@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -87,7 +88,10 @@ def _onnx(path: Path, shapes: Shapes, constants: Constants) -> Imported:
     model, why = onnx_files.prepared(given)
     way_round = onnx_files.way_round(model, why)
     try:
-        module = from_onnx(model, keep_params_in_input=False)
+        with warnings.catch_warnings(
+            action="ignore"
+        ):  # By ONNX's checker, about what onnxruntime leaves out.
+            module = from_onnx(model, keep_params_in_input=False)
     except Exception as error:  # TVM's importer raises any class.
         raise ModelError(
             f"{_CAN_NOT_READ.format(path.name)}: {importer.first_line(error)}",

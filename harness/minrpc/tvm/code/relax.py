@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
 from importlib import import_module
+from math import prod
 from typing import Any, Final
 
 import numpy as np
@@ -88,6 +89,22 @@ def lower(module: Any, params: Mapping[str, Any] | None = None, function: str | 
         return package.ir.transform.Sequential(passes)(module)
 
 
+def constant_bytes(module: Any) -> int:  # noqa: ANN401
+    """The size of all constants of a module that is not lowered, in bytes."""
+    visit = import_module("tvm.relax.analysis").post_order_visit
+    found: dict[Any, int] = {}
+
+    def note(value: Any) -> None:  # noqa: ANN401
+        if _is_constant(value):
+            dtype, shape = _tensor_type(value)
+            found[value] = prod(shape) * dtype_of(dtype).itemsize
+
+    for function in module.functions.values():
+        if is_relax(function):
+            visit(function, note)
+    return sum(found.values())
+
+
 def _copied_outputs() -> Any:  # noqa: ANN401
     """A pass: an output that is an input, a constant or another output becomes a copy, in its own memory."""
     package = tvm()
@@ -100,7 +117,7 @@ def _copied_outputs() -> Any:  # noqa: ANN401
             fields = _fields(function.body.body, function)
             kept, wanted = set[Any](function.params), []
             for field in fields:
-                wanted.append(field in kept or "Const" in type(field).__name__)
+                wanted.append(field in kept or _is_constant(field))
                 kept.add(field)
             if not any(wanted):
                 continue
@@ -128,7 +145,7 @@ def _fields(result: Any, function: Any) -> list[Any]:  # noqa: ANN401
         binding.var: binding.value
         for block in function.body.blocks
         for binding in block.bindings
-        if type(binding.value).__name__ in ("Var", "DataflowVar", "Tuple", "Constant")
+        if type(binding.value).__name__ in ("Var", "DataflowVar", "Tuple") or _is_constant(binding.value)
     }
 
     def origin(value: Any) -> Any:  # noqa: ANN401
@@ -266,6 +283,10 @@ def dtype_of(name: str) -> DataType:
     return BOOLEAN if name == "bool" else to_dtype(name)
 
 
+def _is_constant(value: Any) -> bool:  # noqa: ANN401
+    return "Const" in type(value).__name__  # Its name differs between versions.
+
+
 def is_relax(function: Any) -> bool:  # noqa: ANN401
     """True for a Relax function, False for a PrimFunc."""
     return type(function).__module__.startswith("tvm.relax")
@@ -372,7 +393,7 @@ class _Reader:
     def _argument(self, value: Any) -> Tensor:  # noqa: ANN401
         if value in self._tensors:
             return self._tensors[value]
-        data = getattr(value, "data", None) if "Const" in type(value).__name__ else None
+        data = getattr(value, "data", None) if _is_constant(value) else None
         if data is None:
             data = getattr(value, "value", None)
         if data is None or not hasattr(data, "numpy"):

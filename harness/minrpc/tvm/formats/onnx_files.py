@@ -13,11 +13,13 @@ from onnx import ModelProto, NodeProto, ValueInfoProto, numpy_helper
 
 from minrpc.errors import ConfigurationError
 from minrpc.tvm.formats.onnx_branches import with_branches
+from minrpc.tvm.formats.onnx_broadcast import rewrite_expand, rewrite_prelu, rewrite_slice
 from minrpc.tvm.formats.onnx_classical import CLASSICAL
 from minrpc.tvm.formats.onnx_graph import Graph, Rewriting, known
 from minrpc.tvm.formats.onnx_indices import rewrite_non_zero, rewrite_top_k
 from minrpc.tvm.formats.onnx_recurrent import rewrite_gru, rewrite_lstm, rewrite_rnn
 from minrpc.tvm.formats.onnx_runtime import NOT_INSTALLED, folded
+from minrpc.tvm.formats.onnx_sequences import SEQUENCES
 
 Shapes = Mapping[str, Sequence[int]]
 """Shapes of inputs by name; also extents of named dimensions, as one number."""
@@ -26,9 +28,13 @@ REWRITTEN: Final[dict[str, Rewriting]] = {
     "LSTM": rewrite_lstm,
     "GRU": rewrite_gru,
     "RNN": rewrite_rnn,
+    "Expand": rewrite_expand,
     "NonZero": rewrite_non_zero,
+    "PRelu": rewrite_prelu,
+    "Slice": rewrite_slice,
     "TopK": rewrite_top_k,
     **CLASSICAL,
+    **SEQUENCES,
 }
 """Operators that are rewritten, by name."""
 
@@ -48,6 +54,9 @@ def fixed(model: ModelProto, shapes: Shapes, constants: Mapping[str, npt.NDArray
     model = _copy(model)
     bound = {item.name for item in model.graph.initializer}
     given = {item.name: item for item in model.graph.input if item.name not in bound}
+    del model.graph.input[:]  # Also those with a value, which a caller could replace: they are constants.
+    model.graph.input.extend(given.values())
+    given = {item.name: item for item in model.graph.input}
     for name, value in constants.items():
         _bind(model, _input(given, name, "--constant"), value)
         del given[name]
@@ -175,11 +184,14 @@ def prepared(model: ModelProto) -> tuple[ModelProto, str]:
     Raises ModelError for a layer that can't be rewritten, ConfigurationError if the cache can't be written.
     """
     model, why = folded(with_branches(model))
-    if not any(node.op_type in REWRITTEN for node in model.graph.node):
+    found = {node.op_type for node in model.graph.node} & set(REWRITTEN)
+    if not found:
         return model, why
     model = onnx.shape_inference.infer_shapes(model, data_prop=True)
-    if min(item.version for item in model.opset_import if item.domain in ("", "ai.onnx")) < _LEAST_OPSET:
-        model = onnx.shape_inference.infer_shapes(onnx.version_converter.convert_version(model, 13))
+    version = min(item.version for item in model.opset_import if item.domain in ("", "ai.onnx"))
+    if version < _LEAST_OPSET and found - {"PRelu", "Slice"}:
+        model, why = folded(onnx.version_converter.convert_version(model, 13))
+        model = onnx.shape_inference.infer_shapes(model)
     Graph(model).rewrite(REWRITTEN)
     model, why_again = folded(model)
     return model, why or why_again
@@ -200,10 +212,23 @@ def way_round(model: ModelProto, why: str) -> str:
             name = _origin(node.input[:1] if node.op_type == "If" else node.input[:2], made, inputs)
             if name:
                 return f"--constant {name}=VALUE: {node.op_type} {node.name} hangs on this input"
+        for number in _SHAPES_OF.get(node.op_type, ()):
+            name = _origin(node.input[number : number + 1], made, inputs)
+            if name:
+                return f"--constant {name}=N,...: the shape that {node.op_type} {node.name} makes hangs on it"
     for name in sorted(operators & set(_WAYS)):
         return f"{name}: {_WAYS[name]}"
     return "leave the operator out when the model is exported, or compute it in C before or after the model"
 
+
+_SHAPES_OF: Final = {
+    "Expand": (1,),
+    "Reshape": (1,),
+    "Tile": (1,),
+    "ConstantOfShape": (0,),
+    "Range": (0, 1, 2),
+}
+"""Inputs that make the shape of a result, by operator."""
 
 _QDQ: Final = (
     "quantize in the QDQ format: onnxruntime.quantization.quantize_static(..., quant_format=QuantFormat.QDQ)"

@@ -26,6 +26,8 @@ class Graph:
             item.name: item.type.tensor_type
             for item in (*model.graph.input, *model.graph.value_info, *model.graph.output)
         }
+        self.sequences: dict[str, list[str]] = {}
+        """The tensors of each sequence that is known, by its name."""
         self._added: list[NodeProto] = []
         self._count = 0
 
@@ -54,6 +56,13 @@ class Graph:
         output = gives or self._fresh(operator)
         self._added.append(helper.make_node(operator, list(inputs), [output], **attributes))
         return output
+
+    def copy(self, node: NodeProto, inputs: Iterable[str]) -> None:
+        """Add a copy of a node, with these inputs."""
+        made = NodeProto()
+        made.CopyFrom(node)
+        made.input[:] = inputs
+        self._added.append(made)
 
     def reshaped(self, name: str, shape: Iterable[int], gives: str = "") -> str:
         """`name` with another shape."""
