@@ -231,6 +231,8 @@ def test_sequences_of_tensors() -> None:
         node("SequenceConstruct", ["x", "z"], ["two"]),
         node("SequenceInsert", ["two", "z", "second"], ["three"]),
         node("SequenceErase", ["three"], ["left"]),
+        node("SequenceInsert", ["left", "x", "last"], ["before"]),
+        node("SequenceAt", ["before", "second"], ["inserted"]),
         node("SequenceAt", ["left", "last"], ["y"]),
         node("SplitToSequence", ["x", "three_each"], ["parts"], axis=1),
         node("ConcatFromSequence", ["left"], ["piled"], axis=-1, new_axis=1),
@@ -239,7 +241,7 @@ def test_sequences_of_tensors() -> None:
     constants = {"second": np.int64(1), "last": np.int64(-1), "three_each": np.int64(3)}
     shapes = {"x": (2, 8), "z": (2, 8)}
     x = {"x": floats(2, 8), "z": floats(2, 8)}
-    check(model_with(nodes, shapes, ["y", "piled", "count"], **constants), x)
+    check(model_with(nodes, shapes, ["y", "piled", "count", "inserted"], **constants), x)
     del constants["last"]
     with pytest.raises(ModelError, match="takes the position last") as caught:
         prepared(model_with(nodes, {**shapes, "last": ()}, ["y"], **constants))

@@ -21,7 +21,8 @@ def _construct(graph: Graph, node: NodeProto) -> None:
 
 def _insert(graph: Graph, node: NodeProto) -> None:
     elements = list(_elements(graph, node))
-    at = _position(graph, node, 2, len(elements) + 1) if len(node.input) > 2 else len(elements)
+    count = len(elements)
+    at = _position(graph, node, 2, count, count + 1) if len(node.input) > 2 else count
     graph.sequences[node.output[0]] = [*elements[:at], node.input[1], *elements[at:]]
 
 
@@ -79,15 +80,16 @@ def _elements(graph: Graph, node: NodeProto) -> list[str]:
     return found
 
 
-def _position(graph: Graph, node: NodeProto, number: int, count: int) -> int:
+def _position(graph: Graph, node: NodeProto, number: int, count: int, end: int | None = None) -> int:
+    """A position among `count` elements, below `end` (default: count); -1 is the last element's."""
     value = graph.value(node.input[number])
-    if value is None or not -count <= int(value) < count:
+    if value is None or not -count <= int(value) < (count if end is None else end):
         name = node.input[number]
         raise ModelError(
             f"the operator {node.op_type} {node.name} takes the position {name}, no constant in range",
             next_step=f"--constant {name}=N makes it one, if it is an input",
         )
-    return int(value) % count
+    return int(value) + (count if value < 0 else 0)
 
 
 SEQUENCES: Final[dict[str, Rewriting]] = {
