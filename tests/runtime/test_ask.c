@@ -11,6 +11,7 @@
 #include "check.h"
 #include "functions.h"
 #include "host.h"
+#include "rpc.h"
 
 /* A session of our own client, which knows a function that only this runtime has. */
 static struct host *start_own(void)
@@ -55,10 +56,12 @@ static void put_answer(struct host *host, struct bytes *wire, const char *text)
 	put_request(wire, host->session, RPC_ANSWER, &body);
 }
 
+/* What was refused meanwhile is not the function's failure. */
 static void expect_seven(const struct answer *answer)
 {
 	CHECK_EQ(get_u64(expect_returned(answer, ARG_INT)), '7');
 	CHECK_EQ(host_functions.calls, 1U);
+	CHECK_EQ(host_current()->server.error[0], '\0');
 }
 
 static void answers(struct host *host, uint32_t turn, struct bytes *wire)
@@ -106,12 +109,20 @@ static void ends(struct host *host, uint32_t turn, struct bytes *wire)
 	put_answer(host, wire, "");
 }
 
-/* The function does not go on. */
+static void ends_with_workspace(struct host *host, uint32_t turn, struct bytes *wire)
+{
+	CHECK(TVMBackendAllocWorkspace(1, 0, 1000U, 0, 8) != NULL);
+	ends(host, turn, wire);
+}
+
+/* The function does not go on, and its workspace is freed. */
 TEST(the_client_ends_the_function)
 {
 	struct host *host = start_own();
+	uint32_t room = minrpc_arena_largest_free(&host->server.arena);
 
-	expect_exception(call_ask(host, ends), "the client ended the function");
+	expect_exception(call_ask(host, ends_with_workspace), "the client ended the function");
+	CHECK_EQ(minrpc_arena_largest_free(&host->server.arena), room);
 	CHECK_EQ(host_functions.calls, 0U);
 	host_still_serves(host);
 	host_stop(host);
@@ -158,6 +169,75 @@ TEST(an_answer_that_does_not_fit_is_refused)
 	struct host *host = start_own();
 
 	expect_seven(call_ask(host, sends_too_much_first));
+	host_still_serves(host);
+	host_stop(host);
+}
+
+/* Each as if it were the answer "x", and then the answer. */
+static const uint8_t begins_no_session[] = {1U};
+static uint32_t wrong;
+
+static void sends_what_is_no_answer_first(struct host *host, uint32_t turn, struct bytes *wire)
+{
+	struct bytes packet = {0};
+	uint32_t size = 5U;
+	uint32_t more = 1U;
+
+	if (turn == 1U) {
+		host_take_next(host);
+		CHECK_EQ(get_u32(host->message.body.data + 8U), RPC_EXCEPTION);
+		put_answer(host, wire, "7");
+		return;
+	}
+	take_question(host);
+	if (wrong == 0U) { /* bytes behind the packet */
+		more = 3U;
+	} else if (wrong == 1U) { /* a packet as long as the room, in a longer message */
+		size = minrpc_inbox_size(&host->server) - 3U - 8U;
+		more = size;
+	} else { /* a start of no session: it has no answer */
+		put_message(wire, 0U, TYPE_INIT, begins_no_session, 1U);
+		put_answer(host, wire, "7");
+		return;
+	}
+	put_u64(&packet, size);
+	put_u32(&packet, RPC_ANSWER);
+	put_fill(&packet, 'x', more);
+	put_message(wire, host->session, TYPE_NORMAL, packet.data, packet.size);
+	bytes_free(&packet);
+}
+
+TEST(what_is_no_answer_is_none)
+{
+	for (wrong = 0U; wrong < 3U; wrong++) {
+		struct host *host = start_own();
+
+		host_functions.calls = 0U;
+		expect_seven(call_ask(host, sends_what_is_no_answer_first));
+		host_still_serves(host);
+		host_stop(host);
+	}
+}
+
+static uint64_t received;
+
+static void asks_again(struct host *host, uint32_t turn, struct bytes *wire)
+{
+	uint32_t size;
+
+	received = host->server.link_received;
+	answers(host, turn, wire);
+	CHECK(minrpc_ask(&host->server, "why?", 4U, &size) == NULL);
+	host_expect_silence(host);
+}
+
+/* As in an interrupt, while a function waits. */
+TEST(there_is_one_question_at_a_time)
+{
+	struct host *host = start_own();
+
+	expect_seven(call_ask(host, asks_again));
+	CHECK_EQ(host->server.link_received - received, host->arrived.size);
 	host_still_serves(host);
 	host_stop(host);
 }
@@ -234,6 +314,19 @@ TEST(a_port_that_can_not_wait)
 	host_stop(host);
 }
 
+TEST(arguments_outlast_an_answer)
+{
+	struct host *host = start_own();
+	uint64_t ask = host_function(host, "ask");
+	struct args args = {0};
+
+	arg(&args, ARG_INT, 5U);
+	arg(&args, ARG_INT, 0x1122334455667788U);
+	host->waiting = answers;
+	expect_seven(host_call(host, ask, &args));
+	host_stop(host);
+}
+
 /* The arguments of a call stay where they are. */
 TEST(arguments_that_leave_no_room)
 {
@@ -279,6 +372,9 @@ TEST(there_is_no_question_outside_a_call)
 	struct host *host = start_own();
 	uint32_t size;
 
+	CHECK(minrpc_ask(&host->server, "why?", 4U, &size) == NULL);
+	host_expect_silence(host);
+	expect_seven(call_ask(host, answers));
 	CHECK(minrpc_ask(&host->server, "why?", 4U, &size) == NULL);
 	host_expect_silence(host);
 	host_stop(host);
@@ -361,7 +457,8 @@ TEST(numbered_questions_survive_a_bad_link)
 CHECK_MAIN(CASE(an_answer_arrives), CASE(an_answer_arrives_in_pieces),
 	   CASE(the_client_ends_the_function), CASE(another_request_is_refused_meanwhile),
 	   CASE(an_answer_that_does_not_fit_is_refused), CASE(a_new_session_ends_the_function),
+	   CASE(what_is_no_answer_is_none), CASE(there_is_one_question_at_a_time),
 	   CASE(the_end_of_the_session_ends_the_function), CASE(a_foreign_client_is_asked_nothing),
-	   CASE(a_port_that_can_not_wait), CASE(arguments_that_leave_no_room),
-	   CASE(a_function_that_is_timed_ends), CASE(there_is_no_question_outside_a_call),
-	   CASE(numbered_questions_survive_a_bad_link))
+	   CASE(a_port_that_can_not_wait), CASE(arguments_outlast_an_answer),
+	   CASE(arguments_that_leave_no_room), CASE(a_function_that_is_timed_ends),
+	   CASE(there_is_no_question_outside_a_call), CASE(numbered_questions_survive_a_bad_link))

@@ -425,6 +425,7 @@ TEST(random_fill_is_repeatable)
 		host_read(host, data, i == 0 ? first : again, sizeof(first));
 	}
 	CHECK_MEM(again, first, sizeof(first));
+	CHECK(first[0] != first[1]);
 	for (int i = 0; i < 64; i++) {
 		CHECK(isnormal(first[i]) && fabsf(first[i]) < 2.0F);
 	}

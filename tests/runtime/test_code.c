@@ -407,8 +407,12 @@ TEST(a_registry_without_functions)
 		struct host *host = start();
 		uint64_t block = upload(host);
 		struct image image = linked_at(block);
+		uint64_t used = host_alloc(host, 8192U);
 		uint64_t module;
 
+		/* Memory in which a count would go on. */
+		memset((void *)(uintptr_t)used, 1, 8192U);
+		host_free_data(host, used);
 		image.registry.funcs = (const TVMBackendPackedCFunc *)(uintptr_t)block;
 		memcpy(image.names, names[i], 2U);
 		image.registry.names = (const char *)(uintptr_t)block + sizeof(image) - 2U;

@@ -423,6 +423,31 @@ TEST(interrupts_are_masked_around_a_batch)
 	host_stop(host);
 }
 
+static void answers_once(struct host *host, uint32_t turn, struct bytes *wire)
+{
+	struct bytes body = {0};
+
+	host_take_next(host);
+	put(&body, "7", turn == 0U ? 1U : 0U);
+	put_request(wire, host->session, RPC_ANSWER, &body);
+}
+
+/* The call that warms up is answered, and the one in the batch is ended by the client. */
+TEST(interrupts_are_unmasked_when_the_client_ends_the_function)
+{
+	struct host *host = start();
+
+	masked = 0U;
+	unmasked = 0U;
+	host->platform.interrupts_mask = mask;
+	host->waiting = answers_once;
+	expect_exception(run(host, "ask", "interrupts_masked"), "the client ended the function");
+	CHECK_EQ(masked, 1U);
+	CHECK_EQ(unmasked, 1U);
+	host_still_serves(host);
+	host_stop(host);
+}
+
 /* As many as there can be, in a session whose answers are kept to be sent again. */
 TEST(a_long_list_is_kept_where_it_fits)
 {
@@ -485,4 +510,5 @@ CHECK_MAIN(CASE(differences_are_modulo_a_counters_width),
 	   CASE(a_long_list_is_kept_where_it_fits), CASE(a_list_needs_memory),
 	   CASE(results_with_columns_that_do_not_fit_are_exceptions),
 	   CASE(results_with_columns_up_to_the_arenas_end),
-	   CASE(interrupts_are_masked_around_a_batch))
+	   CASE(interrupts_are_masked_around_a_batch),
+	   CASE(interrupts_are_unmasked_when_the_client_ends_the_function))

@@ -341,6 +341,11 @@ TEST(more_results_than_tvms_client_can_take_are_refused)
 	(void)seconds(
 		run(host, made(host, "tick", 12U, &(struct options){.number = 1, .repeat = 251})),
 		251U, 250U);
+	/* The next session's client has not asked. */
+	host_open(host, 0x31U);
+	expect_exception(create(host, "runtime.RPCTimeEvaluator", "tick", 12U,
+				&(struct options){.number = 1, .repeat = 251}),
+			 "repeat is over 250");
 	host_stop(host);
 }
 

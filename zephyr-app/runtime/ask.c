@@ -37,7 +37,7 @@ void minrpc_ask_deliver(struct minrpc_server *server, struct minrpc_cursor *pack
 static bool make_room(struct minrpc_server *server)
 {
 	const uint8_t *buffer = server->config->receive_buffer;
-	uint32_t used = ((uint32_t)(server->scratch - buffer) + 7U) & ~7U;
+	uint32_t used = (uint32_t)(server->scratch - buffer);
 
 	if (used + MINRPC_ANSWER_EXTRA + MINRPC_ANSWER_MIN > server->config->receive_size) {
 		return minrpc_fail(server, "the arguments leave no room for an answer");
@@ -64,7 +64,6 @@ static bool wait_for_answer(struct minrpc_server *server)
 		}
 	}
 	server->asking = false;
-	server->reply.kind = MINRPC_REPLY_NONE;
 	if (server->abandoned) {
 		return minrpc_fail(server, "ended: a new session begins");
 	}

@@ -296,7 +296,7 @@ def _tune(
         write_whole(arguments.t4, json.dumps(t4(sorted(found, key=_number)), indent=1) + "\n")
     if arguments.plot is not None:
         draw_results(f"{kernel.function} on {target.name}", found, arguments.plot)
-    status = _summary(found)
+    status = _summary(found, checked=kernel.check is not None)
     leader = best(found)
     if arguments.apply is not None and leader is not None:
         write_whole(arguments.apply, applied(leader.candidate, kernel, arguments.apply))
@@ -372,14 +372,15 @@ def _progress(result: CandidateResult, results: Sequence[CandidateResult], total
     print(f"  {len(results):>5}/{total}  {result.candidate}  {told}  ({so_far})", flush=True)
 
 
-def _summary(results: Sequence[CandidateResult]) -> int:
+def _summary(results: Sequence[CandidateResult], *, checked: bool) -> int:
     invalid: dict[str, int] = {}
     for result in results:
         if not result.valid:
             invalid[result.outcome] = invalid.get(result.outcome, 0) + 1
     valid = len(results) - sum(invalid.values())
     counted = "".join(f", {count} {name}" for name, count in sorted(invalid.items()))
-    print(f"{len(results)} tried: {valid} right{counted}")
+    right = "right" if checked else "ran, without --check no result was compared"
+    print(f"{len(results)} tried: {valid} {right}{counted}")
     front = pareto(results)
     if not front:
         return 1

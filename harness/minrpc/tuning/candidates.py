@@ -16,6 +16,8 @@ from minrpc.tuning.conditions import condition
 Outcome = Literal["correct", "compile", "link", "no room", "crash", "hang", "wrong", "clock"]
 """Outcome of a candidate: "correct", or the kind of failure; "clock": the time can't be measured."""
 
+_VALUES_MOST: Final = 1_000_000
+
 COMPILE_TIMEOUT_S: Final = 60.0
 """Time limit for compiling and linking a candidate, in seconds of this machine."""
 
@@ -160,7 +162,13 @@ def parse_param(text: str, option: str = "--param") -> tuple[str, list[str]]:
         first, last, step = int(numbers[1]), int(numbers[2]), int(numbers[3] or 1)
         if step < 1 or last < first:
             raise ConfigurationError(f"{option} {text}: an empty range", next_step="e.g. BLOCK=16:128:16")
-        return name, [str(number) for number in range(first, last + 1, step)]
+        found = range(first, last + 1, step)
+        if len(found) > _VALUES_MOST:
+            raise ConfigurationError(
+                f"{option} {text}: {len(found):,} values, of {_VALUES_MOST:,} at the most",
+                next_step="take a larger step",
+            )
+        return name, [str(number) for number in found]
     return name, list(dict.fromkeys(value.strip() for value in values.split(",")))
 
 

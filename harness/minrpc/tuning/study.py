@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -101,6 +101,10 @@ class Study:
         return lines
 
 
+# Columns besides those of parameters and counters.
+_COLUMNS: Final = frozenset({"platform", "outcome", "ticks", "seconds", "code_bytes", "stack_bytes"})
+
+
 def study(
     kernel: Kernel | Callable[..., Kernel],
     over: Values,
@@ -122,6 +126,7 @@ def study(
     made = list(names)
     if lacking := [name for name in made if name not in over]:
         raise ConfigurationError(f"the study has no values for {', '.join(lacking)}", next_step="give some")
+    _require_free(over, _COLUMNS)
     macros = {name: [str(value) for value in over[name]] for name in over if name not in (*made, "flags")}
     flags = [tuple(str(given).split()) for given in over.get("flags", [""])]
     rows: list[dict[str, Any]] = []
@@ -135,12 +140,22 @@ def study(
     return Study(("platform", *made, *(name for name in over if name not in made)), tuple(rows))
 
 
+def _require_free(over: Values, columns: Iterable[str]) -> None:
+    """Raise ConfigurationError for a parameter with the name of another column."""
+    if taken := [name for name in columns if name in over]:
+        raise ConfigurationError(
+            f"a study has a column {taken[0]} of its own: no parameter can have this name",
+            next_step="rename the parameter",
+        )
+
+
 def _row(result: CandidateResult, over: Values) -> dict[str, Any]:
     given = dict(result.candidate.defines)
     if "flags" in over:
         given["flags"] = " ".join(result.candidate.flags)
     if not result.valid:
         return {**given, "outcome": f"{result.outcome}: {result.reason}"}
+    _require_free(over, result.counters)
     return {
         **given,
         "outcome": result.outcome,

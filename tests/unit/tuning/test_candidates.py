@@ -66,7 +66,7 @@ def test_parameters(text: str, expected: tuple[str, list[str]]) -> None:
     assert parse_param(text) == expected
 
 
-@pytest.mark.parametrize("text", ["UNROLL", "=1", "1A=2", "B=5:1", "B=1:5:0"])
+@pytest.mark.parametrize("text", ["UNROLL", "=1", "1A=2", "B=5:1", "B=1:5:0", "B=0:1000000"])
 def test_parameters_that_are_none(text: str) -> None:
     with pytest.raises(ConfigurationError):
         parse_param(text)

@@ -89,6 +89,11 @@ def test_a_size_without_values_is_refused() -> None:
         study(of_size, {"m": [1]}, ["posix"])
 
 
+def test_a_parameter_with_the_name_of_a_column_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="a study has a column outcome of its own"):
+        study(Kernel(Path("dot.c"), "dot", ()), over={"outcome": [1, 2]}, platforms=["posix"])
+
+
 def test_the_command_puts_values_into_arguments(
     directory: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
