@@ -47,7 +47,7 @@ def test_int8_wraps_around(device: Device) -> None:
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_float32_equals_numpy_to_the_bit(device: Device, name: str) -> None:
     random = np.random.default_rng(2)
-    a, b = (random.normal(0, 1e3, 333).astype(np.float32) for _ in range(2))
+    a, b = (random.normal(0, 1e3, 111).astype(np.float32) for _ in range(2))
     np.testing.assert_array_equal(call(device, name, a, b), OPERATIONS[name](a, b))
 
 
