@@ -17,9 +17,11 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from minrpc.client import (
+        CpuTimeMeter,
         DeviceInfo,
         DeviceStats,
         Measurer,
+        Meter,
         RemoteArray,
         RemoteFunction,
         RemoteModule,
@@ -110,6 +112,7 @@ __all__ = [
     "CLibrary",
     "CompileError",
     "ConfigurationError",
+    "CpuTimeMeter",
     "DeadlineError",
     "Device",
     "DeviceClock",
@@ -131,6 +134,7 @@ __all__ = [
     "LoadedLibrary",
     "Measurement",
     "Measurer",
+    "Meter",
     "MissingError",
     "ModelError",
     "ModuleError",
@@ -186,9 +190,11 @@ __all__ = [
 
 _EXPORTS: Final[Mapping[str, tuple[str, ...]]] = {
     "minrpc.client": (
+        "CpuTimeMeter",
         "DeviceInfo",
         "DeviceStats",
         "Measurer",
+        "Meter",
         "RemoteArray",
         "RemoteFunction",
         "RemoteModule",

@@ -7,6 +7,7 @@ from minrpc.client.function import RemoteFunction, RemoteModule, SystemLibrary
 from minrpc.client.info import DeviceCounter, DeviceInfo, MemoryRegion
 from minrpc.client.lent import LentTransport
 from minrpc.client.link import RandomNonces, SessionLink
+from minrpc.client.metering import CpuTimeMeter, Meter
 from minrpc.client.owner import Owner, Unowned
 from minrpc.client.rpc import RpcClient
 from minrpc.client.session import Session
@@ -14,6 +15,7 @@ from minrpc.client.stats import DeviceStats
 from minrpc.client.timing import EvaluatorOptions, TimeEvaluator, TimingResult
 
 __all__ = [
+    "CpuTimeMeter",
     "DeviceCounter",
     "DeviceInfo",
     "DeviceStats",
@@ -21,6 +23,7 @@ __all__ = [
     "LentTransport",
     "Measurer",
     "MemoryRegion",
+    "Meter",
     "Owner",
     "RandomNonces",
     "RemoteArray",

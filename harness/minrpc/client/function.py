@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from copy import copy
 from functools import partial
-from typing import Any, Literal, NoReturn
+from typing import Any, Literal, NoReturn, overload
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from minrpc.client import counting
 from minrpc.client.array import RemoteArray
 from minrpc.client.counting import Measurer
 from minrpc.client.handle import Ends, RemoteHandle
+from minrpc.client.metering import Meter, MeteredMeasurer, check_meter
 from minrpc.client.rpc import RpcClient
 from minrpc.client.timing import EvaluatorOptions, TimeEvaluator
 from minrpc.errors import DialectError, FunctionNotFoundError
@@ -182,6 +183,32 @@ class RemoteModule(RemoteHandle):
             timed = self._timed(name, asked.create(rpc, Module(self.handle), name), asked, timeout_s)
         return TimeEvaluator(timed, name, asked)
 
+    @overload
+    def measure(
+        self,
+        name: str,
+        *,
+        timeout_s: float | None = ...,
+        counters: Sequence[str] | Literal["all"] = ...,
+        memory: bool = ...,
+        interrupts_masked: bool = ...,
+        meter: None = ...,
+        **options: int,
+    ) -> Measurer: ...
+
+    @overload
+    def measure(
+        self,
+        name: str,
+        *,
+        timeout_s: float | None = ...,
+        counters: Sequence[str] | Literal["all"] = ...,
+        memory: bool = ...,
+        interrupts_masked: bool = ...,
+        meter: Meter,
+        **options: int,
+    ) -> MeteredMeasurer: ...
+
     def measure(
         self,
         name: str,
@@ -190,8 +217,9 @@ class RemoteModule(RemoteHandle):
         counters: Sequence[str] | Literal["all"] = (),
         memory: bool = False,
         interrupts_masked: bool = False,
+        meter: Meter | None = None,
         **options: int,
-    ) -> Measurer:
+    ) -> Measurer | MeteredMeasurer:
         """A measurer that times `name` in the device's cycles: call it with the function's own arguments.
 
         Takes what `time_evaluator` takes, with 10 repeats unless told otherwise, and gives a `Measurement`:
@@ -204,6 +232,7 @@ class RemoteModule(RemoteHandle):
         interrupts_masked: masks interrupts (on posix, signals) while a batch is timed. A function that waits
             for an interrupt never ends, and the device misses events during a long batch. The function is
             measured with interrupts first, and an error is raised if the clock lost time by masking.
+        meter: of power or energy: its readings join the counters. Each repeat is then a request of its own.
 
         Raises ValueError for options that make no sense, DialectError when the device is not this project's,
         ConfigurationError for an unknown counter, with the known ones, and for firmware that can't mask
@@ -211,23 +240,31 @@ class RemoteModule(RemoteHandle):
         """
         text_name(name, "function")
         asked = EvaluatorOptions.of({"repeat": _MEASURED_REPEATS, **options})
+        if meter is not None:
+            check_meter(meter, asked, memory=memory, masked=interrupts_masked)
         module = Module(self.handle)
         with self._rpc.lock:
             rpc = self._ready()
             counted = counting.Counted.chosen(rpc, counters, memory=memory)
             masked = counting.masked(rpc) if interrupts_masked else ()
 
-            def plain(names: Sequence[str] = ()) -> RemoteFunction:
-                handle = counting.create_evaluator(rpc, module, name, asked, names)
-                return self._timed(name, handle, asked, timeout_s)
+            def plain(of: EvaluatorOptions, names: Sequence[str] = ()) -> RemoteFunction:
+                handle = counting.create_evaluator(rpc, module, name, of, names)
+                return self._timed(name, handle, of, timeout_s)
 
-            def evaluator(names: Sequence[str]) -> RemoteFunction:
-                return plain((*names, *masked))
+            def measurer(of: EvaluatorOptions) -> Measurer:
+                def evaluator(names: Sequence[str]) -> RemoteFunction:
+                    return plain(of, (*names, *masked))
+
+                unmasked = plain(of) if masked else None
+                return Measurer(evaluator, name, of, parse, counted, empty_stack, unmasked)
 
             parse = partial(counting.measurement, rpc, module, name)
             empty_stack = partial(counting.empty_stack, rpc, module)
-            unmasked = plain() if masked else None
-            return Measurer(evaluator, name, asked, parse, counted, empty_stack, unmasked)
+            if meter is None:
+                return measurer(asked)
+            counting.overhead(rpc, module)  # Before the first window.
+            return MeteredMeasurer(measurer, name, asked, meter)
 
     def _timed(
         self, name: str, handle: int, options: EvaluatorOptions, timeout_s: float | None

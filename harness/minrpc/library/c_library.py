@@ -15,6 +15,7 @@ import numpy as np
 from minrpc.client.array import RemoteArray
 from minrpc.client.counting import Measurer
 from minrpc.client.function import RemoteFunction, RemoteModule
+from minrpc.client.metering import MeteredMeasurer
 from minrpc.client.rpc import RpcClient
 from minrpc.client.session import Session
 from minrpc.client.timing import TimeEvaluator
@@ -312,7 +313,7 @@ class CLibrary:
         if text_name(name, "function") not in self._declared:
             raise AttributeError(self._missing(name))
 
-    def _timed(self, name: str, timer: TimeEvaluator | Measurer) -> Callable[..., Any]:
+    def _timed(self, name: str, timer: TimeEvaluator | Measurer | MeteredMeasurer) -> Callable[..., Any]:
         function = self[name].function
 
         def timed(*args: object) -> Any:  # noqa: ANN401 - TimingResult or Measurement

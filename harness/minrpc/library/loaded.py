@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from minrpc.client.counting import Measurer
 from minrpc.client.function import RemoteFunction, RemoteModule
+from minrpc.client.metering import MeteredMeasurer
 from minrpc.client.session import Session
 from minrpc.client.timing import TimeEvaluator
 from minrpc.library.c_library import Callback, CLibrary
@@ -67,7 +68,7 @@ class LoadedLibrary(CLibrary):
         self._load_copier = load_copier
         self._copying: LoadedLibrary | None = None
 
-    def _timed(self, name: str, timer: TimeEvaluator | Measurer) -> Callable[..., Any]:
+    def _timed(self, name: str, timer: TimeEvaluator | Measurer | MeteredMeasurer) -> Callable[..., Any]:
         timed = super()._timed(name, timer)
 
         def bounded(*args: object) -> Any:  # noqa: ANN401 - TimingResult or Measurement

@@ -147,8 +147,7 @@ static const struct minrpc_platform platform = {
 	.clock_end = minrpc_port_clock_end,
 	.sleep_ms = port_sleep_ms,
 	.pending = port_pending,
-	/* Interrupts of a process wait while a function runs: nothing notices incoming bytes. */
-	.received = IS_ENABLED(CONFIG_ARCH_POSIX) ? NULL : &minrpc_link_received,
+	.received = LINK_RECEIVED,
 #if MINRPC_ASK
 	.receive = port_receive,
 #endif
@@ -274,7 +273,7 @@ int minrpc_start(struct minrpc_library library)
 		error = minrpc_link_init();
 	}
 	if (error != 0) {
-		printk("minrpc: clock or UART failed: error %d\n", error);
+		printk("minrpc: clock or link failed: error %d\n", error);
 		return error;
 	}
 	config.library = library;
@@ -298,8 +297,7 @@ int minrpc_start(struct minrpc_library library)
 	made = k_thread_create(&thread, stack, K_KERNEL_STACK_SIZEOF(stack), serve, NULL, NULL,
 			       NULL, CONFIG_MINRPC_PRIORITY, THREAD_OPTIONS, K_FOREVER);
 	(void)k_thread_name_set(made, "minrpc");
-	printk("minrpc: %s ready, RPC on %s\n", CONFIG_BOARD_TARGET,
-	       DEVICE_DT_GET(LINK_NODE)->name);
+	printk("minrpc: %s ready, RPC on %s\n", CONFIG_BOARD_TARGET, minrpc_link_name());
 	k_thread_start(made);
 	return 0;
 }

@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * The UART that carries the protocol.
+ * The link that carries the protocol: a UART (also one of USB's), or a TCP socket.
  */
 #ifndef LINK_H_
 #define LINK_H_
@@ -28,6 +28,7 @@
  * @retval 0 if the link works from now on
  * @retval -ENODEV if the UART failed to start
  * @retval -ENOTSUP if its driver has no interrupts
+ * @retval -errno of the network stack, for a socket
  */
 int minrpc_link_init(void);
 
@@ -54,6 +55,16 @@ uint32_t minrpc_link_wait(const uint8_t **data);
  */
 uint32_t minrpc_link_peek(uint32_t held, uint32_t from, const uint8_t **data);
 
+/**
+ * Where nothing notices what comes in: a process's interrupts wait while a function runs, and a
+ * socket is only looked at.
+ */
+#if defined(CONFIG_ARCH_POSIX) || defined(CONFIG_MINRPC_LINK_TCP)
+#define LINK_RECEIVED NULL
+#else
+#define LINK_RECEIVED (&minrpc_link_received)
+#endif
+
 /** @brief Changes when bytes come in, and when there are some for which there is no room. */
 extern volatile uint32_t minrpc_link_received;
 
@@ -66,10 +77,20 @@ void minrpc_link_wake(void);
 /** @brief Send bytes, waiting until the last of them is in the ring. */
 void minrpc_link_write(const uint8_t *data, uint32_t size);
 
-/** @brief Send the ring's bytes, and from now on everything, without interrupts. */
+/**
+ * @brief Send the ring's bytes, and from now on everything, without interrupts.
+ *
+ * USB and the network need interrupts: over them nothing is sent from now on.
+ */
 void minrpc_link_poll_only(void);
 
-/** @brief Bytes that the UART lost since boot, as far as it tells. */
+/** @brief Send what is still to be sent, and nothing more by interrupt. Before a restart. */
+void minrpc_link_finish(void);
+
+/** @brief Bytes that the link lost since boot, as far as it tells. */
 uint32_t minrpc_link_overruns(void);
+
+/** @brief The link's name, for people. */
+const char *minrpc_link_name(void);
 
 #endif /* LINK_H_ */

@@ -25,7 +25,7 @@ uint8_t minrpc_restart_nonce(void)
 
 void minrpc_restart(void)
 {
-	minrpc_link_poll_only();
+	minrpc_link_finish();
 #if defined(CONFIG_ARCH_POSIX)
 	minrpc_native_host_restart();
 #elif defined(CONFIG_REBOOT)

@@ -1,9 +1,12 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * The link by interrupt, a ring each way. When the receive ring is full the receive interrupt rests
- * until there is room; bytes that the UART itself loses meanwhile are counted. Bytes are dropped
- * here, and counted, only while a measurement runs, by minrpc_link_peek.
+ * The link by a UART's interrupt, a ring each way. When the receive ring is full the receive
+ * interrupt rests until there is room; bytes that the UART itself loses meanwhile are counted. Bytes are
+ * dropped here, and counted, only while a measurement runs, by minrpc_link_peek.
+ *
+ * CDC ACM is a UART, too, whose interrupt is a work queue of the USB stack: the bytes move there
+ * only, and none do while interrupts are locked.
  */
 #include "link.h"
 
@@ -32,6 +35,21 @@ BUILD_ASSERT(DT_NODE_HAS_STATUS(LINK_NODE, okay),
 	     "The UART that carries RPC is disabled in the devicetree. Choose another by "
 	     "minrpc,uart, or set its "
 	     "status to okay");
+
+#if defined(CONFIG_MINRPC_LINK_CDC_ACM)
+#define IS_USB true
+BUILD_ASSERT(DT_NODE_HAS_COMPAT(LINK_NODE, zephyr_cdc_acm_uart),
+	     "CONFIG_MINRPC_LINK_CDC_ACM is for a UART of compatible zephyr,cdc-acm-uart. Choose it "
+	     "by minrpc,uart");
+#else
+#define IS_USB false
+BUILD_ASSERT(!DT_NODE_HAS_COMPAT(LINK_NODE, zephyr_cdc_acm_uart),
+	     "The UART that carries RPC is CDC ACM: set CONFIG_MINRPC_LINK_CDC_ACM=y");
+#endif
+
+/* The host fetches what the USB stack has at its own pace, a packet a millisecond at the least. */
+#define USB_DRAIN_MS   500
+#define USB_FETCHED_MS 20
 
 /*
  * Many drivers count the bytes of one call in a uint8_t: with 256 or more they lose some, or stand
@@ -168,7 +186,9 @@ static void start_receiving(void)
 
 	(void)atomic_set(&rx_resting, 0);
 	uart_irq_rx_enable(uart);
-	link_isr(uart, NULL);
+	if (!IS_USB) {
+		link_isr(uart, NULL);
+	}
 	irq_unlock(key);
 }
 
@@ -227,7 +247,9 @@ int minrpc_link_init(void)
 		return error;
 	}
 	wake_backend();
-	take_what_is_there();
+	if (!IS_USB) {
+		take_what_is_there();
+	}
 	start_receiving();
 	return 0;
 }
@@ -288,6 +310,10 @@ void minrpc_link_wake(void)
 
 static void write_polling(const uint8_t *data, uint32_t size)
 {
+	/* The USB stack's work waits for ever. */
+	if (IS_USB) {
+		return;
+	}
 	for (uint32_t i = 0U; i < size; i++) {
 		uart_poll_out(uart, data[i]);
 	}
@@ -324,6 +350,22 @@ void minrpc_link_poll_only(void)
 		(void)ring_buf_get_finish(&tx_ring, size);
 	}
 	irq_unlock(key);
+}
+
+void minrpc_link_finish(void)
+{
+	if (IS_USB && !poll_only) {
+		for (int32_t i = 0; i < USB_DRAIN_MS && !ring_buf_is_empty(&tx_ring); i++) {
+			(void)k_msleep(1);
+		}
+		(void)k_msleep(USB_FETCHED_MS);
+	}
+	minrpc_link_poll_only();
+}
+
+const char *minrpc_link_name(void)
+{
+	return uart->name;
 }
 
 uint32_t minrpc_link_overruns(void)

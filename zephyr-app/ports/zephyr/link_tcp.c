@@ -1,0 +1,197 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * The link by a TCP socket, which one client at a time is connected to. Only the server's thread
+ * looks at the socket: when it waits, and between the calls of a measurement.
+ */
+#include "link.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include <zephyr/kernel.h>
+#include <zephyr/net/socket.h>
+
+#define RX_SIZE    CONFIG_MINRPC_RX_RING_SIZE
+#define NO_SOCKET  (-1)
+#define FOR_EVER   (-1)
+/* The stack's own threads send what it has taken. */
+#define SENDING_MS 100
+
+/* What has arrived, from the start of `bytes`. */
+static struct {
+	uint32_t size;
+	uint8_t bytes[RX_SIZE];
+} rx;
+
+static int listener = NO_SOCKET;
+static int client = NO_SOCKET;
+static uint32_t dropped;
+static bool is_silent;
+
+static void drop_client(void)
+{
+	(void)zsock_close(client);
+	client = NO_SOCKET;
+}
+
+/* A second client is turned away while the first one is there. */
+static void accept_client(void)
+{
+	int accepted = zsock_accept(listener, NULL, NULL);
+	int on = 1;
+
+	if (accepted < 0) {
+		return;
+	}
+	if (client != NO_SOCKET) {
+		(void)zsock_close(accepted);
+		return;
+	}
+	client = accepted;
+	/* Where the stack has neither, replies wait for another, or a dead client stays for long. */
+	(void)zsock_setsockopt(client, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	(void)zsock_setsockopt(client, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+}
+
+static void receive(void)
+{
+	ssize_t got;
+
+	if (rx.size == RX_SIZE) {
+		return;
+	}
+	got = zsock_recv(client, &rx.bytes[rx.size], RX_SIZE - rx.size, ZSOCK_MSG_DONTWAIT);
+	if (got > 0) {
+		rx.size += (uint32_t)got;
+	} else if (got == 0 || (errno != EAGAIN && errno != EWOULDBLOCK)) {
+		drop_client();
+	}
+}
+
+static void take(int timeout_ms)
+{
+	struct zsock_pollfd sockets[] = {
+		{.fd = listener, .events = ZSOCK_POLLIN},
+		{.fd = client, .events = ZSOCK_POLLIN},
+	};
+
+	if (zsock_poll(sockets, client == NO_SOCKET ? 1 : 2, timeout_ms) <= 0) {
+		return;
+	}
+	if (client != NO_SOCKET && sockets[1].revents != 0) {
+		receive();
+	}
+	if (sockets[0].revents != 0) {
+		accept_client();
+	}
+}
+
+static int listen_at(int fd)
+{
+	struct sockaddr_in address = {
+		.sin_family = AF_INET,
+		.sin_port = htons(CONFIG_MINRPC_LINK_TCP_PORT),
+	};
+	int on = 1;
+
+	/* Connections of the boot before may still be known to the host of a simulated board. */
+	(void)zsock_setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+	if (zsock_bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0) {
+		return -errno;
+	}
+	return zsock_listen(fd, 1) < 0 ? -errno : 0;
+}
+
+int minrpc_link_init(void)
+{
+	int error;
+
+	listener = zsock_socket(AF_INET, SOCK_STREAM, IPPROTO_TCP);
+	if (listener < 0) {
+		return -errno;
+	}
+	error = listen_at(listener);
+	if (error != 0) {
+		(void)zsock_close(listener);
+		listener = NO_SOCKET;
+	}
+	return error;
+}
+
+uint32_t minrpc_link_wait(const uint8_t **data)
+{
+	while (rx.size == 0U) {
+		take(FOR_EVER);
+	}
+	*data = rx.bytes;
+	/* Never all of it: there must be room for what ends a measurement. */
+	return MIN(rx.size, RX_SIZE / 2U);
+}
+
+uint32_t minrpc_link_peek(uint32_t held, uint32_t from, const uint8_t **data)
+{
+	if (rx.size == held + from) {
+		if (rx.size == RX_SIZE && from != 0U) {
+			rx.size = held;
+			dropped += from;
+			from = 0U;
+		}
+		take(0);
+	}
+	*data = &rx.bytes[held + from];
+	return rx.size - held - from;
+}
+
+void minrpc_link_consume(uint32_t size)
+{
+	rx.size -= size;
+	(void)memmove(rx.bytes, &rx.bytes[size], rx.size);
+}
+
+/* For text that waits, which this link has not: a console is elsewhere. */
+void minrpc_link_wake(void)
+{
+}
+
+void minrpc_link_write(const uint8_t *data, uint32_t size)
+{
+	while (size != 0U && client != NO_SOCKET && !is_silent) {
+		ssize_t sent = zsock_send(client, data, size, 0);
+
+		if (sent < 0) {
+			drop_client();
+			return;
+		}
+		data += sent;
+		size -= (uint32_t)sent;
+	}
+}
+
+void minrpc_link_poll_only(void)
+{
+	is_silent = true;
+}
+
+void minrpc_link_finish(void)
+{
+	if (is_silent) {
+		return;
+	}
+	if (client != NO_SOCKET) {
+		drop_client();
+		(void)k_msleep(SENDING_MS);
+	}
+	minrpc_link_poll_only();
+}
+
+const char *minrpc_link_name(void)
+{
+	return "TCP port " STRINGIFY(CONFIG_MINRPC_LINK_TCP_PORT);
+}
+
+uint32_t minrpc_link_overruns(void)
+{
+	return dropped;
+}
