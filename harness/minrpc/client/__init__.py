@@ -3,11 +3,12 @@
 
 from minrpc.client.array import RemoteArray
 from minrpc.client.counting import Measurer
+from minrpc.client.cpu_time_meter import CpuTimeMeter
 from minrpc.client.function import RemoteFunction, RemoteModule, SystemLibrary
 from minrpc.client.info import DeviceCounter, DeviceInfo, MemoryRegion
 from minrpc.client.lent import LentTransport
 from minrpc.client.link import RandomNonces, SessionLink
-from minrpc.client.metering import CpuTimeMeter, Meter
+from minrpc.client.metering import Meter
 from minrpc.client.owner import Owner, Unowned
 from minrpc.client.rpc import RpcClient
 from minrpc.client.session import Session

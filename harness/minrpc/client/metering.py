@@ -7,16 +7,12 @@ import operator
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import reduce
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from minrpc.client.counting import Measurer
 from minrpc.client.timing import EvaluatorOptions
 from minrpc.errors import ConfigurationError
-from minrpc.host.deadline import ProcessClock
 from minrpc.timing import Measurement
-
-if TYPE_CHECKING:
-    from minrpc.client.session import Session
 
 
 class Meter(Protocol):
@@ -37,39 +33,6 @@ class Meter(Protocol):
 
         The unit ends the name: "energy_nj", "charge_nc", "cpu_ns".
         """
-
-
-class CpuTimeMeter:
-    """The processor time that a device took which is a process of this machine: the counter `cpu_ns`.
-
-    It reads what the kernel charges to all threads of the program or emulator, in nanoseconds.
-    Raises ConfigurationError for a device that is no process of this machine.
-    """
-
-    def __init__(self, device: Session) -> None:
-        clock = device.owner.clock
-        if not isinstance(clock, ProcessClock):
-            raise ConfigurationError(
-                f"{device.name} is no process of this machine: the kernel charges it no time",
-                next_step="use a meter of the board's supply: an object with before, after and results",
-            )
-        self._clock = clock
-        self._begin = self._end = 0
-
-    def before(self) -> None:
-        """Read the clock."""
-        self._begin = self._now()
-
-    def after(self) -> None:
-        """Read the clock again."""
-        self._end = self._now()
-
-    def results(self) -> dict[str, int]:
-        """The time between the two."""
-        return {"cpu_ns": self._end - self._begin}
-
-    def _now(self) -> int:
-        return round(self._clock.sample().cpu_s * 1e9)
 
 
 class MeteredMeasurer:

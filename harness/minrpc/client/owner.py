@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from minrpc.errors import HarnessError
-from minrpc.host.deadline import Clock, WallClock
+from minrpc.host.deadline import Clock, Deadline, WallClock
 from minrpc.host.process import TextTail
 from minrpc.timing import Timebase
+from minrpc.transport import Transport
 
 if TYPE_CHECKING:  # The client passes these values on without using them.
     from minrpc.firmware import Firmware
@@ -98,6 +99,12 @@ class Owner(Protocol):
     def names_of_board(self) -> Sequence[str]:
         """The names of the board that is expected at the link; none where any will do."""
 
+    def link_after_restart(self, deadline: Deadline) -> Transport | None:
+        """The link anew, once a device is back whose restart closed it; None for links that don't come back.
+
+        Raises LinkClosedError when it is not back in time.
+        """
+
     def diagnose(self, error: HarnessError) -> HarnessError:
         """The error to raise in place of `error` from the link: that the device is dead, if it is."""
 
@@ -121,6 +128,10 @@ class Unowned:
     def names_of_board(self) -> Sequence[str]:
         """None: any device will do."""
         return ()
+
+    def link_after_restart(self, deadline: Deadline) -> Transport | None:
+        """None: how it was opened is not known."""
+        return None
 
     def diagnose(self, error: HarnessError) -> HarnessError:
         """Returns `error` unchanged."""

@@ -129,7 +129,7 @@ class RpcClient:
         self._direct = direct
         self.facts = self._new_facts()
         self.call_timeout_s = call_timeout_s
-        self._session_timeout_s = session_timeout_s
+        self.session_timeout_s = session_timeout_s
         self.resend = resend
         self.layout: LayoutRequest | None = None
         self.live: WeakSet[Live] = WeakSet()
@@ -258,7 +258,7 @@ class RpcClient:
         if self.resend:
             self._start_numbered()
             return
-        self.link.start(self._session_timeout_s)
+        self.link.start(self.session_timeout_s)
         self.facts = self._new_facts()
         self._check_board()
 
@@ -283,7 +283,7 @@ class RpcClient:
 
         If the link damages the request for numbering, the session is started again, until its time is up.
         """
-        deadline = self.link.deadline("session", self._session_timeout_s)
+        deadline = self.link.deadline("session", self.session_timeout_s)
         while True:
             self.link.start(deadline.remaining())
             self.facts = self._new_facts()

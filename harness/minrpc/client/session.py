@@ -23,6 +23,7 @@ from minrpc.errors import (
     ConfigurationError,
     DialectError,
     FunctionNotFoundError,
+    LinkClosedError,
     SessionTerminatedError,
 )
 from minrpc.host.deadline import Deadline
@@ -317,15 +318,31 @@ class Session:
             return self.owner.timebase.clock(self.info().timer_hz) if self.rpc.ours else None
 
     def reset(self) -> None:
-        """Restart the device and start a new session. Raises FunctionNotFoundError when it has no way to."""
+        """Restart the device and start a new session; a link that the restart closes is opened again.
+
+        Raises FunctionNotFoundError when the device has no way to restart, and as `connect` does.
+        """
         with self.rpc.lock:
             restart = self.get_function(RESET_SERVER)
             try:
                 restart()
-            except SessionTerminatedError:
-                self.connect()
+            except (SessionTerminatedError, LinkClosedError):
+                self._connect_after_restart()
             else:
                 raise DialectError(f"{RESET_SERVER} returned, so the device has not restarted")
+
+    def _connect_after_restart(self) -> None:
+        deadline = Deadline("restart", self.rpc.session_timeout_s, self.owner.clock, self._link.total)
+        while True:
+            try:
+                self.connect()
+                return
+            except LinkClosedError as error:
+                # A port that is forwarded opens before the device listens, and closes again.
+                link = None if error.by_us or deadline.expired() else self.owner.link_after_restart(deadline)
+                if link is None:
+                    raise
+                self._link.transport = link
 
     def close(self) -> None:
         """End the session and release the link. A second call does nothing."""

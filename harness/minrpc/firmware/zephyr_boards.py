@@ -34,6 +34,8 @@ Tree = Any
 _COMMAND_S: Final = 60.0
 _ISA: Final = ("riscv,isa", "riscv,isa-base")
 _UART_NODES: Final = ("uart", "serial", "usart", "lpuart")
+# UARTs whose nodes have any name: a terminal of the host's, and USB.
+_UART_COMPATIBLES: Final = frozenset({"zephyr,native-tty-uart", "zephyr,cdc-acm-uart"})
 
 # Vendors by the prefix of their devicetree compatibles, where the module is not named after that.
 _MODULES: Final = {"st": "hal_stm32", "raspberrypi": "hal_rpi_pico"}
@@ -328,8 +330,8 @@ def _uarts(tree: Tree, *, on: bool = True) -> Iterator[Uart]:
 
 def _is_uart(node: Tree) -> bool:
     compatible = node.props.get("compatible")
-    simulated = compatible is not None and "zephyr,native-tty-uart" in compatible.to_strings()
-    return simulated or node.name.partition("@")[0] in _UART_NODES
+    named = compatible is not None and not _UART_COMPATIBLES.isdisjoint(compatible.to_strings())
+    return named or node.name.partition("@")[0] in _UART_NODES
 
 
 def _is_on(node: Tree) -> bool:

@@ -27,6 +27,10 @@ def firmware_in(target: Target, build_dir: Path) -> Firmware:
     if "\nCONFIG_MINRPC=y\n" not in config:
         step = "put CONFIG_MINRPC=y into the application's prj.conf; the module is this project's directory"
         raise ConfigurationError(f"the firmware in {build_dir} has no MinRPC", next_step=step)
+    tcp_port = _value(config, r"^CONFIG_MINRPC_LINK_TCP_PORT=(\d+)$")
+    if tcp_port and target.serial_port is None:
+        step = f"start it, then name its address: --serial-port socket://HOST:{tcp_port}"
+        raise ConfigurationError(f"the firmware in {build_dir} listens on TCP", next_step=step)
     cache = _read(build_dir, "CMakeCache.txt")
     base = Path(_value(cache, r"^ZEPHYR_BASE:\w+=(.*)$") or _value(cache, r"^Zephyr_DIR:\w+=(.*)/share/"))
     qemu_argv = _qemu_argv(build_dir)

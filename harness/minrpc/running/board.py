@@ -7,7 +7,7 @@ import shlex
 import time
 from typing import Final
 
-from minrpc.errors import LinkClosedError, PortGoneError, ResetError
+from minrpc.errors import LinkClosedError, ResetError
 from minrpc.host.deadline import Deadline
 from minrpc.host.process import run_command
 from minrpc.targets import Target
@@ -54,7 +54,7 @@ def reset_board(target: Target, link: Transport, deadline: Deadline) -> Transpor
             continue
     except LinkClosedError:
         link.close()
-        return _come_back(target, deadline)
+        return come_back(target, deadline)
     return link
 
 
@@ -77,11 +77,12 @@ def _run(kind: str, command: str, target: Target, deadline: Deadline) -> None:
         raise ResetError(f"the {kind} command {how}: {shlex.join(argv)}", stage="reset", details=details)
 
 
-def _come_back(target: Target, deadline: Deadline) -> BoardLink:
+def come_back(target: Target, deadline: Deadline) -> BoardLink:
+    """The board's link, once it is there again. Raises LinkClosedError when it is not in time."""
     while True:
+        time.sleep(min(_LOOK_AGAIN_S, deadline.remaining()))
         try:
             return open_port(target)
-        except PortGoneError:
+        except LinkClosedError:
             if deadline.expired():
                 raise
-            time.sleep(min(_LOOK_AGAIN_S, deadline.remaining()))

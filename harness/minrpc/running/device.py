@@ -24,7 +24,7 @@ from minrpc.errors import (
 from minrpc.firmware.firmware import Firmware
 from minrpc.host.deadline import Clock, Deadline
 from minrpc.host.process import TextTail, describe_status, exited_within, stop_group
-from minrpc.running.board import can_reset, reset_board
+from minrpc.running.board import can_reset, come_back, reset_board
 from minrpc.running.crash import Registers, explain, hang, parse_registers, stack_words
 from minrpc.running.last_words import last_words, place_told
 from minrpc.running.lease import Lease
@@ -119,6 +119,17 @@ class RunningDevice:
         """Raise EmulatorExitedError when the process has ended by itself."""
         if not self._stopped and not self.alive():
             raise self._exited()
+
+    def link_after_restart(self, deadline: Deadline) -> Transport | None:
+        """The board's link anew, once it is back after a restart that closed it; None for what runs here.
+
+        Raises LinkClosedError when it is not back in time.
+        """
+        if self.process is not None or self._stopped:
+            return None
+        self.transport.close()
+        self.transport = come_back(self.target, deadline)
+        return self.transport
 
     def diagnose(self, error: HarnessError) -> HarnessError:
         """The error to raise for `error` on the link: the emulator's end, else `error` with details added.

@@ -17,6 +17,7 @@ from minrpc.host.deadline import Deadline
 from minrpc.host.files import write_whole
 from minrpc.host.owned_lock import Holder, OwnedLock, file_of, holder_of, take
 from minrpc.host.process import run_command
+from minrpc.running.labgrid import LABGRID, Place, acquire
 from minrpc.targets import Target
 from minrpc.targets.hardware_map import HardwareBoard, boards_for, load_hardware_map
 from minrpc.transport import port_of
@@ -40,6 +41,7 @@ class Lease:
     target: Target
     board: HardwareBoard | None = None
     _locks: list[OwnedLock] = field(default_factory=list)
+    _place: Place | None = None
 
     def release(self) -> None:
         """Run the board's last script, and free it. A second call does nothing."""
@@ -48,8 +50,13 @@ class Lease:
             if locks and self.board is not None:
                 run_script(self.board, "post_script", self.board.post_script)
         finally:
-            for lock in locks:
-                lock.release()
+            try:
+                place, self._place = self._place, None
+                if place is not None:
+                    place.release()
+            finally:
+                for lock in locks:
+                    lock.release()
 
 
 def candidates(target: Target) -> tuple[HardwareBoard, ...]:
@@ -72,11 +79,16 @@ def lease(target: Target, say: Say = lambda text: None) -> Lease:
     deadline = Deadline("wait for a board", target.wait_board_s)
     said = ""
     while True:
+        elsewhere: list[str] = []
         for board in choices:
-            taken = _take(target, board)
+            try:
+                taken = _take(target, board)
+            except BoardBusyError as error:  # By a user of another machine.
+                elsewhere += error.holders
+                continue
             if taken is not None:
                 return taken
-        holders = _holders(target, choices)
+        holders = [*_holders(target, choices), *elsewhere]
         if deadline.expired():
             raise BoardBusyError(f"{_wanted(target, choices)} in use", holders=holders)
         text = "; ".join(holders)
@@ -166,14 +178,28 @@ def _take(target: Target, board: HardwareBoard | None) -> Lease | None:
     lock = take(key_of(link))
     if lock is None:
         return None
-    taken = Lease(target if board is None else leased_target(target, board), board, [lock])
+    try:
+        leased = target if board is None else leased_target(target, board)
+        place = acquire(link) if link.startswith(LABGRID) else None
+        leased = leased if place is None else _at_place(leased, place)
+        taken = Lease(leased, board, [lock], place)
+    except BaseException:
+        lock.release()
+        raise
     if board is not None:
         try:
             run_script(board, "pre_script", board.pre_script)
         except BaseException:
-            lock.release()
+            Lease(leased, None, [lock], place).release()
             raise
     return taken
+
+
+def _at_place(target: Target, place: Place) -> Target:
+    """`target` at a place's serial port, with its power; the rate is the user's, if one was given."""
+    platform = target.platform
+    command = platform.power_command or place.power_command
+    return replace(target, serial_port=place.url, platform=replace(platform, power_command=command))
 
 
 def _out_of_quarantine(target: Target, boards: Sequence[HardwareBoard]) -> list[HardwareBoard]:

@@ -83,7 +83,7 @@ _OPTIONS: Final = (
         "serial-port",
         "serial_port",
         "use the device that already runs there: a port's path, a USB serial number or VID:PID, "
-        "hwgrep://REGEX, rfc2217://HOST:PORT, socket://HOST:PORT, unix://PATH, exec:COMMAND",
+        "hwgrep://REGEX, rfc2217://HOST:PORT, socket://HOST:PORT, unix://PATH, exec:COMMAND, labgrid:PLACE",
         metavar="LINK",
     ),
     Option(

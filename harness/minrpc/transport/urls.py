@@ -29,7 +29,7 @@ _LAST_LINES: Final = 3
 
 def is_local_port(url: str) -> bool:
     """True for a serial port of this machine: its path, or how it is found."""
-    return not url.startswith((_EXEC, "socket://", "rfc2217://", "unix://"))
+    return not url.startswith((_EXEC, "socket://", "rfc2217://", "unix://", "labgrid:"))
 
 
 def port_of(url: str) -> str:

@@ -18,6 +18,7 @@
 #define IS_ENABLED(option)        0
 #define ARG_UNUSED(name)          ((void)(name))
 #define BIT(number)               (1U << (number))
+#define STRINGIFY(text)           #text
 #define MIN(a, b)                 ((a) < (b) ? (a) : (b))
 #define FUNC_NORETURN             _Noreturn
 #define BUILD_ASSERT(holds, text) _Static_assert(holds, text)
@@ -92,6 +93,12 @@ struct k_sem {
 void k_sem_give(struct k_sem *sem);
 int k_sem_take(struct k_sem *sem, int timeout);
 
+static inline int32_t k_msleep(int32_t milliseconds)
+{
+	ARG_UNUSED(milliseconds);
+	return 0;
+}
+
 struct ring_buf {
 	uint8_t *bytes;
 	uint32_t size;
@@ -109,6 +116,11 @@ int ring_buf_put_finish(struct ring_buf *ring, uint32_t size);
 uint32_t ring_buf_get_claim(struct ring_buf *ring, uint8_t **data, uint32_t size);
 int ring_buf_get_finish(struct ring_buf *ring, uint32_t size);
 uint32_t ring_buf_put(struct ring_buf *ring, const uint8_t *data, uint32_t size);
+
+static inline bool ring_buf_is_empty(const struct ring_buf *ring)
+{
+	return ring->put == ring->got;
+}
 
 #define UART_ERROR_OVERRUN BIT(0)
 

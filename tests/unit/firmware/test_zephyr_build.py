@@ -72,3 +72,12 @@ def test_a_build_without_the_module(build_dir: Path) -> None:
     (build_dir / "zephyr" / ".config").write_text("CONFIG_BOARD=x\n")
     with pytest.raises(ConfigurationError, match="has no MinRPC"):
         firmware_in(target(), build_dir)
+
+
+def test_a_build_that_listens_is_not_started(build_dir: Path) -> None:
+    config = build_dir / "zephyr" / ".config"
+    config.write_text(f"{CONFIG}CONFIG_MINRPC_LINK_TCP=y\nCONFIG_MINRPC_LINK_TCP_PORT=9190\n")
+    with pytest.raises(ConfigurationError, match="listens on TCP") as caught:
+        firmware_in(target(), build_dir)
+    assert "socket://HOST:9190" in caught.value.next_step
+    assert firmware_in(target(serial_port="socket://rack:9190"), build_dir).platform.starts == "board"

@@ -53,7 +53,6 @@ FUNC_NORETURN void __wrap_exit(int status);
 FUNC_NORETURN void __wrap___assert_func(const char *file, int line, const char *function,
 					const char *expression);
 FUNC_NORETURN void __wrap___assert_no_args(void);
-clock_t __wrap_clock(void);
 
 void __wrap_abort(void)
 {
@@ -73,12 +72,19 @@ void __wrap___assert_func(const char *file, int line, const char *function, cons
 	    file, line);
 }
 
+/* The smallest C library has no clock_t. */
+#if !defined(CONFIG_MINIMAL_LIBC)
+
+clock_t __wrap_clock(void);
+
 /* Since the start; the C library's needs times, which Zephyr has not. */
 clock_t __wrap_clock(void)
 {
 	return (clock_t)(k_ticks_to_us_floor64((uint64_t)k_uptime_ticks()) * CLOCKS_PER_SEC /
 			 1000000U);
 }
+
+#endif
 
 /* Without CONFIG_PICOLIBC_ASSERT_VERBOSE. */
 void __wrap___assert_no_args(void)

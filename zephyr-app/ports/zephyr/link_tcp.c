@@ -55,17 +55,17 @@ static void accept_client(void)
 	(void)zsock_setsockopt(client, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
 }
 
+/* All that is there, as far as there is room: the client's end comes behind its bytes. */
 static void receive(void)
 {
-	ssize_t got;
+	ssize_t got = 1;
 
-	if (rx.size == RX_SIZE) {
-		return;
+	while (got > 0 && rx.size < RX_SIZE) {
+		got = zsock_recv(client, &rx.bytes[rx.size], RX_SIZE - rx.size,
+				 ZSOCK_MSG_DONTWAIT);
+		rx.size += got > 0 ? (uint32_t)got : 0U;
 	}
-	got = zsock_recv(client, &rx.bytes[rx.size], RX_SIZE - rx.size, ZSOCK_MSG_DONTWAIT);
-	if (got > 0) {
-		rx.size += (uint32_t)got;
-	} else if (got == 0 || (errno != EAGAIN && errno != EWOULDBLOCK)) {
+	if (got == 0 || (got < 0 && errno != EAGAIN && errno != EWOULDBLOCK)) {
 		drop_client();
 	}
 }
@@ -133,14 +133,14 @@ uint32_t minrpc_link_wait(const uint8_t **data)
 uint32_t minrpc_link_peek(uint32_t held, uint32_t from, const uint8_t **data)
 {
 	if (rx.size == held + from) {
-		if (rx.size == RX_SIZE && from != 0U) {
-			rx.size = held;
-			dropped += from;
-			from = 0U;
-		}
 		take(0);
 	}
 	*data = &rx.bytes[held + from];
+	if (rx.size == RX_SIZE && rx.size == held + from && from != 0U) {
+		rx.size = held;
+		dropped += from;
+		return 0U;
+	}
 	return rx.size - held - from;
 }
 

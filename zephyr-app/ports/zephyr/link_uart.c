@@ -2,8 +2,8 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * The link by a UART's interrupt, a ring each way. When the receive ring is full the receive
- * interrupt rests until there is room; bytes that the UART itself loses meanwhile are counted. Bytes are
- * dropped here, and counted, only while a measurement runs, by minrpc_link_peek.
+ * interrupt rests until there is room; bytes that the UART itself loses meanwhile are counted.
+ * Bytes are dropped here, and counted, only while a measurement runs, by minrpc_link_peek.
  *
  * CDC ACM is a UART, too, whose interrupt is a work queue of the USB stack: the bytes move there
  * only, and none do while interrupts are locked.

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A board at a place of labgrid's: acquired, powered, and released by labgrid's own client.
+
+The coordinator is named by LG_COORDINATOR, as for all of labgrid's programs.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from minrpc.errors import AmbiguousBoardError, BoardBusyError, ConfigurationError, HarnessError, MissingError
+from minrpc.host.process import run_command
+
+LABGRID: Final = "labgrid:"
+"""The scheme of such a link: "labgrid:PLACE", or "labgrid:PLACE/NAME" for one of several serial ports."""
+
+_COMMAND_S: Final = 60.0
+_OUTPUT_LINES: Final = 6
+_SCHEMES: Final = {"rfc2217": "rfc2217", "raw": "socket"}
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A place that this process may use.
+
+    url: its serial port, as `open_url` takes it.
+    power_command: switches it off and on; "" where it has no power resource.
+    ours: it was acquired here, and `release` gives it back.
+    """
+
+    name: str
+    url: str
+    power_command: str
+    ours: bool
+
+    def release(self) -> None:
+        """Give the place back, unless the user had acquired it. Raises HarnessError."""
+        if self.ours:
+            _expect_client(self.name, "release")
+
+
+def acquire(link: str) -> Place:
+    """Acquire the place of "labgrid:PLACE" and switch it on.
+
+    One that the user has acquired is used, too. Raises BoardBusyError with who has acquired it, MissingError
+    without labgrid, AmbiguousBoardError for several serial ports, ConfigurationError for none.
+    """
+    name, _, port = link.removeprefix(LABGRID).partition("/")
+    if not name:
+        raise ConfigurationError(f"{link} names no place", next_step="write labgrid:PLACE")
+    ours = _acquired(name)
+    try:
+        return Place(name, _serial_port(link, name, port), _switched_on(name), ours)
+    except BaseException:
+        if ours:
+            _client(name, "release")
+        raise
+
+
+def _acquired(name: str) -> bool:
+    """False if the user had acquired it before."""
+    status, output = _client(name, "acquire")
+    if status == 0:
+        return True
+    if "You have already acquired" in output and " on " not in output.partition("already acquired")[2]:
+        return False
+    if "lready acquired" in output:
+        holder = re.search(r"already acquired (?:by|place \S+ on) (\S+)", output)
+        raise BoardBusyError(
+            f"the place {name} is in use",
+            holders=[f"{name}: acquired by {holder[1].rstrip('.,')}" if holder else output.strip()],
+        )
+    raise _failed(name, "acquire", status, output)
+
+
+def _serial_port(link: str, name: str, wanted: str) -> str:
+    import yaml
+
+    output = _expect_client(name, "env")
+    document: dict[str, Any] = yaml.safe_load(output[output.index("targets:") :])
+    resources = document["targets"][name]["resources"]
+    ports = {
+        str(item["NetworkSerialPort"].get("name", "NetworkSerialPort")): item["NetworkSerialPort"]
+        for item in resources
+        if "NetworkSerialPort" in item
+    }
+    found = {key: port for key, port in ports.items() if wanted in ("", key)}
+    if not found:
+        there = ", ".join(kind for item in resources for kind in item) or "no resource"
+        step = f"name one of {', '.join(ports)}" if ports else f"it has {there}"
+        raise ConfigurationError(f"{link}: the place has no such serial port", next_step=step)
+    if len(found) > 1:
+        raise AmbiguousBoardError(
+            f"the place {name} has {len(found)} serial ports",
+            candidates=[f"labgrid:{name}/{key}" for key in found],
+        )
+    (port,) = found.values()
+    scheme = _SCHEMES.get(port.get("protocol", "rfc2217"), "rfc2217")
+    return f"{scheme}://{port['host']}:{port['port']}"
+
+
+def _switched_on(name: str) -> str:
+    """The command that switches it off and on; "" where nothing switches it."""
+    status, output = _client(name, "power", "on")
+    if status != 0 and "no compatible resource" in output:
+        return ""
+    if status != 0:
+        raise _failed(name, "power on", status, output)
+    return shlex.join(_words(name, "power", "cycle"))
+
+
+def _words(name: str, *action: str) -> list[str]:
+    beside = Path(sys.executable).with_name("labgrid-client")
+    program = str(beside) if beside.is_file() else shutil.which("labgrid-client")
+    if program is None:
+        step = "install it: `pip install minrpc-harness[labgrid]`"
+        raise MissingError("labgrid-client is not installed", stage="find board", next_step=step)
+    return [program, "-p", name, *action]
+
+
+def _client(name: str, *action: str) -> tuple[int | None, str]:
+    return run_command(_words(name, *action), _COMMAND_S)
+
+
+def _expect_client(name: str, *action: str) -> str:
+    status, output = _client(name, *action)
+    if status != 0:
+        raise _failed(name, " ".join(action), status, output)
+    return output
+
+
+def _failed(name: str, action: str, status: int | None, output: str) -> HarnessError:
+    how = "did not end in time" if status is None else "failed"
+    return HarnessError(
+        f"labgrid: {action} of the place {name} {how}",
+        stage="find board",
+        details=output.strip().splitlines()[-_OUTPUT_LINES:],
+        next_step=f"see that `labgrid-client -p {name} show` works: LG_COORDINATOR names the coordinator",
+    )

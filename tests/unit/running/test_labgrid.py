@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A board at a place of labgrid's: its own coordinator and exporter, a power switch, and our firmware."""
+
+from __future__ import annotations
+
+import http.server
+import shlex
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from minrpc import BoardBusyError, ConfigurationError, HarnessError, MissingError, Target, build, open_device
+from minrpc.host.deadline import Deadline
+from minrpc.running.board import power_cycle
+from minrpc.running.lease import lease
+
+pytestmark = [pytest.mark.slow, pytest.mark.extra("labgrid")]
+
+START_S = 60.0
+BIN = Path(sys.executable).parent
+
+
+def client(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [str(BIN / "labgrid-client"), *words], capture_output=True, text=True, check=False, timeout=START_S
+    )
+
+
+class Switch(http.server.BaseHTTPRequestHandler):
+    """A power switch with a REST interface, which notes what it is asked."""
+
+    asked: list[str]
+
+    def do_GET(self) -> None:
+        """As labgrid's model "simplerest" asks: /relay/1/ and 0 or 1."""
+        self.asked.append(self.path)
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b"1")
+
+    def log_message(self, *_: object) -> None:
+        """Nothing."""
+
+
+@dataclass
+class Desk:
+    """A place with the firmware behind a socket. asked: what its power switch was asked."""
+
+    name: str
+    asked: list[str]
+    served: list[subprocess.Popen[bytes]] = field(default_factory=list)
+
+
+@pytest.fixture
+def coordinator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """labgrid's coordinator, named to all of its programs."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    monkeypatch.setenv("LG_COORDINATOR", address)
+    with running([str(BIN / "labgrid-coordinator"), "-l", address], tmp_path / "coordinator.log", tmp_path):
+        wait_for(lambda: client("places").returncode == 0, tmp_path / "coordinator.log")
+        yield address
+
+
+class running:  # noqa: N801 - a context
+    """A program whose output is in a file, and which is ended."""
+
+    def __init__(self, argv: list[str], log: Path, directory: Path) -> None:
+        with log.open("wb") as output:
+            self._process = subprocess.Popen(argv, cwd=directory, stdout=output, stderr=output)
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *_: object) -> None:
+        self._process.terminate()
+        self._process.wait(START_S)
+
+
+def wait_for(holds: object, log: Path) -> None:
+    deadline = Deadline("labgrid", START_S)
+    assert callable(holds)
+    while not holds():
+        assert not deadline.expired(), log.read_text()
+
+
+@pytest.fixture
+def desk(coordinator: str, tmp_path: Path) -> Iterator[Desk]:
+    """The place "desk" with a serial port and a power switch."""
+    asked: list[str] = []
+    handler = type("Noting", (Switch,), {"asked": asked})
+    switch = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=switch.serve_forever, daemon=True).start()
+    listener = socket.create_server(("127.0.0.1", 0))
+    desk = Desk("desk", asked)
+    threading.Thread(target=serve, args=(listener, desk), daemon=True).start()
+    resources = tmp_path / "exporter.yaml"
+    resources.write_text(
+        "desk:\n"
+        f"  NetworkSerialPort: {{host: 127.0.0.1, port: {listener.getsockname()[1]}, protocol: raw}}\n"
+        "  NetworkPowerPort:\n"
+        "    model: simplerest\n"
+        f"    host: http://127.0.0.1:{switch.server_address[1]}/relay/{{index}}/{{value}}\n"
+        "    index: 1\n"
+    )
+    words = [str(BIN / "labgrid-exporter"), "-c", coordinator, "-n", "rack", "--hostname", "127.0.0.1"]
+    log = tmp_path / "exporter.log"
+    with running([*words, str(resources)], log, tmp_path):
+        wait_for(lambda: "rack/desk" in client("resources").stdout, log)
+        for action in (["create"], ["add-match", "rack/desk/*"]):
+            made = client("-p", "desk", *action)
+            assert made.returncode == 0, made.stderr
+        yield desk
+    listener.close()
+    switch.shutdown()
+    switch.server_close()
+    for process in desk.served:
+        process.kill()
+        process.wait()
+
+
+def serve(listener: socket.socket, desk: Desk) -> None:
+    argv = shlex.split(f"{build(Target.named('posix')).elf} --fd 0")
+    while True:
+        try:
+            connection, _ = listener.accept()
+        except OSError:
+            return
+        with connection:
+            process = subprocess.Popen(argv, stdin=connection.fileno(), stdout=subprocess.DEVNULL)
+        desk.served.append(process)
+
+
+def holder() -> str:
+    shown = client("-p", "desk", "show").stdout
+    return next(line.split(":", 1)[1].strip() for line in shown.splitlines() if "acquired:" in line)
+
+
+def test_a_place_is_acquired_powered_used_and_released(desk: Desk) -> None:
+    with open_device(serial_port="labgrid:desk") as device:
+        assert device.system_lib()["inc"](1) == 2
+        assert holder() != "None"
+        assert desk.asked == ["/relay/1/1"]
+    assert holder() == "None"
+    with pytest.raises(HarnessError, match="no such serial port"):
+        lease(Target.named(serial_port="labgrid:desk/jtag"))
+    assert holder() == "None"
+    held = lease(Target.named(serial_port="labgrid:desk"))
+    power_cycle(held.target, Deadline("power", START_S))
+    assert desk.asked[-2:] == ["/relay/1/0", "/relay/1/1"]
+    held.release()
+
+
+def test_a_place_of_somebody_else_and_of_ones_own(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LG_USERNAME", "ann")
+    assert client("-p", "desk", "acquire").returncode == 0
+    # Acquired by hand before the tests: used, and still acquired afterwards.
+    lease(Target.named(serial_port="labgrid:desk")).release()
+    assert "ann" in holder()
+    monkeypatch.setenv("LG_USERNAME", "bob")
+    with pytest.raises(BoardBusyError) as caught:
+        lease(Target.named(serial_port="labgrid:desk"))
+    assert "/ann" in str(caught.value)
+
+
+def test_what_is_wrong_with_a_place(coordinator: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(HarnessError) as caught:
+        lease(Target.named(serial_port="labgrid:nowhere"))
+    assert "nowhere" in str(caught.value)
+    with pytest.raises(ConfigurationError, match="names no place"):
+        lease(Target.named(serial_port="labgrid:"))
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(MissingError, match="labgrid-client is not installed"):
+        lease(Target.named(serial_port="labgrid:desk"))
