@@ -96,7 +96,8 @@ void abort(void)
 }
 
 /* Picolibc's; calls what atexit names. Only there if the program has an atexit. */
-__attribute__((weak)) void __call_exitprocs(int status, void *unused);
+#pragma weak __call_exitprocs
+void __call_exitprocs(int status, void *unused);
 
 /* The whole device starts afresh. */
 void exit(int status)
