@@ -47,3 +47,15 @@ def test_what_came_since(tree: CallTree) -> None:
     assert (tree - tree).total == 0
     start = CallTree(tree.names[:1], tree.parents[:1], tree.own[:1], tree.calls[:1])
     assert (tree - start).own == list(tree.own)
+
+
+def test_below_a_function_is_all_that_it_calls() -> None:
+    """`leaf` is called by `work` and by others: only the first is below `work`."""
+    tree = CallTree(["?", "main", "work", "leaf", "leaf"], [0, 0, 1, 2, 1], [0, 1, 2, 4, 8], [0, 1, 1, 3, 5])
+    found = tree.below("work", "(rest)")
+    assert [(row.name, row.own, row.calls) for row in found.rows()] == [
+        ("(rest)", 9, 0),
+        ("leaf", 4, 3),
+        ("work", 2, 1),
+    ]
+    assert found.stack(3) == ("work", "leaf")

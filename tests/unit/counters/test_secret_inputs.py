@@ -86,3 +86,9 @@ def test_what_can_not_be_tried_is_refused() -> None:
         secret_inputs([KEY, 3], [2])
     with pytest.raises(ConfigurationError, match="at least 64"):
         secret_inputs([KEY], [0], tries=8)
+
+
+def test_a_secret_is_not_equal_to_itself() -> None:
+    """No input is told as equal to another argument where there is none of its size."""
+    made = secret_inputs([np.zeros(16, np.uint8), np.zeros(8, np.uint8)], {0})
+    assert "equal to another argument" not in str(made)
