@@ -171,13 +171,13 @@ class NoSuchBoardError(ConfigurationError):
 class ModelError(ConfigurationError):
     """A model can't run as straight code on a device."""
 
-    default_next_step = "see docs/tvm.md for what a model may have"
+    default_next_step = "docs/tvm.md lists the operators that a model may have"
 
 
 class ModuleError(ConfigurationError):
     """The file is not a TVM module for a device."""
 
-    default_next_step = "load what export_library or write_to_file made for the device: .c, .o or .tar"
+    default_next_step = "load a file that export_library or write_to_file made for the device: .c, .o or .tar"
 
 
 class BuildError(HarnessError):
@@ -237,7 +237,7 @@ class UndefinedSymbolsError(LinkerError):
 class MissingError(HarnessError):
     """Something that must be installed is not, or is too old."""
 
-    default_next_step = "run `minrpc doctor`: it prints the command that installs what is missing"
+    default_next_step = "run `minrpc doctor`: it prints the command that installs the missing package"
 
 
 class ToolchainMissingError(MissingError):
@@ -263,7 +263,7 @@ class EmulatorExitedError(HarnessError):
     status: its exit status, negative for a signal (as in `subprocess.Popen.returncode`); None when not known.
     """
 
-    default_next_step = "what it printed says why; `minrpc doctor` checks the tools that it needs"
+    default_next_step = "its output tells the reason; `minrpc doctor` checks the tools that it needs"
 
     def __init__(self, message: str, *, status: int | None = None, details: Sequence[str] = ()) -> None:
         super().__init__(message, details=details)
@@ -396,7 +396,7 @@ class AmbiguousBoardError(HarnessError):
 class FlashError(HarnessError):
     """The flash runner failed. `details` holds its last lines."""
 
-    default_next_step = "run `west flash` by hand in the build directory and read what the runner says"
+    default_next_step = "run `west flash` by hand in the build directory and read the runner's output"
 
 
 class ResetError(HarnessError):

@@ -36,7 +36,7 @@ GROUPS: Final = MappingProxyType(
         },
         "Measure": {
             "time": "time a function on the device, with statistics and counters",
-            "profile": "count what a call executes, by function and line, in QEMU",
+            "profile": "count a call's instructions, by function and line, in QEMU",
             "size": "show flash and RAM of a firmware, by component and symbol",
             "study": "measure a C function for many sizes, macros, flags and platforms",
             "tune": "find the parameters and flags that make a C kernel fastest",
@@ -46,13 +46,13 @@ GROUPS: Final = MappingProxyType(
             "compare": "show what got slower or bigger between two measurements",
         },
         "Devices": {
-            "platforms": "list the platforms, and what each lacks to run here",
+            "platforms": "list the platforms, and the packages that each lacks here",
             "info": "show a device's memory, link, options, clock",
             "serve": "keep a device running for other clients, such as TVM's",
-            "board": "add a Zephyr board, flash it; list and map what is connected",
+            "board": "add a Zephyr board, flash it; list and map connected boards",
         },
         "This machine": {
-            "doctor": "show the versions found, what is missing, and how to get it",
+            "doctor": "show versions, missing packages, and the commands to get them",
             "env": "print the variables for `west build` and twister",
             "cache": "show how much the kept firmware takes, and clean it",
             "completion": "print the code that makes a shell complete these commands",
@@ -62,7 +62,7 @@ GROUPS: Final = MappingProxyType(
 )
 """The commands by group, each with its purpose. The name is that of its module."""
 
-DEVELOPERS: Final = MappingProxyType({"bench": "measure what the program costs against a raw baseline"})
+DEVELOPERS: Final = MappingProxyType({"bench": "measure the program's own costs against a raw baseline"})
 """Commands of a checkout only: their module is not part of the package."""
 
 COMMANDS: Final = MappingProxyType(
@@ -223,7 +223,9 @@ def _refuse_former(words: Sequence[str]) -> None:
             return
         if typed == "serve" and name == "--link" and _link_of(words, word) not in LINKS:
             step = f"write --pty {_link_of(words, word)}"
-            raise ConfigurationError("--link of serve says what carries RPC: pty or socket", next_step=step)
+            raise ConfigurationError(
+                "--link of serve names the carrier of RPC: pty or socket", next_step=step
+            )
         if name in FORMER_OPTIONS:
             step = f"write {FORMER_OPTIONS[name]}"
             raise ConfigurationError(f"there is no option {name}", next_step=step)

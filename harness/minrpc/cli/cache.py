@@ -18,9 +18,7 @@ _DAY_S: Final = 24 * 3600.0
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     add = parser.add_argument
-    add(
-        "--clean", action="store_true", help="remove what was not used for --days, and what is over the limit"
-    )
+    add("--clean", action="store_true", help="remove entries unused for --days, and those over the limit")
     add("--days", type=float, default=7.0, metavar="N", help="with --clean (default %(default)g)")
     add("--all", action="store_true", help="with --clean: remove everything that no build uses now")
     add_json_option(add)

@@ -65,7 +65,7 @@ def _nothing_compared(comparison: Comparison) -> HarnessError:
     ]
     step = "measure the same calls on the same platforms and clocks, with at least 10 repeats, for both files"
     return HarnessError(
-        "nothing could be compared, so nothing is known to have stayed as it was",
+        "nothing could be compared, so no call is known to be unchanged",
         stage="compare",
         details=reasons or ["neither file has a call"],
         next_step=step,

@@ -44,7 +44,7 @@ def add_arguments(add: Callable[..., Any]) -> None:
     add(
         "--constant-time",
         action="store_true",
-        help="measure nothing, but compare what calls with different secrets execute and access, under QEMU",
+        help="measure nothing; compare instructions and accesses of calls with different secrets, under QEMU",
     )
     add(
         "--secret",

@@ -78,7 +78,7 @@ def _cache_text() -> str:
         kept = f"{cache_home()}: {size_text(_cache_bytes())} of at most {size_text(limit())}"
     except ConfigurationError as error:
         return f"firmware can't be kept: {error.message}; {error.next_step}"
-    hint = f"({SIZE_VARIABLE}); `minrpc cache --clean` removes what was not used lately"
+    hint = f"({SIZE_VARIABLE}); `minrpc cache --clean` removes entries without recent use"
     return f"firmware is kept in {kept} {hint}"
 
 
@@ -123,7 +123,7 @@ def _advice(needs: dict[str, list[Requirement]]) -> str:
                 commands[package.command].append(name)
     if not commands:
         return "nothing is missing"
-    lines = ["to get what is missing:"]
+    lines = ["to install the missing packages:"]
     for command, names in commands.items():
         # The command stands alone, so that it can be copied.
         lines += [f"  {command}", beside("", f"for {', '.join(names)}", column=6)]

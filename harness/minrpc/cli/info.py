@@ -162,7 +162,5 @@ def _look(device: Device) -> Enclosed:
     reading = device.info().clock
     after = time.clock_gettime(time.CLOCK_MONOTONIC_RAW)
     if reading is None:
-        raise DialectError(
-            "the device does not tell what its clock reads", next_step="build its firmware anew"
-        )
+        raise DialectError("the device does not tell its clock's time", next_step="build its firmware anew")
     return Enclosed(before, after, reading)

@@ -122,7 +122,7 @@ def main(arguments: argparse.Namespace) -> int:
     given: Path | None = arguments.inputs
     inputs = read_inputs(given, model.plan) if given else model.random_inputs(arguments.seed)
     if model.module is not None:
-        _begins("compute", "what to compare with, by TVM on this machine")
+        _begins("compute", "the expected outputs, by TVM on this machine")
     expected = {"TVM": model.on_host(inputs), "onnxruntime": model.by_onnxruntime(inputs)}
     ran, rows = [], []
     for target in selection.targets:
@@ -289,7 +289,7 @@ def _run(
     second = {name: witnessed(run.outputs[name], due) for name, due in expected["onnxruntime"].items()}
     passed = all(item.right for item in (*found.values(), *second.values()))
     for name in run.outputs if not found else ():
-        print(f"  {name:<8} not compared: TVM of today can't run what this is from")
+        print(f"  {name:<8} not compared: TVM of today can't run the archive's model")
     for name, item in found.items():
         print(f"  {name:<8} {item}")
     for name, item in second.items():

@@ -88,7 +88,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--base",
         type=Path,
         metavar="FILE",
-        help="show first what differs from this earlier run: times, counters, sizes, tests",
+        help="show first the differences from this earlier run: times, counters, sizes, tests",
     )
     add_call_options(add)
     add("--number", type=int, default=10, metavar="N", help="calls in a batch (default 10)")

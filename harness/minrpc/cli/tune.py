@@ -62,9 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--flags", default="", metavar="SETS", help="compiler flags, sets with commas between: -O2,-O3,-Os")
     add("--arg", action="append", default=[], metavar="ARG", help="an argument: int8[1024], 3, 0.5, data.npy")
     add("--include", action="append", default=[], type=Path, metavar="DIR", help="a directory of headers")
-    add(
-        "--check", default="none", metavar="FILE:FUNC", help="a Python function that does what is right; none"
-    )
+    add("--check", default="none", metavar="FILE:FUNC", help="a Python function with the right results; none")
     add(
         "--check-only",
         metavar="N|best",
@@ -90,7 +88,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--objective",
         choices=("time", "cycles"),
         default="time",
-        help="what the best has least of: time, or a core's cycles, estimated under QEMU",
+        help="the number that the best has least of: time, or a core's cycles, estimated under QEMU",
     )
     add("--counters", default="", metavar="all|NAME[,NAME...]", help="further counters, under QEMU")
     add("--results", type=Path, metavar="FILE", help="a JSON line for each candidate")

@@ -123,7 +123,7 @@ def _shown(region: MemoryRegion) -> str:
 
 def no_layout(name: str) -> ConfigurationError:
     return ConfigurationError(
-        f"the firmware of {name} can't change where its memory has what",
+        f"the firmware of {name} can't change its memory's layout",
         stage=STAGE,
         next_step="build it with -DMINRPC_LAYOUT=ON, CONFIG_MINRPC_LAYOUT=y on Zephyr",
     )

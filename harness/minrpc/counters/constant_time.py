@@ -199,7 +199,7 @@ class _Tracer:
             self._counters.keep_trace_from(0)
         raise HarnessError(
             f"no two of {_TRIES} runs of {self._name} with the same input were equal",
-            next_step="what it keeps from call to call must be the same each time",
+            next_step="data that it keeps from call to call must be the same each time",
         )
 
     def _run_input(self, given: Sequence[Any]) -> None:
@@ -290,7 +290,7 @@ def _require_kept_input(
             written.update((array.address + changed).tolist())
     if written and _loads_first(tracer.chunks(inputs[0], trace), written):
         raise ConfigurationError(
-            f"{name} overwrites its input: the call that is traced finds what an earlier one left",
+            f"{name} overwrites its input: the traced call finds an earlier call's output",
             stage="constant time",
             next_step=f"check a function that copies the input, and then calls {name} with the copy",
         )

@@ -417,7 +417,7 @@ class QemuCounters:
         windows = self.window_counts(since)
         if len(windows) and int(self._control["taken"]) - int(windows["first_taken"][0]) > _TAKEN:
             raise HarnessError(
-                "there is no room to keep what so many batches executed",
+                "there is no room for the counts of so many batches",
                 next_step="time fewer repeats, or less code in a batch",
             )
         rows = windows[["first_taken", "edges_taken"]].tolist()

@@ -419,7 +419,7 @@ def _allocate(rpc: RpcClient, name: str, size: int) -> int:
             stage=stage,
             console_tail=error.console_tail,
             details=(f"{name} takes {size} bytes",),
-            next_step="unload what is no longer used, or build with a larger arena",
+            next_step="unload unused libraries, or build with a larger arena",
         ) from error
     if not isinstance(block, Handle):
         raise DialectError(f"{CODE_ALLOC} returned {block!r}, which is no address", stage=stage)

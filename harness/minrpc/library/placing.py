@@ -336,7 +336,7 @@ class Placer:
                 raise GuardError(
                     f"{self._function} wrote to {name or 'text'}: {type(value).__name__} can't change",
                     stage=f"call {self._function}",
-                    next_step="give a bytearray, which takes what is written",
+                    next_step="give a bytearray, which can be written",
                 )
 
         return self._frame.add(

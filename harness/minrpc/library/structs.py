@@ -182,7 +182,7 @@ def make_struct(
     if not isinstance(record, RecordType):
         raise TypeError(f"{typename} is no struct: it is {declaration(record)}")
     if not record.complete:
-        raise TypeError(f"{typename} is incomplete: its members are not known in what was compiled")
+        raise TypeError(f"{typename} is incomplete: its members are not known in the compiled files")
     made = StructValue(record, typename=typename)
     names = [field.name for field in flat_fields(record) if field.name]
     if len(ordered) > (1 if record.kind == "union" else len(names)):
@@ -398,7 +398,7 @@ def store_value(ctype: CType, where: str, value: object) -> bytes:
     for at, reference in storage.references.items():
         address = getattr(reference, "address", None)
         if not isinstance(address, int):
-            raise wrong(where, ctype, reference, "what a variable points to must be on the device")
+            raise wrong(where, ctype, reference, "the object that a variable points to must be on the device")
         size = next(pointer.size for offset, pointer in pointer_offsets(ctype) if offset == at)
         storage.data[at : at + size] = address.to_bytes(size, "little")
     return bytes(storage.data)

@@ -173,7 +173,7 @@ def _running(session: Session) -> RunningDevice:
 def _require_startable(running: RunningDevice) -> None:
     if running.process is None:
         raise ConfigurationError(
-            f"{running.name} is a board: what its firmware is built with can't change from here",
+            f"{running.name} is a board: options of its build can't change from here",
             stage=STAGE,
             next_step="build the firmware so, flash it, and open the device again",
         )

@@ -177,7 +177,7 @@ class RunningDevice:
         error.args = (f"{explained.reason}; {error.message}",)
         error.details = (*explained.callers, *error.details)
         error.own_code = explained.own_code
-        step = "correct what that line does" if not explained.own_code else "look for writes past an array"
+        step = "correct that line" if not explained.own_code else "look for writes past an array"
         error.next_step = f"{step}, then open the device again"
 
     def _where_it_hangs(self) -> list[str]:

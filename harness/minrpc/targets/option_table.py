@@ -162,14 +162,14 @@ _OPTIONS: Final = (
     Option(
         "link",
         "link",
-        "what carries RPC to a device started here (default pty)",
+        "the carrier of RPC to a device started here (default pty)",
         choices=("pty", "socket"),
         in_file=True,
     ),
     Option(
         "resend",
         "resend",
-        "send again what the link loses, where the device can (default: on for a serial port)",
+        "send lost messages again, where the device can (default: on for a serial port)",
         bool,
         in_file=True,
     ),

@@ -81,7 +81,7 @@ def _memory(memory: MemoryUse) -> Iterator[tuple[str, str]]:
         if memory.beyond_bound:
             bound += ", which can't be: an error of ours or of the bound"
         elif memory.within_bound:
-            bound += ": what is never written of a frame does not show"
+            bound += ": bytes of a frame that are never written do not show"
         yield "stack", f"{memory.stack:,} bytes{bound}"
     for name, value in named:
         if value is not None:

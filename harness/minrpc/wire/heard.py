@@ -36,7 +36,7 @@ def describe(heard: bytes, sent: Sequence[bytes], baud: int | None = None) -> He
     if not others.strip():
         return Heard(
             "our own bytes came back, and no answer",
-            "separate TX and RX of the UART, or switch off the echo of what is behind the link",
+            "separate TX and RX of the UART, or switch off the echo of the program behind the link",
         )
     if _readable(others):
         line = _first_line(others)

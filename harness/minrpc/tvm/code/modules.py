@@ -181,7 +181,7 @@ def _content(module: str | PathLike[str] | Any) -> tuple[str, bytes]:  # noqa: A
         return path.name, path.read_bytes()
     inner = getattr(module, "mod", module)
     if not hasattr(inner, "get_write_formats"):
-        raise ModuleError(f"{kind_of(module)} is no module: give what tvm.compile returned, or a file")
+        raise ModuleError(f"{kind_of(module)} is no module: give the result of tvm.compile, or a file")
     suffix = "c" if "c" in inner.get_write_formats() else "o"
     with scratch() as directory:
         path = directory / f"module.{suffix}"

@@ -51,7 +51,7 @@ def run_on_host(module: Any, inputs: Sequence[npt.NDArray[Any]]) -> list[npt.NDA
         raise ModelError(
             f"TVM's run of the model on this machine, to compare with, ended: {describe_status(status)}",
             details=output.text().splitlines()[-ModelError.most_details :],
-            next_step=_OTHER_INPUTS if -status in _BY_INPUTS else "see what it said",
+            next_step=_OTHER_INPUTS if -status in _BY_INPUTS else "read its message",
         )
 
 
