@@ -10,11 +10,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from minrpc import (
+    CFunctions,
     ConfigurationError,
     Device,
     GuardError,
     LinkerError,
     LoadedLibrary,
+    LoadError,
     UndefinedSymbolsError,
     out,
 )
@@ -413,3 +415,31 @@ def test_pointers_into_arrays(layouts: LoadedLibrary) -> None:
     assert window.begin is values
     assert [layouts["next_of"](window), layouts["next_of"](window)] == [8, 9]
     assert window.at.tolist() == []
+
+
+@pytest.mark.once
+def test_misuse_is_named(load: Load, tmp_path: Path) -> None:
+    files = {
+        "one.c": "int dup(void) { return 1; }\n",
+        "two.c": "\nint dup(void) { return 2; }\n",
+        "empty.c": "",
+        "text.o": "no object",
+    }
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    foreign = bytearray(64)
+    foreign[:6], foreign[18] = b"\x7fELF\x01\x01", 8
+    (tmp_path / "mips.o").write_bytes(foreign)
+    for names, given, error, told in (
+        (["one.c", "two.c"], {}, LinkerError, r"dup is defined at \S*one.c:1 and at\s+\S*two.c:2"),
+        (["empty.c"], {}, LoadError, r"empty.c has no function and no variable"),
+        (["text.o"], {}, ConfigurationError, "text.o is no object file"),
+        (["mips.o"], {}, ConfigurationError, "mips.o was compiled for MIPS, the device is"),
+        (["one.c"], {"statics": "yes"}, TypeError, "statics= is True or False, not 'yes'"),
+        (["one.c"], {"replace": "zero"}, TypeError, r'replace= takes {"name": function}, not \'zero\''),
+    ):
+        with pytest.raises(error, match=told):
+            load(*(tmp_path / name for name in names), **given)
+    lib = CFunctions(load(tmp_path / "one.c"))
+    with pytest.raises(AttributeError, match=r"'dup' can't be set: .* minrpc.variables\(lib\).dup = "):
+        lib.dup = 3

@@ -42,9 +42,16 @@ class CFunctions:
     """
 
     __slots__ = ("__weakref__", "_minrpc_library")
+    _minrpc_library: AnyLibrary
 
     def __init__(self, library: AnyLibrary) -> None:
-        self._minrpc_library = library
+        object.__setattr__(self, "_minrpc_library", library)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(
+            f"{self._minrpc_library.name}: {name!r} can't be set: a variable is set by "
+            f"minrpc.variables(lib).{name} = ..., a function's answer in Python by minrpc.fakes(lib)"
+        )
 
     def __getattr__(self, name: str) -> CFunction:
         if name.startswith("__"):

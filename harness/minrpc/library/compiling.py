@@ -30,7 +30,7 @@ from minrpc.program import Elf, read_program
 from minrpc.program.c_types import Declarations, FunctionDeclaration, FunctionType, Pointer, strip
 from minrpc.program.debug_info import UNTYPED, read_declarations
 from minrpc.program.elf import THREAD, UNDEFINED
-from minrpc.program.objects import merged, read_object
+from minrpc.program.objects import members, merged, read_object
 
 _COMPILE_S: Final = 10 * 60.0
 _C: Final = (".c",)
@@ -90,6 +90,8 @@ class Sources:
         """Sources from user input: flags and defines may be a string of several words, and a single path
         stands for a list of one. Files and libraries may be patterns, "src/*.c". Raises ConfigurationError
         for files that are missing or of unknown kind."""
+        if not isinstance(statics, bool):
+            raise TypeError(f"statics= is True or False, not {statics!r}")
         listed = [path for given in paths_of(files) for path in _matches(given)]
         if not listed:
             raise ConfigurationError(
@@ -428,6 +430,7 @@ class CompiledFile:
 
 def compile_file(source: Path, sources: Sources, toolset: Toolset) -> CompiledFile:
     if source.suffix in _BINARY:
+        _require_machine(source, program_facts(toolset.elf).machine)
         return CompiledFile(source, None)
     cxx = source.suffix in _CXX
     command = [toolset.cxx if cxx else toolset.compiler, *toolset.code_flags, "-g"]
@@ -443,6 +446,17 @@ def compile_file(source: Path, sources: Sources, toolset: Toolset) -> CompiledFi
         command.append(FLAG)
     made = _compiled(command, source, (source.parent, *sources.include)) / "source.o"
     return CompiledFile(made, made)
+
+
+def _require_machine(path: Path, machine: str) -> None:
+    """Raise ConfigurationError for an object or archive of another machine."""
+    other = {Elf(member).machine for member in members(path, path.read_bytes())} - {machine}
+    if other:
+        raise ConfigurationError(
+            f"{path.name} was compiled for {min(other).removeprefix('EM_')}, "
+            f"the device is {machine.removeprefix('EM_')}",
+            next_step="name its source, or compile it for the device",
+        )
 
 
 def _weak(functions: Sequence[str]) -> Sequence[Path]:

@@ -99,6 +99,10 @@ _TRUNCATED: Final = re.compile(
     r"relocation truncated to fit: (?P<kind>R_X86_64_PLT32|R_X86_64_PC32) "
     r"against (?:undefined )?symbol [`'\"](?P<name>[^'\"]+)['\"]"
 )
+_DOUBLE: Final = re.compile(
+    r"(?P<again>[^:\s]+(?::\d+)?): multiple definition of [`'\"](?P<name>[^'\"]+)['\"];\s*"
+    r"(?:\S+\.o:)?(?P<first>[^:\s]+(?::\d+)?):\s*first defined here"
+)
 _UNDEFINED: Final = re.compile(r"undefined reference to [`'\"](?P<name>[^'\"]+)['\"]")
 
 
@@ -216,6 +220,9 @@ def _failure(library: str, output: str) -> LinkerError:
     if names:
         return UndefinedSymbolsError(f"{library} needs {nowhere(names)}", names, shown)
     step = LinkerError.default_next_step
+    if double := _DOUBLE.findall(output):
+        lines = [f"{name} is defined at {first} and at {again}" for again, name, first in double]
+        step = "leave one of the definitions out, or make it static; fakes and replace= need none in C"
     if _TRUNCATED.search(output):
         step = "compile it with -fPIC: variables of the C library lie further away than this code expects"
     error = LinkerError(f"{library} does not link", details=lines[:8], next_step=step)

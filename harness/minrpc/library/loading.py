@@ -38,9 +38,10 @@ from minrpc.library.faking import (
 )
 from minrpc.library.linking import ALIGNMENT, LinkedImage, link
 from minrpc.library.loaded import LoadedLibrary
-from minrpc.library.scalars import Address
+from minrpc.library.scalars import Address, describe
 from minrpc.library.thunks import COPY, START, thunk_source
 from minrpc.library.toolset import COMMANDS, Toolset, program_facts, toolset_of
+from minrpc.names import text_name
 from minrpc.program import Elf, NotElfError, read_program
 from minrpc.program.c_types import (
     CType,
@@ -87,8 +88,12 @@ def load(
     if firmware is not None:
         check_build(session, firmware)
     toolset = toolset_of(firmware or firmware_of(session))
-    sources = replace(sources, replaced=tuple(sorted(name for name in replaced or () if name.isidentifier())))
+    if not isinstance(replaced, Mapping | None):
+        raise TypeError(f'replace= takes {{"name": function}}, not {describe(replaced)}')
+    names = sorted(name for name in replaced or () if text_name(name, "function").isidentifier())
+    sources = replace(sources, replaced=tuple(names))
     compiled = compile_sources(sources, toolset)
+    _require_content(compiled)
     try:
         return load_compiled(session, *_with_fakes(session, compiled, toolset, fakes, replaced))
     except UndefinedSymbolsError as error:
@@ -97,6 +102,16 @@ def load(
         if rest.functions == compiled.functions or all(item.unsupported for item in rest.functions.values()):
             raise
         return load_compiled(session, *_with_fakes(session, rest, toolset, fakes, replaced))
+
+
+def _require_content(compiled: Compiled) -> None:
+    """Raise LoadError for sources with nothing that could be reached by name."""
+    if not compiled.functions and not compiled.declarations.variables:
+        raise LoadError(
+            f"{compiled.name} has no function and no variable that could be reached",
+            stage="load",
+            next_step="name another source; statics=True makes static functions callable",
+        )
 
 
 def _with_fakes(

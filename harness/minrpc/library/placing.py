@@ -73,6 +73,8 @@ class Out(Shown):
 
     def __init__(self, shape: int | tuple[int, ...]) -> None:
         self.shape = (shape,) if isinstance(shape, int) else tuple(shape)
+        if any(count < 0 for count in self.shape):
+            raise ValueError(f"{self!r}: a number of elements is not negative")
         self.array: np.ndarray[Any, np.dtype[Any]] | list[Address | None] | Address | None = None
 
     def __repr__(self) -> str:
@@ -122,7 +124,7 @@ class Placer:
                 raise TypeError(f"{where}: {declaration(ctype)} is incomplete: its members are not known")
             value = as_struct(stripped, where, value)
             if not isinstance(value, StructValue) or not same_record(record_of(value), stripped):
-                raise wrong(where, ctype, value, "make one with .types, or give a dict or a tuple")
+                raise wrong(where, ctype, value, "make one with minrpc.types(lib), or give a dict or a tuple")
             return self.struct(name, value, ctype, read=True, written=False)
         data = number_bytes(where, ctype, value)
         return self._frame.add(

@@ -14,6 +14,7 @@ from minrpc.program.elf import FUNCTION, Elf
 
 _ARCHIVE: Final = b"!<arch>\n"
 _MEMBER: Final = 60
+_ELF: Final = b"\x7fELF"
 
 
 def read_objects(paths: Sequence[Path], contents: Sequence[bytes]) -> Declarations:
@@ -32,6 +33,8 @@ def read_object(path: Path, content: bytes) -> Declarations:
 def members(path: Path, content: bytes) -> list[bytes]:
     """The objects in an archive; for another file, its content."""
     if path.suffix != ".a":
+        if content[:4] != _ELF:
+            raise ConfigurationError(f"{path.name} is no object file", next_step="compile its source again")
         return [content]
     if content[:8] != _ARCHIVE:
         raise ConfigurationError(
@@ -41,7 +44,7 @@ def members(path: Path, content: bytes) -> list[bytes]:
     while at + _MEMBER <= len(content):
         size = int(content[at + 48 : at + 58])
         member = content[at + _MEMBER : at + _MEMBER + size]
-        if member[:4] == b"\x7fELF":
+        if member[:4] == _ELF:
             found.append(member)
         at += _MEMBER + size + size % 2
     return found
