@@ -486,7 +486,7 @@ def test_functions_that_need_nothing_that_is_nowhere_are_loaded(load: Load, tmp_
 def test_what_does_not_link(load: Load, tmp_path: Path) -> None:
     for name in "ab":
         (tmp_path / f"{name}.c").write_text("int twice(void) { return 1; }\n")
-    with pytest.raises(LinkerError, match=r"a.c does not link\n.*multiple definition of"):
+    with pytest.raises(LinkerError, match=r"a.c does not link\n *twice is defined at"):
         load(tmp_path / "a.c", tmp_path / "b.c")
 
 
