@@ -429,7 +429,7 @@ class DialectError(HarnessError):
 class TimerError(HarnessError):
     """The device's timer does not advance, or it went back."""
 
-    default_next_step = "check the platform's clock source; under QEMU use `--timing exact`"
+    default_next_step = "check the timer of the device's firmware; a platform in QEMU has `--timing exact`"
 
 
 class DeadlineError(HarnessError):

@@ -143,15 +143,16 @@ static bool take_options(struct minrpc_server *server, const struct minrpc_args 
 }
 
 /*
- * TVM's clients from v0.12 on hang on an answer of more than 2,048 bytes. Clients from v0.10 on,
- * which send at least 11 arguments, are refused such an answer.
+ * TVM's clients from v0.12 on hang on an answer of more than 2,048 bytes. Those of v0.10 and v0.11
+ * take it, but send the same 11 arguments as v0.12 and v0.13, so all that send 11 are refused.
  */
 static bool check_repeat(struct minrpc_server *server, const struct minrpc_args *args,
 			 const struct evaluator *evaluator)
 {
 	return evaluator->options[REPEAT] <= REPEAT_MAX_TVM || args->count < 11 ||
 	       server->own_client ||
-	       minrpc_fail(server, "time evaluator: repeat is over %u, TVM can't take the answer",
+	       minrpc_fail(server,
+			   "time evaluator: repeat is over %u, TVM from v0.12 on can't take it",
 			   REPEAT_MAX_TVM);
 }
 

@@ -295,9 +295,9 @@ def _run(
     for name, item in second.items():
         told = item.told("onnxruntime's")
         print(f"  {name:<8} {told}, against onnxruntime")
-    print(
-        f"  time     {quantity(run.whole.clock.seconds(run.cycles), 's')} a run, {count(run.cycles)} cycles"
-    )
+    each, unit = _unit(run)
+    seconds = quantity(run.whole.clock.seconds(run.cycles), "s")
+    print(f"  time     {seconds} a run, {count(round(run.cycles / each))} {unit}")
     print(f"  flash    {count(run.code_bytes)} bytes of code, {count(run.weight_bytes)} of weights")
     io, static = count(run.io_bytes), count(run.static_bytes)
     ram = f"{count(run.workspace_bytes)} bytes of workspace, {static} of variables"
@@ -315,8 +315,15 @@ def _run(
     }
 
 
+def _unit(run: ModelRun) -> tuple[float, str]:
+    """The clock's ticks in the unit that is shown, and its name: instructions where the clock counts them."""
+    each = run.whole.clock.cycles_per_instruction
+    return (float(each), "instructions") if each else (1.0, "ticks")
+
+
 def _operators(run: ModelRun) -> str:
     counters = list(run.whole.counters)
+    each, unit = _unit(run)
     lines = []
     for function, numbers in run.by_function().items():
         calls = [run.operators[number] for number in numbers]
@@ -326,7 +333,7 @@ def _operators(run: ModelRun) -> str:
                 ", ".join(map(str, numbers)),
                 function,
                 str(len(calls)),
-                f"{sum(call.cycles for call in calls):,.0f}",
+                f"{sum(call.cycles for call in calls) / each:,.0f}",
                 f"{sum(map(run.share, calls)):.1%}",
                 *(f"{size:,.0f}" for size in sums),
             )
@@ -336,12 +343,13 @@ def _operators(run: ModelRun) -> str:
     blank = [""] * len(counters)
 
     def line(what: str, calls: str, cycles: float, *more: str) -> tuple[str, ...]:
-        return ("", what, calls, f"{cycles:,.0f}", f"{cycles / run.cycles:.1%}" if run.cycles else "", *more)
+        share = f"{cycles / run.cycles:.1%}" if run.cycles else ""
+        return ("", what, calls, f"{cycles / each:,.0f}", share, *more)
 
     lines.append(line("all operators", str(len(run.operators)), covered, *blank))
     lines.append(line("between operators", "", run.between_cycles, *blank))
     lines.append(line("a run", "1", run.cycles, *whole))
-    header = ("#", "operator", "calls", "cycles", "share", *counters)
+    header = ("#", "operator", "calls", unit, "share", *counters)
     return table(header, lines, set(range(len(header))) - {1})
 
 
@@ -366,6 +374,7 @@ def _side_by_side(found: list[dict[str, Any]]) -> str:
 
 def _as_json(target: Target, run: ModelRun, errors: dict[str, float | None], passed: bool) -> dict[str, Any]:
     functions = run.by_function()
+    each, unit = _unit(run)
     return {
         "platform": target.name,
         "model": run.name,
@@ -373,6 +382,7 @@ def _as_json(target: Target, run: ModelRun, errors: dict[str, float | None], pas
         "compared": bool(errors),
         "errors_ratio": errors,
         "run_cycles": run.cycles,
+        "run_instructions": run.cycles / each if unit == "instructions" else None,
         "run_s": run.whole.clock.seconds(run.cycles),
         "between_cycles": run.between_cycles,
         "code_bytes": run.code_bytes,

@@ -146,6 +146,8 @@ def test_counters_of_each_operator(tmp_path: Path) -> None:
     words = ["--platform", "bare_mps2_an385", "--counters", "instructions,loads", "--json", str(result)]
     assert main(["model", str(path), *words]) == 0
     (found,) = json.loads(result.read_text())["models"]
+    counted = sum(item["counters"]["instructions"] for item in found["operators"])
+    assert abs(counted / found["run_instructions"] - 1) < 0.01
     for item in found["operators"]:
         assert item["counters"]["instructions"] > item["counters"]["loads"] > 0
 

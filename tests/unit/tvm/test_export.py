@@ -161,12 +161,13 @@ int main(void)
 """
 
 
-@pytest.mark.parametrize("sanitizer", ["-fsanitize=thread", "-O2"])
-def test_two_threads_with_workspaces_of_their_own(sanitizer: str, tmp_path: Path) -> None:
+def test_two_threads_with_workspaces_of_their_own(tmp_path: Path) -> None:
+    """ThreadSanitizer sees each access that they share; a wrong result would need luck."""
     export.write(make_plan("net"), tmp_path)
     (tmp_path / "main.c").write_text(THREADS)
     files = sorted(str(path) for path in (tmp_path / "src").glob("*.c"))
-    command = ["gcc", "-g", "-pthread", sanitizer, "-Iinclude", "-o", "threads", "main.c", *files]
+    options = ["-g", "-pthread", "-fsanitize=thread", "-Iinclude"]
+    command = ["gcc", *options, "-o", "threads", "main.c", *files]
     built = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     if built.returncode and "tsan" in built.stderr:
         pytest.skip("this compiler has no ThreadSanitizer")
