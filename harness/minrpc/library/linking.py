@@ -325,7 +325,10 @@ def _symbol_source(elf: Path, thumb: bool) -> str:
 
 
 def _thread_local_source(symbols: Sequence[Symbol]) -> list[str]:
-    """The firmware's thread-local variables at their offsets, in a section that linking places over them."""
+    """The firmware's thread-local variables at their offsets, in a section that linking places over them.
+
+    They have no size: what is linked against them does not contain them.
+    """
     there = [symbol for symbol in symbols if symbol.kind == THREAD and symbol.section != UNDEFINED]
     # The thread pointer of an Arm program depends on the alignment.
     alignment = next((symbol.value for symbol in symbols if symbol.name == _THREAD_LOCALS_ALIGNMENT), 1)
@@ -333,6 +336,5 @@ def _thread_local_source(symbols: Sequence[Symbol]) -> list[str]:
     for symbol in there:
         if symbol.bind in (GLOBAL, WEAK):
             lines += [f".weak {symbol.name}", f".type {symbol.name}, %tls_object"]
-            lines += [f".size {symbol.name}, {symbol.size}"]
             lines += [f".set {symbol.name}, {_FIRST} + {symbol.value}"]
     return [*lines, f".space {max(symbol.value + symbol.size for symbol in there)}"]
