@@ -49,7 +49,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselects slow tests of files that the command line does not name, and what has passed elsewhere."""
+    """Deselects slow tests of files that the command line does not name, and tests that have passed
+    elsewhere."""
     if elsewhere := config.getoption("--not-passed-in"):
         passed = set(json.loads((elsewhere / ".pytest_cache/v" / _PASSED).read_text()))
         _deselect(config, items, {item for item in items if item.nodeid in passed})
@@ -79,7 +80,7 @@ def _deselect(config: pytest.Config, items: list[pytest.Item], left_out: set[pyt
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, exitstatus: int, config: pytest.Config
 ) -> None:
-    """Keeps the names of what has passed, for --not-passed-in."""
+    """Keeps the names of passed tests, for --not-passed-in."""
     cache = getattr(config, "cache", None)
     if cache is not None:
         failed = {report.nodeid for report in terminalreporter.getreports("error")}

@@ -51,7 +51,7 @@ set(MINRPC_RUNTIME_INCLUDES ${MINRPC_APP}/runtime/include)
 set(MINRPC_SOURCES ${MINRPC_RUNTIME_SOURCES} ${MINRPC_OPERATOR_SOURCES})
 set(MINRPC_INCLUDES ${MINRPC_RUNTIME_INCLUDES} ${MINRPC_APP}/operators)
 
-# What is built in: the options of minrpc/minrpc_config.h that were given, such as -DMINRPC_CODE_LOADING=ON. The others
+# Built-in parts: the options of minrpc/minrpc_config.h that were given, such as -DMINRPC_CODE_LOADING=ON. The others
 # have their defaults there.
 set(MINRPC_DEFINITIONS)
 include(${CMAKE_CURRENT_LIST_DIR}/options.cmake)

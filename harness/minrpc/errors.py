@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Failures of a run: exceptions that name the next step.
 
-All derive from `HarnessError`. `str(error)` is a report that fits one screen: what happened, in which stage,
-how long was waited for what (wall time and the emulator's CPU time, seconds), the end of the device's
-console, the last bytes on the wire, and the next thing to try. `error.message` is the first line of it alone.
+All derive from `HarnessError`. `str(error)` is a report that fits one screen: the event, the stage, the
+missing event and the time waited (wall time and the emulator's CPU time, seconds), the end of the device's
+console, the last bytes on the wire, and the next step. `error.message` is the first line of it alone.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ def visible(text: str) -> str:
 class HarnessError(Exception):
     """Base of all failures.
 
-    Every keyword is optional, and what is not known where the error is raised can be added further out by
-    `add_context`: the client knows the wire, the device's owner knows its console.
+    Every keyword is optional, and facts that are not known where the error is raised can be added further out
+    by `add_context`: the client knows the wire, the device's owner knows its console.
 
     stage: the step that failed: "build", "boot", "session", "call add".
     waited_for: the missing event, in words that follow "waited for".

@@ -193,7 +193,7 @@ def test_taken_branches_are_counted_where_code_lies_across_a_page(image: Firmwar
     assert min(more["branches"]) - min(some["branches"]) == 5 * ROUNDS
 
 
-# What a round waits for flash, by hand. A line of 64 bits has four short instructions. The end of the round
+# A round's waits for flash, by hand. A line of 64 bits has four short instructions. The end of the round
 # jumps back to its first line, which waits, unless the whole round is in it. The jump over the constant takes
 # the Cortex-M0 a cycle more than the others, so that it waits less behind it.
 _WAITS: Final[dict[tuple[int, int], dict[str, int]]] = {

@@ -10,13 +10,14 @@ from typing import Any
 
 import pytest
 from minrpc import ConfigurationError, CpuTimeMeter, Device, RunningDevice, SystemLibrary
-from minrpc.timing.record import TimingRecord, dump, parse
+from minrpc.timing import TimingRecord
+from minrpc.timing.record import dump, parse
 
 TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 
 
 class Notebook:
-    """A meter that notes its calls, and reads what it is given."""
+    """A meter that notes its calls, and gives prepared readings."""
 
     def __init__(self, *readings: Mapping[str, Any]) -> None:
         self.calls: list[str] = []

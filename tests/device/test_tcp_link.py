@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 from minrpc import DeadlineError, Device, LinkClosedError, RunningDevice, Target, build, open_device, start
-from minrpc.host.deadline import Deadline
+from minrpc.host import Deadline
 
 PORT = 9190
 BOOT_S = 60.0

@@ -56,7 +56,7 @@ static void put_answer(struct host *host, struct bytes *wire, const char *text)
 	put_request(wire, host->session, RPC_ANSWER, &body);
 }
 
-/* What was refused meanwhile is not the function's failure. */
+/* A request refused meanwhile is not the function's failure. */
 static void expect_seven(const struct answer *answer)
 {
 	CHECK_EQ(get_u64(expect_returned(answer, ARG_INT)), '7');

@@ -32,8 +32,8 @@ static bool max_packet_size(struct minrpc_call *call)
 	uint32_t size = call->server->config->receive_size;
 
 	/*
-	 * Clients also limit what they read by this number, and hang on a reply that exceeds their
-	 * own buffer.
+	 * Clients also limit their reads by this number, and hang on a reply that exceeds their own
+	 * buffer.
 	 */
 	if (size > MINRPC_CLIENT_PACKET) {
 		size = MINRPC_CLIENT_PACKET;

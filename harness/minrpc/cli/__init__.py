@@ -116,7 +116,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("minrpc: interrupted", file=sys.stderr)
         return 130
     except BrokenPipeError:
-        # The reader has what it wanted, as `head` does. Python would complain once more when it ends.
+        # The reader has read enough, as `head` does. Python would complain once more when it ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _READER_GONE
     except OSError as error:
@@ -167,7 +167,7 @@ class _Version(argparse.Action):
 
 
 def make_parser(chosen: str | None = None) -> argparse.ArgumentParser:
-    """The parser. Only the sub-command `chosen` has its options: what the others import is not loaded."""
+    """The parser. Only the sub-command `chosen` has its options: modules of the others are not loaded."""
     parser = argparse.ArgumentParser(
         prog="minrpc",
         usage="minrpc [-h] [--version] COMMAND ...",

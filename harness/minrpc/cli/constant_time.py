@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`minrpc time --constant-time`: compares what calls with different secrets execute and access."""
+"""`minrpc time --constant-time`: compares instructions and accesses of calls with different secrets."""
 
 from __future__ import annotations
 

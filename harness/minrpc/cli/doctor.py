@@ -69,7 +69,7 @@ def _content(needs: Mapping[str, list[Requirement]]) -> dict[str, Any]:
 def _cache_json() -> dict[str, Any] | None:
     try:
         return {"directory": str(cache_home()), "used_bytes": _cache_bytes(), "limit_bytes": limit()}
-    except ConfigurationError:  # It is told as what each platform lacks.
+    except ConfigurationError:  # Each platform's row names it.
         return None
 
 

@@ -56,7 +56,7 @@ def main(arguments: argparse.Namespace) -> int:
 
 
 def _show(target: Target, arguments: argparse.Namespace, total: Deadline) -> dict[str, Any]:
-    """Show the device; what was shown, for the JSON."""
+    """Show the device; the facts shown, for the JSON."""
     found: dict[str, Any] = {"platform": target.name}
     with start(target, total=total) as running, connect(running, total=total) as device:
         print(target.name)

@@ -18,7 +18,7 @@ STDOUT: Final = Path("-")
 
 
 def add_json_option(add: Callable[..., object], help_text: str = "write the result here, too") -> None:
-    """Declare it by `add`, which takes what `argparse.ArgumentParser.add_argument` takes."""
+    """Declare it by `add`, with the parameters of `argparse.ArgumentParser.add_argument`."""
     add(
         "--json", type=Path, metavar="FILE", help=f"{help_text}; - for standard output, all else to the other"
     )
@@ -28,7 +28,7 @@ def add_json_option(add: Callable[..., object], help_text: str = "write the resu
 def json_output(arguments: argparse.Namespace) -> Iterator[None]:
     """Around a command: text goes to standard error where the document goes to standard output.
 
-    What fails is written, too. Raises ConfigurationError at once for a file that can't be written.
+    Failures are written, too. Raises ConfigurationError at once for a file that can't be written.
     """
     path: Path | None = getattr(arguments, "json", None)
     arguments.json_stdout = sys.stdout

@@ -230,7 +230,7 @@ def _call_profile(firmware: Firmware, call: str, profile: Profile) -> CallProfil
 
 
 def _lines(firmware: Firmware, profile: Profile) -> list[tuple[str, str, int]]:
-    """Those of the function and of what it called; none where no source line of these is known."""
+    """Those of the function and of its callees; none where no source line of these is known."""
     found = list(profile.called_lines.items())
     if not any(profile.called_lines):
         return []

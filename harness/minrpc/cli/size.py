@@ -83,7 +83,7 @@ def _sizes(elf: Path) -> ProgramSizes:
         message = f"{elf} is damaged or cut off: {error}"
         raise ConfigurationError(message, next_step="build it again") from error
     if not sizes.regions:
-        # An object's sections all begin at 0, so what takes a byte can't be told there.
+        # An object's sections all begin at 0, so the owner of a byte can't be told there.
         message = f"{elf} has no load segments: an object file is not placed in memory yet"
         raise ConfigurationError(message, next_step="name the program that it is linked into")
     return sizes

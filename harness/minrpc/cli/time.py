@@ -49,7 +49,7 @@ _REPEATS_AT_ONCE: Final = 1000
 
 
 def say(line: str) -> None:
-    """Progress, and what went wrong: apart from the result."""
+    """Progress, and failures: apart from the result."""
     print(line, file=sys.stderr, flush=True)
 
 
@@ -86,7 +86,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Measure on each platform and show; 1 where --until was not reached, or a bound broken that counts."""
-    arguments.json_keeps = arguments.json != STDOUT  # A failure does not take the place of what is there.
+    arguments.json_keeps = arguments.json != STDOUT  # A failure does not replace the file's content.
     options = options_from(vars(arguments))
     plan = call_arguments(arguments.function, arguments.arg, arguments.shape, arguments.dtype)
     precision = _precision(arguments)

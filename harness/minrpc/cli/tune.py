@@ -263,7 +263,7 @@ def _check_of(text: str) -> Check | None:
     module = module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
-    except Exception as error:  # Whatever the user's file raises.
+    except Exception as error:  # Any error of the user's file.
         reason = f"{type(error).__name__}: {error}"
         raise ConfigurationError(
             f"--check {text}: {path} can't be loaded: {reason}", next_step=f"python {path} shows where"

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class CpuTimeMeter:
     """The processor time that a device took which is a process of this machine: the counter `cpu_ns`.
 
-    It reads what the kernel charges to all threads of the program or emulator, in nanoseconds.
+    It reads the time that the kernel charges to all threads of the program or emulator, in nanoseconds.
     Raises ConfigurationError for a device that is no process of this machine.
     """
 

@@ -222,8 +222,8 @@ class RemoteModule(RemoteHandle):
     ) -> Measurer | MeteredMeasurer:
         """A measurer that times `name` in the device's cycles: call it with the function's own arguments.
 
-        Takes what `time_evaluator` takes, with 10 repeats unless told otherwise, and gives a `Measurement`:
-        the counts of each repeat, and the overhead of measuring, which a session's first call measures.
+        Takes the options of `time_evaluator`, with 10 repeats by default, and gives a `Measurement`: the
+        counts of each repeat, and the overhead of measuring, which a session's first call measures.
 
         counters: further counters over the same calls, by name, or "all": see `Measurement.counters`.
             The emulator's counters need a device that was started with `counters=True`.

@@ -56,8 +56,8 @@ class MeteredMeasurer:
     def __call__(self, *args: object) -> Measurement:
         """Measure.
 
-        Raises as `Measurer` does, and whatever the meter raises; TypeError for readings that are no whole
-        numbers, and ConfigurationError for a reading with a counter's name.
+        Raises as `Measurer` and as the meter do; TypeError for readings that are no whole numbers, and
+        ConfigurationError for a reading with a counter's name.
         """
         once = replace(self.options, repeat=1)
         if once.min_repeat_ms:

@@ -71,7 +71,7 @@ class Facts:
 
     dialect: None until the first allocation has shown it.
     max_packet: largest value of the length field, in bytes; None until asked.
-    long_copies: the device takes a copy of any length in one packet, whatever its receive buffer holds.
+    long_copies: the device takes a copy of any length in one packet, with a receive buffer of any size.
     functions: handles of global functions by name, 0 for missing functions.
     colon_names: True if it may know functions of its system library by their name after a colon.
     evaluator_arity: the number of arguments that its time evaluator takes; None until asked.

@@ -428,7 +428,7 @@ static struct frame {
 	uint64_t returns_to; /* 0: it was not called, but jumped to or interrupted */
 	uint64_t returns;    /* where the innermost returns to that was called, up to this one */
 	struct frame *interrupt;  /* the innermost exception that is active, up to this one */
-	struct leave interrupted; /* of an exception: the way out of what it interrupted */
+	struct leave interrupted; /* of an exception: the way out of the interrupted block */
 } stack[DEPTH + 1U] = {{.function = NO_FUNCTION}};
 
 static struct frame *active = stack; /* the last one; stack[0] is nobody's */

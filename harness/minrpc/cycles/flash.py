@@ -2,7 +2,8 @@
 """Wait states of flash: a layer above a core's table, whose cycles are of memory that answers at once.
 
 Flash is read in lines. While a core executes a line, the next one is read ahead. So straight code waits for
-what the next line needs more than the code of this one takes, and a jump to another line waits for all of it.
+the time by which reading the next line exceeds the code of the present line, and a jump to another line waits
+for the whole reading.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class Flash:
 
     @property
     def about(self) -> str:
-        """What the cycles include, in a few words."""
+        """The cycles' contents, in a few words."""
         if not self.wait_states:
             return "without wait states"
         states = f"{self.wait_states} wait state{'s' * (self.wait_states > 1)}"
@@ -54,7 +55,7 @@ class Flash:
     def crossings(self, code: Sequence[Instruction], cycles: Sequence[int]) -> Iterator[int]:
         """Cycles that each instruction of straight code waits for its line; that of the first one is there.
 
-        cycles: what each instruction takes by itself.
+        cycles: the cycles of each instruction by itself.
         """
         line, spent = None, 0
         for instruction, took in zip(code, cycles, strict=True):

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from minrpc.errors import BuildError
 from minrpc.firmware import store
-from minrpc.firmware.build_tree import BuildOutcome, BuildTree
+from minrpc.firmware.build_tree import BuildAttempt, BuildTree
 from minrpc.firmware.cache import bound, cache_home, in_the_cache, locked, mark_used
 from minrpc.firmware.firmware import Firmware
 from minrpc.firmware.identity import hash_of
@@ -104,7 +104,7 @@ def _build(platform: Platform, recipe: Recipe) -> tuple[StoredBuild, bool]:
     )
 
 
-def _kept(platform: Platform, recipe: Recipe, tree: BuildTree, ended: BuildOutcome) -> StoredBuild:
+def _kept(platform: Platform, recipe: Recipe, tree: BuildTree, ended: BuildAttempt) -> StoredBuild:
     """Put the files that a run of the firmware needs into the store."""
     if ended.failure is not None:
         raise ended.failure

@@ -33,7 +33,7 @@ _NOTE: Final = ".minrpc-note"
 
 
 @dataclass(frozen=True, slots=True)
-class BuildOutcome:
+class BuildAttempt:
     """The result of a run.
 
     content: the inputs that it read. look: the quick look at them. Both are None where configuring failed.
@@ -65,7 +65,7 @@ class BuildTree:
         self.directory = directory
         self.log = log_of(directory)
 
-    def run(self, name: str) -> BuildOutcome:
+    def run(self, name: str) -> BuildAttempt:
         """Configure if needed, then compile; the log has the output of both.
 
         name: the platform's, for messages.
@@ -82,14 +82,14 @@ class BuildTree:
             try:
                 self._execute(name, "configuring", self._recipe.configure)
             except BuildError as error:
-                return BuildOutcome(error, changed=tuple(changed_since(self._own_files(), begin_ns)))
+                return BuildAttempt(error, changed=tuple(changed_since(self._own_files(), begin_ns)))
         try:
             self._execute(name, "compiling", self._recipe.compile)
         except BuildError as error:
             return self._ended(error, begin_ns)
         return self._ended(None, begin_ns)
 
-    def _ended(self, failure: BuildError | None, begin_ns: int) -> BuildOutcome:
+    def _ended(self, failure: BuildError | None, begin_ns: int) -> BuildAttempt:
         scope = self._scope
         inputs = inputs_of(
             self.directory, listings=scope.listings, whole=scope.whole, optional=scope.optional
@@ -100,7 +100,7 @@ class BuildTree:
         if not changed:
             note = {"built": failure is None, "content": content.to_json()}
             (self.directory / _NOTE).write_text(json.dumps(note))
-        return BuildOutcome(failure, content, look, changed)
+        return BuildAttempt(failure, content, look, changed)
 
     def _own_files(self) -> set[str]:
         return {str(path) for directory in self._scope.listings for path in files_below(directory)}

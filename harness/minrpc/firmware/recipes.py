@@ -280,7 +280,7 @@ def _resolved(tools: Sequence[str]) -> Iterator[str]:
 def _ccache_environment() -> dict[str, str]:
     """Lets ccache, if installed, use results of one build directory in another.
 
-    The C library alone is a thousand files, the same ones whatever the firmware's options.
+    The C library alone is a thousand files, the same for all options of the firmware.
     """
     ours = {"CCACHE_BASEDIR": str(cache_home()), "CCACHE_NOHASHDIR": "1"}
     return {name: value for name, value in ours.items() if name not in os.environ}

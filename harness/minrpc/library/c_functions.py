@@ -102,7 +102,7 @@ def _moved(library: AnyLibrary, name: str) -> str:
 def library_of(lib: CFunctions) -> Any:  # noqa: ANN401 - any of AnyLibrary, such as LoadedLibrary
     """The library behind the functions, such as a `LoadedLibrary`: its module, symbols, sizes.
 
-    Raises TypeError for what is no library.
+    Raises TypeError for an object that is no library.
     """
     return _library(lib)
 

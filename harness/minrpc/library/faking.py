@@ -106,7 +106,7 @@ def compile_stubs(functions: Sequence[FunctionDeclaration], toolset: Toolset) ->
 
 
 def tell_prototypes(compiled: Compiled, error: UndefinedSymbolsError) -> None:
-    """Add what a fake of each undefined function needs to know."""
+    """Add the facts that the fake of each undefined function needs."""
     declared = compiled.declarations.declared
     known = [declared[name] for name in error.names if name in declared]
     if known:

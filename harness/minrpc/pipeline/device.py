@@ -83,7 +83,7 @@ class Device(Session):
     ) -> TvmLibrary:
         """Load a module that TVM generated: each function is an attribute, and takes numpy arrays.
 
-        module: a file `.c`, `.o` or `.tar`, or what `tvm.compile` returned for the target "c", or for
+        module: a file `.c`, `.o` or `.tar`, or the result of `tvm.compile` for the target "c", or for
             `minrpc.tvm.llvm_target(device)`.
         firmware: the firmware that runs on the device, if the device was not started here.
 

@@ -260,7 +260,8 @@ class Elf:
     def references(self) -> Mapping[int, set[tuple[int, str]]]:
         """For each section of an object, the symbols that its relocations refer to.
 
-        That is a section of the object and "", or 0 and the name of a symbol that is defined elsewhere.
+        A reference is a section of the object and "", or 0 and the name of a symbol that is defined
+        elsewhere.
         """
         table, strings = self._symbol_table(_SYMTAB)
         found: dict[int, set[tuple[int, str]]] = {}

@@ -121,7 +121,8 @@ class RunningDevice:
             raise self._exited()
 
     def link_after_restart(self, deadline: Deadline) -> Transport | None:
-        """The board's link anew, once it is back after a restart that closed it; None for what runs here.
+        """The board's link anew, once it is back after a restart that closed it; None for a device that runs
+        here.
 
         Raises LinkClosedError when it is not back in time.
         """

@@ -15,7 +15,7 @@ _WRITE_S = 10.0
 
 
 class Qmp:
-    """A monitor connection. Events are dropped: what they tell, the link and the process tell too."""
+    """A monitor connection. Events are dropped: the link and the process tell the same."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._link = SocketTransport(connection, "QEMU's monitor")

@@ -25,7 +25,7 @@ class Option:
     field: its keyword in `open_device` and `Target.named`, and its key in minrpc.toml.
     help: one sentence.
     type: type of its value: Path, int, float, bool (on, off), or str.
-    metavar: what the help shows for the value.
+    metavar: the value's name in the help.
     choices: the only values; () for any.
     several: the option can be repeated, and a value can be a list with commas.
     in_file: minrpc.toml can set it, in [device] for all platforms, or for one in [platforms.NAME].

@@ -46,7 +46,7 @@ class Options:
 
 
 def add_device_options(add: Callable[..., object], names: Collection[str] = DEVICE_OPTIONS) -> None:
-    """Declare those of `names` by `add`, which takes what `argparse.ArgumentParser.add_argument` takes.
+    """Declare those of `names` by `add`, with the parameters of `argparse.ArgumentParser.add_argument`.
 
     The help of a command shows the first two; `minrpc help devices` shows all.
     """

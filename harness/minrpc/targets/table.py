@@ -57,7 +57,7 @@ class Platform:
     qemu: the emulator's program.
     qemu_args: its machine, where Zephyr's own build doesn't say it.
     memory_at: the address of the main memory that QEMU can share (`-machine memory-backend=`), or at which a
-        process maps what `--memory` gives it; None where it can't, or addresses of the firmware are not those
+        process maps the file of `--memory`; None where it can't, or addresses of the firmware are not those
         of the machine.
     memory_size: its bytes; 0 where QEMU's command line says them.
     icount_shift: nanoseconds per instruction as a power of two; None where Zephyr's own build says it.
@@ -77,7 +77,7 @@ class Platform:
     clock_counts: its unit; "ticks" if neither the core's cycles nor instructions.
     device_options: the options of devices that minrpc.toml sets, by `Target`'s field.
     project: the directory of the user's file that defines the platform; "" for none.
-    time_bounds: what calls may take; advice, unless --strict-timing makes it a test.
+    time_bounds: limits of calls' times; advice, unless --strict-timing makes it a test.
     """
 
     name: str

@@ -22,7 +22,7 @@ class Timebase:
     mode: "exact" (QEMU counts instructions, so numbers repeat), "wall" (the host's time: advice only),
         "board" (real hardware).
     source: the counter's name, "SysTick"; "" where nobody said.
-    counts: what one count is; "ticks" of a clock unless the platform says more.
+    counts: the unit of a count; "ticks" of a clock unless the platform says more.
     icount_shift: an instruction takes 2 ** icount_shift ns; None where instructions don't drive the clock.
     """
 

@@ -75,7 +75,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """A platform's firmware in both sets, or what was loaded for a call, in bytes.
+    """A platform's firmware in both sets, or the code loaded for a call, in bytes.
 
     region: "flash", "RAM", or the call whose code it is.
     symbols: bytes of each symbol in both, where that is known.
@@ -198,8 +198,8 @@ def timer_share(base: Measurement, head: Measurement) -> float:
 def counter_tolerance(name: str, base: Measurement, head: Measurement) -> float:
     """The difference of a counter per call that the same firmware can show: each batch has it once.
 
-    That takes fewer instructions than starting and stopping the timer, each accesses memory once or moves up
-    to 8 bytes, and where batches are of equal numbers it is the same.
+    The evaluator's loop takes fewer instructions than starting and stopping the timer, each accesses memory
+    once or moves up to 8 bytes, and it is the same for batches of equal numbers.
     """
     if name in PEAKS:
         return 0.0

@@ -84,9 +84,9 @@ class Overhead:
 class MemoryUse:
     """Bytes that one call needed at the most; None where the device can't tell.
 
-    stack: of the function and what it calls; without the need of an empty function.
-    arena: workspace, above what lay there before. heap: likewise, of the C library's or the kernel's.
-    bound: of the stack as the compiler knows it, of the function and what it calls; None where that is not
+    stack: of the function and its callees; without the need of an empty function.
+    arena: workspace, above the level before. heap: likewise, of the C library's or the kernel's.
+    bound: of the stack as the compiler knows it, of the function and its callees; None where that is not
         known. A measured stack that is larger is an error of the one or the other.
     """
 
@@ -174,13 +174,13 @@ class Measurement:
 
     @staticmethod
     def per_call(name: str, sample: Sample) -> float:
-        """A counter's value per call of `sample`; what is a peak is one for all its calls."""
+        """A counter's value per call of `sample`; a peak is that of all its calls."""
         return sample.columns[name] / (1 if name in PEAKS else sample.number or 1)
 
     def counter_per_call(self, name: str) -> float:
         """A counter's typical value per call: the fewest, where times are exact; else the median.
 
-        The evaluator's own loop is in it: some instructions a call, and what calling takes.
+        The evaluator's own loop is in it: some instructions a call, and the cost of calling.
         """
         values = [self.per_call(name, sample) for sample in self.samples]
         return min(values) if self.clock.exact else statistics.median(values)
@@ -230,7 +230,7 @@ class Measurement:
 
 
 def clock_step(cycles: Sequence[int]) -> int:
-    """The clock's step, in counts: what divides all of many different readings.
+    """The clock's step, in counts: the common divisor of many different readings.
 
     A few different ones may have a divisor in common by chance: 1 then.
     """

@@ -23,7 +23,7 @@ class FirmwareRecord:
     content_hash: of its sources, compiler and options.
     compiler, flags: as the firmware's own debug information has them; "" where it has none.
     flash, ram: bytes.
-    floating_point: what computes it: "software", "FPU", "FPU, single precision"; "" where not known.
+    floating_point: the computing unit: "software", "FPU", "FPU, single precision"; "" where not known.
     symbols: flash and RAM by symbol, where that was looked at.
     """
 

@@ -71,7 +71,7 @@ class CrcMismatch(NamedTuple):
 
 
 class ShortPacket(NamedTuple):
-    """A new frame started inside this one; `payload` is what had come of it."""
+    """A new frame started inside this one; `payload` holds its received bytes."""
 
     payload: bytes
 
@@ -80,7 +80,7 @@ class ShortPacket(NamedTuple):
 
 
 class InvalidEscape(NamedTuple):
-    """0xff inside a frame, followed by `code`, which no sender writes; `payload` is what had come of it."""
+    """0xff inside a frame, followed by `code`, which no sender writes; `payload` holds its received bytes."""
 
     payload: bytes
     code: int

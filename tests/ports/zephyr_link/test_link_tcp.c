@@ -139,7 +139,7 @@ TEST(what_is_looked_through_and_fills_all_room_is_dropped_and_counted)
 	}
 	CHECK(from == RX_SIZE - held);
 	CHECK(minrpc_link_overruns() == from);
-	/* There is room again, and what was held is as it was. */
+	/* There is room again, and held bytes are unchanged. */
 	CHECK(minrpc_link_peek(held, 0U, &data) != 0U);
 	CHECK(minrpc_link_wait(&data) >= held);
 	CHECK(memcmp(data, bytes, held) == 0);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Wait states of flash, by hand: what straight code and jumps wait, and what is refused."""
+"""Wait states of flash, by hand: waits of straight code and of jumps, and refusals."""
 
 from __future__ import annotations
 

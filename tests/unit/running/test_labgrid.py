@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from minrpc import BoardBusyError, ConfigurationError, HarnessError, MissingError, Target, build, open_device
-from minrpc.host.deadline import Deadline
+from minrpc.host import Deadline
 from minrpc.running.board import power_cycle
 from minrpc.running.lease import lease
 
@@ -32,7 +32,7 @@ def client(*words: str) -> subprocess.CompletedProcess[str]:
 
 
 class Switch(http.server.BaseHTTPRequestHandler):
-    """A power switch with a REST interface, which notes what it is asked."""
+    """A power switch with a REST interface, which notes its requests."""
 
     asked: list[str]
 
@@ -49,7 +49,7 @@ class Switch(http.server.BaseHTTPRequestHandler):
 
 @dataclass
 class Desk:
-    """A place with the firmware behind a socket. asked: what its power switch was asked."""
+    """A place with the firmware behind a socket. asked: the requests to its power switch."""
 
     name: str
     asked: list[str]

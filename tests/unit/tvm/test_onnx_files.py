@@ -47,7 +47,7 @@ def floats(*shape: int) -> npt.NDArray[np.float32]:
 
 
 def check(model: Any, inputs: dict[str, npt.NDArray[Any]], **further: Any) -> list[str]:  # noqa: ANN401
-    """The operators of the prepared model, which computes what the model computed."""
+    """The operators of the prepared model, which computes the same as the model."""
     from minrpc.tvm.formats.onnx_files import REWRITTEN, fixed, prepared
     from minrpc.tvm.formats.onnx_runtime import outputs_of
 

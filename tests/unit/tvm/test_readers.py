@@ -39,7 +39,7 @@ def test_tflite(network: waveforms.Network, tmp_path: Path) -> None:
 
 
 def test_variables_of_tflite_are_inputs_and_outputs(tmp_path: Path) -> None:
-    """Their names are C's, and the header says what they are at first."""
+    """Their names are C's, and the header tells their first values."""
     from minrpc.tvm import model_of
     from minrpc.tvm.code import export
 

@@ -49,7 +49,7 @@ def write_tflite(path: Path, network: Network) -> Path:
 
 
 def write_sum(path: Path, first: list[float], times_read: int = 1) -> Path:
-    """y = x + sum, and sum = y for the next run; `first` is what it holds before. All are float32[1, 4]."""
+    """y = x + sum, and sum = y for the next run; `first` is its first value. All are float32[1, 4]."""
     import flatbuffers
     import tflite
 

@@ -22,7 +22,7 @@
 #if MINRPC_COUNTERS
 
 #define PAINT   0x5ac35ac3U
-/* Below the function that paints: what a function may need, and the guard page is far. */
+/* Below the function that paints: the need of a function, and the guard page is far. */
 #define PAINTED (1024U * 1024U)
 
 struct event {

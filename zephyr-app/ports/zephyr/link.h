@@ -56,7 +56,7 @@ uint32_t minrpc_link_wait(const uint8_t **data);
 uint32_t minrpc_link_peek(uint32_t held, uint32_t from, const uint8_t **data);
 
 /**
- * Where nothing notices what comes in: a process's interrupts wait while a function runs, and a
+ * Where nothing notices incoming bytes: a process's interrupts wait while a function runs, and a
  * socket is only looked at.
  */
 #if defined(CONFIG_ARCH_POSIX) || defined(CONFIG_MINRPC_LINK_TCP)
@@ -84,7 +84,7 @@ void minrpc_link_write(const uint8_t *data, uint32_t size);
  */
 void minrpc_link_poll_only(void);
 
-/** @brief Send what is still to be sent, and nothing more by interrupt. Before a restart. */
+/** @brief Send the bytes that wait, and nothing more by interrupt. Before a restart. */
 void minrpc_link_finish(void);
 
 /** @brief Bytes that the link lost since boot, as far as it tells. */

@@ -16,10 +16,10 @@
 #define RX_SIZE    CONFIG_MINRPC_RX_RING_SIZE
 #define NO_SOCKET  (-1)
 #define FOR_EVER   (-1)
-/* The stack's own threads send what it has taken. */
+/* The stack's own threads send the bytes that it has taken. */
 #define SENDING_MS 100
 
-/* What has arrived, from the start of `bytes`. */
+/* Received bytes, from the start of `bytes`. */
 static struct {
 	uint32_t size;
 	uint8_t bytes[RX_SIZE];
@@ -126,7 +126,7 @@ uint32_t minrpc_link_wait(const uint8_t **data)
 		take(FOR_EVER);
 	}
 	*data = rx.bytes;
-	/* Never all of it: there must be room for what ends a measurement. */
+	/* Never all of it: there must be room for the message that ends a measurement. */
 	return MIN(rx.size, RX_SIZE / 2U);
 }
 

@@ -47,7 +47,7 @@ BUILD_ASSERT(!DT_NODE_HAS_COMPAT(LINK_NODE, zephyr_cdc_acm_uart),
 	     "The UART that carries RPC is CDC ACM: set CONFIG_MINRPC_LINK_CDC_ACM=y");
 #endif
 
-/* The host fetches what the USB stack has at its own pace, a packet a millisecond at the least. */
+/* The host fetches the USB stack's bytes at its own pace, a packet a millisecond at the least. */
 #define USB_DRAIN_MS   500
 #define USB_FETCHED_MS 20
 

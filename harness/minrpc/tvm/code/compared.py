@@ -42,7 +42,7 @@ class OutputDifference(NamedTuple):
         return self.told("TVM's")
 
     def told(self, whose: str) -> str:
-        """The verdict in words. whose: the program that gave what was expected, such as "TVM's"."""
+        """The verdict in words. whose: the program that gave the expected values, such as "TVM's"."""
         if self.error is None:
             return f"WRONG, nan or infinity: {self.special:,} are at other places than {whose}"
         verdict = "right" if self.right else "WRONG"

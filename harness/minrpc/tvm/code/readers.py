@@ -33,9 +33,9 @@ Constants = Mapping[str, npt.NDArray[Any]]
 class Imported:
     """module: Relax, with the model's weights bound. onnx: the ONNX model that it is from, else None.
 
-    way_round: what to do if TVM can't lower it, "" if nothing is known. states: tensors that the file keeps
-        between runs: the number of the input, of the output that it takes next, and the first value.
-        names: the file's names of the inputs, where the module has others.
+    way_round: advice if TVM can't lower it, "" without advice. states: tensors that the file keeps between
+        runs: the number of the input, of the output that it takes next, and the first value. names: the
+        file's names of the inputs, where the module has others.
     """
 
     module: Any
@@ -90,7 +90,7 @@ def _onnx(path: Path, shapes: Shapes, constants: Constants) -> Imported:
     try:
         with warnings.catch_warnings(
             action="ignore"
-        ):  # By ONNX's checker, about what onnxruntime leaves out.
+        ):  # By ONNX's checker, for faults that onnxruntime passes.
             module = from_onnx(model, keep_params_in_input=False)
     except Exception as error:  # TVM's importer raises any class.
         raise ModelError(

@@ -171,4 +171,4 @@ CLASSICAL: Final[dict[str, Rewriting]] = {
     "TreeEnsembleRegressor": _tree_regressor,
     "ZipMap": _zip_map,
 }
-"""What is rewritten, by the name of the operator."""
+"""The rewriting functions, by the name of the operator."""

@@ -169,7 +169,7 @@ def _shown(item: ValueInfoProto) -> str:
 
 
 def _template(item: ValueInfoProto) -> str:
-    """The value of --shape with what is known, and words for what has to be given."""
+    """The value of --shape with the known shapes, and words for the others."""
     extents = item.type.tensor_type.shape.dim
     words = [
         str(extent.dim_value) if known(extent) else "1" if not number else f"N{number}"
@@ -198,7 +198,7 @@ def prepared(model: ModelProto) -> tuple[ModelProto, str]:
 
 
 def way_round(model: ModelProto, why: str) -> str:
-    """What the user can do about a prepared model that TVM's importer does not take, with a command to type.
+    """Advice for a prepared model that TVM's importer does not take, with a command to type.
 
     why: the reason why its constants were not folded, "" if they were.
     """

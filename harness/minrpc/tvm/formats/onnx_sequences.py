@@ -102,4 +102,4 @@ SEQUENCES: Final[dict[str, Rewriting]] = {
     "SequenceLength": _length,
     "SplitToSequence": _split,
 }
-"""What is rewritten, by the name of the operator."""
+"""The rewriting functions, by the name of the operator."""
