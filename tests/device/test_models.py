@@ -99,6 +99,27 @@ def test_operators_make_up_the_whole(loaded: Any, model: Any, image: Firmware) -
     assert run.weight_bytes == model.plan.constant_bytes
 
 
+@pytest.mark.slow
+def test_core_cycles_of_operators_make_up_those_of_the_whole(model: Any, image: Firmware) -> None:  # noqa: ANN401
+    """The law, where a core is modelled; and wait states make each operator slower."""
+    from minrpc.tvm import load_model
+
+    if image.target.platform.core not in ("cortex-m3", "cortex-m4", "cv32e40p"):
+        pytest.skip("no core with a table stands for this platform, or it has no room")
+    of_operators = []
+    for wait_states in (0, 5):
+        with (
+            open_device(image.changed(counters=True, flash_wait_states=wait_states)) as device,
+            load_model(device, model.plan) as loaded,
+        ):
+            run = loaded.measure(model.random_inputs(), repeat=1, counters=["cycles"])
+        each = [operator.measurement.counter_per_call("cycles") for operator in run.operators]
+        assert abs(sum(each) / run.whole.counter_per_call("cycles") - 1) < 0.02
+        assert run.whole.estimate.startswith("estimate: ")
+        of_operators.append(each)
+    assert all(less < more for less, more in zip(*of_operators, strict=True))
+
+
 @pytest.mark.parametrize("count", [1, 2, 5])
 def test_operators_make_up_the_whole_of_a_small_model(
     count: int, device: Device, can_load: None, image: Firmware, tmp_path: Path

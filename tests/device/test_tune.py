@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from minrpc import Device, Firmware, open_device
+from minrpc import Device, Firmware, library_of, open_device
 from minrpc.tuning import Candidate, CandidateResult, Kernel, Space, judging, tune
 from minrpc.tuning.candidates import best
 
@@ -46,6 +46,28 @@ def test_every_outcome(kernel: Kernel, firmware: Firmware) -> None:
         assert result.valid != bool(result.reason)
     assert sorted(result.candidate.number for result in results) == list(range(len(space)))
     assert best(results) is not None
+
+
+@pytest.mark.slow
+def test_core_cycles_are_an_objective(kernel: Kernel, firmware: Firmware, image: Firmware) -> None:
+    """Each candidate's value is that of a measurement by hand; wait states of flash make it larger."""
+    if image.target.platform.core not in ("cortex-m3", "cortex-m4", "cv32e40p"):
+        pytest.skip("no core with a table stands for this platform")
+    space = Space({"UNROLL": ["1", "4"]})
+    at_once, waiting = (
+        {
+            item.candidate.number: item.counters["cycles"]
+            for item in tune(
+                replace(kernel, objective="cycles"), space, firmware.changed(flash_wait_states=n)
+            )
+        }
+        for n in (0, 5)
+    )
+    with open_device(image.changed(counters=True)) as device:
+        lib = library_of(device.load(SOURCE, defines={"UNROLL": "4"}))
+        measured = lib.measure("dot", number=1, repeat=2, counters=["cycles"])(*kernel.arguments)
+    assert at_once[1] == pytest.approx(measured.counter_per_call("cycles"), abs=40)
+    assert all(at_once[number] < waiting[number] for number in at_once)
 
 
 @pytest.mark.slow

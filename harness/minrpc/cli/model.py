@@ -23,6 +23,7 @@ from minrpc.reports.markdown import table
 from minrpc.running import start
 from minrpc.targets import Target
 from minrpc.targets.options import Options, add_device_options, options_from
+from minrpc.timing.markdown import counter_title
 from minrpc.timing.units import count, quantity
 
 if TYPE_CHECKING:
@@ -349,8 +350,9 @@ def _operators(run: ModelRun) -> str:
     lines.append(line("all operators", str(len(run.operators)), covered, *blank))
     lines.append(line("between operators", "", run.between_cycles, *blank))
     lines.append(line("a run", "1", run.cycles, *whole))
-    header = ("#", "operator", "calls", unit, "share", *counters)
-    return table(header, lines, set(range(len(header))) - {1})
+    header = ("#", "operator", "calls", unit, "share", *map(counter_title, counters))
+    estimate = f"\n\nCore cycles are an {run.whole.estimate}" if run.whole.estimate else ""
+    return table(header, lines, set(range(len(header))) - {1}) + estimate
 
 
 def _side_by_side(found: list[dict[str, Any]]) -> str:
@@ -385,6 +387,7 @@ def _as_json(target: Target, run: ModelRun, errors: dict[str, float | None], pas
         "run_instructions": run.cycles / each if unit == "instructions" else None,
         "run_s": run.whole.clock.seconds(run.cycles),
         "between_cycles": run.between_cycles,
+        **({"estimate": run.whole.estimate} if run.whole.estimate else {}),
         "code_bytes": run.code_bytes,
         "weight_bytes": run.weight_bytes,
         "static_bytes": run.static_bytes,
