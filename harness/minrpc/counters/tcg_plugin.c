@@ -414,10 +414,13 @@ struct block {
 struct exit {
 	const struct block *to;
 	const struct node *node;
-	struct exit *next;
-	struct edge *edge;
+	uint64_t way; /* the edge's size and passage: see way_of() */
 	uint64_t times;
+	struct exit *next; /* of the block; the last is `no_exit` */
+	struct edge *edge;
 };
+
+static struct exit no_exit = {.next = &no_exit};
 
 #define DEPTH 1024U
 
@@ -439,7 +442,10 @@ static uint64_t ends_seen;           /* blocks that were begun, less those that 
 static struct block_counts uncounted;
 static bool edges_wanted;
 static struct block nowhere = {
-	.leave = {.how = JUMP_ANYWHERE}, .counts = &uncounted, .function = NO_FUNCTION};
+	.leave = {.how = JUMP_ANYWHERE},
+	.counts = &uncounted,
+	.function = NO_FUNCTION,
+	.exits = &no_exit};
 static struct block *last = &nowhere;
 
 #define CHAINS 4096U
@@ -630,6 +636,11 @@ static uint32_t number_of(const struct block *block)
 	return (uint32_t)(block->counts - (struct block_counts *)(shared + control->blocks_at));
 }
 
+static inline uint64_t way_of(uint32_t size, enum passage passage)
+{
+	return (uint64_t)size << 2 | passage;
+}
+
 static struct exit *new_exit(struct block *from, const struct block *to, uint32_t size,
 			     enum passage passage)
 {
@@ -652,26 +663,24 @@ static struct exit *new_exit(struct block *from, const struct block *to, uint32_
 			      passage,
 			      (uint64_t)(active->node - node_at(0U)),
 			      0U};
-	*exit = (struct exit){to, active->node, from->exits, edge, 0U};
+	*exit = (struct exit){to, active->node, way_of(size, passage), 0U, from->exits, edge};
 	from->exits = exit;
 	return exit;
 }
 
-static bool is_exit(const struct exit *exit, const struct block *to, uint32_t size,
-		    enum passage passage)
+static inline bool is_exit(const struct exit *exit, const struct block *to, uint64_t way)
 {
-	return exit->to == to && exit->node == active->node && exit->edge->size == size &&
-	       exit->edge->passage == passage;
+	return exit->to == to && exit->node == active->node && exit->way == way;
 }
 
 /* The exit is the block's first then. NULL where there is no room for it. */
 static __attribute__((noinline)) struct exit *find_exit(struct block *from, const struct block *to,
 							uint32_t size, enum passage passage)
 {
-	for (struct exit **place = &from->exits; *place != NULL; place = &(*place)->next) {
+	for (struct exit **place = &from->exits; *place != &no_exit; place = &(*place)->next) {
 		struct exit *exit = *place;
 
-		if (is_exit(exit, to, size, passage)) {
+		if (is_exit(exit, to, way_of(size, passage))) {
 			*place = exit->next;
 			exit->next = from->exits;
 			from->exits = exit;
@@ -694,18 +703,22 @@ static void note_taken(struct exit *exit)
 }
 
 /* Execution goes from `from`, which ended as `leave` has it, to `to`. */
-static inline void take_edge(struct block *from, const struct leave *leave, const struct block *to)
+static inline void take_edge(struct block *from, const struct leave *leave, const struct block *to,
+			     bool exception)
 {
-	enum passage passage = is_exception(leave, to)     ? INTO_EXCEPTION
-			       : ends_exception(leave, to) ? OUT_OF_EXCEPTION
-							   : AS_WRITTEN;
+	enum passage passage = exception                                                ? INTO_EXCEPTION
+			       : active->interrupt != NULL && ends_exception(leave, to) ? OUT_OF_EXCEPTION
+											: AS_WRITTEN;
 	uint32_t size = (uint32_t)(leave->end - from->start);
+	uint64_t way = way_of(size, passage);
 	struct exit *exit = from->exits;
 
 	if (size == 0U) { /* nothing of it was executed */
 		return;
 	}
-	if (exit == NULL || !is_exit(exit, to, size, passage)) {
+	/* A branch has two ways, and mostly takes the one or the other. */
+	exit = is_exit(exit, to, way) ? exit : exit->next;
+	if (!is_exit(exit, to, way)) {
 		exit = find_exit(from, to, size, passage);
 		if (exit == NULL) {
 			return;
@@ -770,11 +783,11 @@ static inline void trace_jump(uint64_t from, uint64_t to)
 	}
 }
 
-static inline void follow(const struct leave *from, struct block *block)
+static inline void follow(const struct leave *from, struct block *block, bool exception)
 {
 	/* Mostly it is a jump within a function. */
 	if (block->function != active->function ||
-	    (from->how >= CALL && from->how != JUMP_ANYWHERE) || is_exception(from, block)) {
+	    (from->how >= CALL && from->how != JUMP_ANYWHERE) || exception) {
 		change_function(from, block);
 	}
 }
@@ -792,10 +805,10 @@ static __attribute__((noinline)) void begin_after_a_part(struct block *from, str
 		trace_jump(leave.end, block->start);
 	}
 	if (is_open && edges_wanted) {
-		take_edge(from, &leave, block);
+		take_edge(from, &leave, block, is_exception(&leave, block));
 	}
 	if (is_open && looks_at(LOOK_AT_FLOW)) {
-		follow(&leave, block);
+		follow(&leave, block, is_exception(&leave, block));
 	}
 }
 
@@ -825,10 +838,10 @@ static inline void begin(struct block *block, bool flow, bool traced)
 			trace_jump(from->leave.end, block->start);
 		}
 		if (edges_wanted) {
-			take_edge(from, &from->leave, block);
+			take_edge(from, &from->leave, block, exception);
 		}
 		if (flow) {
-			follow(&from->leave, block);
+			follow(&from->leave, block, exception);
 		}
 	}
 }
@@ -1468,6 +1481,7 @@ static struct block *new_block(struct qemu_plugin_tb *tb, size_t first, size_t b
 		abort();
 	}
 	block->start = start;
+	block->exits = &no_exit;
 	block->leave = leave_behind(insn);
 	block->function = function_of(start);
 	block->entry = begins_function(start);
