@@ -55,7 +55,7 @@ bool minrpc_testing_overrun(struct minrpc_call *call)
 	return true;
 }
 
-/* Never returns. With MINRPC_TESTING_PAUSE it sleeps: a process that hangs takes no processor time. */
+/* Never returns. With MINRPC_TESTING_PAUSE it sleeps, and takes no processor time. */
 bool minrpc_testing_hang(struct minrpc_call *call)
 {
 	(void)call;

@@ -9,5 +9,6 @@ static int16_t clamp(int16_t value)
 
 uint32_t framed(const uint8_t *data, uint32_t n)
 {
-	return crc_hw(data, n) + (uint32_t)clamp((int16_t)n) + (uint32_t)middle((struct span){0, 8});
+	return crc_hw(data, n) + (uint32_t)clamp((int16_t)n) +
+	       (uint32_t)middle((struct span){0, 8});
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The hardware layer in C, and a program that calls all of hal.c: prints each call and each result. */
+/* The hardware layer in C, and a program that calls all of hal.c: prints calls and results. */
 #include "hal.h"
 
 #include <inttypes.h>

@@ -50,7 +50,7 @@ static void accept_client(void)
 		return;
 	}
 	client = accepted;
-	/* Where the stack has neither, replies wait for another, or a dead client stays for long. */
+	/* Without them replies wait for another, or a dead client stays for long. */
 	(void)zsock_setsockopt(client, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 	(void)zsock_setsockopt(client, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
 }
@@ -61,8 +61,7 @@ static void receive(void)
 	ssize_t got = 1;
 
 	while (got > 0 && rx.size < RX_SIZE) {
-		got = zsock_recv(client, &rx.bytes[rx.size], RX_SIZE - rx.size,
-				 ZSOCK_MSG_DONTWAIT);
+		got = zsock_recv(client, &rx.bytes[rx.size], RX_SIZE - rx.size, ZSOCK_MSG_DONTWAIT);
 		rx.size += got > 0 ? (uint32_t)got : 0U;
 	}
 	if (got == 0 || (got < 0 && errno != EAGAIN && errno != EWOULDBLOCK)) {

@@ -38,9 +38,10 @@ BUILD_ASSERT(DT_NODE_HAS_STATUS(LINK_NODE, okay),
 
 #if defined(CONFIG_MINRPC_LINK_CDC_ACM)
 #define IS_USB true
-BUILD_ASSERT(DT_NODE_HAS_COMPAT(LINK_NODE, zephyr_cdc_acm_uart),
-	     "CONFIG_MINRPC_LINK_CDC_ACM is for a UART of compatible zephyr,cdc-acm-uart. Choose it "
-	     "by minrpc,uart");
+BUILD_ASSERT(
+	DT_NODE_HAS_COMPAT(LINK_NODE, zephyr_cdc_acm_uart),
+	"CONFIG_MINRPC_LINK_CDC_ACM is for a UART of compatible zephyr,cdc-acm-uart. Choose it "
+	"by minrpc,uart");
 #else
 #define IS_USB false
 BUILD_ASSERT(!DT_NODE_HAS_COMPAT(LINK_NODE, zephyr_cdc_acm_uart),
