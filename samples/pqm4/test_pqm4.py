@@ -74,11 +74,11 @@ def counted(implementation: Implementation, firmware: Firmware) -> dict[str, Any
         lib = loaded(device, implementation)
         own = lib.section_sizes[1 : 1 + len(implementation.sources)]
         results = [lib[name]() for name in FUNCTIONS]
-        right = results == [0, 0, 0] and lib.accepted()
+        right = results == [0, 0, 0] and lib["accepted"]()
         wrong = "" if right else "wrong answer"
         answer = bytes(lib.variables.public_key) + bytes(lib.variables.sent)
         return {
-            "failed": wrong or ("" if lib.notices_change() else "a changed byte is not noticed"),
+            "failed": wrong or ("" if lib["notices_change"]() else "a changed byte is not noticed"),
             "size": [sum(sizes) for sizes in zip(*own, strict=True)],
             "digest": hashlib.sha256(answer).hexdigest(),
             **{name: costs(lib, counters, name, implementation.hashing) for name in FUNCTIONS},
@@ -115,7 +115,7 @@ def constant_time(implementation: Implementation, firmware: Firmware) -> str:
     counters = counters_for(firmware.elf, trace=True)
     with start(firmware, counters=counters) as running, connect(running) as device:
         lib = loaded(device, implementation)
-        lib.generate()
+        lib["generate"]()
         inputs: list[tuple[Any]]
         operation, inputs = "consume_other", [(sent(lib),) for _ in range(3)]
         inputs[2][0][5] ^= 1
@@ -129,5 +129,5 @@ def constant_time(implementation: Implementation, firmware: Firmware) -> str:
 
 
 def sent(lib: LoadedLibrary) -> npt.NDArray[np.uint8]:
-    lib.produce()
+    lib["produce"]()
     return np.array(lib.variables.sent)
