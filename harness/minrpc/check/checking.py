@@ -186,8 +186,8 @@ def clock_hint(platform: Platform, clock: DeviceClock) -> str:
     """How to get exact or finer times, where Zephyr's configuration may give them; "" elsewhere."""
     if platform.port == "zephyr" and platform.starts == "qemu" and clock.mode == "wall":
         return (
-            "times follow the host's clock: CONFIG_QEMU_ICOUNT=y in the firmware's configuration, without "
-            "--timing wall, counts instructions"
+            "times follow the host's clock: CONFIG_QEMU_ICOUNT=y in the firmware's configuration, on one "
+            "processor and without --timing wall, counts instructions"
         )
     if platform.port != "zephyr" or clock.exact or clock.resolution_s < _COARSE_S:
         return ""

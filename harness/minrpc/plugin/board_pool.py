@@ -33,6 +33,7 @@ class PooledBoard:
         self._say = say
         self._lease: Lease | None = None
         self._flash = target.flash
+        self._firmware: Firmware | None = None  # On the board that is kept, as was seen.
 
     @property
     def name(self) -> str:
@@ -56,6 +57,7 @@ class PooledBoard:
                 try:
                     running = self._answering(attempt)
                     self._flash = "auto" if self._flash == "always" else self._flash
+                    self._note(running)
                     if reasons:
                         self._say(f"{self._target.name}: {self.name} recovered by {step}")
                     return running, running.firmware
@@ -65,7 +67,7 @@ class PooledBoard:
 
     def release(self) -> None:
         """Free the board. A second call does nothing."""
-        held, self._lease = self._lease, None
+        held, self._lease, self._firmware = self._lease, None, None
         if held is not None:
             held.release()
 
@@ -76,8 +78,16 @@ class PooledBoard:
         put_into_quarantine(self._lease.board, reason)
         self.release()
 
+    def _note(self, running: RunningDevice) -> None:
+        """Keep which firmware was found or flashed; a step that did not look has it from there."""
+        if running.firmware is None and self._firmware is not None:
+            running.firmware = self._firmware
+            running.target = replace(running.target, platform=self._firmware.platform)
+        self._firmware = running.firmware
+
     def _steps(self, target: Target) -> Iterator[Step]:
-        target = replace(target, flash=self._flash)
+        looked = self._firmware is not None
+        target = replace(target, flash="never" if looked else self._flash)
         yield "session", lambda: start(target, total=self._total)
         if can_reset(target):
             yield "reset", lambda: self._reset(target)

@@ -18,6 +18,7 @@ from minrpc.running.lease import lease
 from minrpc.running.local import start_process
 from minrpc.running.qemu import start_qemu
 from minrpc.targets import Icount, Target
+from minrpc.targets.qemu_command import processors_of
 from minrpc.targets.target import elf_without_port
 
 
@@ -112,4 +113,10 @@ def _icount(firmware: Firmware) -> Icount | None:
     if target.timing == "exact" and shift is None:
         step = f"put icount_shift = N under [platforms.{name}] in minrpc.toml, or use --timing wall"
         raise ConfigurationError(f"nothing says how fast {name} runs by instruction count", next_step=step)
-    return None if target.timing == "wall" or shift is None else Icount(shift, target.icount_sleep)
+    several = processors_of(firmware.qemu_argv) > 1
+    if target.timing == "exact" and several:
+        step = "build it for one, CONFIG_SMP=n and CONFIG_MP_MAX_NUM_CPUS=1, or use --timing wall"
+        message = f"{name} runs on several processors: QEMU counts the instructions of all together"
+        raise ConfigurationError(message, next_step=step)
+    wall = target.timing == "wall" or several
+    return None if wall or shift is None else Icount(shift, target.icount_sleep)

@@ -69,6 +69,13 @@ def _until_separator(words: Sequence[str]) -> list[str]:
     return list(words[: ends[0]] if ends else words)
 
 
+def processors_of(argv: Sequence[str]) -> int:
+    """The processors of a command line's machine: of `-smp 2`, or `-smp cpus=2,...`; else 1."""
+    at = [index for index, word in enumerate(argv[:-1]) if word in ("-smp", "--smp")]
+    number = argv[at[-1] + 1].partition(",")[0].removeprefix("cpus=") if at else "1"
+    return int(number) if number.isdecimal() else 1
+
+
 def strip(argv: Sequence[str]) -> list[str]:
     """`argv` without the options that `wire` gives itself."""
     kept: list[str] = []

@@ -5,22 +5,26 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
 from minrpc import BoardBusyError, HarnessError, Target, build, open_device, start
+from minrpc.host import Deadline
 from minrpc.host.owned_lock import DIRECTORY_VARIABLE
 from minrpc.running.lease import end_quarantine, lease, put_into_quarantine, quarantine_of
 from minrpc.targets import load_hardware_map
 
 BOARD = Path(__file__).with_name("board.py")
 RUN_S = 400
+START_S = 30.0
 TESTS = """
-import os, signal, time
+import os, re, signal, time
 from pathlib import Path
 import pytest
 
@@ -45,7 +49,7 @@ def test_that_kills_its_board(device, running_device):
         while not list(Path(os.environ["MINRPC_LOCKS"]).glob("*.quarantine")) and time.monotonic() < end:
             time.sleep(0.1)
     if RUN == "first":
-        os.kill(int(Path(running_device.name + ".pid").read_text()), signal.SIGKILL)
+        os.kill(int(Path(re.sub(r"\\W", "-", running_device.name) + ".pid").read_text()), signal.SIGKILL)
     assert device.system_lib()["inc"](1) == 2
 
 @pytest.mark.parametrize("number", range(20, 40))
@@ -56,27 +60,48 @@ def test_of_many_more(device, number):
 
 @pytest.fixture
 def rack(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A directory with minrpc.toml and map.yml of boards that run; their number is the parameter."""
+    """A directory with minrpc.toml and map.yml of boards that run; the parameter is their number.
+
+    It may be with the kind of link that ser2net makes of their terminals, "telnet(rfc2217)" or "tcp".
+    """
+    number_of_boards, served = request.param if isinstance(request.param, tuple) else (request.param, "")
+    if served and shutil.which("ser2net") is None:
+        pytest.skip("ser2net is not installed: sudo apt-get install ser2net")
     monkeypatch.setenv(DIRECTORY_VARIABLE, str(tmp_path / "locks"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     elf = str(build(Target.named("posix")).elf)
     (tmp_path / "by-id").mkdir()
     (tmp_path / "minrpc.toml").write_text('[platforms.desk]\nzephyr_board = "desk"\n')
-    entries = []
+    entries, connections = [], []
     with ExitStack() as stack:
-        for number in range(request.param):
+        for number in range(number_of_boards):
             port = tmp_path / "by-id" / f"usb-ACME_{number:04}-if00"
+            link = str(port)
+            if served:
+                tcp_port = free_port()
+                scheme = "rfc2217" if "rfc2217" in served else "socket"
+                accepter = served if served == "tcp" else f"{served},tcp"
+                link = f"{scheme}://127.0.0.1:{tcp_port}"
+                connections.append(
+                    f"connection: &board{number}\n"
+                    f"  accepter: {accepter},127.0.0.1,{tcp_port}\n"
+                    f"  connector: serialdev,{port},115200n81,local\n"
+                    "  options: {kickolduser: false}\n"
+                )
             argv = [sys.executable, str(BOARD), elf, str(port)]
             board = stack.enter_context(
                 subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
             )
             assert board.stdout is not None
-            Path(f"{port}.pid").write_text(board.stdout.readline())
+            (tmp_path / (re.sub(r"\W", "-", link) + ".pid")).write_text(board.stdout.readline())
             entries.append(
                 f"- connected: true\n  id: '{number:04}'\n  platform: desk\n  product: ACME\n"
-                f"  runner: unknown\n  serial: {port}\n"
+                f"  runner: unknown\n  serial: {link}\n"
             )
             stack.callback(board.communicate)
+        if served:
+            (tmp_path / "ser2net.yaml").write_text("".join(connections))
+            stack.enter_context(ser2net(tmp_path / "ser2net.yaml", number_of_boards))
         (tmp_path / "map.yml").write_text("".join(entries))
         monkeypatch.chdir(tmp_path)
         yield tmp_path
@@ -101,8 +126,36 @@ def pytest_run(rack: Path, name: str, workers: str) -> subprocess.Popen[str]:
     )
 
 
+@contextmanager
+def ser2net(config: Path, ports: int) -> Iterator[None]:
+    """ser2net, once it listens on so many ports."""
+    argv = ["ser2net", "-n", "-d", "-c", str(config), "-u"]
+    with subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
+        wanted = set(re.findall(r"127\.0\.0\.1,(\d+)", config.read_text()))
+        waited = Deadline("ser2net", START_S)
+        while not wanted <= listening():
+            assert not waited.expired()
+            assert server.poll() is None
+        assert len(wanted) == ports
+        yield
+        server.kill()
+
+
+def listening() -> set[str]:
+    """The ports at which the kernel has a listening socket: a connection would open the serial port."""
+    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    return {str(int(row[1].rpartition(":")[2], 16)) for row in rows if row[3] == "0A"}
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("rack", [8], indirect=True)
+@pytest.mark.parametrize(
+    "rack", [8, (8, "telnet(rfc2217)"), (8, "tcp")], indirect=True, ids=["pty", "rfc2217", "tcp"]
+)
 def test_two_runs_share_eight_boards_and_lose_a_board(rack: Path) -> None:
     """All tests run once, no board is used by both, and both tell of the board that died."""
     (rack / "test_rack.py").write_text(TESTS)

@@ -119,6 +119,46 @@ def test_a_board_that_hangs_is_recovered(port: Path, key: str, step: str) -> Non
     pool.release()
 
 
+def on_posix(port: Path, script: str = "") -> tuple[Target, Path]:
+    """A target of a map whose board is flashed by a command, and the map."""
+    boards = port.parent / "map.yml"
+    boards.write_text(boards.read_text().replace("platform: desk", f"{script}platform: posix"))
+    flash = f"sh -c '{FLASH}' {{port}} {{elf}}"
+    return Target.named("posix", hardware_map=boards, flash_command=flash, flash="auto"), boards
+
+
+def test_a_board_that_nothing_resets_is_flashed(port: Path) -> None:
+    """Only after a session was tried, and the device knows its firmware again."""
+    said: list[str] = []
+    desk, _ = on_posix(port)
+    pool = PooledBoard(desk.changed(session_timeout_s=1.0), Deadline("run", TOTAL_S), said.append)
+    hang(pool)
+    assert flashed(port) == 0
+    running, firmware = pool.start()
+    assert flashed(port) == 1
+    assert "recovered by flash" in said[-1]
+    assert firmware is not None
+    running.stop()
+    again, firmware = pool.start()
+    assert flashed(port) == 1
+    assert firmware is again.firmware is not None
+    again.stop()
+    pool.release()
+
+
+def test_a_script_runs_after_a_flash_only(port: Path) -> None:
+    log = port.parent / "scripts"
+    desk, boards = on_posix(port, f"post_flash_script: \"sh -c 'echo flashed >> {log}'\", ")
+    with start(desk):
+        assert not log.exists()
+    with start(desk.changed(flash="always")):
+        assert log.read_text() == "flashed\n"
+    boards.write_text(boards.read_text().replace("echo flashed >", "echo no relay; exit 7; echo >"))
+    with pytest.raises(HarnessError, match="post_flash_script of B1 failed with status 7") as caught:
+        start(desk.changed(flash="always"))
+    assert "no relay" in str(caught.value)
+
+
 def test_a_board_that_can_not_be_recovered_is_in_quarantine(port: Path) -> None:
     desk = target(port, "", hardware_map=port.parent / "map.yml", session_timeout_s=1.0)
     pool = PooledBoard(desk, Deadline("run", TOTAL_S), lambda text: None)

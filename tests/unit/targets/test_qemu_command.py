@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from minrpc.firmware.recipes import configured_shift, files_in
 from minrpc.targets import Icount
-from minrpc.targets.qemu_command import Wiring, find_qemu, strip, wire
+from minrpc.targets.qemu_command import Wiring, find_qemu, processors_of, strip, wire
 
 # The end of `ninja -t commands run_qemu` for qemu_x86 in Zephyr 4.2.
 X86 = (
@@ -130,3 +130,17 @@ def test_files_that_a_command_names() -> None:
 )
 def test_shift_from_zephyrs_configuration(config: str, shift: int | None) -> None:
     assert configured_shift(config) == shift
+
+
+@pytest.mark.parametrize(
+    ("words", "processors"),
+    [
+        ("", 1),
+        ("-smp 2", 2),
+        ("-smp cpus=4", 4),
+        ("-smp 4,maxcpus=8 -nographic", 4),
+        ("-smp 1 -smp cpus=2", 2),
+    ],
+)
+def test_the_processors_of_a_machine(words: str, processors: int) -> None:
+    assert processors_of(["qemu-system-x86_64", *words.split(), "-m", "32"]) == processors

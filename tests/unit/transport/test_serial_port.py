@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
@@ -10,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from minrpc import AmbiguousBoardError, ConfigurationError, PortBusyError, PortGoneError
+from minrpc import AmbiguousBoardError, ConfigurationError, PortBusyError, PortGoneError, ResetError
 from minrpc.transport import SerialTransport, find_port, processes_with_open, serial_port
 from minrpc.transport.ports import choose
 from serial.tools.list_ports_common import ListPortInfo
@@ -120,6 +121,24 @@ def test_several_boards_are_listed() -> None:
 def test_no_board_matches() -> None:
     with pytest.raises(PortGoneError, match="'none'"):
         choose("none", PORTS)
+
+
+def test_a_break_is_held_and_one_that_fails_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    held: list[float] = []
+
+    class Port:
+        def send_break(self, seconds: float) -> None:
+            if held:
+                raise OSError(errno.EIO, "Input/output error")
+            held.append(seconds)
+
+    transport = SerialTransport.__new__(SerialTransport)
+    monkeypatch.setattr(transport, "_port", Port(), raising=False)
+    monkeypatch.setattr(transport, "name", "/dev/ttyACM0", raising=False)
+    transport.send_break()
+    assert held == [serial_port.PULSE_S]
+    with pytest.raises(ResetError, match=r"/dev/ttyACM0 can't send a BREAK: .*Input/output error"):
+        transport.send_break()
 
 
 def test_a_line_that_was_pulled_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,9 +27,11 @@ from minrpc import (
     start,
 )
 from minrpc.host import Deadline
-from minrpc.transport import open_url, ports, set_raw
+from minrpc.transport import RemotePort, open_url, ports, set_raw
+from serial.rfc2217 import PortManager
 from serial.tools import list_ports
 from serial.tools.list_ports_common import ListPortInfo
+from serial.urlhandler import protocol_loop
 
 START_S = 30.0
 
@@ -126,6 +128,43 @@ def _listens(port: int) -> bool:
     """True if the kernel has a listening socket there: a connection would open the serial port."""
     rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
     return any(row[1].endswith(f":{port:04X}") and row[3] == "0A" for row in rows)
+
+
+class Uart(protocol_loop.Serial):  # type: ignore[misc]
+    """pyserial's own stand-in of a serial port, whose BREAKs are noted."""
+
+    def __init__(self) -> None:
+        self.breaks: list[bool] = []
+        super().__init__("loop://")
+
+    def _update_break_state(self) -> None:
+        self.breaks.append(self._break_state)
+
+
+def serve_rfc2217(listener: socket.socket, uart: Uart) -> None:
+    connection, _ = listener.accept()
+
+    class Written:
+        write = staticmethod(connection.sendall)
+
+    manager = PortManager(uart, Written())
+    with connection:
+        while data := connection.recv(1024):
+            b"".join(manager.filter(data))
+
+
+def test_a_break_by_rfc2217() -> None:
+    """Against pyserial's server."""
+    uart = Uart()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=serve_rfc2217, args=(listener, uart))
+        thread.start()
+        port = RemotePort(f"rfc2217://127.0.0.1:{listener.getsockname()[1]}", 115200)
+        before = len(uart.breaks)
+        port.send_break()
+        port.close()
+        thread.join()
+    assert uart.breaks[before:] == [True, False]
 
 
 @pytest.mark.slow

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Zephyr with options that change interrupts, threads and memory: values and times are right, or refused."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from minrpc import ConfigurationError, MissingError, Target, build, start
+from minrpc.targets import load_platforms
+
+HERE = Path(__file__).parent
+FILE = HERE / "zephyr_options.toml"
+SAME = ("test_add.py", "test_measure.py", "test_timing.py")
+NAMES = [name for name, platform in load_platforms(FILE).items() if platform.project]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+def test_what_holds_for_other_firmware_holds_with_these_options(name: str) -> None:
+    try:
+        firmware = build(Target.named(name, platforms_file=FILE))
+    except MissingError as error:
+        pytest.skip(str(error))
+    words = ["-q", "-x", "-p", "no:cacheprovider", "-n", "0", "--minrpc-platforms-file", str(FILE)]
+    words += [*(str(HERE / file) for file in SAME), "--platform", name]
+    ran = subprocess.run(
+        [sys.executable, "-m", "pytest", *words], capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    passed = re.search(r"(\d+) passed", ran.stdout)
+    assert passed is not None, ran.stdout
+    assert int(passed[1]) > 0, ran.stdout
+    if "-smp" in firmware.qemu_argv:
+        with pytest.raises(ConfigurationError, match="runs on several processors"):
+            start(build(Target.named(name, platforms_file=FILE, timing="exact")))
