@@ -43,7 +43,7 @@ def best_of(numbers: list[int]) -> float:
 
 @pytest.mark.extra("tune")
 def test_tpe_proposes_nothing_twice_and_all_in_the_end() -> None:
-    small = Space({"A": ["1", "2", "3"]}, [("-O2",), ("-O3",)])
+    small = Space({"ONE": ["0"], "A": ["1", "2", "3"]}, [("-O2",), ("-O3",)])
     strategy = STRATEGIES["tpe"](small, 3)
     asked = []
     while (number := strategy.ask()) is not None:
