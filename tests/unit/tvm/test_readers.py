@@ -11,7 +11,7 @@ import pytest
 from minrpc import ConfigurationError, ModelError
 
 from tests.unit.tvm import waveforms
-from tests.unit.tvm.tflite_model import write_sum, write_tflite
+from tests.unit.tvm.tflite_model import write_average, write_sum, write_tflite
 
 pytestmark = pytest.mark.extra("tvm")
 
@@ -54,6 +54,16 @@ def test_variables_of_tflite_are_inputs_and_outputs(tmp_path: Path) -> None:
     assert 'the model\'s "in/b:0": 0.5 in each element, then outputs.output1 of the run before' in (
         export.header(model.plan)
     )
+
+
+def test_averages_of_quantized_tensors_are_rounded(tmp_path: Path) -> None:
+    """As TFLite's reference rounds: from the middle of two away from 0. TVM's converter cuts off."""
+    from minrpc.tvm import model_of
+
+    rows = np.array([[1, 1, 1, 0], [-1, -1, -1, 0], [1, 1, 0, 0], [-1, -1, 0, 0], [5, 0, 0, 0]], np.int8)
+    model = model_of(write_average(tmp_path / "mean.tflite", len(rows)))
+    (found,) = model.on_host({"x": rows.reshape(-1, 2, 2, 1)}).values()
+    assert found.ravel().tolist() == [1, -1, 1, -1, 1]
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from tests.unit.tvm.waveforms import CLASSES, HIDDEN, SAMPLES, Network
 
 # Of TFLite's schema.
 _FLOAT32 = 0
+_INT8 = 9
 _RESOURCE = 13
 _FULLY_CONNECTED = 9
 _RELU = 1
@@ -75,6 +76,50 @@ def write_sum(path: Path, first: list[float], times_read: int = 1) -> Path:
     builder.Finish(model, b"TFL3")
     path.write_bytes(bytes(builder.Output()))
     return path
+
+
+def write_average(path: Path, rows: int) -> Path:
+    """The mean of each row of four numbers: int8[rows, 2, 2, 1] to int8[rows, 1, 1, 1], pooled."""
+    import flatbuffers
+    import tflite
+
+    builder = flatbuffers.Builder(1 << 12)
+    number = tflite.BuiltinOperator.AVERAGE_POOL_2D
+    codes = _vector(
+        builder,
+        "Model",
+        "OperatorCodes",
+        [_table(builder, "OperatorCode", DeprecatedBuiltinCode=number, BuiltinCode=number)],
+    )
+    buffers = _vector(builder, "Model", "Buffers", [_buffer(builder, b"")])
+    window = {
+        "FilterHeight": 2,
+        "FilterWidth": 2,
+        "StrideH": 1,
+        "StrideW": 1,
+        "Padding": tflite.Padding.VALID,
+    }
+    pool = (0, (0,), (1,), "Pool2DOptions", _table(builder, "Pool2DOptions", **window))
+    tensors: list[tuple[str, tuple[int, ...], int, int]] = [
+        ("x", (rows, 2, 2, 1), _INT8, 0),
+        ("y", (rows, 1, 1, 1), _INT8, 0),
+    ]
+    graphs = _vector(builder, "Model", "Subgraphs", [_graph(builder, tensors, [0], [1], [pool])])
+    model = _table(builder, "Model", Version=3, OperatorCodes=codes, Subgraphs=graphs, Buffers=buffers)
+    builder.Finish(model, b"TFL3")
+    path.write_bytes(bytes(builder.Output()))
+    return path
+
+
+def _quantization(builder: Any) -> int:  # noqa: ANN401
+    import tflite
+
+    tflite.QuantizationParametersStartScaleVector(builder, 1)
+    builder.PrependFloat32(0.5)
+    scale = builder.EndVector()
+    tflite.QuantizationParametersStartZeroPointVector(builder, 1)
+    builder.PrependInt64(0)
+    return _table(builder, "QuantizationParameters", Scale=scale, ZeroPoint=builder.EndVector())
 
 
 def _graph(
@@ -144,7 +189,8 @@ def _buffer(builder: Any, data: bytes) -> int:  # noqa: ANN401
 
 def _tensor(builder: Any, name: str, shape: tuple[int, ...], kind: int, buffer: int) -> int:  # noqa: ANN401
     extents, text = _numbers(builder, "Tensor", "Shape", shape), builder.CreateString(name)
-    return _table(builder, "Tensor", Shape=extents, Type=kind, Buffer=buffer, Name=text)
+    fields = {"Quantization": _quantization(builder)} if kind == _INT8 else {}
+    return _table(builder, "Tensor", Shape=extents, Type=kind, Buffer=buffer, Name=text, **fields)
 
 
 def _layer(builder: Any, inputs: tuple[int, ...], output: int, activation: int) -> int:  # noqa: ANN401

@@ -19,8 +19,6 @@ from minrpc.tvm.code.c_names import field_names
 if TYPE_CHECKING:
     from minrpc.tvm.formats.onnx_files import Shapes
 
-# TFLite's operators that take a quantized tensor's elements elsewhere.
-_MOVING: Final = ("GATHER", "REVERSE_V2", "SPLIT", "SPLIT_V", "STRIDED_SLICE", "TILE", "UNPACK")
 _TFLITE_WAY: Final = "convert with full integer quantization, or without any: TVM's importer has both"
 
 _CAN_NOT_READ: Final = "TVM's importer can't read {}"
@@ -103,16 +101,10 @@ def _onnx(path: Path, shapes: Shapes, constants: Constants) -> Imported:
 
 def _tflite(path: Path) -> Imported:
     _package("tflite", path)
-    from tvm.relax.frontend.tflite import tflite_frontend
+    from tvm.relax.frontend.tflite import from_tflite
 
+    from minrpc.tvm.formats.tflite_converter import converter
     from minrpc.tvm.formats.tflite_files import Stateless
-
-    class Converter(tflite_frontend.OperatorConverter):  # type: ignore[misc]
-        """Of quantized tensors TVM's refuses also operators that only move elements, which it has."""
-
-        _SUPPORTED_QUANTIZED_OPS = getattr(
-            tflite_frontend.OperatorConverter, "_SUPPORTED_QUANTIZED_OPS", frozenset()
-        ).union(_MOVING)
 
     def load(name: str) -> Any:  # noqa: ANN401
         data = Path(name).read_bytes()
@@ -121,7 +113,7 @@ def _tflite(path: Path) -> Imported:
         return Stateless(data, field_names)
 
     model = _loaded(path, "TFLite", load)
-    module = tflite_frontend.from_tflite(model, op_converter=Converter)
+    module = from_tflite(model, op_converter=converter())
     return Imported(module, states=tuple(model.states), way_round=_TFLITE_WAY, names=model.names)
 
 
