@@ -356,3 +356,34 @@ def test_linear_models_and_what_comes_before_them() -> None:
         [*before, *after], {"x": ("n", 3)}, ["y", "label", "scores", "named"], labels=np.arange(10, 20)
     )
     check(model, {"x": floats(7, 3)})
+
+
+def test_labels_that_are_text_are_numbers_and_not_compared() -> None:
+    from minrpc.tvm.code.models import Model
+    from minrpc.tvm.code.plan import ModelPlan, Tensor
+    from minrpc.tvm.formats.onnx_files import prepared
+    from minrpc.tvm.formats.onnx_runtime import outputs_of
+    from minrpc.wire.dtypes import to_dtype
+
+    layer = node(
+        "LinearClassifier",
+        ["x"],
+        ["label", "scores"],
+        domain="ai.onnx.ml",
+        coefficients=[1.0, 0.0, 0.0, 1.0],
+        intercepts=[0.0, 0.0],
+        classlabels_strings=["left", "right"],
+    )
+    model, x = model_with([layer], {"x": (1, 2)}, ["label", "scores"]), {"x": np.array([[1, 3]], np.float32)}
+    assert outputs_of(prepared(model)[0], x)[0].tolist() == [1]
+    given = Tensor(to_dtype("float32"), (1, 2), "input", 0)
+    outputs = (
+        ("output0", Tensor(to_dtype("int64"), (1,), "output", 0)),
+        ("output1", Tensor(to_dtype("float32"), (1, 2), "output", 1)),
+    )
+    plan = ModelPlan("net", (("x", given),), outputs, (), (), (), "")
+    assert list(Model(None, plan, model).by_onnxruntime(x)) == ["output1"]
+    short = (outputs[0], ("output1", Tensor(to_dtype("float32"), (1, 3), "output", 1)))
+    plan = ModelPlan("net", (("x", given),), short, (), (), (), "")
+    with pytest.raises(ModelError, match=r"\[1, 3\] by TVM, \[1, 2\] by onnxruntime"):
+        Model(None, plan, model).by_onnxruntime(x)

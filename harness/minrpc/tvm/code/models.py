@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import prod
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -367,14 +368,27 @@ class Model:
         return {name: result for (name, _), result in zip(self.plan.outputs, results, strict=True)}
 
     def by_onnxruntime(self, inputs: Arrays) -> dict[str, npt.NDArray[Any]]:
-        """onnxruntime's outputs of the file as it is; empty where it is not installed, or can't run it."""
+        """onnxruntime's outputs of the file as it is; empty where it is not installed, or can't run it.
+
+        Outputs that are text are left out. Raises ModelError for an output whose size is not onnxruntime's.
+        """
         if self.onnx is None:
             return {}
         from minrpc.tvm.formats.onnx_runtime import inputs_of, outputs_of
 
         names = zip(inputs_of(self.onnx), self.plan.inputs, strict=True)
         results = outputs_of(self.onnx, {own: inputs[name] for own, (name, _) in names})
-        return {name: result for (name, _), result in zip(self.plan.outputs, results, strict=bool(results))}
+        found = {}
+        for (name, tensor), result in zip(self.plan.outputs, results, strict=bool(results)):
+            array = np.asarray(result)
+            if array.dtype.kind in "OSU":
+                continue
+            if array.size != prod(tensor.shape):
+                raise ModelError(
+                    f"the output {name} is {list(tensor.shape)} by TVM, {list(array.shape)} by onnxruntime"
+                )
+            found[name] = array.reshape(tensor.shape)
+        return found
 
 
 def model_of(
