@@ -61,7 +61,8 @@ def open_url(url: str, baud: int, reset_line: ModemLine | Literal[""] = "") -> B
             if _is_socket(path):
                 return SocketTransport.connect(path, _CONNECT_S)
             return SerialTransport(path, baud, reset_line)
-    step = f"there is {', '.join(f'{name}://' for name in _SCHEMES)}, {_EXEC}COMMAND, and a port's path"
+    schemes = ", ".join(f"{name}://" for name in _SCHEMES)
+    step = f"there is {schemes}, {_EXEC}COMMAND, labgrid:PLACE, and a port's path"
     raise ConfigurationError(f"{url}: no kind of link is called {scheme and scheme[1]!r}", next_step=step)
 
 
