@@ -93,6 +93,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_call_options(add)
     add("--number", type=int, default=10, metavar="N", help="calls in a batch (default 10)")
     add("--repeat", type=int, default=10, metavar="N", help="repeats, the samples (default 10)")
+    add("--by", choices=("instructions", "cycles"), default="instructions", help="what profiles count")
     add("--title", metavar="TEXT", help="the page's head")
     add("--html", type=Path, metavar="FILE", help="write one HTML file that needs no other and no network")
     add("--markdown", type=Path, metavar="FILE", help="write Markdown here, not to standard output")
@@ -198,7 +199,8 @@ def _measure(
         )
         with told_if_unfit(arguments.source):
             measurement = measurer(*given)
-        profile = profile_call(library, counters, arguments.function, given) if counters else None
+        by, name = arguments.by, arguments.function
+        profile = profile_call(library, counters, name, given, by) if counters else None
         firmware = running.firmware
     record = TimingRecord(
         platform=target.name,
@@ -226,7 +228,7 @@ def _part(firmware: Firmware, record: TimingRecord, profile: Profile | None) -> 
 
 
 def _call_profile(firmware: Firmware, call: str, profile: Profile) -> CallProfile:
-    return CallProfile(call, profile.settled, _lines(firmware, profile))
+    return CallProfile(call, profile.settled, _lines(firmware, profile), profile.unit)
 
 
 def _lines(firmware: Firmware, profile: Profile) -> list[tuple[str, str, int]]:

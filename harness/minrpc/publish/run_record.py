@@ -23,12 +23,14 @@ OUTCOMES: Final = ("failed", "passed", "skipped", "xfailed", "xpassed")
 class CallProfile:
     """The profile of one call.
 
-    tree: instructions as a call tree. lines: place, text of the line, instructions; most first.
+    tree: instructions, or estimated cycles, by call. lines: place, text of the line, how many; most first.
+    unit: "instructions" or "cycles".
     """
 
     call: str
     tree: CallTree
     lines: Sequence[tuple[str, str, int]] = ()
+    unit: str = "instructions"
 
 
 @dataclass(frozen=True)
@@ -120,6 +122,7 @@ def _platform(platform_part: PlatformPart) -> dict[str, Any]:
                 "call": profile.call,
                 "tree": {name: list(getattr(profile.tree, name)) for name in _TREE},
                 "lines": [list(line) for line in profile.lines],
+                "unit": profile.unit,
             }
             for profile in platform_part.profiles
         ],
@@ -138,6 +141,7 @@ def _platform_of(found: Mapping[str, Any]) -> PlatformPart:
             profile["call"],
             CallTree(**{name: profile["tree"][name] for name in _TREE}),
             [(place, text, count) for place, text, count in profile["lines"]],
+            profile.get("unit", "instructions"),
         )
         for profile in found["profiles"]
     ]

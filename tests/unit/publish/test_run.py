@@ -95,6 +95,16 @@ def test_of_a_profile_the_function_is_told_and_what_calling_it_takes_is_one_row(
     assert len(lines.rows) == 2
 
 
+def test_a_profile_by_cycles_says_so_after_reading_it_again() -> None:
+    (part,) = whole().platforms
+    profiles = [replace(profile, unit="cycles") for profile in part.profiles]
+    run = replace(whole(), platforms=[replace(part, profiles=profiles)])
+    (again,) = run_of(run.to_json()).platforms
+    titles = [table.title for table in profile_tables(again.profiles[0])]
+    assert titles == ["100 cycles by function", "Cycles by line"]
+    assert "add(int8[2]): 100 cycles" in html_page(run, "now")
+
+
 def test_a_tree_without_the_function_is_whole() -> None:
     (part,) = whole().platforms
     tree = part.profiles[0].tree
