@@ -441,11 +441,10 @@ static uint64_t ends_seen;           /* blocks that were begun, less those that 
 
 static struct block_counts uncounted;
 static bool edges_wanted;
-static struct block nowhere = {
-	.leave = {.how = JUMP_ANYWHERE},
-	.counts = &uncounted,
-	.function = NO_FUNCTION,
-	.exits = &no_exit};
+static struct block nowhere = {.leave = {.how = JUMP_ANYWHERE},
+			       .counts = &uncounted,
+			       .function = NO_FUNCTION,
+			       .exits = &no_exit};
 static struct block *last = &nowhere;
 
 #define CHAINS 4096U
@@ -706,9 +705,10 @@ static void note_taken(struct exit *exit)
 static inline void take_edge(struct block *from, const struct leave *leave, const struct block *to,
 			     bool exception)
 {
-	enum passage passage = exception                                                ? INTO_EXCEPTION
-			       : active->interrupt != NULL && ends_exception(leave, to) ? OUT_OF_EXCEPTION
-											: AS_WRITTEN;
+	enum passage passage = exception ? INTO_EXCEPTION
+			       : active->interrupt != NULL && ends_exception(leave, to)
+				       ? OUT_OF_EXCEPTION
+				       : AS_WRITTEN;
 	uint32_t size = (uint32_t)(leave->end - from->start);
 	uint64_t way = way_of(size, passage);
 	struct exit *exit = from->exits;
