@@ -29,7 +29,7 @@ from minrpc.library.toolset import Toolset, program_facts
 from minrpc.program import Elf, read_program
 from minrpc.program.c_types import Declarations, FunctionDeclaration, FunctionType, Pointer, strip
 from minrpc.program.debug_info import UNTYPED, read_declarations
-from minrpc.program.elf import THREAD, UNDEFINED
+from minrpc.program.elf import THREAD, UNDEFINED, NotElfError
 from minrpc.program.objects import members, merged, read_object
 
 _COMPILE_S: Final = 10 * 60.0
@@ -450,7 +450,10 @@ def compile_file(source: Path, sources: Sources, toolset: Toolset) -> CompiledFi
 
 def _require_machine(path: Path, machine: str) -> None:
     """Raise ConfigurationError for an object or archive of another machine."""
-    other = {Elf(member).machine for member in members(path, path.read_bytes())} - {machine}
+    try:
+        other = {Elf(member).machine for member in members(path, path.read_bytes())} - {machine}
+    except NotElfError as error:
+        raise ConfigurationError(f"{path.name} has an object that can't be read: {error}") from error
     if other:
         raise ConfigurationError(
             f"{path.name} was compiled for {min(other).removeprefix('EM_')}, "

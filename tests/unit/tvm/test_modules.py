@@ -59,7 +59,7 @@ def test_a_file_that_is_not_there() -> None:
 
 
 def test_what_is_no_module_of_tvms() -> None:
-    with pytest.raises(ModuleError, match=r"a dict is no module: give what tvm\.compile returned, or a file"):
+    with pytest.raises(ModuleError, match=r"a dict is no module: give the result of tvm\.compile, or a file"):
         load_tvm(None, {})  # type: ignore[arg-type]
 
 

@@ -247,8 +247,10 @@ def _object(name: str, suffix: str, content: bytes, toolset: Toolset) -> Path:
         (to / file).write_bytes(content)
 
     source = kept(cache_home() / "objects" / key, fill) / file
+    if suffix == ".o":
+        return source
     include = [SUPPORT / "include"] if b"tvm/ffi/" in content else []
-    flags = ["-w", *float16_flags(content.decode(errors="replace"), toolset)] if suffix != ".o" else []
+    flags = ["-w", *float16_flags(content.decode(errors="replace"), toolset)]
     return compile_file(source, Sources.of(source, include=include, flags=flags), toolset).path
 
 
