@@ -162,10 +162,11 @@ def test_weights_that_are_too_large_are_refused_before_they_are_compiled(
     can_load: None,
     model: Any,  # noqa: ANN401
 ) -> None:
-    """Also where code has memory of its own."""
+    """Also where code has memory of its own. The image is no way out where the flash is too small."""
     from minrpc.tvm import load_model
 
     info = device.info()
+    flash = max((region.size for region in info.regions if region.kind == "read_only"), default=None)
     room = max(
         (region.size for region in info.regions if region.kind == "code"), default=info.arena_largest_free
     )
@@ -174,7 +175,10 @@ def test_weights_that_are_too_large_are_refused_before_they_are_compiled(
     with pytest.raises(DeviceMemoryError, match=r"[\d,]+ are missing") as caught:
         load_model(device, plan, begins=stages.append)
     assert f"weights: {plan.constant_bytes:,} bytes" in str(caught.value)
-    assert "--weights image" in caught.value.next_step
+    target = device.owner.target
+    process = target is not None and target.platform.starts == "process"
+    fits = process or flash is None or plan.constant_bytes <= flash
+    assert ("--weights image" in caught.value.next_step) is fits
     assert not stages
     load_model(device, model.plan, begins=stages.append).library.unload()
     assert stages == ["compile", "load"]
