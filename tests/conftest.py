@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """For all tests: what a run leaves out, and where C is built."""
 
+from __future__ import annotations
+
 import json
 import signal
 from collections.abc import Callable, Iterator
