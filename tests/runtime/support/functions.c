@@ -50,12 +50,13 @@ static int fail_text(PACKED)
 static int ask(PACKED)
 {
 	int64_t last = count == 0 ? 0 : args[count - 1].v_int64;
+	int last_code = count == 0 ? 0 : codes[count - 1];
 	uint32_t size;
 	const uint8_t *answer = minrpc_ask_client("why?", 4U, &size);
 
 	(void)resource;
 	CHECK(size != 0U);
-	CHECK(count == 0 || (args[count - 1].v_int64 == last && codes[count - 1] == kTVMArgInt));
+	CHECK(count == 0 || (args[count - 1].v_int64 == last && codes[count - 1] == last_code));
 	value->v_int64 = answer[0];
 	*code = kTVMArgInt;
 	host_functions.calls++;

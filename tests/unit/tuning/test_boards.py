@@ -57,7 +57,7 @@ def test_two_boards_say_what_one_device_says(boards: list[Board]) -> None:
     firmware = build(TARGET.changed(reset_command=RESET))
     found = {
         item.candidate.number: item.outcome
-        for item in tune(KERNEL, space, firmware, call_timeout_s=0.5, ports=ports(boards))
+        for item in tune(KERNEL, space, firmware, call_timeout_s=2.0, ports=ports(boards))
     }
     due = {"0": "correct", "1": "compile", "3": "crash", "4": "hang", "5": "wrong"}
     wanted = {item.number: due[dict(item.defines)["FAULT"]] for item in space}
