@@ -98,3 +98,9 @@ def test_a_check_leaves_the_kernels_arguments() -> None:
         assert KERNEL.wrong(lazy) == "argument 0: element 0 is 0, not 1"
     assert KERNEL.arguments[0] is not None
     np.testing.assert_array_equal(np.asarray(KERNEL.arguments[0]), np.arange(4))
+
+
+@pytest.mark.parametrize(("due", "wrong"), [(None, ""), (3, ""), (4, "returned 3, not 4"), (3.0000001, "")])
+def test_a_result_is_compared_where_the_check_gives_one(due: float | None, wrong: str) -> None:
+    kernel = replace(KERNEL, check=lambda x: due)
+    assert kernel.wrong(lambda x: 3) == wrong
