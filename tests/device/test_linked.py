@@ -3,9 +3,6 @@
 
 from __future__ import annotations
 
-import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -19,6 +16,8 @@ from minrpc import (
     open_device,
 )
 from minrpc.library import LinkedLibrary
+
+from tests.device.other_firmware import require_passed
 
 HERE = Path(__file__).parent
 FILE = HERE / "linked.toml"
@@ -36,16 +35,7 @@ def platform(running_device: RunningDevice) -> str:
 
 @pytest.mark.slow
 def test_what_holds_for_loaded_code_holds_for_linked_in(platform: str) -> None:
-    words = ["-q", "-x", "-p", "no:cacheprovider", "-n", "0", "--minrpc-platforms-file", str(FILE)]
-    words += [str(HERE / name) for name in SAME]
-    words += ["--platform", platform, "-k", "kinds or not loaded"]
-    ran = subprocess.run(
-        [sys.executable, "-m", "pytest", *words], capture_output=True, text=True, check=False
-    )
-    assert ran.returncode == 0, ran.stdout + ran.stderr
-    passed = re.search(r"(\d+) passed", ran.stdout)
-    assert passed is not None, ran.stdout
-    assert int(passed[1]) > 0, ran.stdout
+    require_passed(SAME, platform, FILE, "-k", "kinds or not loaded")
 
 
 @pytest.mark.slow

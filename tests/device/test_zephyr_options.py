@@ -3,14 +3,13 @@
 
 from __future__ import annotations
 
-import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from minrpc import ConfigurationError, MissingError, Target, build, start
 from minrpc.targets import load_platforms
+
+from tests.device.other_firmware import require_passed
 
 HERE = Path(__file__).parent
 FILE = HERE / "zephyr_options.toml"
@@ -25,15 +24,7 @@ def test_what_holds_for_other_firmware_holds_with_these_options(name: str) -> No
         firmware = build(Target.named(name, platforms_file=FILE))
     except MissingError as error:
         pytest.skip(str(error))
-    words = ["-q", "-x", "-p", "no:cacheprovider", "-n", "0", "--minrpc-platforms-file", str(FILE)]
-    words += [*(str(HERE / file) for file in SAME), "--platform", name]
-    ran = subprocess.run(
-        [sys.executable, "-m", "pytest", *words], capture_output=True, text=True, check=False
-    )
-    assert ran.returncode == 0, ran.stdout + ran.stderr
-    passed = re.search(r"(\d+) passed", ran.stdout)
-    assert passed is not None, ran.stdout
-    assert int(passed[1]) > 0, ran.stdout
+    require_passed(SAME, name, FILE)
     if "-smp" in firmware.qemu_argv:
         with pytest.raises(ConfigurationError, match="runs on several processors"):
             start(build(Target.named(name, platforms_file=FILE, timing="exact")))
