@@ -432,17 +432,16 @@ def compile_file(source: Path, sources: Sources, toolset: Toolset) -> CompiledFi
     if source.suffix in _BINARY:
         _require_machine(source, program_facts(toolset.elf).machine)
         return CompiledFile(source, None)
-    cxx = source.suffix in _CXX
+    cxx, assembler = source.suffix in _CXX, source.suffix in _ASSEMBLER
     command = [toolset.cxx if cxx else toolset.compiler, *toolset.code_flags, "-g"]
     command += _CXX_FLAGS if cxx else ()
-    command += KEEP_STATICS if sources.statics and source.suffix not in _ASSEMBLER else ()
+    command += KEEP_STATICS if sources.statics and not assembler else ()
     command += [f"-D{define}" for define in sources.defines]
     command += [f"-I{directory}" for directory in (*sources.include, source.parent)]
-    headers = (*_weak(sources.replaced), *sources.headers) if source.suffix not in _ASSEMBLER else ()
-    for header in headers:
+    for header in () if assembler else (*_weak(sources.replaced), *sources.headers):
         command += ["-include", str(header)]
     command += [*sources.flags, *toolset.includes, "-fno-lto"]
-    if "clang" not in Path(command[0]).name and source.suffix not in _ASSEMBLER:
+    if "clang" not in Path(command[0]).name and not assembler:
         command.append(FLAG)
     made = _compiled(command, source, (source.parent, *sources.include)) / "source.o"
     return CompiledFile(made, made)
@@ -466,24 +465,23 @@ def _weak(functions: Sequence[str]) -> Sequence[Path]:
     """A header with which the compiler neither inlines the functions nor relies on their bodies."""
     if not functions:
         return ()
-    text = "".join(f"#pragma weak {name}\n" for name in functions)
-
-    def fill(directory: Path) -> None:
-        (directory / "weak.h").write_text(text)
-
-    name = hashlib.sha256(text.encode()).hexdigest()[:32]
-    return (kept(cache_home() / "objects" / name, fill) / "weak.h",)
+    return (_kept_text("".join(f"#pragma weak {name}\n" for name in functions), "weak.h"),)
 
 
 def compile_text(text: str, toolset: Toolset, flags: Sequence[str] = ()) -> Path:
     """Compiles generated C source to an object. flags: come after the firmware's own."""
-    name = hashlib.sha256(text.encode()).hexdigest()[:32]
+    source = _kept_text(text, "thunks.c")
+    return _compiled([toolset.compiler, *toolset.code_flags, *flags, "-w", "-fno-lto"], source) / "source.o"
+
+
+def _kept_text(text: str, file_name: str) -> Path:
+    """The cache's file with generated C."""
 
     def fill(directory: Path) -> None:
-        (directory / "thunks.c").write_text(text)
+        (directory / file_name).write_text(text)
 
-    source = kept(cache_home() / "objects" / name, fill) / "thunks.c"
-    return _compiled([toolset.compiler, *toolset.code_flags, *flags, "-w", "-fno-lto"], source) / "source.o"
+    key = hashlib.sha256(text.encode()).hexdigest()[:32]
+    return kept(cache_home() / "objects" / key, fill) / file_name
 
 
 def _compiled(command: Sequence[str], source: Path, places: Sequence[Path] = ()) -> Path:

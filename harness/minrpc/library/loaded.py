@@ -50,7 +50,7 @@ class LoadedLibrary(CLibrary):
         callback: Callback,
     ) -> None:
         """load_copier: loads a library with the function `COPY`. callback: as in `CLibrary`."""
-        symbols = Symbols(image.symbols, _with_statics(image, compiled))
+        symbols = Symbols(image.symbols, _sizes_with_statics(image, compiled))
         super().__init__(
             session,
             compiled.name,
@@ -154,7 +154,8 @@ class LoadedLibrary(CLibrary):
         compiled = self.compiled
         user = _elves(compiled.own_objects)
         made = _elves(compiled.objects[len(compiled.own_objects) :])
-        own = {name: size for name, size in _sizes(user).items() if name not in set(self.fakes)}
+        fakes = set(self.fakes)
+        own = {name: size for name, size in _sizes(user).items() if name not in fakes}
         ours = {*_sizes(made), *(f"__{name}_veneer" for name in _needed(made) - _needed(user))}
         sizes = {**self.image.sizes, **own}
         by_address: dict[int, str] = {}
@@ -176,7 +177,7 @@ class LoadedLibrary(CLibrary):
         return f"<{self.name}, {self.image.size:,} bytes at 0x{self.image.base:x}: {names}>"
 
 
-def _with_statics(image: LinkedImage, compiled: Compiled) -> Mapping[str, int]:
+def _sizes_with_statics(image: LinkedImage, compiled: Compiled) -> Mapping[str, int]:
     """The sizes by symbol, also by the second symbols of functions with internal linkage."""
     by_address = {image.symbols[name]: size for name, size in image.sizes.items() if size}
     wanted = (function.symbol for function in compiled.functions.values())
