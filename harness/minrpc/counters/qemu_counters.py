@@ -25,11 +25,13 @@ from minrpc.counters.image import AddressRange, CodeSegment, Image, LoadedCode
 from minrpc.counters.plugin_build import plugin_for
 from minrpc.cycles.core import NOTHING, Core, Span
 from minrpc.cycles.estimate import CodeBlock, CycleModel, Edge, Passage
+from minrpc.cycles.operands import CLASSES
 from minrpc.errors import ConfigurationError, HarnessError
 
-_LAYOUT: Final = 8
+_LAYOUT: Final = 9
 _MAX_EDGES: Final = 16
 _MAX_REGIONS: Final = 16
+_MAX_OPERATIONS: Final = 8
 _WINDOWS: Final = 65536
 _NODES: Final = 65536
 _BLOCKS: Final = 1 << 18
@@ -53,7 +55,7 @@ _FUNCTION: Final = np.dtype([(name, "<u8") for name in ("start", "end")])
 _NODE: Final = np.dtype(
     [
         *((name, "<u4") for name in ("parent", "function", "child", "sibling")),
-        *((name, "<u8") for name in ("interrupt", "instructions", "calls", "flash_loads")),
+        *((name, "<u8") for name in ("interrupt", "instructions", "calls", "extra_cycles")),
     ]
 )
 _BLOCK: Final = np.dtype(
@@ -69,11 +71,12 @@ _EDGE: Final = np.dtype(
         *((name, "<u8") for name in ("node", "times_in_windows")),
     ]
 )
+_OPERATION: Final = np.dtype([("mask", "<u8"), ("bits", "<u8")])
 _TIMES: Final = np.dtype([(name, "<u8") for name in ("edge", "times")])
 _CONTROL: Final = np.dtype(
     [
         ("layout", "<u8"),
-        ("sizes", "<u8", 9),
+        ("sizes", "<u8", 10),
         *((name, "<u8") for name in ("ranges_at", "ranges", "opens", "closes", "windows_at", "windows_max")),
         *((name, "<u8") for name in ("counters", "parts_at", "parts_in_windows_at", "blocks_at")),
         *((name, "<u8") for name in ("blocks_max", "members_at", "members_max", "slow_from", "slow_to")),
@@ -84,10 +87,13 @@ _CONTROL: Final = np.dtype(
         ("region", _REGION, _MAX_REGIONS),
         *((name, "<u8") for name in ("cache_line", "cache_sets", "cache_ways", "stack_low", "stack_high")),
         *((name, "<u8") for name in ("loaded", "code_at", "code_max", "edges_at", "edges_max")),
-        *((name, "<u8") for name in ("taken_at", "taken_max", "flash_loads_at")),
+        *((name, "<u8") for name in ("taken_at", "taken_max", "extra_cycles_at")),
+        *((name, "<u8") for name in ("wait_states", "operations")),
+        ("operation", _OPERATION, _MAX_OPERATIONS),
+        ("operand_cycles_at", "<u8"),
         *((name, "<u8") for name in ("trace_at", "trace_max", "checkpoints_at", "checkpoints_max")),
         *((name, "<u8") for name in ("trace_from", "traced", "trace_hash", "nodes", "blocks", "members")),
-        *((name, "<u8") for name in ("code", "edges", "taken", "full", "windows")),
+        *((name, "<u8") for name in ("code", "edges", "taken", "reads_operands", "full", "windows")),
     ]
 )
 # The counter for code outside the image comes first.
@@ -104,7 +110,7 @@ _WINDOW: Final = np.dtype(
         *((name, "<u8") for name in ("store_bytes", "unaligned", *(f"{kind}_accesses" for kind in _KINDS))),
         ("cache_misses", "<u8"),
         *((name, "<u8") for name in ("stack_first", "stack_lowest", "first_taken", "edges_taken")),
-        ("flash_loads", "<u8"),
+        ("extra_cycles", "<u8"),
     ]
 )
 _MEMORY_COUNTERS: Final = {
@@ -117,7 +123,7 @@ _CYCLES: Final = ("cycles", "cycles_most")
 # The plugin compares these with the sizes of its own structures.
 _SIZES: Final = [
     structure.itemsize
-    for structure in (_CONTROL, _RANGE, _FUNCTION, _NODE, STEP, _WINDOW, _BLOCK, _EDGE, _TIMES)
+    for structure in (_CONTROL, _RANGE, _FUNCTION, _NODE, STEP, _WINDOW, _BLOCK, _EDGE, _TIMES, _OPERATION)
 ]
 _LOOK_AT_FLOW, _LOOK_AT_MEMORY, _LOOK_AT_EDGES, _LOOK_AT_FLASH = 1, 2, 4, 8
 _MACHINES: Final = {"EM_ARM": 1, "EM_RISCV": 2, "EM_386": 3, "EM_X86_64": 3}
@@ -261,6 +267,7 @@ class QemuCounters:
         self.core, self._no_cycles = core, no_cycles
         self._cycles = CycleModel(core, image.in_flash) if core else None
         self._wait_states = core.flash.wait_states if core else 0
+        self._operations = core.operations if core else ()
         self._slow = self._range_of(slow) if slow else (0, 0)
         self._fd = os.memfd_create("minrpc-counters")
         try:
@@ -392,20 +399,18 @@ class QemuCounters:
         times = self._edge_times()
         model = self._learned()
         found = model.by_address(times)
-        if self._wait_states:
-            for _, loads in self._by_code(self._flash_loads):
-                for address, count in loads.items():
-                    found[address] = found.get(address, 0) + count * self._wait_states
-        elsewhere = int(self._flash_loads[_ELSEWHERE]) * self._wait_states if self._wait_states else 0
-        return Counts(found, elsewhere), model.spread(times)
+        for _, extra in self._by_code(self._extra_cycles):
+            for address, cycles in extra.items():
+                found[address] = found.get(address, 0) + cycles
+        return Counts(found, int(self._extra_cycles[_ELSEWHERE])), model.spread(times)
 
     def cycle_tree(self) -> CallTree:
         """As `call_tree`, with the least estimated cycles in place of instructions. Raises as `of_batches`
         does."""
         times = self._edge_times()
         nodes = int(self._control["nodes"])
-        waits = self._nodes["flash_loads"][:nodes].astype(np.int64) * self._wait_states
-        own = np.array(self._learned().by_node(times, nodes), np.int64) + waits
+        extra = self._nodes["extra_cycles"][:nodes].astype(np.int64)
+        own = np.array(self._learned().by_node(times, nodes), np.int64) + extra
         return replace(self.call_tree(), own=own.tolist())
 
     def _edge_times(self) -> npt.NDArray[np.int64]:
@@ -423,15 +428,15 @@ class QemuCounters:
         rows = windows[["first_taken", "edges_taken"]].tolist()
         model = self._learned()
         taken = (self._taken[np.arange(first, first + count) % _TAKEN] for first, count in rows)
-        waits = (windows["flash_loads"].astype(np.int64) * self._wait_states).tolist()
         return [
-            model.total(part["edge"].astype(np.int64), part["times"].astype(np.int64)) + Span(wait, wait)
-            for part, wait in zip(taken, waits, strict=True)
+            model.total(part["edge"].astype(np.int64), part["times"].astype(np.int64)) + Span(extra, extra)
+            for part, extra in zip(taken, windows["extra_cycles"].tolist(), strict=True)
         ]
 
     def _learned(self) -> CycleModel:
         """The model, after learning all recorded edges."""
         assert self._cycles is not None, "the counters have a core"
+        self._cycles.knows_operands = bool(self._control["reads_operands"])
         names = ["left", "entered", "size", "passage", "node"]
         edges = self._edges[self._cycles.edges : int(self._control["edges"])][names].tolist()
         self._cycles.learn(
@@ -505,7 +510,8 @@ class QemuCounters:
             "code": (_CODE * (self.core is not None), np.dtype("u1")),
             "edges": (_EDGES * (self.core is not None), _EDGE),
             "taken": (_TAKEN * (self.core is not None), _TIMES),
-            "flash_loads": (counters * bool(self._wait_states), np.dtype("<u8")),
+            "extra_cycles": (counters * (self.core is not None), np.dtype("<u8")),
+            "operand_cycles": (len(self._operations) * CLASSES**2, np.dtype("u1")),
         }
         sizes = [_rounded(count * dtype.itemsize) for count, dtype in layout.values()]
         *places, size = accumulate(sizes, initial=_PAGE)
@@ -524,7 +530,7 @@ class QemuCounters:
         self._functions = arrays["functions"]
         self._steps, self._checkpoints = arrays["trace"], arrays["checkpoints"]
         self._code, self._edges, self._taken = arrays["code"], arrays["edges"], arrays["taken"]
-        self._flash_loads = arrays["flash_loads"]
+        self._extra_cycles = arrays["extra_cycles"]
         self._ranges[: len(code)] = [
             (item.base, item.size, self.image.shift, first, 0)
             for item, first in zip(code, self._first_slots, strict=False)
@@ -544,6 +550,12 @@ class QemuCounters:
             + _LOOK_AT_EDGES * (self.core is not None)
             + _LOOK_AT_FLASH * bool(self._wait_states)
         )
+        control["wait_states"], control["operations"] = self._wait_states, len(self._operations)
+        control["operation"][: len(self._operations)] = [(item.mask, item.bits) for item in self._operations]
+        if self.core:
+            tables = arrays["operand_cycles"].reshape(len(self._operations), CLASSES, CLASSES)
+            for place, operation in enumerate(self._operations):
+                tables[place] = self.core.by_operands(operation)
         control["machine"], control["wide"] = _MACHINES.get(self.image.machine, 0), self.image.wide
         control["regions"] = len(regions)
         control["region"][: len(regions)] = [

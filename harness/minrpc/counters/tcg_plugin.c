@@ -29,7 +29,8 @@ struct qemu_plugin_insn;
 struct qemu_info;
 
 enum qemu_plugin_cb_flags {
-	QEMU_PLUGIN_CB_NO_REGS
+	QEMU_PLUGIN_CB_NO_REGS,
+	QEMU_PLUGIN_CB_R_REGS,
 };
 enum qemu_plugin_op {
 	QEMU_PLUGIN_INLINE_ADD_U64
@@ -84,23 +85,49 @@ void *qemu_plugin_scoreboard_find(struct qemu_plugin_scoreboard *score, unsigned
 void qemu_plugin_register_vcpu_insn_exec_inline_per_vcpu(struct qemu_plugin_insn *insn,
 							 enum qemu_plugin_op op,
 							 qemu_plugin_u64 entry, uint64_t imm);
+
+/* GLib's, which QEMU has; weak: a QEMU that has linked it into itself does not give it to others.
+ */
+typedef struct {
+	uint8_t *data;
+	unsigned int len;
+} GByteArray;
+typedef struct {
+	char *data;
+	unsigned int len;
+} GArray;
+
+__attribute__((weak)) GByteArray *g_byte_array_new(void);
+__attribute__((weak)) GByteArray *g_byte_array_set_size(GByteArray *array, unsigned int length);
+
+struct qemu_plugin_register;
+typedef struct {
+	struct qemu_plugin_register *handle;
+	const char *name;
+	const char *feature;
+} qemu_plugin_reg_descriptor;
+
+GArray *qemu_plugin_get_registers(void);
+int qemu_plugin_read_register(struct qemu_plugin_register *handle, GByteArray *to);
 #endif
 
 __attribute__((visibility("default"))) int qemu_plugin_version = PLUGIN_API;
 
 /* ------------------------------------------------------------- shared memory */
 
-#define LAYOUT      8U
-#define MAX_EDGES   16U
-#define MAX_REGIONS 16U
-#define NO_FUNCTION UINT32_MAX
-#define CHECKPOINT  4096U /* steps from one checkpoint of a trace to the next */
+#define LAYOUT          9U
+#define MAX_EDGES       16U
+#define MAX_REGIONS     16U
+#define MAX_OPERATIONS  8U
+#define OPERAND_CLASSES 264U
+#define NO_FUNCTION     UINT32_MAX
+#define CHECKPOINT      4096U /* steps from one checkpoint of a trace to the next */
 
 /* Events observed beside the count of instructions. */
 #define LOOK_AT_FLOW   1U /* branches, and who calls whom */
 #define LOOK_AT_MEMORY 2U
 #define LOOK_AT_EDGES  4U /* how often each block was left for each other, and the code of both */
-#define LOOK_AT_FLASH  8U /* with LOOK_AT_MEMORY: loads from flash, by instruction */
+#define LOOK_AT_FLASH  8U /* with LOOK_AT_MEMORY: loads from flash, which wait */
 
 /* Guest addresses whose instructions are counted one by one. */
 struct range {
@@ -157,7 +184,13 @@ struct node {
 	uint64_t interrupt; /* 1: it was entered by an exception, not called */
 	uint64_t instructions;
 	uint64_t calls;
-	uint64_t flash_loads;
+	uint64_t extra_cycles;
+};
+
+/* An instruction whose cycles depend on its operands has these bits. */
+struct operation {
+	uint64_t mask;
+	uint64_t bits;
 };
 
 /*
@@ -205,7 +238,7 @@ struct taken {
 /* The fields up to `trace_from` are the harness's to write. */
 struct control {
 	uint64_t layout;
-	uint64_t sizes[9];  /* of the structures in this file: see map_shared() */
+	uint64_t sizes[10]; /* of the structures in this file: see map_shared() */
 	uint64_t ranges_at; /* where in the file they are; more come while QEMU runs */
 	uint64_t ranges;
 	uint64_t opens;      /* addresses of instructions at which a window opens */
@@ -248,7 +281,13 @@ struct control {
 	uint64_t edges_max;
 	uint64_t taken_at; /* the edges that each window took: a ring */
 	uint64_t taken_max;
-	uint64_t flash_loads_at; /* loads from flash in windows, by the instruction's counter */
+	/* cycles by data in windows, of loads from flash and by operands, by the instruction's
+	 * counter */
+	uint64_t extra_cycles_at;
+	uint64_t wait_states;
+	uint64_t operations;
+	struct operation operation[MAX_OPERATIONS];
+	uint64_t operand_cycles_at; /* a byte by operation, and the classes of both operands */
 
 	uint64_t trace_at; /* steps of the last window, in their order */
 	uint64_t trace_max;
@@ -256,14 +295,16 @@ struct control {
 	uint64_t checkpoints_max;
 	uint64_t trace_from; /* the first step of a window that is kept */
 
-	uint64_t traced;     /* steps of the last window, also those that are not kept */
-	uint64_t trace_hash; /* of all of them */
-	uint64_t nodes;      /* in use, the root among them */
-	uint64_t blocks;     /* in use */
-	uint64_t members;    /* in use */
-	uint64_t code;       /* in use */
-	uint64_t edges;      /* in use */
-	uint64_t taken;      /* written to the ring since QEMU's start */
+	uint64_t traced;         /* steps of the last window, also those that are not kept */
+	uint64_t trace_hash;     /* of all of them */
+	uint64_t nodes;          /* in use, the root among them */
+	uint64_t blocks;         /* in use */
+	uint64_t members;        /* in use */
+	uint64_t code;           /* in use */
+	uint64_t edges;          /* in use */
+	uint64_t taken;          /* written to the ring since QEMU's start */
+	uint64_t reads_operands; /* 1: QEMU shows registers, so extra_cycles have those by operands
+				  */
 	uint64_t full;    /* 1: there was no room for a block or an edge, and counts are missing */
 	uint64_t windows; /* that were closed: the last windows_max of them are kept */
 };
@@ -297,7 +338,7 @@ struct window {
 	uint64_t first_taken; /* of the ring: the number of its first entry, and how many are its
 				 own */
 	uint64_t edges_taken;
-	uint64_t flash_loads;
+	uint64_t extra_cycles;
 };
 
 static struct control *control;
@@ -996,12 +1037,18 @@ static bool is_loaded_flash(uint64_t address)
 	return false;
 }
 
+/* Cycles of an instruction beside those of its kind. */
+static void add_cycles(size_t counter, uint64_t cycles)
+{
+	now.extra_cycles += cycles;
+	active->node->extra_cycles += cycles;
+	((uint64_t *)(shared + control->extra_cycles_at))[counter] += cycles;
+}
+
 static __attribute__((noinline)) void note_flash(const struct access *access, uint64_t address)
 {
 	if (access->kind == FLASH || is_loaded_flash(address)) {
-		now.flash_loads++;
-		active->node->flash_loads++;
-		((uint64_t *)(shared + control->flash_loads_at))[access->counter]++;
+		add_cycles(access->counter, control->wait_states);
 	}
 }
 
@@ -1071,6 +1118,85 @@ static void noted(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t addres
 	last_access = ((const struct access *)userdata)->at;
 }
 
+/* ------------------------------------------------------------------ operands */
+
+#if PLUGIN_API > 1
+#define REGISTERS 32U
+
+static struct qemu_plugin_register *registers[REGISTERS];
+static GByteArray *value;
+
+/* QEMU names the processor's own registers first, in the order of their numbers. */
+static void find_registers(void)
+{
+	const char *first = control->machine == ARM ? "r0" : "zero";
+	size_t count = control->machine == ARM ? 16U : REGISTERS;
+	const GArray *found;
+	const qemu_plugin_reg_descriptor *descriptors;
+
+	if (control->operations == 0U || g_byte_array_new == NULL ||
+	    g_byte_array_set_size == NULL) {
+		return;
+	}
+	found = qemu_plugin_get_registers();
+	descriptors = (const qemu_plugin_reg_descriptor *)(const void *)found->data;
+	if (found->len < count || strcmp(descriptors[0].name, first) != 0) {
+		return;
+	}
+	for (size_t i = 0U; i < count; i++) {
+		registers[i] = descriptors[i].handle;
+	}
+	value = g_byte_array_new();
+	control->reads_operands = 1U;
+}
+
+static uint32_t read_register(uint32_t number)
+{
+	uint32_t found;
+
+	(void)g_byte_array_set_size(value, 0U);
+	(void)qemu_plugin_read_register(registers[number], value);
+	if (value->len < sizeof(found)) {
+		control->reads_operands = 0U;
+		return 0U;
+	}
+	memcpy(&found, value->data, sizeof(found));
+	return found;
+}
+
+/* The class of an operand: its sign, and of its magnitude the leading zeros and two properties. */
+static size_t class_of(uint32_t operand)
+{
+	uint32_t negative = operand >> 31;
+	uint32_t magnitude = negative != 0U ? 0U - operand : operand;
+	size_t zeros = magnitude == 0U ? 32U : (size_t)__builtin_clz(magnitude);
+
+	return ((negative * 33U + zeros) << 2) + ((operand & 0xffffU) == 0U ? 2U : 0U) +
+	       ((magnitude & (magnitude - 1U)) == 0U ? 1U : 0U);
+}
+
+/* An instruction whose cycles depend on two registers. */
+struct operands {
+	size_t counter;
+	const uint8_t *cycles; /* by the classes of both */
+	uint32_t first;
+	uint32_t second;
+};
+
+static void note_operands(unsigned int vcpu, void *userdata)
+{
+	const struct operands *operands = userdata;
+
+	(void)vcpu;
+	if (is_open) {
+		size_t first = class_of(read_register(operands->first));
+		size_t second = class_of(read_register(operands->second));
+
+		add_cycles(operands->counter, operands->cycles[first * OPERAND_CLASSES + second]);
+	}
+}
+#endif
+
 /* ------------------------------------------------------------ open and close */
 
 #if PLUGIN_API > 1
@@ -1079,6 +1205,7 @@ static void processor_is_there(qemu_plugin_id_t id, unsigned int vcpu)
 	(void)id;
 	(void)vcpu;
 	ends = qemu_plugin_scoreboard_find(ends_score, 0U);
+	find_registers();
 }
 #endif
 
@@ -1584,6 +1711,63 @@ static void follow_memory(struct qemu_plugin_insn *insn)
 					 QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_RW, access);
 }
 
+/* Up to 4 bytes of `insn`. */
+static uint32_t word_of(const struct qemu_plugin_insn *insn)
+{
+	uint8_t copy[LONGEST_INSTRUCTION] = {0};
+	const uint8_t *at = bytes_of(insn, copy);
+	uint32_t word = (uint32_t)(at[0] | at[1] << 8);
+
+	return size_of(insn) < 4U ? word : word | (uint32_t)(at[2] | at[3] << 8) << 16;
+}
+
+static void follow_operands(struct qemu_plugin_insn *insn, uint32_t word)
+{
+#if PLUGIN_API > 1
+	bool arm = control->machine == ARM;
+
+	for (uint64_t i = 0U; control->reads_operands != 0U && i < control->operations; i++) {
+		struct operands *operands;
+
+		if ((word & control->operation[i].mask) != control->operation[i].bits) {
+			continue;
+		}
+		operands = calloc(1U, sizeof(*operands));
+		if (operands == NULL) {
+			abort();
+		}
+		operands->counter = counter_of(qemu_plugin_insn_vaddr(insn));
+		operands->cycles =
+			shared + control->operand_cycles_at + i * OPERAND_CLASSES * OPERAND_CLASSES;
+		operands->first = arm ? word & 0xfU : word >> 15 & 0x1fU;
+		operands->second = arm ? word >> 16 & 0xfU : word >> 20 & 0x1fU;
+		qemu_plugin_register_vcpu_insn_exec_cb(insn, note_operands, QEMU_PLUGIN_CB_R_REGS,
+						       operands);
+	}
+#else
+	(void)insn;
+	(void)word;
+#endif
+}
+
+/* Instructions on a condition keep their range: QEMU does not say whether it held. */
+static void follow_operations(struct qemu_plugin_tb *tb)
+{
+	size_t insns = qemu_plugin_tb_n_insns(tb);
+	size_t unconditional = 0U;
+
+	for (size_t i = 0U; i < insns; i++) {
+		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
+		uint32_t word = word_of(insn);
+
+		if (control->machine == ARM && word >> 8 == 0xbfU && (word & 0xfU) != 0U) { /* IT */
+			unconditional = i + 5U - (size_t)__builtin_ctz(word);
+		} else if (i >= unconditional) {
+			follow_operands(insn, word);
+		}
+	}
+}
+
 static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 {
 	size_t insns = qemu_plugin_tb_n_insns(tb);
@@ -1611,6 +1795,10 @@ static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 			follow_memory(insn);
 		}
 	}
+	/* Behind what opens and closes a window. */
+	if (control->reads_operands != 0U) {
+		follow_operations(tb);
+	}
 }
 
 /*
@@ -1623,6 +1811,7 @@ static bool map_shared(int fd)
 		sizeof(struct control),      sizeof(struct range), sizeof(struct function),
 		sizeof(struct node),         sizeof(struct step),  sizeof(struct window),
 		sizeof(struct block_counts), sizeof(struct edge),  sizeof(struct taken),
+		sizeof(struct operation),
 	};
 	struct stat status;
 

@@ -12,6 +12,7 @@ wide = ["call"]                 # classes of instructions that may be 4 bytes lo
 kinds = ["load_multiple"]
 cycles = 1                      # or [least, most] if they depend on operands
 each = 1                        # additional cycles for each transferred word
+operands = "arm division"       # rule by which operands decide: see operands.py; may be left out
 source = "where the number is from"
 
 [[refill]]                      # additional cycles of a jump
@@ -42,8 +43,13 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, Self, get_args
 
+import numpy as np
+import numpy.typing as npt
+
 from minrpc.cycles.flash import AT_ONCE, Flash
 from minrpc.cycles.instructions import KINDS, Instruction, InstructionSet
+from minrpc.cycles.operands import OPERATIONS, RULES, Operation
+from minrpc.cycles.operands import table as rule_table
 from minrpc.errors import ConfigurationError
 from minrpc.targets.table import Platform
 
@@ -60,6 +66,11 @@ class Span(NamedTuple):
         if not isinstance(other, Span):
             return NotImplemented
         return Span(self.least + other.least, self.most + other.most)
+
+    @property
+    def spread(self) -> int:
+        """The most less the least."""
+        return self.most - self.least
 
     def times(self, count: int) -> Span:
         """The sum of `count` of these."""
@@ -125,6 +136,7 @@ class Core:
     wide: classes of instructions that may be 4 bytes long; None for all.
     against: error of its cycles against hardware, and the measured programs; one line.
     ignores: effects that the table leaves out, beside wait states; "" for none.
+    operands: the rule by which operands decide the cycles of a class; "" where no rule is known.
     flash: the wait states of its code and constants.
     """
 
@@ -136,6 +148,7 @@ class Core:
     ignores: str
     costs: Mapping[str, Span]
     each: Mapping[str, Span]
+    operands: Mapping[str, str]
     refills: Mapping[str, Refill]
     pairs: Sequence[Pair]
     entry: Span
@@ -156,6 +169,7 @@ class Core:
         kinds = KINDS[table["instruction_set"]]
         costs = {kind: _span(row["cycles"]) for row in table["cost"] for kind in _named(row["kinds"], kinds)}
         each = {kind: _span(row.get("each", 0)) for row in table["cost"] for kind in row["kinds"]}
+        operands = {kind: _rule(row) for row in table["cost"] for kind in row["kinds"]}
         refills = {
             kind: Refill(_span(row["cycles"]), _span(row.get("wide_unaligned", 0)))
             for row in table["refill"]
@@ -172,6 +186,7 @@ class Core:
             table.get("ignores", ""),
             costs,
             each,
+            operands,
             refills,
             pairs,
             _span(interrupt["entry"]),
@@ -183,9 +198,29 @@ class Core:
         before: Instruction | None = None
         for instruction in code:
             self._check(instruction)
-            span = self.costs[instruction.kind] + self.each[instruction.kind].times(instruction.registers)
+            span = self._cost(instruction) + self.each[instruction.kind].times(instruction.registers)
             yield span if before is None else span + self.neighbours(before, instruction)
             before = instruction
+
+    @property
+    def operations(self) -> Sequence[Operation]:
+        """The instructions whose cycles a rule gives by their operands."""
+        return [item for item in OPERATIONS[self.instruction_set] if self.operands.get(item.kind)]
+
+    def by_operands(self, operation: Operation) -> npt.NDArray[np.int64]:
+        """Cycles beyond the least of an operation, by the classes of its operands."""
+        cycles = rule_table(self.operands[operation.kind], operation.signed)
+        return cycles - self.costs[operation.kind].least
+
+    def counted(self, instruction: Instruction, span: Span) -> Span:
+        """Those of an instruction's cycles that are not by its operands, where the operands are known."""
+        by_operands = self.operands[instruction.kind] and not instruction.conditional
+        return Span(span.least, span.most - self.costs[instruction.kind].spread) if by_operands else span
+
+    def _cost(self, instruction: Instruction) -> Span:
+        """The least is a cycle where operands and a condition decide: that of a condition that fails."""
+        span = self.costs[instruction.kind]
+        return Span(1, span.most) if instruction.conditional and span.spread else span
 
     def _check(self, instruction: Instruction) -> None:
         wide = instruction.size == 4 and self.wide is not None and instruction.kind not in self.wide
@@ -237,6 +272,19 @@ def _span(value: Any) -> Span:  # noqa: ANN401 - a number or two of a TOML file
     if least > most:
         raise ValueError(f"{value} is no range: its first number is the least")
     return Span(least, most)
+
+
+def _rule(row: Mapping[str, Any]) -> str:
+    name = row.get("operands", "")
+    if not name:
+        return ""
+    if name not in RULES:
+        raise ValueError(f"there is no rule {name!r} of operands; there is {', '.join(RULES)}")
+    tables = [rule_table(name, signed) for signed in (False, True)]
+    span = Span(min(int(item.min()) for item in tables), max(int(item.max()) for item in tables))
+    if _span(row["cycles"]) != span:
+        raise ValueError(f"the rule {name!r} gives {span.least} to {span.most} cycles, not {row['cycles']}")
+    return str(name)
 
 
 def _named(names: Sequence[str], kinds: Sequence[str]) -> Sequence[str]:

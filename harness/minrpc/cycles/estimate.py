@@ -42,20 +42,24 @@ class Edge(NamedTuple):
 
 
 class Timed(NamedTuple):
-    """Straight code with the cycles of each of its instructions."""
+    """Straight code with the cycles of each of its instructions.
+
+    counted: of these cycles those that are not counted by the instruction's operands.
+    """
 
     code: Sequence[Instruction]
     spans: Sequence[Span]
+    counted: Sequence[Span]
     in_flash: bool
 
     def before(self, end: int) -> Timed:
         """The code before the address `end`."""
         size = sum(item.end <= end for item in self.code)
-        return Timed(self.code[:size], self.spans[:size], self.in_flash)
+        return Timed(self.code[:size], self.spans[:size], self.counted[:size], self.in_flash)
 
     def behind(self, size: int) -> Timed:
         """The code behind the first `size` instructions."""
-        return Timed(self.code[size:], self.spans[size:], self.in_flash)
+        return Timed(self.code[size:], self.spans[size:], self.counted[size:], self.in_flash)
 
     def cycles(self, end: int) -> list[int]:
         """The least cycles of each instruction, at `end` 0, or the most, at 1."""
@@ -69,10 +73,12 @@ class CycleModel:
     whole numbers: sums over parts are equal to the whole, in any order.
 
     in_flash: True for the address of code that lies in flash, whose wait states the core's `flash` has.
+    knows_operands: True if the cycles that operands decide are counted elsewhere: they are in no edge then.
     """
 
     def __init__(self, core: Core, in_flash: Callable[[int], bool] = lambda _: True) -> None:
         self.core = core
+        self.knows_operands = False
         self._in_flash = in_flash
         self._code: dict[int, Timed] = {}
         self._costs = np.zeros((0, 2), np.int64)
@@ -129,7 +135,7 @@ class CycleModel:
         last, first = executed.code[-1], entered.code[0]
         way = self._passage(edge, last, first)
         spans = [
-            *zip((item.start for item in executed.code), executed.spans, strict=True),
+            *zip((item.start for item in executed.code), executed.counted, strict=True),
             (last.start, way),
         ]
         return [*spans, *self._waits(executed, entered, way)] if self.core.flash.wait_states else spans
@@ -149,7 +155,12 @@ class CycleModel:
         the other lines of a block by the edges that leave it.
         """
         least, most = (self._waits_of(executed, entered, way[end], end) for end in (0, 1))
-        return [(address, Span(some, more)) for (address, some), (_, more) in zip(least, most, strict=True)]
+        waits = [(address, (some, more)) for (address, some), (_, more) in zip(least, most, strict=True)]
+        # More cycles hide more waiting. Where the cycles are known, the waiting is between both.
+        return [
+            (address, Span(min(ends), max(ends)) if self.knows_operands else Span(*ends))
+            for address, ends in waits
+        ]
 
     def _waits_of(self, executed: Timed, entered: Timed, way: int, end: int) -> list[tuple[int, int]]:
         flash, waits = self.core.flash, []
@@ -178,5 +189,9 @@ class CycleModel:
         if number not in self._code:
             start, code = block(number)
             decoded = decode(code, start, self.core.instruction_set)
-            self._code[number] = Timed(decoded, list(self.core.costs_of(decoded)), self._in_flash(start))
+            spans = list(self.core.costs_of(decoded))
+            counted = spans
+            if self.knows_operands:
+                counted = list(map(self.core.counted, decoded, spans))
+            self._code[number] = Timed(decoded, spans, counted, self._in_flash(start))
         return self._code[number]

@@ -25,6 +25,7 @@ class Instruction(NamedTuple):
     reads, writes: registers by name.
     address: the registers among `reads` that an address is made of.
     updates: True for a load or store that also writes its new address to the base register.
+    conditional: True for one that is executed only on a condition, other than a branch.
     """
 
     start: int
@@ -36,6 +37,7 @@ class Instruction(NamedTuple):
     writes: frozenset[str]
     address: frozenset[str]
     updates: bool
+    conditional: bool = False
 
     @property
     def end(self) -> int:
@@ -166,8 +168,19 @@ def _thumb(decoder: capstone.Cs, found: capstone.CsInsn) -> Instruction:
     if "pc" in writes:
         kind = _WITH_PC.get(kind, kind)
     words = _words(decoder, found) if kind.endswith(("multiple", "multiple_pc")) else 0
+    always = (capstone.arm.ARM_CC_INVALID, capstone.arm.ARM_CC_AL)
+    conditional = found.cc not in always and kind != "branch"
     return Instruction(
-        found.address, found.mnemonic, kind, found.size, words, reads, writes, address, found.writeback
+        found.address,
+        found.mnemonic,
+        kind,
+        found.size,
+        words,
+        reads,
+        writes,
+        address,
+        found.writeback,
+        conditional,
     )
 
 

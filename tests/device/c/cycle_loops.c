@@ -13,11 +13,23 @@
 		__asm__ volatile(BEGIN ".balign 16\n1:\n" body "\n" END);                          \
 	}
 
+/* With two operands: r3 and r4, a3 and a4. */
+#define LOOP_OF_TWO(name, body)                                                                    \
+	__attribute__((naked)) void name(uint32_t rounds, uint32_t first, uint32_t second)         \
+	{                                                                                          \
+		(void)rounds;                                                                      \
+		(void)first;                                                                       \
+		(void)second;                                                                      \
+		__asm__ volatile(BEGIN_OF_TWO ".balign 16\n1:\n" body "\n" END);                   \
+	}
+
 #ifdef __arm__
 /* r1 points at 32 bytes of the stack, of which the first word is the pointer itself; r5 is 0. */
 #define BEGIN                                                                                      \
 	".syntax unified\npush {r4-r7, lr}\nsub sp, #32\nmov r1, sp\nmov r7, sp\nstr r1, "         \
 	"[r1]\nmovs r5, #0\n"
+#define BEGIN_OF_TWO                                                                               \
+	".syntax unified\npush {r4-r7, lr}\nsub sp, #32\nmovs r5, #0\nmov r3, r1\nmov r4, r2\n"
 #define END "subs r0, #1\nbne 1b\nadd sp, #32\npop {r4-r7, pc}\n"
 
 LOOP(nothing, "")
@@ -62,6 +74,13 @@ LOOP(if_then, "cmp r5, #0\nit ne\naddne r2, #1")
 LOOP(across_a_page, "b 2f\n.balign 1024\n.skip 1014\n2: adds r2, #1\nadds r2, #1\nadds r2, #1\n"
 		    "adds r2, #1\nbl 3f\nb 4f\n3: bx lr\n4:")
 LOOP(table_branch, "tbb [pc, r5]\n.byte 1, 1\n2:")
+LOOP_OF_TWO(unsigned_division, "udiv r2, r3, r4")
+LOOP_OF_TWO(signed_division, "sdiv r2, r3, r4")
+LOOP_OF_TWO(unsigned_product, "umull r2, r7, r3, r4")
+LOOP_OF_TWO(signed_product, "smull r2, r7, r3, r4")
+LOOP_OF_TWO(unsigned_sum, "umlal r2, r7, r3, r4")
+LOOP_OF_TWO(signed_sum, "smlal r2, r7, r3, r4")
+LOOP_OF_TWO(skipped_division, "cmp r5, #0\nit ne\nudivne r2, r3, r4")
 #endif
 #ifdef __ARM_FP
 LOOP(fp_add, "vadd.f32 s0, s1, s2\nvadd.f32 s3, s1, s2")
@@ -76,6 +95,8 @@ LOOP(fp_load_multiple, "mov r6, r1\nvldmia r6!, {s0-s3}")
 #else
 /* a1 points at 16 bytes of the stack. */
 #define BEGIN "addi sp, sp, -32\nsw ra, 28(sp)\nmv a1, sp\nsw a1, 0(a1)\n"
+#define BEGIN_OF_TWO                                                                               \
+	"addi sp, sp, -32\nsw ra, 28(sp)\nmv a3, a1\nmv a4, a2\n"
 #define END   "addi a0, a0, -1\nbnez a0, 1b\nlw ra, 28(sp)\naddi sp, sp, 32\nret\n"
 
 LOOP(nothing, "")
@@ -83,6 +104,10 @@ LOOP(data, "addi a2, a2, 1")
 LOOP(mul, "mul a2, a3, a2")
 LOOP(mul_high, "mulhu a2, a3, a4")
 LOOP(divide, "divu a2, a3, a4")
+LOOP_OF_TWO(unsigned_division, "divu a2, a3, a4")
+LOOP_OF_TWO(signed_division, "div a2, a3, a4")
+LOOP_OF_TWO(unsigned_remainder, "remu a2, a3, a4")
+LOOP_OF_TWO(signed_remainder, "rem a2, a3, a4")
 LOOP(load, "lw a2, 0(a1)")
 LOOP(load_used, "lw a2, 0(a1)\naddi a3, a2, 1")
 LOOP(store, "sw a2, 4(a1)")
