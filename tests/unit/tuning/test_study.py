@@ -69,8 +69,8 @@ def test_the_table_as_numpy_csv_and_markdown(found: Study) -> None:
     assert len(found.markdown().splitlines()) == 2 + len(found.rows)
 
 
+@pytest.mark.extra("plot")
 def test_the_picture_has_a_line_for_each_other_combination(found: Study, tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
     found.plot(tmp_path / "study.svg")
     assert (tmp_path / "study.svg").stat().st_size > 1000
     lines = found._lines("n", "ticks")
