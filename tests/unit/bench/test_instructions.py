@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Instructions of a call: the same count each time, and no rows for a process."""
+"""Rows of instructions: a call and a byte on an emulated core, and no rows for a process."""
 
 from __future__ import annotations
 
@@ -18,17 +18,14 @@ def server_on(name: str) -> Peers:
 
 
 @pytest.mark.slow
-def test_a_call_takes_the_same_each_time() -> None:
-    """Exactly: the least of several has no waking up between bytes that a busy host sends one by one."""
-    (index, to_device, back), (other, *_) = (
-        instructions.measure(server_on("bare_mps2_an385")) for _ in range(2)
-    )
+def test_a_call_and_a_byte_have_rows() -> None:
+    """Counts vary: on a busy host the device sleeps between bytes, and waking up is counted."""
+    index, to_device, back = instructions.measure(server_on("bare_mps2_an385"))
     assert index.name == "a call of inc"
     assert index.value > 1000
-    assert index.value == other.value
-    assert index.note == other.note
-    assert to_device.value > 1
-    assert back.value > 1
+    assert "minrpc_reader_feed" in index.note
+    assert 1 < to_device.value < 1000
+    assert 1 < back.value < 1000
 
 
 def test_a_process_has_no_such_rows() -> None:
